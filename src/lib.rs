@@ -1,0 +1,37 @@
+//! `prbopt` recovers what a scene contains from images of it, by path replay backpropagation.
+//!
+//! The modules in reading order, and what flows between them:
+//!
+//! ```text
+//! scene.json ── scene ──▶ Scene      plain, validated, typed
+//!              io      ──▶           images, grids, data sets as plain arrays
+//!              params  ──▶ ParamSet  named f32 arrays [z][y][x][channel]: all that a run may change
+//!              resident──▶ Resident  the scene flattened into the records that both devices read
+//! optimize drives a device::Device: render → loss → backpropagate → regularise → step
+//!              output  ──▶           run folder: images, grids, metrics, checkpoint
+//! ```
+//!
+//! `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
+//! `gradcheck` compares the gradients with finite differences, `cli` is the program.
+
+pub mod scene;
+
+pub mod io;
+
+pub mod params;
+
+pub mod resident;
+
+pub mod transport;
+
+pub mod kernels;
+
+pub mod device;
+
+pub mod optimize;
+
+pub mod gradcheck;
+
+pub mod output;
+
+pub mod cli;

@@ -1,0 +1,324 @@
+//! A Mitsuba-style JSON scene file as plain, validated, typed data.
+//!
+//! Nothing here knows of devices or transport. Arrays are not read while a scene is checked, only their headers:
+//! [`crate::resident`] materialises them.
+
+use std::path::PathBuf;
+
+use glam::Affine3A;
+
+pub use crate::io::dataset::Distortion;
+
+use crate::params::{Kind, Shape, Tuning};
+
+/// A whole scene.
+#[derive(Debug, Clone)]
+pub struct Scene {
+    /// The file it came from.
+    pub path: PathBuf,
+    /// The radiance field, if the scene has one (at most one is supported).
+    pub field: Option<RadianceField>,
+    /// What is seen through what the medium lets pass.
+    pub background: Background,
+    /// Every view, data sets expanded, in the order of the file.
+    pub sensors: Vec<Sensor>,
+    /// What to recover and how; absent from scenes that are only rendered.
+    pub optimize: Option<Optimize>,
+    /// The file's JSON as resolved: references inlined, defaults filled in for what was read.
+    pub resolved: serde_json::Value,
+}
+
+/// Where the values of a parameter come from before a run changes them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// Every texel holds these channels (one entry is repeated over all channels).
+    Fill(Vec<f32>),
+    /// A `.vol` or `.npy` grid whose header has been checked.
+    GridFile(PathBuf),
+    /// An image file, read as linear radiance.
+    ImageFile(PathBuf),
+}
+
+/// An array of the scene that a run may change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Its path in the file.
+    pub path: String,
+    pub kind: Kind,
+    pub shape: Shape,
+    pub source: Source,
+    /// Present if the `optimize` block names it; then `shape` and `source` already obey its `initial` and
+    /// `start_resolution`.
+    pub tuning: Option<Tuning>,
+}
+
+/// How raw density becomes extinction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DensityActivation {
+    /// max(x, 0), with derivative 1 at 0.
+    #[default]
+    Relu,
+    /// ln(1 + exp x)
+    Softplus,
+    /// exp x
+    Exp,
+}
+
+/// How a sum of spherical harmonics becomes a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ColorActivation {
+    /// Clamped to [0, 1], with slope 1 on the closed interval.
+    #[default]
+    Clip,
+    /// 1 / (1 + exp(-x))
+    Sigmoid,
+    /// max(x + 0.5, 0), with derivative 1 at 0.
+    ReluHalf,
+}
+
+/// An emission–absorption medium that fills a cube with a null BSDF.
+#[derive(Debug, Clone)]
+pub struct RadianceField {
+    /// Maps the cube [-1, 1]³ into the world.
+    pub to_world: Affine3A,
+    /// Raw density, one channel.
+    pub sigma_t: Array,
+    /// 3 (degree + 1)² channels; channel of coefficient i and colour c is 3 i + c.
+    pub sh_coeffs: Array,
+    pub sh_degree: u32,
+    pub density_activation: DensityActivation,
+    pub color_activation: ColorActivation,
+    /// Scales the marching step, which is the smallest voxel edge in world units.
+    pub step: f32,
+    /// A ray stops when transmittance falls under this; 0 never stops.
+    pub stop: f32,
+}
+
+/// What lies behind the medium.
+#[derive(Debug, Clone, Default)]
+pub enum Background {
+    /// No emitter: black.
+    #[default]
+    None,
+    /// The same radiance everywhere; 1×1×1×3.
+    Constant { radiance: Array },
+    /// Latitude–longitude map; shape width×height×1×3.
+    Envmap {
+        data: Array,
+        scale: f32,
+        /// Rotates the map's frame into the world.
+        to_world: Affine3A,
+    },
+}
+
+/// Reconstruction filter of a film.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Filter {
+    Box,
+    Tent { radius: f32 },
+    Gaussian { stddev: f32 },
+}
+
+/// How the values that rays carry stand for light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ColorSpace {
+    #[default]
+    Linear,
+    /// Rays carry sRGB-coded values: they are compared with coded references and decoded when written as EXR.
+    Srgb,
+}
+
+/// A camera and its film.
+#[derive(Debug, Clone)]
+pub struct Sensor {
+    /// Its key in the file; for a view of a data set, the image's file stem.
+    pub name: String,
+    /// Camera space to world: +X left, +Y up, +Z forward.
+    pub to_world: Affine3A,
+    pub width: u32,
+    pub height: u32,
+    /// Focal lengths in pixels.
+    pub focal: [f32; 2],
+    /// Principal point in pixels from the image's top left corner.
+    pub center: [f32; 2],
+    pub distortion: Distortion,
+    pub near_clip: f32,
+    pub far_clip: f32,
+    pub filter: Filter,
+    pub color_space: ColorSpace,
+    /// Its reference photograph, checked to exist and to have the right size after `downscale`.
+    pub reference: Option<Reference>,
+    /// Kept out of the optimisation and rendered at the end.
+    pub held_out: bool,
+}
+
+/// A photograph that a view is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    pub path: PathBuf,
+    /// Whole-number box reduction applied when it is read.
+    pub downscale: u32,
+    /// What its transparent parts are composited on.
+    pub backdrop: Backdrop,
+}
+
+/// What transparent parts of a reference are composited on.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Backdrop {
+    /// The photograph's alpha is ignored.
+    #[default]
+    Opaque,
+    /// A colour in the film's colour space. The scene's own emitter should be the same colour.
+    Color([f32; 3]),
+    /// A new colour for every ray, behind the photograph and behind the medium alike.
+    Random,
+}
+
+/// The block `optimize`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Optimize {
+    pub iterations: u32,
+    /// Samples a pixel of the primal and of the adjoint pass.
+    pub spp: u32,
+    pub spp_grad: u32,
+    pub batch: BatchRule,
+    pub loss: Loss,
+    pub optimizer: Optimizer,
+    pub schedule: Schedule,
+    /// In order of `at`.
+    pub stages: Vec<Stage>,
+    pub regularizers: Vec<Regularizer>,
+    pub references: References,
+    pub seed: u64,
+    pub output: OutputRule,
+}
+
+/// What one iteration looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchRule {
+    /// Every pixel of every training view.
+    AllViews,
+    /// Every pixel of this many views, taken in turn from a shuffled order.
+    Views(u32),
+    /// This many pixels drawn from all training views.
+    Rays(u32),
+}
+
+/// Per-channel loss between image x and reference r, averaged over pixels and channels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loss {
+    /// |x - r|
+    L1,
+    /// (x - r)²
+    L2,
+    /// d²/2 for |d| < delta, else delta (|d| - delta/2)
+    Huber { delta: f32 },
+    /// (x - r)² / (x̄² + 0.01), the denominator detached
+    RelativeL2,
+    /// ln(1 + |x - r|)
+    LogL1,
+}
+
+/// The optimiser and its constants.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Optimizer {
+    /// `mask_updates`: entries with a zero gradient keep value and moments.
+    Adam {
+        beta_1: f32,
+        beta_2: f32,
+        epsilon: f32,
+        mask_updates: bool,
+    },
+    Sgd {
+        momentum: f32,
+    },
+    RmsProp {
+        decay: f32,
+        epsilon: f32,
+    },
+}
+
+/// A factor on all learning rates over the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Schedule {
+    pub decay: Decay,
+    /// Iterations over which the factor rises linearly from 0 to 1.
+    pub warm_up: u32,
+}
+
+/// The shape of a schedule after its warm-up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Decay {
+    Constant,
+    /// From 1 to `final_factor`, geometrically.
+    Exponential {
+        final_factor: f32,
+    },
+    /// From 1 to `final_factor`, along half a cosine.
+    Cosine {
+        final_factor: f32,
+    },
+}
+
+/// A change of resolution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stage {
+    /// Fraction of the iterations after which it happens, in (0, 1).
+    pub at: f32,
+    /// Whole-number factor on the resolution of every optimised grid.
+    pub upsample: u32,
+    pub moments: MomentRule,
+}
+
+/// What happens to the optimiser's state at a change of resolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MomentRule {
+    /// Zero again, and the bias correction starts anew.
+    Reset,
+    /// Resampled like the parameter.
+    Resample,
+}
+
+/// A penalty on one parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Regularizer {
+    /// Path of an optimised parameter.
+    pub parameter: String,
+    pub penalty: Penalty,
+    pub weight: f32,
+    /// Applied at every `every`-th iteration with `every` times the weight.
+    pub every: u32,
+}
+
+/// What a regulariser penalises.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Penalty {
+    /// Mean over texels and channels of sqrt(dx² + dy² + dz² + epsilon²) - epsilon of forward differences.
+    TotalVariation,
+    /// Mean over texels of ln(1 + 2 max(x, 0)²).
+    Sparsity,
+}
+
+/// Where the images to be matched come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum References {
+    /// The sensors' own `image`s.
+    Images,
+    /// Rendered by the program from this checked target scene with the sensors of the scene at hand.
+    Scene { path: PathBuf, spp: u32 },
+    /// The same value everywhere.
+    Constant([f32; 3]),
+}
+
+/// When something is written; intervals are in iterations and 0 means never.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputRule {
+    /// Interval of renders into `images/`.
+    pub images_every: u32,
+    /// Names of the sensors to render; empty: the first training view.
+    pub sensors: Vec<String>,
+    /// Seconds between checkpoints.
+    pub checkpoint_seconds: f32,
+    /// Samples a pixel of those renders and of the held-out views.
+    pub spp: u32,
+}
