@@ -1,1 +1,53 @@
-//! To be filled.
+//! The program: one file a command, each of which checks its arguments and then only orchestrates.
+
+pub mod compare;
+pub mod import;
+
+use clap::{Parser, Subcommand};
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(version, about, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turn a data set of photographs with cameras into a scene file
+    Import(import::ImportArgs),
+    /// Compare two images: figures, and an exit code for scripts
+    Compare(compare::CompareArgs),
+}
+
+/// How a command that met no error ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// A check that was asked for failed.
+    CheckFailed,
+    /// The user stopped it, and what was reached is saved.
+    Interrupted,
+}
+
+impl Outcome {
+    /// The exit code of the program; errors exit with 2.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Done => 0,
+            Outcome::CheckFailed => 1,
+            Outcome::Interrupted => 130,
+        }
+    }
+}
+
+/// Runs one command.
+pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    match cli.command {
+        Command::Import(args) => import::run(args),
+        Command::Compare(args) => compare::run(args),
+    }
+}
