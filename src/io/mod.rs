@@ -1,8 +1,16 @@
 //! Bytes to plain arrays and back. Nothing here knows of scenes, devices or transport.
 
+pub mod atomic;
 pub mod dataset;
+mod exr;
+pub mod image;
+pub mod npy;
+pub mod srgb;
+pub mod tensors;
+pub mod vol;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// An error that names the file, what was found, and what was expected.
 #[derive(Debug, thiserror::Error)]
@@ -54,4 +62,154 @@ pub struct Grid {
     /// Lower and upper corner as the file states them; the unit cube where the format has none.
     pub bounds: [[f32; 3]; 2],
     pub data: Vec<f32>,
+}
+
+/// What the header of a grid's file says; the file is known to be long enough to hold it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GridHeader {
+    /// Texels along x, y, z.
+    pub size: [usize; 3],
+    pub channels: usize,
+    /// As in [`Grid`].
+    pub bounds: [[f32; 3]; 2],
+}
+
+/// Bounds of a grid whose file does not state any.
+pub const UNIT_CUBE: [[f32; 3]; 2] = [[0.0; 3], [1.0; 3]];
+
+impl Image {
+    /// Whether the last channel is alpha.
+    pub fn has_alpha(&self) -> bool {
+        self.channels == 4
+    }
+
+    /// Index of the first value that is NaN or infinite.
+    pub fn first_non_finite(&self) -> Option<usize> {
+        self.data.iter().position(|v| !v.is_finite())
+    }
+
+    /// The image reduced by a whole-number box filter; columns and rows that fill no box are left out.
+    ///
+    /// Where there is alpha, colours are weighted by it and the result is straight again.
+    pub fn downscale(&self, factor: usize) -> Image {
+        let factor = factor.max(1);
+        let (width, height) = (self.width / factor, self.height / factor);
+        let mut data = Vec::with_capacity(width * height * self.channels);
+        for y in 0..height {
+            for x in 0..width {
+                let texel = self.box_mean(x * factor, y * factor, factor);
+                data.extend_from_slice(&texel[..self.channels]);
+            }
+        }
+        Image {
+            width,
+            height,
+            channels: self.channels,
+            data,
+        }
+    }
+
+    /// Mean of the box of `size`² pixels from (x0, y0) on, in f64 so that it does not depend on the size.
+    fn box_mean(&self, x0: usize, y0: usize, size: usize) -> [f32; 4] {
+        let mut sum = [0.0f64; 4];
+        let mut weight = 0.0;
+        for y in y0..y0 + size {
+            let row = (y * self.width + x0) * self.channels;
+            for texel in self.data[row..row + size * self.channels].chunks_exact(self.channels) {
+                let alpha = if self.has_alpha() { texel[3] as f64 } else { 1.0 };
+                weight += alpha;
+                for (s, &v) in sum.iter_mut().zip(&texel[..self.channels.min(3)]) {
+                    *s += alpha * v as f64;
+                }
+            }
+        }
+        let mut mean = sum.map(|s| if weight > 0.0 { (s / weight) as f32 } else { 0.0 });
+        mean[3] = (weight / (size * size) as f64) as f32;
+        mean
+    }
+}
+
+/// Opens a regular file and returns its length.
+fn open(path: &Path) -> Result<(File, u64)> {
+    let file = File::open(path).map_err(|e| IoError::new(path, format!("cannot be opened: {e}")))?;
+    let metadata = file
+        .metadata()
+        .map_err(|e| IoError::new(path, format!("cannot be opened: {e}")))?;
+    if !metadata.is_file() {
+        return Err(IoError::new(path, "is not a regular file"));
+    }
+    Ok((file, metadata.len()))
+}
+
+/// Number of texels × channels of a grid that a header claims, if a file with `payload` bytes can hold it.
+fn checked_len(size: [u64; 3], channels: u64, bytes_per_value: u64, payload: u64) -> Option<usize> {
+    let values = size.iter().try_fold(channels, |n, &s| n.checked_mul(s))?;
+    (values.checked_mul(bytes_per_value)? <= payload).then_some(values as usize)
+}
+
+/// Refuses a grid that holds NaN or infinity, naming the first texel that does.
+fn check_finite(path: &Path, grid: Grid) -> Result<Grid> {
+    let Some(index) = grid.data.iter().position(|v| !v.is_finite()) else {
+        return Ok(grid);
+    };
+    let (texel, channel) = (index / grid.channels, index % grid.channels);
+    let [nx, ny, _] = grid.size;
+    let (x, y, z) = (texel % nx, texel / nx % ny, texel / (nx * ny));
+    let value = grid.data[index];
+    let message = format!("texel x={x} y={y} z={z}, channel {channel}, is {value}; expected finite numbers");
+    Err(IoError::new(path, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn downscale_averages_boxes_and_crops_the_rest() {
+        let data = (0..15).map(|v| v as f32).collect();
+        let image = Image {
+            width: 5,
+            height: 3,
+            channels: 1,
+            data,
+        };
+        let half = image.downscale(2);
+        assert_eq!((half.width, half.height), (2, 1));
+        assert_eq!(half.data, [3.0, 5.0]);
+    }
+
+    #[test]
+    fn downscale_weights_colour_by_alpha() {
+        let image = Image {
+            width: 2,
+            height: 2,
+            channels: 4,
+            data: [
+                [1.0, 0.5, 0.0, 1.0],
+                [0.0, 0.0, 0.0, 0.0],
+                [9.0, 9.0, 9.0, 0.0],
+                [0.0, 0.5, 1.0, 1.0],
+            ]
+            .concat(),
+        };
+        assert_eq!(image.downscale(2).data, [0.5, 0.5, 0.5, 0.5]);
+    }
+
+    #[test]
+    fn transparent_box_is_black_not_nan() {
+        let image = Image {
+            width: 2,
+            height: 2,
+            channels: 4,
+            data: vec![0.0; 16],
+        };
+        assert_eq!(image.downscale(2).data, [0.0; 4]);
+    }
+
+    #[test]
+    fn lengths_that_overflow_are_refused() {
+        assert_eq!(checked_len([1 << 31, 1 << 31, 1 << 31], 4, 4, u64::MAX), None);
+        assert_eq!(checked_len([2, 3, 4], 5, 4, 480), Some(120));
+        assert_eq!(checked_len([2, 3, 4], 5, 4, 479), None);
+    }
 }

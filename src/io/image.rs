@@ -1,0 +1,190 @@
+//! Image files by their content: EXR is linear, PNG and JPEG are sRGB-coded.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use ::image::codecs::jpeg::JpegDecoder;
+use ::image::codecs::png::{PngDecoder, PngEncoder};
+use ::image::{ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, Limits};
+
+use super::{Encoding, Image, IoError, Result, atomic, exr, open};
+
+/// What an image's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageHeader {
+    pub width: usize,
+    pub height: usize,
+    /// As in [`Image`].
+    pub channels: usize,
+}
+
+/// The largest image that is read.
+const MAX_PIXELS: u64 = 1 << 28;
+
+/// The most pixels that a byte of a compressed file is believed to stand for: one-bit pixels under deflate's best.
+const MAX_PIXELS_PER_BYTE: u64 = 8 * 1032;
+
+/// A file format that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Exr,
+    Png,
+    Jpeg,
+}
+
+/// Reads the header alone.
+///
+/// # Errors
+/// If the content is no EXR, PNG or JPEG, is damaged, or claims more pixels than the file can hold.
+pub fn header(path: &Path) -> Result<ImageHeader> {
+    let (file, length, format) = open_image(path)?;
+    match format {
+        Format::Exr => exr::header(path, file, length),
+        Format::Png | Format::Jpeg => {
+            let decoder = decoder(path, file, length, format)?;
+            let ((width, height), color) = (decoder.dimensions(), decoder.color_type());
+            Ok(ImageHeader {
+                width: width as usize,
+                height: height as usize,
+                channels: channels_of(color),
+            })
+        }
+    }
+}
+
+/// Reads an image as 32-bit floats: of an EXR its light, of a PNG (8 or 16 bit, palette, grey) or JPEG its coded
+/// values scaled to [0, 1]. Grey stays one channel unless there is alpha.
+///
+/// # Errors
+/// As [`header`]; also if the pixels are truncated or damaged. Values that are not finite are not an error.
+pub fn read(path: &Path) -> Result<(Image, Encoding)> {
+    let (file, length, format) = open_image(path)?;
+    if format == Format::Exr {
+        let second = file
+            .try_clone()
+            .map_err(|e| IoError::new(path, format!("cannot be opened: {e}")))?;
+        exr::header(path, second, length)?;
+        rewind(path, &file)?;
+        return Ok((exr::read(path, file)?, Encoding::Linear));
+    }
+    let decoder = decoder(path, file, length, format)?;
+    let decoded = DynamicImage::from_decoder(decoder)
+        .map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
+    Ok((to_floats(decoded), Encoding::Srgb))
+}
+
+/// Writes linear RGB or RGBA (alpha straight in `image`, as everywhere) as 32-bit EXR; one channel as Y.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_exr(path: &Path, image: &Image) -> Result<()> {
+    atomic::write(path, |out| exr::write(out, image))
+}
+
+/// Writes values that are already coded as 8-bit PNG: clamped to [0, 1] and rounded.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_png(path: &Path, image: &Image) -> Result<()> {
+    let color = match image.channels {
+        1 => ExtendedColorType::L8,
+        3 => ExtendedColorType::Rgb8,
+        _ => ExtendedColorType::Rgba8,
+    };
+    let bytes: Vec<u8> = image
+        .data
+        .iter()
+        .map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)
+        .collect();
+    atomic::write(path, |out| {
+        let encoder = PngEncoder::new(out);
+        let written = encoder.write_image(&bytes, image.width as u32, image.height as u32, color);
+        written.map_err(|e| match e {
+            ::image::ImageError::IoError(e) => e,
+            other => std::io::Error::other(other),
+        })
+    })
+}
+
+/// Refuses image sizes that are empty, absurd, or more than a file of `length` bytes can hold.
+pub(super) fn check_size(path: &Path, width: u64, height: u64, planes: u64, length: u64) -> Result<()> {
+    let fail = |what: &str| Err(IoError::new(path, format!("claims {width}×{height} pixels, {what}")));
+    match width.checked_mul(height) {
+        Some(0) => fail("expected at least one"),
+        Some(n) if n.saturating_mul(planes.div_ceil(4)) > MAX_PIXELS => fail("more than are supported (2²⁸)"),
+        Some(n) if n > length.saturating_mul(MAX_PIXELS_PER_BYTE) => fail(&format!(
+            "which a file of {length} bytes cannot hold: it is truncated or damaged"
+        )),
+        Some(_) => Ok(()),
+        None => fail("more than are supported (2²⁸)"),
+    }
+}
+
+/// Opens a file and tells its format by its first bytes.
+fn open_image(path: &Path) -> Result<(File, u64, Format)> {
+    let (mut file, length) = open(path)?;
+    let mut magic = Vec::with_capacity(8);
+    let read = (&mut file).take(8).read_to_end(&mut magic);
+    read.map_err(|e| IoError::new(path, format!("cannot be read: {e}")))?;
+    let format = match magic.as_slice() {
+        [0x76, 0x2f, 0x31, 0x01, ..] => Format::Exr,
+        [0x89, b'P', b'N', b'G', ..] => Format::Png,
+        [0xff, 0xd8, 0xff, ..] => Format::Jpeg,
+        [] => return Err(IoError::new(path, "is empty, expected an EXR, PNG or JPEG image")),
+        _ => return Err(IoError::new(path, "is not an EXR, PNG or JPEG image by its content")),
+    };
+    rewind(path, &file)?;
+    Ok((file, length, format))
+}
+
+fn rewind(path: &Path, mut file: &File) -> Result<()> {
+    file.seek(SeekFrom::Start(0))
+        .map(|_| ())
+        .map_err(|e| IoError::new(path, format!("cannot be read: {e}")))
+}
+
+/// A decoder of a PNG or JPEG whose claimed size has been checked.
+fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<dyn ImageDecoder>> {
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(16 * MAX_PIXELS);
+    let file = BufReader::new(file);
+    let opened: ::image::ImageResult<Box<dyn ImageDecoder>> = match format {
+        Format::Png => PngDecoder::with_limits(file, limits).map(|d| Box::new(d) as _),
+        _ => JpegDecoder::new(file).map(|d| Box::new(d) as _),
+    };
+    let decoder = opened.map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
+    let (width, height) = decoder.dimensions();
+    check_size(path, width.into(), height.into(), 4, length)?;
+    Ok(decoder)
+}
+
+fn channels_of(color: ColorType) -> usize {
+    match color.channel_count() {
+        2 => 4,
+        n => n.into(),
+    }
+}
+
+fn to_floats(decoded: DynamicImage) -> Image {
+    let (width, height) = (decoded.width() as usize, decoded.height() as usize);
+    let channels = channels_of(decoded.color());
+    let eight = |bytes: Vec<u8>| bytes.into_iter().map(|v| f32::from(v) / 255.0).collect();
+    let sixteen = |words: Vec<u16>| words.into_iter().map(|v| f32::from(v) / 65535.0).collect();
+    let data = match decoded {
+        DynamicImage::ImageLuma8(image) => eight(image.into_raw()),
+        DynamicImage::ImageRgb8(image) => eight(image.into_raw()),
+        DynamicImage::ImageRgba8(image) => eight(image.into_raw()),
+        DynamicImage::ImageLuma16(image) => sixteen(image.into_raw()),
+        DynamicImage::ImageRgb16(image) => sixteen(image.into_raw()),
+        DynamicImage::ImageRgba16(image) => sixteen(image.into_raw()),
+        grey_alpha if channels == 4 => sixteen(grey_alpha.into_rgba16().into_raw()),
+        other => other.into_rgb32f().into_raw(),
+    };
+    Image {
+        width,
+        height,
+        channels,
+        data,
+    }
+}
