@@ -1,1 +1,189 @@
-//! To be filled.
+//! Where a scene runs: the trait that both devices implement, and what passes through it.
+//!
+//! A device holds one scene, its parameters, their gradients and the optimiser's state, one image and one adjoint
+//! image. Nothing of these leaves it but to be written out.
+
+pub mod cpu;
+
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::kernels::regularizer::Penalty;
+use crate::params::{ParamSet, Shape};
+use crate::resident::Resident;
+use crate::transport::path::PixelTable;
+use crate::transport::random::Key;
+
+/// What went wrong on a device, as one sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// No device of the kind asked for, or it cannot be used.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The scene does not fit the device's limits.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The device stopped answering.
+    #[error("the device was lost: {0}")]
+    Lost(String),
+    /// A gradient that is not a number reached a parameter; the parameter was left as it was.
+    #[error("the gradient of {path} is not finite at texel {texel:?}, channel {channel}")]
+    NotFinite {
+        path: String,
+        texel: [usize; 3],
+        channel: usize,
+    },
+    /// A fixed-point sum left its range.
+    #[error("{0}")]
+    Overflow(String),
+}
+
+/// The result of an operation of a device.
+pub type Result<T> = std::result::Result<T, DeviceError>;
+
+/// What a device is.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct DeviceInfo {
+    /// `cpu` or `gpu`.
+    pub kind: &'static str,
+    pub name: String,
+    /// Threads and vector level, or backend and driver.
+    pub detail: String,
+}
+
+/// The rays that a pass looks at, in order: pixels of whole views, or pixels drawn from all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    pub table: PixelTable,
+    /// This many pixels drawn with the objective's key; None: every pixel in order.
+    pub drawn: Option<u32>,
+}
+
+impl Batch {
+    /// Number of pixels in the batch.
+    pub fn pixels(&self) -> u32 {
+        self.drawn.unwrap_or_else(|| self.table.len())
+    }
+}
+
+/// The random numbers of a pass: those that define the iteration's objective, and its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    pub objective: Key,
+    pub pass: Key,
+}
+
+/// Loss of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct LossValue {
+    /// Mean over the unmasked pixels and channels.
+    pub loss: f64,
+    /// Mean squared error likewise, for PSNR.
+    pub mse: f64,
+    /// Pixels without a ray.
+    pub masked: u64,
+}
+
+/// How the replays of a backpropagation went.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct ReplayStats {
+    /// Rays replayed.
+    pub rays: u64,
+    /// Samples that contributed.
+    pub samples: u64,
+    /// Rays whose radiance left over exceeded 8 n eps times the sum of their contributions.
+    pub drifted: u64,
+}
+
+/// A regulariser at work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Term {
+    /// Index of the parameter.
+    pub parameter: usize,
+    pub penalty: Penalty,
+    pub weight: f32,
+}
+
+/// One optimiser step over all tuned parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    pub optimizer: Optimizer,
+    /// The schedule's factor on the learning rates.
+    pub rate: f32,
+    /// Number of this step, from 1 since the moments were last zero.
+    pub count: u32,
+}
+
+/// An array that belongs to a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    Values,
+    Gradient,
+    /// First or second moment of the optimiser.
+    Moment(usize),
+}
+
+/// Where both estimator and optimiser run.
+pub trait Device {
+    /// What this device is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Takes over a scene and its parameters, with zero gradients and moments, and builds what depends on them.
+    ///
+    /// # Errors
+    /// The scene does not fit; the sentence says what would.
+    fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()>;
+
+    /// The scene as it stands.
+    fn resident(&self) -> &Resident;
+
+    /// The parameters' paths, shapes and tuning; `values` may be empty, they live on the device.
+    fn params(&self) -> &ParamSet;
+
+    /// Renders a batch into the device's image: RGB means of `spp` samples and the transmittance, -1 if masked.
+    fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()>;
+
+    /// The image of the last render, a pixel an entry in the batch's order.
+    fn image(&mut self) -> Result<Vec<[f32; 4]>>;
+
+    /// Compares the image with the batch's references and leaves dLoss/dImage in the adjoint image.
+    fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue>;
+
+    /// Adds the derivatives of the loss by all tuned parameters to their gradients, with `spp` rays a pixel.
+    fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats>;
+
+    /// Adds the regularisers' gradients and returns the weighted sum of the penalties.
+    fn regularise(&mut self, terms: &[Term]) -> Result<f64>;
+
+    /// Steps all tuned parameters, projects them onto their bounds, zeroes the gradients, and returns the norm of each
+    /// parameter's gradient (zero for those not tuned).
+    ///
+    /// # Errors
+    /// An entry that is not finite: it is named, keeps its value, and all others have been stepped.
+    fn step(&mut self, step: &Step) -> Result<Vec<f64>>;
+
+    /// Rebuilds what depends on the parameters' values (the occupancy grid).
+    fn rebuild(&mut self) -> Result<()>;
+
+    /// Changes the resolution of grids, trilinearly; moments are resampled or zeroed.
+    fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()>;
+
+    /// Zeroes all gradients.
+    fn clear_gradients(&mut self) -> Result<()>;
+
+    /// Copies an array out.
+    fn read(&mut self, parameter: usize, what: What) -> Result<Vec<f32>>;
+
+    /// Copies an array in; its length must be the parameter's.
+    fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()>;
+
+    /// Bytes of all arrays held for the scene.
+    fn memory(&self) -> u64;
+}
+
+/// Bytes that a run needs for these parameters: values, gradient and moments of the tuned ones, values of the others.
+pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimizer: Optimizer) -> u64 {
+    shapes
+        .into_iter()
+        .map(|(shape, tuned)| 4 * shape.len() as u64 * if tuned { 2 + optimizer.moments() as u64 } else { 1 })
+        .sum()
+}

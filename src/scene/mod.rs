@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use glam::Affine3A;
 
 pub use crate::io::dataset::Distortion;
+pub use crate::kernels::loss::Loss;
+pub use crate::kernels::optimizer::Optimizer;
+pub use crate::kernels::regularizer::Penalty;
 
 use crate::params::{Kind, Shape, Tuning};
 
@@ -204,40 +207,6 @@ pub enum BatchRule {
     Rays(u32),
 }
 
-/// Per-channel loss between image x and reference r, averaged over pixels and channels.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Loss {
-    /// |x - r|
-    L1,
-    /// (x - r)²
-    L2,
-    /// d²/2 for |d| < delta, else delta (|d| - delta/2)
-    Huber { delta: f32 },
-    /// (x - r)² / (x̄² + 0.01), the denominator detached
-    RelativeL2,
-    /// ln(1 + |x - r|)
-    LogL1,
-}
-
-/// The optimiser and its constants.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Optimizer {
-    /// `mask_updates`: entries with a zero gradient keep value and moments.
-    Adam {
-        beta_1: f32,
-        beta_2: f32,
-        epsilon: f32,
-        mask_updates: bool,
-    },
-    Sgd {
-        momentum: f32,
-    },
-    RmsProp {
-        decay: f32,
-        epsilon: f32,
-    },
-}
-
 /// A factor on all learning rates over the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Schedule {
@@ -288,15 +257,6 @@ pub struct Regularizer {
     pub weight: f32,
     /// Applied at every `every`-th iteration with `every` times the weight.
     pub every: u32,
-}
-
-/// What a regulariser penalises.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Penalty {
-    /// Mean over texels and channels of sqrt(dx² + dy² + dz² + epsilon²) - epsilon of forward differences.
-    TotalVariation,
-    /// Mean over texels of ln(1 + 2 max(x, 0)²).
-    Sparsity,
 }
 
 /// Where the images to be matched come from.

@@ -1,1 +1,14 @@
-//! To be filled.
+//! Light transport in Rust, generic over the number type; `shaders/transport/` is the same in WGSL, stem by stem.
+//!
+//! Geometry (rays, positions, stencils) is f32 in every instantiation, so that the f64 oracle, dual numbers and the
+//! recording number see the very samples that the f32 device sees.
+
+pub mod background;
+pub mod camera;
+pub mod film;
+pub mod grid;
+pub mod number;
+pub mod path;
+pub mod radiance_field;
+pub mod random;
+pub mod sh;

@@ -1,0 +1,85 @@
+//! Losses between an image x and its reference r, a channel at a time, and their derivatives by x.
+
+/// Per-channel loss, averaged over the pixels and channels of a batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loss {
+    /// |x - r|
+    L1,
+    /// (x - r)²
+    L2,
+    /// d²/2 for |d| < delta, else delta (|d| - delta/2)
+    Huber { delta: f32 },
+    /// (x - r)² / (x̄² + 0.01), the denominator detached
+    RelativeL2,
+    /// ln(1 + |x - r|)
+    LogL1,
+    /// w x with a fixed weight a pixel and channel, by which gradients are checked: one for `seed` 0, else uniform
+    /// in [-1, 1).
+    Linear { seed: u32 },
+}
+
+/// Keeps the relative loss finite at black pixels.
+pub const RELATIVE_FLOOR: f32 = 0.01;
+
+/// Loss of one channel and its derivative by `x`. `weight` is that of [`Loss::Linear`].
+#[inline(always)]
+pub fn loss_eval(loss: Loss, x: f32, reference: f32, weight: f32) -> (f32, f32) {
+    let d = x - reference;
+    match loss {
+        Loss::L1 => (d.abs(), sign(d)),
+        Loss::L2 => (d * d, 2.0 * d),
+        Loss::Huber { delta } => {
+            if d.abs() < delta {
+                (0.5 * d * d, d)
+            } else {
+                (delta * (d.abs() - 0.5 * delta), delta * sign(d))
+            }
+        }
+        Loss::RelativeL2 => {
+            let scale = 1.0 / (x * x + RELATIVE_FLOOR);
+            (d * d * scale, 2.0 * d * scale)
+        }
+        Loss::LogL1 => (d.abs().ln_1p(), sign(d) / (1.0 + d.abs())),
+        Loss::Linear { .. } => (weight * x, weight),
+    }
+}
+
+/// -1, 0 or 1; the subgradient that all |d| losses take at 0 is 0.
+#[inline(always)]
+fn sign(d: f32) -> f32 {
+    if d > 0.0 {
+        1.0
+    } else if d < 0.0 {
+        -1.0
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_are_the_differences_of_the_losses() {
+        let h = 1e-2f32;
+        for loss in [
+            Loss::L1,
+            Loss::L2,
+            Loss::Huber { delta: 0.3 },
+            Loss::LogL1,
+            Loss::Linear { seed: 1 },
+        ] {
+            for (x, r) in [(0.2, 0.9), (0.9, 0.2), (0.5, 0.4), (1.5, 0.0)] {
+                let (_, slope) = loss_eval(loss, x, r, 0.7);
+                let difference = (loss_eval(loss, x + h, r, 0.7).0 - loss_eval(loss, x - h, r, 0.7).0) / (2.0 * h);
+                assert!(
+                    (slope - difference).abs() < 1e-3,
+                    "{loss:?} at {x}, {r}: {slope} != {difference}"
+                );
+            }
+        }
+        let (value, slope) = loss_eval(Loss::RelativeL2, 0.3, 0.1, 0.0);
+        assert!((value - 0.04 / 0.1).abs() < 1e-6 && (slope - 0.4 / 0.1).abs() < 1e-5);
+    }
+}

@@ -1,0 +1,36 @@
+//! The coarse grid that tells where density can matter.
+
+/// The texels `first..=last` of an axis of `texels` that lookups in cell `cell` of `cells` can reach. A thousandth of a
+/// texel of slack covers the rounding of positions.
+pub fn reachable(cell: usize, cells: usize, texels: usize) -> (usize, usize) {
+    let edge = |i: usize| i as f64 * texels as f64 / cells as f64 - 0.5;
+    let clamp = |x: f64| (x.max(0.0) as usize).min(texels - 1);
+    (
+        clamp((edge(cell) - 1e-3).floor()),
+        clamp((edge(cell + 1) + 1e-3).floor() + 1.0),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lookup_in_a_cell_stays_within_reach() {
+        for (cells, texels) in [(1, 1), (2, 7), (8, 32), (5, 18)] {
+            for i in 0..2000 {
+                let p = i as f64 / 2000.0;
+                let cell = (p * cells as f64) as usize;
+                let base = (p * texels as f64 - 0.5).floor();
+                let (first, last) = reachable(cell, cells, texels);
+                for x in [base, base + 1.0] {
+                    let texel = x.clamp(0.0, texels as f64 - 1.0) as usize;
+                    assert!(
+                        (first..=last).contains(&texel),
+                        "p {p}: texel {texel} outside {first}..={last}"
+                    );
+                }
+            }
+        }
+    }
+}

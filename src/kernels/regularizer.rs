@@ -1,0 +1,57 @@
+//! Penalties on a grid and their gradients.
+
+/// What a regulariser penalises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Penalty {
+    /// Mean over texels and channels of sqrt(dx² + dy² + dz² + e²) - e of forward differences, e = [`TV_EPSILON`].
+    TotalVariation,
+    /// Mean over texels of ln(1 + 2 max(x, 0)²) (Plenoxels' Cauchy sparsity).
+    Sparsity,
+}
+
+/// Rounds the tip of the total variation's norm.
+pub const TV_EPSILON: f32 = 1e-3;
+
+/// The total variation at one texel and channel from its value and its three forward neighbours (the texel itself where
+/// there is none): the penalty and its derivatives by the neighbours; that by the texel is minus their sum.
+#[inline(always)]
+pub fn total_variation(value: f32, next: [f32; 3]) -> (f32, [f32; 3]) {
+    let d = next.map(|n| n - value);
+    let norm = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + TV_EPSILON * TV_EPSILON).sqrt();
+    (norm - TV_EPSILON, d.map(|x| x / norm))
+}
+
+/// The sparsity penalty of a raw density and its derivative.
+#[inline(always)]
+pub fn sparsity(value: f32) -> (f32, f32) {
+    let x = value.max(0.0);
+    let square = 2.0 * x * x;
+    (square.ln_1p(), 4.0 * x / (1.0 + square))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derivatives_are_differences() {
+        let h = 1e-3f32;
+        let (_, d) = total_variation(0.3, [0.5, 0.1, 0.35]);
+        for axis in 0..3 {
+            let mut up = [0.5, 0.1, 0.35];
+            let mut down = up;
+            up[axis] += h;
+            down[axis] -= h;
+            let difference = (total_variation(0.3, up).0 - total_variation(0.3, down).0) / (2.0 * h);
+            assert!(
+                (d[axis] - difference).abs() < 1e-3,
+                "axis {axis}: {} != {difference}",
+                d[axis]
+            );
+        }
+        let (_, slope) = sparsity(0.8);
+        let difference = (sparsity(0.8 + h).0 - sparsity(0.8 - h).0) / (2.0 * h);
+        assert!((slope - difference).abs() < 1e-3);
+        assert_eq!(sparsity(-1.0), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,167 @@
+//! Trilinear lookups in grids and their adjoints: [`grid_eval`] beside [`grid_scatter`].
+//!
+//! Texels are cell-centred as in Mitsuba: texel i of N lies at (i + 0.5) / N; lookups beyond the outer centres clamp.
+
+use super::number::Number;
+use super::sh::Basis;
+
+/// The eight texels around a point and their weights. Corner k takes the upper neighbour along x if bit 0 of k is
+/// set, along y for bit 1, along z for bit 2.
+#[derive(Debug, Clone, Copy)]
+pub struct Stencil {
+    /// Texel indices, to be multiplied by the number of channels.
+    pub texels: [u32; 8],
+    pub weights: [f32; 8],
+}
+
+/// The stencil of the point `p` of the unit cube in a grid of `size` texels.
+#[inline(always)]
+pub fn grid_stencil(size: [u32; 4], p: [f32; 3]) -> Stencil {
+    let mut low = [0u32; 3];
+    let mut high = [0u32; 3];
+    let mut fraction = [0f32; 3];
+    for axis in 0..3 {
+        let x = p[axis] * size[axis] as f32 - 0.5;
+        let base = x.floor();
+        fraction[axis] = x - base;
+        let last = size[axis] as i32 - 1;
+        low[axis] = (base as i32).clamp(0, last) as u32;
+        high[axis] = (base as i32 + 1).clamp(0, last) as u32;
+    }
+    let row = size[0];
+    let slice = size[0] * size[1];
+    let y = [low[1] * row, high[1] * row];
+    let z = [low[2] * slice, high[2] * slice];
+    let [fx, fy, fz] = fraction;
+    let wy = [1.0 - fy, fy];
+    let wz = [1.0 - fz, fz];
+    let wx = [1.0 - fx, fx];
+    let x = [low[0], high[0]];
+    let mut stencil = Stencil {
+        texels: [0; 8],
+        weights: [0.0; 8],
+    };
+    for k in 0..8 {
+        let (i, j, l) = (k & 1, (k >> 1) & 1, k >> 2);
+        stencil.texels[k] = z[l] + y[j] + x[i];
+        stencil.weights[k] = (wz[l] * wy[j]) * wx[i];
+    }
+    stencil
+}
+
+/// A one-channel lookup.
+#[inline(always)]
+pub fn grid_eval<N: Number>(data: &[N], at: &Stencil) -> N {
+    let mut sum = data[at.texels[0] as usize] * N::lift(at.weights[0]);
+    for k in 1..8 {
+        sum += data[at.texels[k] as usize] * N::lift(at.weights[k]);
+    }
+    sum
+}
+
+/// The adjoint of [`grid_eval`]: adds `gradient` times each weight.
+#[inline(always)]
+pub fn grid_scatter<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
+    for k in 0..8 {
+        gradient[at.texels[k] as usize] += g * N::lift(at.weights[k]);
+    }
+}
+
+/// The sum of spherical harmonics of a lookup in a grid of `CHANNELS` = 3 (degree + 1)² channels: channel 3 i + c holds
+/// coefficient i of colour c. The loop over channels is the one that wide vectors run over.
+#[inline(always)]
+pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
+    let mut sum = [N::lift(0.0); CHANNELS];
+    for k in 0..8 {
+        let start = at.texels[k] as usize * CHANNELS;
+        let texel = &data[start..start + CHANNELS];
+        let weight = N::lift(at.weights[k]);
+        for (s, v) in sum.iter_mut().zip(texel) {
+            *s += *v * weight;
+        }
+    }
+    let mut color = [N::lift(0.0); 3];
+    for i in 0..CHANNELS / 3 {
+        for c in 0..3 {
+            color[c] += sum[3 * i + c] * N::lift(basis[i]);
+        }
+    }
+    color
+}
+
+/// The adjoint of [`grid_eval_sh`].
+#[inline(always)]
+pub fn grid_scatter_sh<N: Number, const CHANNELS: usize>(gradient: &mut [N], at: &Stencil, basis: &Basis, g: [N; 3]) {
+    let mut spread = [N::lift(0.0); CHANNELS];
+    for i in 0..CHANNELS / 3 {
+        for c in 0..3 {
+            spread[3 * i + c] = g[c] * N::lift(basis[i]);
+        }
+    }
+    for k in 0..8 {
+        let start = at.texels[k] as usize * CHANNELS;
+        let texel = &mut gradient[start..start + CHANNELS];
+        let weight = N::lift(at.weights[k]);
+        for (t, s) in texel.iter_mut().zip(&spread) {
+            *t += *s * weight;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_texels_ramp_between_their_centres() {
+        let data = [1.0f32, 3.0];
+        let at = |x: f32| grid_eval(&data, &grid_stencil([2, 1, 1, 0], [x, 0.3, 0.9]));
+        for (x, expected) in [
+            (0.0, 1.0),
+            (0.25, 1.0),
+            (0.375, 1.5),
+            (0.5, 2.0),
+            (0.75, 3.0),
+            (1.0, 3.0),
+        ] {
+            assert!((at(x) - expected).abs() < 1e-6, "at {x}: {}", at(x));
+        }
+    }
+
+    /// <eval(a), g> = <a, scatter(g)> for random data, positions and gradients.
+    #[test]
+    fn scatter_is_the_adjoint_of_eval() {
+        use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+        const CHANNELS: usize = 12;
+        let size = [3u32, 4, 5, 0];
+        let key = pass_key(3, 0, Pass::Host);
+        let draw = |pixel, block| {
+            random_uniform(
+                key,
+                Counter {
+                    sensor: 0,
+                    pixel,
+                    sample: 0,
+                    block,
+                },
+            )
+        };
+        let data: Vec<f64> = (0..60 * CHANNELS as u32).map(|i| f64::from(draw(i, 0)[0])).collect();
+        for i in 0..200 {
+            let u = draw(i, 1);
+            let p = [u[0] * 1.2 - 0.1, u[1] * 1.2 - 0.1, u[2]];
+            let v = draw(i, 2);
+            let basis = crate::transport::sh::sh_basis(1, [0.6, -0.48, 0.64]);
+            let g = [v[0], v[1], v[2]].map(f64::from);
+            let at = grid_stencil(size, p);
+            let color = grid_eval_sh::<f64, CHANNELS>(&data, &at, &basis);
+            let mut gradient = vec![0f64; data.len()];
+            grid_scatter_sh::<f64, CHANNELS>(&mut gradient, &at, &basis, g);
+            let left: f64 = color.iter().zip(g).map(|(a, b)| a * b).sum();
+            let right: f64 = gradient.iter().zip(&data).map(|(a, b)| a * b).sum();
+            assert!((left - right).abs() < 1e-12 * left.abs().max(1.0), "{left} != {right}");
+            let sum: f32 = at.weights.iter().sum();
+            assert!((sum - 1.0).abs() < 1e-6, "weights sum to {sum}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The numbers that a walk can run on.
+//!
+//! Branches look only at values; draws and geometry are f32 and widened by [`Number::lift`]. f32 is the CPU device,
+//! f64 the oracle of the tests, [`dual::Dual`] gives forward-mode derivatives and [`tape::Recorded`] conventional
+//! reverse-mode ones.
+
+use std::fmt::Debug;
+use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// What a walk does with numbers.
+pub trait Number:
+    Copy
+    + Debug
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+{
+    /// A constant.
+    fn lift(x: f32) -> Self;
+    /// The value alone.
+    fn value(self) -> f64;
+    /// The same value, no derivative.
+    fn detach(self) -> Self;
+    /// Whether the value is less than a constant.
+    fn below(self, bound: f32) -> bool;
+    /// exp x
+    fn exp(self) -> Self;
+    /// exp x - 1 without cancellation
+    fn exp_m1(self) -> Self;
+    /// ln(1 + x) without cancellation
+    fn ln_1p(self) -> Self;
+    /// 1 / x
+    fn recip(self) -> Self;
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    fn lift(x: f32) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn value(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn detach(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn below(self, bound: f32) -> bool {
+        self < bound
+    }
+    #[inline(always)]
+    fn exp(self) -> Self {
+        exp_parts(self, 0.0)
+    }
+    #[inline(always)]
+    fn exp_m1(self) -> Self {
+        exp_parts(self, 1.0)
+    }
+    #[inline(always)]
+    fn ln_1p(self) -> Self {
+        f32::ln_1p(self)
+    }
+    #[inline(always)]
+    fn recip(self) -> Self {
+        1.0 / self
+    }
+}
+
+/// exp x - `minus` for `minus` 0 or 1, to about 2 ulp: x = k ln 2 + r with |r| ≤ ln 2 / 2 and
+/// exp x = 2^k + 2^k (exp r - 1), the parenthesis by its Taylor polynomial. Written out because the WGSL twin must
+/// take the same steps, and WGSL has no exp_m1.
+#[inline(always)]
+fn exp_parts(x: f32, minus: f32) -> f32 {
+    let x = x.clamp(-87.0, 88.0);
+    let k = (x * std::f32::consts::LOG2_E + 0.5).floor();
+    let r = (x - k * 0.693_359_4) + k * 2.121_944_4e-4;
+    let p = 1.0 / 5040.0;
+    let p = p * r + 1.0 / 720.0;
+    let p = p * r + 1.0 / 120.0;
+    let p = p * r + 1.0 / 24.0;
+    let p = p * r + 1.0 / 6.0;
+    let p = p * r + 0.5;
+    let p = (p * r) * r + r;
+    let scale = f32::from_bits(((k as i32 + 127) as u32) << 23);
+    scale * p + (scale - minus)
+}
+
+impl Number for f64 {
+    #[inline(always)]
+    fn lift(x: f32) -> Self {
+        f64::from(x)
+    }
+    #[inline(always)]
+    fn value(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn detach(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn below(self, bound: f32) -> bool {
+        self < f64::from(bound)
+    }
+    #[inline(always)]
+    fn exp(self) -> Self {
+        f64::exp(self)
+    }
+    #[inline(always)]
+    fn exp_m1(self) -> Self {
+        f64::exp_m1(self)
+    }
+    #[inline(always)]
+    fn ln_1p(self) -> Self {
+        f64::ln_1p(self)
+    }
+    #[inline(always)]
+    fn recip(self) -> Self {
+        1.0 / self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f32_exponentials_are_right_to_a_few_ulp() {
+        for i in -8600..8700 {
+            let x = i as f32 * 0.01;
+            let exact = f64::from(x).exp();
+            assert!((Number::exp(x).value() - exact).abs() <= 4e-7 * exact, "exp {x}");
+            let exact = f64::from(x).exp_m1();
+            assert!(
+                (Number::exp_m1(x).value() - exact).abs() <= 4e-7 * exact.abs(),
+                "exp_m1 {x}"
+            );
+        }
+        for x in [1e-10f32, -1e-7, 3e-5, -0.3] {
+            let exact = f64::from(x).exp_m1();
+            assert!(
+                (Number::exp_m1(x).value() - exact).abs() <= 2e-7 * exact.abs(),
+                "exp_m1 {x}"
+            );
+        }
+    }
+}
