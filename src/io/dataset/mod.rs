@@ -1,8 +1,17 @@
 //! Data sets of photographs with cameras: NeRF `transforms.json` in its dialects, and COLMAP models.
 
-use std::path::PathBuf;
+pub mod bounds;
+mod colmap;
+mod hull;
+mod project;
+mod transforms;
 
-use glam::Affine3A;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use glam::{Affine3A, DMat3, DVec3};
+
+use super::{IoError, Result, image};
 
 /// Lens distortion, OpenCV's models.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -37,10 +46,210 @@ pub struct View {
 /// A data set as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// In the order of the file.
+    /// In the order of the file; those of a COLMAP model by their image's path, since its files have no order.
     pub views: Vec<View>,
     /// Sparse points of a COLMAP model; empty elsewhere.
     pub points: Vec<[f32; 3]>,
     /// `aabb_scale` of an instant-ngp file.
     pub aabb_scale: Option<f32>,
+    /// What a user might want to know of how the file was read, one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Dataset {
+    /// The views whose image is not there.
+    pub fn missing(&self) -> Vec<&View> {
+        self.views.iter().filter(|view| !view.image.is_file()).collect()
+    }
+}
+
+impl View {
+    /// Checks that the image is there and has the camera's size.
+    ///
+    /// # Errors
+    /// If it is missing, is no image, or its size differs.
+    pub fn check_image(&self) -> Result<()> {
+        let header = image::header(&self.image)?;
+        let (width, height) = (self.width as usize, self.height as usize);
+        if (header.width, header.height) != (width, height) {
+            let message = format!(
+                "has {}×{} pixels, but its camera has {width}×{height}",
+                header.width, header.height
+            );
+            return Err(IoError::new(&self.image, message));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a `transforms*.json`, or a COLMAP model: its folder, a file in it, or a folder with `sparse/0`.
+///
+/// # Errors
+/// If there is no data set at `path`, if its files are malformed, truncated or of a camera model that is not
+/// supported, or if it has no views. Images are only opened where the data set does not state their size.
+pub fn load(path: &Path) -> Result<Dataset> {
+    let mut dataset = match path.extension().and_then(|e| e.to_str()) {
+        Some("json") => transforms::load(path)?,
+        _ => load_model_or_folder(path)?,
+    };
+    if dataset.views.is_empty() {
+        return Err(IoError::new(path, "has no views, expected at least one"));
+    }
+    make_names_unique(&mut dataset.views);
+    Ok(dataset)
+}
+
+fn load_model_or_folder(path: &Path) -> Result<Dataset> {
+    if !path.exists() {
+        return Err(IoError::new(
+            path,
+            "does not exist; expected a transforms.json or the folder of a COLMAP model",
+        ));
+    }
+    let folder = if path.is_dir() {
+        path
+    } else {
+        path.parent().unwrap_or(Path::new("."))
+    };
+    if let Some(model) = colmap::find(folder) {
+        return colmap::load(&model);
+    }
+    let json = ["transforms.json", "transforms_train.json"].map(|name| folder.join(name));
+    match json.iter().find(|file| path.is_dir() && file.is_file()) {
+        Some(file) => transforms::load(file),
+        None => Err(IoError::new(
+            path,
+            "is not a data set; expected a transforms.json or the folder of a COLMAP model",
+        )),
+    }
+}
+
+/// Replaces each name, the image's path as the data set gives it, by its stem, or where that is taken by the whole path
+/// with `_` between its parts, or by a numbered one.
+fn make_names_unique(views: &mut [View]) {
+    let stem = |path: &str| {
+        let path = Path::new(path);
+        path.file_stem()
+            .map_or_else(|| "view".to_owned(), |s| s.to_string_lossy().into_owned())
+    };
+    let mut stems: HashMap<String, usize> = HashMap::new();
+    for view in views.iter() {
+        *stems.entry(stem(&view.name)).or_default() += 1;
+    }
+    let (mut taken, mut numbers) = (HashSet::new(), HashMap::<String, usize>::new());
+    for view in views {
+        let short = stem(&view.name);
+        let base = if stems[&short] == 1 { short } else { joined(&view.name) };
+        let mut name = base.clone();
+        while !taken.insert(name.clone()) {
+            let number = numbers.entry(base.clone()).or_insert(1);
+            *number += 1;
+            name = format!("{base}_{number}");
+        }
+        view.name = name;
+    }
+}
+
+/// The parts of a path without its extension, joined by `_`.
+fn joined(path: &str) -> String {
+    let path = Path::new(path).with_extension("");
+    let parts = path.components().filter_map(|part| match part {
+        std::path::Component::Normal(part) => Some(part.to_string_lossy()),
+        _ => None,
+    });
+    parts.collect::<Vec<_>>().join("_")
+}
+
+/// A camera's pose from its axes (columns left, up, forward) and position; `None` if they are no rotation.
+///
+/// A uniform scale is divided out.
+fn pose(axes: DMat3, position: DVec3) -> Option<Affine3A> {
+    let scale = axes.determinant().cbrt();
+    let axes = axes * (1.0 / scale);
+    let error = axes.transpose() * axes - DMat3::IDENTITY;
+    let finite = axes.is_finite() && position.as_vec3().is_finite();
+    let orthonormal = error.to_cols_array().iter().all(|e| e.abs() < 1e-2);
+    let valid = finite && scale > 0.0 && orthonormal;
+    valid.then(|| Affine3A::from_mat3_translation(axes.as_mat3(), position.as_vec3()))
+}
+
+/// Checks intrinsics and puts them into a view. `what` names the camera in messages.
+fn checked_view(what: &str, mut view: View) -> std::result::Result<View, String> {
+    let size = [view.width, view.height];
+    if size.iter().any(|n| !(1..=1 << 16).contains(n)) {
+        return Err(format!(
+            "{what} has {}×{} pixels, expected 1 to 65536 a side",
+            size[0], size[1]
+        ));
+    }
+    if view.focal.iter().any(|f| !(f.is_finite() && *f > 0.0)) {
+        return Err(format!(
+            "{what} has focal lengths {:?}, expected positive numbers",
+            view.focal
+        ));
+    }
+    let coefficients = match view.distortion {
+        Distortion::None => vec![],
+        Distortion::Brown { k, p } => [&k[..], &p].concat(),
+        Distortion::Fisheye { k } => k.to_vec(),
+    };
+    if view.center.iter().chain(&coefficients).any(|v| !v.is_finite()) {
+        return Err(format!(
+            "{what} has a principal point or distortion that is not a finite number"
+        ));
+    }
+    if matches!(view.distortion, Distortion::Brown { .. }) && coefficients.iter().all(|&c| c == 0.0) {
+        view.distortion = Distortion::None;
+    }
+    Ok(view)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: &[&str]) -> Vec<String> {
+        let view = |path: &&str| View {
+            name: path.to_string(),
+            image: PathBuf::new(),
+            to_world: Affine3A::IDENTITY,
+            width: 1,
+            height: 1,
+            focal: [1.0; 2],
+            center: [0.5; 2],
+            distortion: Distortion::None,
+        };
+        let mut views: Vec<View> = paths.iter().map(view).collect();
+        make_names_unique(&mut views);
+        views.into_iter().map(|v| v.name).collect()
+    }
+
+    #[test]
+    fn names_are_stems_unless_taken() {
+        assert_eq!(names(&["./train/r_0", "images/b.jpg"]), ["r_0", "b"]);
+        assert_eq!(
+            names(&["left/1.png", "right/1.png", "2.png"]),
+            ["left_1", "right_1", "2"]
+        );
+        assert_eq!(
+            names(&["1.png", "1.png", "1.jpg", "1_2.png"]),
+            ["1", "1_2", "1_3", "1_2_2"]
+        );
+    }
+
+    #[test]
+    fn poses_that_are_no_rotation_are_refused() {
+        let mirrored = DMat3::from_diagonal(DVec3::new(-1.0, 1.0, 1.0));
+        let sheared = DMat3::from_cols(DVec3::X, DVec3::new(0.5, 1.0, 0.0), DVec3::Z);
+        for axes in [
+            mirrored,
+            sheared,
+            DMat3::ZERO,
+            DMat3::from_diagonal(DVec3::splat(f64::NAN)),
+        ] {
+            assert_eq!(pose(axes, DVec3::ZERO), None);
+        }
+        let scaled = pose(DMat3::from_diagonal(DVec3::splat(3.0)), DVec3::X).expect("a scaled rotation");
+        assert_eq!(scaled, Affine3A::from_translation(glam::Vec3::X));
+    }
 }

@@ -1,0 +1,153 @@
+//! The binary files: little endian, without padding. Nothing is allocated that a count merely claims.
+
+use super::{Camera, Cameras, ImageRecord, MODELS, Parsed};
+
+/// What is left of a file.
+struct Cursor<'a> {
+    rest: &'a [u8],
+    length: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            length: bytes.len(),
+        }
+    }
+
+    fn take(&mut self, count: usize) -> Parsed<&'a [u8]> {
+        let Some((taken, rest)) = self.rest.split_at_checked(count) else {
+            let at = self.length - self.rest.len();
+            return Err(format!(
+                "ends at byte {}, expected {count} more from byte {at} on: it is truncated or damaged",
+                self.length
+            ));
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+        self.take(N).map(|bytes| {
+            bytes
+                .try_into()
+                .expect("take returns as many bytes as it was asked for")
+        })
+    }
+
+    fn u32(&mut self) -> Parsed<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Parsed<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn f64(&mut self) -> Parsed<f64> {
+        self.array().map(f64::from_le_bytes)
+    }
+
+    fn f64s<const N: usize>(&mut self) -> Parsed<[f64; N]> {
+        let mut values = [0.0; N];
+        for v in &mut values {
+            *v = self.f64()?;
+        }
+        Ok(values)
+    }
+
+    /// Passes over `count` records.
+    fn skip(&mut self, count: u64, bytes_each: usize) -> Parsed<()> {
+        let bytes = usize::try_from(count)
+            .ok()
+            .and_then(|n| n.checked_mul(bytes_each))
+            .unwrap_or(usize::MAX);
+        self.take(bytes).map(|_| ())
+    }
+
+    /// Text up to a zero byte.
+    fn text(&mut self) -> Parsed<String> {
+        let end = self
+            .rest
+            .iter()
+            .position(|&b| b == 0)
+            .ok_or("ends within a name: it is truncated or damaged")?;
+        let bytes = self.take(end + 1)?;
+        String::from_utf8(bytes[..end].to_vec()).map_err(|_| "holds a name that is not UTF-8".into())
+    }
+
+    /// A count of records that each take at least `bytes_each`.
+    fn count(&mut self, what: &str, bytes_each: usize) -> Parsed<usize> {
+        let (claimed, room) = (self.u64()?, self.rest.len() / bytes_each);
+        match usize::try_from(claimed) {
+            Ok(count) if count <= room => Ok(count),
+            _ => Err(format!(
+                "claims {claimed} {what} but has room for {room} at most: it is truncated or damaged"
+            )),
+        }
+    }
+}
+
+pub(super) fn cameras(bytes: &[u8]) -> Parsed<Cameras> {
+    let mut file = Cursor::new(bytes);
+    let count = file.count("cameras", 24)?;
+    let mut cameras = Cameras::with_capacity(count);
+    for _ in 0..count {
+        let (id, model) = (file.u32()?, file.u32()?);
+        let Some(&(name, parameters)) = MODELS.get(model as usize) else {
+            return Err(format!(
+                "camera {id} is of model number {model}, which is not supported"
+            ));
+        };
+        let (width, height) = (file.u64()?, file.u64()?);
+        let parameters = (0..parameters).map(|_| file.f64()).collect::<Parsed<Vec<f64>>>()?;
+        cameras.insert(
+            id,
+            Camera {
+                model: name.into(),
+                width,
+                height,
+                parameters,
+            },
+        );
+    }
+    Ok(cameras)
+}
+
+pub(super) fn images(bytes: &[u8]) -> Parsed<Vec<ImageRecord>> {
+    let mut file = Cursor::new(bytes);
+    let count = file.count("images", 73)?;
+    let mut images = Vec::with_capacity(count);
+    for _ in 0..count {
+        let _id = file.u32()?;
+        let (rotation, translation) = (file.f64s()?, file.f64s()?);
+        let (camera, name) = (file.u32()?, file.text()?);
+        let observations = file.u64()?;
+        file.skip(observations, 24)?;
+        images.push(ImageRecord {
+            rotation,
+            translation,
+            camera,
+            name,
+        });
+    }
+    Ok(images)
+}
+
+pub(super) fn points(bytes: &[u8]) -> Parsed<Vec<[f32; 3]>> {
+    let mut file = Cursor::new(bytes);
+    let count = file.count("points", 51)?;
+    let mut points = Vec::with_capacity(count);
+    for _ in 0..count {
+        let _id = file.u64()?;
+        let position = file.f64s::<3>()?.map(|v| v as f32);
+        file.skip(1, 3 + 8)?;
+        let observations = file.u64()?;
+        file.skip(observations, 8)?;
+        if position.iter().any(|v| !v.is_finite()) {
+            return Err("holds a point that is not finite".into());
+        }
+        points.push(position);
+    }
+    Ok(points)
+}
