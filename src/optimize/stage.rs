@@ -1,0 +1,105 @@
+//! Coarse to fine: when the resolution changes, and to what.
+
+use crate::device::{self, Device, What};
+use crate::kernels::optimizer::Optimizer;
+use crate::params::{Kind, Parameter, Shape};
+use crate::scene::{MomentRule, Stage};
+
+/// The iteration (from 0) before which a change happens: never before the first, never after the last.
+pub fn begins_at(stage: &Stage, iterations: u32) -> u32 {
+    let at = (f64::from(stage.at) * f64::from(iterations)).round() as u32;
+    at.clamp(1, iterations.saturating_sub(1).max(1))
+}
+
+/// The shape of a parameter after some changes of resolution: optimised grids follow, all else stays.
+///
+/// A size that does not fit a machine word saturates; no device admits it.
+pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
+    let mut shape = parameter.shape;
+    if follows(parameter) {
+        for stage in stages {
+            shape.size = shape.size.map(|n| n.saturating_mul(stage.upsample as usize));
+        }
+    }
+    shape
+}
+
+/// Changes the resolution of every optimised grid. Whether the count of steps starts anew is the stage's `moments`.
+///
+/// # Errors
+/// The device's, if the finer grids do not fit.
+pub fn enter(device: &mut dyn Device, stage: &Stage, optimizer: Optimizer) -> device::Result<()> {
+    let parameters = &device.params().parameters;
+    let sizes: Vec<(usize, [usize; 3])> = parameters
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| follows(p))
+        .map(|(i, p)| (i, shape_after(p, std::slice::from_ref(stage)).size))
+        .collect();
+    // The optimiser's bias correction is one for all parameters: those that keep their size start anew as well.
+    let others: Vec<(usize, usize)> = parameters
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| p.tuning.is_some() && !follows(p))
+        .map(|(i, p)| (i, p.shape.len()))
+        .collect();
+    let keep = stage.moments == MomentRule::Resample;
+    device.resample(&sizes, keep)?;
+    if !keep {
+        for (parameter, len) in others {
+            for moment in 0..optimizer.moments() {
+                device.write(parameter, What::Moment(moment), &vec![0.0; len])?;
+            }
+        }
+    }
+    device.rebuild()
+}
+
+fn follows(parameter: &Parameter) -> bool {
+    parameter.kind == Kind::Grid && parameter.tuning.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Tuning;
+
+    fn stage(at: f32) -> Stage {
+        Stage {
+            at,
+            upsample: 2,
+            moments: MomentRule::Reset,
+        }
+    }
+
+    #[test]
+    fn changes_fall_within_the_run() {
+        assert_eq!(begins_at(&stage(0.25), 400), 100);
+        assert_eq!(begins_at(&stage(0.001), 10), 1);
+        assert_eq!(begins_at(&stage(0.999), 10), 9);
+    }
+
+    #[test]
+    fn only_optimised_grids_follow() {
+        let shape = Shape {
+            size: [3, 4, 5],
+            channels: 2,
+        };
+        let mut parameter = Parameter {
+            path: "a".into(),
+            kind: Kind::Grid,
+            shape,
+            values: Vec::new(),
+            tuning: None,
+        };
+        let stages = [stage(0.2), stage(0.4)];
+        assert_eq!(shape_after(&parameter, &stages), shape);
+        parameter.tuning = Some(Tuning {
+            learning_rate: 0.1,
+            bounds: [0.0, 1.0],
+        });
+        assert_eq!(shape_after(&parameter, &stages).size, [12, 16, 20]);
+        parameter.kind = Kind::Envmap;
+        assert_eq!(shape_after(&parameter, &stages), shape);
+    }
+}
