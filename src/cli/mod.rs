@@ -1,7 +1,9 @@
 //! The program: one file a command, each of which checks its arguments and then only orchestrates.
 
+pub mod bench;
 pub mod compare;
 pub mod import;
+pub mod shared;
 
 use clap::{Parser, Subcommand};
 
@@ -20,6 +22,8 @@ pub enum Command {
     Import(import::ImportArgs),
     /// Compare two images: figures, and an exit code for scripts
     Compare(compare::CompareArgs),
+    /// Time the passes of an iteration, beside what the machine can do
+    Bench(bench::BenchArgs),
 }
 
 /// How a command that met no error ended.
@@ -49,5 +53,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Import(args) => import::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Bench(args) => bench::run(args),
     }
 }

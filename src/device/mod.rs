@@ -75,9 +75,9 @@ pub struct Keys {
 /// Loss of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct LossValue {
-    /// Mean over the unmasked pixels and channels.
+    /// Sum over the unmasked pixels' channels, divided by 3 times the number of pixels in the batch.
     pub loss: f64,
-    /// Mean squared error likewise, for PSNR.
+    /// Mean squared error over the unmasked pixels' channels, for PSNR.
     pub mse: f64,
     /// Pixels without a ray.
     pub masked: u64,

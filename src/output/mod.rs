@@ -1,1 +1,3 @@
-//! To be filled.
+//! What a run leaves behind.
+
+pub mod memory;

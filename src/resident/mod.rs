@@ -24,6 +24,7 @@ pub struct Resident {
     pub references: Pixels,
     /// Edges of the field's cube in world units, from which the step follows at every resolution.
     extent: [f32; 3],
+    diagonal: f32,
     step: f32,
 }
 
@@ -36,6 +37,24 @@ pub struct Slots {
 }
 
 impl Resident {
+    /// No scene at all.
+    pub fn empty() -> Self {
+        Self {
+            scene: SceneRecord::zeroed(),
+            sensors: Vec::new(),
+            slots: Slots::default(),
+            references: Pixels::None,
+            extent: [0.0; 3],
+            diagonal: 0.0,
+            step: 1.0,
+        }
+    }
+
+    /// Length of the longest segment inside the field's cube, in world units.
+    pub fn diagonal(&self) -> f32 {
+        self.diagonal
+    }
+
     /// Flattens a scene without its references and materialises its arrays.
     ///
     /// # Errors
@@ -45,13 +64,14 @@ impl Resident {
         let mut slots = Slots::default();
         let mut record = SceneRecord::zeroed();
         record.gaussian_cdf = gaussian_table();
-        let mut extent = [0.0; 3];
+        let (mut extent, mut diagonal) = ([0.0; 3], 0.0);
         let mut step = 1.0;
         if let Some(field) = &scene.field {
             slots.sigma_t = Some(add(&mut params, &field.sigma_t)?);
             slots.sh_coeffs = Some(add(&mut params, &field.sh_coeffs)?);
             step = field.step;
-            extent = describe_field(&mut record, field);
+            describe_field(&mut record, field);
+            (extent, diagonal) = measure(&field.to_world);
         }
         match &scene.background {
             Background::None => {}
@@ -74,6 +94,7 @@ impl Resident {
             slots,
             references: Pixels::None,
             extent,
+            diagonal,
             step,
         };
         resident.fit(&params.parameters.iter().map(|p| p.shape).collect::<Vec<_>>());
@@ -113,8 +134,23 @@ fn add(params: &mut ParamSet, array: &Array) -> io::Result<usize> {
     Ok(params.parameters.len() - 1)
 }
 
-/// Fills in a field's records and returns the edges of its cube in world units.
-fn describe_field(record: &mut SceneRecord, field: &scene::RadianceField) -> [f32; 3] {
+/// The edges and the longest diagonal of a cube in world units.
+fn measure(to_world: &Affine3A) -> ([f32; 3], f32) {
+    let [x, y, z] = [
+        to_world.matrix3.x_axis,
+        to_world.matrix3.y_axis,
+        to_world.matrix3.z_axis,
+    ]
+    .map(|axis| 2.0 * axis);
+    let diagonal = [x + y + z, x + y - z, x - y + z, x - y - z]
+        .map(Vec3A::length)
+        .into_iter()
+        .fold(0.0, f32::max);
+    ([x.length(), y.length(), z.length()], diagonal)
+}
+
+/// Fills in a field's records.
+fn describe_field(record: &mut SceneRecord, field: &scene::RadianceField) {
     // The unit cube [0,1]³ onto the cube [-1,1]³, then into the world.
     let unit_to_cube = Affine3A::from_scale_rotation_translation(
         glam::Vec3::splat(2.0),
@@ -136,8 +172,6 @@ fn describe_field(record: &mut SceneRecord, field: &scene::RadianceField) -> [f3
         ColorActivation::Sigmoid => layout::color::SIGMOID,
         ColorActivation::ReluHalf => layout::color::RELU_HALF,
     };
-    let linear = field.to_world.matrix3;
-    [linear.x_axis, linear.y_axis, linear.z_axis].map(|axis: Vec3A| 2.0 * axis.length())
 }
 
 /// The rows of an affine map.

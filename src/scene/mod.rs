@@ -15,7 +15,7 @@ pub use crate::kernels::regularizer::Penalty;
 use crate::params::{Kind, Shape, Tuning};
 
 /// A whole scene.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Scene {
     /// The file it came from.
     pub path: PathBuf,
@@ -115,11 +115,16 @@ pub enum Background {
 }
 
 /// Reconstruction filter of a film.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Filter {
+    #[default]
     Box,
-    Tent { radius: f32 },
-    Gaussian { stddev: f32 },
+    Tent {
+        radius: f32,
+    },
+    Gaussian {
+        stddev: f32,
+    },
 }
 
 /// How the values that rays carry stand for light.
@@ -132,7 +137,7 @@ pub enum ColorSpace {
 }
 
 /// A camera and its film.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Sensor {
     /// Its key in the file; for a view of a data set, the image's file stem.
     pub name: String,

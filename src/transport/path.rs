@@ -63,6 +63,7 @@ impl PixelTable {
 /// Block numbers of the draws that are not a sample's.
 const DRAWN_PIXEL: u32 = 1 << 16;
 const RANDOM_BACKDROP: u32 = 1 << 17;
+const LINEAR_WEIGHT: u32 = 1 << 18;
 
 /// The pixel of ray `index` in a batch of rays drawn from all pixels of `table`; the same for every pass that shares
 /// the `objective` key.
@@ -91,6 +92,25 @@ pub fn random_backdrop(objective: Key, pixel: Pixel) -> [f32; 3] {
     };
     let u = random_uniform(objective, counter);
     [u[0], u[1], u[2]]
+}
+
+/// The weight of [`crate::kernels::loss::Loss::Linear`] for a channel of a batch's pixel: 1 for `seed` 0, else uniform
+/// in [-1, 1).
+#[inline(always)]
+pub fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
+    if seed == 0 {
+        return 1.0;
+    }
+    let key = [seed, LINEAR_WEIGHT, 0, 0];
+    2.0 * random_uniform(
+        key,
+        Counter {
+            sensor: 0,
+            pixel: index,
+            sample: channel,
+            block: 0,
+        },
+    )[0] - 1.0
 }
 
 /// One sample of a pixel: its ray and its jitter.

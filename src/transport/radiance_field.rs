@@ -37,6 +37,9 @@ pub trait View<N: Number> {
 
 /// Where a replay sends gradients.
 pub trait Sink<N: Number> {
+    /// A segment begins: the samples that follow share its basis.
+    #[inline(always)]
+    fn segment(&mut self, _basis: &Basis) {}
     /// The gradient of a sample at `p` (unit cube): with respect to raw density and raw colour.
     fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: N, d_color: [N; 3]);
     /// The gradient of the emitter's radiance along the unit direction `d` (world).
@@ -225,6 +228,9 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     let same_grid = scene.sigma_size[..3] == scene.sh_size[..3];
     let mut sampled_transmittance = N::lift(1.0);
     let mut index = 0u32;
+    if REPLAY {
+        sink.segment(&segment.basis);
+    }
     loop {
         let t = segment.first + index as f32 * h;
         if t >= segment.far {

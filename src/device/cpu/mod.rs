@@ -1,1 +1,207 @@
-//! The CPU device.
+//! The CPU device: all cores, no driver. Work is cut by fixed sizes and summed in fixed orders, so that the number of
+//! threads changes no bit.
+
+mod adjoint;
+mod chunk;
+mod compare;
+mod level;
+mod render;
+mod shared;
+mod step;
+mod update;
+mod view;
+
+use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::params::ParamSet;
+use crate::resident::Resident;
+use adjoint::Replays;
+use level::Level;
+
+/// All cores of the machine.
+#[derive(Debug)]
+pub struct Cpu {
+    info: DeviceInfo,
+    level: Level,
+    resident: Resident,
+    params: ParamSet,
+    /// For each parameter its gradient; empty if it is not tuned.
+    gradients: Vec<Vec<f32>>,
+    /// For each parameter the optimiser's state; no arrays if it is not tuned.
+    moments: Vec<Vec<Vec<f32>>>,
+    /// For each parameter the blocks whose moments are all zero.
+    asleep: Vec<Vec<bool>>,
+    occupancy: Vec<u8>,
+    /// The batch of the last render, whose chunks are the order of `image` and `adjoint`.
+    rendered: Batch,
+    rendered_keys: Keys,
+    image: Vec<[f32; 4]>,
+    adjoint: Vec<[f32; 3]>,
+    replays: Vec<Replays>,
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Cpu {
+    /// A device without a scene.
+    pub fn new() -> Self {
+        let level = Level::detect();
+        let detail = format!("{} threads, {}", rayon::current_num_threads(), level.name());
+        let resident = Resident::empty();
+        Self {
+            info: DeviceInfo {
+                kind: "cpu",
+                name: std::env::consts::ARCH.to_string(),
+                detail,
+            },
+            level,
+            resident,
+            params: ParamSet::default(),
+            gradients: Vec::new(),
+            moments: Vec::new(),
+            asleep: Vec::new(),
+            occupancy: Vec::new(),
+            rendered: Batch::default(),
+            rendered_keys: Keys {
+                objective: [0; 4],
+                pass: [0; 4],
+            },
+            image: Vec::new(),
+            adjoint: Vec::new(),
+            replays: Vec::new(),
+        }
+    }
+
+    /// Name of the vector level in use.
+    pub fn vector_level(&self) -> &'static str {
+        self.level.name()
+    }
+}
+
+impl Device for Cpu {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
+        let tuned = |p: &crate::params::Parameter| if p.tuning.is_some() { p.shape.len() } else { 0 };
+        self.gradients = params.parameters.iter().map(|p| vec![0.0; tuned(p)]).collect();
+        self.moments = params
+            .parameters
+            .iter()
+            .map(|p| match p.tuning {
+                Some(_) => vec![vec![0.0; p.shape.len()]; optimizer.moments()],
+                None => Vec::new(),
+            })
+            .collect();
+        self.asleep = params
+            .parameters
+            .iter()
+            .map(|p| vec![true; step::blocks(tuned(p))])
+            .collect();
+        self.resident = resident;
+        self.params = params;
+        self.image = Vec::new();
+        self.adjoint = Vec::new();
+        self.rendered = Batch::default();
+        self.rebuild()
+    }
+
+    fn resident(&self) -> &Resident {
+        &self.resident
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.render_batch(batch, keys, spp);
+        self.rendered = batch.clone();
+        self.rendered_keys = keys;
+        Ok(())
+    }
+
+    fn image(&mut self) -> Result<Vec<[f32; 4]>> {
+        Ok(self.image_in_order())
+    }
+
+    fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
+        debug_assert_eq!(*batch, self.rendered, "the loss compares the batch that was rendered");
+        Ok(self.compare(batch, keys, loss))
+    }
+
+    fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
+        debug_assert_eq!(
+            *batch, self.rendered,
+            "the adjoint image belongs to the batch that was rendered"
+        );
+        Ok(self.propagate_batch(batch, keys, spp))
+    }
+
+    fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
+        Ok(terms.iter().map(|term| self.add_term(term)).sum())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Vec<f64>> {
+        self.step_all(step)
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        self.rebuild_occupancy();
+        Ok(())
+    }
+
+    fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()> {
+        for &(index, size) in sizes {
+            self.resample_one(index, size, keep_moments);
+        }
+        let shapes: Vec<_> = self.params.parameters.iter().map(|p| p.shape).collect();
+        self.resident.fit(&shapes);
+        self.rebuild()
+    }
+
+    fn clear_gradients(&mut self) -> Result<()> {
+        self.gradients.iter_mut().for_each(|g| g.fill(0.0));
+        Ok(())
+    }
+
+    fn read(&mut self, parameter: usize, what: What) -> Result<Vec<f32>> {
+        Ok(match what {
+            What::Values => self.params.parameters[parameter].values.clone(),
+            What::Gradient => self.gradients[parameter].clone(),
+            What::Moment(i) => self.moments[parameter][i].clone(),
+        })
+    }
+
+    fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()> {
+        let array = match what {
+            What::Values => &mut self.params.parameters[parameter].values,
+            What::Gradient => &mut self.gradients[parameter],
+            What::Moment(i) => {
+                self.asleep[parameter].fill(false);
+                &mut self.moments[parameter][i]
+            }
+        };
+        array.copy_from_slice(values);
+        if what == What::Values && self.resident.slots.sigma_t == Some(parameter) {
+            self.rebuild()?;
+        }
+        Ok(())
+    }
+
+    fn memory(&self) -> u64 {
+        let floats = self.params.parameters.iter().map(|p| p.values.len()).sum::<usize>()
+            + self.gradients.iter().map(Vec::len).sum::<usize>()
+            + self.moments.iter().flatten().map(Vec::len).sum::<usize>()
+            + 4 * self.image.len()
+            + 3 * self.adjoint.len();
+        let replays: usize = self.replays.iter().map(Replays::bytes).sum();
+        (4 * floats + self.occupancy.len() + self.resident.references.bytes() + replays) as u64
+    }
+}

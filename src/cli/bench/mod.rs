@@ -1,0 +1,207 @@
+//! `prbopt bench`: times the passes of an iteration and relates them to what the machine can do.
+
+mod ceilings;
+mod workload;
+
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::Outcome;
+use super::shared::DeviceArgs;
+use crate::device::{Batch, Device, Keys, Step, parameter_bytes};
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::transport::random::{Pass, pass_key};
+
+/// Arguments of `prbopt bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json")]
+pub struct BenchArgs {
+    /// What to time
+    #[arg(value_enum, default_value_t = Workload::RadianceField)]
+    workload: Workload,
+    /// Texels along each edge of the grids
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    resolution: u32,
+    /// Pixels along each edge of a view
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    image: u32,
+    /// Degree of the spherical harmonics
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
+    sh_degree: u32,
+    /// Samples a pixel, of the primal and of the adjoint pass
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    spp: u32,
+    /// Iterations that are timed, after two that are not
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    iterations: u32,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Seed of the random numbers
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What can be timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Workload {
+    /// One view an iteration: render, L2 loss against a constant, PRB adjoint, Adam on all parameters
+    RadianceField,
+}
+
+/// The figures, medians over the timed iterations.
+#[derive(Debug, Serialize)]
+struct Figures {
+    workload: String,
+    device: String,
+    iteration_ms: f64,
+    primal_ms: f64,
+    loss_ms: f64,
+    adjoint_ms: f64,
+    step_ms: f64,
+    /// Samples along rays, primal and both walks of the adjoint, a second of the whole iteration.
+    samples_per_second: f64,
+    peak_rss_mib: Option<u64>,
+    device_mib: u64,
+    /// Bytes that the step must move at least, over the machine's copying speed.
+    step_floor_ms: f64,
+    step_ratio_to_floor: f64,
+    memory_gb_per_second: f64,
+}
+
+/// Milliseconds of the parts of an iteration.
+#[derive(Debug, Clone, Copy, Default)]
+struct Timing {
+    primal: f64,
+    loss: f64,
+    adjoint: f64,
+    step: f64,
+    samples: u64,
+}
+
+/// Runs the command.
+pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
+    let Workload::RadianceField = args.workload;
+    let optimizer = Optimizer::Adam {
+        beta_1: 0.9,
+        beta_2: 0.999,
+        epsilon: 1e-8,
+        mask_updates: false,
+    };
+    let scene = workload::scene(args.resolution as usize, args.image, args.sh_degree);
+    let (resident, params, batches) = workload::prepare(&scene)?;
+    let bytes = parameter_bytes(
+        params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())),
+        optimizer,
+    );
+    let mut device = args.device.open()?;
+    device.load(resident, params, optimizer)?;
+
+    let mut timings = Vec::new();
+    for iteration in 0..args.iterations + 2 {
+        let batch = &batches[(iteration % workload::VIEWS) as usize];
+        timings.push(iterate(device.as_mut(), batch, optimizer, &args, iteration)?);
+    }
+    let timings = &timings[2..];
+    // Peak memory is read before the ceilings are measured, whose arrays are not the workload's.
+    let peak_rss_mib = crate::output::memory::peak_resident_mib();
+    let bandwidth = ceilings::memory_bandwidth();
+    let total = |t: &Timing| t.primal + t.loss + t.adjoint + t.step;
+    let iteration_ms = median(timings.iter().map(total));
+    let step_ms = median(timings.iter().map(|t| t.step));
+    // Values, gradient and moments are each read and written once.
+    let step_floor_ms = 2.0 * bytes as f64 / bandwidth * 1e3;
+    let samples = timings.iter().map(|t| 3 * t.samples).sum::<u64>() as f64;
+    let figures = Figures {
+        workload: format!(
+            "radiance_field resolution={} image={} sh_degree={} spp={}",
+            args.resolution, args.image, args.sh_degree, args.spp
+        ),
+        device: format!("{} ({})", device.info().name, device.info().detail),
+        iteration_ms,
+        primal_ms: median(timings.iter().map(|t| t.primal)),
+        loss_ms: median(timings.iter().map(|t| t.loss)),
+        adjoint_ms: median(timings.iter().map(|t| t.adjoint)),
+        step_ms,
+        samples_per_second: samples / (timings.iter().map(total).sum::<f64>() * 1e-3),
+        peak_rss_mib,
+        device_mib: device.memory() >> 20,
+        step_floor_ms,
+        step_ratio_to_floor: step_ms / step_floor_ms,
+        memory_gb_per_second: bandwidth * 1e-9,
+    };
+    print(&figures, args.json)?;
+    Ok(Outcome::Done)
+}
+
+fn iterate(
+    device: &mut dyn Device,
+    batch: &Batch,
+    optimizer: Optimizer,
+    args: &BenchArgs,
+    iteration: u32,
+) -> anyhow::Result<Timing> {
+    let mut clock = Instant::now();
+    let mut lap = || {
+        let now = Instant::now();
+        let ms = now.duration_since(std::mem::replace(&mut clock, now)).as_secs_f64() * 1e3;
+        ms
+    };
+    let objective = pass_key(args.seed, iteration, Pass::Objective);
+    let keys = |pass| Keys {
+        objective,
+        pass: pass_key(args.seed, iteration, pass),
+    };
+    device.render(batch, keys(Pass::Primal), args.spp)?;
+    let primal = lap();
+    device.loss(batch, keys(Pass::Primal), Loss::L2)?;
+    let loss = lap();
+    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+    let adjoint = lap();
+    device.step(&Step {
+        optimizer,
+        rate: 1.0,
+        count: iteration + 1,
+    })?;
+    device.rebuild()?;
+    Ok(Timing {
+        primal,
+        loss,
+        adjoint,
+        step: lap(),
+        samples: stats.samples,
+    })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(figures)?);
+        return Ok(());
+    }
+    println!("{} on {}", figures.workload, figures.device);
+    println!("  iteration {:8.1} ms", figures.iteration_ms);
+    println!("    primal  {:8.1} ms", figures.primal_ms);
+    println!("    loss    {:8.1} ms", figures.loss_ms);
+    println!("    adjoint {:8.1} ms", figures.adjoint_ms);
+    println!(
+        "    step    {:8.1} ms, {:.1} times its floor of {:.1} ms at {:.1} GB/s",
+        figures.step_ms, figures.step_ratio_to_floor, figures.step_floor_ms, figures.memory_gb_per_second
+    );
+    println!("  {:.1} million samples a second", figures.samples_per_second * 1e-6);
+    if let Some(peak) = figures.peak_rss_mib {
+        println!("  peak resident memory {peak} MiB");
+    }
+    Ok(())
+}

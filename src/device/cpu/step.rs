@@ -1,0 +1,195 @@
+//! The optimiser's step on the CPU, a block of entries at a time.
+
+use rayon::prelude::*;
+
+use super::Cpu;
+use super::level::Kernel;
+use super::shared::SharedSlice;
+use crate::device::{DeviceError, Result, Step};
+use crate::kernels::optimizer::{Optimizer, StepRule};
+use crate::params::Shape;
+
+/// Entries stepped together: the unit of norms and of skipping.
+const BLOCK: usize = 1024;
+
+/// Number of blocks of an array.
+pub(super) fn blocks(len: usize) -> usize {
+    len.div_ceil(BLOCK)
+}
+
+impl Cpu {
+    /// Steps every tuned parameter, zeroes the gradients and returns their norms.
+    pub(super) fn step_all(&mut self, step: &Step) -> Result<Vec<f64>> {
+        let mut norms = Vec::new();
+        let mut broken = None;
+        for (i, parameter) in self.params.parameters.iter_mut().enumerate() {
+            let Some(tuning) = parameter.tuning else {
+                norms.push(0.0);
+                continue;
+            };
+            let (first, second) = self.moments[i]
+                .split_first_mut()
+                .expect("every optimiser keeps at least one moment");
+            let second = second.first_mut().map_or(&mut [][..], |m| &mut m[..]);
+            let count = parameter.values.len();
+            let task = StepTask {
+                rule: StepRule::new(
+                    step.optimizer,
+                    tuning.learning_rate * step.rate,
+                    step.count,
+                    tuning.bounds,
+                ),
+                values: SharedSlice::new(&mut parameter.values),
+                gradient: SharedSlice::new(&mut self.gradients[i]),
+                first: SharedSlice::new(first),
+                second: SharedSlice::new(second),
+                asleep: SharedSlice::new(&mut self.asleep[i]),
+            };
+            let level = self.level;
+            let squares: Vec<Option<f64>> = (0..blocks(count))
+                .into_par_iter()
+                .map(|block| {
+                    level.run(StepBlock {
+                        task: &task,
+                        block,
+                        count,
+                    })
+                })
+                .collect();
+            norms.push(squares.iter().map(|s| s.unwrap_or(0.0)).sum::<f64>().sqrt());
+            if broken.is_none() && squares.iter().any(Option::is_none) {
+                broken = Some(i);
+            }
+        }
+        match broken {
+            None => Ok(norms),
+            Some(i) => Err(self.name_broken_entry(i)),
+        }
+    }
+
+    /// Names the first entry whose gradient was left in place because it is not finite.
+    fn name_broken_entry(&mut self, parameter: usize) -> DeviceError {
+        let Shape { size, channels } = self.params.parameters[parameter].shape;
+        let index = self.gradients[parameter]
+            .iter()
+            .position(|g| !g.is_finite())
+            .unwrap_or(0);
+        let texel = index / channels;
+        self.gradients.iter_mut().for_each(|g| g.fill(0.0));
+        DeviceError::NotFinite {
+            path: self.params.parameters[parameter].path.clone(),
+            texel: [texel % size[0], texel / size[0] % size[1], texel / (size[0] * size[1])],
+            channel: index % channels,
+        }
+    }
+}
+
+/// The arrays of one parameter.
+struct StepTask<'a> {
+    rule: StepRule,
+    values: SharedSlice<'a, f32>,
+    gradient: SharedSlice<'a, f32>,
+    first: SharedSlice<'a, f32>,
+    /// Empty for optimisers with one moment.
+    second: SharedSlice<'a, f32>,
+    /// Blocks whose moments are all zero: without a gradient they have nothing to do.
+    asleep: SharedSlice<'a, bool>,
+}
+
+struct StepBlock<'a> {
+    task: &'a StepTask<'a>,
+    block: usize,
+    count: usize,
+}
+
+impl Kernel for StepBlock<'_> {
+    /// Sum of the squares of the gradient; None if an entry is not finite.
+    type Output = Option<f64>;
+
+    #[inline(always)]
+    fn run(self) -> Option<f64> {
+        let range = self.block * BLOCK..((self.block + 1) * BLOCK).min(self.count);
+        let rule = self.task.rule;
+        // SAFETY: each block is stepped once, by one thread, and touches its own range and flag alone.
+        let (values, gradient, first, second, asleep) = unsafe {
+            let second = self.task.second.get();
+            (
+                &mut self.task.values.get()[range.clone()],
+                &mut self.task.gradient.get()[range.clone()],
+                &mut self.task.first.get()[range.clone()],
+                if second.is_empty() { second } else { &mut second[range] },
+                &mut self.task.asleep.get()[self.block],
+            )
+        };
+        let squares = sum_of_squares(gradient);
+        let masked = matches!(rule.optimizer, Optimizer::Adam { mask_updates: true, .. });
+        if squares == 0.0 && (*asleep || masked) && gradient.iter().all(|g| *g == 0.0) {
+            return Some(0.0);
+        }
+        *asleep = false;
+        if !squares.is_finite() {
+            return step_carefully(&rule, values, gradient, first, second);
+        }
+        if second.is_empty() {
+            for ((x, g), m) in values.iter_mut().zip(gradient).zip(first) {
+                let (value, [moment, _]) = rule.apply(*x, *g, [*m, 0.0]);
+                (*x, *m, *g) = (value, moment, 0.0);
+            }
+        } else if masked {
+            for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
+                let (value, moments) = rule.apply(*x, *g, [*m, *v]);
+                if *g != 0.0 {
+                    (*x, *m, *v) = (value, moments[0], moments[1]);
+                }
+                *g = 0.0;
+            }
+        } else {
+            for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
+                let (value, moments) = rule.apply(*x, *g, [*m, *v]);
+                (*x, *m, *v, *g) = (value, moments[0], moments[1], 0.0);
+            }
+        }
+        Some(squares)
+    }
+}
+
+/// Sixteen running sums, added in a fixed order at the end.
+#[inline(always)]
+fn sum_of_squares(gradient: &[f32]) -> f64 {
+    let mut lanes = [0f32; 16];
+    let (whole, rest) = gradient.as_chunks::<16>();
+    for chunk in whole {
+        for (lane, g) in lanes.iter_mut().zip(chunk) {
+            *lane += g * g;
+        }
+    }
+    let tail: f64 = rest.iter().map(|g| f64::from(*g) * f64::from(*g)).sum();
+    lanes.iter().map(|l| f64::from(*l)).sum::<f64>() + tail
+}
+
+/// Steps the finite entries of a block and leaves the others, gradient included, as they are.
+#[cold]
+fn step_carefully(
+    rule: &StepRule,
+    values: &mut [f32],
+    gradient: &mut [f32],
+    first: &mut [f32],
+    second: &mut [f32],
+) -> Option<f64> {
+    let mut squares = Some(0.0);
+    for i in 0..values.len() {
+        let g = gradient[i];
+        if !g.is_finite() {
+            squares = None;
+            continue;
+        }
+        let v = second.get(i).copied().unwrap_or(0.0);
+        let (value, moments) = rule.apply(values[i], g, [first[i], v]);
+        (values[i], first[i], gradient[i]) = (value, moments[0], 0.0);
+        if let Some(v) = second.get_mut(i) {
+            *v = moments[1];
+        }
+        squares = squares.map(|s| s + f64::from(g) * f64::from(g));
+    }
+    squares
+}
