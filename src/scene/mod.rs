@@ -3,9 +3,34 @@
 //! Nothing here knows of devices or transport. Arrays are not read while a scene is checked, only their headers:
 //! [`crate::resident`] materialises them.
 
+mod color;
+mod dataset;
+mod diagnostics;
+mod emitter;
+mod files;
+mod film;
+mod json;
+mod medium;
+mod optimize;
+mod parameters;
+mod reader;
+mod reference;
+mod root;
+mod sampler;
+mod sensor;
+mod shape;
+mod source;
+mod transform;
+mod vocabulary;
+mod volume;
+mod write;
+
 use std::path::PathBuf;
 
 use glam::Affine3A;
+
+pub use self::diagnostics::{Diagnostic, Diagnostics};
+pub use self::root::{load, parse};
 
 pub use crate::io::dataset::Distortion;
 pub use crate::kernels::loss::Loss;
@@ -27,8 +52,30 @@ pub struct Scene {
     pub sensors: Vec<Sensor>,
     /// What to recover and how; absent from scenes that are only rendered.
     pub optimize: Option<Optimize>,
-    /// The file's JSON as resolved: references inlined, defaults filled in for what was read.
+    /// The scene as JSON with references inlined, data sets expanded and defaults filled in. File names in it are
+    /// absolute, so that it means the same wherever it is written; parsing it gives the same scene.
     pub resolved: serde_json::Value,
+    /// What is probably not what the author wanted, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Scene {
+    /// Every array that a run may change: the medium's grids, then the background's.
+    pub fn arrays(&self) -> Vec<&Array> {
+        let field = self.field.iter().flat_map(|field| [&field.sigma_t, &field.sh_coeffs]);
+        field.chain(self.background.array()).collect()
+    }
+}
+
+impl Background {
+    /// Its array, if it has one.
+    pub fn array(&self) -> Option<&Array> {
+        match self {
+            Background::None => None,
+            Background::Constant { radiance } => Some(radiance),
+            Background::Envmap { data, .. } => Some(data),
+        }
+    }
 }
 
 /// Where the values of a parameter come from before a run changes them.
@@ -40,6 +87,18 @@ pub enum Source {
     GridFile(PathBuf),
     /// An image file, read as linear radiance.
     ImageFile(PathBuf),
+    /// A sum of Gaussians above a base value (one entry or one a channel), at any resolution.
+    Blobs { base: Vec<f32>, blobs: Vec<Blob> },
+}
+
+/// A Gaussian: `value` exp(−½ |p − `center`|² / `radius`²) for a point p of the unit cube.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blob {
+    pub center: [f32; 3],
+    /// Standard deviation in the unit cube.
+    pub radius: f32,
+    /// One entry, repeated over all channels, or one a channel.
+    pub value: Vec<f32>,
 }
 
 /// An array of the scene that a run may change.
@@ -154,6 +213,8 @@ pub struct Sensor {
     pub far_clip: f32,
     pub filter: Filter,
     pub color_space: ColorSpace,
+    /// Samples a pixel of renders for which nothing else is asked.
+    pub spp: u32,
     /// Its reference photograph, checked to exist and to have the right size after `downscale`.
     pub reference: Option<Reference>,
     /// Kept out of the optimisation and rendered at the end.

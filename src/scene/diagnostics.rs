@@ -1,0 +1,127 @@
+//! Mistakes in a scene file: where each stands, what was found, and what was probably meant.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file it stands in.
+    pub path: PathBuf,
+    /// Line and column, counted from 1; absent where the file as a whole is meant.
+    pub position: Option<(usize, usize)>,
+    /// One sentence.
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.path.display(), self.message),
+            None => write!(f, "{}: {}", self.path.display(), self.message),
+        }
+    }
+}
+
+/// All mistakes found in a scene file and in those that it names, in the order of the file; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostics {
+    items: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// A single mistake that concerns a file as a whole.
+    pub fn whole_file(path: impl Into<PathBuf>, message: impl fmt::Display) -> Self {
+        Self {
+            items: vec![Diagnostic {
+                path: path.into(),
+                position: None,
+                message: message.to_string(),
+            }],
+        }
+    }
+
+    /// The given mistakes without repetitions, or `None` if there is none.
+    pub(super) fn collect(items: Vec<Diagnostic>) -> Option<Self> {
+        let mut unique: Vec<Diagnostic> = Vec::with_capacity(items.len());
+        for item in items {
+            if !unique.contains(&item) {
+                unique.push(item);
+            }
+        }
+        (!unique.is_empty()).then_some(Self { items: unique })
+    }
+
+    /// The mistakes, at least one.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.items.iter()
+    }
+
+    /// The mistakes themselves.
+    pub(super) fn into_vec(self) -> Vec<Diagnostic> {
+        self.items
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, item) in self.items.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{item}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// "did you mean `x`? (allowed: `x`, `y`)", or only the list where nothing is similar.
+pub(super) fn suggest(found: &str, allowed: &[&str]) -> String {
+    let list = allowed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match (nearest(found, allowed), allowed.is_empty()) {
+        (Some(name), _) => format!("did you mean `{name}`? (allowed: {list})"),
+        (None, false) => format!("allowed: {list}"),
+        (None, true) => "nothing is allowed here".to_string(),
+    }
+}
+
+/// The allowed name that `found` was probably meant to be.
+fn nearest<'n>(found: &str, allowed: &[&'n str]) -> Option<&'n str> {
+    let found = found.to_lowercase();
+    let likeness = |name: &str| strsim::jaro_winkler(&found, &name.to_lowercase());
+    let edits = |name: &str| strsim::damerau_levenshtein(&found, &name.to_lowercase());
+    allowed
+        .iter()
+        .copied()
+        .filter(|name| edits(name) <= 1 + found.chars().count().min(name.chars().count()) / 4 || likeness(name) > 0.9)
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised() {
+        assert_eq!(nearest("albdeo", &["scale", "albedo", "sigma_t"]), Some("albedo"));
+        assert_eq!(nearest("Radius", &["radius"]), Some("radius"));
+        assert_eq!(nearest("object.interior.sigma", &["object.interior.sigma_t", "object.interior.sh_coeffs"]),
+            Some("object.interior.sigma_t"));
+    }
+
+    #[test]
+    fn what_is_unlike_everything_gets_no_suggestion() {
+        assert_eq!(nearest("banana", &["scale", "albedo"]), None);
+        assert_eq!(suggest("banana", &["scale"]), "allowed: `scale`");
+    }
+
+    #[test]
+    fn repeated_mistakes_are_reported_once() {
+        let one = Diagnostics::whole_file("a.json", "wrong").into_vec();
+        let both = Diagnostics::collect([one.clone(), one].concat()).expect("one is left");
+        assert_eq!(both.iter().count(), 1);
+        assert!(Diagnostics::collect(Vec::new()).is_none());
+    }
+}

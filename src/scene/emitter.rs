@@ -1,0 +1,103 @@
+//! Emitters behind the medium: `constant` and `envmap`.
+
+use crate::params::{Kind, Shape};
+
+use super::reader::{Limit, Object, Value};
+use super::vocabulary::Class;
+use super::{Array, Background, Source, color, files, transform, volume};
+
+/// The emitter called `name`.
+pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Background> {
+    let mut object = value.plugin(Class::Emitter)?;
+    let background = match object.name {
+        "constant" => constant(&mut object, name),
+        _ => envmap(&mut object, name),
+    };
+    object.finish();
+    background
+}
+
+fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
+    let radiance = object.get("radiance").map_or(Some([1.0; 3]), |value| color::read(&value))?;
+    if radiance.iter().any(|x| *x < 0.0) {
+        object.error("`radiance` is negative", "light cannot be");
+    }
+    let radiance = Array {
+        path: format!("{name}.radiance"),
+        kind: Kind::Value,
+        shape: Shape {
+            size: [1, 1, 1],
+            channels: 3,
+        },
+        source: Source::Fill(radiance.to_vec()),
+        tuning: None,
+    };
+    Some(Background::Constant { radiance })
+}
+
+fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
+    let scale = object.number("scale", 1.0, Limit::NonNegative);
+    let to_world = transform::read_rotation(object, "to_world");
+    let (shape, source) = match (object.get("filename"), object.get("data")) {
+        (Some(file), None) => image(&file)?,
+        (None, Some(data)) => values(&data)?,
+        (None, None) => {
+            object.error("the map has no pixels", "give `filename`, or `data` with `resolution` and `value`");
+            return None;
+        }
+        (Some(_), Some(data)) => {
+            data.error("`filename` and `data` exclude each other", "remove one of the two");
+            return None;
+        }
+    };
+    let data = Array {
+        path: format!("{name}.data"),
+        kind: Kind::Envmap,
+        shape,
+        source,
+        tuning: None,
+    };
+    Some(Background::Envmap {
+        data,
+        scale,
+        to_world: transform::to_f32(to_world),
+    })
+}
+
+/// A map from an image file.
+pub(super) fn image(value: &Value<'_>) -> Option<(Shape, Source)> {
+    let path = value.file()?;
+    match files::image_size(&path, 1) {
+        Ok([width, height]) => {
+            let shape = map_shape(width as usize, height as usize);
+            volume::check_size(value, shape).then_some((shape, Source::ImageFile(path)))
+        }
+        Err(error) => {
+            value.error("this image cannot be used", error);
+            None
+        }
+    }
+}
+
+/// A map of one colour.
+fn values(value: &Value<'_>) -> Option<(Shape, Source)> {
+    let mut object = value.block("data")?;
+    let size = object.require("resolution", "the map's width and height").and_then(|v| size(&v));
+    let fill = object.get("value").map_or(Some([1.0; 3]), |v| color::read(&v));
+    object.finish();
+    Some((size?, Source::Fill(fill?.to_vec())))
+}
+
+/// Width and height of a map; the rows at the poles need each other.
+pub(super) fn size(value: &Value<'_>) -> Option<Shape> {
+    let [width, height] = value.list_of::<2>()?.map(|side| side.integer(2, 1 << 16));
+    let shape = map_shape(width? as usize, height? as usize);
+    volume::check_size(value, shape).then_some(shape)
+}
+
+fn map_shape(width: usize, height: usize) -> Shape {
+    Shape {
+        size: [width, height, 1],
+        channels: 3,
+    }
+}

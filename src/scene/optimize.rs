@@ -1,0 +1,266 @@
+//! The block `optimize`: what to recover and how.
+
+use super::diagnostics::suggest;
+use super::reader::{Limit, Object, Value};
+use super::sampler::MAX_SPP;
+use super::{
+    BatchRule, Decay, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer, Schedule, Scene,
+    Stage, color, parameters, root,
+};
+
+/// Reads the block and applies what it says of the parameters to the arrays of `scene`, which is otherwise complete.
+pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
+    let mut object = value.block("optimize")?;
+    let iterations = object.integer("iterations", 1000, 1, 100_000_000);
+    let spp = object.integer("spp", 1, 1, MAX_SPP);
+    let spp_grad = object.integer("spp_grad", spp, 1, MAX_SPP);
+    let stages = object.get("stages").map_or_else(Vec::new, |value| stages(&value));
+    let tuned = object.require("parameters", "the parameters to recover, by path");
+    if let Some(tuned) = &tuned {
+        parameters::tune(tuned, &stages, scene);
+    }
+    let batch = object.get("batch").and_then(|value| batch(&value, scene)).unwrap_or(BatchRule::AllViews);
+    let loss = object.get("loss").and_then(|value| loss(&value)).unwrap_or(Loss::L2);
+    let optimizer = object.get("optimizer").and_then(|value| optimizer(&value)).unwrap_or(DEFAULT_OPTIMIZER);
+    let schedule = object.get("schedule").and_then(|value| schedule(&value, iterations)).unwrap_or(CONSTANT);
+    let regularizers = object.get("regularizers").map_or_else(Vec::new, |value| regularizers(&value, scene));
+    let references = object.get("references").and_then(|value| references(&value)).unwrap_or(References::Images);
+    let seed = object.get("seed").and_then(|value| value.integer(0, u64::MAX)).unwrap_or(0);
+    let output = output(&mut object, scene);
+    check_views(&object, scene, &references);
+    object.finish();
+    Some(Optimize {
+        iterations,
+        spp,
+        spp_grad,
+        batch,
+        loss,
+        optimizer,
+        schedule,
+        stages,
+        regularizers,
+        references,
+        seed,
+        output,
+    })
+}
+
+const DEFAULT_OPTIMIZER: Optimizer = Optimizer::Adam {
+    beta_1: 0.9,
+    beta_2: 0.999,
+    epsilon: 1e-8,
+    mask_updates: false,
+};
+
+const CONSTANT: Schedule = Schedule {
+    decay: Decay::Constant,
+    warm_up: 0,
+};
+
+/// Something must be compared with something.
+fn check_views(object: &Object<'_>, scene: &Scene, references: &References) {
+    let context = object.value.context;
+    if scene.sensors.iter().all(|sensor| sensor.held_out) && !context.has_errors() {
+        let advice = "give at least one sensor that is not `held_out`";
+        object.error(format!("none of the {} views is left to learn from", scene.sensors.len()), advice);
+    }
+    if *references == References::Images && !context.has_errors() {
+        let without = scene.sensors.iter().filter(|sensor| sensor.reference.is_none()).map(|sensor| sensor.name.as_str());
+        let without: Vec<_> = without.collect();
+        if !without.is_empty() {
+            let what = format!("{} sensors have no `image` to be compared with ({})", without.len(), without.join(", "));
+            object.error(what, "give each one, or say in `references` what to compare with");
+        }
+    }
+}
+
+fn batch(value: &Value<'_>, scene: &Scene) -> Option<BatchRule> {
+    if value.as_str().is_some() {
+        return value.choice(&[("all", BatchRule::AllViews)], &[]);
+    }
+    let mut object = value.block("batch")?;
+    let (views, rays) = (object.get("views"), object.get("rays"));
+    let rule = match (&views, &rays) {
+        (Some(views), None) => {
+            let count = views.integer(1, u32::MAX.into())? as u32;
+            let training = scene.sensors.iter().filter(|sensor| !sensor.held_out).count();
+            if count as usize > training && !value.context.has_errors() {
+                views.error(format!("{count} views an iteration"), format!("there are only {training} to learn from"));
+            }
+            Some(BatchRule::Views(count))
+        }
+        (None, Some(rays)) => Some(BatchRule::Rays(rays.integer(1, 1 << 28)? as u32)),
+        _ => {
+            object.error("the batch is unclear", "write \"all\", {\"views\": n} or {\"rays\": n}");
+            None
+        }
+    };
+    object.finish();
+    rule
+}
+
+fn loss(value: &Value<'_>) -> Option<Loss> {
+    let mut object = value.variant(&["l1", "l2", "huber", "relative_l2", "log_l1"])?;
+    let loss = match object.name {
+        "l1" => Loss::L1,
+        "l2" => Loss::L2,
+        "relative_l2" => Loss::RelativeL2,
+        "log_l1" => Loss::LogL1,
+        _ => Loss::Huber {
+            delta: object.number("delta", 0.1, Limit::Positive),
+        },
+    };
+    object.finish();
+    Some(loss)
+}
+
+fn optimizer(value: &Value<'_>) -> Option<Optimizer> {
+    let decay = Limit::Within(0.0, 0.999_999);
+    let mut object = value.variant(&["adam", "sgd", "rmsprop"])?;
+    let optimizer = match object.name {
+        "sgd" => Optimizer::Sgd {
+            momentum: object.number("momentum", 0.0, decay),
+        },
+        "rmsprop" => Optimizer::RmsProp {
+            decay: object.number("decay", 0.99, decay),
+            epsilon: object.number("epsilon", 1e-8, Limit::Positive),
+        },
+        _ => Optimizer::Adam {
+            beta_1: object.number("beta_1", 0.9, decay),
+            beta_2: object.number("beta_2", 0.999, decay),
+            epsilon: object.number("epsilon", 1e-8, Limit::Positive),
+            mask_updates: object.boolean("mask_updates", false),
+        },
+    };
+    object.finish();
+    Some(optimizer)
+}
+
+fn schedule(value: &Value<'_>, iterations: u32) -> Option<Schedule> {
+    let mut object = value.variant(&["constant", "exponential", "cosine"])?;
+    let final_factor = if object.name == "constant" {
+        1.0
+    } else {
+        object.number("final_factor", 0.1, Limit::Within(1e-6, 1.0))
+    };
+    let decay = match object.name {
+        "constant" => Decay::Constant,
+        "exponential" => Decay::Exponential { final_factor },
+        _ => Decay::Cosine { final_factor },
+    };
+    let warm_up = object.integer("warm_up", 0, 0, iterations);
+    object.finish();
+    Some(Schedule { decay, warm_up })
+}
+
+/// The changes of resolution, which must be in order.
+fn stages(value: &Value<'_>) -> Vec<Stage> {
+    let items = value.list().unwrap_or_default();
+    let mut stages: Vec<Stage> = Vec::with_capacity(items.len());
+    for item in &items {
+        let Some(stage) = stage(item) else { continue };
+        if stages.last().is_some_and(|last| last.at >= stage.at) {
+            item.error("this stage is not later than the one before", "order the stages by `at`, all different");
+        }
+        stages.push(stage);
+    }
+    stages
+}
+
+fn stage(value: &Value<'_>) -> Option<Stage> {
+    let mut object = value.block("stage")?;
+    let at = object.require("at", "the fraction of the run after which it begins").and_then(|v| v.number(FRACTION));
+    let upsample = object.integer("upsample", 2, 2, 8);
+    let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
+    let moments = object.choice("moments", &words, MomentRule::Reset);
+    object.finish();
+    Some(Stage {
+        at: at? as f32,
+        upsample,
+        moments,
+    })
+}
+
+const FRACTION: Limit = Limit::Between(0.0, 1.0);
+
+fn regularizers(value: &Value<'_>, scene: &Scene) -> Vec<Regularizer> {
+    let items = value.list().unwrap_or_default();
+    items.iter().filter_map(|item| regularizer(item, scene)).collect()
+}
+
+fn regularizer(value: &Value<'_>, scene: &Scene) -> Option<Regularizer> {
+    let mut object = value.block("regularizer")?;
+    let penalties = [("total_variation", Penalty::TotalVariation), ("sparsity", Penalty::Sparsity)];
+    let penalty = object.require("type", "`total_variation` or `sparsity`").and_then(|v| v.choice(&penalties, &[]));
+    let path = object.require("parameter", "the path of an optimised parameter");
+    let weight = object.require("weight", "its weight").and_then(|v| v.number(Limit::NonNegative));
+    let every = object.integer("every", 1, 1, 1_000_000);
+    object.finish();
+    let (path, penalty) = (path?, penalty?);
+    let parameter = path.string()?;
+    parameters::check_penalty(&path, parameter, penalty, scene);
+    Some(Regularizer {
+        parameter: parameter.to_string(),
+        penalty,
+        weight: weight? as f32,
+        every,
+    })
+}
+
+fn references(value: &Value<'_>) -> Option<References> {
+    let mut object = value.variant(&["images", "scene", "constant"])?;
+    let references = match object.name {
+        "images" => Some(References::Images),
+        "constant" => {
+            let value = object.require("value", "the colour to be matched").and_then(|v| color::read(&v));
+            value.map(References::Constant)
+        }
+        _ => {
+            let file = object.require("filename", "the target's scene file");
+            let spp = object.integer("spp", 64, 1, MAX_SPP);
+            file.and_then(|file| target(&file)).map(|path| References::Scene { path, spp })
+        }
+    };
+    object.finish();
+    references
+}
+
+/// The path of a target scene, which is checked as a whole.
+fn target(value: &Value<'_>) -> Option<std::path::PathBuf> {
+    let path = value.file()?;
+    match root::load_target(&path) {
+        Ok(_) => Some(path),
+        Err(diagnostics) => {
+            value.context.adopt(diagnostics.into_vec());
+            None
+        }
+    }
+}
+
+fn output(object: &mut Object<'_>, scene: &Scene) -> OutputRule {
+    let mut rule = OutputRule {
+        images_every: 100,
+        sensors: Vec::new(),
+        checkpoint_seconds: 60.0,
+        spp: 4,
+    };
+    let Some(mut output) = object.get("output").and_then(|value| value.block("output")) else {
+        return rule;
+    };
+    rule.images_every = output.integer("images_every", rule.images_every, 0, u32::MAX);
+    rule.checkpoint_seconds = output.number("checkpoint_seconds", rule.checkpoint_seconds, Limit::NonNegative);
+    rule.spp = output.integer("spp", rule.spp, 1, MAX_SPP);
+    let names = output.get("sensors").and_then(|value| value.list()).unwrap_or_default();
+    rule.sensors = names.iter().filter_map(|name| sensor_name(name, scene)).collect();
+    output.finish();
+    rule
+}
+
+fn sensor_name(value: &Value<'_>, scene: &Scene) -> Option<String> {
+    let name = value.string()?;
+    let names: Vec<&str> = scene.sensors.iter().map(|sensor| sensor.name.as_str()).collect();
+    if !names.contains(&name) {
+        value.error(format!("there is no sensor `{name}`"), suggest(name, &names));
+    }
+    Some(name.to_string())
+}

@@ -1,0 +1,150 @@
+//! Resolution of `{"type": "ref", "id": …}`: objects are found by their `id` or by their path in the file.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::diagnostics::suggest;
+use super::json::{Json, Member, Node};
+use super::reader::Context;
+
+/// Every reference of a file and the object it stands for.
+#[derive(Debug, Default)]
+pub(super) struct References<'a> {
+    /// By the reference's first byte; broken references are absent.
+    targets: HashMap<usize, (&'a Node, String)>,
+}
+
+impl<'a> References<'a> {
+    /// The object that the reference at `node` stands for and its path, unless the reference is broken.
+    pub(super) fn target(&self, node: &Node) -> Option<(&'a Node, &str)> {
+        self.targets.get(&node.start).map(|(node, path)| (*node, path.as_str()))
+    }
+
+    /// Whether some reference stands for `node`.
+    pub(super) fn is_target(&self, node: &Node) -> bool {
+        self.targets.values().any(|(target, _)| target.start == node.start)
+    }
+}
+
+/// Finds all references below the scene `root` and reports those that are malformed, point nowhere or lead back to
+/// themselves. The block `optimize` holds no scene objects and is left out.
+pub(super) fn resolve<'a>(root: &'a Node, context: &Context<'a>) -> References<'a> {
+    let mut index = Index::default();
+    if let Json::Object(members) = &root.json {
+        for member in members.iter().filter(|m| m.name != "optimize") {
+            index.walk(member, "", context);
+        }
+    }
+    let ids: Vec<&str> = index.objects.keys().map(String::as_str).collect();
+    let mut targets = HashMap::new();
+    for (node, path) in &index.references {
+        match node.member("id").map(|id| (id.as_str(), id.start)) {
+            Some((Some(id), at)) => match index.objects.get(id) {
+                Some((target, target_path)) => {
+                    targets.insert(node.start, (*target, target_path.clone()));
+                }
+                None => context.error(at, format!("unknown id `{id}` at {path}.id: {}", suggest(id, &ids))),
+            },
+            Some((None, at)) => context.error(at, format!("the id at {path}.id is not a string: name an object")),
+            None => context.error(node.start, format!("the reference at {path} lacks `id`: name an object")),
+        }
+    }
+    let mut references = References { targets };
+    for at in circular(&references) {
+        references.targets.remove(&at);
+        context.error(at, "this reference leads back to itself: an object cannot contain itself");
+    }
+    references
+}
+
+#[derive(Debug, Default)]
+struct Index<'a> {
+    /// By id, explicit or implicit (its path): the object and its path.
+    objects: BTreeMap<String, (&'a Node, String)>,
+    references: Vec<(&'a Node, String)>,
+}
+
+impl<'a> Index<'a> {
+    /// Notes the object that is the member of an object at `parent`, and those below it.
+    fn walk(&mut self, member: &'a Member, parent: &str, context: &Context<'a>) {
+        let (node, key) = (&member.value, member.name.as_str());
+        let Json::Object(members) = &node.json else {
+            return;
+        };
+        let Some(name) = node.member("type").and_then(Node::as_str) else {
+            return;
+        };
+        let path = if parent.is_empty() { key.to_string() } else { format!("{parent}.{key}") };
+        if key.is_empty() || key.contains('.') {
+            let advice = "use a name without dots, which separate the steps of a path";
+            context.error(member.start, format!("an object cannot be called {key:?}: {advice}"));
+        }
+        self.insert(path.clone(), node, &path, member.start, context);
+        if name == "ref" {
+            for member in members.iter().filter(|m| m.name != "type" && m.name != "id") {
+                let text = format!("unknown parameter `{}` of `ref` at {path}: a reference has only an `id`", member.name);
+                context.error(member.start, text);
+            }
+            self.references.push((node, path));
+            return;
+        }
+        if let Some(id) = node.member("id") {
+            match id.as_str() {
+                Some(text) if text == path => {}
+                Some(text) => self.insert(text.to_string(), node, &path, id.start, context),
+                None => context.error(id.start, format!("the id of {path} is not a string: write one")),
+            }
+        }
+        for member in members {
+            self.walk(member, &path, context);
+        }
+    }
+
+    fn insert(&mut self, id: String, node: &'a Node, path: &str, at: usize, context: &Context<'a>) {
+        if let Some((_, other)) = self.objects.get(&id) {
+            context.error(at, format!("the id `{id}` of {path} is also that of {other}: ids must differ"));
+            return;
+        }
+        self.objects.insert(id, (node, path.to_string()));
+    }
+}
+
+/// The references that close a circle, by their first bytes.
+///
+/// From an object one reaches the targets of the references inside it; a reference to an object that is being visited
+/// closes a circle. The visit keeps its own stack, so that long chains do not overflow the program's.
+fn circular(references: &References<'_>) -> Vec<usize> {
+    let mut starts: Vec<usize> = references.targets.keys().copied().collect();
+    starts.sort_unstable();
+    let inside = |node: &Node| {
+        let from = starts.partition_point(|at| *at < node.start);
+        let to = starts.partition_point(|at| *at < node.end);
+        from..to
+    };
+    let mut finished: HashMap<usize, bool> = HashMap::new();
+    let mut circles = Vec::new();
+    for start in &starts {
+        let root = references.targets[start].0;
+        if finished.contains_key(&root.start) {
+            continue;
+        }
+        finished.insert(root.start, false);
+        let mut stack = vec![(root.start, inside(root))];
+        while let Some((object, pending)) = stack.last_mut() {
+            let Some(next) = pending.next() else {
+                finished.insert(*object, true);
+                stack.pop();
+                continue;
+            };
+            let target = references.targets[&starts[next]].0;
+            match finished.get(&target.start) {
+                Some(true) => {}
+                Some(false) => circles.push(starts[next]),
+                None => {
+                    finished.insert(target.start, false);
+                    stack.push((target.start, inside(target)));
+                }
+            }
+        }
+    }
+    circles
+}

@@ -1,0 +1,18 @@
+//! `independent`: how many samples a pixel gets unless something else is asked for.
+
+use super::reader::Object;
+use super::vocabulary::Class;
+
+/// The most samples a pixel may ask for.
+pub(super) const MAX_SPP: u32 = 1 << 20;
+
+/// The `sample_count` of the sampler nested in `object`, or Mitsuba's default of 4.
+pub(super) fn nested(object: &mut Object<'_>) -> u32 {
+    let Some(mut sampler) = object.nested(Class::Sampler) else {
+        return 4;
+    };
+    let spp = sampler.integer("sample_count", 4, 1, MAX_SPP);
+    sampler.only("seed", 0);
+    sampler.finish();
+    spp
+}

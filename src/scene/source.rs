@@ -1,0 +1,96 @@
+//! The values that a parameter starts from, read or computed only once everything has been checked.
+
+use crate::io::Result;
+use crate::params::Shape;
+
+use super::{Blob, Source, files};
+
+impl Source {
+    /// The values for an array of the given shape, `[z][y][x][channel]`.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not what its header was when the scene was checked.
+    pub fn materialise(&self, shape: Shape) -> Result<Vec<f32>> {
+        match self {
+            Source::Fill(values) => Ok(fill(values, shape)),
+            Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
+            Source::GridFile(path) => files::grid_values(path, shape),
+            Source::ImageFile(path) => files::image_values(path, shape),
+        }
+    }
+}
+
+fn fill(values: &[f32], shape: Shape) -> Vec<f32> {
+    match values {
+        [one] => vec![*one; shape.len()],
+        many => many.iter().copied().cycle().take(shape.len()).collect(),
+    }
+}
+
+/// base + Σ value exp(−½ |p − center|² / radius²) at the centre p = (i + ½)/N of every texel.
+fn blobs_on_grid(base: &[f32], blobs: &[Blob], shape: Shape) -> Vec<f32> {
+    let mut data = fill(base, shape);
+    // The Gaussian is a product over axes, so each axis is tabulated once.
+    for blob in blobs {
+        let axes: [Vec<f32>; 3] = std::array::from_fn(|axis| falloff(blob, axis, shape.size[axis]));
+        let mut texels = data.chunks_exact_mut(shape.channels);
+        for fz in &axes[2] {
+            for fy in &axes[1] {
+                for (fx, texel) in axes[0].iter().zip(&mut texels) {
+                    add(texel, &blob.value, fx * fy * fz);
+                }
+            }
+        }
+    }
+    data
+}
+
+fn falloff(blob: &Blob, axis: usize, size: usize) -> Vec<f32> {
+    let distance = |i: usize| ((i as f32 + 0.5) / size as f32 - blob.center[axis]) / blob.radius;
+    (0..size).map(|i| (-0.5 * distance(i).powi(2)).exp()).collect()
+}
+
+fn add(texel: &mut [f32], value: &[f32], weight: f32) {
+    for (channel, entry) in texel.iter_mut().enumerate() {
+        *entry += weight * value[channel % value.len()];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(size: [usize; 3], channels: usize) -> Shape {
+        Shape { size, channels }
+    }
+
+    #[test]
+    fn fill_repeats_its_channels() {
+        assert_eq!(fill(&[2.0], shape([2, 1, 1], 2)), [2.0; 4]);
+        assert_eq!(fill(&[1.0, 2.0], shape([2, 1, 1], 2)), [1.0, 2.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn a_blob_is_a_gaussian_at_texel_centres() {
+        let blob = Blob {
+            center: [0.25, 0.5, 0.5],
+            radius: 0.5,
+            value: vec![2.0],
+        };
+        let data = blobs_on_grid(&[1.0], &[blob], shape([2, 1, 1], 1));
+        assert_eq!(data[0], 3.0);
+        assert!((data[1] - (1.0 + 2.0 * (-0.5f32).exp())).abs() < 1e-6);
+    }
+
+    #[test]
+    fn blobs_lie_where_x_varies_fastest() {
+        let blob = Blob {
+            center: [0.875, 0.25, 0.5],
+            radius: 0.05,
+            value: vec![1.0],
+        };
+        let data = blobs_on_grid(&[0.0], &[blob], shape([4, 2, 1], 1));
+        let brightest = (0..8).max_by(|a, b| data[*a].total_cmp(&data[*b]));
+        assert_eq!(brightest, Some(3));
+    }
+}

@@ -1,0 +1,308 @@
+//! A scene as JSON that gives the same scene again.
+
+use std::path::Path;
+
+use glam::Affine3A;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Array, Backdrop, Background, BatchRule, Blob, ColorActivation, ColorSpace, Decay, DensityActivation, Distortion,
+    Filter, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, RadianceField, Reference, References, Regularizer,
+    Scene, Sensor, Source, Stage,
+};
+
+/// The resolved form of `scene`.
+pub(super) fn to_json(scene: &Scene) -> Value {
+    let mut root = Map::new();
+    root.insert("type".into(), json!("scene"));
+    for sensor in &scene.sensors {
+        root.insert(sensor.name.clone(), self::sensor(sensor));
+    }
+    if let Some(field) = &scene.field {
+        root.insert(first_step(&field.sigma_t).into(), cube(field));
+    }
+    if let Some(array) = scene.background.array() {
+        root.insert(first_step(array).into(), background(&scene.background));
+    }
+    if let Some(optimize) = &scene.optimize {
+        root.insert("optimize".into(), self::optimize(optimize, scene));
+    }
+    Value::Object(root)
+}
+
+/// The key of the object that an array belongs to.
+fn first_step(array: &Array) -> &str {
+    array.path.split('.').next().unwrap_or_default()
+}
+
+/// The shortest decimal that is read back as the same f32.
+fn number(x: f32) -> Value {
+    let short = x.to_string().parse::<f64>().ok().filter(|short| *short as f32 == x);
+    json!(short.unwrap_or_else(|| x.into()))
+}
+
+fn numbers(list: &[f32]) -> Value {
+    Value::Array(list.iter().map(|x| number(*x)).collect())
+}
+
+/// One entry stands for all channels.
+fn channels(list: &[f32]) -> Value {
+    match list {
+        [one] => number(*one),
+        many => numbers(many),
+    }
+}
+
+fn matrix(m: &Affine3A) -> Value {
+    let row = |i: usize| {
+        let axes = [m.matrix3.x_axis[i], m.matrix3.y_axis[i], m.matrix3.z_axis[i], m.translation[i]];
+        numbers(&axes)
+    };
+    json!([row(0), row(1), row(2), [0.0, 0.0, 0.0, 1.0]])
+}
+
+fn file(path: &Path) -> Value {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    json!(absolute.to_string_lossy())
+}
+
+fn sensor(sensor: &Sensor) -> Value {
+    let mut object = json!({
+        "type": "perspective",
+        "to_world": matrix(&sensor.to_world),
+        "focal_x": number(sensor.focal[0]),
+        "focal_y": number(sensor.focal[1]),
+        "center_x": number(sensor.center[0]),
+        "center_y": number(sensor.center[1]),
+        "near_clip": number(sensor.near_clip),
+        "far_clip": number(sensor.far_clip),
+        "held_out": sensor.held_out,
+        "film": {
+            "type": "hdrfilm",
+            "width": sensor.width,
+            "height": sensor.height,
+            "color_space": match sensor.color_space {
+                ColorSpace::Linear => "linear",
+                ColorSpace::Srgb => "srgb",
+            },
+            "rfilter": match sensor.filter {
+                Filter::Box => json!({"type": "box"}),
+                Filter::Tent { radius } => json!({"type": "tent", "radius": number(radius)}),
+                Filter::Gaussian { stddev } => json!({"type": "gaussian", "stddev": number(stddev)}),
+            },
+        },
+        "sampler": {"type": "independent", "sample_count": sensor.spp},
+    });
+    if let Some(lens) = distortion(&sensor.distortion) {
+        object["distortion"] = lens;
+    }
+    if let Some(reference) = &sensor.reference {
+        object["image"] = image(reference);
+    }
+    object
+}
+
+fn distortion(lens: &Distortion) -> Option<Value> {
+    match lens {
+        Distortion::None => None,
+        Distortion::Brown { k, p } => Some(json!({
+            "model": "opencv",
+            "k1": number(k[0]), "k2": number(k[1]), "k3": number(k[2]), "p1": number(p[0]), "p2": number(p[1]),
+        })),
+        Distortion::Fisheye { k } => Some(json!({
+            "model": "fisheye",
+            "k1": number(k[0]), "k2": number(k[1]), "k3": number(k[2]), "k4": number(k[3]),
+        })),
+    }
+}
+
+fn image(reference: &Reference) -> Value {
+    json!({
+        "filename": file(&reference.path),
+        "downscale": reference.downscale,
+        "background": match reference.backdrop {
+            Backdrop::Opaque => json!("none"),
+            Backdrop::Color(color) => numbers(&color),
+            Backdrop::Random => json!("random"),
+        },
+    })
+}
+
+fn cube(field: &RadianceField) -> Value {
+    json!({
+        "type": "cube",
+        "to_world": matrix(&field.to_world),
+        "bsdf": {"type": "null"},
+        "interior": {
+            "type": "radiance_field",
+            "sh_degree": field.sh_degree,
+            "density_activation": match field.density_activation {
+                DensityActivation::Relu => "relu",
+                DensityActivation::Softplus => "softplus",
+                DensityActivation::Exp => "exp",
+            },
+            "color_activation": match field.color_activation {
+                ColorActivation::Clip => "clip",
+                ColorActivation::Sigmoid => "sigmoid",
+                ColorActivation::ReluHalf => "relu",
+            },
+            "step": number(field.step),
+            "stop": number(field.stop),
+            "sigma_t": volume(&field.sigma_t),
+            "sh_coeffs": volume(&field.sh_coeffs),
+        },
+    })
+}
+
+fn volume(array: &Array) -> Value {
+    match &array.source {
+        Source::Fill(values) => {
+            json!({"type": "gridvolume", "resolution": array.shape.size, "value": channels(values)})
+        }
+        Source::GridFile(path) | Source::ImageFile(path) => json!({"type": "gridvolume", "filename": file(path)}),
+        Source::Blobs { base, blobs } => json!({
+            "type": "blobs",
+            "resolution": array.shape.size,
+            "base": channels(base),
+            "blobs": blobs.iter().map(blob).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+fn blob(blob: &Blob) -> Value {
+    json!({"center": numbers(&blob.center), "radius": number(blob.radius), "value": channels(&blob.value)})
+}
+
+fn background(background: &Background) -> Value {
+    match background {
+        Background::None => Value::Null,
+        Background::Constant { radiance } => json!({"type": "constant", "radiance": fill(radiance)}),
+        Background::Envmap { data, scale, to_world } => {
+            let mut object = json!({"type": "envmap", "scale": number(*scale), "to_world": matrix(to_world)});
+            match &data.source {
+                Source::ImageFile(path) => object["filename"] = file(path),
+                _ => object["data"] = json!({"resolution": &data.shape.size[..2], "value": fill(data)}),
+            }
+            object
+        }
+    }
+}
+
+/// The colour of an array that has only one.
+fn fill(array: &Array) -> Value {
+    match &array.source {
+        Source::Fill(values) => channels(values),
+        _ => json!(0.0),
+    }
+}
+
+fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
+    json!({
+        "iterations": optimize.iterations,
+        "spp": optimize.spp,
+        "spp_grad": optimize.spp_grad,
+        "seed": optimize.seed,
+        "parameters": parameters(scene),
+        "batch": match optimize.batch {
+            BatchRule::AllViews => json!("all"),
+            BatchRule::Views(views) => json!({"views": views}),
+            BatchRule::Rays(rays) => json!({"rays": rays}),
+        },
+        "loss": loss(&optimize.loss),
+        "optimizer": optimizer(&optimize.optimizer),
+        "schedule": schedule(optimize),
+        "stages": optimize.stages.iter().map(stage).collect::<Vec<_>>(),
+        "regularizers": optimize.regularizers.iter().map(regularizer).collect::<Vec<_>>(),
+        "references": match &optimize.references {
+            References::Images => json!({"type": "images"}),
+            References::Scene { path, spp } => json!({"type": "scene", "filename": file(path), "spp": spp}),
+            References::Constant(color) => json!({"type": "constant", "value": numbers(color)}),
+        },
+        "output": output(&optimize.output),
+    })
+}
+
+/// Initial values and start resolutions are already those of the volumes themselves.
+fn parameters(scene: &Scene) -> Value {
+    let bound = |x: f32| if x.is_finite() { number(x) } else { Value::Null };
+    let tuned = scene.arrays().into_iter().filter_map(|array| Some((array, array.tuning?)));
+    let entries = tuned.map(|(array, tuning)| {
+        let [low, high] = tuning.bounds.map(bound);
+        (array.path.clone(), json!({"learning_rate": number(tuning.learning_rate), "bounds": [low, high]}))
+    });
+    Value::Object(entries.collect())
+}
+
+fn loss(loss: &Loss) -> Value {
+    match loss {
+        Loss::L1 => json!({"type": "l1"}),
+        Loss::L2 => json!({"type": "l2"}),
+        Loss::Huber { delta } => json!({"type": "huber", "delta": number(*delta)}),
+        Loss::RelativeL2 => json!({"type": "relative_l2"}),
+        Loss::LogL1 => json!({"type": "log_l1"}),
+    }
+}
+
+fn optimizer(optimizer: &Optimizer) -> Value {
+    match *optimizer {
+        Optimizer::Adam {
+            beta_1,
+            beta_2,
+            epsilon,
+            mask_updates,
+        } => json!({
+            "type": "adam",
+            "beta_1": number(beta_1),
+            "beta_2": number(beta_2),
+            "epsilon": number(epsilon),
+            "mask_updates": mask_updates,
+        }),
+        Optimizer::Sgd { momentum } => json!({"type": "sgd", "momentum": number(momentum)}),
+        Optimizer::RmsProp { decay, epsilon } => {
+            json!({"type": "rmsprop", "decay": number(decay), "epsilon": number(epsilon)})
+        }
+    }
+}
+
+fn schedule(optimize: &Optimize) -> Value {
+    let warm_up = optimize.schedule.warm_up;
+    match optimize.schedule.decay {
+        Decay::Constant => json!({"type": "constant", "warm_up": warm_up}),
+        Decay::Exponential { final_factor } => {
+            json!({"type": "exponential", "final_factor": number(final_factor), "warm_up": warm_up})
+        }
+        Decay::Cosine { final_factor } => {
+            json!({"type": "cosine", "final_factor": number(final_factor), "warm_up": warm_up})
+        }
+    }
+}
+
+fn stage(stage: &Stage) -> Value {
+    let moments = match stage.moments {
+        MomentRule::Reset => "reset",
+        MomentRule::Resample => "resample",
+    };
+    json!({"at": number(stage.at), "upsample": stage.upsample, "moments": moments})
+}
+
+fn regularizer(regularizer: &Regularizer) -> Value {
+    let penalty = match regularizer.penalty {
+        Penalty::TotalVariation => "total_variation",
+        Penalty::Sparsity => "sparsity",
+    };
+    json!({
+        "type": penalty,
+        "parameter": regularizer.parameter,
+        "weight": number(regularizer.weight),
+        "every": regularizer.every,
+    })
+}
+
+fn output(rule: &OutputRule) -> Value {
+    json!({
+        "images_every": rule.images_every,
+        "sensors": rule.sensors,
+        "checkpoint_seconds": number(rule.checkpoint_seconds),
+        "spp": rule.spp,
+    })
+}
