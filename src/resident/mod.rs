@@ -128,7 +128,7 @@ fn add(params: &mut ParamSet, array: &Array) -> io::Result<usize> {
         path: array.path.clone(),
         kind: array.kind,
         shape: array.shape,
-        values: fill(array),
+        values: array.source.materialise(array.shape)?,
         tuning: array.tuning,
     });
     Ok(params.parameters.len() - 1)
@@ -210,11 +210,4 @@ pub fn sensor_record(sensor: &Sensor) -> SensorRecord {
     };
     record.first_pixel = NO_REFERENCE;
     record
-}
-
-fn fill(array: &Array) -> Vec<f32> {
-    match &array.source {
-        scene::Source::Fill(values) => (0..array.shape.len()).map(|i| values[i % values.len()]).collect(),
-        _ => Vec::new(),
-    }
 }

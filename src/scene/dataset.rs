@@ -7,7 +7,7 @@ use crate::io::dataset::View;
 use super::reader::Value;
 use super::sensor::{backdrop, clip_range};
 use super::vocabulary::Class;
-use super::{Backdrop, ColorSpace, Filter, Reference, Sensor, film, files, sampler, transform};
+use super::{Backdrop, ColorSpace, Filter, Reference, Sensor, files, film, sampler, transform};
 
 /// How all views of a data set are read.
 #[derive(Debug)]
@@ -75,10 +75,16 @@ fn views(file: &Value<'_>, rules: &Rules, skip_missing: bool, with_images: bool)
         file.error(what, advice);
     }
     if !wrong.is_empty() {
-        file.error(format!("{} of {count} photographs cannot be used", wrong.len()), wrong.join("; "));
+        file.error(
+            format!("{} of {count} photographs cannot be used", wrong.len()),
+            wrong.join("; "),
+        );
     }
     if sensors.is_empty() && wrong.is_empty() {
-        file.error("the data set has no usable view", format!("{} of its {count} images are missing", missing.len()));
+        file.error(
+            "the data set has no usable view",
+            format!("{} of its {count} images are missing", missing.len()),
+        );
     }
     Some(sensors)
 }
@@ -86,11 +92,7 @@ fn views(file: &Value<'_>, rules: &Rules, skip_missing: bool, with_images: bool)
 /// The `i`-th view as a sensor, or what is wrong with its photograph.
 fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, String> {
     if there {
-        let [width, height] = files::image_size(&view.image, 1).map_err(|error| error.to_string())?;
-        if [width, height] != [view.width, view.height] {
-            let (name, w, h) = (view.image.display(), view.width, view.height);
-            return Err(format!("{name} has {width}×{height} pixels, its camera {w}×{h}"));
-        }
+        view.check_image().map_err(|error| error.to_string())?;
     }
     let scale = rules.downscale;
     let size = [view.width / scale, view.height / scale];
@@ -103,7 +105,7 @@ fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, S
         downscale: scale,
         backdrop: rules.backdrop,
     });
-    let held_out = rules.held_out || (rules.hold_out > 0 && i % rules.hold_out as usize == 0);
+    let held_out = rules.held_out || (rules.hold_out > 0 && i.is_multiple_of(rules.hold_out as usize));
     Ok(Sensor {
         name: view.name.clone(),
         to_world: camera_to_world(rules.to_world, view),
@@ -127,7 +129,11 @@ fn camera_to_world(to_world: DAffine3, view: &View) -> glam::Affine3A {
     let camera = view.to_world;
     let columns = camera.to_cols_array().map(f64::from);
     let mut pose = to_world * DAffine3::from_cols_array(&columns);
-    for axis in [&mut pose.matrix3.x_axis, &mut pose.matrix3.y_axis, &mut pose.matrix3.z_axis] {
+    for axis in [
+        &mut pose.matrix3.x_axis,
+        &mut pose.matrix3.y_axis,
+        &mut pose.matrix3.z_axis,
+    ] {
         *axis = axis.normalize();
     }
     transform::to_f32(pose)
@@ -141,7 +147,11 @@ pub(super) fn unique_names(sensors: &mut [Sensor], key: &str, taken: &mut std::c
         let mut name = plain.clone();
         let mut n = 1;
         while !taken.insert(name.clone()) {
-            name = if n == 1 { format!("{key}_{plain}") } else { format!("{key}_{plain}_{n}") };
+            name = if n == 1 {
+                format!("{key}_{plain}")
+            } else {
+                format!("{key}_{plain}_{n}")
+            };
             n += 1;
         }
         sensor.name = name;

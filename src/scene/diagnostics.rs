@@ -79,7 +79,11 @@ impl std::error::Error for Diagnostics {}
 
 /// "did you mean `x`? (allowed: `x`, `y`)", or only the list where nothing is similar.
 pub(super) fn suggest(found: &str, allowed: &[&str]) -> String {
-    let list = allowed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let list = allowed
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
     match (nearest(found, allowed), allowed.is_empty()) {
         (Some(name), _) => format!("did you mean `{name}`? (allowed: {list})"),
         (None, false) => format!("allowed: {list}"),
@@ -107,8 +111,13 @@ mod tests {
     fn a_slip_of_the_finger_is_recognised() {
         assert_eq!(nearest("albdeo", &["scale", "albedo", "sigma_t"]), Some("albedo"));
         assert_eq!(nearest("Radius", &["radius"]), Some("radius"));
-        assert_eq!(nearest("object.interior.sigma", &["object.interior.sigma_t", "object.interior.sh_coeffs"]),
-            Some("object.interior.sigma_t"));
+        assert_eq!(
+            nearest(
+                "object.interior.sigma",
+                &["object.interior.sigma_t", "object.interior.sh_coeffs"]
+            ),
+            Some("object.interior.sigma_t")
+        );
     }
 
     #[test]

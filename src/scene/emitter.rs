@@ -18,7 +18,9 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Background> {
 }
 
 fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
-    let radiance = object.get("radiance").map_or(Some([1.0; 3]), |value| color::read(&value))?;
+    let radiance = object
+        .get("radiance")
+        .map_or(Some([1.0; 3]), |value| color::read(&value))?;
     if radiance.iter().any(|x| *x < 0.0) {
         object.error("`radiance` is negative", "light cannot be");
     }
@@ -42,7 +44,10 @@ fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
         (Some(file), None) => image(&file)?,
         (None, Some(data)) => values(&data)?,
         (None, None) => {
-            object.error("the map has no pixels", "give `filename`, or `data` with `resolution` and `value`");
+            object.error(
+                "the map has no pixels",
+                "give `filename`, or `data` with `resolution` and `value`",
+            );
             return None;
         }
         (Some(_), Some(data)) => {
@@ -82,7 +87,9 @@ pub(super) fn image(value: &Value<'_>) -> Option<(Shape, Source)> {
 /// A map of one colour.
 fn values(value: &Value<'_>) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
-    let size = object.require("resolution", "the map's width and height").and_then(|v| size(&v));
+    let size = object
+        .require("resolution", "the map's width and height")
+        .and_then(|v| size(&v));
     let fill = object.get("value").map_or(Some([1.0; 3]), |v| color::read(&v));
     object.finish();
     Some((size?, Source::Fill(fill?.to_vec())))

@@ -1,45 +1,94 @@
-//! What a scene asks of the files it names: that they exist and that their headers fit.
+//! What a scene asks of the files it names: that they exist, that their headers fit, and later their values.
 
 use std::path::Path;
 
-use crate::io::dataset::Dataset;
-use crate::io::{IoError, Result};
+use crate::io::dataset::{self, Dataset};
+use crate::io::{Encoding, GridHeader, IoError, Result, image, npy, srgb, vol};
 use crate::params::Shape;
 
-/// Texels along x, y, z and channels of a `.vol` or `.npy` file.
-pub(super) fn grid_header(path: &Path) -> Result<([usize; 3], usize)> {
-    Err(IoError::new(path, "grid files cannot be read yet"))
-}
-
-/// Width and height of an image, and its channels.
-pub(super) fn image_header(path: &Path) -> Result<([u32; 2], usize)> {
-    Err(IoError::new(path, "image files cannot be read yet"))
-}
-
-/// Width and height of an image after a reduction by a whole number.
-pub(super) fn image_size(path: &Path, downscale: u32) -> Result<[u32; 2]> {
-    let (size, _) = image_header(path)?;
-    let reduced = size.map(|side| side / downscale);
-    if reduced.contains(&0) {
-        let [w, h] = size;
-        return Err(IoError::new(path, format!("an image of {w}×{h} pixels cannot be reduced {downscale} times")));
+/// The header of a `.vol` or `.npy` file.
+pub(super) fn grid_header(path: &Path) -> Result<GridHeader> {
+    match GridFormat::of(path)? {
+        GridFormat::Vol => vol::header(path),
+        GridFormat::Npy => npy::header(path),
     }
-    Ok(reduced)
 }
 
 /// The values of a grid that was found to have this shape.
 pub(super) fn grid_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
-    Err(IoError::new(path, format!("grid files of {} values cannot be read yet", shape.len())))
+    let grid = match GridFormat::of(path)? {
+        GridFormat::Vol => vol::read(path)?,
+        GridFormat::Npy => npy::read(path)?,
+    };
+    unchanged(path, (grid.size, grid.channels), (shape.size, shape.channels))?;
+    Ok(grid.data)
 }
 
-/// The pixels of an image that was found to have this shape, as linear radiance.
+/// The file formats of grids, told by the file's extension.
+#[derive(Debug, Clone, Copy)]
+enum GridFormat {
+    Vol,
+    Npy,
+}
+
+impl GridFormat {
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("vol") => Ok(GridFormat::Vol),
+            Some("npy") => Ok(GridFormat::Npy),
+            _ => Err(IoError::new(path, "a grid's file name ends in .vol or .npy")),
+        }
+    }
+}
+
+/// Width and height of an image after a reduction by a whole number.
+pub(super) fn image_size(path: &Path, downscale: u32) -> Result<[u32; 2]> {
+    let header = image::header(path)?;
+    let reduced = [header.width, header.height].map(|side| side as u32 / downscale);
+    if reduced.contains(&0) {
+        let message = format!(
+            "{}×{} pixels cannot be reduced {downscale} times",
+            header.width, header.height
+        );
+        return Err(IoError::new(path, message));
+    }
+    Ok(reduced)
+}
+
+/// The pixels of an image that was found to have this shape, as linear radiance; grey is spread over all channels and
+/// alpha is ignored.
 pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
-    Err(IoError::new(path, format!("image files of {} values cannot be read yet", shape.len())))
+    let (mut image, encoding) = image::read(path)?;
+    let [width, height, _] = shape.size;
+    unchanged(path, [image.width, image.height], [width, height])?;
+    if let Some(i) = image.first_non_finite() {
+        let (x, y) = (i / image.channels % width, i / image.channels / width);
+        return Err(IoError::new(
+            path,
+            format!("pixel ({x}, {y}) is not finite; replace it"),
+        ));
+    }
+    if encoding == Encoding::Srgb {
+        srgb::decode_image(&mut image);
+    }
+    let channels = image.channels;
+    let texels = image.data.chunks_exact(channels);
+    let rgb = texels.flat_map(|texel| (0..shape.channels).map(move |c| texel[if channels < 3 { 0 } else { c }]));
+    Ok(rgb.collect())
+}
+
+/// Whether a file is still what its header said when the scene was checked.
+fn unchanged<T: PartialEq + std::fmt::Debug>(path: &Path, found: T, expected: T) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    let message = format!("changed while the program ran: found {found:?}, expected {expected:?}; start again");
+    Err(IoError::new(path, message))
 }
 
 /// The views of a data set.
 pub(super) fn dataset(path: &Path) -> Result<Dataset> {
-    Err(IoError::new(path, "data sets cannot be read yet"))
+    dataset::load(path)
 }
 
 /// A list of `count` finite numbers in a small JSON file.

@@ -59,7 +59,11 @@ pub(super) fn nested(sensor: &mut Object<'_>) -> Film {
 
 /// The parameter `color_space`.
 pub(super) fn color_space(object: &mut Object<'_>, default: ColorSpace) -> ColorSpace {
-    object.choice("color_space", &[("linear", ColorSpace::Linear), ("srgb", ColorSpace::Srgb)], default)
+    object.choice(
+        "color_space",
+        &[("linear", ColorSpace::Linear), ("srgb", ColorSpace::Srgb)],
+        default,
+    )
 }
 
 /// The reconstruction filter nested in `object`, or `default`.

@@ -69,6 +69,9 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
+/// How deep lists and objects may be nested: readers follow the tree recursively.
+const MAX_DEPTH: usize = 64;
+
 /// Reads `text`; comments are allowed, everything else is strict JSON.
 pub(super) fn read(text: &str) -> Result<Node, Vec<Fault>> {
     let collect = CollectOptions {
@@ -89,7 +92,10 @@ pub(super) fn read(text: &str) -> Result<Node, Vec<Fault>> {
     };
     let parsed = jsonc_parser::parse_to_ast(text, &collect, &strict).map_err(|error| vec![explain(text, &error)])?;
     let comments = parsed.comments.unwrap_or_default();
-    let spans = comments.values().flat_map(|list| list.iter()).map(|comment| (comment.start(), comment.end()));
+    let spans = comments
+        .values()
+        .flat_map(|list| list.iter())
+        .map(|comment| (comment.start(), comment.end()));
     check_strictly(text, spans)?;
     let Some(value) = parsed.value else {
         return Err(vec![Fault {
@@ -98,12 +104,11 @@ pub(super) fn read(text: &str) -> Result<Node, Vec<Fault>> {
         }]);
     };
     let mut faults = Vec::new();
-    let node = convert(value, &mut faults);
+    let node = convert(value, 0, &mut faults);
     if faults.is_empty() { Ok(node) } else { Err(faults) }
 }
 
-/// A second opinion by `serde_json` on the text without its comments: it limits nesting to 128 levels and knows no
-/// extensions at all.
+/// A second opinion by `serde_json` on the text without its comments: it knows no extensions at all.
 fn check_strictly(text: &str, comments: impl Iterator<Item = (usize, usize)>) -> Result<(), Vec<Fault>> {
     let mut bytes = text.as_bytes().to_vec();
     for (start, end) in comments {
@@ -117,7 +122,11 @@ fn check_strictly(text: &str, comments: impl Iterator<Item = (usize, usize)>) ->
         Ok(_) => Ok(()),
         Err(error) if error.is_eof() && bytes.iter().all(u8::is_ascii_whitespace) => Ok(()),
         Err(error) => {
-            let line_start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+            let line_start: usize = text
+                .split_inclusive('\n')
+                .take(error.line().saturating_sub(1))
+                .map(str::len)
+                .sum();
             let message = error.to_string();
             let message = message.split(" at line ").next().unwrap_or_default();
             Err(vec![Fault {
@@ -132,7 +141,9 @@ fn check_strictly(text: &str, comments: impl Iterator<Item = (usize, usize)>) ->
 fn explain(text: &str, error: &jsonc_parser::errors::ParseError) -> Fault {
     let at = error.range().start;
     let rest = text.get(at..).unwrap_or_default().to_lowercase();
-    let non_finite = ["nan", "inf", "-inf", "-nan", "+inf"].iter().any(|word| rest.starts_with(word));
+    let non_finite = ["nan", "inf", "-inf", "-nan", "+inf"]
+        .iter()
+        .any(|word| rest.starts_with(word));
     let message = if non_finite {
         "malformed JSON: NaN and infinity are not numbers here; every number must be finite".to_string()
     } else {
@@ -143,19 +154,35 @@ fn explain(text: &str, error: &jsonc_parser::errors::ParseError) -> Fault {
 
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 /// The tree without borrowed text; notes numbers that are too large and names that occur twice.
-fn convert(value: ast::Value<'_>, faults: &mut Vec<Fault>) -> Node {
+fn convert(value: ast::Value<'_>, depth: usize, faults: &mut Vec<Fault>) -> Node {
     let (start, end) = (value.start(), value.end());
+    if depth > MAX_DEPTH {
+        faults.push(Fault {
+            at: start,
+            message: format!("values are nested more than {MAX_DEPTH} deep; a scene needs far less"),
+        });
+        let json = Json::Null;
+        return Node { start, end, json };
+    }
     let json = match value {
         ast::Value::NullKeyword(_) => Json::Null,
         ast::Value::BooleanLit(literal) => Json::Bool(literal.value),
         ast::Value::StringLit(literal) => Json::String(literal.value.into_owned()),
         ast::Value::NumberLit(literal) => number(literal.value, start, faults),
-        ast::Value::Array(array) => Json::Array(array.elements.into_iter().map(|v| convert(v, faults)).collect()),
-        ast::Value::Object(object) => Json::Object(members(object, faults)),
+        ast::Value::Array(array) => Json::Array(
+            array
+                .elements
+                .into_iter()
+                .map(|v| convert(v, depth + 1, faults))
+                .collect(),
+        ),
+        ast::Value::Object(object) => Json::Object(members(object, depth, faults)),
     };
     Node { start, end, json }
 }
@@ -173,13 +200,13 @@ fn number(literal: &str, at: usize, faults: &mut Vec<Fault>) -> Json {
     }
 }
 
-fn members(object: ast::Object<'_>, faults: &mut Vec<Fault>) -> Vec<Member> {
+fn members(object: ast::Object<'_>, depth: usize, faults: &mut Vec<Fault>) -> Vec<Member> {
     let mut names = std::collections::HashSet::new();
     let mut members = Vec::with_capacity(object.properties.len());
     for property in object.properties {
         let start = property.name.start();
         let name = property.name.into_string();
-        let value = convert(property.value, faults);
+        let value = convert(property.value, depth + 1, faults);
         if names.insert(name.clone()) {
             members.push(Member { name, start, value });
         } else {
@@ -204,15 +231,31 @@ mod tests {
     fn comments_are_allowed_and_positions_are_bytes() {
         let root = read("// ä\n{ /* b */ \"a\": [1, true, null, \"x\"] }").expect("is valid");
         let list = root.member("a").expect("is there");
-        assert_eq!((list.start, list.end), (22, 42));
+        assert_eq!((list.start, list.end), (21, 41));
         assert!(matches!(&list.json, Json::Array(items) if items.len() == 4));
     }
 
     #[test]
     fn nothing_else_is_loose() {
-        for text in ["{\"a\":1,}", "{a:1}", "{'a':1}", "[1 2]", "[[1][2]]", "[0x1]", "[+1]", "[.5]", "[1.]", "[01]", "{} {}", "",
-            "{\"a\" 1}", "[\"\u{1}\"]", "[", "\u{b}{}", "/*"]
-        {
+        for text in [
+            "{\"a\":1,}",
+            "{a:1}",
+            "{'a':1}",
+            "[1 2]",
+            "[[1][2]]",
+            "[0x1]",
+            "[+1]",
+            "[.5]",
+            "[1.]",
+            "[01]",
+            "{} {}",
+            "",
+            "{\"a\" 1}",
+            "[\"\u{1}\"]",
+            "[",
+            "\u{b}{}",
+            "/*",
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
     }
@@ -220,7 +263,11 @@ mod tests {
     #[test]
     fn numbers_are_finite() {
         for text in ["[NaN]", "[Infinity]", "[-Infinity]", "[1e999]", "[-1e999]"] {
-            assert!(fault(text).message.contains("finite"), "{text}: {}", fault(text).message);
+            assert!(
+                fault(text).message.contains("finite"),
+                "{text}: {}",
+                fault(text).message
+            );
         }
     }
 

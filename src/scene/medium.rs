@@ -17,7 +17,9 @@ pub(super) fn read(value: &Value<'_>, path: &str, to_world: glam::DAffine3) -> O
     let sh_degree = object.integer("sh_degree", DEFAULT_SH_DEGREE, 0, 3);
     let channels = 3 * (sh_degree as usize + 1).pow(2);
     let mut grid = |key: &'static str, channels| {
-        let volume = object.require(key, "a number or a volume").and_then(|v| volume::read(&v, channels));
+        let volume = object
+            .require(key, "a number or a volume")
+            .and_then(|v| volume::read(&v, channels));
         array(format!("{path}.{key}"), volume, channels)
     };
     let sigma_t = grid("sigma_t", 1);

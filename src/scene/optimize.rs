@@ -4,8 +4,8 @@ use super::diagnostics::suggest;
 use super::reader::{Limit, Object, Value};
 use super::sampler::MAX_SPP;
 use super::{
-    BatchRule, Decay, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer, Schedule, Scene,
-    Stage, color, parameters, root,
+    BatchRule, Decay, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer, Scene,
+    Schedule, Stage, color, parameters, root,
 };
 
 /// Reads the block and applies what it says of the parameters to the arrays of `scene`, which is otherwise complete.
@@ -19,13 +19,30 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     if let Some(tuned) = &tuned {
         parameters::tune(tuned, &stages, scene);
     }
-    let batch = object.get("batch").and_then(|value| batch(&value, scene)).unwrap_or(BatchRule::AllViews);
+    let batch = object
+        .get("batch")
+        .and_then(|value| batch(&value, scene))
+        .unwrap_or(BatchRule::AllViews);
     let loss = object.get("loss").and_then(|value| loss(&value)).unwrap_or(Loss::L2);
-    let optimizer = object.get("optimizer").and_then(|value| optimizer(&value)).unwrap_or(DEFAULT_OPTIMIZER);
-    let schedule = object.get("schedule").and_then(|value| schedule(&value, iterations)).unwrap_or(CONSTANT);
-    let regularizers = object.get("regularizers").map_or_else(Vec::new, |value| regularizers(&value, scene));
-    let references = object.get("references").and_then(|value| references(&value)).unwrap_or(References::Images);
-    let seed = object.get("seed").and_then(|value| value.integer(0, u64::MAX)).unwrap_or(0);
+    let optimizer = object
+        .get("optimizer")
+        .and_then(|value| optimizer(&value))
+        .unwrap_or(DEFAULT_OPTIMIZER);
+    let schedule = object
+        .get("schedule")
+        .and_then(|value| schedule(&value, iterations))
+        .unwrap_or(CONSTANT);
+    let regularizers = object
+        .get("regularizers")
+        .map_or_else(Vec::new, |value| regularizers(&value, scene));
+    let references = object
+        .get("references")
+        .and_then(|value| references(&value))
+        .unwrap_or(References::Images);
+    let seed = object
+        .get("seed")
+        .and_then(|value| value.integer(0, u64::MAX))
+        .unwrap_or(0);
     let output = output(&mut object, scene);
     check_views(&object, scene, &references);
     object.finish();
@@ -62,13 +79,24 @@ fn check_views(object: &Object<'_>, scene: &Scene, references: &References) {
     let context = object.value.context;
     if scene.sensors.iter().all(|sensor| sensor.held_out) && !context.has_errors() {
         let advice = "give at least one sensor that is not `held_out`";
-        object.error(format!("none of the {} views is left to learn from", scene.sensors.len()), advice);
+        object.error(
+            format!("none of the {} views is left to learn from", scene.sensors.len()),
+            advice,
+        );
     }
     if *references == References::Images && !context.has_errors() {
-        let without = scene.sensors.iter().filter(|sensor| sensor.reference.is_none()).map(|sensor| sensor.name.as_str());
+        let without = scene
+            .sensors
+            .iter()
+            .filter(|sensor| sensor.reference.is_none())
+            .map(|sensor| sensor.name.as_str());
         let without: Vec<_> = without.collect();
         if !without.is_empty() {
-            let what = format!("{} sensors have no `image` to be compared with ({})", without.len(), without.join(", "));
+            let what = format!(
+                "{} sensors have no `image` to be compared with ({})",
+                without.len(),
+                without.join(", ")
+            );
             object.error(what, "give each one, or say in `references` what to compare with");
         }
     }
@@ -85,7 +113,10 @@ fn batch(value: &Value<'_>, scene: &Scene) -> Option<BatchRule> {
             let count = views.integer(1, u32::MAX.into())? as u32;
             let training = scene.sensors.iter().filter(|sensor| !sensor.held_out).count();
             if count as usize > training && !value.context.has_errors() {
-                views.error(format!("{count} views an iteration"), format!("there are only {training} to learn from"));
+                views.error(
+                    format!("{count} views an iteration"),
+                    format!("there are only {training} to learn from"),
+                );
             }
             Some(BatchRule::Views(count))
         }
@@ -160,7 +191,10 @@ fn stages(value: &Value<'_>) -> Vec<Stage> {
     for item in &items {
         let Some(stage) = stage(item) else { continue };
         if stages.last().is_some_and(|last| last.at >= stage.at) {
-            item.error("this stage is not later than the one before", "order the stages by `at`, all different");
+            item.error(
+                "this stage is not later than the one before",
+                "order the stages by `at`, all different",
+            );
         }
         stages.push(stage);
     }
@@ -169,7 +203,9 @@ fn stages(value: &Value<'_>) -> Vec<Stage> {
 
 fn stage(value: &Value<'_>) -> Option<Stage> {
     let mut object = value.block("stage")?;
-    let at = object.require("at", "the fraction of the run after which it begins").and_then(|v| v.number(FRACTION));
+    let at = object
+        .require("at", "the fraction of the run after which it begins")
+        .and_then(|v| v.number(FRACTION));
     let upsample = object.integer("upsample", 2, 2, 8);
     let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
     let moments = object.choice("moments", &words, MomentRule::Reset);
@@ -190,10 +226,17 @@ fn regularizers(value: &Value<'_>, scene: &Scene) -> Vec<Regularizer> {
 
 fn regularizer(value: &Value<'_>, scene: &Scene) -> Option<Regularizer> {
     let mut object = value.block("regularizer")?;
-    let penalties = [("total_variation", Penalty::TotalVariation), ("sparsity", Penalty::Sparsity)];
-    let penalty = object.require("type", "`total_variation` or `sparsity`").and_then(|v| v.choice(&penalties, &[]));
+    let penalties = [
+        ("total_variation", Penalty::TotalVariation),
+        ("sparsity", Penalty::Sparsity),
+    ];
+    let penalty = object
+        .require("type", "`total_variation` or `sparsity`")
+        .and_then(|v| v.choice(&penalties, &[]));
     let path = object.require("parameter", "the path of an optimised parameter");
-    let weight = object.require("weight", "its weight").and_then(|v| v.number(Limit::NonNegative));
+    let weight = object
+        .require("weight", "its weight")
+        .and_then(|v| v.number(Limit::NonNegative));
     let every = object.integer("every", 1, 1, 1_000_000);
     object.finish();
     let (path, penalty) = (path?, penalty?);
@@ -212,13 +255,16 @@ fn references(value: &Value<'_>) -> Option<References> {
     let references = match object.name {
         "images" => Some(References::Images),
         "constant" => {
-            let value = object.require("value", "the colour to be matched").and_then(|v| color::read(&v));
+            let value = object
+                .require("value", "the colour to be matched")
+                .and_then(|v| color::read(&v));
             value.map(References::Constant)
         }
         _ => {
             let file = object.require("filename", "the target's scene file");
             let spp = object.integer("spp", 64, 1, MAX_SPP);
-            file.and_then(|file| target(&file)).map(|path| References::Scene { path, spp })
+            file.and_then(|file| target(&file))
+                .map(|path| References::Scene { path, spp })
         }
     };
     object.finish();

@@ -49,7 +49,9 @@ fn arrays_mut(scene: &mut Scene) -> Vec<&mut Array> {
 
 /// One parameter.
 fn parameter(value: &Value<'_>, stages: &[Stage], array: &mut Array) {
-    let Some(mut object) = value.block("parameter") else { return };
+    let Some(mut object) = value.block("parameter") else {
+        return;
+    };
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE, Limit::Positive);
     let bounds = bounds(&mut object, array.kind);
     if let Some(start) = object.get("initial").and_then(|value| initial(&value, array)) {
@@ -86,17 +88,26 @@ fn bounds(object: &mut Object<'_>, kind: Kind) -> [f32; 2] {
         Kind::Grid => [f32::NEG_INFINITY, f32::INFINITY],
         Kind::Envmap | Kind::Value => [0.0, f32::INFINITY],
     };
-    let Some(value) = object.get("bounds") else { return default };
-    let Some(sides) = value.list_of::<2>() else { return default };
+    let Some(value) = object.get("bounds") else {
+        return default;
+    };
+    let Some(sides) = value.list_of::<2>() else {
+        return default;
+    };
     let bound = |side: &Value<'_>, open: f32| match side.is_null() {
         true => Some(open),
         false => side.number(Limit::Any).map(|x| x as f32),
     };
     let low = bound(&sides[0], f32::NEG_INFINITY);
     let high = bound(&sides[1], f32::INFINITY);
-    let (Some(low), Some(high)) = (low, high) else { return default };
+    let (Some(low), Some(high)) = (low, high) else {
+        return default;
+    };
     if low >= high {
-        value.error(format!("the bounds {low} and {high} leave nothing between them"), "the lower one comes first");
+        value.error(
+            format!("the bounds {low} and {high} leave nothing between them"),
+            "the lower one comes first",
+        );
         return default;
     }
     [low, high]
@@ -146,7 +157,10 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Source::GridFile(_) | Source::ImageFile(_) => {
             let [x, y, z] = array.shape.size;
             let advice = "remove `start_resolution`, or start from a number in `initial`";
-            value.error(format!("the initial values come from a file of {x}×{y}×{z} texels"), advice);
+            value.error(
+                format!("the initial values come from a file of {x}×{y}×{z} texels"),
+                advice,
+            );
         }
     }
 }
@@ -156,10 +170,17 @@ pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, sce
     if value.context.has_errors() {
         return;
     }
-    let tuned: Vec<&Array> = scene.arrays().into_iter().filter(|array| array.tuning.is_some()).collect();
+    let tuned: Vec<&Array> = scene
+        .arrays()
+        .into_iter()
+        .filter(|array| array.tuning.is_some())
+        .collect();
     let paths: Vec<&str> = tuned.iter().map(|array| array.path.as_str()).collect();
     let Some(array) = tuned.iter().find(|array| array.path == path) else {
-        value.error(format!("`{path}` is not among the optimised parameters"), suggest(path, &paths));
+        value.error(
+            format!("`{path}` is not among the optimised parameters"),
+            suggest(path, &paths),
+        );
         return;
     };
     let is_density = scene.field.as_ref().is_some_and(|field| field.sigma_t.path == path);

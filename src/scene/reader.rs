@@ -28,7 +28,9 @@ impl<'a> Context<'a> {
     pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
         Self {
             path,
-            line_starts: std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect(),
+            line_starts: std::iter::once(0)
+                .chain(text.match_indices('\n').map(|(i, _)| i + 1))
+                .collect(),
             text,
             references: References::default(),
             diagnostics: RefCell::default(),
@@ -103,7 +105,10 @@ impl Limit {
             Limit::Any => (true, String::new()),
             Limit::Positive => (x > 0.0, "it must be positive".to_string()),
             Limit::NonNegative => (x >= 0.0, "it must not be negative".to_string()),
-            Limit::Between(a, b) => (a < x && x < b, format!("it must lie between {a} and {b}, both excluded")),
+            Limit::Between(a, b) => (
+                a < x && x < b,
+                format!("it must lie between {a} and {b}, both excluded"),
+            ),
             Limit::Within(a, b) => (a <= x && x <= b, format!("it must lie between {a} and {b}")),
         };
         (!good).then_some(text)
@@ -122,7 +127,11 @@ pub(super) struct Value<'a> {
 impl<'a> Value<'a> {
     /// Notes a mistake at this value: what is wrong, then what to do.
     pub(super) fn error(&self, what: impl Display, advice: impl Display) {
-        let place = if self.path.is_empty() { String::new() } else { format!(" at {}", self.path) };
+        let place = if self.path.is_empty() {
+            String::new()
+        } else {
+            format!(" at {}", self.path)
+        };
         self.context.error(self.node.start, format!("{what}{place}: {advice}"));
     }
 
@@ -163,7 +172,11 @@ impl<'a> Value<'a> {
     }
 
     fn child(&self, node: &'a Node, step: &str) -> Value<'a> {
-        let dot = if self.path.is_empty() || step.starts_with('[') { "" } else { "." };
+        let dot = if self.path.is_empty() || step.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
         Value {
             context: self.context,
             node,
@@ -202,7 +215,12 @@ impl<'a> Value<'a> {
             self.mismatch("an object `{…}`");
             return None;
         };
-        Some(members.iter().map(|m| (m.name.as_str(), self.child(&m.value, &m.name))).collect())
+        Some(
+            members
+                .iter()
+                .map(|m| (m.name.as_str(), self.child(&m.value, &m.name)))
+                .collect(),
+        )
     }
 
     /// A string.
@@ -233,7 +251,10 @@ impl<'a> Value<'a> {
         };
         let x = number.as_f64()?;
         if !(x as f32).is_finite() {
-            self.error(format!("the number {number} is out of range"), "magnitudes up to 3.4e38 can be stored");
+            self.error(
+                format!("the number {number} is out of range"),
+                "magnitudes up to 3.4e38 can be stored",
+            );
             return None;
         }
         if let Some(reason) = limit.violated_by(x) {
@@ -271,7 +292,13 @@ impl<'a> Value<'a> {
             self.mismatch("a list `[…]`");
             return None;
         };
-        Some(items.iter().enumerate().map(|(i, item)| self.child(item, &format!("[{i}]"))).collect())
+        Some(
+            items
+                .iter()
+                .enumerate()
+                .map(|(i, item)| self.child(item, &format!("[{i}]")))
+                .collect(),
+        )
     }
 
     /// A list of `N` values.
@@ -286,7 +313,10 @@ impl<'a> Value<'a> {
     /// A list of `N` numbers.
     pub(super) fn vector<const N: usize>(&self) -> Option<[f64; N]> {
         let numbers = self.list_of::<N>()?.map(|item| item.number(Limit::Any));
-        numbers.iter().all(Option::is_some).then(|| numbers.map(Option::unwrap_or_default))
+        numbers
+            .iter()
+            .all(Option::is_some)
+            .then(|| numbers.map(Option::unwrap_or_default))
     }
 
     /// A file name, as a path from where the program runs.
@@ -307,8 +337,15 @@ impl<'a> Value<'a> {
         }
         let allowed: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         if later.contains(&text) {
-            let list = allowed.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-            self.error(format!("Mitsuba's `{text}` is not supported yet"), format!("supported: {list}"));
+            let list = allowed
+                .iter()
+                .map(|word| format!("`{word}`"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            self.error(
+                format!("Mitsuba's `{text}` is not supported yet"),
+                format!("supported: {list}"),
+            );
         } else {
             self.error(format!("unknown value {text:?}"), suggest(text, &allowed));
         }
@@ -359,12 +396,18 @@ impl<'a> Value<'a> {
     pub(super) fn plugin(&self, class: Class) -> Option<Object<'a>> {
         let value = self.resolve()?;
         let Json::Object(members) = &value.node.json else {
-            value.mismatch(&format!("a {class} object ({})", suggest("", vocabulary::supported(class))));
+            value.mismatch(&format!(
+                "a {class} object ({})",
+                suggest("", vocabulary::supported(class))
+            ));
             return None;
         };
         let Some(node) = value.node.member("type") else {
             let names = suggest("", vocabulary::supported(class));
-            value.error("missing `type`", format!("every object needs one; for a {class}, {names}"));
+            value.error(
+                "missing `type`",
+                format!("every object needs one; for a {class}, {names}"),
+            );
             return None;
         };
         let type_value = value.child(node, "type");
@@ -408,7 +451,10 @@ impl<'a> Value<'a> {
                     names => suggest("", names),
                 },
             ),
-            _ => self.error(format!("unknown type `{name}`"), suggest(name, &vocabulary::top_level())),
+            _ => self.error(
+                format!("unknown type `{name}`"),
+                suggest(name, &vocabulary::top_level()),
+            ),
         }
     }
 }
@@ -472,7 +518,9 @@ impl<'a> Object<'a> {
 
     /// A number, or the default where it is absent or mistaken.
     pub(super) fn number(&mut self, key: &'static str, default: f32, limit: Limit) -> f32 {
-        self.get(key).and_then(|value| value.number(limit)).map_or(default, |x| x as f32)
+        self.get(key)
+            .and_then(|value| value.number(limit))
+            .map_or(default, |x| x as f32)
     }
 
     /// A whole number, or the default where it is absent or mistaken.
@@ -488,7 +536,9 @@ impl<'a> Object<'a> {
 
     /// One of a few words, or the default where it is absent or mistaken.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)], default: T) -> T {
-        self.get(key).and_then(|value| value.choice(words, &[])).unwrap_or(default)
+        self.get(key)
+            .and_then(|value| value.choice(words, &[]))
+            .unwrap_or(default)
     }
 
     /// Accepts a parameter of Mitsuba's of which only one value is supported so far.
@@ -509,7 +559,9 @@ impl<'a> Object<'a> {
                 continue;
             }
             let target = value.resolve();
-            let known = target.and_then(|target| target.type_name().map(vocabulary::lookup)).unwrap_or(Known::Nobody);
+            let known = target
+                .and_then(|target| target.type_name().map(vocabulary::lookup))
+                .unwrap_or(Known::Nobody);
             if matches!(known, Known::Supported(c) | Known::Mitsuba(c) if c == class) || known == Known::Nobody {
                 found.push((i, value, known));
             }
@@ -529,7 +581,10 @@ impl<'a> Object<'a> {
         for (nth, (i, value, _)) in candidates.iter().enumerate() {
             self.seen[*i] = true;
             if nth > 0 {
-                value.error(format!("a second {class}"), format!("`{}` can have only one", self.name));
+                value.error(
+                    format!("a second {class}"),
+                    format!("`{}` can have only one", self.name),
+                );
             }
         }
         candidates.first()?.1.plugin(class)
@@ -551,13 +606,19 @@ impl<'a> Object<'a> {
                     continue;
                 }
                 Some((name, Known::Supported(class))) => {
-                    format!("the {class} `{name}` at {place} has no place in `{owner}`: {}", suggest(key, &self.allowed))
+                    format!(
+                        "the {class} `{name}` at {place} has no place in `{owner}`: {}",
+                        suggest(key, &self.allowed)
+                    )
                 }
                 Some((_, Known::Mitsuba(_))) => {
                     value.report_unknown_type(value.type_name().unwrap_or_default());
                     continue;
                 }
-                _ => format!("unknown parameter `{key}` of `{owner}` at {place}: {}", suggest(key, &self.allowed)),
+                _ => format!(
+                    "unknown parameter `{key}` of `{owner}` at {place}: {}",
+                    suggest(key, &self.allowed)
+                ),
             };
             self.value.context.error(member.start, message);
         }

@@ -45,13 +45,19 @@ pub(super) fn resolve<'a>(root: &'a Node, context: &Context<'a>) -> References<'
                 None => context.error(at, format!("unknown id `{id}` at {path}.id: {}", suggest(id, &ids))),
             },
             Some((None, at)) => context.error(at, format!("the id at {path}.id is not a string: name an object")),
-            None => context.error(node.start, format!("the reference at {path} lacks `id`: name an object")),
+            None => context.error(
+                node.start,
+                format!("the reference at {path} lacks `id`: name an object"),
+            ),
         }
     }
     let mut references = References { targets };
     for at in circular(&references) {
         references.targets.remove(&at);
-        context.error(at, "this reference leads back to itself: an object cannot contain itself");
+        context.error(
+            at,
+            "this reference leads back to itself: an object cannot contain itself",
+        );
     }
     references
 }
@@ -73,7 +79,11 @@ impl<'a> Index<'a> {
         let Some(name) = node.member("type").and_then(Node::as_str) else {
             return;
         };
-        let path = if parent.is_empty() { key.to_string() } else { format!("{parent}.{key}") };
+        let path = if parent.is_empty() {
+            key.to_string()
+        } else {
+            format!("{parent}.{key}")
+        };
         if key.is_empty() || key.contains('.') {
             let advice = "use a name without dots, which separate the steps of a path";
             context.error(member.start, format!("an object cannot be called {key:?}: {advice}"));
@@ -81,7 +91,10 @@ impl<'a> Index<'a> {
         self.insert(path.clone(), node, &path, member.start, context);
         if name == "ref" {
             for member in members.iter().filter(|m| m.name != "type" && m.name != "id") {
-                let text = format!("unknown parameter `{}` of `ref` at {path}: a reference has only an `id`", member.name);
+                let text = format!(
+                    "unknown parameter `{}` of `ref` at {path}: a reference has only an `id`",
+                    member.name
+                );
                 context.error(member.start, text);
             }
             self.references.push((node, path));
@@ -101,7 +114,10 @@ impl<'a> Index<'a> {
 
     fn insert(&mut self, id: String, node: &'a Node, path: &str, at: usize, context: &Context<'a>) {
         if let Some((_, other)) = self.objects.get(&id) {
-            context.error(at, format!("the id `{id}` of {path} is also that of {other}: ids must differ"));
+            context.error(
+                at,
+                format!("the id `{id}` of {path} is also that of {other}: ids must differ"),
+            );
             return;
         }
         self.objects.insert(id, (node, path.to_string()));

@@ -43,14 +43,20 @@ enum Role {
 
 fn read_text(path: &Path) -> Result<String, Diagnostics> {
     let refuse = |message: String| Diagnostics::whole_file(path, message);
-    let size = std::fs::metadata(path).map_err(|error| refuse(format!("the scene cannot be read: {error}")))?.len();
+    let size = std::fs::metadata(path)
+        .map_err(|error| refuse(format!("the scene cannot be read: {error}")))?
+        .len();
     if size > MAX_BYTES {
-        return Err(refuse(format!("the file has {size} bytes, a scene file at most {MAX_BYTES}")));
+        return Err(refuse(format!(
+            "the file has {size} bytes, a scene file at most {MAX_BYTES}"
+        )));
     }
     let bytes = std::fs::read(path).map_err(|error| refuse(format!("the scene cannot be read: {error}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        refuse(format!("the file is not UTF-8 text from byte {at} on: a scene file is JSON"))
+        refuse(format!(
+            "the file is not UTF-8 text from byte {at} on: a scene file is JSON"
+        ))
     })
 }
 
@@ -110,7 +116,10 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
         match *key {
             "optimize" => block = Some(entry),
             "type" if entry.as_str() == Some("scene") => {}
-            "type" => entry.error("a scene file holds an object of another type", "its `type` must be `scene` or absent"),
+            "type" => entry.error(
+                "a scene file holds an object of another type",
+                "its `type` must be `scene` or absent",
+            ),
             "id" => {
                 entry.string();
             }
@@ -127,9 +136,15 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
 
 /// Whether the block `optimize` compares with photographs, which must then be there.
 fn compares_images(root: &Node) -> bool {
-    let Some(block) = root.member("optimize") else { return false };
-    let Some(references) = block.member("references") else { return true };
-    let name = references.as_str().or_else(|| references.member("type").and_then(Node::as_str));
+    let Some(block) = root.member("optimize") else {
+        return false;
+    };
+    let Some(references) = block.member("references") else {
+        return true;
+    };
+    let name = references
+        .as_str()
+        .or_else(|| references.member("type").and_then(Node::as_str));
     name.is_none_or(|name| name == "images")
 }
 
@@ -158,7 +173,11 @@ impl Reader {
             return;
         };
         let target = entry.resolve();
-        let name = if name == "ref" { target.as_ref().and_then(Value::type_name) } else { Some(name) };
+        let name = if name == "ref" {
+            target.as_ref().and_then(Value::type_name)
+        } else {
+            Some(name)
+        };
         let Some(name) = name else { return };
         match vocabulary::lookup(name) {
             Known::Supported(Class::Sensor) => {
@@ -166,18 +185,32 @@ impl Reader {
             }
             Known::Supported(Class::Dataset) => self.dataset(key, entry),
             Known::Supported(Class::Emitter) => {
-                if only_one(&mut self.seen.emitter, key, entry, "emitter", "what lies behind the medium is one thing") {
+                if only_one(
+                    &mut self.seen.emitter,
+                    key,
+                    entry,
+                    "emitter",
+                    "what lies behind the medium is one thing",
+                ) {
                     self.scene.background = emitter::read(entry, key).unwrap_or_default();
                 }
             }
             Known::Supported(Class::Shape) => {
-                if only_one(&mut self.seen.shape, key, entry, "shape", "one radiance field fills one cube so far") {
+                if only_one(
+                    &mut self.seen.shape,
+                    key,
+                    entry,
+                    "shape",
+                    "one radiance field fills one cube so far",
+                ) {
                     self.scene.field = shape::read(entry, key);
                 }
             }
             Known::Supported(class) => {
                 if !entry.context.references.is_target(entry.node) {
-                    entry.context.warn(format!("the {class} `{key}` is not used: nothing refers to it"));
+                    entry
+                        .context
+                        .warn(format!("the {class} `{key}` is not used: nothing refers to it"));
                 }
             }
             Known::Mitsuba(_) | Known::Nobody => entry.report_unknown_type(name),
@@ -213,7 +246,10 @@ fn report_untyped(key: &str, entry: &Value<'_>) {
         entry.error("the `type` is not a string", suggest("", &vocabulary::top_level()));
     } else {
         let advice = suggest(key, &["type", "optimize"]);
-        entry.error(format!("unknown parameter `{key}` of `scene`"), format!("{advice}, or any object with a `type`"));
+        entry.error(
+            format!("unknown parameter `{key}` of `scene`"),
+            format!("{advice}, or any object with a `type`"),
+        );
     }
 }
 
@@ -227,7 +263,11 @@ fn warn_of_backdrops(context: &Context<'_>, scene: &Scene) {
         },
         Background::Constant { .. } | Background::Envmap { .. } => None,
     };
-    let backdrops = scene.sensors.iter().filter_map(|sensor| sensor.reference.as_ref()).map(|image| image.backdrop);
+    let backdrops = scene
+        .sensors
+        .iter()
+        .filter_map(|sensor| sensor.reference.as_ref())
+        .map(|image| image.backdrop);
     for backdrop in backdrops {
         let message = match (backdrop, behind) {
             (Backdrop::Color(color), Some(behind)) if color != behind => format!(
@@ -235,7 +275,8 @@ fn warn_of_backdrops(context: &Context<'_>, scene: &Scene) {
                  a `constant` emitter of the same radiance makes them agree"
             ),
             (Backdrop::Random, behind) if behind != Some([0.0; 3]) => {
-                "the photographs are composited on random colours, which replace the scene's emitter: remove it".to_string()
+                "the photographs are composited on random colours, which replace the scene's emitter: remove it"
+                    .to_string()
             }
             _ => continue,
         };

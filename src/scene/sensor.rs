@@ -26,7 +26,10 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool) -> Option<S
     let [width, height] = size(&object, &film, image.as_ref(), with_images)?;
     let (focal, center) = lens.in_pixels([width, height]);
     if focal.iter().chain(&center).any(|x| !x.is_finite()) {
-        object.error("the lens is out of range", "choose a wider field of view or a smaller offset");
+        object.error(
+            "the lens is out of range",
+            "choose a wider field of view or a smaller offset",
+        );
     }
     object.finish();
     Some(Sensor {
@@ -115,7 +118,10 @@ fn size(object: &Object<'_>, film: &Film, image: Option<&Photograph<'_>>, requir
         image.value.error(what, "they must agree after `downscale`");
     }
     if u64::from(size[0]) * u64::from(size[1]) > MAX_PIXELS {
-        object.error(format!("an image of {}×{} pixels", size[0], size[1]), format!("at most {MAX_PIXELS} are possible"));
+        object.error(
+            format!("an image of {}×{} pixels", size[0], size[1]),
+            format!("at most {MAX_PIXELS} are possible"),
+        );
         return None;
     }
     Some(size)
@@ -126,7 +132,10 @@ pub(super) fn clip_range(object: &mut Object<'_>) -> [f32; 2] {
     let near = object.number("near_clip", 1e-2, Limit::Positive);
     let far = object.number("far_clip", 1e4, Limit::Positive);
     if near >= far {
-        object.error(format!("`near_clip` is {near} and `far_clip` {far}"), "near must be less than far");
+        object.error(
+            format!("`near_clip` is {near} and `far_clip` {far}"),
+            "near must be less than far",
+        );
     }
     [near, far]
 }
@@ -171,10 +180,16 @@ impl Lens {
         let focal = [object.get("focal_x"), object.get("focal_y")];
         let ways = [fov.is_some(), focal_length.is_some(), focal.iter().any(Option::is_some)];
         if ways.iter().filter(|given| **given).count() > 1 {
-            object.error("the lens is given twice", "give only one of `fov`, `focal_length`, and `focal_x` with `focal_y`");
+            object.error(
+                "the lens is given twice",
+                "give only one of `fov`, `focal_length`, and `focal_x` with `focal_y`",
+            );
         }
         if let Some(axis) = fov_axis.as_ref().filter(|_| fov.is_none()) {
-            axis.error("`fov_axis` without `fov`", "it says along which axis `fov` is measured; remove it or give `fov`");
+            axis.error(
+                "`fov_axis` without `fov`",
+                "it says along which axis `fov` is measured; remove it or give `fov`",
+            );
         }
         Self {
             opening: opening(fov, fov_axis, focal_length, focal),
@@ -239,14 +254,20 @@ fn parse_millimetres(value: &Value<'_>) -> Option<f64> {
     let number = text.trim().trim_end_matches("mm").trim_end().parse::<f64>().ok();
     let millimetres = number.filter(|x| *x > 0.0 && *x < 1e6);
     if millimetres.is_none() {
-        value.error(format!("the focal length {text:?} cannot be read"), "write millimetres, such as \"50mm\"");
+        value.error(
+            format!("the focal length {text:?} cannot be read"),
+            "write millimetres, such as \"50mm\"",
+        );
     }
     millimetres
 }
 
 impl Center {
     fn read(object: &mut Object<'_>) -> Self {
-        let offsets = [object.get("principal_point_offset_x"), object.get("principal_point_offset_y")];
+        let offsets = [
+            object.get("principal_point_offset_x"),
+            object.get("principal_point_offset_y"),
+        ];
         let pixels = [object.get("center_x"), object.get("center_y")];
         if offsets.iter().any(Option::is_some) && pixels.iter().any(Option::is_some) {
             let advice = "give only one of `principal_point_offset_x`, `_y`, and `center_x`, `center_y`";
@@ -267,7 +288,9 @@ fn distortion(object: &mut Object<'_>) -> Distortion {
         return Distortion::None;
     };
     let models = [("opencv", false), ("fisheye", true)];
-    let model = lens.require("model", "`opencv` or `fisheye`").and_then(|value| value.choice(&models, &[]));
+    let model = lens
+        .require("model", "`opencv` or `fisheye`")
+        .and_then(|value| value.choice(&models, &[]));
     let mut number = |key| lens.number(key, 0.0, Limit::Any);
     let k = [number("k1"), number("k2"), number("k3")];
     let read = match model {

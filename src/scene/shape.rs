@@ -21,7 +21,10 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<RadianceField> {
     let field = match interior {
         Some(interior) => medium::read(&interior, &format!("{name}.interior"), to_world),
         None => {
-            object.error("a `cube` without `interior`", "it would be invisible; put a `radiance_field` there");
+            object.error(
+                "a `cube` without `interior`",
+                "it would be invisible; put a `radiance_field` there",
+            );
             None
         }
     };

@@ -6,24 +6,42 @@ use super::reader::{Limit, Object, Value};
 
 /// The parameter `key` of `object`; the identity where it is absent or mistaken.
 pub(super) fn read(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
-    object.get(key).and_then(|value| transform(&value)).unwrap_or(DAffine3::IDENTITY)
+    object
+        .get(key)
+        .and_then(|value| transform(&value))
+        .unwrap_or(DAffine3::IDENTITY)
 }
 
 /// A transform that only rotates and moves, as cameras need: Mitsuba refuses scale there too.
 pub(super) fn read_rigid(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
-    read_checked(object, key, |m| is_orthonormal(m.matrix3), "scale and shear make no sense for it")
+    read_checked(
+        object,
+        key,
+        |m| is_orthonormal(m.matrix3),
+        "scale and shear make no sense for it",
+    )
 }
 
 /// A transform that only rotates.
 pub(super) fn read_rotation(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
     let check = |m: &DAffine3| is_orthonormal(m.matrix3) && m.translation == DVec3::ZERO;
-    read_checked(object, key, check, "it lies infinitely far away, so only rotations make sense")
+    read_checked(
+        object,
+        key,
+        check,
+        "it lies infinitely far away, so only rotations make sense",
+    )
 }
 
 /// A transform that rotates, moves, and scales all axes alike.
 pub(super) fn read_similarity(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
     let check = |m: &DAffine3| is_orthonormal(m.matrix3 * (1.0 / m.matrix3.x_axis.length()));
-    read_checked(object, key, check, "cameras stay cameras only if all axes are scaled alike")
+    read_checked(
+        object,
+        key,
+        check,
+        "cameras stay cameras only if all axes are scaled alike",
+    )
 }
 
 fn read_checked(
@@ -78,7 +96,10 @@ fn checked(value: &Value<'_>, m: DAffine3) -> Option<DAffine3> {
         return None;
     }
     if determinant.abs().is_nan() || determinant.abs() <= 1e-9 * lengths || (determinant as f32) == 0.0 {
-        value.error("the matrix is singular", "it must be invertible, so no scale may be zero and no axes coincide");
+        value.error(
+            "the matrix is singular",
+            "it must be invertible, so no scale may be zero and no axes coincide",
+        );
         return None;
     }
     Some(m)
@@ -92,7 +113,10 @@ fn operation(value: &Value<'_>) -> Option<DAffine3> {
     let [(name, argument)] = entries.as_slice() else {
         value.error(
             format!("an operation names one thing to do, this one {}", entries.len()),
-            format!("write `{{\"translate\": [x, y, z]}}` ({})", super::diagnostics::suggest("", OPERATIONS)),
+            format!(
+                "write `{{\"translate\": [x, y, z]}}` ({})",
+                super::diagnostics::suggest("", OPERATIONS)
+            ),
         );
         return None;
     };
@@ -104,7 +128,10 @@ fn operation(value: &Value<'_>) -> Option<DAffine3> {
         "look_at" => look_at(argument),
         "matrix" => matrix(argument),
         other => {
-            value.error(format!("unknown operation `{other}`"), super::diagnostics::suggest(other, OPERATIONS));
+            value.error(
+                format!("unknown operation `{other}`"),
+                super::diagnostics::suggest(other, OPERATIONS),
+            );
             None
         }
     }
@@ -113,12 +140,19 @@ fn operation(value: &Value<'_>) -> Option<DAffine3> {
 /// Counter-clockwise about an axis through the origin, seen against the axis.
 fn rotate(value: &Value<'_>) -> Option<DAffine3> {
     let mut object = value.block("rotate")?;
-    let axis = object.require("axis", "the axis, such as [0, 1, 0]").and_then(|v| Some((v.vector::<3>()?, v)));
-    let angle = object.require("angle", "the angle in degrees").and_then(|v| v.number(Limit::Any));
+    let axis = object
+        .require("axis", "the axis, such as [0, 1, 0]")
+        .and_then(|v| Some((v.vector::<3>()?, v)));
+    let angle = object
+        .require("angle", "the angle in degrees")
+        .and_then(|v| v.number(Limit::Any));
     object.finish();
     let (axis, axis_value) = axis?;
     let Some(axis) = DVec3::from(axis).try_normalize() else {
-        axis_value.error("the axis has no direction", "at least one of its numbers must differ from zero");
+        axis_value.error(
+            "the axis has no direction",
+            "at least one of its numbers must differ from zero",
+        );
         return None;
     };
     Some(DAffine3::from_axis_angle(axis, angle?.to_radians()))
@@ -127,7 +161,12 @@ fn rotate(value: &Value<'_>) -> Option<DAffine3> {
 /// Mitsuba's camera frame: +X left, +Y up, +Z towards the target.
 fn look_at(value: &Value<'_>) -> Option<DAffine3> {
     let mut object = value.block("look_at")?;
-    let mut point = |key, expected| object.require(key, expected).and_then(|v| v.vector::<3>()).map(DVec3::from);
+    let mut point = |key, expected| {
+        object
+            .require(key, expected)
+            .and_then(|v| v.vector::<3>())
+            .map(DVec3::from)
+    };
     let (origin, target, up) = (
         point("origin", "where the camera stands, [x, y, z]"),
         point("target", "a point that it looks at, [x, y, z]"),
@@ -136,12 +175,18 @@ fn look_at(value: &Value<'_>) -> Option<DAffine3> {
     object.finish();
     let (origin, target, up) = (origin?, target?, up?);
     let Some(forward) = (target - origin).try_normalize() else {
-        value.error("`origin` and `target` are the same point", "they must differ to give a direction");
+        value.error(
+            "`origin` and `target` are the same point",
+            "they must differ to give a direction",
+        );
         return None;
     };
     let left = up.normalize_or_zero().cross(forward);
     if left.length() < 1e-6 {
-        value.error("`up` is parallel to the viewing direction or zero", "choose another direction");
+        value.error(
+            "`up` is parallel to the viewing direction or zero",
+            "choose another direction",
+        );
         return None;
     }
     let left = left.normalize();

@@ -65,15 +65,41 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (
         Class::Bsdf,
         &[
-            "blendbsdf", "bumpmap", "circular", "conductor", "dielectric", "diffuse", "hair", "mask", "measured",
-            "measured_polarized", "normalmap", "plastic", "polarizer", "pplastic", "principled", "principledthin",
-            "retarder", "roughconductor", "roughdielectric", "roughplastic", "thindielectric", "twosided",
+            "blendbsdf",
+            "bumpmap",
+            "circular",
+            "conductor",
+            "dielectric",
+            "diffuse",
+            "hair",
+            "mask",
+            "measured",
+            "measured_polarized",
+            "normalmap",
+            "plastic",
+            "polarizer",
+            "pplastic",
+            "principled",
+            "principledthin",
+            "retarder",
+            "roughconductor",
+            "roughdielectric",
+            "roughplastic",
+            "thindielectric",
+            "twosided",
         ],
     ),
     (
         Class::Emitter,
         &[
-            "area", "directional", "directionalarea", "point", "projector", "spot", "sunsky", "timed_sunsky",
+            "area",
+            "directional",
+            "directionalarea",
+            "point",
+            "projector",
+            "spot",
+            "sunsky",
+            "timed_sunsky",
             "volumelight",
         ],
     ),
@@ -82,35 +108,93 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (
         Class::Integrator,
         &[
-            "aov", "depth", "direct", "direct_projective", "moment", "path", "prb", "prb_basic", "prb_projective",
-            "prbvolpath", "ptracer", "stokes", "volpath", "volpathmis", "volprim_rf_basic",
+            "aov",
+            "depth",
+            "direct",
+            "direct_projective",
+            "moment",
+            "path",
+            "prb",
+            "prb_basic",
+            "prb_projective",
+            "prbvolpath",
+            "ptracer",
+            "stokes",
+            "volpath",
+            "volpathmis",
+            "volprim_rf_basic",
         ],
     ),
     (Class::Medium, &["heterogeneous", "homogeneous"]),
     (Class::Other, &["include", "merge", "resources"]),
-    (Class::Phase, &["blendphase", "hg", "isotropic", "rayleigh", "sggx", "tabphase", "tabphase_irregular"]),
-    (Class::Sampler, &["ldsampler", "multijitter", "orthogonal", "stratified"]),
+    (
+        Class::Phase,
+        &[
+            "blendphase",
+            "hg",
+            "isotropic",
+            "rayleigh",
+            "sggx",
+            "tabphase",
+            "tabphase_irregular",
+        ],
+    ),
+    (
+        Class::Sampler,
+        &["ldsampler", "multijitter", "orthogonal", "stratified"],
+    ),
     (
         Class::Sensor,
-        &["batch", "distant", "irradiancemeter", "orthographic", "radiancemeter", "thinlens"],
+        &[
+            "batch",
+            "distant",
+            "irradiancemeter",
+            "orthographic",
+            "radiancemeter",
+            "thinlens",
+        ],
     ),
     (
         Class::Shape,
         &[
-            "bsplinecurve", "cylinder", "disk", "ellipsoids", "ellipsoidsmesh", "instance", "linearcurve", "obj",
-            "ply", "rectangle", "sdfgrid", "serialized", "shapegroup", "sphere",
+            "bsplinecurve",
+            "cylinder",
+            "disk",
+            "ellipsoids",
+            "ellipsoidsmesh",
+            "instance",
+            "linearcurve",
+            "obj",
+            "ply",
+            "rectangle",
+            "sdfgrid",
+            "serialized",
+            "shapegroup",
+            "sphere",
         ],
     ),
     (
         Class::Spectrum,
-        &["blackbody", "d65", "irregular", "rawconstant", "regular", "spectrum", "srgb", "uniform"],
+        &[
+            "blackbody",
+            "d65",
+            "irregular",
+            "rawconstant",
+            "regular",
+            "spectrum",
+            "srgb",
+            "uniform",
+        ],
     ),
     (Class::Texture, &["bitmap", "checkerboard", "mesh_attribute", "volume"]),
 ];
 
 /// Parameters that Mitsuba's type has and ours does not support yet.
 const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
-    ("perspective", &["focus_distance", "shutter_open", "shutter_close", "srf", "medium"]),
+    (
+        "perspective",
+        &["focus_distance", "shutter_open", "shutter_close", "srf", "medium"],
+    ),
     ("constant", &["sampling_weight"]),
     ("envmap", &["bitmap", "mis_compensation", "sampling_weight"]),
     ("cube", &["exterior", "flip_normals", "silhouette_sampling_weight"]),
@@ -138,7 +222,10 @@ pub(super) fn lookup(name: &str) -> Known {
 
 /// The supported types of a class.
 pub(super) fn supported(class: Class) -> &'static [&'static str] {
-    SUPPORTED.iter().find(|(c, _)| *c == class).map_or(&[], |(_, names)| names)
+    SUPPORTED
+        .iter()
+        .find(|(c, _)| *c == class)
+        .map_or(&[], |(_, names)| names)
 }
 
 /// Every type that may stand at the top level of a scene.
@@ -148,7 +235,9 @@ pub(super) fn top_level() -> Vec<&'static str> {
 
 /// Whether Mitsuba's `type_name` has a parameter called `name` that is not supported yet.
 pub(super) fn is_mitsuba_parameter(type_name: &str, name: &str) -> bool {
-    MITSUBA_ONLY_PARAMETERS.iter().any(|(t, names)| *t == type_name && names.contains(&name))
+    MITSUBA_ONLY_PARAMETERS
+        .iter()
+        .any(|(t, names)| *t == type_name && names.contains(&name))
 }
 
 #[cfg(test)]
@@ -157,7 +246,11 @@ mod tests {
 
     #[test]
     fn no_name_is_listed_twice() {
-        let mut names: Vec<_> = SUPPORTED.iter().chain(MITSUBA_ONLY).flat_map(|(_, names)| names.iter()).collect();
+        let mut names: Vec<_> = SUPPORTED
+            .iter()
+            .chain(MITSUBA_ONLY)
+            .flat_map(|(_, names)| names.iter())
+            .collect();
         let count = names.len();
         names.sort();
         names.dedup();

@@ -64,13 +64,19 @@ pub(super) fn channel_values(value: &Value<'_>, channels: usize) -> Option<Vec<f
         return Some(color::read(value)?.to_vec());
     }
     if !value.is_list() {
-        value.error("this is not a value", format!("expected a number, or a list of {channels} numbers"));
+        value.error(
+            "this is not a value",
+            format!("expected a number, or a list of {channels} numbers"),
+        );
         return None;
     }
     let items = value.list()?;
     if items.len() != channels {
         let found = format!("a list of {}", items.len());
-        value.error(found, format!("expected a number, or one number for each of the {channels} channels"));
+        value.error(
+            found,
+            format!("expected a number, or one number for each of the {channels} channels"),
+        );
         return None;
     }
     let numbers: Vec<_> = items.iter().map(|item| item.number(Limit::Any)).collect();
@@ -116,7 +122,10 @@ fn gridvolume(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
     match (file, size) {
         (Some(file), None) => {
             if let Some(value) = value {
-                value.error("`value` beside `filename`", "the values come from the file; remove one of the two");
+                value.error(
+                    "`value` beside `filename`",
+                    "the values come from the file; remove one of the two",
+                );
             }
             grid_file(&file, channels)
         }
@@ -133,7 +142,10 @@ fn gridvolume(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
             None
         }
         (Some(file), Some(_)) => {
-            file.error("`filename` and `resolution` exclude each other", "the size comes from the file; remove one");
+            file.error(
+                "`filename` and `resolution` exclude each other",
+                "the size comes from the file; remove one",
+            );
             None
         }
     }
@@ -149,11 +161,14 @@ pub(super) fn grid_file(value: &Value<'_>, channels: usize) -> Option<Volume> {
             return None;
         }
     };
-    let (size, found) = header;
+    let (size, found) = (header.size, header.channels);
     if found != channels {
         let advice = match channels {
             1 => "density has one channel".to_string(),
-            _ => format!("spherical harmonics of this `sh_degree` need {channels}{}", degree_of(found)),
+            _ => format!(
+                "spherical harmonics of this `sh_degree` need {channels}{}",
+                degree_of(found)
+            ),
         };
         value.error(format!("the grid {} has {found} channels", path.display()), advice);
         return None;
@@ -174,8 +189,12 @@ fn degree_of(channels: usize) -> String {
 }
 
 fn blobs(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
-    let shape = object.require("resolution", "the texels along x, y and z").and_then(|v| resolution(&v, channels));
-    let base = object.get("base").map_or(Some(vec![0.0]), |value| channel_values(&value, channels));
+    let shape = object
+        .require("resolution", "the texels along x, y and z")
+        .and_then(|v| resolution(&v, channels));
+    let base = object
+        .get("base")
+        .map_or(Some(vec![0.0]), |value| channel_values(&value, channels));
     let list = object.require("blobs", "a list of blobs").and_then(|v| v.list());
     let blobs: Vec<_> = list?.iter().map(|item| blob(item, channels)).collect();
     let blobs: Option<Vec<_>> = blobs.into_iter().collect();
@@ -190,9 +209,15 @@ fn blobs(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
 
 fn blob(value: &Value<'_>, channels: usize) -> Option<Blob> {
     let mut object = value.block("blob")?;
-    let center = object.require("center", "its place in the unit cube, [x, y, z]").and_then(|v| v.vector::<3>());
-    let radius = object.require("radius", "its standard deviation").and_then(|v| v.number(Limit::Positive));
-    let value = object.require("value", "its height in each channel").and_then(|v| channel_values(&v, channels));
+    let center = object
+        .require("center", "its place in the unit cube, [x, y, z]")
+        .and_then(|v| v.vector::<3>());
+    let radius = object
+        .require("radius", "its standard deviation")
+        .and_then(|v| v.number(Limit::Positive));
+    let value = object
+        .require("value", "its height in each channel")
+        .and_then(|v| channel_values(&v, channels));
     object.finish();
     Some(Blob {
         center: center?.map(|x| x as f32),

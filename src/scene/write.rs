@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Array, Backdrop, Background, BatchRule, Blob, ColorActivation, ColorSpace, Decay, DensityActivation, Distortion,
-    Filter, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, RadianceField, Reference, References, Regularizer,
-    Scene, Sensor, Source, Stage,
+    Filter, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, RadianceField, Reference, References,
+    Regularizer, Scene, Sensor, Source, Stage,
 };
 
 /// The resolved form of `scene`.
@@ -55,7 +55,12 @@ fn channels(list: &[f32]) -> Value {
 
 fn matrix(m: &Affine3A) -> Value {
     let row = |i: usize| {
-        let axes = [m.matrix3.x_axis[i], m.matrix3.y_axis[i], m.matrix3.z_axis[i], m.translation[i]];
+        let axes = [
+            m.matrix3.x_axis[i],
+            m.matrix3.y_axis[i],
+            m.matrix3.z_axis[i],
+            m.translation[i],
+        ];
         numbers(&axes)
     };
     json!([row(0), row(1), row(2), [0.0, 0.0, 0.0, 1.0]])
@@ -225,10 +230,16 @@ fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
 /// Initial values and start resolutions are already those of the volumes themselves.
 fn parameters(scene: &Scene) -> Value {
     let bound = |x: f32| if x.is_finite() { number(x) } else { Value::Null };
-    let tuned = scene.arrays().into_iter().filter_map(|array| Some((array, array.tuning?)));
+    let tuned = scene
+        .arrays()
+        .into_iter()
+        .filter_map(|array| Some((array, array.tuning?)));
     let entries = tuned.map(|(array, tuning)| {
         let [low, high] = tuning.bounds.map(bound);
-        (array.path.clone(), json!({"learning_rate": number(tuning.learning_rate), "bounds": [low, high]}))
+        (
+            array.path.clone(),
+            json!({"learning_rate": number(tuning.learning_rate), "bounds": [low, high]}),
+        )
     });
     Value::Object(entries.collect())
 }
@@ -236,7 +247,8 @@ fn parameters(scene: &Scene) -> Value {
 fn loss(loss: &Loss) -> Value {
     match loss {
         Loss::L1 => json!({"type": "l1"}),
-        Loss::L2 => json!({"type": "l2"}),
+        // The linear loss is for checking gradients: no scene file asks for it.
+        Loss::L2 | Loss::Linear { .. } => json!({"type": "l2"}),
         Loss::Huber { delta } => json!({"type": "huber", "delta": number(*delta)}),
         Loss::RelativeL2 => json!({"type": "relative_l2"}),
         Loss::LogL1 => json!({"type": "log_l1"}),
