@@ -1,1 +1,284 @@
-//! To be filled.
+//! A box that fits what a data set shows.
+
+use glam::{DMat3, DVec3, Vec3};
+
+use super::{Dataset, Result, View, hull};
+
+/// An axis-aligned box in the data set's world, and how it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bounds {
+    pub lower: Vec3,
+    pub upper: Vec3,
+    /// For the user: where the box comes from.
+    pub reason: String,
+}
+
+/// What the photographs show, which decides how far the box reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// An object cut out by alpha: the box is carved to its silhouettes.
+    CutOut,
+    /// An object before a plain background: the box is what all cameras see around the point they look at.
+    Object,
+    /// A place: the box reaches past the cameras.
+    Place,
+}
+
+/// Where a box for a place ends, in distances of the cameras from what they look at.
+const PLACE_REACH: f64 = 1.25;
+/// instant-ngp scales a data set by this before it applies `aabb_scale`.
+const NGP_SCALE: f64 = 0.33;
+/// COLMAP's points that count are those between this quantile and its mirror on each axis.
+const POINT_QUANTILE: f64 = 0.02;
+/// Fewer points than this say nothing.
+const MIN_POINTS: usize = 32;
+
+impl Bounds {
+    /// The middle of the box.
+    pub fn center(&self) -> Vec3 {
+        (self.lower + self.upper) / 2.0
+    }
+
+    /// Half of its edges.
+    pub fn half(&self) -> Vec3 {
+        (self.upper - self.lower) / 2.0
+    }
+
+    /// The smallest box around this one whose edges are no shorter than `ratio` of the longest.
+    #[must_use]
+    pub fn at_least(self, ratio: f32) -> Bounds {
+        let half = self.half().max(Vec3::splat(self.half().max_element() * ratio));
+        Bounds {
+            lower: self.center() - half,
+            upper: self.center() + half,
+            reason: self.reason,
+        }
+    }
+
+    fn around(center: DVec3, half: DVec3, reason: String) -> Bounds {
+        Bounds {
+            lower: (center - half).as_vec3(),
+            upper: (center + half).as_vec3(),
+            reason,
+        }
+    }
+}
+
+/// Finds the box: from COLMAP's points where there are enough of them, else from the cameras; an object that is cut out
+/// by alpha is then enclosed more tightly.
+///
+/// # Errors
+/// If the images of a cut-out object cannot be read.
+pub fn fit(dataset: &Dataset, content: Content) -> Result<Bounds> {
+    let bounds = match dataset.points.len() {
+        MIN_POINTS.. => from_points(&dataset.points),
+        _ => from_cameras(dataset, content),
+    };
+    match content {
+        Content::CutOut => Ok(hull::carve(&dataset.views, &bounds)?.unwrap_or(bounds)),
+        Content::Object | Content::Place => Ok(bounds),
+    }
+}
+
+/// The middle quantiles of the points on each axis, with a margin of a tenth.
+fn from_points(points: &[[f32; 3]]) -> Bounds {
+    let (mut lower, mut upper) = (DVec3::ZERO, DVec3::ZERO);
+    for axis in 0..3 {
+        let mut values: Vec<f32> = points.iter().map(|p| p[axis]).collect();
+        values.sort_by(f32::total_cmp);
+        let at = |q: f64| values[((values.len() - 1) as f64 * q).round() as usize];
+        lower[axis] = at(POINT_QUANTILE).into();
+        upper[axis] = at(1.0 - POINT_QUANTILE).into();
+    }
+    let half = ((upper - lower) / 2.0).max(DVec3::splat(1e-6)) * 1.1;
+    let kept = 100.0 - 200.0 * POINT_QUANTILE;
+    let reason = format!(
+        "the middle {kept:.0} % of {} COLMAP points on each axis, with a margin of a tenth",
+        points.len()
+    );
+    Bounds::around((lower + upper) / 2.0, half, reason).at_least(0.5)
+}
+
+fn from_cameras(dataset: &Dataset, content: Content) -> Bounds {
+    let views = &dataset.views;
+    let Some(focus) = focus(views) else {
+        return ahead(views);
+    };
+    let distance = median(views.iter().map(|view| view.position().distance(focus)));
+    if content != Content::Place {
+        let half = distance * median(views.iter().map(half_extent));
+        let reason = format!("what the cameras see around the point where their axes meet, {distance:.3} away");
+        return Bounds::around(focus, DVec3::splat(half), reason);
+    }
+    if let Some(scale) = dataset.aabb_scale.map(f64::from).filter(|s| *s > 0.0) {
+        let half = (scale / 2.0 / NGP_SCALE).clamp(0.5 * distance, 2.0 * distance);
+        let reason = format!("the data set's aabb_scale of {scale}");
+        return Bounds::around(DVec3::ZERO, DVec3::splat(half), reason);
+    }
+    let reason =
+        format!("{PLACE_REACH} times the cameras' distance ({distance:.3}) from the point where their axes meet");
+    Bounds::around(focus, DVec3::splat(PLACE_REACH * distance), reason)
+}
+
+/// The point closest to all optical axes, unless they are nearly parallel or it lies behind a quarter of the cameras.
+///
+/// It minimises Σ |(I − f fᵀ)(c − p)|² over cameras at p that look along f.
+fn focus(views: &[View]) -> Option<DVec3> {
+    let (mut a, mut b) = (DMat3::ZERO, DVec3::ZERO);
+    for view in views {
+        let f = view.forward();
+        let across = DMat3::IDENTITY - DMat3::from_cols(f * f.x, f * f.y, f * f.z);
+        a += across;
+        b += across * view.position();
+    }
+    let n = views.len() as f64;
+    // The determinant is the product of eigenvalues in [0, 1] that sum to 2.
+    if (a * (1.0 / n)).determinant() < 1e-3 {
+        return None;
+    }
+    let focus = a.inverse() * b;
+    let behind = views
+        .iter()
+        .filter(|view| (focus - view.position()).dot(view.forward()) <= 0.0)
+        .count();
+    (behind * 4 < views.len()).then_some(focus)
+}
+
+/// A box before cameras whose axes do not meet.
+fn ahead(views: &[View]) -> Bounds {
+    let n = views.len() as f64;
+    let middle = views.iter().map(View::position).sum::<DVec3>() / n;
+    let forward = views.iter().map(View::forward).sum::<DVec3>() / n;
+    let spread = views
+        .iter()
+        .map(|view| view.position().distance(middle))
+        .fold(0.0, f64::max);
+    if forward.length() < 0.5 {
+        let half = if spread > 0.0 { 4.0 * spread } else { 1.0 };
+        return Bounds::around(
+            middle,
+            DVec3::splat(half),
+            "a guess: the cameras look outwards, and the box surrounds them".into(),
+        );
+    }
+    let distance = match (spread > 0.0, middle.length() > 1e-3) {
+        (true, _) => 4.0 * spread,
+        (false, true) => middle.length(),
+        (false, false) => 1.0,
+    };
+    let half = distance * median(views.iter().map(half_extent)).min(0.8);
+    let center = middle + forward.normalize() * distance;
+    Bounds::around(
+        center,
+        DVec3::splat(half),
+        "a guess: the cameras' axes do not meet, and the box lies before them".into(),
+    )
+}
+
+/// Half of the longer side of the image plane at distance 1.
+fn half_extent(view: &View) -> f64 {
+    let x = f64::from(view.width) / f64::from(view.focal[0]);
+    let y = f64::from(view.height) / f64::from(view.focal[1]);
+    x.max(y) / 2.0
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::dataset::Distortion;
+    use glam::{Affine3A, Mat3A, Vec3A};
+
+    fn camera(position: Vec3, target: Vec3) -> View {
+        let forward = (target - position).normalize();
+        let left = Vec3::Y.cross(forward).normalize();
+        let axes = Mat3A::from_cols(left.into(), forward.cross(left).into(), forward.into());
+        View {
+            name: String::new(),
+            image: Default::default(),
+            to_world: Affine3A {
+                matrix3: axes,
+                translation: Vec3A::from(position),
+            },
+            width: 100,
+            height: 50,
+            focal: [200.0; 2],
+            center: [50.0, 25.0],
+            distortion: Distortion::None,
+        }
+    }
+
+    fn ring(target: Vec3) -> Dataset {
+        let position = |i: usize| {
+            let angle = i as f32 * 0.7;
+            target + Vec3::new(4.0 * angle.cos(), 3.0, 4.0 * angle.sin())
+        };
+        let views = (0..9).map(|i| camera(position(i), target)).collect();
+        Dataset {
+            views,
+            points: vec![],
+            aabb_scale: None,
+            notes: vec![],
+        }
+    }
+
+    #[test]
+    fn object_box_is_what_a_ring_of_cameras_sees() {
+        let target = Vec3::new(1.0, -2.0, 0.5);
+        let bounds = fit(&ring(target), Content::Object).expect("no image is read");
+        assert!(bounds.center().distance(target) < 1e-4, "{bounds:?}");
+        assert!((bounds.half() - Vec3::splat(5.0 * 0.25)).length() < 1e-4, "{bounds:?}");
+    }
+
+    #[test]
+    fn place_reaches_past_the_cameras() {
+        let bounds = fit(&ring(Vec3::ZERO), Content::Place).expect("no image is read");
+        assert!((bounds.half().x - 6.25).abs() < 1e-4, "{bounds:?}");
+        let scaled = Dataset {
+            aabb_scale: Some(4.0),
+            ..ring(Vec3::ZERO)
+        };
+        let bounds = fit(&scaled, Content::Place).expect("no image is read");
+        assert!((bounds.half().x - 2.0 / 0.33).abs() < 1e-4, "{bounds:?}");
+    }
+
+    #[test]
+    fn parallel_cameras_get_a_box_before_them() {
+        let views = (0..4)
+            .map(|i| camera(Vec3::X * i as f32, Vec3::new(i as f32, 0.0, 1.0)))
+            .collect();
+        let dataset = Dataset {
+            views,
+            points: vec![],
+            aabb_scale: None,
+            notes: vec![],
+        };
+        let bounds = fit(&dataset, Content::Place).expect("no image is read");
+        assert!(
+            bounds.lower.z > 0.0 && (bounds.center().x - 1.5).abs() < 1e-4,
+            "{bounds:?}"
+        );
+    }
+
+    #[test]
+    fn far_points_do_not_stretch_the_box() {
+        let mut points: Vec<[f32; 3]> = (0..100)
+            .map(|i| [i as f32 / 100.0, (i % 10) as f32 / 10.0, 0.5])
+            .collect();
+        points.push([1e6, -1e6, 1e6]);
+        let bounds = from_points(&points);
+        assert!(
+            bounds.upper.max_element() < 1.3 && bounds.lower.min_element() > -0.3,
+            "{bounds:?}"
+        );
+        assert!(
+            bounds.half().min_element() >= 0.49 * bounds.half().max_element(),
+            "{bounds:?}"
+        );
+    }
+}
