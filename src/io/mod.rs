@@ -4,6 +4,7 @@ pub mod atomic;
 pub mod dataset;
 mod exr;
 pub mod image;
+pub mod json;
 pub mod npy;
 pub mod srgb;
 pub mod tensors;

@@ -1,0 +1,255 @@
+//! `prbopt import`: a data set becomes a scene file, and the terminal says what was chosen and why.
+
+mod recipe;
+mod survey;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, ensure};
+use clap::value_parser;
+
+use super::Outcome;
+use crate::io::{atomic, dataset, json};
+use recipe::{Behind, Plan};
+use survey::{HeldOut, Survey};
+
+/// Arguments of `prbopt import`.
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// A transforms.json, or the folder of a COLMAP model
+    pub dataset: PathBuf,
+    /// The scene file to write [default: named after the data set's folder, in the current folder]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Hold out every N-th view, counted from 0; 0 for none [default: the data set's test split, else 8]
+    #[arg(long, value_name = "N")]
+    pub hold_out: Option<u32>,
+    /// Reduce the images by this whole number
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=64))]
+    pub downscale: u32,
+    /// What transparent parts are composited on: white, black, r,g,b, random, or none for a learned background
+    /// [default: white where the images are transparent, else none]
+    #[arg(long, value_name = "COLOR")]
+    pub background: Option<BackgroundChoice>,
+    /// Voxels along each edge of the grids at the end of the run
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = value_parser!(u32).range(2..=2048))]
+    pub resolution: u32,
+    /// Degree of the spherical harmonics of the colour
+    #[arg(long, value_name = "DEGREE", default_value_t = 2, value_parser = value_parser!(u32).range(0..=3))]
+    pub sh_degree: u32,
+    /// Leave out views whose image is missing
+    #[arg(long)]
+    pub skip_missing: bool,
+    /// Composite and fit in linear light instead of sRGB-coded values
+    #[arg(long)]
+    pub linear: bool,
+    /// Overwrite the scene file
+    #[arg(long)]
+    pub force: bool,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `--background`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BackgroundChoice {
+    Color([f32; 3]),
+    Random,
+    None,
+}
+
+impl FromStr for BackgroundChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "white" => return Ok(BackgroundChoice::Color([1.0; 3])),
+            "black" => return Ok(BackgroundChoice::Color([0.0; 3])),
+            "random" => return Ok(BackgroundChoice::Random),
+            "none" => return Ok(BackgroundChoice::None),
+            _ => {}
+        }
+        let numbers: Option<Vec<f32>> = text.split(',').map(|v| v.trim().parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[r, g, b]) if [r, g, b].iter().all(|v| (0.0..=1.0).contains(v)) => {
+                Ok(BackgroundChoice::Color([r, g, b]))
+            }
+            _ => Err("expected white, black, random, none, or three numbers from 0 to 1 such as 0.5,0.5,1".into()),
+        }
+    }
+}
+
+/// Writes the scene file and says what it chose.
+///
+/// # Errors
+/// If the data set cannot be used as it is, or the scene file is there already or cannot be written.
+pub fn run(args: ImportArgs) -> Result<Outcome> {
+    let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
+    ensure!(
+        args.force || !output.exists(),
+        "{}: exists already; give --force to overwrite it, or another name with -o",
+        output.display()
+    );
+    let survey = Survey::new(&args)?;
+    let content = survey.content();
+    let plan = Plan {
+        dataset: relative(&args.dataset, &output)?,
+        test_split: match &survey.held_out {
+            HeldOut::Split(file, _) => Some(relative(file, &output)?),
+            HeldOut::Every(_) => None,
+        },
+        hold_out: survey.hold_out(),
+        downscale: args.downscale,
+        skip_missing: args.skip_missing && survey.missing > 0,
+        linear: args.linear,
+        behind: match survey.background {
+            BackgroundChoice::Color(color) => Behind::Color(color),
+            BackgroundChoice::Random => Behind::Random,
+            BackgroundChoice::None => Behind::Learned,
+        },
+        content,
+        bounds: dataset::bounds::fit(&survey.dataset, content)?,
+        resolution: args.resolution,
+        sh_degree: args.sh_degree,
+    };
+    atomic::write_bytes(&output, json::pretty(&plan.scene()).as_bytes())?;
+    if !args.quiet {
+        print!("{}", report(&args, &survey, &plan));
+        println!("wrote {0}; reconstruct with: prbopt optimize {0}", output.display());
+    }
+    Ok(Outcome::Done)
+}
+
+/// What was chosen, why, and the flag that changes it.
+fn report(args: &ImportArgs, survey: &Survey, plan: &Plan) -> String {
+    let (center, half) = plan.cube();
+    let edges = half * 2.0;
+    let size = match edges == glam::DVec3::splat(edges.x) {
+        true => format!("{} wide", edges.x),
+        false => format!("{} × {} × {}", edges.x, edges.y, edges.z),
+    };
+    let voxel = edges.min_element() / f64::from(plan.resolution);
+    let values = f64::from(plan.resolution).powi(3) * f64::from(1 + 3 * (plan.sh_degree + 1).pow(2));
+    let steps: Vec<String> = plan.resolutions().iter().map(|n| format!("{n}³")).collect();
+    let color = if plan.linear {
+        "linear light, as asked"
+    } else {
+        "sRGB-coded values, as the images hold them (--linear)"
+    };
+    let mut lines = vec![
+        ("data set", survey.views_in_words()),
+        ("held out", survey.held_out_in_words()),
+        (
+            "box",
+            format!(
+                "{size} around ({}, {}, {}): {}",
+                center.x, center.y, center.z, plan.bounds.reason
+            ),
+        ),
+        ("background", survey.background_in_words(args)),
+        ("colour", format!("fitted in {color}")),
+        (
+            "grids",
+            format!(
+                "{}, voxels of {voxel:.3} at the end, SH of degree {}: {:.0} MiB, and 4 times that with gradient and moments \
+                 (--resolution, --sh-degree)",
+                steps.join(" → "),
+                plan.sh_degree,
+                values * 4.0 / f64::from(1 << 20)
+            ),
+        ),
+        ("run", plan.run_in_words()),
+    ];
+    lines.extend(survey.dataset.notes.iter().map(|note| ("note", note.clone())));
+    lines.iter().map(|(what, text)| format!("{what:<12}{text}\n")).collect()
+}
+
+/// `<folder>.json` in the current folder, or `scene.json`.
+fn default_output(dataset: &Path) -> PathBuf {
+    let folder = if dataset.is_dir() {
+        Some(dataset)
+    } else {
+        dataset.parent()
+    };
+    let folder = folder.and_then(|folder| {
+        std::fs::canonicalize(if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        })
+        .ok()
+    });
+    let name = folder.and_then(|folder| folder.file_name().map(|name| name.to_string_lossy().into_owned()));
+    PathBuf::from(format!("{}.json", name.unwrap_or_else(|| "scene".into())))
+}
+
+/// `file` as seen from the folder of the scene at `output`; absolute where the two share nothing but the root.
+fn relative(file: &Path, output: &Path) -> Result<String> {
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let absolute =
+        |path: &Path| std::fs::canonicalize(path).with_context(|| format!("{}: cannot be found", path.display()));
+    let (file, folder) = (absolute(file)?, absolute(folder)?);
+    let shared = file
+        .components()
+        .zip(folder.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let path = if shared <= 1 {
+        file
+    } else {
+        let up = folder.components().skip(shared).map(|_| "..");
+        up.map(PathBuf::from)
+            .chain(
+                file.components()
+                    .skip(shared)
+                    .map(|part| PathBuf::from(part.as_os_str())),
+            )
+            .collect()
+    };
+    let text = path
+        .to_str()
+        .with_context(|| format!("{}: is not UTF-8, which a scene file needs", path.display()))?;
+    Ok(if cfg!(windows) {
+        text.replace('\\', "/")
+    } else {
+        text.to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backgrounds_are_names_or_three_numbers() {
+        assert_eq!("white".parse(), Ok(BackgroundChoice::Color([1.0; 3])));
+        assert_eq!("0.5, 0,1".parse(), Ok(BackgroundChoice::Color([0.5, 0.0, 1.0])));
+        assert_eq!("none".parse(), Ok(BackgroundChoice::None));
+        for wrong in ["whit", "1,2,3", "0.5", "0,0,nan", ""] {
+            assert!(wrong.parse::<BackgroundChoice>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn data_set_is_named_from_the_scene_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("data/lego")).expect("writable");
+        std::fs::create_dir_all(at("scenes")).expect("writable");
+        std::fs::write(at("data/lego/t.json"), "").expect("writable");
+        assert_eq!(
+            relative(&at("data/lego/t.json"), &at("s.json")).expect("there"),
+            "data/lego/t.json"
+        );
+        assert_eq!(
+            relative(&at("data/lego/t.json"), &at("scenes/s.json")).expect("there"),
+            "../data/lego/t.json"
+        );
+        assert!(relative(&at("none"), &at("s.json")).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! JSON laid out for a person: what fits a line stays on it.
+
+use serde_json::Value;
+
+/// Columns that a line may fill.
+const WIDTH: usize = 110;
+
+/// The text of `value`, ending in a newline.
+pub fn pretty(value: &Value) -> String {
+    let mut text = String::new();
+    write(&mut text, value, 0, 0);
+    text.push('\n');
+    text
+}
+
+/// Appends `value`, whose line is indented by `indent` and already `column` wide.
+fn write(text: &mut String, value: &Value, indent: usize, column: usize) {
+    let line = inline(value);
+    // The outermost object is always spread: a file of one long line is nobody's wish.
+    if (indent > 0 && column + line.len() <= WIDTH) || line.len() <= 2 {
+        text.push_str(&line);
+        return;
+    }
+    let inner = indent + 4;
+    let newline =
+        |text: &mut String, indent: usize| text.extend(std::iter::once('\n').chain(std::iter::repeat_n(' ', indent)));
+    match value {
+        Value::Object(members) => {
+            text.push('{');
+            for (i, (key, member)) in members.iter().enumerate() {
+                text.push_str(if i > 0 { "," } else { "" });
+                newline(text, inner);
+                let key = format!("{}: ", Value::from(key.as_str()));
+                text.push_str(&key);
+                write(text, member, inner, inner + key.len());
+            }
+            newline(text, indent);
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (i, item) in items.iter().enumerate() {
+                text.push_str(if i > 0 { "," } else { "" });
+                newline(text, inner);
+                write(text, item, inner, inner);
+            }
+            newline(text, indent);
+            text.push(']');
+        }
+        scalar => text.push_str(&scalar.to_string()),
+    }
+}
+
+/// `value` on one line.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        Value::Object(members) if members.is_empty() => "{}".into(),
+        Value::Object(members) => {
+            let members = members
+                .iter()
+                .map(|(key, v)| format!("{}: {}", Value::from(key.as_str()), inline(v)));
+            format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn short_parts_stay_on_a_line_and_the_text_means_the_same() {
+        let value = json!({"a": [1, 2.5, "x\"y"], "b": {"c": {}, "d": vec![0.125; 40]}, "e": null});
+        let text = pretty(&value);
+        assert!(text.contains("    \"a\": [1, 2.5, \"x\\\"y\"],\n"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= WIDTH + 1), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
+    }
+}
