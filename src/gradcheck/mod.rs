@@ -1,1 +1,360 @@
-//! To be filled.
+//! Are the gradients right? Path replay in f64 is compared with finite differences of the f64 walk, and a device's
+//! gradient with that of the f64 walk: same rays, same random numbers, sampling frozen, no early stop.
+
+pub mod difference;
+pub mod entries;
+pub mod fields;
+pub mod objective;
+pub mod report;
+pub mod sight;
+pub mod write;
+
+use anyhow::{Context, bail};
+use rayon::prelude::*;
+
+use crate::device::{Batch, Device, Keys, What};
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::params::{ParamSet, Tuning};
+use crate::resident::Resident;
+use crate::resident::layout::backdrop;
+use crate::scene::{Backdrop, Scene};
+use crate::transport::path::PixelTable;
+use crate::transport::random::{Pass, pass_key};
+use difference::{Entry, default_step, difference};
+use entries::{Chosen, Place, choose};
+use fields::Role;
+use objective::{Adjoint, Objective};
+use report::{LossReport, ParameterReport, Report, Row};
+use sight::{Survey, seen_by};
+
+/// More rays than this are thinned: pixels are drawn instead of taking all.
+const MOST_RAYS: u32 = 1 << 18;
+
+/// How the pixels are weighted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Weighting {
+    /// All alike: the mean of the images.
+    Mean,
+    /// A random weight in [-1, 1) for each pixel and channel.
+    Random,
+}
+
+impl Weighting {
+    /// The seed of [`Loss::Linear`].
+    pub fn seed(self, seed: u64) -> u32 {
+        match self {
+            Self::Mean => 0,
+            Self::Random => (seed as u32).wrapping_mul(2).wrapping_add(1),
+        }
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Random => "random",
+        }
+    }
+}
+
+/// Which entry of the parameters to check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// Its place in the array.
+    Flat(usize),
+    /// x, y, z, channel.
+    Coordinates([usize; 4]),
+}
+
+/// What to check, and how strictly.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Paths of the parameters; empty for all that the scene optimises, or all if it optimises none.
+    pub parameters: Vec<String>,
+    /// Entries drawn for each parameter.
+    pub entries: usize,
+    /// Entries checked in place of drawn ones.
+    pub indices: Vec<Index>,
+    pub weightings: Vec<Weighting>,
+    pub seed: u64,
+    /// Relative tolerance of the f64 walk against finite differences, and of the device against the f64 walk.
+    pub tolerance: f64,
+    pub device_tolerance: f64,
+    /// Largest step of the differences, in units of the parameter; None for one that suits it.
+    pub step: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            parameters: Vec::new(),
+            entries: 16,
+            indices: Vec::new(),
+            weightings: vec![Weighting::Mean, Weighting::Random],
+            seed: 0,
+            tolerance: 1e-6,
+            device_tolerance: 1e-3,
+            step: None,
+        }
+    }
+}
+
+/// A scene made ready: what the oracle and the device are both given.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub resident: Resident,
+    pub params: ParamSet,
+    pub batch: Batch,
+    pub keys: Keys,
+    pub spp: u32,
+    /// Indices of the parameters to check.
+    pub checked: Vec<usize>,
+}
+
+impl Setup {
+    /// Takes a scene's training views and the parameters that `options` asks for.
+    ///
+    /// # Errors
+    /// A path that does not exist, no view, no parameter, or a file that cannot be read.
+    pub fn new(scene: &Scene, options: &Options) -> anyhow::Result<Self> {
+        let (mut resident, mut params) = Resident::new(scene)?;
+        resident.scene.stop = 0.0;
+        for (record, sensor) in resident.sensors.iter_mut().zip(&scene.sensors) {
+            if matches!(&sensor.reference, Some(r) if r.backdrop == Backdrop::Random) {
+                record.backdrop = backdrop::RANDOM;
+            }
+        }
+        let checked = checked_parameters(&params, &options.parameters)?;
+        for (i, parameter) in params.parameters.iter_mut().enumerate() {
+            parameter.tuning = checked.contains(&i).then_some(Tuning {
+                learning_rate: 0.0,
+                bounds: [f32::NEG_INFINITY, f32::INFINITY],
+            });
+        }
+        let views: Vec<u32> =
+            (0..scene.sensors.len() as u32).filter(|&i| !scene.sensors[i as usize].held_out).collect();
+        if views.is_empty() {
+            bail!("{}: there is no view to look from; add a sensor that is not held out", scene.path.display());
+        }
+        let table = PixelTable::new(&resident.sensors, &views)
+            .with_context(|| format!("{}: the views have more than 2^32 pixels", scene.path.display()))?;
+        let spp = scene.optimize.as_ref().map_or(1, |o| o.spp_grad).clamp(1, MOST_RAYS);
+        let drawn = (table.len() > MOST_RAYS / spp).then_some((MOST_RAYS / spp).max(1));
+        let keys = Keys {
+            objective: pass_key(options.seed, 0, Pass::Objective),
+            pass: pass_key(options.seed, 0, Pass::Adjoint),
+        };
+        Ok(Self { resident, params, batch: Batch { table, drawn }, keys, spp, checked })
+    }
+
+    /// The function whose gradient is checked.
+    pub fn objective(&self) -> Objective {
+        Objective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
+    }
+}
+
+/// Indices of the parameters at `paths`, or of the tuned ones, or of all.
+fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec<usize>> {
+    let all = &params.parameters;
+    if all.is_empty() {
+        bail!("the scene has no parameters: it needs a radiance field or an emitter");
+    }
+    if paths.is_empty() {
+        let tuned: Vec<usize> = (0..all.len()).filter(|&i| all[i].tuning.is_some()).collect();
+        return Ok(if tuned.is_empty() { (0..all.len()).collect() } else { tuned });
+    }
+    paths
+        .iter()
+        .map(|path| {
+            params.find(path).with_context(|| {
+                let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
+                format!("there is no parameter `{path}`; the scene has {}", known.join(", "))
+            })
+        })
+        .collect()
+}
+
+/// The entries of one parameter, and their derivatives by finite differences.
+#[derive(Debug, Clone)]
+pub struct Differences {
+    pub parameter: usize,
+    pub role: Role,
+    pub entries: Vec<(Chosen, difference::Difference)>,
+}
+
+/// Chooses entries of every checked parameter and takes their differences, for all weightings at once.
+///
+/// # Errors
+/// An index outside its parameter.
+pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> anyhow::Result<Vec<Differences>> {
+    let survey = Survey::new(objective);
+    let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
+    let mut all = Vec::new();
+    for &parameter in &setup.checked {
+        let Some(role) = Role::of(&setup.resident.slots, parameter) else { continue };
+        let described = &setup.params.parameters[parameter];
+        let chosen = if options.indices.is_empty() {
+            choose(objective, &survey, (role, described.shape, described.kind), options.entries, options.seed)
+        } else {
+            let asked = options.indices.iter().map(|index| asked(described, role, *index));
+            asked.collect::<anyhow::Result<_>>()?
+        };
+        let mut texels: Vec<u32> = chosen.iter().map(|c| c.entry.texel).collect();
+        texels.sort_unstable();
+        texels.dedup();
+        let rays = seen_by(objective, role, &texels);
+        let step = options.step.unwrap_or_else(|| default_step(&objective.scene, role));
+        let entries = chosen
+            .into_par_iter()
+            .map(|chosen| {
+                let slot = texels.binary_search(&chosen.entry.texel).expect("every chosen texel is listed");
+                (chosen, difference(objective, chosen.entry, &rays[slot], step, &seeds))
+            })
+            .collect();
+        all.push(Differences { parameter, role, entries });
+    }
+    Ok(all)
+}
+
+fn asked(parameter: &crate::params::Parameter, role: Role, index: Index) -> anyhow::Result<Chosen> {
+    let shape = parameter.shape;
+    let [nx, ny, nz] = shape.size;
+    let flat = match index {
+        Index::Flat(flat) if flat < shape.len() => flat,
+        Index::Coordinates([x, y, z, c]) if x < nx && y < ny && z < nz && c < shape.channels => {
+            ((z * ny + y) * nx + x) * shape.channels + c
+        }
+        _ => bail!(
+            "{}: {index:?} is outside; it has {nx} x {ny} x {nz} texels of {} channels, {} entries",
+            parameter.path,
+            shape.channels,
+            shape.len()
+        ),
+    };
+    let entry = Entry {
+        role,
+        texel: (flat / shape.channels) as u32,
+        channel: (flat % shape.channels) as u32,
+    };
+    Ok(Chosen { entry, place: Place::Asked })
+}
+
+/// What a device finds for one weighting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceAdjoint {
+    pub loss: f64,
+    /// A gradient for each of [`Setup::checked`].
+    pub gradients: Vec<Vec<f32>>,
+}
+
+/// Has a device compute the gradients that the oracle computes.
+///
+/// # Errors
+/// The device fails.
+pub fn device_adjoints(
+    setup: &Setup,
+    device: &mut dyn Device,
+    seeds: &[u32],
+) -> crate::device::Result<Vec<DeviceAdjoint>> {
+    let Setup { batch, keys, spp, .. } = setup;
+    device.load(setup.resident.clone(), setup.params.clone(), Optimizer::Sgd { momentum: 0.0 })?;
+    seeds
+        .iter()
+        .map(|&seed| {
+            device.clear_gradients()?;
+            device.render(batch, *keys, *spp)?;
+            let loss = device.loss(batch, *keys, Loss::Linear { seed })?.loss;
+            device.backpropagate(batch, *keys, *spp)?;
+            let gradients = setup.checked.iter().map(|&p| device.read(p, What::Gradient));
+            Ok(DeviceAdjoint { loss, gradients: gradients.collect::<crate::device::Result<_>>()? })
+        })
+        .collect()
+}
+
+/// Everything that a check found.
+#[derive(Debug)]
+pub struct Outcome {
+    pub report: Report,
+    /// The f64 gradients, one for each weighting.
+    pub adjoints: Vec<Adjoint>,
+}
+
+/// Checks the f64 walk, and `device` if there is one.
+///
+/// # Errors
+/// An index outside its parameter, or the device fails.
+pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
+    let objective = setup.objective();
+    let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
+    let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
+    let differences = differences(setup, &objective, options)?;
+    let (info, found) = match device {
+        None => (None, Vec::new()),
+        Some(device) => (Some(device.info().clone()), device_adjoints(setup, device, &seeds)?),
+    };
+    let mut parameters = Vec::new();
+    let mut losses = Vec::new();
+    for (w, &weighting) in options.weightings.iter().enumerate() {
+        let on_device = found.get(w);
+        losses.push(LossReport {
+            weighting,
+            value: adjoints[w].loss,
+            device: on_device.map(|d| d.loss),
+        });
+        for (slot, checked) in differences.iter().enumerate() {
+            let device = on_device.map(|d| &d.gradients[slot][..]);
+            parameters.push(compare(setup, checked, (w, weighting), &adjoints[w], device, options));
+        }
+    }
+    let report = Report {
+        device: info,
+        pixels: objective.pixels,
+        rays: objective.casts.len() as u64,
+        spp: setup.spp,
+        seed: options.seed,
+        losses,
+        passed: parameters.iter().all(|p| p.passed),
+        parameters,
+    };
+    Ok(Outcome { report, adjoints })
+}
+
+/// Judges the gradient of one parameter under one weighting, the `w`-th.
+pub fn compare(
+    setup: &Setup,
+    checked: &Differences,
+    (w, weighting): (usize, Weighting),
+    adjoint: &Adjoint,
+    device: Option<&[f32]>,
+    options: &Options,
+) -> ParameterReport {
+    let parameter = &setup.params.parameters[checked.parameter];
+    let gradient = adjoint.gradient.of(checked.role);
+    let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+    let rows: Vec<Row> = checked
+        .entries
+        .iter()
+        .map(|(chosen, difference)| {
+            let flat = chosen.entry.texel as usize * parameter.shape.channels + chosen.entry.channel as usize;
+            Row::judge(
+                entries::coordinates(parameter.shape, chosen.entry),
+                chosen.place,
+                gradient[flat],
+                (difference, w),
+                device.map(|d| f64::from(d[flat])),
+                largest,
+                options,
+            )
+        })
+        .collect();
+    ParameterReport {
+        path: parameter.path.clone(),
+        weighting,
+        largest,
+        device_worst: device.map(|device| report::worst_error(device, gradient, largest)),
+        passed: !rows.is_empty() && rows.iter().all(Row::passed),
+        rows,
+    }
+}

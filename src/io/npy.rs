@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use npyz::{DType, NpyFile, NpyHeader, Order, WriterBuilder};
+use npyz::{AutoSerialize, DType, NpyFile, NpyHeader, Order, WriterBuilder};
 
 use super::{Grid, GridHeader, IoError, Result, UNIT_CUBE, atomic, check_finite, checked_len, open};
 
@@ -53,15 +53,14 @@ pub fn write(path: &Path, grid: &Grid) -> Result<()> {
     write_array(path, &[z, y, x, grid.channels as u64], &grid.data)
 }
 
-/// Writes values of any shape, the last axis contiguous.
+/// Writes values of any shape, the last axis contiguous, in the type that they have.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_array(path: &Path, shape: &[u64], values: &[f32]) -> Result<()> {
+pub fn write_array<T: AutoSerialize + Copy>(path: &Path, shape: &[u64], values: &[T]) -> Result<()> {
     atomic::write(path, |out| {
-        let dtype = DType::Plain("<f4".parse().expect("\"<f4\" is a type string"));
         let mut npy = npyz::WriteOptions::new()
-            .dtype(dtype)
+            .default_dtype()
             .shape(shape)
             .writer(out)
             .begin_nd()?;

@@ -4,6 +4,9 @@
 //! f64 the oracle of the tests, [`dual::Dual`] gives forward-mode derivatives and [`tape::Recorded`] conventional
 //! reverse-mode ones.
 
+pub mod dual;
+pub mod tape;
+
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 

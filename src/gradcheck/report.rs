@@ -1,0 +1,267 @@
+//! Verdicts and how they are shown.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::difference::Difference;
+use super::entries::Place;
+use super::{Options, Weighting};
+use crate::device::DeviceInfo;
+
+/// Entries smaller than this part of the parameter's largest gradient are judged as if they were this large.
+const FLOOR: f64 = 1e-3;
+
+/// How an entry fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Pass,
+    /// Left and right differ, and the gradient is that of the side that the method fixes.
+    Kink,
+    /// A sample lies so near a kink that f32 sees it on the other side: the device is not judged.
+    NearKink,
+    Fail,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "ok",
+            Self::Kink => "ok, kink",
+            Self::NearKink => "near kink",
+            Self::Fail => "FAIL",
+        }
+    }
+}
+
+/// |a - b| / max(|b|, 10⁻³ · largest): 0 if both are zero, infinite if only the denominator is or `a` is no number.
+pub fn relative_error(a: f64, b: f64, largest: f64) -> f64 {
+    let difference = (a - b).abs();
+    if difference == 0.0 {
+        return 0.0;
+    }
+    let error = difference / b.abs().max(FLOOR * largest);
+    if error.is_nan() { f64::INFINITY } else { error }
+}
+
+/// The largest error of a whole gradient.
+pub fn worst_error(found: &[f32], expected: &[f64], largest: f64) -> f64 {
+    let errors = found.iter().zip(expected).map(|(a, b)| relative_error(f64::from(*a), *b, largest));
+    errors.fold(0.0, f64::max)
+}
+
+/// One entry.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// x, y, z, channel.
+    pub index: [usize; 4],
+    pub place: Place,
+    /// Path replay in f64.
+    pub prb: f64,
+    /// Finite difference, on the side that the method fixes.
+    pub difference: f64,
+    pub error: f64,
+    pub verdict: Verdict,
+    /// Differences towards the left and the right, at a kink.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sides: Option<[f64; 2]>,
+    /// The device's gradient, judged against `prb`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceCell>,
+}
+
+/// The device's part of a row.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct DeviceCell {
+    pub prb: f64,
+    pub error: f64,
+    pub verdict: Verdict,
+}
+
+impl Row {
+    /// Judges one entry under the `w`-th weighting.
+    pub(super) fn judge(
+        index: [usize; 4],
+        place: Place,
+        prb: f64,
+        (difference, w): (&Difference, usize),
+        device: Option<f64>,
+        largest: f64,
+        options: &Options,
+    ) -> Self {
+        let expected = difference.fixed[w];
+        let error = relative_error(prb, expected, largest);
+        let sides = difference.sides.as_ref().map(|[left, right]| [left[w], right[w]]);
+        let is_kink = sides.is_some_and(|[left, right]| relative_error(left, right, largest) > options.tolerance);
+        let allowed = |error: f64, tolerance: f64| if place == Place::Unmet { error == 0.0 } else { error <= tolerance };
+        let passing = if is_kink { Verdict::Kink } else { Verdict::Pass };
+        let verdict = if allowed(error, options.tolerance) { passing } else { Verdict::Fail };
+        let device = device.map(|found| {
+            let error = relative_error(found, prb, largest);
+            let verdict = if allowed(error, options.device_tolerance) {
+                passing
+            } else if difference.blurred {
+                Verdict::NearKink
+            } else {
+                Verdict::Fail
+            };
+            DeviceCell { prb: found, error, verdict }
+        });
+        Self {
+            index,
+            place,
+            prb,
+            difference: expected,
+            error,
+            verdict,
+            sides: sides.filter(|_| is_kink),
+            device,
+        }
+    }
+
+    /// Whether neither the f64 walk nor the device failed.
+    pub fn passed(&self) -> bool {
+        self.verdict != Verdict::Fail && self.device.is_none_or(|d| d.verdict != Verdict::Fail)
+    }
+}
+
+/// A parameter under one weighting.
+#[derive(Debug, Clone, Serialize)]
+pub struct ParameterReport {
+    pub path: String,
+    pub weighting: Weighting,
+    /// Largest gradient of all entries.
+    pub largest: f64,
+    /// Largest error of the device's whole gradient, every entry counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_worst: Option<f64>,
+    pub passed: bool,
+    pub rows: Vec<Row>,
+}
+
+/// The value of a loss.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct LossReport {
+    pub weighting: Weighting,
+    /// In f64.
+    pub value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<f64>,
+}
+
+/// All that a check found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceInfo>,
+    pub pixels: u32,
+    pub rays: u64,
+    pub spp: u32,
+    pub seed: u64,
+    pub losses: Vec<LossReport>,
+    pub passed: bool,
+    pub parameters: Vec<ParameterReport>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rays of {} pixels, {} a pixel, seed {}", self.rays, self.pixels, self.spp, self.seed)?;
+        match &self.device {
+            Some(device) => writeln!(f, "; device: {} ({})", device.kind, device.name)?,
+            None => writeln!(f)?,
+        }
+        for loss in &self.losses {
+            write!(f, "loss, {} weights: {:.9} in f64", loss.weighting.name(), loss.value)?;
+            match loss.device {
+                Some(value) => writeln!(f, ", {value:.9} on the device")?,
+                None => writeln!(f)?,
+            }
+        }
+        let kind = self.device.as_ref().map(|d| d.kind);
+        self.parameters.iter().try_for_each(|p| p.show(f, kind))
+    }
+}
+
+impl ParameterReport {
+    fn show(&self, f: &mut fmt::Formatter<'_>, device: Option<&str>) -> fmt::Result {
+        writeln!(f, "\n{}, {} weights", self.path, self.weighting.name())?;
+        write!(
+            f,
+            "  {:>18} {:<6} {:>15} {:>15} {:>9} {:<9}",
+            "x,y,z,channel", "place", "PRB f64", "finite diff.", "rel. err.", "verdict"
+        )?;
+        match device {
+            Some(kind) => writeln!(f, " {:>15} {:>9} verdict", format!("PRB {kind}"), "rel. err.")?,
+            None => writeln!(f)?,
+        }
+        for row in &self.rows {
+            let [x, y, z, c] = row.index;
+            write!(
+                f,
+                "  {:>18} {:<6} {:>15.8e} {:>15.8e} {:>9.1e} {:<9}",
+                format!("{x},{y},{z},{c}"),
+                row.place.name(),
+                row.prb,
+                row.difference,
+                row.error,
+                row.verdict.name(),
+            )?;
+            match row.device {
+                Some(d) => writeln!(f, " {:>15.8e} {:>9.1e} {}", d.prb, d.error, d.verdict.name())?,
+                None => writeln!(f)?,
+            }
+        }
+        let failed = self.rows.iter().filter(|r| !r.passed()).count();
+        let kinks = self.rows.iter().filter(|r| r.sides.is_some()).count();
+        let worst = self.rows.iter().fold(0.0, |m: f64, r| m.max(r.error));
+        write!(f, "  {}: ", if self.passed { "PASSED" } else { "FAILED" })?;
+        write!(f, "{} entries, {failed} failed, {kinks} at kinks, largest error {worst:.1e}", self.rows.len())?;
+        match self.device_worst {
+            Some(worst) => writeln!(f, "; device over all entries {worst:.1e}"),
+            None => writeln!(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(fixed: f64, sides: Option<[f64; 2]>) -> Difference {
+        Difference {
+            fixed: vec![fixed],
+            sides: sides.map(|[l, r]| [vec![l], vec![r]]),
+            blurred: false,
+        }
+    }
+
+    fn judge(place: Place, prb: f64, difference: &Difference, device: Option<f64>) -> Row {
+        Row::judge([0; 4], place, prb, (difference, 0), device, 1.0, &Options::default())
+    }
+
+    #[test]
+    fn one_percent_fails_and_rounding_passes() {
+        assert!(judge(Place::Drawn, 0.5 * (1.0 + 1e-9), &difference(0.5, None), Some(0.50002)).passed());
+        assert_eq!(judge(Place::Drawn, 0.505, &difference(0.5, None), None).verdict, Verdict::Fail);
+        assert!(!judge(Place::Drawn, 0.5, &difference(0.5, None), Some(0.505)).passed());
+        assert!(!judge(Place::Drawn, f64::NAN, &difference(0.5, None), None).passed());
+        assert!(!judge(Place::Drawn, 0.5, &difference(0.5, None), Some(f64::NAN)).passed());
+    }
+
+    #[test]
+    fn small_entries_are_measured_against_the_largest() {
+        assert!(judge(Place::Drawn, 9e-10, &difference(0.0, None), None).passed());
+        assert!(!judge(Place::Drawn, 2e-9, &difference(0.0, None), None).passed());
+        assert!(!judge(Place::Unmet, 1e-30, &difference(0.0, None), None).passed());
+    }
+
+    #[test]
+    fn a_kink_takes_the_fixed_side_only() {
+        let kink = difference(0.5, Some([0.0, 0.5]));
+        assert_eq!(judge(Place::Kink, 0.5, &kink, None).verdict, Verdict::Kink);
+        assert_eq!(judge(Place::Kink, 0.0, &kink, None).verdict, Verdict::Fail);
+        let smooth = difference(0.5, Some([0.5, 0.5]));
+        assert_eq!(judge(Place::Kink, 0.5, &smooth, None).verdict, Verdict::Pass);
+    }
+}

@@ -1,0 +1,58 @@
+//! Leaves losses and whole gradients as files, for others to check with tools of their own.
+
+use std::path::Path;
+
+use super::objective::Adjoint;
+use super::{Options, Setup, Weighting, fields::Role, report::Report};
+use crate::io::{self, IoError, atomic, npy};
+use crate::transport::path::linear_weight;
+
+/// Writes `loss.json`, and a gradient for each checked parameter: `<path>.npy` for the mean, `random/<path>.npy` for
+/// random weights, whose values are in `random/weights.npy` as [pixel][channel]. Arrays are f64, `[z][y][x][channel]`.
+///
+/// # Errors
+/// A file or folder cannot be written.
+pub fn write(
+    folder: &Path,
+    setup: &Setup,
+    options: &Options,
+    report: &Report,
+    adjoints: &[Adjoint],
+) -> io::Result<()> {
+    create(folder)?;
+    for (&weighting, adjoint) in options.weightings.iter().zip(adjoints) {
+        let place = match weighting {
+            Weighting::Mean => folder.to_path_buf(),
+            Weighting::Random => folder.join("random"),
+        };
+        create(&place)?;
+        for &i in &setup.checked {
+            let Some(role) = Role::of(&setup.resident.slots, i) else { continue };
+            let parameter = &setup.params.parameters[i];
+            let [x, y, z] = parameter.shape.size.map(|n| n as u64);
+            let shape = [z, y, x, parameter.shape.channels as u64];
+            npy::write_array(&place.join(format!("{}.npy", parameter.path)), &shape, adjoint.gradient.of(role))?;
+        }
+        if weighting == Weighting::Random {
+            let seed = weighting.seed(options.seed);
+            let weights: Vec<f32> =
+                (0..report.pixels).flat_map(|i| [0, 1, 2].map(|c| linear_weight(seed, i, c))).collect();
+            npy::write_array(&place.join("weights.npy"), &[u64::from(report.pixels), 3], &weights)?;
+        }
+    }
+    let losses: serde_json::Map<String, serde_json::Value> =
+        report.losses.iter().map(|l| (l.weighting.name().to_string(), l.value.into())).collect();
+    let text = serde_json::json!({
+        "loss": report.losses.first().map(|l| l.value),
+        "losses": losses,
+        "pixels": report.pixels,
+        "rays": report.rays,
+        "spp": report.spp,
+        "seed": report.seed,
+    });
+    atomic::write_bytes(&folder.join("loss.json"), format!("{text:#}\n").as_bytes())
+}
+
+fn create(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| IoError::new(folder, format!("cannot be created: {e}")))
+}
