@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod gradcheck;
 pub mod import;
 pub mod shared;
 
@@ -22,6 +23,8 @@ pub enum Command {
     Import(import::ImportArgs),
     /// Compare two images: figures, and an exit code for scripts
     Compare(compare::CompareArgs),
+    /// Compare gradients with finite differences; the exit code says whether they are right
+    Gradcheck(gradcheck::GradcheckArgs),
     /// Time the passes of an iteration, beside what the machine can do
     Bench(bench::BenchArgs),
 }
@@ -53,6 +56,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Import(args) => import::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Gradcheck(args) => gradcheck::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }

@@ -106,7 +106,14 @@ fn classify(kinks: &[(f64, f64)], raw: f64, slope: f64, step: f64, side: KinkSid
             KinkSide::Right if distance == 0.0 => 1.0,
             _ => raw_direction * slope.signum(),
         };
-        return (if direction > 0.0 { Stencils::Forward } else { Stencils::Backward }, marks);
+        return (
+            if direction > 0.0 {
+                Stencils::Forward
+            } else {
+                Stencils::Backward
+            },
+            marks,
+        );
     }
     (Stencils::Central, 0)
 }
@@ -127,14 +134,19 @@ struct Perturbed<'a> {
 impl Perturbed<'_> {
     /// `raw`, moved if this entry reaches it.
     fn shift(&self, kinks: &[(f64, f64)], raw: f64, at: &Stencil, basis: f64) -> f64 {
-        let weight: f32 = (0..8).filter(|&k| at.texels[k] == self.entry.texel).map(|k| at.weights[k]).sum();
-        let slope = f64::from(weight) * basis;
+        // Clamping at the border can put an entry at several corners.
+        let corners = (0..8).filter(|&k| at.texels[k] == self.entry.texel);
+        let slope = corners.map(|k| f64::from(at.weights[k])).sum::<f64>() * basis;
         if slope == 0.0 {
             return raw;
         }
         let (group, marks) = classify(kinks, raw, slope, self.step, self.side);
         self.met.set(self.met.get() | group as u8 | marks);
-        if self.moved == Some(group) { raw + slope * self.delta } else { raw }
+        if self.moved == Some(group) {
+            raw + slope * self.delta
+        } else {
+            raw
+        }
     }
 }
 
@@ -262,8 +274,11 @@ impl<'a> Differencer<'a> {
     /// The derivatives of the objectives, and all marks.
     fn sum(&self, rays: &[u32], seeds: &[u32]) -> (Vec<f64>, u8) {
         let objective = self.objective;
-        let parts: Vec<([f64; 3], u8)> =
-            rays.par_iter().with_min_len(64).map(|&ray| self.ray(&objective.casts[ray as usize])).collect();
+        let parts: Vec<([f64; 3], u8)> = rays
+            .par_iter()
+            .with_min_len(64)
+            .map(|&ray| self.ray(&objective.casts[ray as usize]))
+            .collect();
         let mut sums = vec![0.0; seeds.len()];
         let mut marks = 0;
         for (&ray, (derivative, met)) in rays.iter().zip(&parts) {
@@ -280,7 +295,13 @@ impl<'a> Differencer<'a> {
 /// The derivative of the objectives of weights `seeds` by `entry`; `rays` are the casts whose samples it reaches.
 pub fn difference(objective: &Objective, entry: Entry, rays: &[u32], step: f64, seeds: &[u32]) -> Difference {
     let emitters = moved_emitters(objective, entry, step);
-    let differencer = |side| Differencer { objective, entry, step, side, emitters: &emitters };
+    let differencer = |side| Differencer {
+        objective,
+        entry,
+        step,
+        side,
+        emitters: &emitters,
+    };
     let (fixed, marks) = differencer(KinkSide::Fixed).sum(rays, seeds);
     let sides = (marks & ON_KINK != 0)
         .then(|| [KinkSide::Left, KinkSide::Right].map(|side| differencer(side).sum(rays, seeds).0));

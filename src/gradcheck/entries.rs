@@ -71,7 +71,10 @@ pub fn choose(
             .map(|(texel, channel)| {
                 let met = survey.flags(role, texel) & MET != 0;
                 let place = if met { Place::Drawn } else { Place::Unmet };
-                Chosen { entry: Entry { role, texel, channel }, place }
+                Chosen {
+                    entry: Entry { role, texel, channel },
+                    place,
+                }
             })
             .collect();
     }
@@ -114,7 +117,14 @@ fn belongs(
 ) -> bool {
     let flags = survey.flags(role, texel);
     let met = flags & MET != 0;
-    let at = coordinates(shape, Entry { role, texel, channel: 0 });
+    let at = coordinates(
+        shape,
+        Entry {
+            role,
+            texel,
+            channel: 0,
+        },
+    );
     match place {
         Place::Asked => false,
         Place::Drawn => met,

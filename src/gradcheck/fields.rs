@@ -45,7 +45,9 @@ impl<N: Number> Fields<N> {
     /// The parameters' values, each turned into a number by `lift`, in the order density, colour, emitter.
     pub fn new(resident: &Resident, params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
         let mut values = |slot: Option<usize>| -> Vec<N> {
-            slot.map_or_else(Vec::new, |i| params.parameters[i].values.iter().map(|v| lift(*v)).collect())
+            slot.map_or_else(Vec::new, |i| {
+                params.parameters[i].values.iter().map(|v| lift(*v)).collect()
+            })
         };
         Self {
             sigma: values(resident.slots.sigma_t),

@@ -133,10 +133,14 @@ impl Setup {
                 bounds: [f32::NEG_INFINITY, f32::INFINITY],
             });
         }
-        let views: Vec<u32> =
-            (0..scene.sensors.len() as u32).filter(|&i| !scene.sensors[i as usize].held_out).collect();
+        let views: Vec<u32> = (0..scene.sensors.len() as u32)
+            .filter(|&i| !scene.sensors[i as usize].held_out)
+            .collect();
         if views.is_empty() {
-            bail!("{}: there is no view to look from; add a sensor that is not held out", scene.path.display());
+            bail!(
+                "{}: there is no view to look from; add a sensor that is not held out",
+                scene.path.display()
+            );
         }
         let table = PixelTable::new(&resident.sensors, &views)
             .with_context(|| format!("{}: the views have more than 2^32 pixels", scene.path.display()))?;
@@ -146,7 +150,14 @@ impl Setup {
             objective: pass_key(options.seed, 0, Pass::Objective),
             pass: pass_key(options.seed, 0, Pass::Adjoint),
         };
-        Ok(Self { resident, params, batch: Batch { table, drawn }, keys, spp, checked })
+        Ok(Self {
+            resident,
+            params,
+            batch: Batch { table, drawn },
+            keys,
+            spp,
+            checked,
+        })
     }
 
     /// The function whose gradient is checked.
@@ -163,7 +174,11 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
     }
     if paths.is_empty() {
         let tuned: Vec<usize> = (0..all.len()).filter(|&i| all[i].tuning.is_some()).collect();
-        return Ok(if tuned.is_empty() { (0..all.len()).collect() } else { tuned });
+        return Ok(if tuned.is_empty() {
+            (0..all.len()).collect()
+        } else {
+            tuned
+        });
     }
     paths
         .iter()
@@ -193,10 +208,18 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let mut all = Vec::new();
     for &parameter in &setup.checked {
-        let Some(role) = Role::of(&setup.resident.slots, parameter) else { continue };
+        let Some(role) = Role::of(&setup.resident.slots, parameter) else {
+            continue;
+        };
         let described = &setup.params.parameters[parameter];
         let chosen = if options.indices.is_empty() {
-            choose(objective, &survey, (role, described.shape, described.kind), options.entries, options.seed)
+            choose(
+                objective,
+                &survey,
+                (role, described.shape, described.kind),
+                options.entries,
+                options.seed,
+            )
         } else {
             let asked = options.indices.iter().map(|index| asked(described, role, *index));
             asked.collect::<anyhow::Result<_>>()?
@@ -209,11 +232,17 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
         let entries = chosen
             .into_par_iter()
             .map(|chosen| {
-                let slot = texels.binary_search(&chosen.entry.texel).expect("every chosen texel is listed");
+                let slot = texels
+                    .binary_search(&chosen.entry.texel)
+                    .expect("every chosen texel is listed");
                 (chosen, difference(objective, chosen.entry, &rays[slot], step, &seeds))
             })
             .collect();
-        all.push(Differences { parameter, role, entries });
+        all.push(Differences {
+            parameter,
+            role,
+            entries,
+        });
     }
     Ok(all)
 }
@@ -238,7 +267,10 @@ fn asked(parameter: &crate::params::Parameter, role: Role, index: Index) -> anyh
         texel: (flat / shape.channels) as u32,
         channel: (flat % shape.channels) as u32,
     };
-    Ok(Chosen { entry, place: Place::Asked })
+    Ok(Chosen {
+        entry,
+        place: Place::Asked,
+    })
 }
 
 /// What a device finds for one weighting.
@@ -259,7 +291,11 @@ pub fn device_adjoints(
     seeds: &[u32],
 ) -> crate::device::Result<Vec<DeviceAdjoint>> {
     let Setup { batch, keys, spp, .. } = setup;
-    device.load(setup.resident.clone(), setup.params.clone(), Optimizer::Sgd { momentum: 0.0 })?;
+    device.load(
+        setup.resident.clone(),
+        setup.params.clone(),
+        Optimizer::Sgd { momentum: 0.0 },
+    )?;
     seeds
         .iter()
         .map(|&seed| {
@@ -268,7 +304,10 @@ pub fn device_adjoints(
             let loss = device.loss(batch, *keys, Loss::Linear { seed })?.loss;
             device.backpropagate(batch, *keys, *spp)?;
             let gradients = setup.checked.iter().map(|&p| device.read(p, What::Gradient));
-            Ok(DeviceAdjoint { loss, gradients: gradients.collect::<crate::device::Result<_>>()? })
+            Ok(DeviceAdjoint {
+                loss,
+                gradients: gradients.collect::<crate::device::Result<_>>()?,
+            })
         })
         .collect()
 }

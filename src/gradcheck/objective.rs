@@ -66,7 +66,12 @@ impl Objective {
                 let rays: Option<Vec<_>> = (0..spp)
                     .map(|sample| sample_ray(&scene, sensor, pixel, keys.pass, sample))
                     .collect();
-                rays.into_iter().flatten().map(move |(ray, jitter)| Cast { ray, jitter, backdrop, place })
+                rays.into_iter().flatten().map(move |(ray, jitter)| Cast {
+                    ray,
+                    jitter,
+                    backdrop,
+                    place,
+                })
             })
             .collect();
         Self {
@@ -86,7 +91,10 @@ impl Objective {
 
     /// The parameters as the walk reads them.
     pub fn view(&self) -> Plain<'_, f64> {
-        Plain { scene: &self.scene, fields: &self.fields }
+        Plain {
+            scene: &self.scene,
+            fields: &self.fields,
+        }
     }
 
     /// What a ray gathers from a view of the parameters.
@@ -97,7 +105,15 @@ impl Objective {
     /// Replays one ray into a sink.
     pub fn replay<S: Sink<f64>>(&self, seed: u32, cast: &Cast, sink: &mut S) -> (Gathered<f64>, Replayed<f64>) {
         let d_radiance = self.weight(seed, cast);
-        propagate(&self.scene, &self.view(), &cast.ray, cast.jitter, cast.backdrop, d_radiance, sink)
+        propagate(
+            &self.scene,
+            &self.view(),
+            &cast.ray,
+            cast.jitter,
+            cast.backdrop,
+            d_radiance,
+            sink,
+        )
     }
 
     /// F and its gradient by path replay, all rays in order; `wrap` may put a sink of its own before the sum.
@@ -107,7 +123,10 @@ impl Objective {
         gradient: &'a mut Fields<f64>,
         wrap: impl FnOnce(Scatter<'a, f64>) -> S,
     ) -> f64 {
-        let mut sink = wrap(Scatter { scene: &self.scene, gradient });
+        let mut sink = wrap(Scatter {
+            scene: &self.scene,
+            gradient,
+        });
         let mut loss = 0.0;
         for cast in &self.casts {
             let (gathered, _) = self.replay(seed, cast, &mut sink);

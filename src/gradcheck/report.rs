@@ -47,7 +47,10 @@ pub fn relative_error(a: f64, b: f64, largest: f64) -> f64 {
 
 /// The largest error of a whole gradient.
 pub fn worst_error(found: &[f32], expected: &[f64], largest: f64) -> f64 {
-    let errors = found.iter().zip(expected).map(|(a, b)| relative_error(f64::from(*a), *b, largest));
+    let errors = found
+        .iter()
+        .zip(expected)
+        .map(|(a, b)| relative_error(f64::from(*a), *b, largest));
     errors.fold(0.0, f64::max)
 }
 
@@ -94,9 +97,19 @@ impl Row {
         let error = relative_error(prb, expected, largest);
         let sides = difference.sides.as_ref().map(|[left, right]| [left[w], right[w]]);
         let is_kink = sides.is_some_and(|[left, right]| relative_error(left, right, largest) > options.tolerance);
-        let allowed = |error: f64, tolerance: f64| if place == Place::Unmet { error == 0.0 } else { error <= tolerance };
+        let allowed = |error: f64, tolerance: f64| {
+            if place == Place::Unmet {
+                error == 0.0
+            } else {
+                error <= tolerance
+            }
+        };
         let passing = if is_kink { Verdict::Kink } else { Verdict::Pass };
-        let verdict = if allowed(error, options.tolerance) { passing } else { Verdict::Fail };
+        let verdict = if allowed(error, options.tolerance) {
+            passing
+        } else {
+            Verdict::Fail
+        };
         let device = device.map(|found| {
             let error = relative_error(found, prb, largest);
             let verdict = if allowed(error, options.device_tolerance) {
@@ -106,7 +119,11 @@ impl Row {
             } else {
                 Verdict::Fail
             };
-            DeviceCell { prb: found, error, verdict }
+            DeviceCell {
+                prb: found,
+                error,
+                verdict,
+            }
         });
         Self {
             index,
@@ -166,7 +183,11 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rays of {} pixels, {} a pixel, seed {}", self.rays, self.pixels, self.spp, self.seed)?;
+        write!(
+            f,
+            "{} rays of {} pixels, {} a pixel, seed {}",
+            self.rays, self.pixels, self.spp, self.seed
+        )?;
         match &self.device {
             Some(device) => writeln!(f, "; device: {} ({})", device.kind, device.name)?,
             None => writeln!(f)?,
@@ -216,7 +237,11 @@ impl ParameterReport {
         let kinks = self.rows.iter().filter(|r| r.sides.is_some()).count();
         let worst = self.rows.iter().fold(0.0, |m: f64, r| m.max(r.error));
         write!(f, "  {}: ", if self.passed { "PASSED" } else { "FAILED" })?;
-        write!(f, "{} entries, {failed} failed, {kinks} at kinks, largest error {worst:.1e}", self.rows.len())?;
+        write!(
+            f,
+            "{} entries, {failed} failed, {kinks} at kinks, largest error {worst:.1e}",
+            self.rows.len()
+        )?;
         match self.device_worst {
             Some(worst) => writeln!(f, "; device over all entries {worst:.1e}"),
             None => writeln!(f),
@@ -243,7 +268,10 @@ mod tests {
     #[test]
     fn one_percent_fails_and_rounding_passes() {
         assert!(judge(Place::Drawn, 0.5 * (1.0 + 1e-9), &difference(0.5, None), Some(0.50002)).passed());
-        assert_eq!(judge(Place::Drawn, 0.505, &difference(0.5, None), None).verdict, Verdict::Fail);
+        assert_eq!(
+            judge(Place::Drawn, 0.505, &difference(0.5, None), None).verdict,
+            Verdict::Fail
+        );
         assert!(!judge(Place::Drawn, 0.5, &difference(0.5, None), Some(0.505)).passed());
         assert!(!judge(Place::Drawn, f64::NAN, &difference(0.5, None), None).passed());
         assert!(!judge(Place::Drawn, 0.5, &difference(0.5, None), Some(f64::NAN)).passed());

@@ -103,7 +103,10 @@ pub fn seen_by(objective: &Objective, role: Role, texels: &[u32]) -> Vec<Vec<u32
 
 /// Calls `mark(role, texel, flags)` for every texel that a ray's lookups reach.
 fn look(objective: &Objective, cast: &Cast, mark: impl Fn(Role, u32, u8)) {
-    let view = Watched { base: objective.view(), mark: &mark };
+    let view = Watched {
+        base: objective.view(),
+        mark: &mark,
+    };
     objective.gather(&view, cast);
     if cast.backdrop.is_some() {
         return;
@@ -149,7 +152,11 @@ impl<F: Fn(Role, u32, u8)> View<f64> for Watched<'_, F> {
     }
     fn sigma(&self, at: &Stencil) -> f64 {
         let raw = self.base.sigma(at);
-        self.tell(Role::Density, at, density_kinks(self.scene()).iter().any(|(kink, _)| raw == *kink));
+        self.tell(
+            Role::Density,
+            at,
+            density_kinks(self.scene()).iter().any(|(kink, _)| raw == *kink),
+        );
         raw
     }
     fn color(&self, at: &Stencil, basis: &Basis) -> [f64; 3] {

@@ -12,13 +12,7 @@ use crate::transport::path::linear_weight;
 ///
 /// # Errors
 /// A file or folder cannot be written.
-pub fn write(
-    folder: &Path,
-    setup: &Setup,
-    options: &Options,
-    report: &Report,
-    adjoints: &[Adjoint],
-) -> io::Result<()> {
+pub fn write(folder: &Path, setup: &Setup, options: &Options, report: &Report, adjoints: &[Adjoint]) -> io::Result<()> {
     create(folder)?;
     for (&weighting, adjoint) in options.weightings.iter().zip(adjoints) {
         let place = match weighting {
@@ -27,21 +21,31 @@ pub fn write(
         };
         create(&place)?;
         for &i in &setup.checked {
-            let Some(role) = Role::of(&setup.resident.slots, i) else { continue };
+            let Some(role) = Role::of(&setup.resident.slots, i) else {
+                continue;
+            };
             let parameter = &setup.params.parameters[i];
             let [x, y, z] = parameter.shape.size.map(|n| n as u64);
             let shape = [z, y, x, parameter.shape.channels as u64];
-            npy::write_array(&place.join(format!("{}.npy", parameter.path)), &shape, adjoint.gradient.of(role))?;
+            npy::write_array(
+                &place.join(format!("{}.npy", parameter.path)),
+                &shape,
+                adjoint.gradient.of(role),
+            )?;
         }
         if weighting == Weighting::Random {
             let seed = weighting.seed(options.seed);
-            let weights: Vec<f32> =
-                (0..report.pixels).flat_map(|i| [0, 1, 2].map(|c| linear_weight(seed, i, c))).collect();
+            let weights: Vec<f32> = (0..report.pixels)
+                .flat_map(|i| [0, 1, 2].map(|c| linear_weight(seed, i, c)))
+                .collect();
             npy::write_array(&place.join("weights.npy"), &[u64::from(report.pixels), 3], &weights)?;
         }
     }
-    let losses: serde_json::Map<String, serde_json::Value> =
-        report.losses.iter().map(|l| (l.weighting.name().to_string(), l.value.into())).collect();
+    let losses: serde_json::Map<String, serde_json::Value> = report
+        .losses
+        .iter()
+        .map(|l| (l.weighting.name().to_string(), l.value.into()))
+        .collect();
     let text = serde_json::json!({
         "loss": report.losses.first().map(|l| l.value),
         "losses": losses,

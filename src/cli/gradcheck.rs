@@ -1,0 +1,130 @@
+//! `prbopt gradcheck`: are the gradients right? The exit code says so.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{bail, ensure};
+use clap::Args;
+
+use super::Outcome;
+use super::shared::DeviceArgs;
+use crate::gradcheck::{self, Index, Options, Setup, Weighting};
+use crate::scene;
+
+/// Arguments of `prbopt gradcheck`.
+#[derive(Debug, Args)]
+pub struct GradcheckArgs {
+    /// The scene whose gradients are checked, at the values that its run begins with
+    pub scene: PathBuf,
+    /// Path of a parameter to check; may be repeated [default: all that the scene optimises, or else all]
+    #[arg(long, value_name = "PATH")]
+    pub parameter: Vec<String>,
+    /// Entries drawn of each parameter
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    pub entries: usize,
+    /// An entry to check in place of drawn ones: x,y,z,channel or its place in the array; may be repeated
+    #[arg(long, value_name = "INDEX")]
+    pub index: Vec<Index>,
+    /// Weights of the pixels in the loss; may be repeated [default: both]
+    #[arg(long, value_enum)]
+    pub loss: Vec<Weighting>,
+    /// Leave the losses (loss.json) and the whole gradient of each parameter (.npy) in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub write: Option<PathBuf>,
+    /// Seed of all random numbers
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Relative tolerance of the f64 walk against finite differences
+    #[arg(long, default_value_t = 1e-6)]
+    pub tolerance: f64,
+    /// Relative tolerance of the device against the f64 walk
+    #[arg(long, default_value_t = 1e-3)]
+    pub device_tolerance: f64,
+    /// Largest step of the finite differences [default: one that suits the parameter]
+    #[arg(long, value_name = "STEP")]
+    pub epsilon: Option<f64>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print one line
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
+impl FromStr for Index {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Result<Vec<usize>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+        match numbers.as_deref() {
+            Ok([flat]) => Ok(Index::Flat(*flat)),
+            Ok(&[x, y, z, channel]) => Ok(Index::Coordinates([x, y, z, channel])),
+            _ => Err("expected x,y,z,channel or one whole number".to_string()),
+        }
+    }
+}
+
+/// Checks the gradients and prints a table.
+pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
+    let options = options(&args)?;
+    let scene = scene::load(&args.scene)?;
+    let setup = Setup::new(&scene, &options)?;
+    let mut device = args.device.open()?;
+    let outcome = gradcheck::check(&setup, Some(device.as_mut()), &options)?;
+    if let Some(folder) = &args.write {
+        gradcheck::write::write(folder, &setup, &options, &outcome.report, &outcome.adjoints)?;
+    }
+    let report = &outcome.report;
+    if args.json {
+        println!("{}", serde_json::to_string(report)?);
+    } else {
+        if !args.quiet {
+            println!("{report}");
+        }
+        let failed = report.parameters.iter().filter(|p| !p.passed).count();
+        match failed {
+            0 => println!("gradcheck passed: {} verdicts", report.parameters.len()),
+            _ => println!("gradcheck FAILED: {failed} of {} verdicts", report.parameters.len()),
+        }
+    }
+    Ok(if report.passed {
+        Outcome::Done
+    } else {
+        Outcome::CheckFailed
+    })
+}
+
+fn options(args: &GradcheckArgs) -> anyhow::Result<Options> {
+    ensure!(args.entries > 0, "--entries must be at least 1");
+    for (flag, value) in [
+        ("--tolerance", args.tolerance),
+        ("--device-tolerance", args.device_tolerance),
+    ] {
+        ensure!(value >= 0.0, "{flag} must not be negative, found {value}");
+    }
+    if let Some(step) = args.epsilon
+        && !(step.is_finite() && step > 0.0)
+    {
+        bail!("--epsilon must be a positive number, found {step}");
+    }
+    if !args.index.is_empty() && args.parameter.len() != 1 {
+        bail!("--index needs exactly one --parameter, whose entries it names");
+    }
+    let weightings = if args.loss.is_empty() {
+        vec![Weighting::Mean, Weighting::Random]
+    } else {
+        args.loss.clone()
+    };
+    Ok(Options {
+        parameters: args.parameter.clone(),
+        entries: args.entries,
+        indices: args.index.clone(),
+        weightings,
+        seed: args.seed,
+        tolerance: args.tolerance,
+        device_tolerance: args.device_tolerance,
+        step: args.epsilon,
+    })
+}
