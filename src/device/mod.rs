@@ -127,6 +127,19 @@ pub trait Device {
     /// What this device is.
     fn info(&self) -> &DeviceInfo;
 
+    /// What decides the bits of its results beside scene and seed, in a word or two; a run does not go on elsewhere.
+    fn arithmetic(&self) -> String {
+        self.info().kind.to_string()
+    }
+
+    /// Whether parameters of these shapes, each tuned or not, would fit.
+    ///
+    /// # Errors
+    /// They would not; the sentence says what would.
+    fn admit(&self, _shapes: &[(Shape, bool)], _optimizer: Optimizer) -> Result<()> {
+        Ok(())
+    }
+
     /// Takes over a scene and its parameters, with zero gradients and moments, and builds what depends on them.
     ///
     /// # Errors

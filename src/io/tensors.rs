@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
@@ -36,7 +36,15 @@ pub struct Tensor<'a> {
 /// # Errors
 /// If the file cannot be written, a name occurs twice, or a shape does not fit its values.
 pub fn write(path: &Path, tensors: &[Tensor<'_>], text: &BTreeMap<String, String>) -> Result<()> {
-    let header = encode_header(path, tensors, text)?;
+    let described = tensors.iter().map(|tensor| {
+        let (dtype, bytes) = match tensor.values {
+            Values::F32(v) => (Dtype::F32, size_of_val(v)),
+            Values::U32(v) => (Dtype::U32, size_of_val(v)),
+            Values::U64(v) => (Dtype::U64, size_of_val(v)),
+        };
+        (tensor.name.as_str(), tensor.shape.as_slice(), dtype, bytes)
+    });
+    let header = encode_header(path, described, text)?;
     atomic::write(path, |out| {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
@@ -51,30 +59,55 @@ pub fn write(path: &Path, tensors: &[Tensor<'_>], text: &BTreeMap<String, String
     })
 }
 
-fn encode_header(path: &Path, tensors: &[Tensor<'_>], text: &BTreeMap<String, String>) -> Result<Vec<u8>> {
-    let mut infos: Vec<(String, TensorInfo)> = Vec::with_capacity(tensors.len());
-    let mut end = 0;
-    for tensor in tensors {
-        let (dtype, bytes) = match tensor.values {
-            Values::F32(v) => (Dtype::F32, size_of_val(v)),
-            Values::U32(v) => (Dtype::U32, size_of_val(v)),
-            Values::U64(v) => (Dtype::U64, size_of_val(v)),
-        };
-        if infos.iter().any(|(name, _)| *name == tensor.name) {
-            return Err(IoError::new(
-                path,
-                format!("cannot hold two arrays named `{}`", tensor.name),
-            ));
+/// Writes arrays of f32 of these names and shapes, each fetched by its index only when its turn comes, so that one at a
+/// time is in memory.
+///
+/// # Errors
+/// As [`write()`]; also if an array cannot be fetched or has another length than its shape.
+pub fn write_fetched(
+    path: &Path,
+    arrays: &[(String, Vec<usize>)],
+    text: &BTreeMap<String, String>,
+    mut fetch: impl FnMut(usize) -> io::Result<Vec<f32>>,
+) -> Result<()> {
+    let len = |shape: &[usize]| shape.iter().product::<usize>();
+    let described = arrays
+        .iter()
+        .map(|(name, shape)| (name.as_str(), shape.as_slice(), Dtype::F32, 4 * len(shape)));
+    let header = encode_header(path, described, text)?;
+    atomic::write(path, |out| {
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(&header)?;
+        for (index, (name, shape)) in arrays.iter().enumerate() {
+            let values = fetch(index)?;
+            if values.len() != len(shape) {
+                let message = format!("{name} has {} values, expected {}", values.len(), len(shape));
+                return Err(io::Error::other(message));
+            }
+            write_f32(out, &values)?;
         }
-        let data_offsets = (end, end + bytes);
-        infos.push((
-            tensor.name.clone(),
-            TensorInfo {
-                dtype,
-                shape: tensor.shape.clone(),
-                data_offsets,
-            },
-        ));
+        Ok(())
+    })
+}
+
+/// The JSON header of arrays given as name, shape, type and bytes, in the order of the file.
+fn encode_header<'a>(
+    path: &Path,
+    arrays: impl Iterator<Item = (&'a str, &'a [usize], Dtype, usize)>,
+    text: &BTreeMap<String, String>,
+) -> Result<Vec<u8>> {
+    let mut infos: Vec<(String, TensorInfo)> = Vec::new();
+    let mut end = 0;
+    for (name, shape, dtype, bytes) in arrays {
+        if infos.iter().any(|(other, _)| other == name) {
+            return Err(IoError::new(path, format!("cannot hold two arrays named `{name}`")));
+        }
+        let info = TensorInfo {
+            dtype,
+            shape: shape.to_vec(),
+            data_offsets: (end, end + bytes),
+        };
+        infos.push((name.to_owned(), info));
         end += bytes;
     }
     let text: HashMap<String, String> = text.clone().into_iter().collect();

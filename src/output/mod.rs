@@ -1,3 +1,11 @@
-//! What a run leaves behind.
+//! What a run leaves behind, written as it goes: every file appears whole, by rename; `metrics.jsonl` grows by lines.
 
+pub mod checkpoint;
+pub mod fingerprint;
+pub mod images;
 pub mod memory;
+pub mod metrics;
+pub mod parameters;
+pub mod progress;
+pub mod record;
+pub mod run_folder;

@@ -1,6 +1,7 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
 pub mod layout;
+pub mod photographs;
 pub mod references;
 
 use glam::{Affine3A, Vec3A};
@@ -103,6 +104,10 @@ impl Resident {
 
     /// Follows a change of resolution; `shapes` are those of the parameters in their order.
     pub fn fit(&mut self, shapes: &[Shape]) {
+        if let (layout::background::ENVMAP, Some(emitter)) = (self.scene.background, self.slots.emitter) {
+            let [width, height, _] = shapes[emitter].size;
+            self.scene.env_size = [width as u32, height as u32];
+        }
         let (Some(sigma), Some(sh)) = (self.slots.sigma_t, self.slots.sh_coeffs) else {
             return;
         };

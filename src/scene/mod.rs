@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use glam::Affine3A;
 
 pub use self::diagnostics::{Diagnostic, Diagnostics};
-pub use self::root::{load, parse};
+pub use self::root::{load, load_target, parse};
 
 pub use crate::io::dataset::Distortion;
 pub use crate::kernels::loss::Loss;

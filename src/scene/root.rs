@@ -30,7 +30,10 @@ pub fn parse(text: &str, path: &Path) -> Result<Scene, Diagnostics> {
 }
 
 /// Like [`load`], for the target of another scene, whose own block `optimize` plays no part.
-pub(super) fn load_target(path: &Path) -> Result<Scene, Diagnostics> {
+///
+/// # Errors
+/// As [`load`].
+pub fn load_target(path: &Path) -> Result<Scene, Diagnostics> {
     parse_as(&read_text(path)?, path, Role::Target)
 }
 

@@ -1,0 +1,239 @@
+//! `checkpoint.safetensors`: everything needed to go on. The random state is the seed and the iteration.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::device::{Device, What};
+use crate::io::tensors::{self, Reader};
+use crate::kernels::optimizer::Optimizer;
+use crate::params::{Parameter, Shape};
+
+/// Where a run stands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Iterations done.
+    pub iteration: u32,
+    /// Changes of resolution done.
+    pub stage: u32,
+    /// Optimiser steps since the moments were last zero.
+    pub steps: u32,
+    /// Whether an iteration had a loss that was not zero.
+    pub learning: bool,
+    /// Paths of the optimised parameters that have received a gradient.
+    pub reached: Vec<String>,
+    /// Seconds that the run has taken.
+    pub seconds: f64,
+}
+
+/// What must be the same for a run to go on as if it had never stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Mark of the scene.
+    pub scene: String,
+    pub seed: u64,
+    /// What decides the bits of a device's results.
+    pub arithmetic: String,
+}
+
+/// The text beside the arrays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Head {
+    version: String,
+    iterations: u32,
+    #[serde(flatten)]
+    identity: Identity,
+    #[serde(flatten)]
+    state: State,
+}
+
+const HEAD: &str = "prbopt";
+
+/// Saves values and moments of all optimised parameters, an array at a time. `iterations` is the length of the run.
+///
+/// # Errors
+/// The disk is full or the device lost; an earlier checkpoint stays as it was.
+pub fn save(
+    path: &Path,
+    device: &mut dyn Device,
+    optimizer: Optimizer,
+    identity: &Identity,
+    state: &State,
+    iterations: u32,
+) -> crate::io::Result<()> {
+    let mut sources = Vec::new();
+    let mut arrays = Vec::new();
+    for (index, parameter) in tuned(&device.params().parameters) {
+        for what in arrays_of(optimizer) {
+            sources.push((index, what));
+            arrays.push((array_name(parameter, what), axes(parameter.shape)));
+        }
+    }
+    let head = Head {
+        version: env!("CARGO_PKG_VERSION").into(),
+        iterations,
+        identity: identity.clone(),
+        state: state.clone(),
+    };
+    let head = serde_json::to_string(&head).map_err(|e| crate::io::IoError::new(path, e))?;
+    let text = BTreeMap::from([(HEAD.to_owned(), head)]);
+    tensors::write_fetched(path, &arrays, &text, |i| {
+        let (parameter, what) = sources[i];
+        device.read(parameter, what).map_err(io::Error::other)
+    })
+}
+
+/// An open checkpoint.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    reader: Reader,
+    head: Head,
+}
+
+impl Checkpoint {
+    /// Opens a checkpoint and reads its text.
+    ///
+    /// # Errors
+    /// It is truncated, damaged, or no checkpoint of this program.
+    pub fn open(path: &Path) -> Result<Self> {
+        let reader = Reader::open(path)?;
+        let head = reader.text(HEAD).and_then(|text| serde_json::from_str(text).ok());
+        let Some(head) = head else {
+            bail!(
+                "{} is no checkpoint of this program, or of another version of it",
+                path.display()
+            );
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            reader,
+            head,
+        })
+    }
+
+    /// Where the run stood.
+    pub fn state(&self) -> &State {
+        &self.head.state
+    }
+
+    /// The run's seed.
+    pub fn seed(&self) -> u64 {
+        self.head.identity.seed
+    }
+
+    /// The length that the run was meant to have.
+    pub fn iterations(&self) -> u32 {
+        self.head.iterations
+    }
+
+    /// Whether a run with this identity can go on from here.
+    ///
+    /// # Errors
+    /// It cannot: the sentence says what differs and what to do.
+    pub fn check(&self, identity: &Identity) -> Result<()> {
+        let (path, saved) = (self.path.display(), &self.head.identity);
+        if saved.scene != identity.scene {
+            bail!(
+                "{path} belongs to another scene, or the scene has been changed since: restore it, or start anew with \
+                 --force"
+            );
+        }
+        if saved.seed != identity.seed {
+            bail!(
+                "{path} was made with seed {}, not {}: leave --seed out, or start anew with --force",
+                saved.seed,
+                identity.seed
+            );
+        }
+        if saved.arithmetic != identity.arithmetic {
+            bail!(
+                "{path} was made by {}, this would go on with {}, which rounds differently: resume where the run \
+                 began, or start anew with --force",
+                saved.arithmetic,
+                identity.arithmetic
+            );
+        }
+        Ok(())
+    }
+
+    /// Puts the saved values, of the shapes expected at the saved stage, in the place of the optimised parameters'.
+    ///
+    /// # Errors
+    /// An array is missing, of another shape, or holds NaN or infinity.
+    pub fn restore_values(&mut self, parameters: &mut [Parameter], shapes: &[Shape]) -> Result<()> {
+        for (parameter, &shape) in parameters.iter_mut().zip(shapes) {
+            if parameter.tuning.is_some() {
+                parameter.values = self.array(parameter, What::Values, shape)?;
+                parameter.shape = shape;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the saved moments to the device, which already holds the values.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::restore_values`], or the device's.
+    pub fn restore_moments(&mut self, device: &mut dyn Device, optimizer: Optimizer) -> Result<()> {
+        for index in 0..device.params().parameters.len() {
+            let parameter = &device.params().parameters[index];
+            if parameter.tuning.is_none() {
+                continue;
+            }
+            for moment in 0..optimizer.moments() {
+                let parameter = &device.params().parameters[index];
+                let values = self.array(parameter, What::Moment(moment), parameter.shape)?;
+                device.write(index, What::Moment(moment), &values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, parameter: &Parameter, what: What, shape: Shape) -> Result<Vec<f32>> {
+        let name = array_name(parameter, what);
+        let expected = axes(shape);
+        if self.reader.shape(&name).is_some_and(|found| found != expected) {
+            let found = self.reader.shape(&name).unwrap_or_default();
+            bail!(
+                "{}: {name} has the shape {found:?}, expected {expected:?}",
+                self.path.display()
+            );
+        }
+        let values = self.reader.f32(&name)?;
+        match values.iter().position(|v| !v.is_finite()) {
+            None => Ok(values),
+            Some(at) => Err(anyhow!(
+                "{}: value {at} of {name} is {}, so the checkpoint is damaged",
+                self.path.display(),
+                values[at]
+            )),
+        }
+    }
+}
+
+fn tuned(parameters: &[Parameter]) -> impl Iterator<Item = (usize, &Parameter)> {
+    parameters.iter().enumerate().filter(|(_, p)| p.tuning.is_some())
+}
+
+fn arrays_of(optimizer: Optimizer) -> impl Iterator<Item = What> {
+    std::iter::once(What::Values).chain((0..optimizer.moments()).map(What::Moment))
+}
+
+fn array_name(parameter: &Parameter, what: What) -> String {
+    let what = match what {
+        What::Values => "values".into(),
+        What::Gradient => "gradient".into(),
+        What::Moment(i) => format!("moment_{}", i + 1),
+    };
+    format!("{}/{what}", parameter.path)
+}
+
+/// Axes of a parameter's array, the last contiguous.
+fn axes(shape: Shape) -> Vec<usize> {
+    let [x, y, z] = shape.size;
+    vec![z, y, x, shape.channels]
+}

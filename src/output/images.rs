@@ -1,0 +1,238 @@
+//! Renders as files: PNG for looking, EXR for measuring.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use anyhow::{Result, anyhow};
+
+use crate::io::{self, Image, image, srgb};
+use crate::scene::{ColorSpace, Sensor};
+
+/// A render as a device leaves it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    pub width: u32,
+    pub height: u32,
+    /// RGB and transmittance; -1 there marks a pixel without a ray.
+    pub pixels: Vec<[f32; 4]>,
+    pub color_space: ColorSpace,
+}
+
+impl Picture {
+    /// The render of a whole sensor.
+    pub fn of(sensor: &Sensor, pixels: Vec<[f32; 4]>) -> Self {
+        Self {
+            width: sensor.width,
+            height: sensor.height,
+            pixels,
+            color_space: sensor.color_space,
+        }
+    }
+
+    /// Linear radiance; pixels without a ray are black.
+    pub fn linear(&self) -> Image {
+        let mut image = self.as_carried();
+        if self.color_space == ColorSpace::Srgb {
+            srgb::decode_image(&mut image);
+        }
+        image
+    }
+
+    /// sRGB-coded values, neither clamped nor quantised; pixels without a ray are black.
+    pub fn coded(&self) -> Image {
+        let mut image = self.as_carried();
+        if self.color_space == ColorSpace::Linear {
+            srgb::encode_image(&mut image);
+        }
+        image
+    }
+
+    /// Number of pixels without a ray.
+    pub fn masked(&self) -> usize {
+        self.pixels.iter().filter(|p| p[3] < 0.0).count()
+    }
+
+    /// Writes `stem.exr` and `stem.png` and returns their paths.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self, stem: &Path) -> io::Result<[PathBuf; 2]> {
+        let paths = ["exr", "png"].map(|extension| with_extension(stem, extension));
+        image::write_exr(&paths[0], &self.linear())?;
+        image::write_png(&paths[1], &self.coded())?;
+        Ok(paths)
+    }
+
+    fn as_carried(&self) -> Image {
+        let color = |p: &[f32; 4]| if p[3] < 0.0 { [0.0; 3] } else { [p[0], p[1], p[2]] };
+        Image {
+            width: self.width as usize,
+            height: self.height as usize,
+            channels: 3,
+            data: self.pixels.iter().flat_map(color).collect(),
+        }
+    }
+}
+
+/// `stem` with an extension added; dots in the stem are part of the name.
+fn with_extension(stem: &Path, extension: &str) -> PathBuf {
+    let mut name = stem.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+/// A file name for each sensor by its name: everything unusual is replaced, and an index added where names collide.
+pub fn file_stems(names: &[&str]) -> Vec<String> {
+    let plain = |name: &str| -> String {
+        let usual = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        let text: String = name.chars().map(|c| if usual(c) { c } else { '_' }).collect();
+        if text.trim_matches('.').is_empty() {
+            "view".into()
+        } else {
+            text
+        }
+    };
+    let stems: Vec<String> = names.iter().map(|name| plain(name)).collect();
+    let mut counts = HashMap::new();
+    for stem in &stems {
+        *counts.entry(stem.to_lowercase()).or_insert(0) += 1;
+    }
+    let mut taken = HashSet::new();
+    let mut unique = |(i, stem): (usize, &String)| {
+        let mut name = stem.clone();
+        if counts[&stem.to_lowercase()] > 1 {
+            name += &format!("_{i}");
+        }
+        while !taken.insert(name.to_lowercase()) {
+            name.push('_');
+        }
+        name
+    };
+    stems.iter().enumerate().map(&mut unique).collect()
+}
+
+/// Pictures that wait to be written at most; each is held in memory.
+const WAITING: usize = 4;
+
+/// Encodes and writes pictures beside the computation, in order.
+#[derive(Debug)]
+pub struct Writer {
+    jobs: Option<SyncSender<(Picture, PathBuf)>>,
+    worker: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        let (jobs, queue) = sync_channel(WAITING);
+        Self {
+            jobs: Some(jobs),
+            worker: Some(std::thread::spawn(move || write_queue(&queue))),
+        }
+    }
+}
+
+fn write_queue(queue: &Receiver<(Picture, PathBuf)>) -> io::Result<()> {
+    for (picture, stem) in queue {
+        picture.write(&stem)?;
+    }
+    Ok(())
+}
+
+impl Writer {
+    /// Hands over a picture to be written as `stem.exr` and `stem.png`.
+    ///
+    /// # Errors
+    /// An earlier one could not be written.
+    pub fn submit(&mut self, picture: Picture, stem: PathBuf) -> Result<()> {
+        let sent = self
+            .jobs
+            .as_ref()
+            .is_some_and(|jobs| jobs.send((picture, stem)).is_ok());
+        if sent { Ok(()) } else { self.finish() }
+    }
+
+    /// Waits until everything is written.
+    ///
+    /// # Errors
+    /// A picture could not be written.
+    pub fn finish(&mut self) -> Result<()> {
+        self.jobs = None;
+        match self.worker.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(written)) => Ok(written?),
+            Some(Err(_)) => Err(anyhow!("the thread that writes images ended unexpectedly")),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // An error here comes after another that has already been reported.
+        let _ = self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(color_space: ColorSpace) -> Picture {
+        Picture {
+            width: 2,
+            height: 1,
+            pixels: vec![[0.5, 0.25, 1.5, 0.2], [9.0, 9.0, 9.0, -1.0]],
+            color_space,
+        }
+    }
+
+    #[test]
+    fn exr_is_linear_and_png_coded_in_either_colour_space() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for space in [ColorSpace::Linear, ColorSpace::Srgb] {
+            let [exr, png] = picture(space)
+                .write(&folder.path().join("00120_view.0"))
+                .expect("writable");
+            assert!(png.ends_with("00120_view.0.png"));
+            let (linear, _) = image::read(&exr).expect("readable");
+            let (coded, _) = image::read(&png).expect("readable");
+            let light = if space == ColorSpace::Linear {
+                0.5
+            } else {
+                srgb::decode(0.5)
+            };
+            assert!((linear.data[0] - light).abs() < 1e-6, "{space:?}");
+            assert!(
+                (coded.data[0] - srgb::encode(light)).abs() <= 0.5 / 255.0 + 1e-6,
+                "{space:?}"
+            );
+            assert_eq!(linear.data[3..], [0.0; 3], "masked pixels are black");
+        }
+    }
+
+    #[test]
+    fn file_names_are_tame_and_unique() {
+        assert_eq!(
+            file_stems(&["r_0", "a/b", "..", "R_0", "r_0_0"]),
+            ["r_0_0", "a_b", "view", "R_0_3", "r_0_0_"]
+        );
+    }
+
+    #[test]
+    fn the_writer_writes_in_the_background_and_reports_failure() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut writer = Writer::default();
+        for i in 0..9 {
+            let stem = folder.path().join(format!("{i}"));
+            writer.submit(picture(ColorSpace::Linear), stem).expect("writable");
+        }
+        writer.finish().expect("written");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 18);
+        let mut writer = Writer::default();
+        let nowhere = folder.path().join("none/a");
+        let failed = (0..50).find_map(|_| writer.submit(picture(ColorSpace::Linear), nowhere.clone()).err());
+        assert!(failed.or(writer.finish().err()).is_some());
+    }
+}

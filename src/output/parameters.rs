@@ -1,0 +1,250 @@
+//! Parameters as files: one each, named by its path, in the format of its kind.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::record::write_json;
+use super::run_folder::create;
+use crate::device::{Device, What};
+use crate::io::{Grid, Image, UNIT_CUBE, image, npy, srgb, vol};
+use crate::params::{Kind, ParamSet, Parameter};
+
+/// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy`, environment maps as `.exr`,
+/// values as `.json`.
+///
+/// # Errors
+/// A file cannot be written, or the device is lost.
+pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
+    create(folder)?;
+    for index in 0..device.params().parameters.len() {
+        let parameter = &device.params().parameters[index];
+        if parameter.tuning.is_none() {
+            continue;
+        }
+        let description = Parameter {
+            values: Vec::new(),
+            ..parameter.clone()
+        };
+        let values = device.read(index, What::Values)?;
+        write(folder, &description, values)?;
+    }
+    Ok(())
+}
+
+/// Writes one parameter; its values are given beside it.
+fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
+    let (shape, path) = (parameter.shape, |extension| file(folder, parameter, extension));
+    match parameter.kind {
+        Kind::Grid => {
+            let grid = Grid {
+                size: shape.size,
+                channels: shape.channels,
+                bounds: UNIT_CUBE,
+                data,
+            };
+            vol::write(&path("vol"), &grid)?;
+            npy::write(&path("npy"), &grid)?;
+        }
+        Kind::Envmap => {
+            let [width, height, _] = shape.size;
+            let channels = shape.channels;
+            image::write_exr(
+                &path("exr"),
+                &Image {
+                    width,
+                    height,
+                    channels,
+                    data,
+                },
+            )?;
+        }
+        Kind::Value => write_json(&path("json"), &json!({ "value": data }))?,
+    }
+    Ok(())
+}
+
+/// Takes the values of parameters from the files of `folder`, at whatever resolution they have. All that a run changes
+/// must be there (in a scene without optimised parameters, at least one of its parameters); others may be.
+///
+/// # Errors
+/// Files are missing, which are then all listed, or do not fit their parameter.
+pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<()> {
+    if !folder.is_dir() {
+        bail!("{} is not a folder; give the folder `final` of a run", folder.display());
+    }
+    let any_tuned = params.parameters.iter().any(|p| p.tuning.is_some());
+    let mut missing = Vec::new();
+    let mut found = 0;
+    for parameter in &mut params.parameters {
+        let candidates: Vec<PathBuf> = extensions(parameter.kind)
+            .iter()
+            .map(|extension| file(folder, parameter, extension))
+            .collect();
+        if let Some(path) = candidates.iter().find(|path| path.exists()) {
+            read(path, parameter)?;
+            found += 1;
+        } else if parameter.tuning.is_some() || !any_tuned {
+            missing.push(format!("{}.{}", parameter.path, extensions(parameter.kind)[0]));
+        }
+    }
+    if (any_tuned && !missing.is_empty()) || found == 0 {
+        let nested = folder.join("final");
+        let hint = if nested.is_dir() {
+            format!("; did you mean {}?", nested.display())
+        } else {
+            String::new()
+        };
+        bail!("{} lacks {}{hint}", folder.display(), missing.join(", "));
+    }
+    Ok(())
+}
+
+fn extensions(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Grid => &["vol", "npy"],
+        Kind::Envmap => &["exr"],
+        Kind::Value => &["json"],
+    }
+}
+
+fn file(folder: &Path, parameter: &Parameter, extension: &str) -> PathBuf {
+    folder.join(format!("{}.{extension}", parameter.path))
+}
+
+fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
+    let (size, channels, values) = match parameter.kind {
+        Kind::Grid => {
+            let grid = if path.extension().is_some_and(|e| e == "npy") {
+                npy::read(path)?
+            } else {
+                vol::read(path)?
+            };
+            (grid.size, grid.channels, grid.data)
+        }
+        Kind::Envmap => {
+            let image = read_radiance(path)?;
+            ([image.width, image.height, 1], image.channels, image.data)
+        }
+        Kind::Value => {
+            let values = read_value(path)?;
+            (
+                parameter.shape.size,
+                values.len() / parameter.shape.texels().max(1),
+                values,
+            )
+        }
+    };
+    if channels != parameter.shape.channels {
+        let (shown, expected) = (path.display(), parameter.shape.channels);
+        bail!(
+            "{shown} has {channels} channels, {} has {expected} in this scene",
+            parameter.path
+        );
+    }
+    parameter.shape.size = size;
+    parameter.values = values;
+    Ok(())
+}
+
+/// An image as three channels of linear radiance.
+fn read_radiance(path: &Path) -> Result<Image> {
+    let (mut image, encoding) = image::read(path)?;
+    if encoding == crate::io::Encoding::Srgb {
+        srgb::decode_image(&mut image);
+    }
+    if let Some(at) = image.first_non_finite() {
+        bail!(
+            "{}: value {at} is {}, expected finite numbers",
+            path.display(),
+            image.data[at]
+        );
+    }
+    let texels = image.data.chunks_exact(image.channels);
+    let data = match image.channels {
+        1 => texels.flat_map(|t| [t[0]; 3]).collect(),
+        _ => texels.flat_map(|t| [t[0], t[1], t[2]]).collect(),
+    };
+    Ok(Image {
+        channels: 3,
+        data,
+        ..image
+    })
+}
+
+fn read_value(path: &Path) -> Result<Vec<f32>> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("{shown} cannot be read"))?;
+    let value: Value = serde_json::from_slice(&bytes).with_context(|| format!("{shown} is not JSON"))?;
+    let numbers = value["value"].as_array().map(|list| {
+        let number = |v: &Value| v.as_f64().map(|v| v as f32).filter(|v| v.is_finite());
+        list.iter().map(number).collect::<Option<Vec<f32>>>()
+    });
+    match numbers {
+        Some(Some(values)) => Ok(values),
+        _ => bail!("{shown} should hold {{\"value\": [numbers]}}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{Shape, Tuning};
+
+    fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize) -> Parameter {
+        let shape = Shape { size, channels };
+        Parameter {
+            path: path.into(),
+            kind,
+            shape,
+            values: (0..shape.len()).map(|i| i as f32 * 0.1 - 1.0).collect(),
+            tuning: Some(Tuning {
+                learning_rate: 0.1,
+                bounds: [-10.0, 10.0],
+            }),
+        }
+    }
+
+    #[test]
+    fn every_kind_comes_back_at_its_own_resolution() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let written = [
+            parameter("a.sigma_t", Kind::Grid, [2, 3, 4], 1),
+            parameter("a.sh", Kind::Grid, [2, 3, 4], 27),
+            parameter("env", Kind::Envmap, [4, 3, 1], 3),
+            parameter("sky.radiance", Kind::Value, [1, 1, 1], 3),
+        ];
+        for parameter in &written {
+            write(folder.path(), parameter, parameter.values.clone()).expect("writable");
+        }
+        let mut params = ParamSet::default();
+        for parameter in &written {
+            let mut other = parameter.clone();
+            if other.kind != Kind::Value {
+                other.shape.size = [1, 1, 1];
+            }
+            other.values = vec![0.0; other.shape.len()];
+            params.parameters.push(other);
+        }
+        read_all(folder.path(), &mut params).expect("all there");
+        assert_eq!(params.parameters, written);
+        std::fs::remove_file(folder.path().join("a.sh.vol")).expect("there");
+        read_all(folder.path(), &mut params).expect("the .npy serves as well");
+        assert_eq!(params.parameters, written);
+    }
+
+    #[test]
+    fn all_missing_files_are_listed_and_channels_checked() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut params = ParamSet::default();
+        params.parameters.push(parameter("a", Kind::Grid, [1, 1, 1], 1));
+        params.parameters.push(parameter("b", Kind::Value, [1, 1, 1], 3));
+        let error = read_all(folder.path(), &mut params).expect_err("empty").to_string();
+        assert!(error.contains("a.vol") && error.contains("b.json"), "{error}");
+        let wrong = parameter("a", Kind::Grid, [1, 1, 1], 2);
+        write(folder.path(), &wrong, wrong.values.clone()).expect("writable");
+        let error = read_all(folder.path(), &mut params).expect_err("channels").to_string();
+        assert!(error.contains("2 channels"), "{error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! How a run is told about: a bar on a terminal, plain lines elsewhere, JSON for machines, or nothing.
+//!
+//! Everything for people goes to stderr; stdout carries data only.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::metrics::Figures;
+
+/// Whom the program talks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A person at a terminal.
+    Bar,
+    /// A log.
+    Lines,
+    /// A machine: one JSON line an event on stdout.
+    Json,
+    /// Nobody; errors only.
+    Quiet,
+}
+
+impl Style {
+    /// The style that the flags ask for.
+    pub fn choose(quiet: bool, json: bool) -> Self {
+        if json {
+            Self::Json
+        } else if quiet {
+            Self::Quiet
+        } else if std::io::stderr().is_terminal() {
+            Self::Bar
+        } else {
+            Self::Lines
+        }
+    }
+}
+
+/// Time between plain lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Tells how a run goes.
+#[derive(Debug)]
+pub struct Progress {
+    style: Style,
+    bar: ProgressBar,
+    started: Instant,
+    first: u32,
+    total: u32,
+    last_line: Option<Instant>,
+}
+
+impl Progress {
+    /// Nothing is shown before [`Progress::begin`] but notes.
+    pub fn new(style: Style) -> Self {
+        Self {
+            style,
+            bar: ProgressBar::hidden(),
+            started: Instant::now(),
+            first: 0,
+            total: 0,
+            last_line: None,
+        }
+    }
+
+    /// A sentence for people.
+    pub fn note(&self, text: &str) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.event("note", json!({ "text": text })),
+            Style::Bar | Style::Lines => self.bar.suspend(|| eprintln!("{text}")),
+        }
+    }
+
+    /// A line for machines: an object with `event` as its first member.
+    pub fn event(&self, name: &str, value: Value) {
+        if self.style != Style::Json {
+            return;
+        }
+        let mut line = serde_json::Map::new();
+        line.insert("event".into(), name.into());
+        if let Value::Object(members) = value {
+            line.extend(members);
+        }
+        print_line(&Value::Object(line).to_string());
+    }
+
+    /// The iterations begin: `first` are done of `total`.
+    pub fn begin(&mut self, first: u32, total: u32) {
+        (self.first, self.total, self.started) = (first, total, Instant::now());
+        if self.style == Style::Bar {
+            let template = "{bar:32} {pos}/{len}  {msg}  {elapsed} gone, {eta} left";
+            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            self.bar = ProgressBar::new(total.into()).with_style(style);
+            self.bar.set_position(first.into());
+            self.bar.reset_eta();
+        }
+    }
+
+    /// One iteration is done.
+    pub fn iteration(&mut self, figures: &Figures) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.event("iteration", serde_json::to_value(figures).unwrap_or_default()),
+            Style::Bar => {
+                self.bar.set_message(self.summary(figures));
+                self.bar.set_position(figures.iteration.into());
+            }
+            Style::Lines => {
+                let due = self.last_line.is_none_or(|at| at.elapsed() >= LINE_INTERVAL);
+                if due || figures.iteration == self.total {
+                    self.last_line = Some(Instant::now());
+                    let left = self.seconds_left(figures.iteration);
+                    let text = self.summary(figures);
+                    eprintln!("{}/{}  {text}  {} left", figures.iteration, self.total, duration(left));
+                }
+            }
+        }
+    }
+
+    /// The iterations have ended, for whatever reason.
+    pub fn end(&mut self) {
+        self.bar.finish_and_clear();
+        self.bar = ProgressBar::hidden();
+    }
+
+    fn summary(&self, figures: &Figures) -> String {
+        let done = f64::from(figures.iteration - self.first.min(figures.iteration));
+        let rate = done / self.started.elapsed().as_secs_f64().max(1e-9);
+        format!(
+            "loss {:.4e}  PSNR {}  {rate:.1} it/s",
+            figures.loss,
+            decibels(figures.psnr)
+        )
+    }
+
+    fn seconds_left(&self, done: u32) -> f64 {
+        let now = done.saturating_sub(self.first).max(1);
+        self.started.elapsed().as_secs_f64() / f64::from(now) * f64::from(self.total.saturating_sub(done))
+    }
+}
+
+/// Prints a line of data. A reader that has gone away is no error: what was computed is in the run's folder.
+pub fn print_line(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// A PSNR for people; none stands for an error of zero.
+pub fn decibels(psnr: Option<f64>) -> String {
+    psnr.map_or_else(|| "∞ dB".into(), |db| format!("{db:.2} dB"))
+}
+
+/// Seconds for people.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.clamp(0.0, 1e9).round() as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s:02} s"),
+        (h, m, _) => format!("{h} h {m:02} min"),
+    }
+}
+
+/// A number of bytes for people.
+pub fn bytes(count: u64) -> String {
+    let mib = count as f64 / f64::from(1 << 20);
+    if mib >= 1024.0 {
+        format!("{:.2} GiB", mib / 1024.0)
+    } else if mib >= 10.0 {
+        format!("{mib:.0} MiB")
+    } else {
+        format!("{mib:.2} MiB")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_for_people() {
+        assert_eq!(duration(59.6), "1 min 00 s");
+        assert_eq!(duration(3723.0), "1 h 02 min");
+        assert_eq!(bytes(3 << 29), "1.50 GiB");
+        assert_eq!(bytes(5 << 19), "2.50 MiB");
+        assert_eq!(decibels(None), "∞ dB");
+    }
+}

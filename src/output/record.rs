@@ -1,0 +1,129 @@
+//! `run.json`: who ran what, where and when.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::device::DeviceInfo;
+use crate::io::{self, atomic};
+
+/// What is known when a run begins or goes on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record {
+    pub version: String,
+    pub scene: String,
+    pub device: DeviceInfo,
+    /// What decides the bits of the results beside scene and seed.
+    pub arithmetic: String,
+    pub seed: u64,
+    pub iterations: u32,
+    pub command: Vec<String>,
+    pub threads: usize,
+    /// UTC, ISO 8601.
+    pub started: String,
+}
+
+/// Writes the record. Where `path` holds one already, the run goes on: the first stays and this one is added to its
+/// list `resumed`.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(path: &Path, record: &Record, resumed_at: Option<u32>) -> io::Result<()> {
+    let mut now = serde_json::to_value(record).unwrap_or(Value::Null);
+    let earlier = resumed_at.and_then(|iteration| {
+        now["from_iteration"] = json!(iteration);
+        serde_json::from_slice::<Value>(&std::fs::read(path).ok()?).ok()
+    });
+    let whole = match earlier {
+        Some(mut first) if first.is_object() => {
+            let mut list = first["resumed"].take();
+            match list.as_array_mut() {
+                Some(list) => list.push(now),
+                None => list = json!([now]),
+            }
+            first["resumed"] = list;
+            first
+        }
+        _ => now,
+    };
+    write_json(path, &whole)
+}
+
+/// Writes JSON as people like to read it.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_json(path: &Path, value: &Value) -> io::Result<()> {
+    atomic::write_bytes(path, format!("{value:#}\n").as_bytes())
+}
+
+/// The time now: UTC, ISO 8601, to the second.
+pub fn now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    date_time(seconds)
+}
+
+/// Seconds since 1970 as a date and time of the Gregorian calendar.
+fn date_time(seconds: u64) -> String {
+    let (mut days, rest) = (seconds / 86_400, seconds % 86_400);
+    let leap = |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    let (month, day) = (month + 1, days + 1);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        assert_eq!(date_time(0), "1970-01-01T00:00:00Z");
+        assert_eq!(date_time(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(date_time(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(date_time(4_102_444_800), "2100-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn going_on_keeps_the_first_record() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("run.json");
+        let mut record = Record {
+            version: "1".into(),
+            scene: "a.json".into(),
+            device: DeviceInfo {
+                kind: "cpu",
+                name: "n".into(),
+                detail: "d".into(),
+            },
+            arithmetic: "x".into(),
+            seed: 1,
+            iterations: 5,
+            command: vec!["prbopt".into()],
+            threads: 1,
+            started: "first".into(),
+        };
+        write(&path, &record, None).expect("writable");
+        for at in [2, 4] {
+            record.started = format!("at {at}");
+            write(&path, &record, Some(at)).expect("writable");
+        }
+        let read: Value = serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
+        assert_eq!(read["started"], "first");
+        assert_eq!(read["resumed"][1]["from_iteration"], 4);
+        assert_eq!(read["resumed"].as_array().map(Vec::len), Some(2));
+    }
+}

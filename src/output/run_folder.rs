@@ -1,0 +1,187 @@
+//! The folder of a run: what is in it and where, and whether it may be written to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+/// What to do with a folder that may hold a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Refuse it if it holds a run.
+    New,
+    /// Remove the run that it holds.
+    Force,
+    /// Go on with the run that it holds.
+    Resume,
+}
+
+/// The folder of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+/// Files by which a folder is known to hold a run.
+const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl", "final"];
+
+/// Everything that belongs to one run; the rendered references stay, they name what they were made of.
+const CONTENTS: [&str; 10] = [
+    "run.json",
+    "scene.json",
+    "checkpoint.safetensors",
+    "metrics.jsonl",
+    "held_out.json",
+    "final",
+    "stages",
+    "images",
+    "held_out",
+    "last_good",
+];
+
+impl RunFolder {
+    /// Makes sure that there is a folder at `path` that may be written to and is free, or holds the run to go on with.
+    ///
+    /// # Errors
+    /// It holds a run already, or cannot be written to.
+    pub fn open(path: &Path, opening: Opening) -> Result<Self> {
+        let folder = Self { path: path.to_owned() };
+        let shown = path.display();
+        if opening == Opening::New && folder.holds_run() {
+            bail!(
+                "{shown} holds a run: go on with it by --resume, replace it by --force, or choose another folder with \
+                 --output"
+            );
+        }
+        fs::create_dir_all(path).with_context(|| {
+            format!("the folder {shown} cannot be created; choose a folder that can be written with --output")
+        })?;
+        tempfile::Builder::new()
+            .prefix(".prbopt-")
+            .tempfile_in(path)
+            .with_context(|| format!("the folder {shown} cannot be written to; choose another with --output"))?;
+        if opening == Opening::Force {
+            folder.clear()?;
+        }
+        Ok(folder)
+    }
+
+    /// Whether there is a run in it.
+    pub fn holds_run(&self) -> bool {
+        MARKS.iter().any(|mark| self.path.join(mark).exists())
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The result: one file a parameter.
+    pub fn results(&self) -> PathBuf {
+        self.path.join("final")
+    }
+
+    /// What resolution number `stage`, from 1, ended with.
+    pub fn stage(&self, stage: u32) -> PathBuf {
+        self.path.join("stages").join(stage.to_string())
+    }
+
+    /// The parameters before a step that failed.
+    pub fn last_good(&self) -> PathBuf {
+        self.path.join("last_good")
+    }
+
+    /// Renders made on the way.
+    pub fn images(&self) -> PathBuf {
+        self.path.join("images")
+    }
+
+    /// Renders of the views that were held out.
+    pub fn held_out(&self) -> PathBuf {
+        self.path.join("held_out")
+    }
+
+    /// Figures of the held-out views.
+    pub fn held_out_figures(&self) -> PathBuf {
+        self.path.join("held_out.json")
+    }
+
+    /// Everything needed to go on.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.path.join("checkpoint.safetensors")
+    }
+
+    /// One line an iteration.
+    pub fn metrics(&self) -> PathBuf {
+        self.path.join("metrics.jsonl")
+    }
+
+    /// Who ran what.
+    pub fn record(&self) -> PathBuf {
+        self.path.join("run.json")
+    }
+
+    /// The scene as it was understood.
+    pub fn scene(&self) -> PathBuf {
+        self.path.join("scene.json")
+    }
+
+    /// Rendered references.
+    pub fn references(&self) -> PathBuf {
+        self.path.join("references.safetensors")
+    }
+
+    fn clear(&self) -> Result<()> {
+        for name in CONTENTS {
+            let path = self.path.join(name);
+            let removed = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else if path.exists() {
+                fs::remove_file(&path)
+            } else {
+                Ok(())
+            };
+            removed.with_context(|| format!("{} of the earlier run cannot be removed", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Creates a folder inside a run's.
+///
+/// # Errors
+/// It cannot be created.
+pub fn create(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).with_context(|| format!("the folder {} cannot be created", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_holds_a_run_is_refused_resumed_or_cleared() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let path = root.path().join("a/b");
+        let folder = RunFolder::open(&path, Opening::New).expect("free");
+        fs::write(folder.record(), "{}").expect("writable");
+        fs::write(path.join("notes.txt"), "mine").expect("writable");
+        create(&folder.results()).expect("writable");
+        let refusal = RunFolder::open(&path, Opening::New).expect_err("taken").to_string();
+        assert!(refusal.contains("--resume") && refusal.contains("--force"), "{refusal}");
+        RunFolder::open(&path, Opening::Resume).expect("resumable");
+        assert!(folder.record().exists());
+        RunFolder::open(&path, Opening::Force).expect("cleared");
+        assert!(!folder.holds_run() && !folder.results().exists());
+        assert!(path.join("notes.txt").exists(), "what is not the run's stays");
+    }
+
+    #[test]
+    fn an_unwritable_place_is_a_sentence() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let file = root.path().join("file");
+        fs::write(&file, "").expect("writable");
+        let error = RunFolder::open(&file.join("run"), Opening::New).expect_err("a file is no folder");
+        assert!(error.to_string().contains("--output"), "{error}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Photographs as references.
+
+use rayon::prelude::*;
+
+use super::Resident;
+use super::layout::backdrop;
+use super::references::Pixels;
+use crate::io::{self, Encoding, Image, IoError, image, srgb};
+use crate::scene::{Backdrop, ColorSpace, Reference, Sensor};
+
+/// Photographs that are decoded at a time, each of which needs memory for its floats.
+const AT_A_TIME: usize = 8;
+
+impl Resident {
+    /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel where all are
+    /// fitted as they are coded, else as floats. `all` are the scene's sensors.
+    ///
+    /// # Errors
+    /// A photograph cannot be read, has not its camera's size, or there are more than 2³² pixels.
+    pub fn read_photographs(&mut self, all: &[Sensor], listed: &[u32]) -> io::Result<()> {
+        let mut pixels = Pixels::Unorm8(Vec::new());
+        let mut count = 0u64;
+        for group in listed.chunks(AT_A_TIME) {
+            let read = group.par_iter().filter_map(|&index| {
+                let sensor = &all[index as usize];
+                let reference = sensor.reference.as_ref()?;
+                Some(photograph(sensor, reference).map(|photograph| (index, reference, photograph)))
+            });
+            for (index, reference, photograph) in read.collect::<io::Result<Vec<_>>>()? {
+                let record = &mut self.sensors[index as usize];
+                record.first_pixel = count as u32;
+                (record.backdrop, record.backdrop_color) = match reference.backdrop {
+                    Backdrop::Opaque => (backdrop::OPAQUE, [0.0; 4]),
+                    Backdrop::Color([r, g, b]) => (backdrop::COLOR, [r, g, b, 0.0]),
+                    Backdrop::Random => (backdrop::RANDOM, [0.0; 4]),
+                };
+                count += photograph.pixels.len() as u64;
+                if count > u64::from(u32::MAX) {
+                    let message = "the photographs together have more than 2³² pixels; use `downscale`";
+                    return Err(IoError::new(&reference.path, message));
+                }
+                append(&mut pixels, photograph);
+            }
+        }
+        self.references = pixels;
+        Ok(())
+    }
+}
+
+/// A photograph in the colour space of its sensor's film.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Photograph {
+    /// RGB and straight alpha.
+    pub pixels: Vec<[f32; 4]>,
+    /// Whether eight bits a channel are all that it has.
+    pub eight_bit: bool,
+}
+
+/// Reads the photograph of a sensor.
+///
+/// # Errors
+/// It cannot be read, holds NaN or infinity, or has not the sensor's size.
+pub fn photograph(sensor: &Sensor, reference: &Reference) -> io::Result<Photograph> {
+    let (whole, encoding) = image::read(&reference.path)?;
+    let image = if reference.downscale > 1 {
+        whole.downscale(reference.downscale as usize)
+    } else {
+        whole
+    };
+    if (image.width, image.height) != (sensor.width as usize, sensor.height as usize) {
+        let message = format!(
+            "has {}×{} pixels, its camera `{}` {}×{}",
+            image.width, image.height, sensor.name, sensor.width, sensor.height
+        );
+        return Err(IoError::new(&reference.path, message));
+    }
+    if let Some(at) = image.first_non_finite() {
+        let (x, y) = (at / image.channels % image.width, at / image.channels / image.width);
+        let message = format!("pixel x={x} y={y} is {}, expected finite numbers", image.data[at]);
+        return Err(IoError::new(&reference.path, message));
+    }
+    let as_coded = encoding == Encoding::Srgb && sensor.color_space == ColorSpace::Srgb;
+    let eight_bit = as_coded && (reference.downscale > 1 || has_eight_bits(&image));
+    let convert = match (encoding, sensor.color_space) {
+        (Encoding::Srgb, ColorSpace::Linear) => srgb::decode,
+        (Encoding::Linear, ColorSpace::Srgb) => srgb::encode,
+        _ => |v| v,
+    };
+    let pixel = |texel: &[f32]| match *texel {
+        [r, g, b, a] => [convert(r), convert(g), convert(b), a],
+        [r, g, b] => [convert(r), convert(g), convert(b), 1.0],
+        _ => [convert(texel[0]), convert(texel[0]), convert(texel[0]), 1.0],
+    };
+    Ok(Photograph {
+        pixels: image.data.chunks_exact(image.channels).map(pixel).collect(),
+        eight_bit,
+    })
+}
+
+fn has_eight_bits(image: &Image) -> bool {
+    let whole = |v: &f32| (v * 255.0 - (v * 255.0).round()).abs() < 1e-3;
+    image.data.iter().all(whole)
+}
+
+/// Adds a photograph. The first that eight bits do not hold turns all before it into floats.
+fn append(all: &mut Pixels, photograph: Photograph) {
+    let pack = |p: &[f32; 4]| u32::from_le_bytes(p.map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8));
+    match all {
+        Pixels::Unorm8(data) if photograph.eight_bit => data.extend(photograph.pixels.iter().map(pack)),
+        Pixels::Float(data) => data.extend(photograph.pixels),
+        coded => {
+            let before = match coded {
+                Pixels::Unorm8(data) => data.len() as u32,
+                _ => 0,
+            };
+            let mut data: Vec<[f32; 4]> = (0..before).map(|i| coded.get(i)).collect();
+            data.extend(photograph.pixels);
+            *coded = Pixels::Float(data);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sensor(folder: &std::path::Path, name: &str, color_space: ColorSpace) -> Sensor {
+        Sensor {
+            name: name.into(),
+            width: 2,
+            height: 1,
+            color_space,
+            reference: Some(Reference {
+                path: folder.join(name),
+                downscale: 1,
+                backdrop: Backdrop::Random,
+            }),
+            ..Sensor::default()
+        }
+    }
+
+    fn resident(count: usize) -> Resident {
+        let mut resident = Resident::empty();
+        resident.sensors = vec![bytemuck::Zeroable::zeroed(); count];
+        resident
+    }
+
+    #[test]
+    fn coded_photographs_stay_coded_until_a_linear_one_comes() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data = vec![1.0, 0.2, 0.0, 0.4, 0.6, 0.8];
+        let picture = Image {
+            width: 2,
+            height: 1,
+            channels: 3,
+            data,
+        };
+        image::write_png(&folder.path().join("a.png"), &picture).expect("writable");
+        image::write_exr(&folder.path().join("b.exr"), &picture).expect("writable");
+        let sensors = [
+            sensor(folder.path(), "a.png", ColorSpace::Srgb),
+            sensor(folder.path(), "b.exr", ColorSpace::Srgb),
+        ];
+        let mut coded = resident(2);
+        coded.read_photographs(&sensors[..1], &[0]).expect("readable");
+        assert!(matches!(coded.references, Pixels::Unorm8(_)));
+        assert!((coded.references.get(1)[0] - 0.4).abs() < 1e-6);
+        let mut mixed = resident(2);
+        mixed.read_photographs(&sensors, &[0, 1]).expect("readable");
+        assert!(matches!(mixed.references, Pixels::Float(_)));
+        assert_eq!(mixed.sensors[1].first_pixel, 2);
+        assert_eq!(mixed.references.get(1), coded.references.get(1));
+        assert!((mixed.references.get(3)[1] - srgb::encode(0.6)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_linear_film_decodes_and_a_wrong_size_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let picture = Image {
+            width: 2,
+            height: 1,
+            channels: 1,
+            data: vec![1.0, 0.2],
+        };
+        image::write_png(&folder.path().join("a.png"), &picture).expect("writable");
+        let mut sensor = sensor(folder.path(), "a.png", ColorSpace::Linear);
+        let reference = sensor.reference.clone().expect("given");
+        let read = photograph(&sensor, &reference).expect("readable");
+        assert!((read.pixels[1][2] - srgb::decode(0.2)).abs() < 1e-6 && !read.eight_bit);
+        sensor.width = 3;
+        let error = photograph(&sensor, &reference).expect_err("wrong size").to_string();
+        assert!(error.contains("2×1") && error.contains("3×1"), "{error}");
+    }
+}
