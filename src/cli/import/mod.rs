@@ -11,6 +11,7 @@ use clap::value_parser;
 
 use super::Outcome;
 use crate::io::{atomic, dataset, json};
+use crate::scene;
 use recipe::{Behind, Plan};
 use survey::{HeldOut, Survey};
 
@@ -114,7 +115,9 @@ pub fn run(args: ImportArgs) -> Result<Outcome> {
         resolution: args.resolution,
         sh_degree: args.sh_degree,
     };
-    atomic::write_bytes(&output, json::pretty(&plan.scene()).as_bytes())?;
+    let text = json::pretty(&plan.scene());
+    scene::parse(&text, &output)?;
+    atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
         print!("{}", report(&args, &survey, &plan));
         println!("wrote {0}; reconstruct with: prbopt optimize {0}", output.display());
