@@ -1,19 +1,199 @@
-//! `prbopt compare`: figures of how far two images are apart.
+//! `prbopt compare`: figures of how far two images are apart, and an exit code for scripts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
 
 use super::Outcome;
+use crate::io::{Encoding, Image, image, srgb};
+use crate::kernels::quality;
 
 /// Arguments of `prbopt compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The image to judge
+    /// The image to judge: EXR (linear), PNG or JPEG (sRGB-coded)
     pub a: PathBuf,
     /// The image to compare it with
     pub b: PathBuf,
+    /// Fail if the PSNR in dB is lower
+    #[arg(long, value_name = "DB")]
+    pub psnr_min: Option<f64>,
+    /// Fail if the SSIM is lower
+    #[arg(long, value_name = "SSIM")]
+    pub ssim_min: Option<f64>,
+    /// Fail if any value differs by more
+    #[arg(long, value_name = "DIFFERENCE")]
+    pub max_abs_error: Option<f64>,
+    /// Write the absolute difference of the coded images
+    #[arg(long, value_name = "PNG")]
+    pub difference: Option<PathBuf>,
+    /// Print one line of JSON; an infinite or undefined figure is null
+    #[arg(long)]
+    pub json: bool,
 }
 
-/// Prints the figures; the outcome says whether the checks passed.
-pub fn run(args: CompareArgs) -> anyhow::Result<Outcome> {
-    anyhow::bail!("{}: compare is not built yet", args.a.display())
+/// How far two images are apart.
+#[derive(Debug)]
+struct Figures {
+    /// Of clamped, unquantised, sRGB-coded values.
+    mse: f64,
+    psnr: f64,
+    /// Likewise; absent for images smaller than its window.
+    ssim: Option<f64>,
+    /// Of the values themselves: linear unless both images are coded.
+    means: [f64; 2],
+    max_abs: f64,
+    /// Values that are NaN or infinite in either image.
+    non_finite: usize,
+    space: &'static str,
+}
+
+/// Prints the figures; the outcome says whether the checks passed. Images with NaN or infinite values pass none.
+///
+/// # Errors
+/// If an image cannot be read or their sizes differ.
+pub fn run(args: CompareArgs) -> Result<Outcome> {
+    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    ensure!(
+        (a.0.width, a.0.height) == (b.0.width, b.0.height),
+        "{} has {}×{} pixels, but {} has {}×{}: images of one size can be compared",
+        args.a.display(),
+        a.0.width,
+        a.0.height,
+        args.b.display(),
+        b.0.width,
+        b.0.height
+    );
+    let coded = [coded(&a), coded(&b)];
+    let figures = Figures::new(a, b, &coded);
+    if let Some(path) = &args.difference {
+        write_difference(path, &coded)?;
+    }
+    let failed = figures.failed_checks(&args);
+    if args.json {
+        println!("{}", figures.to_json(&failed));
+    } else {
+        print!("{}", figures.in_words());
+        failed.iter().for_each(|check| println!("failed: {check}"));
+    }
+    Ok(if failed.is_empty() {
+        Outcome::Done
+    } else {
+        Outcome::CheckFailed
+    })
+}
+
+/// Reads an image as RGB: grey is repeated, transparent parts are composited on black.
+fn read(path: &Path) -> Result<(Image, Encoding)> {
+    let (image, encoding) = image::read(path)?;
+    let rgb = |texel: &[f32]| match *texel {
+        [r, g, b, a] => [r * a, g * a, b * a],
+        [r, g, b] => [r, g, b],
+        _ => [texel[0]; 3],
+    };
+    let data = image.data.chunks_exact(image.channels).flat_map(rgb).collect();
+    Ok((
+        Image {
+            channels: 3,
+            data,
+            ..image
+        },
+        encoding,
+    ))
+}
+
+/// sRGB-coded and clamped to [0, 1]; NaN stays.
+fn coded((image, encoding): &(Image, Encoding)) -> Image {
+    let mut image = image.clone();
+    if *encoding == Encoding::Linear {
+        srgb::encode_image(&mut image);
+    }
+    image.data.iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
+    image
+}
+
+impl Figures {
+    fn new(mut a: (Image, Encoding), mut b: (Image, Encoding), coded: &[Image; 2]) -> Self {
+        let both_coded = a.1 == Encoding::Srgb && b.1 == Encoding::Srgb;
+        for (image, encoding) in [&mut a, &mut b] {
+            if *encoding == Encoding::Srgb && !both_coded {
+                srgb::decode_image(image);
+            }
+        }
+        let (a, b) = (a.0, b.0);
+        let pairs = || a.data.iter().zip(&b.data).map(|(&a, &b)| (f64::from(a), f64::from(b)));
+        let mean = |image: &Image| image.data.iter().map(|&v| f64::from(v)).sum::<f64>() / image.data.len() as f64;
+        let mse = quality::mse(&coded[0].data, &coded[1].data);
+        Self {
+            mse,
+            psnr: quality::psnr(mse),
+            ssim: quality::ssim(&coded[0].data, &coded[1].data, [a.width, a.height], 3),
+            means: [mean(&a), mean(&b)],
+            max_abs: pairs()
+                .map(|(a, b)| (a - b).abs())
+                .fold(0.0, |max, d| if d.is_nan() { d } else { max.max(d) }),
+            non_finite: pairs().filter(|(a, b)| !a.is_finite() || !b.is_finite()).count(),
+            space: if both_coded { "sRGB-coded" } else { "linear" },
+        }
+    }
+
+    /// One sentence for each check that was asked for and failed.
+    fn failed_checks(&self, args: &CompareArgs) -> Vec<String> {
+        let mut failed = Vec::new();
+        if self.non_finite > 0 {
+            failed.push(format!("{} values are NaN or infinite", self.non_finite));
+        }
+        if let Some(min) = args.psnr_min.filter(|min| self.psnr.is_nan() || self.psnr < *min) {
+            failed.push(format!("the PSNR of {:.4} dB is below {min} dB", self.psnr));
+        }
+        match (args.ssim_min, self.ssim) {
+            (Some(min), None) => failed.push(format!("images under 11×11 pixels have no SSIM to reach {min}")),
+            (Some(min), Some(ssim)) if ssim.is_nan() || ssim < min => {
+                failed.push(format!("the SSIM of {ssim:.6} is below {min}"));
+            }
+            _ => {}
+        }
+        if let Some(max) = args
+            .max_abs_error
+            .filter(|max| self.max_abs.is_nan() || self.max_abs > *max)
+        {
+            failed.push(format!("the largest difference of {:e} is above {max:e}", self.max_abs));
+        }
+        failed
+    }
+
+    fn in_words(&self) -> String {
+        let ssim = self
+            .ssim
+            .map_or("none: smaller than its window".to_owned(), |ssim| format!("{ssim:.6}"));
+        let [a, b] = self.means;
+        format!(
+            "psnr            {:.4} dB\nssim            {ssim}\nmse             {:.6e}\n                (of clamped sRGB-coded values)\n\
+             mean            {a:.6} and {b:.6}\nmax difference  {:.6e}\n                (of {} values)\n",
+            self.psnr, self.mse, self.max_abs, self.space
+        )
+    }
+
+    fn to_json(&self, failed: &[String]) -> serde_json::Value {
+        json!({
+            "psnr": self.psnr,
+            "ssim": self.ssim,
+            "mse": self.mse,
+            "mean_a": self.means[0],
+            "mean_b": self.means[1],
+            "max_abs_error": self.max_abs,
+            "values": self.space,
+            "non_finite": self.non_finite,
+            "passed": failed.is_empty(),
+            "failed": failed,
+        })
+    }
+}
+
+fn write_difference(path: &Path, coded: &[Image; 2]) -> Result<()> {
+    let [a, b] = coded;
+    let data = a.data.iter().zip(&b.data).map(|(a, b)| (a - b).abs()).collect();
+    image::write_png(path, &Image { data, ..a.clone() })?;
+    Ok(())
 }

@@ -4,5 +4,6 @@
 pub mod loss;
 pub mod occupancy;
 pub mod optimizer;
+pub mod quality;
 pub mod regularizer;
 pub mod resample;
