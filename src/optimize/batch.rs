@@ -48,9 +48,9 @@ impl Batches {
             whole: Batch { table, drawn },
         };
         match rule {
-            BatchRule::Views(count) if batches.largest(count).is_none() => {
-                Err(format!("{count} views have more than 2³² pixels; take fewer an iteration"))
-            }
+            BatchRule::Views(count) if batches.largest(count).is_none() => Err(format!(
+                "{count} views have more than 2³² pixels; take fewer an iteration"
+            )),
             _ => Ok(batches),
         }
     }

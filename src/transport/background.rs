@@ -43,13 +43,14 @@ pub fn env_stencil(size: [u32; 2], d: [f32; 3]) -> EnvStencil {
 /// Radiance of a map, its texels as RGB.
 #[inline(always)]
 pub fn env_eval<N: Number>(data: &[N], at: &EnvStencil, scale: f32) -> [N; 3] {
-    [0, 1, 2].map(|c| {
-        let mut sum = N::lift(0.0);
+    let mut radiance = [N::lift(0.0); 3];
+    for c in 0..3 {
         for k in 0..4 {
-            sum += data[at.texels[k] as usize * 3 + c] * N::lift(at.weights[k]);
+            radiance[c] += data[at.texels[k] as usize * 3 + c] * N::lift(at.weights[k]);
         }
-        sum * N::lift(scale)
-    })
+        radiance[c] *= N::lift(scale);
+    }
+    radiance
 }
 
 /// The adjoint of [`env_eval`].

@@ -14,13 +14,21 @@ pub struct Ray {
 /// Applies the linear part of an affine map.
 #[inline(always)]
 pub fn transform_vector(m: &Rows, v: [f32; 3]) -> [f32; 3] {
-    [0, 1, 2].map(|r| m[r][0] * v[0] + m[r][1] * v[1] + m[r][2] * v[2])
+    let mut out = [0.0; 3];
+    for r in 0..3 {
+        out[r] = m[r][0] * v[0] + m[r][1] * v[1] + m[r][2] * v[2];
+    }
+    out
 }
 
 /// Applies an affine map.
 #[inline(always)]
 pub fn transform_point(m: &Rows, p: [f32; 3]) -> [f32; 3] {
-    [0, 1, 2].map(|r| m[r][0] * p[0] + m[r][1] * p[1] + m[r][2] * p[2] + m[r][3])
+    let mut out = [0.0; 3];
+    for r in 0..3 {
+        out[r] = m[r][0] * p[0] + m[r][1] * p[1] + m[r][2] * p[2] + m[r][3];
+    }
+    out
 }
 
 /// `v` over its length.
@@ -47,7 +55,7 @@ pub fn camera_ray(sensor: &SensorRecord, x: f32, y: f32) -> Option<Ray> {
     let length = (u * u + v * v + 1.0).sqrt();
     let local = [-u / length, -v / length, 1.0 / length];
     Some(Ray {
-        origin: [0, 1, 2].map(|r| sensor.to_world[r][3]),
+        origin: [sensor.to_world[0][3], sensor.to_world[1][3], sensor.to_world[2][3]],
         direction: normalize(transform_vector(&sensor.to_world, local)),
         near: sensor.near_clip * length,
         far: sensor.far_clip * length,

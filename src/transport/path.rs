@@ -135,13 +135,25 @@ pub fn sample_ray(
     let (kind, size, table) = (sensor.filter, sensor.filter_size, &scene.gaussian_cdf);
     let x = filter_sample(kind, size, table, column, sensor.width, u[0]);
     let y = filter_sample(kind, size, table, row, sensor.height, u[1]);
-    camera_ray(sensor, x, y).map(|ray| (ray, u[2]))
+    match camera_ray(sensor, x, y) {
+        Some(ray) => Some((ray, u[2])),
+        None => None,
+    }
 }
 
 /// The colour that replaces the emitter behind this pixel, if its backdrop is random.
 #[inline(always)]
 pub fn pixel_backdrop(sensor: &SensorRecord, objective: Key, pixel: Pixel) -> Option<[f32; 3]> {
-    (sensor.backdrop == backdrop::RANDOM).then(|| random_backdrop(objective, pixel))
+    if sensor.backdrop == backdrop::RANDOM {
+        Some(random_backdrop(objective, pixel))
+    } else {
+        None
+    }
+}
+
+#[inline(always)]
+fn lift3<N: Number>(v: [f32; 3]) -> [N; 3] {
+    [N::lift(v[0]), N::lift(v[1]), N::lift(v[2])]
 }
 
 /// What one ray gathers: radiance and the transmittance it ends with.
@@ -168,7 +180,7 @@ pub fn gather<N: Number, V: View<N>>(
         walk::<N, V, NoSink, false>(scene, view, &segment, &mut state, zero, &mut NoSink);
     }
     let behind = match backdrop {
-        Some(color) => color.map(N::lift),
+        Some(color) => lift3(color),
         None => background_eval(scene, view.emitter(), ray.direction),
     };
     for c in 0..3 {
@@ -208,10 +220,10 @@ pub fn propagate<N: Number, V: View<N>, S: Sink<N>>(
         walk::<N, V, S, true>(scene, view, &segment, &mut state, d_radiance, sink);
     }
     let behind = match backdrop {
-        Some(color) => color.map(N::lift),
+        Some(color) => lift3(color),
         None => {
             let t = state.transmittance;
-            sink.emitter(ray.direction, d_radiance.map(|d| d * t));
+            sink.emitter(ray.direction, [d_radiance[0] * t, d_radiance[1] * t, d_radiance[2] * t]);
             background_eval(scene, view.emitter(), ray.direction)
         }
     };

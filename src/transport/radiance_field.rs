@@ -225,7 +225,7 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
 ) {
     let h = scene.step_length;
     let needed = if REPLAY { occupancy::LEARNS } else { occupancy::RENDERS };
-    let same_grid = scene.sigma_size[..3] == scene.sh_size[..3];
+    let same_grid = same_size(scene);
     let mut sampled_transmittance = N::lift(1.0);
     let mut index = 0u32;
     if REPLAY {
@@ -236,7 +236,8 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
         if t >= segment.far {
             break;
         }
-        let p = [0, 1, 2].map(|a| segment.origin[a] + t * segment.direction[a]);
+        let (o, d) = (segment.origin, segment.direction);
+        let p = [o[0] + t * d[0], o[1] + t * d[1], o[2] + t * d[2]];
         let cell = occupancy_cell(scene.occupancy_size, p);
         if view.occupancy(cell_index(scene.occupancy_size, cell)) & needed == 0 {
             let exit = cell_exit(scene.occupancy_size, cell, segment);
@@ -256,7 +257,10 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
         let sigma = density_activate(scene.density_activation, raw_sigma);
         let at_color = if same_grid { at } else { grid_stencil(scene.sh_size, p) };
         let raw_color = view.color(&at_color, &segment.basis);
-        let color = raw_color.map(|raw| color_activate(scene.color_activation, raw));
+        let mut color = [N::lift(0.0); 3];
+        for c in 0..3 {
+            color[c] = color_activate(scene.color_activation, raw_color[c]);
+        }
 
         let alpha = -((-(sigma * N::lift(h))).exp_m1());
         let weight = state.transmittance * alpha;
@@ -288,9 +292,20 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     }
 }
 
+/// Whether both grids have the same texels, so that one stencil serves both.
+#[inline(always)]
+pub fn same_size(scene: &SceneRecord) -> bool {
+    let (a, b) = (scene.sigma_size, scene.sh_size);
+    a[0] == b[0] && a[1] == b[1] && a[2] == b[2]
+}
+
 #[inline(always)]
 fn occupancy_cell(size: [u32; 4], p: [f32; 3]) -> [u32; 3] {
-    [0, 1, 2].map(|a| ((p[a] * size[a] as f32).max(0.0) as u32).min(size[a] - 1))
+    let mut cell = [0; 3];
+    for a in 0..3 {
+        cell[a] = ((p[a] * size[a] as f32).max(0.0) as u32).min(size[a] - 1);
+    }
+    cell
 }
 
 #[inline(always)]

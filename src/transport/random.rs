@@ -69,7 +69,12 @@ fn mix(v: &mut [u32; 4]) {
 /// Four uniform numbers in [0, 1), multiples of 2^-24.
 #[inline(always)]
 pub fn random_uniform(key: Key, counter: Counter) -> [f32; 4] {
-    random_words(key, counter).map(|word| (word >> 8) as f32 * (1.0 / 16_777_216.0))
+    let words = random_words(key, counter);
+    let mut uniform = [0.0; 4];
+    for lane in 0..4 {
+        uniform[lane] = (words[lane] >> 8) as f32 * (1.0 / 16_777_216.0);
+    }
+    uniform
 }
 
 /// A uniform index below `count`, by the high word of a product.

@@ -7,16 +7,17 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::chunk::{CHUNK, Chunk, chunks};
+use super::chunk::{CHUNK, Chunk, Place, chunks};
 use super::level::Kernel;
 use super::shared::SharedSlice;
 use super::view::{Arrays, channels, with_channels};
+use super::wide::Wide;
 use crate::device::{Batch, Keys, ReplayStats};
 use crate::resident::layout::SceneRecord;
 use crate::transport::background::background_scatter;
 use crate::transport::grid::{grid_scatter, grid_scatter_sh, grid_stencil};
 use crate::transport::path::{pixel_backdrop, propagate, sample_ray};
-use crate::transport::radiance_field::Sink;
+use crate::transport::radiance_field::{Sink, same_size};
 use crate::transport::sh::Basis;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
@@ -72,8 +73,11 @@ impl Bricks {
 
     #[inline(always)]
     fn of(self, p: [f32; 3]) -> u16 {
-        let at = |axis: usize| ((p[axis] * self.count[axis] as f32).max(0.0) as u32).min(self.count[axis] - 1);
-        ((at(2) * self.count[1] + at(1)) * self.count[0] + at(0)) as u16
+        let mut at = [0; 3];
+        for axis in 0..3 {
+            at[axis] = ((p[axis] * self.count[axis] as f32).max(0.0) as u32).min(self.count[axis] - 1);
+        }
+        ((at[2] * self.count[1] + at[1]) * self.count[0] + at[0]) as u16
     }
 
     /// The bricks of one of eight colours.
@@ -209,7 +213,7 @@ impl<const CHANNELS: usize> Kernel for ReplayChunk<'_, CHANNELS> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<W: Wide>(self) {
         let Self {
             cpu,
             batch,
@@ -222,7 +226,7 @@ impl<const CHANNELS: usize> Kernel for ReplayChunk<'_, CHANNELS> {
         } = self;
         let resident = &cpu.resident;
         let scene = &resident.scene;
-        let view = Arrays::<CHANNELS>::new(&cpu.params, resident.slots, &cpu.occupancy);
+        let view = Arrays::<W, CHANNELS>::new(&cpu.params, resident.slots, &cpu.occupancy);
         replays.records.clear();
         replays.bricks.clear();
         replays.bases.clear();
@@ -234,10 +238,11 @@ impl<const CHANNELS: usize> Kernel for ReplayChunk<'_, CHANNELS> {
             bricks,
             ray: 0,
         };
-        chunk.pixels(resident, batch, keys, |place, _, pixel| {
-            let d_radiance = adjoint[place].map(|d| d * scale);
+        for Place { place, pixel, .. } in chunk.pixels(resident, batch, keys) {
+            let d = adjoint[place];
+            let d_radiance = [d[0] * scale, d[1] * scale, d[2] * scale];
             if d_radiance == [0.0; 3] {
-                return;
+                continue;
             }
             let sensor = &resident.sensors[pixel.sensor as usize];
             let backdrop = pixel_backdrop(sensor, keys.objective, pixel);
@@ -249,10 +254,13 @@ impl<const CHANNELS: usize> Kernel for ReplayChunk<'_, CHANNELS> {
                 stats.rays += 1;
                 stats.samples += u64::from(replayed.count);
                 let bound = 8.0 * (replayed.count + 1) as f32 * f32::EPSILON;
-                let drifted = (0..3).any(|c| replayed.left[c].abs() > bound * gathered.radiance[c].abs());
+                let mut drifted = false;
+                for c in 0..3 {
+                    drifted |= replayed.left[c].abs() > bound * gathered.radiance[c].abs();
+                }
                 stats.drifted += u64::from(drifted);
             }
-        });
+        }
         replays.stats = stats;
         replays.sort(bricks.len());
     }
@@ -303,11 +311,11 @@ impl<const CHANNELS: usize> Kernel for ReduceBrick<'_, CHANNELS> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<W: Wide>(self) {
         // SAFETY: bricks reduced at the same time have the same colour, and such bricks share no texel (see `Bricks`),
         // so that no element is touched by two threads.
         let (sigma, sh) = unsafe { (self.sigma.get(), self.sh.get()) };
-        let same_grid = self.scene.sigma_size[..3] == self.scene.sh_size[..3];
+        let same_grid = same_size(self.scene);
         let brick = self.brick as usize;
         for replays in self.replays {
             let range = replays.starts[brick] as usize..replays.starts[brick + 1] as usize;

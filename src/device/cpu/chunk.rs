@@ -42,29 +42,77 @@ pub(super) fn chunks(resident: &Resident, batch: &Batch) -> Vec<Chunk> {
 }
 
 impl Chunk {
-    /// Calls `f(place in the chunk, index in the batch, pixel)` for each pixel in order.
+    /// The chunk's pixels in order.
     #[inline(always)]
-    pub(super) fn pixels(self, resident: &Resident, batch: &Batch, keys: Keys, mut f: impl FnMut(usize, u32, Pixel)) {
-        match self {
+    pub(super) fn pixels<'a>(self, resident: &Resident, batch: &'a Batch, keys: Keys) -> Pixels<'a> {
+        let (width, count) = match self {
             Self::Tile { slot, x, y } => {
-                let sensor = batch.table.sensors[slot as usize];
-                let record = &resident.sensors[sensor as usize];
-                let start = batch.table.starts[slot as usize];
-                let mut place = 0;
-                for row in y..(y + TILE).min(record.height) {
-                    for column in x..(x + TILE).min(record.width) {
-                        let index = row * record.width + column;
-                        f(place, start + index, Pixel { sensor, index });
-                        place += 1;
-                    }
-                }
+                let record = &resident.sensors[batch.table.sensors[slot as usize] as usize];
+                let width = TILE.min(record.width - x);
+                (record.width, width * TILE.min(record.height - y))
             }
-            Self::Drawn { first } => {
-                let last = (first + CHUNK as u32).min(batch.pixels());
-                for (place, index) in (first..last).enumerate() {
-                    f(place, index, drawn_pixel(&batch.table, keys.objective, index));
-                }
-            }
+            Self::Drawn { first } => (0, (CHUNK as u32).min(batch.pixels() - first)),
+        };
+        Pixels {
+            chunk: self,
+            batch,
+            keys,
+            width,
+            count,
+            place: 0,
         }
+    }
+}
+
+/// A pixel of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Its place in the chunk.
+    pub(super) place: usize,
+    /// Its index in the batch.
+    pub(super) index: u32,
+    pub(super) pixel: Pixel,
+}
+
+/// Iterates over a chunk. A plain iterator, because a closure handed to a function is not compiled for the vector level
+/// of the kernel that it stands in.
+#[derive(Debug)]
+pub(super) struct Pixels<'a> {
+    chunk: Chunk,
+    batch: &'a Batch,
+    keys: Keys,
+    /// Width of the view of a tile.
+    width: u32,
+    count: u32,
+    place: u32,
+}
+
+impl Iterator for Pixels<'_> {
+    type Item = Place;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Place> {
+        if self.place == self.count {
+            return None;
+        }
+        let place = self.place;
+        self.place += 1;
+        let (index, pixel) = match self.chunk {
+            Chunk::Tile { slot, x, y } => {
+                let columns = TILE.min(self.width - x);
+                let index = (y + place / columns) * self.width + x + place % columns;
+                let sensor = self.batch.table.sensors[slot as usize];
+                (self.batch.table.starts[slot as usize] + index, Pixel { sensor, index })
+            }
+            Chunk::Drawn { first } => {
+                let index = first + place;
+                (index, drawn_pixel(&self.batch.table, self.keys.objective, index))
+            }
+        };
+        Some(Place {
+            place: place as usize,
+            index,
+            pixel,
+        })
     }
 }

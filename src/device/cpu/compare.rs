@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::chunk::{CHUNK, chunks};
+use super::chunk::{CHUNK, Place, chunks};
 use crate::device::{Batch, Keys, LossValue};
 use crate::kernels::loss::{Loss, loss_eval};
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
@@ -25,11 +25,11 @@ impl Cpu {
             .enumerate()
             .map(|(i, (adjoint, chunk))| {
                 let mut sums = [0f64; 3];
-                chunk.pixels(resident, batch, keys, |place, index, pixel| {
+                for Place { place, index, pixel } in chunk.pixels(resident, batch, keys) {
                     let x = image[i * CHUNK + place];
                     if x[3] < 0.0 {
                         sums[2] += 1.0;
-                        return;
+                        continue;
                     }
                     let r = reference(
                         &resident.references,
@@ -47,7 +47,7 @@ impl Cpu {
                         sums[1] += f64::from((x[c] - r[c]) * (x[c] - r[c]));
                         adjoint[place][c] = slope * scale;
                     }
-                });
+                }
                 sums
             })
             .collect();

@@ -1,6 +1,10 @@
 //! Vector levels of x86-64, chosen once at run time. No level fuses multiplication and addition, and loops over channels
 //! keep the order of every sum, so that all levels give the same bits.
 
+#[cfg(target_arch = "x86_64")]
+use super::wide::Avx512;
+use super::wide::{Plain, Wide};
+
 /// The instruction set that the hot loops are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
@@ -44,7 +48,7 @@ impl Level {
     /// Runs a kernel compiled for this level.
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
-            Self::Baseline => kernel.run(),
+            Self::Baseline => kernel.run::<Plain>(),
             // SAFETY: `detect` found the features, and a `Level` other than the baseline comes only from there.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { run_avx2(kernel) },
@@ -58,17 +62,17 @@ impl Level {
 /// A piece of work to be compiled once a level: its `run` must be `#[inline(always)]`.
 pub(super) trait Kernel {
     type Output;
-    fn run(self) -> Self::Output;
+    fn run<W: Wide>(self) -> Self::Output;
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+    kernel.run::<Plain>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
 fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+    kernel.run::<Avx512>()
 }

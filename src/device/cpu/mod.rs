@@ -10,6 +10,7 @@ mod shared;
 mod step;
 mod update;
 mod view;
+mod wide;
 
 use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
 use crate::kernels::loss::Loss;

@@ -3,9 +3,10 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::chunk::{CHUNK, Chunk, chunks};
+use super::chunk::{CHUNK, Chunk, Place, chunks};
 use super::level::Kernel;
 use super::view::{Arrays, channels, with_channels};
+use super::wide::Wide;
 use crate::device::{Batch, Keys};
 use crate::transport::path::{gather, pixel_backdrop, sample_ray};
 
@@ -33,9 +34,9 @@ impl Cpu {
         let mut ordered = vec![[0.0; 4]; self.rendered.pixels() as usize];
         let keys = self.rendered_keys;
         for (i, chunk) in chunks(&self.resident, &self.rendered).into_iter().enumerate() {
-            chunk.pixels(&self.resident, &self.rendered, keys, |place, index, _| {
+            for Place { place, index, .. } in chunk.pixels(&self.resident, &self.rendered, keys) {
                 ordered[index as usize] = self.image[i * CHUNK + place];
-            });
+            }
         }
         ordered
     }
@@ -54,12 +55,12 @@ impl<const CHANNELS: usize> Kernel for RenderChunk<'_, CHANNELS> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<W: Wide>(self) {
         let resident = &self.cpu.resident;
         let scene = &resident.scene;
-        let view = Arrays::<CHANNELS>::new(&self.cpu.params, resident.slots, &self.cpu.occupancy);
+        let view = Arrays::<W, CHANNELS>::new(&self.cpu.params, resident.slots, &self.cpu.occupancy);
         let (keys, spp) = (self.keys, self.spp);
-        self.chunk.pixels(resident, self.batch, keys, |place, _, pixel| {
+        for Place { place, pixel, .. } in self.chunk.pixels(resident, self.batch, keys) {
             let sensor = &resident.sensors[pixel.sensor as usize];
             let backdrop = pixel_backdrop(sensor, keys.objective, pixel);
             let mut sum = [0.0; 4];
@@ -74,11 +75,12 @@ impl<const CHANNELS: usize> Kernel for RenderChunk<'_, CHANNELS> {
                 }
                 sum[3] += gathered.transmittance;
             }
+            let scale = 1.0 / spp as f32;
             self.out[place] = if sum[3] < 0.0 {
                 [0.0, 0.0, 0.0, MASKED]
             } else {
-                sum.map(|s| s / spp as f32)
+                [sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale]
             };
-        });
+        }
     }
 }

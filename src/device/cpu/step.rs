@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::Cpu;
 use super::level::Kernel;
 use super::shared::SharedSlice;
+use super::wide::Wide;
 use crate::device::{DeviceError, Result, Step};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::params::Shape;
@@ -107,7 +108,7 @@ impl Kernel for StepBlock<'_> {
     type Output = Option<f64>;
 
     #[inline(always)]
-    fn run(self) -> Option<f64> {
+    fn run<W: Wide>(self) -> Option<f64> {
         let range = self.block * BLOCK..((self.block + 1) * BLOCK).min(self.count);
         let rule = self.task.rule;
         // SAFETY: each block is stepped once, by one thread, and touches its own range and flag alone.

@@ -1,22 +1,26 @@
 //! The f32 side of a walk: parameters as slices.
 
+use std::marker::PhantomData;
+
+use super::wide::Wide;
 use crate::params::ParamSet;
 use crate::resident::Slots;
 use crate::resident::layout::SceneRecord;
-use crate::transport::grid::{Stencil, grid_eval, grid_eval_sh};
+use crate::transport::grid::{Stencil, grid_eval};
 use crate::transport::radiance_field::View;
 use crate::transport::sh::Basis;
 
 /// The parameters of a scene whose colours have `CHANNELS` coefficients.
 #[derive(Clone, Copy)]
-pub(super) struct Arrays<'a, const CHANNELS: usize> {
+pub(super) struct Arrays<'a, W, const CHANNELS: usize> {
     pub sigma: &'a [f32],
     pub sh: &'a [f32],
     pub emitter: &'a [f32],
     pub occupancy: &'a [u8],
+    level: PhantomData<W>,
 }
 
-impl<'a, const CHANNELS: usize> Arrays<'a, CHANNELS> {
+impl<'a, W, const CHANNELS: usize> Arrays<'a, W, CHANNELS> {
     pub(super) fn new(params: &'a ParamSet, slots: Slots, occupancy: &'a [u8]) -> Self {
         let values = |slot: Option<usize>| slot.map_or(&[][..], |i| &params.parameters[i].values[..]);
         Self {
@@ -24,11 +28,12 @@ impl<'a, const CHANNELS: usize> Arrays<'a, CHANNELS> {
             sh: values(slots.sh_coeffs),
             emitter: values(slots.emitter),
             occupancy,
+            level: PhantomData,
         }
     }
 }
 
-impl<const CHANNELS: usize> View<f32> for Arrays<'_, CHANNELS> {
+impl<W: Wide, const CHANNELS: usize> View<f32> for Arrays<'_, W, CHANNELS> {
     const TWO_SIDED: bool = false;
 
     #[inline(always)]
@@ -43,7 +48,7 @@ impl<const CHANNELS: usize> View<f32> for Arrays<'_, CHANNELS> {
 
     #[inline(always)]
     fn color(&self, at: &Stencil, basis: &Basis) -> [f32; 3] {
-        grid_eval_sh::<f32, CHANNELS>(self.sh, at, basis)
+        W::eval_sh::<CHANNELS>(self.sh, at, basis)
     }
 
     #[inline(always)]

@@ -1,0 +1,137 @@
+//! The lookup of colours in wide vectors, bit for bit what [`grid_eval_sh`] gives.
+
+use crate::transport::grid::{Stencil, grid_eval_sh};
+use crate::transport::sh::{Basis, MAX_COEFFICIENTS};
+
+/// How a vector level looks colours up.
+pub(super) trait Wide: Copy + Send + Sync {
+    /// [`grid_eval_sh`] on f32.
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3];
+}
+
+/// Plain loops, as wide as the compiler makes them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plain;
+
+impl Wide for Plain {
+    #[inline(always)]
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
+        grid_eval_sh::<f32, CHANNELS>(data, at, basis)
+    }
+}
+
+/// Vectors of 16 lanes, of which 15 hold the colours of five coefficients.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx512;
+
+#[cfg(target_arch = "x86_64")]
+impl Wide for Avx512 {
+    #[inline(always)]
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
+        // SAFETY: this type is used by `Level::Avx512` alone, which exists only where the features do.
+        unsafe { eval_sh_avx512::<CHANNELS>(data, at, basis) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
+fn eval_sh_avx512<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
+    use std::arch::x86_64::*;
+    const LANES: usize = 15;
+    const { assert!(CHANNELS <= 3 * MAX_COEFFICIENTS) };
+    let vectors = CHANNELS.div_ceil(LANES);
+    let mut sums = [_mm512_setzero_ps(); 4];
+    for k in 0..8 {
+        let start = at.texels[k] as usize * CHANNELS;
+        let texel = &data[start..start + CHANNELS];
+        let weight = _mm512_set1_ps(at.weights[k]);
+        for (v, sum) in sums.iter_mut().enumerate().take(vectors) {
+            let lanes = (CHANNELS - v * LANES).min(LANES);
+            let mask = ((1u32 << lanes) - 1) as __mmask16;
+            // SAFETY: the mask covers `lanes` floats from `v * LANES` on, all of them within `texel`.
+            let values = unsafe { _mm512_maskz_loadu_ps(mask, texel.as_ptr().add(v * LANES)) };
+            *sum = _mm512_add_ps(*sum, _mm512_mul_ps(values, weight));
+        }
+    }
+    // Coefficient i of the three colours is moved to the lowest lanes, times the basis, and added in order.
+    let mut color = _mm_setzero_ps();
+    for (v, sum) in sums.iter().enumerate().take(vectors) {
+        let moved = [
+            *sum,
+            _mm512_castsi512_ps(_mm512_alignr_epi32::<3>(
+                _mm512_castps_si512(*sum),
+                _mm512_castps_si512(*sum),
+            )),
+            _mm512_castsi512_ps(_mm512_alignr_epi32::<6>(
+                _mm512_castps_si512(*sum),
+                _mm512_castps_si512(*sum),
+            )),
+            _mm512_castsi512_ps(_mm512_alignr_epi32::<9>(
+                _mm512_castps_si512(*sum),
+                _mm512_castps_si512(*sum),
+            )),
+            _mm512_castsi512_ps(_mm512_alignr_epi32::<12>(
+                _mm512_castps_si512(*sum),
+                _mm512_castps_si512(*sum),
+            )),
+        ];
+        for (i, moved) in moved.iter().enumerate().take((CHANNELS / 3 - v * 5).min(5)) {
+            let scale = _mm_set1_ps(basis[v * 5 + i]);
+            color = _mm_add_ps(color, _mm_mul_ps(_mm512_castps512_ps128(*moved), scale));
+        }
+    }
+    let mut out = [0f32; 4];
+    // SAFETY: `out` holds four floats.
+    unsafe { _mm_storeu_ps(out.as_mut_ptr(), color) };
+    [out[0], out[1], out[2]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu::level::Level;
+    use crate::transport::grid::grid_stencil;
+    use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+    use crate::transport::sh::sh_basis;
+
+    fn compare<const CHANNELS: usize>(degree: u32) {
+        let size = [5u32, 3, 4, 0];
+        let key = pass_key(5, degree, Pass::Host);
+        let draw = |pixel| {
+            random_uniform(
+                key,
+                Counter {
+                    sensor: 0,
+                    pixel,
+                    sample: 0,
+                    block: 0,
+                },
+            )
+        };
+        let data: Vec<f32> = (0..60 * CHANNELS as u32).map(|i| 2.0 * draw(i)[0] - 1.0).collect();
+        let basis = sh_basis(degree, [0.48, 0.6, -0.64]);
+        for i in 0..500 {
+            let u = draw(1_000_000 + i);
+            let at = grid_stencil(size, [u[0], u[1], u[2]]);
+            let plain = Plain::eval_sh::<CHANNELS>(&data, &at, &basis);
+            #[cfg(target_arch = "x86_64")]
+            if Level::detect() == Level::Avx512 {
+                assert_eq!(
+                    plain,
+                    Avx512::eval_sh::<CHANNELS>(&data, &at, &basis),
+                    "degree {degree}, point {i}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        compare::<3>(0);
+        compare::<12>(1);
+        compare::<27>(2);
+        compare::<48>(3);
+    }
+}
