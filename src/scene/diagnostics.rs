@@ -84,7 +84,8 @@ pub(super) fn suggest(found: &str, allowed: &[&str]) -> String {
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
         .join(", ");
-    match (nearest(found, allowed), allowed.is_empty()) {
+    let meant = nearest(found, allowed).filter(|name| *name != found);
+    match (meant, allowed.is_empty()) {
         (Some(name), _) => format!("did you mean `{name}`? (allowed: {list})"),
         (None, false) => format!("allowed: {list}"),
         (None, true) => "nothing is allowed here".to_string(),
@@ -99,7 +100,7 @@ fn nearest<'n>(found: &str, allowed: &[&'n str]) -> Option<&'n str> {
     allowed
         .iter()
         .copied()
-        .filter(|name| edits(name) <= 1 + found.chars().count().min(name.chars().count()) / 4 || likeness(name) > 0.9)
+        .filter(|name| edits(name) <= found.chars().count().min(name.chars().count()) / 3 || likeness(name) > 0.9)
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
 }
 
@@ -123,6 +124,7 @@ mod tests {
     #[test]
     fn what_is_unlike_everything_gets_no_suggestion() {
         assert_eq!(nearest("banana", &["scale", "albedo"]), None);
+        assert_eq!(nearest("z", &["x", "y"]), None);
         assert_eq!(suggest("banana", &["scale"]), "allowed: `scale`");
     }
 

@@ -93,8 +93,9 @@ fn check_views(object: &Object<'_>, scene: &Scene, references: &References) {
         let without: Vec<_> = without.collect();
         if !without.is_empty() {
             let what = format!(
-                "{} sensors have no `image` to be compared with ({})",
+                "{} of {} views have no `image` to be compared with ({})",
                 without.len(),
+                scene.sensors.len(),
                 without.join(", ")
             );
             object.error(what, "give each one, or say in `references` what to compare with");
@@ -274,6 +275,13 @@ fn references(value: &Value<'_>) -> Option<References> {
 /// The path of a target scene, which is checked as a whole.
 fn target(value: &Value<'_>) -> Option<std::path::PathBuf> {
     let path = value.file()?;
+    if !path.is_file() {
+        value.error(
+            "this target cannot be used",
+            format!("there is no file {}", path.display()),
+        );
+        return None;
+    }
     match root::load_target(&path) {
         Ok(_) => Some(path),
         Err(diagnostics) => {

@@ -159,16 +159,15 @@ impl<'a> Value<'a> {
     /// The value that a `{"type": "ref"}` stands for, else the value itself; `None` for a reference that has been
     /// reported as broken.
     pub(super) fn resolve(&self) -> Option<Value<'a>> {
-        let mut value = self.clone();
-        while value.node.member("type").and_then(Node::as_str) == Some("ref") {
-            let (node, path) = self.context.references.target(value.node)?;
-            value = Value {
-                context: self.context,
-                node,
-                path: path.to_string(),
-            };
+        let (mut node, mut path) = (self.node, self.path.as_str());
+        while node.member("type").and_then(Node::as_str) == Some("ref") {
+            (node, path) = self.context.references.target(node)?;
         }
-        Some(value)
+        Some(Value {
+            context: self.context,
+            node,
+            path: path.to_string(),
+        })
     }
 
     fn child(&self, node: &'a Node, step: &str) -> Value<'a> {
@@ -576,6 +575,7 @@ impl<'a> Object<'a> {
 
     /// The one nested object of `class` under whatever name, references resolved.
     pub(super) fn nested(&mut self, class: Class) -> Option<Object<'a>> {
+        self.allowed.push(class.usual_key());
         let mut candidates = self.candidates(class);
         candidates.retain(|(_, _, known)| *known != Known::Nobody);
         for (nth, (i, value, _)) in candidates.iter().enumerate() {
@@ -593,34 +593,29 @@ impl<'a> Object<'a> {
     /// Notes every parameter that nobody asked for.
     pub(super) fn finish(self) {
         for (member, _) in self.members.iter().zip(&self.seen).filter(|(_, seen)| !**seen) {
-            let value = self.value.child(&member.value, &member.name);
-            let (key, owner) = (&member.name, self.name);
-            let place = &value.path;
-            let message = match value.type_name().map(|name| (name, vocabulary::lookup(name))) {
-                _ if vocabulary::is_mitsuba_parameter(owner, key) => {
-                    format!("Mitsuba's parameter `{key}` of `{owner}` at {place} is not supported yet: remove it")
-                }
-                Some(("ref", _)) if value.resolve().is_none() => continue,
-                Some((name, Known::Nobody)) if name != "ref" => {
-                    value.report_unknown_type(name);
-                    continue;
-                }
-                Some((name, Known::Supported(class))) => {
-                    format!(
-                        "the {class} `{name}` at {place} has no place in `{owner}`: {}",
-                        suggest(key, &self.allowed)
-                    )
-                }
-                Some((_, Known::Mitsuba(_))) => {
-                    value.report_unknown_type(value.type_name().unwrap_or_default());
-                    continue;
-                }
-                _ => format!(
-                    "unknown parameter `{key}` of `{owner}` at {place}: {}",
-                    suggest(key, &self.allowed)
-                ),
-            };
-            self.value.context.error(member.start, message);
+            self.report_unasked(member);
         }
+    }
+
+    fn report_unasked(&self, member: &'a Member) {
+        let value = self.value.child(&member.value, &member.name);
+        let (key, owner, place) = (&member.name, self.name, &value.path);
+        // A broken reference has been reported as such.
+        let Some(target) = value.resolve() else { return };
+        let message = match target.type_name().map(|name| (name, vocabulary::lookup(name))) {
+            _ if vocabulary::is_mitsuba_parameter(owner, key) => {
+                format!("Mitsuba's parameter `{key}` of `{owner}` at {place} is not supported yet: remove it")
+            }
+            Some((name, Known::Supported(class))) => {
+                let advice = suggest(key, &self.allowed);
+                format!("the {class} `{name}` at {place} has no place in `{owner}`: {advice}")
+            }
+            Some((name, Known::Mitsuba(_) | Known::Nobody)) => return value.report_unknown_type(name),
+            None => {
+                let advice = suggest(key, &self.allowed);
+                format!("unknown parameter `{key}` of `{owner}` at {place}: {advice}")
+            }
+        };
+        self.value.context.error(member.start, message);
     }
 }

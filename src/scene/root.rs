@@ -120,8 +120,8 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             "optimize" => block = Some(entry),
             "type" if entry.as_str() == Some("scene") => {}
             "type" => entry.error(
-                "a scene file holds an object of another type",
-                "its `type` must be `scene` or absent",
+                "this file does not hold a scene",
+                "the `type` of the whole is `scene`, or left out",
             ),
             "id" => {
                 entry.string();

@@ -45,7 +45,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool) -> Option<S
         filter: film.filter,
         color_space: film.color_space,
         spp,
-        reference: image.map(|image| image.reference),
+        reference: image.map(|image| image.reference).filter(|image| image.path.is_file()),
         held_out,
     })
 }

@@ -112,7 +112,7 @@ fn operation(value: &Value<'_>) -> Option<DAffine3> {
     let entries = value.entries()?;
     let [(name, argument)] = entries.as_slice() else {
         value.error(
-            format!("an operation names one thing to do, this one {}", entries.len()),
+            format!("an operation has one name, this one has {}", entries.len()),
             format!(
                 "write `{{\"translate\": [x, y, z]}}` ({})",
                 super::diagnostics::suggest("", OPERATIONS)

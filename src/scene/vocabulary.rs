@@ -23,6 +23,29 @@ pub(super) enum Class {
     Volume,
 }
 
+impl Class {
+    /// The name under which an object of this class usually stands in its parent; any other is allowed too.
+    pub(super) fn usual_key(self) -> &'static str {
+        match self {
+            Class::Bsdf => "bsdf",
+            Class::Dataset => "views",
+            Class::Emitter => "emitter",
+            Class::Film => "film",
+            Class::Filter => "rfilter",
+            Class::Integrator => "integrator",
+            Class::Medium => "interior",
+            Class::Other => "object",
+            Class::Phase => "phase",
+            Class::Sampler => "sampler",
+            Class::Sensor => "sensor",
+            Class::Shape => "shape",
+            Class::Spectrum => "value",
+            Class::Texture => "texture",
+            Class::Volume => "volume",
+        }
+    }
+}
+
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -64,23 +64,24 @@ pub(super) fn channel_values(value: &Value<'_>, channels: usize) -> Option<Vec<f
         return Some(color::read(value)?.to_vec());
     }
     if !value.is_list() {
-        value.error(
-            "this is not a value",
-            format!("expected a number, or a list of {channels} numbers"),
-        );
+        value.error("this is not a value", expected_values(channels));
         return None;
     }
     let items = value.list()?;
     if items.len() != channels {
         let found = format!("a list of {}", items.len());
-        value.error(
-            found,
-            format!("expected a number, or one number for each of the {channels} channels"),
-        );
+        value.error(found, expected_values(channels));
         return None;
     }
     let numbers: Vec<_> = items.iter().map(|item| item.number(Limit::Any)).collect();
     numbers.into_iter().map(|x| x.map(|x| x as f32)).collect()
+}
+
+fn expected_values(channels: usize) -> String {
+    match channels {
+        1 => "expected a number".to_string(),
+        _ => format!("expected a number, or one number for each of the {channels} channels"),
+    }
 }
 
 /// Texels along x, y and z: a list, or one number for all three.
@@ -104,7 +105,7 @@ pub(super) fn check_size(value: &Value<'_>, shape: Shape) -> bool {
     let count = [x, y, z, shape.channels].iter().map(|n| *n as u128).product::<u128>();
     if count >= MAX_VALUES {
         value.error(
-            format!("a grid of {x}×{y}×{z} texels with {} channels", shape.channels),
+            format!("a grid of {x}×{y}×{z}×{} values", shape.channels),
             format!("it would hold {count} values; at most 2147483647 are possible"),
         );
     }

@@ -1,0 +1,84 @@
+//! The resolved form of a scene gives the same scene again.
+
+use std::path::Path;
+
+use prbopt::scene::{self, Scene};
+
+use super::{SCENE, edited, read};
+
+/// Everything but the paths, which the resolved form makes absolute.
+fn assert_same(scene: &Scene) {
+    let text = serde_json::to_string_pretty(&scene.resolved).expect("JSON can be written");
+    let again = scene::parse(&text, Path::new("/elsewhere/run/scene.json")).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(again.resolved, scene.resolved);
+    assert_eq!(format!("{:?}", again.sensors), format!("{:?}", scene.sensors));
+    assert_eq!(format!("{:?}", again.field), format!("{:?}", scene.field));
+    assert_eq!(format!("{:?}", again.background), format!("{:?}", scene.background));
+    match (&again.optimize, &scene.optimize) {
+        (Some(again), Some(before)) => {
+            let mut again = again.clone();
+            // Where the target lies is said absolutely.
+            again.references = before.references.clone();
+            assert_eq!(&again, before);
+        }
+        (again, before) => assert_eq!(again, before),
+    }
+}
+
+#[test]
+fn small_scenes() {
+    assert_same(&read(SCENE));
+    let edits = [
+        (
+            "\"fov\": 40",
+            r#""focal_x": 70.1, "center_y": 3.3, "distortion": {"model": "opencv", "k1": 0.1, "p2": 1e-7}"#,
+        ),
+        (
+            "\"fov\": 40",
+            r#""fov": 0.1, "distortion": {"model": "fisheye", "k4": 0.1}, "near_clip": 0.3"#,
+        ),
+        ("\"type\": \"tent\"", r#""type": "gaussian", "stddev": 0.333"#),
+        (
+            "\"type\": \"cube\",",
+            r#""type": "cube", "to_world": [{"rotate": {"axis": [1, 2, 3], "angle": 45}}, {"scale": 0.1}],"#,
+        ),
+        (
+            "\"type\": \"constant\", \"radiance\": 1",
+            r#""type": "constant", "radiance": [0.1, 0.2, 0.3]"#,
+        ),
+        (
+            "\"type\": \"constant\", \"radiance\": 1",
+            r#""type": "envmap", "data": {"resolution": [4, 2]}, "scale": 0.7"#,
+        ),
+        (
+            "\"sh_degree\": 1",
+            r#""sh_degree": 1, "color_activation": "relu", "density_activation": "exp", "stop": 0"#,
+        ),
+        (
+            "\"type\": \"gridvolume\", \"resolution\": [4, 4, 4], \"value\": 0.75",
+            r#""type": "blobs", "resolution": [3, 4, 5], "blobs": [{"center": [0.1, 0.2, 0.3], "radius": 0.1, "value": 2}]"#,
+        ),
+        (
+            "\"bounds\": [0, null]",
+            r#""initial": 0.3, "start_resolution": [2, 2, 2]"#,
+        ),
+        (
+            "\"stages\": [",
+            r#""seed": 123456789012345678, "optimizer": {"type": "rmsprop", "decay": 0.95}, "loss": "log_l1",
+               "schedule": {"type": "exponential", "final_factor": 0.01, "warm_up": 3}, "batch": {"rays": 77},
+               "regularizers": [{"type": "total_variation", "parameter": "object.interior.sh_coeffs", "weight": 1e-3}],
+               "output": {"images_every": 1, "sensors": ["camera"], "checkpoint_seconds": 0.5, "spp": 2}, "stages": ["#,
+        ),
+    ];
+    for (from, to) in edits {
+        assert_same(&read(&edited(from, to)));
+    }
+}
+
+#[test]
+fn the_bundled_scenes() {
+    for name in ["two_blobs.json", "two_blobs_target.json"] {
+        let scene = scene::load(&Path::new("scenes").join(name)).unwrap_or_else(|e| panic!("{e}"));
+        assert_same(&scene);
+    }
+}
