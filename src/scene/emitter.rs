@@ -2,7 +2,8 @@
 
 use crate::params::{Kind, Shape};
 
-use super::reader::{Limit, Object, Value};
+use super::object::Object;
+use super::reader::{Limit, Value};
 use super::vocabulary::Class;
 use super::{Array, Background, Source, color, files, transform, volume};
 

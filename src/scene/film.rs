@@ -1,6 +1,7 @@
 //! `hdrfilm` and its reconstruction filters.
 
-use super::reader::{Limit, Object};
+use super::object::Object;
+use super::reader::Limit;
 use super::vocabulary::Class;
 use super::{ColorSpace, Filter};
 

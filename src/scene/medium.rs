@@ -2,11 +2,11 @@
 
 use crate::params::{Kind, Shape};
 
+use super::object::Object;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
 use super::volume::{self, Volume};
-use super::{Array, ColorActivation, DensityActivation, Source, transform};
-use super::{RadianceField, reader::Object};
+use super::{Array, ColorActivation, DensityActivation, RadianceField, Source, transform};
 
 /// Degree of spherical harmonics unless given: that of the radiance fields of Mitsuba's tutorial.
 const DEFAULT_SH_DEGREE: u32 = 2;

@@ -4,6 +4,7 @@
 //! [`crate::resident`] materialises them.
 
 mod color;
+mod context;
 mod dataset;
 mod diagnostics;
 mod emitter;
@@ -11,6 +12,7 @@ mod files;
 mod film;
 mod json;
 mod medium;
+mod object;
 mod optimize;
 mod parameters;
 mod reader;

@@ -1,7 +1,8 @@
 //! The block `optimize`: what to recover and how.
 
 use super::diagnostics::suggest;
-use super::reader::{Limit, Object, Value};
+use super::object::Object;
+use super::reader::{Limit, Value};
 use super::sampler::MAX_SPP;
 use super::{
     BatchRule, Decay, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer, Scene,

@@ -4,7 +4,8 @@ use crate::params::{Kind, Shape, Tuning};
 
 use super::diagnostics::suggest;
 use super::emitter;
-use super::reader::{Limit, Object, Value};
+use super::object::Object;
+use super::reader::{Limit, Value};
 use super::volume::{self, Volume};
 use super::{Array, Background, Penalty, Scene, Source, Stage, files};
 

@@ -1,89 +1,16 @@
-//! A cursor over the JSON tree: every value knows its path, and objects know which of their parameters were asked for.
+//! A cursor over the JSON tree: every value knows its path in the file.
 //!
 //! Reading never stops at a mistake: it is noted in the [`Context`], the reader returns `None` or a default, and all
 //! mistakes are reported together.
 
-use std::cell::RefCell;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::diagnostics::{Diagnostic, suggest};
+use super::context::Context;
+use super::diagnostics::suggest;
 use super::json::{Json, Member, Node};
-use super::reference::References;
+use super::object::Object;
 use super::vocabulary::{self, Class, Known};
-
-/// What all cursors of one file share.
-#[derive(Debug)]
-pub(super) struct Context<'a> {
-    path: &'a Path,
-    line_starts: Vec<usize>,
-    text: &'a str,
-    pub(super) references: References<'a>,
-    diagnostics: RefCell<Vec<Diagnostic>>,
-    warnings: RefCell<Vec<String>>,
-}
-
-impl<'a> Context<'a> {
-    /// A context for the file at `path`, which holds `text`.
-    pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
-        Self {
-            path,
-            line_starts: std::iter::once(0)
-                .chain(text.match_indices('\n').map(|(i, _)| i + 1))
-                .collect(),
-            text,
-            references: References::default(),
-            diagnostics: RefCell::default(),
-            warnings: RefCell::default(),
-        }
-    }
-
-    /// Line and column, counted from 1, of a byte of the text; columns count characters.
-    fn position(&self, at: usize) -> (usize, usize) {
-        let line = self.line_starts.partition_point(|start| *start <= at).max(1);
-        let start = self.line_starts[line - 1];
-        let before = self.text.as_bytes().get(start..at).unwrap_or_default();
-        // Continuation bytes of UTF-8 are not characters of their own.
-        let column = 1 + before.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
-        (line, column)
-    }
-
-    /// Notes a mistake at a byte of the text.
-    pub(super) fn error(&self, at: usize, message: impl Display) {
-        self.diagnostics.borrow_mut().push(Diagnostic {
-            path: self.path.to_path_buf(),
-            position: Some(self.position(at)),
-            message: message.to_string(),
-        });
-    }
-
-    /// Notes mistakes of another file.
-    pub(super) fn adopt(&self, diagnostics: Vec<Diagnostic>) {
-        self.diagnostics.borrow_mut().extend(diagnostics);
-    }
-
-    /// Notes something that is probably not what the author wants but can be done.
-    pub(super) fn warn(&self, message: impl Display) {
-        self.warnings.borrow_mut().push(message.to_string());
-    }
-
-    /// Whether a mistake has been noted.
-    pub(super) fn has_errors(&self) -> bool {
-        !self.diagnostics.borrow().is_empty()
-    }
-
-    /// The mistakes in the order of the file, and the warnings.
-    pub(super) fn into_parts(self) -> (Vec<Diagnostic>, Vec<String>) {
-        let mut diagnostics = self.diagnostics.into_inner();
-        diagnostics.sort_by_key(|d| (d.path != self.path, d.position));
-        (diagnostics, self.warnings.into_inner())
-    }
-
-    /// A file name of the scene as a path: relative ones are relative to the scene file.
-    pub(super) fn resolve_path(&self, name: &str) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).join(name)
-    }
-}
 
 /// What a number may be.
 #[derive(Debug, Clone, Copy)]
@@ -141,7 +68,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value in a few words.
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match &self.node.json {
             Json::Null => "null".to_string(),
             Json::Bool(value) => value.to_string(),
@@ -170,7 +97,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    fn child(&self, node: &'a Node, step: &str) -> Value<'a> {
+    /// The value `node` that one reaches from this one by `step`: a name, or an index in brackets.
+    pub(super) fn child(&self, node: &'a Node, step: &str) -> Value<'a> {
         let dot = if self.path.is_empty() || step.starts_with('[') {
             ""
         } else {
@@ -455,167 +383,5 @@ impl<'a> Value<'a> {
                 suggest(name, &vocabulary::top_level()),
             ),
         }
-    }
-}
-
-/// An object that is being read: it remembers what it was asked for, so that the rest can be reported.
-#[derive(Debug)]
-pub(super) struct Object<'a> {
-    pub(super) value: Value<'a>,
-    /// Its type, or the name of the block.
-    pub(super) name: &'static str,
-    members: &'a [Member],
-    seen: Vec<bool>,
-    allowed: Vec<&'static str>,
-}
-
-impl<'a> Object<'a> {
-    fn new(value: Value<'a>, name: &'static str, members: &'a [Member]) -> Self {
-        Self {
-            value,
-            name,
-            members,
-            seen: vec![false; members.len()],
-            allowed: Vec::new(),
-        }
-    }
-
-    fn index(&self, key: &str) -> Option<usize> {
-        self.members.iter().position(|m| m.name == key)
-    }
-
-    /// Accepts a parameter that has been dealt with elsewhere.
-    fn skip(&mut self, key: &str) {
-        if let Some(i) = self.index(key) {
-            self.seen[i] = true;
-        }
-    }
-
-    /// Notes a mistake of the object as a whole.
-    pub(super) fn error(&self, what: impl Display, advice: impl Display) {
-        self.value.error(what, advice);
-    }
-
-    /// The parameter `key`, if given.
-    pub(super) fn get(&mut self, key: &'static str) -> Option<Value<'a>> {
-        if !self.allowed.contains(&key) {
-            self.allowed.push(key);
-        }
-        let i = self.index(key)?;
-        self.seen[i] = true;
-        Some(self.value.child(&self.members[i].value, key))
-    }
-
-    /// The parameter `key`, which must be given.
-    pub(super) fn require(&mut self, key: &'static str, expected: &str) -> Option<Value<'a>> {
-        let value = self.get(key);
-        if value.is_none() {
-            self.error(format!("`{}` lacks `{key}`", self.name), format!("give {expected}"));
-        }
-        value
-    }
-
-    /// A number, or the default where it is absent or mistaken.
-    pub(super) fn number(&mut self, key: &'static str, default: f32, limit: Limit) -> f32 {
-        self.get(key)
-            .and_then(|value| value.number(limit))
-            .map_or(default, |x| x as f32)
-    }
-
-    /// A whole number, or the default where it is absent or mistaken.
-    pub(super) fn integer(&mut self, key: &'static str, default: u32, low: u32, high: u32) -> u32 {
-        let value = self.get(key).and_then(|value| value.integer(low.into(), high.into()));
-        value.map_or(default, |n| n as u32)
-    }
-
-    /// `true` or `false`, or the default where it is absent or mistaken.
-    pub(super) fn boolean(&mut self, key: &'static str, default: bool) -> bool {
-        self.get(key).and_then(|value| value.boolean()).unwrap_or(default)
-    }
-
-    /// One of a few words, or the default where it is absent or mistaken.
-    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)], default: T) -> T {
-        self.get(key)
-            .and_then(|value| value.choice(words, &[]))
-            .unwrap_or(default)
-    }
-
-    /// Accepts a parameter of Mitsuba's of which only one value is supported so far.
-    pub(super) fn only(&mut self, key: &'static str, supported: impl Into<serde_json::Value>) {
-        let supported = supported.into();
-        if let Some(value) = self.get(key).filter(|value| !value.node.equals(&supported)) {
-            let what = format!("`{key}` of `{}` is {}", self.name, value.describe());
-            value.error(what, format!("only {supported} is supported so far"));
-        }
-    }
-
-    /// The nested objects that are of `class` or may have been meant to be, unless asked for by name: index and value.
-    fn candidates(&self, class: Class) -> Vec<(usize, Value<'a>, Known)> {
-        let mut found = Vec::new();
-        for (i, member) in self.members.iter().enumerate().filter(|(i, _)| !self.seen[*i]) {
-            let value = self.value.child(&member.value, &member.name);
-            if value.type_name().is_none() {
-                continue;
-            }
-            let target = value.resolve();
-            let known = target
-                .and_then(|target| target.type_name().map(vocabulary::lookup))
-                .unwrap_or(Known::Nobody);
-            if matches!(known, Known::Supported(c) | Known::Mitsuba(c) if c == class) || known == Known::Nobody {
-                found.push((i, value, known));
-            }
-        }
-        found
-    }
-
-    /// Whether an object of `class`, right or wrong, stands in this one.
-    pub(super) fn mentions(&self, class: Class) -> bool {
-        !self.candidates(class).is_empty()
-    }
-
-    /// The one nested object of `class` under whatever name, references resolved.
-    pub(super) fn nested(&mut self, class: Class) -> Option<Object<'a>> {
-        self.allowed.push(class.usual_key());
-        let mut candidates = self.candidates(class);
-        candidates.retain(|(_, _, known)| *known != Known::Nobody);
-        for (nth, (i, value, _)) in candidates.iter().enumerate() {
-            self.seen[*i] = true;
-            if nth > 0 {
-                value.error(
-                    format!("a second {class}"),
-                    format!("`{}` can have only one", self.name),
-                );
-            }
-        }
-        candidates.first()?.1.plugin(class)
-    }
-
-    /// Notes every parameter that nobody asked for.
-    pub(super) fn finish(self) {
-        for (member, _) in self.members.iter().zip(&self.seen).filter(|(_, seen)| !**seen) {
-            self.report_unasked(member);
-        }
-    }
-
-    fn report_unasked(&self, member: &'a Member) {
-        let value = self.value.child(&member.value, &member.name);
-        let (key, owner, place) = (&member.name, self.name, &value.path);
-        // A broken reference has been reported as such.
-        let Some(target) = value.resolve() else { return };
-        let message = match target.type_name().map(|name| (name, vocabulary::lookup(name))) {
-            _ if vocabulary::is_mitsuba_parameter(owner, key) => {
-                format!("Mitsuba's parameter `{key}` of `{owner}` at {place} is not supported yet: remove it")
-            }
-            Some((name, Known::Supported(class))) => {
-                let advice = suggest(key, &self.allowed);
-                format!("the {class} `{name}` at {place} has no place in `{owner}`: {advice}")
-            }
-            Some((name, Known::Mitsuba(_) | Known::Nobody)) => return value.report_unknown_type(name),
-            None => {
-                let advice = suggest(key, &self.allowed);
-                format!("unknown parameter `{key}` of `{owner}` at {place}: {advice}")
-            }
-        };
-        self.value.context.error(member.start, message);
     }
 }

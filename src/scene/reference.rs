@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::context::Context;
 use super::diagnostics::suggest;
 use super::json::{Json, Member, Node};
-use super::reader::Context;
 
 /// Every reference of a file and the object it stands for.
 #[derive(Debug, Default)]

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::context::Context;
 use super::diagnostics::{Diagnostics, suggest};
 use super::json::{self, Node};
-use super::reader::{Context, Value};
+use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
 use super::{Backdrop, Background, Scene, Sensor, Source};
 use super::{dataset, emitter, optimize, reference, sensor, shape, write};

@@ -1,6 +1,6 @@
 //! `independent`: how many samples a pixel gets unless something else is asked for.
 
-use super::reader::Object;
+use super::object::Object;
 use super::vocabulary::Class;
 
 /// The most samples a pixel may ask for.

@@ -1,7 +1,8 @@
 //! `perspective`: a pinhole camera with lens distortion, its film, and its reference photograph.
 
 use super::film::{self, Film};
-use super::reader::{Limit, Object, Value};
+use super::object::Object;
+use super::reader::{Limit, Value};
 use super::transform;
 use super::vocabulary::Class;
 use super::{Backdrop, Distortion, Reference, Sensor, color, files, sampler};

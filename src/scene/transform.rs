@@ -2,7 +2,8 @@
 
 use glam::{Affine3A, DAffine3, DMat3, DMat4, DVec3};
 
-use super::reader::{Limit, Object, Value};
+use super::object::Object;
+use super::reader::{Limit, Value};
 
 /// The parameter `key` of `object`; the identity where it is absent or mistaken.
 pub(super) fn read(object: &mut Object<'_>, key: &'static str) -> DAffine3 {

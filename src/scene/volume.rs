@@ -2,7 +2,8 @@
 
 use crate::params::Shape;
 
-use super::reader::{Limit, Object, Value};
+use super::object::Object;
+use super::reader::{Limit, Value};
 use super::vocabulary::Class;
 use super::{Blob, Source, color, files};
 

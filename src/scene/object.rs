@@ -1,0 +1,171 @@
+//! Objects that know which of their parameters were asked for, so that all others can be reported.
+
+use std::fmt::Display;
+
+use super::diagnostics::suggest;
+use super::json::Member;
+use super::reader::{Limit, Value};
+use super::vocabulary::{self, Class, Known};
+
+/// An object that is being read: it remembers what it was asked for, so that the rest can be reported.
+#[derive(Debug)]
+pub(super) struct Object<'a> {
+    pub(super) value: Value<'a>,
+    /// Its type, or the name of the block.
+    pub(super) name: &'static str,
+    members: &'a [Member],
+    seen: Vec<bool>,
+    allowed: Vec<&'static str>,
+}
+
+impl<'a> Object<'a> {
+    /// The object with these members, called `name` in messages.
+    pub(super) fn new(value: Value<'a>, name: &'static str, members: &'a [Member]) -> Self {
+        Self {
+            value,
+            name,
+            members,
+            seen: vec![false; members.len()],
+            allowed: Vec::new(),
+        }
+    }
+
+    fn index(&self, key: &str) -> Option<usize> {
+        self.members.iter().position(|m| m.name == key)
+    }
+
+    /// Accepts a parameter that has been dealt with elsewhere.
+    pub(super) fn skip(&mut self, key: &str) {
+        if let Some(i) = self.index(key) {
+            self.seen[i] = true;
+        }
+    }
+
+    /// Notes a mistake of the object as a whole.
+    pub(super) fn error(&self, what: impl Display, advice: impl Display) {
+        self.value.error(what, advice);
+    }
+
+    /// The parameter `key`, if given.
+    pub(super) fn get(&mut self, key: &'static str) -> Option<Value<'a>> {
+        if !self.allowed.contains(&key) {
+            self.allowed.push(key);
+        }
+        let i = self.index(key)?;
+        self.seen[i] = true;
+        Some(self.value.child(&self.members[i].value, key))
+    }
+
+    /// The parameter `key`, which must be given.
+    pub(super) fn require(&mut self, key: &'static str, expected: &str) -> Option<Value<'a>> {
+        let value = self.get(key);
+        if value.is_none() {
+            self.error(format!("`{}` lacks `{key}`", self.name), format!("give {expected}"));
+        }
+        value
+    }
+
+    /// A number, or the default where it is absent or mistaken.
+    pub(super) fn number(&mut self, key: &'static str, default: f32, limit: Limit) -> f32 {
+        self.get(key)
+            .and_then(|value| value.number(limit))
+            .map_or(default, |x| x as f32)
+    }
+
+    /// A whole number, or the default where it is absent or mistaken.
+    pub(super) fn integer(&mut self, key: &'static str, default: u32, low: u32, high: u32) -> u32 {
+        let value = self.get(key).and_then(|value| value.integer(low.into(), high.into()));
+        value.map_or(default, |n| n as u32)
+    }
+
+    /// `true` or `false`, or the default where it is absent or mistaken.
+    pub(super) fn boolean(&mut self, key: &'static str, default: bool) -> bool {
+        self.get(key).and_then(|value| value.boolean()).unwrap_or(default)
+    }
+
+    /// One of a few words, or the default where it is absent or mistaken.
+    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)], default: T) -> T {
+        self.get(key)
+            .and_then(|value| value.choice(words, &[]))
+            .unwrap_or(default)
+    }
+
+    /// Accepts a parameter of Mitsuba's of which only one value is supported so far.
+    pub(super) fn only(&mut self, key: &'static str, supported: impl Into<serde_json::Value>) {
+        let supported = supported.into();
+        if let Some(value) = self.get(key).filter(|value| !value.node.equals(&supported)) {
+            let what = format!("`{key}` of `{}` is {}", self.name, value.describe());
+            value.error(what, format!("only {supported} is supported so far"));
+        }
+    }
+
+    /// The nested objects that are of `class` or may have been meant to be, unless asked for by name: index and value.
+    fn candidates(&self, class: Class) -> Vec<(usize, Value<'a>, Known)> {
+        let mut found = Vec::new();
+        for (i, member) in self.members.iter().enumerate().filter(|(i, _)| !self.seen[*i]) {
+            let value = self.value.child(&member.value, &member.name);
+            if value.type_name().is_none() {
+                continue;
+            }
+            let target = value.resolve();
+            let known = target
+                .and_then(|target| target.type_name().map(vocabulary::lookup))
+                .unwrap_or(Known::Nobody);
+            if matches!(known, Known::Supported(c) | Known::Mitsuba(c) if c == class) || known == Known::Nobody {
+                found.push((i, value, known));
+            }
+        }
+        found
+    }
+
+    /// Whether an object of `class`, right or wrong, stands in this one.
+    pub(super) fn mentions(&self, class: Class) -> bool {
+        !self.candidates(class).is_empty()
+    }
+
+    /// The one nested object of `class` under whatever name, references resolved.
+    pub(super) fn nested(&mut self, class: Class) -> Option<Object<'a>> {
+        self.allowed.push(class.usual_key());
+        let mut candidates = self.candidates(class);
+        candidates.retain(|(_, _, known)| *known != Known::Nobody);
+        for (nth, (i, value, _)) in candidates.iter().enumerate() {
+            self.seen[*i] = true;
+            if nth > 0 {
+                value.error(
+                    format!("a second {class}"),
+                    format!("`{}` can have only one", self.name),
+                );
+            }
+        }
+        candidates.first()?.1.plugin(class)
+    }
+
+    /// Notes every parameter that nobody asked for.
+    pub(super) fn finish(self) {
+        for (member, _) in self.members.iter().zip(&self.seen).filter(|(_, seen)| !**seen) {
+            self.report_unasked(member);
+        }
+    }
+
+    fn report_unasked(&self, member: &'a Member) {
+        let value = self.value.child(&member.value, &member.name);
+        let (key, owner, place) = (&member.name, self.name, &value.path);
+        // A broken reference has been reported as such.
+        let Some(target) = value.resolve() else { return };
+        let message = match target.type_name().map(|name| (name, vocabulary::lookup(name))) {
+            _ if vocabulary::is_mitsuba_parameter(owner, key) => {
+                format!("Mitsuba's parameter `{key}` of `{owner}` at {place} is not supported yet: remove it")
+            }
+            Some((name, Known::Supported(class))) => {
+                let advice = suggest(key, &self.allowed);
+                format!("the {class} `{name}` at {place} has no place in `{owner}`: {advice}")
+            }
+            Some((name, Known::Mitsuba(_) | Known::Nobody)) => return value.report_unknown_type(name),
+            None => {
+                let advice = suggest(key, &self.allowed);
+                format!("unknown parameter `{key}` of `{owner}` at {place}: {advice}")
+            }
+        };
+        self.value.context.error(member.start, message);
+    }
+}
