@@ -58,7 +58,7 @@ pub fn env_eval<N: Number>(data: &[N], at: &EnvStencil, scale: f32) -> [N; 3] {
 pub fn env_scatter<N: Number>(gradient: &mut [N], at: &EnvStencil, scale: f32, g: [N; 3]) {
     for k in 0..4 {
         for c in 0..3 {
-            gradient[at.texels[k] as usize * 3 + c] += g[c] * N::lift(at.weights[k] * scale);
+            gradient[at.texels[k] as usize * 3 + c] += (g[c] * N::lift(scale)) * N::lift(at.weights[k]);
         }
     }
 }
