@@ -4,6 +4,9 @@ pub mod bench;
 pub mod compare;
 pub mod gradcheck;
 pub mod import;
+pub mod info;
+pub mod optimize;
+pub mod render;
 pub mod shared;
 
 use clap::{Parser, Subcommand};
@@ -21,12 +24,18 @@ pub struct Cli {
 pub enum Command {
     /// Turn a data set of photographs with cameras into a scene file
     Import(import::ImportArgs),
+    /// Reconstruct what the scene's `optimize` block names
+    Optimize(optimize::OptimizeArgs),
+    /// Render views of a scene, with the result of a run if wanted
+    Render(render::RenderArgs),
     /// Compare two images: figures, and an exit code for scripts
     Compare(compare::CompareArgs),
     /// Compare gradients with finite differences; the exit code says whether they are right
     Gradcheck(gradcheck::GradcheckArgs),
     /// Time the passes of an iteration, beside what the machine can do
     Bench(bench::BenchArgs),
+    /// Show the version, the devices and what `auto` would choose, or summarise a scene
+    Info(info::InfoArgs),
 }
 
 /// How a command that met no error ended.
@@ -55,6 +64,9 @@ impl Outcome {
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Import(args) => import::run(args),
+        Command::Optimize(args) => optimize::run(args),
+        Command::Render(args) => render::run(args),
+        Command::Info(args) => info::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gradcheck(args) => gradcheck::run(args),
         Command::Bench(args) => bench::run(args),

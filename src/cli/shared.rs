@@ -1,9 +1,12 @@
 //! Flags that several commands share.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, ValueEnum};
 
 use crate::device::Device;
 use crate::device::cpu::Cpu;
+use crate::output::progress::{Progress, Style};
 
 /// Which device to run on.
 #[derive(Debug, Clone, Args)]
@@ -11,6 +14,12 @@ pub struct DeviceArgs {
     /// Where to run
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
     pub device: DeviceChoice,
+    /// Part of the name of the GPU to use, if there are several
+    #[arg(long, value_name = "NAME")]
+    pub adapter: Option<String>,
+    /// Sum gradients in fixed point on a GPU, so that the same seed gives the same bits (the CPU always does)
+    #[arg(long)]
+    pub deterministic: bool,
 }
 
 /// The devices to choose from.
@@ -24,7 +33,83 @@ pub enum DeviceChoice {
 
 impl DeviceArgs {
     /// Opens the device.
+    ///
+    /// # Errors
+    /// There is none of the kind asked for.
     pub fn open(&self) -> anyhow::Result<Box<dyn Device>> {
         Ok(Box::new(Cpu::new()))
+    }
+
+    /// The flags again, as they would be typed; empty for the defaults.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        match self.device {
+            DeviceChoice::Auto => {}
+            DeviceChoice::Cpu => words.extend(["--device".into(), "cpu".into()]),
+            DeviceChoice::Gpu => words.extend(["--device".into(), "gpu".into()]),
+        }
+        if let Some(name) = &self.adapter {
+            words.extend(["--adapter".into(), name.clone()]);
+        }
+        if self.deterministic {
+            words.push("--deterministic".into());
+        }
+        words
+    }
+}
+
+/// How much to say, and to whom.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct VoiceArgs {
+    /// Say nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
+    /// Print one line of JSON an event to standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl VoiceArgs {
+    /// Progress in the style asked for.
+    pub fn progress(self) -> Progress {
+        Progress::new(Style::choose(self.quiet, self.json))
+    }
+
+    /// Whether results are printed for people.
+    pub fn speaks(self) -> bool {
+        !self.quiet && !self.json
+    }
+}
+
+/// The scene's name without folder and extension, and the folder under `parent` that results go to by default.
+pub fn default_folder(parent: &str, scene: &Path) -> PathBuf {
+    let stem = scene.file_stem().map_or_else(|| "scene".into(), |s| s.to_os_string());
+    Path::new(parent).join(stem)
+}
+
+/// A command as it would be typed in a shell.
+pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
+    let quote = |word: &str| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_survive_a_shell() {
+        assert_eq!(
+            command_line(["prbopt", "a b.json", "-o", "it's"]),
+            r"prbopt 'a b.json' -o 'it'\''s'"
+        );
+        assert_eq!(default_folder("runs", Path::new("x/lego.json")), Path::new("runs/lego"));
     }
 }

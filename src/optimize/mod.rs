@@ -1,5 +1,451 @@
 //! The loop: what to look at, how fast to go, when to refine. It sees a device and figures, never an element.
 
 pub mod batch;
+pub mod estimate;
+pub mod held_out;
+mod iteration;
+pub mod references;
 pub mod schedule;
 pub mod stage;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, anyhow, bail};
+use serde_json::json;
+
+use crate::device::{Batch, Device, DeviceError, Keys, Term};
+use crate::output::checkpoint::{self, Checkpoint, Identity, State};
+use crate::output::fingerprint::scene_fingerprint;
+use crate::output::images::{Picture, Writer, file_stems};
+use crate::output::metrics::{Figures, Metrics};
+use crate::output::parameters;
+use crate::output::progress::Progress;
+use crate::output::run_folder::{RunFolder, create};
+use crate::resident::Resident;
+use crate::resident::layout::{NO_REFERENCE, backdrop};
+use crate::scene::{MomentRule, Optimize, References, Scene};
+use crate::transport::path::PixelTable;
+use crate::transport::random::{Pass, pass_key};
+
+use batch::Batches;
+use estimate::Estimate;
+use held_out::HeldOut;
+use references::Targets;
+
+/// Iterations after which a parameter that has never received a gradient is taken for a mistake.
+pub const PATIENCE: u32 = 20;
+
+/// What to run and where.
+#[derive(Debug)]
+pub struct Job<'a> {
+    pub scene: &'a Scene,
+    /// The scene's block `optimize` with what the command line says instead.
+    pub rule: &'a Optimize,
+    pub folder: &'a RunFolder,
+    /// Set to stop after the iteration at work.
+    pub stop: &'a AtomicBool,
+    /// The command that goes on with the run.
+    pub resume_command: String,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Report {
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    pub iteration: u32,
+    /// Figures of the last iteration that was made.
+    pub last: Option<Figures>,
+    pub held_out: Option<HeldOut>,
+    pub seconds: f64,
+}
+
+/// A run at work.
+pub(crate) struct Run<'a> {
+    job: &'a Job<'a>,
+    device: &'a mut dyn Device,
+    progress: &'a mut Progress,
+    identity: Identity,
+    state: State,
+    targets: Targets,
+    batches: Batches,
+    /// Regularisers in the order of the scene: the term and its interval.
+    terms: Vec<(Term, u32)>,
+    /// Sensor to render and file stem of each render on the way.
+    previews: Vec<Preview>,
+    writer: Writer,
+    last: Option<Figures>,
+    /// Iteration of the newest checkpoint.
+    saved: Option<u32>,
+    begun: Instant,
+    /// Seconds that the run had taken when it was begun or resumed.
+    earlier_seconds: f64,
+}
+
+/// A view that is rendered on the way.
+#[derive(Debug)]
+struct Preview {
+    /// Index of the scene's sensor, and of the record that it is looked at through.
+    sensor: usize,
+    record: u32,
+    stem: String,
+}
+
+impl<'a> Run<'a> {
+    /// Reads what the run needs, checks that it fits, and loads it onto the device. Of the run's folder only the
+    /// cache of the references is touched. `checkpoint` is where to go on from.
+    ///
+    /// # Errors
+    /// Something cannot be read or does not fit, or the checkpoint is not of this run.
+    pub(crate) fn prepare(
+        job: &'a Job<'a>,
+        checkpoint: Option<Checkpoint>,
+        device: &'a mut dyn Device,
+        progress: &'a mut Progress,
+    ) -> Result<Self> {
+        let (scene, rule) = (job.scene, job.rule);
+        let identity = Identity {
+            scene: scene_fingerprint(&scene.resolved, scene.path.parent().unwrap_or(&scene.path)),
+            seed: rule.seed,
+            arithmetic: device.arithmetic(),
+        };
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.check(&identity)?;
+        }
+        let (mut resident, mut params) = Resident::new(scene)?;
+        let finest = estimate::finest(&params, &rule.stages);
+        device.admit(&finest, rule.optimizer)?;
+        let training = training_views(scene, &rule.references);
+        let batches =
+            Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;
+        let cache = job.folder.references();
+        let targets = references::prepare(
+            scene,
+            &rule.references,
+            &training,
+            &mut resident,
+            device,
+            &cache,
+            progress,
+        )?;
+        let previews = previews(scene, rule, &training, &mut resident)?;
+        let references = resident.references.bytes();
+        let estimate = Estimate::new(
+            &params,
+            &rule.stages,
+            rule.optimizer,
+            references,
+            batches.largest_pixels(),
+        );
+        progress.note(&estimate.text());
+        progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
+        let terms = terms(rule, &params)?;
+
+        let mut state = State::default();
+        match checkpoint {
+            None => device.load(resident, params, rule.optimizer)?,
+            Some(mut checkpoint) => {
+                state = checkpoint.state().clone();
+                let passed = rule.stages.get(..state.stage as usize);
+                let passed = passed.ok_or_else(|| anyhow!("the checkpoint is at a stage that the scene has not"))?;
+                let shapes: Vec<_> = params
+                    .parameters
+                    .iter()
+                    .map(|p| stage::shape_after(p, passed))
+                    .collect();
+                checkpoint.restore_values(&mut params.parameters, &shapes)?;
+                resident.fit(&shapes);
+                device.load(resident, params, rule.optimizer)?;
+                checkpoint.restore_moments(device, rule.optimizer)?;
+            }
+        }
+        Ok(Self {
+            saved: (state.iteration > 0).then_some(state.iteration),
+            earlier_seconds: state.seconds,
+            job,
+            device,
+            progress,
+            identity,
+            state,
+            targets,
+            batches,
+            terms,
+            previews,
+            writer: Writer::default(),
+            last: None,
+            begun: Instant::now(),
+        })
+    }
+
+    /// Runs to the end, or until it is stopped.
+    ///
+    /// # Errors
+    /// Anything that keeps the run from its end. What was saved before stays, and the message says how to go on.
+    pub(crate) fn finish(mut self) -> Result<Report> {
+        let outcome = self.advance();
+        self.progress.end();
+        let report = outcome.and_then(|interrupted| self.conclude(interrupted));
+        report.map_err(|error| self.explain(error))
+    }
+
+    /// Iterates to the end; true if the run was stopped before.
+    fn advance(&mut self) -> Result<bool> {
+        let mut metrics = Metrics::open(&self.job.folder.metrics(), self.state.iteration)?;
+        let rule = self.job.rule;
+        self.progress.begin(self.state.iteration, rule.iterations);
+        if self.state.iteration == 0 {
+            self.preview()?;
+        }
+        let mut last_save = Instant::now();
+        while self.state.iteration < rule.iterations {
+            if self.job.stop.load(Ordering::SeqCst) {
+                return Ok(true);
+            }
+            self.enter_stages()?;
+            let figures = self.iterate()?;
+            metrics.add(&figures)?;
+            self.progress.iteration(&figures);
+            self.last = Some(figures);
+            self.check_reach()?;
+            if rule.output.images_every > 0 && self.state.iteration.is_multiple_of(rule.output.images_every) {
+                self.preview()?;
+            }
+            if last_save.elapsed().as_secs_f32() >= rule.output.checkpoint_seconds {
+                self.save()?;
+                last_save = Instant::now();
+            }
+        }
+        Ok(false)
+    }
+
+    /// Changes the resolution where the next iteration belongs to another stage; what the former ended with is kept.
+    fn enter_stages(&mut self) -> Result<()> {
+        let rule = self.job.rule;
+        while let Some(stage) = rule.stages.get(self.state.stage as usize) {
+            if self.state.iteration < stage::begins_at(stage, rule.iterations) {
+                break;
+            }
+            parameters::write_all(&self.job.folder.stage(self.state.stage + 1), self.device)?;
+            stage::enter(self.device, stage, rule.optimizer)?;
+            self.state.stage += 1;
+            if stage.moments == MomentRule::Reset {
+                self.state.steps = 0;
+            }
+            let parameters = self.device.params().parameters.iter();
+            let sizes: serde_json::Map<_, _> = parameters.filter(|p| p.tuning.is_some()).map(size_of).collect();
+            let text = format!(
+                "stage {} at iteration {}: {}",
+                self.state.stage + 1,
+                self.state.iteration,
+                sizes_text(&sizes)
+            );
+            self.progress.note(&text);
+            let stage = self.state.stage + 1;
+            let event = json!({ "stage": stage, "iteration": self.state.iteration, "sizes": sizes });
+            self.progress.event("stage", event);
+        }
+        Ok(())
+    }
+
+    /// A parameter that receives no gradient at all is a mistake that is better told early.
+    fn check_reach(&self) -> Result<()> {
+        let rule = self.job.rule;
+        let due = PATIENCE.min(rule.iterations).max(2);
+        if self.state.iteration != due || !self.state.learning {
+            return Ok(());
+        }
+        let parameters = self.device.params().parameters.iter();
+        let unreached: Vec<&str> = parameters
+            .filter(|p| p.tuning.is_some() && !self.state.reached.contains(&p.path))
+            .map(|p| p.path.as_str())
+            .collect();
+        if unreached.is_empty() {
+            return Ok(());
+        }
+        bail!(
+            "{} received no gradient in {due} iterations: is it seen by any camera, does its initial value leave the \
+             medium transparent or opaque where it is, or does an activation or a clamp hold it? Take it out of \
+             `optimize`, or start it from another `initial` value",
+            unreached.join(" and ")
+        )
+    }
+
+    /// Renders the views that the scene asks for into `images/`.
+    fn preview(&mut self) -> Result<()> {
+        if self.job.rule.output.images_every == 0 {
+            return Ok(());
+        }
+        let folder = self.job.folder.images();
+        create(&folder)?;
+        let (seed, iteration) = (self.job.rule.seed, self.state.iteration);
+        for preview in &self.previews {
+            let pixels = render_view(self.device, preview.record, seed, iteration, self.job.rule.output.spp)?;
+            let picture = Picture::of(&self.job.scene.sensors[preview.sensor], pixels);
+            self.writer
+                .submit(picture, folder.join(format!("{iteration:05}_{}", preview.stem)))?;
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.state.seconds = self.seconds();
+        let (path, rule) = (self.job.folder.checkpoint(), self.job.rule);
+        checkpoint::save(
+            &path,
+            self.device,
+            rule.optimizer,
+            &self.identity,
+            &self.state,
+            rule.iterations,
+        )?;
+        self.saved = Some(self.state.iteration);
+        self.progress
+            .event("checkpoint", json!({ "iteration": self.state.iteration }));
+        Ok(())
+    }
+
+    /// Saves what was reached; at the end of the run also the result and the held-out views.
+    fn conclude(&mut self, interrupted: bool) -> Result<Report> {
+        let (folder, rule) = (self.job.folder, self.job.rule);
+        self.save()?;
+        let mut held_out = None;
+        if !interrupted {
+            parameters::write_all(&folder.results(), self.device)?;
+            let every = rule.output.images_every;
+            if every > 0 && !self.state.iteration.is_multiple_of(every) {
+                self.preview()?;
+            }
+            let (scene, iteration) = (self.job.scene, self.state.iteration);
+            let spp = rule.output.spp;
+            held_out = held_out::judge(scene, &self.targets, self.device, folder, rule.seed, iteration, spp)?;
+        }
+        self.writer.finish()?;
+        Ok(Report {
+            interrupted,
+            iteration: self.state.iteration,
+            last: self.last.take(),
+            held_out,
+            seconds: self.seconds(),
+        })
+    }
+
+    /// Saves what can be saved after an error, and says so.
+    fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
+        let at = self.state.iteration;
+        if let Some(DeviceError::NotFinite { .. }) = error.downcast_ref() {
+            // All other entries have made their step, so that the state is whole and the run can go on behind it.
+            self.state.iteration += 1;
+            self.state.steps += 1;
+            let good = self.job.folder.last_good();
+            let saved = parameters::write_all(&good, self.device).and_then(|()| self.save());
+            let place = match saved {
+                Ok(()) => format!("the last good parameters are in {}", good.display()),
+                Err(other) => format!("the last good parameters could not be saved either: {other:#}"),
+            };
+            return anyhow!(
+                "in iteration {}: {error:#}; {place}; a lower learning rate may help",
+                at + 1
+            );
+        }
+        match self.saved {
+            Some(iteration) => anyhow!(
+                "{error:#}; the last checkpoint is of iteration {iteration}, go on from it by: {}",
+                self.job.resume_command
+            ),
+            None => error,
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.earlier_seconds + self.begun.elapsed().as_secs_f64()
+    }
+}
+
+/// Renders all pixels of one sensor to be looked at.
+///
+/// # Errors
+/// The device's, or a view of more than 2³² pixels.
+pub fn render_view(device: &mut dyn Device, sensor: u32, seed: u64, iteration: u32, spp: u32) -> Result<Vec<[f32; 4]>> {
+    let table = PixelTable::new(&device.resident().sensors, &[sensor]);
+    let table = table.ok_or_else(|| anyhow!("a view has more than 2³² pixels"))?;
+    let keys = Keys {
+        objective: pass_key(seed, iteration, Pass::Objective),
+        pass: pass_key(seed, iteration, Pass::Preview),
+    };
+    device.render(&Batch { table, drawn: None }, keys, spp)?;
+    Ok(device.image()?)
+}
+
+/// Indices of the sensors to learn from.
+fn training_views(scene: &Scene, references: &References) -> Vec<u32> {
+    let images = *references == References::Images;
+    let sensors = scene.sensors.iter().enumerate();
+    sensors
+        .filter(|(_, s)| !s.held_out && (!images || s.reference.is_some()))
+        .map(|(i, _)| i as u32)
+        .collect()
+}
+
+/// The views to render on the way. One whose backdrop is random in training gets a second record, without reference,
+/// through which the scene's own emitter is seen.
+fn previews(scene: &Scene, rule: &Optimize, training: &[u32], resident: &mut Resident) -> Result<Vec<Preview>> {
+    let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
+    let stems = file_stems(&names);
+    let chosen: Vec<usize> = if rule.output.sensors.is_empty() {
+        training.first().map(|&i| i as usize).into_iter().collect()
+    } else {
+        let find = |name: &String| names.iter().position(|n| n == name);
+        let missing = |name: &String| anyhow!("optimize.output.sensors: there is no sensor named `{name}`");
+        let sensors = rule.output.sensors.iter();
+        sensors
+            .map(|name| find(name).ok_or_else(|| missing(name)))
+            .collect::<Result<_>>()?
+    };
+    let mut previews = Vec::new();
+    for sensor in chosen {
+        let mut record = sensor as u32;
+        if resident.sensors[sensor].backdrop == backdrop::RANDOM {
+            let mut plain = resident.sensors[sensor];
+            plain.backdrop = backdrop::OPAQUE;
+            plain.first_pixel = NO_REFERENCE;
+            record = resident.sensors.len() as u32;
+            resident.sensors.push(plain);
+        }
+        let stem = stems[sensor].clone();
+        previews.push(Preview { sensor, record, stem });
+    }
+    Ok(previews)
+}
+
+/// The regularisers with the indices of their parameters; a term that is due every n-th iteration then weighs n times.
+fn terms(rule: &Optimize, params: &crate::params::ParamSet) -> Result<Vec<(Term, u32)>> {
+    let term = |r: &crate::scene::Regularizer| {
+        let parameter = params.find(&r.parameter);
+        let parameter = parameter.ok_or_else(|| anyhow!("optimize.regularizers: `{}` is no parameter", r.parameter))?;
+        let every = r.every.max(1);
+        let weight = r.weight * every as f32;
+        let penalty = r.penalty;
+        Ok((
+            Term {
+                parameter,
+                penalty,
+                weight,
+            },
+            every,
+        ))
+    };
+    rule.regularizers.iter().map(term).collect()
+}
+
+fn size_of(parameter: &crate::params::Parameter) -> (String, serde_json::Value) {
+    (parameter.path.clone(), json!(parameter.shape.size))
+}
+
+fn sizes_text(sizes: &serde_json::Map<String, serde_json::Value>) -> String {
+    let one = |(path, size): (&String, &serde_json::Value)| {
+        let numbers: Vec<String> = size.as_array().into_iter().flatten().map(ToString::to_string).collect();
+        format!("{path} {}", numbers.join("×"))
+    };
+    sizes.iter().map(one).collect::<Vec<_>>().join(", ")
+}

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 pub enum Opening {
     /// Refuse it if it holds a run.
     New,
-    /// Remove the run that it holds.
+    /// The run that it holds will be removed.
     Force,
     /// Go on with the run that it holds.
     Resume,
@@ -60,9 +60,6 @@ impl RunFolder {
             .prefix(".prbopt-")
             .tempfile_in(path)
             .with_context(|| format!("the folder {shown} cannot be written to; choose another with --output"))?;
-        if opening == Opening::Force {
-            folder.clear()?;
-        }
         Ok(folder)
     }
 
@@ -131,7 +128,11 @@ impl RunFolder {
         self.path.join("references.safetensors")
     }
 
-    fn clear(&self) -> Result<()> {
+    /// Removes the run that it holds, and nothing else.
+    ///
+    /// # Errors
+    /// A file or folder of the run cannot be removed.
+    pub fn clear(&self) -> Result<()> {
         for name in CONTENTS {
             let path = self.path.join(name);
             let removed = if path.is_dir() {
@@ -171,7 +172,8 @@ mod tests {
         assert!(refusal.contains("--resume") && refusal.contains("--force"), "{refusal}");
         RunFolder::open(&path, Opening::Resume).expect("resumable");
         assert!(folder.record().exists());
-        RunFolder::open(&path, Opening::Force).expect("cleared");
+        RunFolder::open(&path, Opening::Force).expect("replaceable");
+        folder.clear().expect("removable");
         assert!(!folder.holds_run() && !folder.results().exists());
         assert!(path.join("notes.txt").exists(), "what is not the run's stays");
     }

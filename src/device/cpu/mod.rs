@@ -5,7 +5,6 @@ mod adjoint;
 mod chunk;
 mod compare;
 mod level;
-mod packet;
 mod render;
 mod shared;
 mod step;

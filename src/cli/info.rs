@@ -1,0 +1,109 @@
+//! `prbopt info`: what this program is and where it would run.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::Outcome;
+use super::shared::{DeviceArgs, DeviceChoice};
+use crate::output::progress::print_line;
+use crate::scene::{self, Array, Scene};
+
+/// Arguments of `prbopt info`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  prbopt info\n  prbopt info --json\n  prbopt info lego.json")]
+pub struct InfoArgs {
+    /// A scene file to check and summarise
+    pub scene: Option<PathBuf>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The scene has mistakes.
+pub fn run(args: InfoArgs) -> Result<Outcome> {
+    let report = match &args.scene {
+        Some(path) => scene_report(&scene::load(path)?),
+        None => program_report()?,
+    };
+    if args.json {
+        print_line(&report.to_string());
+    } else {
+        print_members(&report, 0);
+    }
+    Ok(Outcome::Done)
+}
+
+fn program_report() -> Result<Value> {
+    let choice = |device: DeviceChoice| {
+        DeviceArgs {
+            device,
+            adapter: None,
+            deterministic: false,
+        }
+        .open()
+    };
+    let auto = choice(DeviceChoice::Auto)?;
+    let cpu = choice(DeviceChoice::Cpu)?;
+    let devices = [cpu.info()];
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "threads": rayon::current_num_threads(),
+        "arithmetic": cpu.arithmetic(),
+        "auto": auto.info(),
+        "devices": devices,
+    }))
+}
+
+fn scene_report(scene: &Scene) -> Value {
+    let parameters: Map<String, Value> = scene.arrays().into_iter().map(describe).collect();
+    let held_out = scene.sensors.iter().filter(|s| s.held_out).count();
+    json!({
+        "scene": scene.path,
+        "sensors": scene.sensors.len(),
+        "held_out": held_out,
+        "parameters": parameters,
+        "iterations": scene.optimize.as_ref().map(|o| o.iterations),
+        "stages": scene.optimize.as_ref().map(|o| o.stages.len() + 1),
+        "warnings": scene.warnings,
+    })
+}
+
+fn describe(array: &Array) -> (String, Value) {
+    let description = json!({
+        "size": array.shape.size,
+        "channels": array.shape.channels,
+        "optimized": array.tuning.is_some(),
+    });
+    (array.path.clone(), description)
+}
+
+/// Prints JSON as an indented list.
+fn print_members(value: &Value, depth: usize) {
+    let indent = "  ".repeat(depth);
+    let members: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(key, value)| (format!("{key}:"), value)).collect(),
+        Value::Array(items) => items.iter().map(|value| ("-".to_owned(), value)).collect(),
+        _ => Vec::new(),
+    };
+    for (label, value) in members {
+        match value {
+            Value::Null => {}
+            Value::Array(items) if items.iter().all(Value::is_number) => {
+                let numbers: Vec<String> = items.iter().map(ToString::to_string).collect();
+                print_line(&format!("{indent}{label} {}", numbers.join(" × ")));
+            }
+            Value::Object(_) | Value::Array(_) => {
+                print_line(&format!("{indent}{label}"));
+                print_members(value, depth + 1);
+            }
+            Value::String(text) => print_line(&format!("{indent}{label} {text}")),
+            other => print_line(&format!("{indent}{label} {other}")),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `prbopt optimize`: reconstructs what a scene's `optimize` block names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::Outcome;
+use super::shared::{DeviceArgs, VoiceArgs, command_line, default_folder};
+use crate::optimize::{Job, Report, Run};
+use crate::output::checkpoint::Checkpoint;
+use crate::output::progress::{Progress, decibels, duration};
+use crate::output::record::{self, Record};
+use crate::output::run_folder::{Opening, RunFolder};
+use crate::scene::{self, Optimize};
+
+/// Arguments of `prbopt optimize`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    prbopt optimize scenes/two_blobs.json\n  \
+    prbopt optimize lego.json --iterations 2000 -o runs/quick\n  \
+    prbopt optimize lego.json --resume")]
+pub struct OptimizeArgs {
+    /// The scene file
+    pub scene: PathBuf,
+    /// Iterations, instead of the scene's; stages are fractions of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub iterations: Option<u32>,
+    /// Go on from the checkpoint in the output folder
+    #[arg(long, conflicts_with = "force")]
+    pub resume: bool,
+    /// Replace the run that the output folder holds
+    #[arg(long)]
+    pub force: bool,
+    /// Folder of the results [default: runs/<scene>]
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Seed of all random numbers, instead of the scene's
+    #[arg(long)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    #[command(flatten)]
+    pub voice: VoiceArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The scene has mistakes, the folder is taken or cannot be written, there is no such device, or the run failed.
+pub fn run(args: OptimizeArgs) -> Result<Outcome> {
+    let scene = scene::load(&args.scene)?;
+    let Some(block) = &scene.optimize else {
+        bail!(
+            "{} has no block `optimize` that says what to recover; `prbopt render` renders it as it is",
+            args.scene.display()
+        );
+    };
+    let path = args
+        .output
+        .clone()
+        .unwrap_or_else(|| default_folder("runs", &args.scene));
+    let folder = RunFolder::open(&path, opening(&args))?;
+    let checkpoint = open_checkpoint(&args, &folder)?;
+    let rule = overridden(block, &args, checkpoint.as_ref());
+    let mut progress = args.voice.progress();
+    for warning in &scene.warnings {
+        progress.note(&format!("warning: {warning}"));
+    }
+    if let Some(text) = resume_note(&args, &rule, checkpoint.as_ref()) {
+        progress.note(&text);
+    }
+    let mut device = args.device.open()?;
+    let from = checkpoint.as_ref().map(|c| c.state().iteration);
+    let record = Record {
+        version: env!("CARGO_PKG_VERSION").into(),
+        scene: args.scene.display().to_string(),
+        device: device.info().clone(),
+        arithmetic: device.arithmetic(),
+        seed: rule.seed,
+        iterations: rule.iterations,
+        command: std::env::args().collect(),
+        threads: rayon::current_num_threads(),
+        started: record::now(),
+    };
+    announce(&progress, &record, &path, from);
+    let stop = stop_on_signal()?;
+    let job = Job {
+        scene: &scene,
+        rule: &rule,
+        folder: &folder,
+        stop: &stop,
+        resume_command: resume_command(&args, &path),
+    };
+    let run = Run::prepare(&job, checkpoint, device.as_mut(), &mut progress)?;
+    if args.force {
+        folder.clear()?;
+    }
+    record::write_json(&folder.scene(), &scene.resolved)?;
+    record::write(&folder.record(), &record, from)?;
+    let report = run.finish()?;
+    if report.interrupted {
+        let command = &job.resume_command;
+        progress.event(
+            "interrupted",
+            json!({ "iteration": report.iteration, "command": command }),
+        );
+        if args.voice.speaks() {
+            eprintln!("stopped after iteration {}; go on with: {command}", report.iteration);
+        }
+        return Ok(Outcome::Interrupted);
+    }
+    conclude(&args, &progress, &folder, &report);
+    Ok(Outcome::Done)
+}
+
+fn opening(args: &OptimizeArgs) -> Opening {
+    match (args.resume, args.force) {
+        (true, _) => Opening::Resume,
+        (_, true) => Opening::Force,
+        _ => Opening::New,
+    }
+}
+
+/// The checkpoint to go on from. A run that was ended before its first one begins anew.
+fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Checkpoint>> {
+    let path = folder.checkpoint();
+    if args.resume && path.exists() {
+        let opened = Checkpoint::open(&path);
+        return Ok(Some(opened.context(
+            "the run cannot go on from its checkpoint; start anew with --force",
+        )?));
+    }
+    Ok(None)
+}
+
+/// The scene's block with what the command line, or else the run to go on with, says of its length and seed.
+fn overridden(block: &Optimize, args: &OptimizeArgs, checkpoint: Option<&Checkpoint>) -> Optimize {
+    let mut rule = block.clone();
+    let before = checkpoint.map(Checkpoint::iterations);
+    rule.iterations = args.iterations.or(before).unwrap_or(rule.iterations);
+    rule.seed = args.seed.or(checkpoint.map(Checkpoint::seed)).unwrap_or(rule.seed);
+    rule
+}
+
+fn resume_note(args: &OptimizeArgs, rule: &Optimize, checkpoint: Option<&Checkpoint>) -> Option<String> {
+    if !args.resume {
+        return None;
+    }
+    let Some(checkpoint) = checkpoint else {
+        return Some("there is no checkpoint yet: the run begins anew".into());
+    };
+    let mut text = format!("going on from iteration {}", checkpoint.state().iteration);
+    if rule.iterations != checkpoint.iterations() {
+        let (was, is) = (checkpoint.iterations(), rule.iterations);
+        text += &format!("; the run is now {is} iterations long instead of {was}, its schedule is stretched from here");
+    }
+    Some(text)
+}
+
+fn announce(progress: &Progress, record: &Record, path: &Path, from: Option<u32>) {
+    let device = &record.device;
+    progress.note(&format!(
+        "{} on {} ({}), results in {}",
+        record.scene,
+        device.name,
+        device.detail,
+        path.display()
+    ));
+    let event = json!({
+        "version": record.version, "scene": record.scene, "device": device, "seed": record.seed,
+        "iterations": record.iterations, "from_iteration": from.unwrap_or(0), "output": path,
+    });
+    progress.event("start", event);
+}
+
+/// The first Ctrl-C asks the run to stop after its iteration, a second one ends the program at once: every file on the
+/// disk is whole at any time.
+fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let handler = move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|e| anyhow!("Ctrl-C cannot be caught: {e}"))?;
+    Ok(stop)
+}
+
+/// The command that goes on with this run.
+fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
+    let mut words: Vec<String> = ["prbopt", "optimize"].map(String::from).to_vec();
+    words.push(args.scene.display().to_string());
+    words.push("--resume".into());
+    if args.output.is_some() {
+        words.extend(["-o".into(), path.display().to_string()]);
+    }
+    words.extend(args.device.words());
+    command_line(words.iter().map(String::as_str))
+}
+
+/// Tells what came of it, and what to try next.
+fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report: &Report) {
+    let last = report.last.as_ref();
+    let held_out = report.held_out.as_ref();
+    let event = json!({
+        "iteration": report.iteration, "seconds": report.seconds,
+        "loss": last.map(|f| f.loss), "psnr": last.and_then(|f| f.psnr),
+        "held_out_mean_psnr": held_out.and_then(|h| h.mean_psnr),
+        "held_out_mean_ssim": held_out.and_then(|h| h.mean_ssim),
+        "results": folder.results(),
+    });
+    progress.event("done", event);
+    if !args.voice.speaks() {
+        return;
+    }
+    eprintln!("{} iterations in {}", report.iteration, duration(report.seconds));
+    if let Some(figures) = last {
+        eprintln!(
+            "  last batch: loss {:.4e}, PSNR {}",
+            figures.loss,
+            decibels(figures.psnr)
+        );
+    }
+    if let Some(held_out) = held_out {
+        for view in &held_out.views {
+            eprintln!(
+                "  {}: PSNR {}, SSIM {}",
+                view.name,
+                decibels(view.psnr),
+                similarity(view.ssim)
+            );
+        }
+        let count = held_out.views.len();
+        eprintln!(
+            "  held-out views ({count}): mean PSNR {}, mean SSIM {}",
+            decibels(held_out.mean_psnr),
+            similarity(held_out.mean_ssim)
+        );
+    }
+    let results = folder.results();
+    eprintln!("  results: {}", results.display());
+    let (scene, results) = (args.scene.display().to_string(), results.display().to_string());
+    let next = command_line(["prbopt", "render", &scene, "--parameters", &results, "--sensor", "all"]);
+    eprintln!("next: {next}");
+}
+
+fn similarity(ssim: Option<f64>) -> String {
+    ssim.map_or_else(|| "not defined".into(), |value| format!("{value:.4}"))
+}

@@ -1,0 +1,152 @@
+//! `prbopt render`: views of a scene as linear EXR and sRGB PNG.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::Outcome;
+use super::shared::{DeviceArgs, VoiceArgs, default_folder};
+use crate::kernels::optimizer::Optimizer;
+use crate::optimize::render_view;
+use crate::output::images::{Picture, file_stems};
+use crate::output::parameters;
+use crate::output::progress::print_line;
+use crate::output::run_folder::create;
+use crate::resident::Resident;
+use crate::scene::{self, Scene};
+
+/// Arguments of `prbopt render`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    prbopt render scenes/two_blobs.json --parameters runs/two_blobs/final\n  \
+    prbopt render lego.json --parameters runs/lego/final --sensor all --spp 16 -o views\n  \
+    prbopt render lego.json --sensor r_8 -o r_8.exr")]
+pub struct RenderArgs {
+    /// The scene file
+    pub scene: PathBuf,
+    /// Folder with values of parameters, such as `final` of a run, at any resolution
+    #[arg(long, value_name = "FOLDER")]
+    pub parameters: Option<PathBuf>,
+    /// Samples a pixel, instead of each sensor's own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub spp: Option<u32>,
+    /// Which sensor to render: its name, its index from 0, or `all`
+    #[arg(long, value_name = "INDEX|NAME|all", default_value = "0")]
+    pub sensor: String,
+    /// An .exr or .png file (its sibling is written beside it), or a folder [default: renders/<scene>]
+    #[arg(short, long, value_name = "FILE|FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Seed of all random numbers
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    #[command(flatten)]
+    pub voice: VoiceArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The scene has mistakes, parameters are missing, there is no such sensor or device, or a file cannot be written.
+pub fn run(args: RenderArgs) -> Result<Outcome> {
+    let scene = scene::load(&args.scene)?;
+    let chosen = choose(&scene, &args.sensor)?;
+    let stems = destinations(&args, &scene, &chosen)?;
+    let progress = args.voice.progress();
+    for warning in &scene.warnings {
+        progress.note(&format!("warning: {warning}"));
+    }
+    let (mut resident, mut params) = Resident::new(&scene)?;
+    if let Some(folder) = &args.parameters {
+        parameters::read_all(folder, &mut params)?;
+        let shapes: Vec<_> = params.parameters.iter().map(|p| p.shape).collect();
+        resident.fit(&shapes);
+    }
+    // Nothing is optimised here, so that no gradient needs memory.
+    params.parameters.iter_mut().for_each(|p| p.tuning = None);
+    let mut device = args.device.open()?;
+    device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    for (&index, stem) in chosen.iter().zip(&stems) {
+        let sensor = &scene.sensors[index];
+        let spp = args.spp.unwrap_or(sensor.spp.max(1));
+        let pixels = render_view(device.as_mut(), index as u32, args.seed, 0, spp)?;
+        let picture = Picture::of(sensor, pixels);
+        let files = picture.write(stem)?;
+        let masked = picture.masked();
+        if masked > 0 {
+            progress.note(&format!(
+                "{}: {masked} pixels have no ray, their distortion has no inverse",
+                sensor.name
+            ));
+        }
+        let event = json!({ "sensor": sensor.name, "index": index, "spp": spp, "masked": masked, "files": files });
+        progress.event("render", event);
+        if args.voice.speaks() {
+            files.iter().for_each(|file| print_line(&file.display().to_string()));
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Indices of the sensors that `--sensor` means. A name goes before an index: photographs are often named by numbers.
+fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
+    let count = scene.sensors.len();
+    if count == 0 {
+        bail!("{} has no sensor to render", scene.path.display());
+    }
+    if let Some(index) = scene.sensors.iter().position(|s| s.name == wanted) {
+        return Ok(vec![index]);
+    }
+    if wanted == "all" {
+        return Ok((0..count).collect());
+    }
+    match wanted.parse::<usize>() {
+        Ok(index) if index < count => Ok(vec![index]),
+        Ok(index) => bail!(
+            "--sensor {index}: the scene has {count} sensors, expected 0 to {}",
+            count - 1
+        ),
+        Err(_) => {
+            let names = scene.sensors.iter().map(|s| s.name.as_str());
+            let nearest =
+                names.max_by(|a, b| strsim::jaro_winkler(a, wanted).total_cmp(&strsim::jaro_winkler(b, wanted)));
+            let hint = nearest
+                .map(|name| format!("; did you mean `{name}`?"))
+                .unwrap_or_default();
+            bail!("--sensor {wanted}: there is no sensor of that name{hint}")
+        }
+    }
+}
+
+/// Where each image goes, without extension. Folders are created, so that an unwritable place is told at once.
+fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| default_folder("renders", &args.scene));
+    let extension = output.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
+    if matches!(extension.as_deref(), Some("exr" | "png")) {
+        if chosen.len() > 1 {
+            bail!(
+                "{} is one file for {} sensors: give a folder",
+                output.display(),
+                chosen.len()
+            );
+        }
+        if let Some(parent) = output.parent().filter(|p| !p.as_os_str().is_empty()) {
+            create(parent)?;
+        }
+        return Ok(vec![output.with_extension("")]);
+    }
+    if output.is_file() {
+        bail!("{} is a file; give an .exr or .png file, or a folder", output.display());
+    }
+    create(&output)?;
+    let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
+    let stems = file_stems(&names);
+    let place = |&index: &usize| Path::new(&output).join(&stems[index]);
+    Ok(chosen.iter().map(place).collect())
+}

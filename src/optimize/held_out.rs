@@ -1,0 +1,94 @@
+//! How well views that were kept out are predicted.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::references::Targets;
+use super::render_view;
+use crate::device::Device;
+use crate::io::Image;
+use crate::kernels::quality;
+use crate::output::images::{Picture, file_stems};
+use crate::output::record::write_json;
+use crate::output::run_folder::{RunFolder, create};
+use crate::scene::Scene;
+
+/// Figures of one view, on clamped, unquantised, sRGB-coded images.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ViewFigures {
+    pub name: String,
+    /// In dB; none for a perfect image.
+    pub psnr: Option<f64>,
+    /// None for images smaller than the window.
+    pub ssim: Option<f64>,
+    /// Pixels without a ray, black in both images.
+    pub masked: usize,
+}
+
+/// Figures of all views: the means of the per-view values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeldOut {
+    pub mean_psnr: Option<f64>,
+    pub mean_ssim: Option<f64>,
+    pub views: Vec<ViewFigures>,
+}
+
+/// Renders every held-out view, writes the images and their figures, and returns these; None if no view is held out or
+/// none of them has a reference.
+///
+/// # Errors
+/// The device's, or a file that cannot be read or written.
+pub fn judge(
+    scene: &Scene,
+    targets: &Targets,
+    device: &mut dyn Device,
+    folder: &RunFolder,
+    seed: u64,
+    iteration: u32,
+    spp: u32,
+) -> Result<Option<HeldOut>> {
+    let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
+    let stems = file_stems(&names);
+    let mut views = Vec::new();
+    for (index, sensor) in scene.sensors.iter().enumerate().filter(|(_, s)| s.held_out) {
+        create(&folder.held_out())?;
+        let picture = Picture::of(sensor, render_view(device, index as u32, seed, iteration, spp)?);
+        picture.write(&folder.held_out().join(&stems[index]))?;
+        if let Some(reference) = targets.coded_image(scene, index as u32)? {
+            views.push(compare(&sensor.name, &picture, reference));
+        }
+    }
+    if views.is_empty() {
+        return Ok(None);
+    }
+    let figures = HeldOut {
+        mean_psnr: mean(views.iter().map(|v| v.psnr)),
+        mean_ssim: mean(views.iter().map(|v| v.ssim)),
+        views,
+    };
+    write_json(&folder.held_out_figures(), &serde_json::to_value(&figures)?)?;
+    Ok(Some(figures))
+}
+
+fn compare(name: &str, picture: &Picture, mut reference: Image) -> ViewFigures {
+    let mut image = picture.coded();
+    image.data.iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
+    for (pixel, texel) in picture.pixels.iter().zip(reference.data.chunks_exact_mut(3)) {
+        if pixel[3] < 0.0 {
+            texel.fill(0.0);
+        }
+    }
+    let size = [image.width, image.height];
+    ViewFigures {
+        name: name.to_owned(),
+        psnr: Some(quality::psnr(quality::mse(&image.data, &reference.data))).filter(|v| v.is_finite()),
+        ssim: quality::ssim(&image.data, &reference.data, size, 3),
+        masked: picture.masked(),
+    }
+}
+
+/// The mean of the values that are there.
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.flatten().collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,117 @@
+//! One iteration: render, loss, backpropagate, regularise, step, rebuild.
+
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use super::Run;
+use super::schedule::rate_factor;
+use crate::device::{self, Keys, LossValue, ReplayStats, Step, Term};
+use crate::output::metrics::{Figures, Milliseconds, psnr};
+use crate::transport::random::{Pass, pass_key};
+
+/// Steps between two rebuilds of what depends on the parameters. An occupancy grid that is out of date would hide
+/// density that has grown where there was none; a rebuild reads the density once, far less than a step moves.
+const REBUILD_EVERY: u32 = 1;
+
+impl Run<'_> {
+    /// Makes the next iteration and returns its figures.
+    pub(super) fn iterate(&mut self) -> device::Result<Figures> {
+        let (rule, index) = (self.job.rule, self.state.iteration);
+        let begun = Instant::now();
+        let key = |pass| pass_key(rule.seed, index, pass);
+        let keys = |pass| Keys {
+            objective: key(Pass::Objective),
+            pass: key(pass),
+        };
+        let batch = self.batches.at(index);
+        let mut ms = Milliseconds::default();
+        timed(&mut ms.primal, || {
+            self.device.render(&batch, keys(Pass::Primal), rule.spp)
+        })?;
+        let loss = timed(&mut ms.loss, || self.device.loss(&batch, keys(Pass::Primal), rule.loss))?;
+        let replay = timed(&mut ms.adjoint, || {
+            self.device.backpropagate(&batch, keys(Pass::Adjoint), rule.spp_grad)
+        })?;
+        let due: Vec<Term> = self
+            .terms
+            .iter()
+            .filter(|(_, every)| index.is_multiple_of(*every))
+            .map(|(term, _)| *term)
+            .collect();
+        let penalty = timed(&mut ms.regularise, || match due.as_slice() {
+            [] => Ok(0.0),
+            due => self.device.regularise(due),
+        })?;
+        let rate = rate_factor(&rule.schedule, index, rule.iterations);
+        let step = Step {
+            optimizer: rule.optimizer,
+            rate,
+            count: self.state.steps + 1,
+        };
+        let norms = timed(&mut ms.step, || self.device.step(&step))?;
+        self.state.steps += 1;
+        self.state.iteration += 1;
+        if self.state.iteration.is_multiple_of(REBUILD_EVERY) {
+            timed(&mut ms.rebuild, || self.device.rebuild())?;
+        }
+        self.note_reach(&norms, loss.loss + penalty);
+        ms.total = begun.elapsed().as_secs_f64() * 1e3;
+        Ok(self.figures(loss, replay, penalty, rate, &norms, ms))
+    }
+
+    /// Remembers which parameters have received a gradient.
+    fn note_reach(&mut self, norms: &[f64], objective: f64) {
+        self.state.learning |= objective != 0.0;
+        let parameters = &self.device.params().parameters;
+        for (parameter, &norm) in parameters.iter().zip(norms) {
+            if norm != 0.0 && !self.state.reached.contains(&parameter.path) {
+                self.state.reached.push(parameter.path.clone());
+            }
+        }
+    }
+
+    fn figures(
+        &self,
+        loss: LossValue,
+        replay: ReplayStats,
+        penalty: f64,
+        rate: f32,
+        norms: &[f64],
+        ms: Milliseconds,
+    ) -> Figures {
+        let (mut rates, mut gradient_norms) = (Map::new(), Map::new());
+        for (parameter, &norm) in self.device.params().parameters.iter().zip(norms) {
+            if let Some(tuning) = parameter.tuning {
+                rates.insert(
+                    parameter.path.clone(),
+                    Value::from(f64::from(tuning.learning_rate * rate)),
+                );
+                gradient_norms.insert(parameter.path.clone(), Value::from(norm));
+            }
+        }
+        Figures {
+            iteration: self.state.iteration,
+            stage: self.state.stage + 1,
+            loss: loss.loss,
+            psnr: psnr(loss.mse),
+            penalty,
+            learning_rate_factor: rate,
+            learning_rates: rates,
+            gradient_norms,
+            masked: loss.masked,
+            replay,
+            ms,
+            memory_bytes: self.device.memory(),
+            seconds: self.seconds(),
+        }
+    }
+}
+
+/// Runs `work` and stores the milliseconds that it took.
+fn timed<T>(ms: &mut f64, work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let result = work();
+    *ms = begun.elapsed().as_secs_f64() * 1e3;
+    result
+}

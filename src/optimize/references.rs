@@ -1,0 +1,231 @@
+//! What renders are compared with: photographs, renders of a target scene, or one colour.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::render_view;
+use crate::device::Device;
+use crate::io::Image;
+use crate::io::tensors::{self, Reader, Tensor, Values};
+use crate::kernels::optimizer::Optimizer;
+use crate::output::fingerprint::Fingerprint;
+use crate::output::images::Picture;
+use crate::output::progress::Progress;
+use crate::resident::Resident;
+use crate::resident::photographs::photograph;
+use crate::scene::{self, Backdrop, Background, References, Scene, Sensor, Source};
+
+/// The references, as far as they are not on the device.
+#[derive(Debug)]
+pub enum Targets {
+    /// Read again when a view that was held out is judged.
+    Photographs,
+    /// Renders of the views that were held out, by the index of their sensor.
+    Rendered(HashMap<u32, Vec<[f32; 4]>>),
+    Constant([f32; 3]),
+}
+
+/// Gives `resident` the references of the training views and keeps what the held-out ones need. Rendering a target
+/// scene leaves that scene on the device.
+///
+/// # Errors
+/// A photograph or the target scene cannot be read, or the target cannot be rendered.
+pub fn prepare(
+    scene: &Scene,
+    references: &References,
+    training: &[u32],
+    resident: &mut Resident,
+    device: &mut dyn Device,
+    cache: &Path,
+    progress: &Progress,
+) -> Result<Targets> {
+    match references {
+        References::Images => {
+            resident.read_photographs(&scene.sensors, training)?;
+            Ok(Targets::Photographs)
+        }
+        References::Constant(color) => {
+            resident.set_constant_reference(*color);
+            Ok(Targets::Constant(*color))
+        }
+        References::Scene { path, spp } => {
+            let mut rendered = target_renders(scene, path, *spp, device, cache, progress)?;
+            let mut taken = Vec::new();
+            for &index in training {
+                taken.extend(rendered.remove(&index).map(|pixels| (index as usize, pixels)));
+            }
+            resident.set_references(&taken);
+            Ok(Targets::Rendered(rendered))
+        }
+    }
+}
+
+impl Targets {
+    /// The reference of a sensor: sRGB-coded, clamped, without alpha. None if it has none.
+    ///
+    /// # Errors
+    /// Its photograph cannot be read.
+    pub fn coded_image(&self, scene: &Scene, index: u32) -> Result<Option<Image>> {
+        let sensor = &scene.sensors[index as usize];
+        let pixels = match self {
+            Self::Constant([r, g, b]) => vec![[*r, *g, *b, 0.0]; (sensor.width * sensor.height) as usize],
+            Self::Rendered(renders) => match renders.get(&index) {
+                Some(pixels) => pixels.clone(),
+                None => return Ok(None),
+            },
+            Self::Photographs => match &sensor.reference {
+                Some(reference) => {
+                    let behind = backdrop_color(reference.backdrop, &scene.background);
+                    let pixels = photograph(sensor, reference)?.pixels;
+                    pixels.into_iter().map(|pixel| over(pixel, behind)).collect()
+                }
+                None => return Ok(None),
+            },
+        };
+        let mut image = Picture::of(sensor, pixels).coded();
+        image.data.iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
+        Ok(Some(image))
+    }
+}
+
+/// What is behind transparent parts of a photograph that is looked at; None: alpha is ignored. Where training draws a
+/// new colour for every ray, renders are looked at before the scene's own emitter, and so is the photograph.
+fn backdrop_color(backdrop: Backdrop, background: &Background) -> Option<[f32; 3]> {
+    match (backdrop, background) {
+        (Backdrop::Opaque, _) => None,
+        (Backdrop::Color(color), _) => Some(color),
+        (Backdrop::Random, Background::Constant { radiance }) => match &radiance.source {
+            Source::Fill(values) => Some([0, 1, 2].map(|c| values[c % values.len()])),
+            _ => Some([0.0; 3]),
+        },
+        (Backdrop::Random, _) => Some([0.0; 3]),
+    }
+}
+
+/// Colour with straight alpha over what is behind it.
+fn over([r, g, b, a]: [f32; 4], behind: Option<[f32; 3]>) -> [f32; 4] {
+    let Some(behind) = behind else { return [r, g, b, 0.0] };
+    let mix = |front: f32, back: f32| front * a + back * (1.0 - a);
+    [mix(r, behind[0]), mix(g, behind[1]), mix(b, behind[2]), 0.0]
+}
+
+/// Renders of a target scene's contents by the sensors of the scene at hand, from the cache if they are there.
+fn target_renders(
+    scene: &Scene,
+    path: &Path,
+    spp: u32,
+    device: &mut dyn Device,
+    cache: &Path,
+    progress: &Progress,
+) -> Result<HashMap<u32, Vec<[f32; 4]>>> {
+    let mut target = scene::load_target(path)?;
+    target.sensors = scene.sensors.clone();
+    target.optimize = None;
+    let (resident, params) = Resident::new(&target).context("the target scene")?;
+    let mark = target_mark(&target, &resident, spp, &device.arithmetic());
+    if let Some(renders) = read_cache(cache, &mark, &target.sensors) {
+        return Ok(renders);
+    }
+    let count = target.sensors.len();
+    progress.note(&format!(
+        "rendering {count} references from {} at {spp} spp",
+        path.display()
+    ));
+    device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    let mut renders = HashMap::new();
+    for index in 0..count as u32 {
+        renders.insert(index, render_view(device, index, REFERENCE_SEED, 0, spp)?);
+    }
+    write_cache(cache, &mark, &target.sensors, &renders)?;
+    Ok(renders)
+}
+
+/// References do not depend on a run's seed; theirs is unlikely to be chosen for a run, whose noise would then be the
+/// same.
+const REFERENCE_SEED: u64 = 0x7265_6665_7265_6e63;
+
+/// What renders of a target depend on.
+fn target_mark(target: &Scene, resident: &Resident, spp: u32, arithmetic: &str) -> String {
+    let mut mark = Fingerprint::default()
+        .add(env!("CARGO_PKG_VERSION").as_bytes())
+        .add(arithmetic.as_bytes())
+        .add(target.resolved.to_string().as_bytes())
+        .add(bytemuck::cast_slice(&resident.sensors))
+        .add(&spp.to_le_bytes());
+    for array in target.arrays() {
+        if let Source::GridFile(file) | Source::ImageFile(file) = &array.source {
+            let metadata = std::fs::metadata(file).ok();
+            let changed = metadata.as_ref().and_then(|m| m.modified().ok());
+            mark = mark.add(format!("{:?} {changed:?}", metadata.map(|m| m.len())).as_bytes());
+        }
+    }
+    mark.text()
+}
+
+const MARK: &str = "prbopt_references";
+
+/// The renders in the cache; None if it is not there, damaged, or of something else.
+fn read_cache(path: &Path, mark: &str, sensors: &[Sensor]) -> Option<HashMap<u32, Vec<[f32; 4]>>> {
+    let mut reader = Reader::open(path).ok()?;
+    if reader.text(MARK) != Some(mark) {
+        return None;
+    }
+    let mut renders = HashMap::new();
+    for (index, sensor) in sensors.iter().enumerate() {
+        let values = reader.f32(&index.to_string()).ok()?;
+        let pixels = values.as_chunks::<4>().0;
+        if values.len() != 4 * sensor.width as usize * sensor.height as usize {
+            return None;
+        }
+        renders.insert(index as u32, pixels.to_vec());
+    }
+    Some(renders)
+}
+
+fn write_cache(path: &Path, mark: &str, sensors: &[Sensor], renders: &HashMap<u32, Vec<[f32; 4]>>) -> Result<()> {
+    let tensors: Vec<Tensor<'_>> = sensors
+        .iter()
+        .enumerate()
+        .map(|(index, sensor)| Tensor {
+            name: index.to_string(),
+            shape: vec![sensor.height as usize, sensor.width as usize, 4],
+            values: Values::F32(renders[&(index as u32)].as_flattened()),
+        })
+        .collect();
+    let text = BTreeMap::from([(MARK.to_owned(), mark.to_owned())]);
+    Ok(tensors::write(path, &tensors, &text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transparent_parts_show_what_is_behind() {
+        assert_eq!(over([0.2, 0.4, 0.6, 0.5], Some([1.0; 3]))[..3], [0.6, 0.7, 0.8]);
+        assert_eq!(over([0.2, 0.4, 0.6, 0.5], None)[..3], [0.2, 0.4, 0.6]);
+        let random = backdrop_color(Backdrop::Random, &Background::None);
+        assert_eq!(random, Some([0.0; 3]));
+        assert_eq!(backdrop_color(Backdrop::Opaque, &Background::None), None);
+    }
+
+    #[test]
+    fn the_cache_is_of_one_target_only() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("references.safetensors");
+        let sensor = Sensor {
+            width: 2,
+            height: 1,
+            ..Sensor::default()
+        };
+        let renders = HashMap::from([(0, vec![[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, -1.0]])]);
+        let sensors = [sensor];
+        write_cache(&path, "mark", &sensors, &renders).expect("writable");
+        assert_eq!(read_cache(&path, "mark", &sensors), Some(renders));
+        assert_eq!(read_cache(&path, "other", &sensors), None);
+        std::fs::write(&path, "damaged").expect("writable");
+        assert_eq!(read_cache(&path, "mark", &sensors), None);
+    }
+}
