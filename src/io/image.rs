@@ -25,6 +25,9 @@ const MAX_PIXELS: u64 = 1 << 28;
 /// The most pixels that a byte of a compressed file is believed to stand for: one-bit pixels under deflate's best.
 const MAX_PIXELS_PER_BYTE: u64 = 8 * 1032;
 
+/// What a PNG decoder may take for a row and for what stands beside the pixels (a colour profile).
+const MAX_DECODER_BYTES: u64 = 64 << 20;
+
 /// A file format that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -147,7 +150,7 @@ fn rewind(path: &Path, mut file: &File) -> Result<()> {
 /// A decoder of a PNG or JPEG whose claimed size has been checked.
 fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<dyn ImageDecoder>> {
     let mut limits = Limits::default();
-    limits.max_alloc = Some(16 * MAX_PIXELS);
+    limits.max_alloc = Some(MAX_DECODER_BYTES);
     let file = BufReader::new(file);
     let opened: ::image::ImageResult<Box<dyn ImageDecoder>> = match format {
         Format::Png => PngDecoder::with_limits(file, limits).map(|d| Box::new(d) as _),

@@ -1,0 +1,551 @@
+//! Properties of the parsers: what is written is read back; random, mutated and truncated files give errors, never a
+//! panic or an allocation that a header merely claims.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use prbopt::io::tensors::{self, Tensor, Values};
+use prbopt::io::{Encoding, Grid, Image, dataset, image, npy, vol};
+
+/// Remembers the largest allocation of the whole program.
+struct Watch;
+
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+/// No test file holds more than a few KiB, so nothing near this is ever needed.
+const MAX_ALLOCATION: usize = 64 << 20;
+
+// SAFETY: every call is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Watch {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LARGEST.fetch_max(size, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static WATCH: Watch = Watch;
+
+/// A kind of file: how an example is written, and how any file of that name is read.
+struct Format {
+    file: &'static str,
+    example: fn(&Path),
+    read: fn(&Path) -> bool,
+}
+
+const FORMATS: [Format; 11] = [
+    Format {
+        file: "a.vol",
+        example: write_vol,
+        read: |path| vol::read(path).is_ok(),
+    },
+    Format {
+        file: "a.npy",
+        example: write_npy,
+        read: |path| npy::read(path).is_ok(),
+    },
+    Format {
+        file: "a.safetensors",
+        example: write_tensors,
+        read: read_tensors,
+    },
+    Format {
+        file: "a.exr",
+        example: |path| image::write_exr(path, &picture(4)).expect("writable"),
+        read: read_image,
+    },
+    Format {
+        file: "a.png",
+        example: |path| image::write_png(path, &picture(4)).expect("writable"),
+        read: read_image,
+    },
+    Format {
+        file: "palette.png",
+        example: |path| std::fs::write(path, PALETTE_PNG).expect("writable"),
+        read: read_image,
+    },
+    Format {
+        file: "a.jpg",
+        example: write_jpeg,
+        read: read_image,
+    },
+    Format {
+        file: "transforms.json",
+        example: write_transforms,
+        read: read_dataset,
+    },
+    Format {
+        file: "cameras.bin",
+        example: write_colmap_binary,
+        read: read_dataset,
+    },
+    Format {
+        file: "images.bin",
+        example: write_colmap_binary,
+        read: read_dataset,
+    },
+    Format {
+        file: "images.txt",
+        example: write_colmap_text,
+        read: read_dataset,
+    },
+];
+
+fn grid() -> Grid {
+    let data = (0..48).map(|i| i as f32 * 0.25 - 3.0).collect();
+    Grid {
+        size: [2, 3, 4],
+        channels: 2,
+        bounds: [[-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]],
+        data,
+    }
+}
+
+fn picture(channels: usize) -> Image {
+    let data = (0..7 * 5 * channels).map(|i| (i * 37 % 256) as f32 / 255.0).collect();
+    Image {
+        width: 7,
+        height: 5,
+        channels,
+        data,
+    }
+}
+
+fn write_vol(path: &Path) {
+    vol::write(path, &grid()).expect("writable");
+}
+
+fn write_npy(path: &Path) {
+    npy::write(path, &grid()).expect("writable");
+}
+
+fn write_tensors(path: &Path) {
+    let tensors = [
+        Tensor {
+            name: "values".into(),
+            shape: vec![2, 2],
+            values: Values::F32(&[1.0, -2.0, 3.5, 0.0]),
+        },
+        Tensor {
+            name: "state".into(),
+            shape: vec![3],
+            values: Values::U64(&[1, u64::MAX, 3]),
+        },
+    ];
+    let text = BTreeMap::from([("note".to_owned(), "text".to_owned())]);
+    tensors::write(path, &tensors, &text).expect("writable");
+}
+
+fn read_tensors(path: &Path) -> bool {
+    let Ok(mut reader) = tensors::Reader::open(path) else {
+        return false;
+    };
+    let names = reader.names();
+    // Arrays of other types are errors, which is all right as long as nothing breaks.
+    names
+        .iter()
+        .for_each(|name| drop((reader.f32(name), reader.u32(name), reader.u64(name))));
+    true
+}
+
+fn read_image(path: &Path) -> bool {
+    let header = image::header(path).ok();
+    let read = image::read(path).ok();
+    if let Some((image, _)) = &read {
+        let header = header.expect("an image that can be read has a header that can be read");
+        assert_eq!(
+            (header.width, header.height, header.channels),
+            (image.width, image.height, image.channels)
+        );
+        assert_eq!(image.data.len(), image.width * image.height * image.channels);
+    }
+    read.is_some()
+}
+
+fn read_dataset(path: &Path) -> bool {
+    dataset::load(path).is_ok()
+}
+
+fn write_jpeg(path: &Path) {
+    let bytes: Vec<u8> = picture(3).data.iter().map(|v| (v * 255.0) as u8).collect();
+    let buffer = ::image::RgbImage::from_raw(7, 5, bytes).expect("as long as it should be");
+    buffer.save(path).expect("writable");
+}
+
+fn write_transforms(path: &Path) {
+    let json = r#"{ "camera_angle_x": 0.7, "k1": 0.01, "w": 7, "h": 5, "aabb_scale": 2, "camera_model": "OPENCV",
+        "frames": [ { "file_path": "./a", "transform_matrix":
+            [[0.0, -1.0, 0.0, 1.5], [1.0, 0.0, 0.0, -2.0], [0.0, 0.0, 1.0, 3.0], [0, 0, 0, 1]] } ] }"#;
+    std::fs::write(path, json).expect("writable");
+}
+
+/// One camera, one image with two observations, one point.
+fn write_colmap_binary(path: &Path) {
+    let f64s = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let mut cameras = [&1u64.to_le_bytes()[..], &3u32.to_le_bytes(), &2i32.to_le_bytes()].concat();
+    cameras.extend(
+        [
+            &640u64.to_le_bytes()[..],
+            &480u64.to_le_bytes(),
+            &f64s(&[500.0, 320.0, 240.0, 0.1]),
+        ]
+        .concat(),
+    );
+    let mut images = [&1u64.to_le_bytes()[..], &9u32.to_le_bytes()].concat();
+    images.extend(f64s(&[0.5, 0.5, -0.5, 0.5, 1.0, 2.0, 3.0]));
+    images.extend(
+        [
+            &3u32.to_le_bytes()[..],
+            b"folder/a b.jpg\0",
+            &2u64.to_le_bytes(),
+            &[7; 48],
+        ]
+        .concat(),
+    );
+    let mut points = [
+        &1u64.to_le_bytes()[..],
+        &5u64.to_le_bytes(),
+        &f64s(&[1.0, -1.0, 0.5]),
+        &[1, 2, 3],
+    ]
+    .concat();
+    points.extend([&f64s(&[0.1])[..], &1u64.to_le_bytes(), &[0; 8]].concat());
+    let folder = path.parent().expect("a file in a folder");
+    for (name, bytes) in [
+        ("cameras.bin", cameras),
+        ("images.bin", images),
+        ("points3D.bin", points),
+    ] {
+        std::fs::write(folder.join(name), bytes).expect("writable");
+    }
+}
+
+fn write_colmap_text(path: &Path) {
+    let folder = path.parent().expect("a file in a folder");
+    let files = [
+        (
+            "cameras.txt",
+            "# cameras\n3 OPENCV 640 480 500 501 320 240 0.1 0.01 0.001 -0.001\n",
+        ),
+        (
+            "images.txt",
+            "# images\n9 0.5 0.5 -0.5 0.5 1 2 3 3 a b.jpg\n\n10 1 0 0 0 1 2 3 3 c.jpg\n1.5 2.5 -1\n",
+        ),
+        ("points3D.txt", "5 1 -1 0.5 1 2 3 0.1 9 0\n"),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).expect("writable");
+    }
+}
+
+/// 3×2 pixels of 2 bits that index red, half-transparent green and a transparent blue.
+const PALETTE_PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02\x02\x03\0\0\0\xe0\x1a\x8e\x89\
+    \0\0\0\x09PLTE\xff\0\0\0\xff\0\x33\x66\xff\x38\xc0\x5a\x62\0\0\0\x03tRNS\xff\x80\0\x7f\x6d\x68\x78\
+    \0\0\0\x0cIDAT\x78\xda\x63\x90\x60\x98\0\0\0\xdc\0\xa9\x52\x1a\x13\x8f\0\0\0\0IEND\xae\x42\x60\x82";
+
+/// A change to a file.
+#[derive(Debug, Clone)]
+enum Mutation {
+    Set(Index, u8),
+    /// Overwrites four bytes with a number that hostile files like.
+    Number(Index, u32),
+    Truncate(Index),
+    Append(Vec<u8>),
+    Delete(Index),
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    let numbers = prop::sample::select(vec![0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 1 << 24, 0xffff]);
+    prop_oneof![
+        4 => (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Mutation::Set(at, byte)),
+        3 => (any::<Index>(), numbers).prop_map(|(at, number)| Mutation::Number(at, number)),
+        1 => any::<Index>().prop_map(Mutation::Truncate),
+        1 => prop::collection::vec(any::<u8>(), 1..40).prop_map(Mutation::Append),
+        1 => any::<Index>().prop_map(Mutation::Delete),
+    ]
+}
+
+fn mutate(bytes: &mut Vec<u8>, mutation: &Mutation) {
+    if bytes.is_empty() {
+        return;
+    }
+    match mutation {
+        Mutation::Set(at, byte) => *at.get_mut(bytes) = *byte,
+        Mutation::Number(at, number) => {
+            let at = at.index(bytes.len());
+            bytes
+                .iter_mut()
+                .skip(at)
+                .zip(number.to_le_bytes())
+                .for_each(|(byte, new)| *byte = new);
+        }
+        Mutation::Truncate(at) => bytes.truncate(at.index(bytes.len())),
+        Mutation::Append(more) => bytes.extend(more),
+        Mutation::Delete(at) => drop(bytes.remove(at.index(bytes.len()))),
+    }
+}
+
+fn assert_frugal(what: &str) {
+    let largest = LARGEST.load(Ordering::Relaxed);
+    assert!(
+        largest < MAX_ALLOCATION,
+        "{what}: {largest} bytes were allocated at once"
+    );
+}
+
+#[test]
+fn examples_are_read() {
+    for format in &FORMATS {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(format.file);
+        (format.example)(&path);
+        assert!((format.read)(&path), "{}", format.file);
+    }
+}
+
+#[test]
+fn no_prefix_of_a_binary_file_is_read() {
+    for format in FORMATS
+        .iter()
+        .filter(|format| format.file != "transforms.json" && format.file != "images.txt")
+    {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(format.file);
+        (format.example)(&path);
+        let whole = std::fs::read(&path).expect("readable");
+        // The end markers of PNG and JPEG may be missing, as other programs see it too.
+        let is_image = format.file.ends_with("png") || format.file.ends_with("jpg");
+        let end = if is_image { whole.len() * 2 / 3 } else { whole.len() };
+        for length in 0..end {
+            std::fs::write(&path, &whole[..length]).expect("writable");
+            assert!(
+                !(format.read)(&path),
+                "{}: {length} of {} bytes",
+                format.file,
+                whole.len()
+            );
+        }
+    }
+    assert_frugal("truncated files");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_files_do_no_harm(which in 0..FORMATS.len(), mutations in prop::collection::vec(mutation(), 1..6)) {
+        let format = &FORMATS[which];
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(format.file);
+        (format.example)(&path);
+        let mut bytes = std::fs::read(&path).expect("readable");
+        mutations.iter().for_each(|mutation| mutate(&mut bytes, mutation));
+        std::fs::write(&path, &bytes).expect("writable");
+        (format.read)(&path);
+        assert_frugal(format.file);
+    }
+
+    #[test]
+    fn random_bytes_after_the_magic_do_no_harm(
+        which in 0..FORMATS.len(), keep in 0usize..24, noise in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let format = &FORMATS[which];
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(format.file);
+        (format.example)(&path);
+        let mut bytes = std::fs::read(&path).expect("readable");
+        bytes.truncate(keep);
+        bytes.extend(noise);
+        std::fs::write(&path, &bytes).expect("writable");
+        (format.read)(&path);
+        assert_frugal(format.file);
+    }
+
+    #[test]
+    fn grids_survive_both_formats(
+        size in [1usize..5, 1usize..5, 1usize..5], channels in 1usize..9, seed in any::<u32>(),
+    ) {
+        let values = size.iter().product::<usize>() * channels;
+        let value = |i: usize| f32::from_bits((seed.wrapping_mul(i as u32 + 1)) & 0xbf7f_ffff);
+        let bounds = [[-1.5, 0.0, 2.0], [4.0, 1.0, 2.5]];
+        let grid = Grid { size, channels, bounds, data: (0..values).map(value).collect() };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (a, b) = (folder.path().join("a.vol"), folder.path().join("a.npy"));
+        vol::write(&a, &grid).expect("writable");
+        npy::write(&b, &grid).expect("writable");
+        prop_assert_eq!(&vol::read(&a).expect("readable"), &grid);
+        let header = vol::header(&a).expect("readable");
+        prop_assert_eq!((header.size, header.channels, header.bounds), (size, channels, bounds));
+        let read = npy::read(&b).expect("readable");
+        prop_assert_eq!((read.size, read.channels, &read.data), (size, channels, &grid.data));
+    }
+
+    #[test]
+    fn exr_keeps_every_bit_of_rgb(width in 1usize..9, height in 1usize..9, seed in any::<u32>(), grey in any::<bool>()) {
+        let channels = if grey { 1 } else { 3 };
+        let value = |i: usize| f32::from_bits(seed.wrapping_mul(2 * i as u32 + 1) & 0xbf7f_ffff);
+        let image = Image { width, height, channels, data: (0..width * height * channels).map(value).collect() };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.exr");
+        image::write_exr(&path, &image).expect("writable");
+        prop_assert_eq!(image::read(&path).expect("readable"), (image, Encoding::Linear));
+    }
+}
+
+#[test]
+fn alpha_stays_straight_through_exr() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.exr");
+    let data = vec![0.5, 0.25, 1.0, 0.5, 3.0, 2.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0];
+    let image = Image {
+        width: 3,
+        height: 1,
+        channels: 4,
+        data,
+    };
+    image::write_exr(&path, &image).expect("writable");
+    assert_eq!(image::read(&path).expect("readable").0, image);
+}
+
+#[test]
+fn palettes_and_their_transparency_are_expanded() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("misnamed.exr");
+    std::fs::write(&path, PALETTE_PNG).expect("writable");
+    let (image, encoding) = image::read(&path).expect("told by its content");
+    assert_eq!(
+        (image.width, image.height, image.channels, encoding),
+        (3, 2, 4, Encoding::Srgb)
+    );
+    let half = 128.0 / 255.0;
+    assert_eq!(image.data[..8], [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, half]);
+    assert_eq!(image.data[8..12], [0.2, 0.4, 1.0, 0.0]);
+    assert_eq!(image.data[12..16], [0.2, 0.4, 1.0, 0.0]);
+}
+
+#[test]
+fn sixteen_bits_are_kept() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.png");
+    let buffer = ::image::ImageBuffer::<::image::Luma<u16>, _>::from_raw(2, 1, vec![1u16, 65535]).expect("two pixels");
+    buffer.save(&path).expect("writable");
+    let (image, _) = image::read(&path).expect("readable");
+    assert_eq!((image.channels, image.data), (1, vec![1.0 / 65535.0, 1.0]));
+}
+
+#[test]
+fn png_is_clamped_and_rounded() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.png");
+    let data = vec![-1.0, 0.5, 2.0];
+    image::write_png(
+        &path,
+        &Image {
+            width: 1,
+            height: 1,
+            channels: 3,
+            data,
+        },
+    )
+    .expect("writable");
+    assert_eq!(image::read(&path).expect("readable").0.data, [0.0, 128.0 / 255.0, 1.0]);
+}
+
+#[test]
+fn numpy_of_either_endianness_and_precision_is_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.npy");
+    let write = |dtype: &str, order: &str, payload: &[u8]| {
+        let mut text = format!("{{'descr': '{dtype}', 'fortran_order': {order}, 'shape': (1, 1, 2), }}");
+        text.extend(std::iter::repeat_n(' ', 117 - text.len()));
+        let bytes = [b"\x93NUMPY\x01\x00\x76\x00", text.as_bytes(), b"\n", payload].concat();
+        std::fs::write(&path, bytes).expect("writable");
+    };
+    let values = [1.5f64, -0.25];
+    for (dtype, payload) in [
+        (">f8", values.map(f64::to_be_bytes).concat()),
+        ("<f8", values.map(f64::to_le_bytes).concat()),
+        (">f4", values.map(|v| (v as f32).to_be_bytes()).concat()),
+    ] {
+        write(dtype, "False", &payload);
+        let grid = npy::read(&path).expect("readable");
+        assert_eq!(
+            (grid.size, grid.channels, grid.data),
+            ([2, 1, 1], 1, vec![1.5, -0.25]),
+            "{dtype}"
+        );
+    }
+    write("<i8", "False", &[0; 16]);
+    assert!(npy::read(&path).expect_err("integers").to_string().contains("<i8"));
+    write("<f4", "True", &[0; 8]);
+    assert!(npy::read(&path).expect_err("order").to_string().contains("Fortran"));
+    write("<f4", "False", &f32::NAN.to_le_bytes().repeat(2));
+    assert!(npy::read(&path).expect_err("NaN").to_string().contains("NaN"));
+}
+
+#[test]
+fn a_vol_header_that_claims_too_much_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.vol");
+    write_vol(&path);
+    let mut bytes = std::fs::read(&path).expect("readable");
+    for size in [[1 << 30, 2, 1], [i32::MAX; 3], [-1, 3, 4], [0, 3, 4]] {
+        for (axis, n) in size.iter().enumerate() {
+            bytes[8 + 4 * axis..12 + 4 * axis].copy_from_slice(&i32::to_le_bytes(*n));
+        }
+        std::fs::write(&path, &bytes).expect("writable");
+        let message = vol::header(&path).expect_err("absurd").to_string();
+        assert!(message.contains("a.vol: claims"), "{message}");
+    }
+    assert_frugal("absurd headers");
+}
+
+#[test]
+fn tensors_come_back_with_their_text() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.safetensors");
+    write_tensors(&path);
+    let mut reader = tensors::Reader::open(&path).expect("readable");
+    assert_eq!(reader.names(), ["values", "state"]);
+    assert_eq!(reader.shape("values"), Some(&[2, 2][..]));
+    assert_eq!(reader.f32("values").expect("there"), [1.0, -2.0, 3.5, 0.0]);
+    assert_eq!(reader.u64("state").expect("there"), [1, u64::MAX, 3]);
+    assert_eq!(reader.text("note"), Some("text"));
+    assert!(
+        reader
+            .u64("values")
+            .expect_err("of another type")
+            .to_string()
+            .contains("`values` is of type F32")
+    );
+    assert!(
+        reader
+            .f32("none")
+            .expect_err("not there")
+            .to_string()
+            .contains("`none`")
+    );
+}
