@@ -4,8 +4,9 @@ use super::background::background_eval;
 use super::camera::{Ray, camera_ray};
 use super::film::filter_sample;
 use super::number::Number;
-use super::radiance_field::{NoSink, Sink, State, View, field_segment, walk};
+use super::radiance_field::{NoSink, Segment, Sink, State, View, field_segment, walk};
 use super::random::{Counter, Key, random_index, random_uniform, random_words};
+use super::sh::{Basis, MAX_COEFFICIENTS};
 use crate::resident::layout::{SceneRecord, SensorRecord, backdrop};
 
 /// Which pixel a ray belongs to.
@@ -151,9 +152,102 @@ pub fn pixel_backdrop(sensor: &SensorRecord, objective: Key, pixel: Pixel) -> Op
     }
 }
 
-#[inline(always)]
-fn lift3<N: Number>(v: [f32; 3]) -> [N; 3] {
-    [N::lift(v[0]), N::lift(v[1]), N::lift(v[2])]
+/// One ray on its way through the scene, primal or replayed.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<N> {
+    direction: [f32; 3],
+    backdrop: Option<[f32; 3]>,
+    /// The part inside the field.
+    pub segment: Option<Segment>,
+    pub state: State<N>,
+}
+
+impl<N: Number> Path<N> {
+    /// The primal path of a ray with its jitter.
+    #[inline(always)]
+    pub fn new(scene: &SceneRecord, ray: &Ray, jitter: f32, backdrop: Option<[f32; 3]>) -> Self {
+        let segment = field_segment(scene, ray, jitter);
+        Self {
+            direction: ray.direction,
+            backdrop,
+            segment,
+            state: State::new([N::lift(0.0); 3]),
+        }
+    }
+
+    /// The replay of a finished primal path: it starts with the radiance that the primal ended with.
+    #[inline(always)]
+    pub fn replay(&self) -> Self {
+        Self {
+            state: State::new(self.state.radiance),
+            ..*self
+        }
+    }
+
+    /// The basis of the ray's direction; zero outside the field.
+    #[inline(always)]
+    pub fn basis(&self) -> Basis {
+        match &self.segment {
+            Some(segment) => segment.basis,
+            None => [0.0; MAX_COEFFICIENTS],
+        }
+    }
+
+    /// Goes on for at most `steps` steps and says whether more is to come.
+    #[inline(always)]
+    pub fn walk<V: View<N>, S: Sink<N>, const REPLAY: bool>(
+        &mut self,
+        scene: &SceneRecord,
+        view: &V,
+        d_radiance: [N; 3],
+        sink: &mut S,
+        steps: u32,
+    ) -> bool {
+        match &self.segment {
+            Some(segment) => walk::<N, V, S, REPLAY>(scene, view, segment, &mut self.state, d_radiance, sink, steps),
+            None => false,
+        }
+    }
+
+    /// Ends a primal path: adds what lies behind the medium.
+    #[inline(always)]
+    pub fn end_primal<V: View<N>>(&mut self, scene: &SceneRecord, view: &V) {
+        let behind = self.behind(scene, view);
+        for c in 0..3 {
+            self.state.radiance[c] += self.state.transmittance * behind[c];
+        }
+    }
+
+    /// Ends a replay: sends the emitter's gradient and leaves the radiance left over, zero but for rounding, in the
+    /// state.
+    #[inline(always)]
+    pub fn end_replay<V: View<N>, S: Sink<N>>(
+        &mut self,
+        scene: &SceneRecord,
+        view: &V,
+        d_radiance: [N; 3],
+        sink: &mut S,
+    ) {
+        let t = self.state.transmittance;
+        if self.backdrop.is_none() {
+            sink.emitter(
+                self.direction,
+                [d_radiance[0] * t, d_radiance[1] * t, d_radiance[2] * t],
+            );
+        }
+        let behind = self.behind(scene, view);
+        for c in 0..3 {
+            self.state.radiance[c] -= t * behind[c];
+        }
+    }
+
+    #[inline(always)]
+    fn behind<V: View<N>>(&self, scene: &SceneRecord, view: &V) -> [N; 3] {
+        match self.backdrop {
+            Some(color) => [N::lift(color[0]), N::lift(color[1]), N::lift(color[2])],
+            None => background_eval(scene, view.emitter(), self.direction),
+        }
+    }
 }
 
 /// What one ray gathers: radiance and the transmittance it ends with.
@@ -161,6 +255,15 @@ fn lift3<N: Number>(v: [f32; 3]) -> [N; 3] {
 pub struct Gathered<N> {
     pub radiance: [N; 3],
     pub transmittance: N,
+    /// Samples that contributed.
+    pub count: u32,
+}
+
+/// How a replay ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Replayed<N> {
+    /// Radiance left over: zero but for rounding.
+    pub left: [N; 3],
     /// Samples that contributed.
     pub count: u32,
 }
@@ -174,32 +277,31 @@ pub fn gather<N: Number, V: View<N>>(
     jitter: f32,
     backdrop: Option<[f32; 3]>,
 ) -> Gathered<N> {
-    let zero = [N::lift(0.0); 3];
-    let mut state = State::new(zero);
-    if let Some(segment) = field_segment(scene, ray, jitter) {
-        walk::<N, V, NoSink, false>(scene, view, &segment, &mut state, zero, &mut NoSink);
-    }
-    let behind = match backdrop {
-        Some(color) => lift3(color),
-        None => background_eval(scene, view.emitter(), ray.direction),
-    };
-    for c in 0..3 {
-        state.radiance[c] += state.transmittance * behind[c];
-    }
+    let State {
+        radiance,
+        transmittance,
+        count,
+        ..
+    } = primal(scene, view, ray, jitter, backdrop).state;
     Gathered {
-        radiance: state.radiance,
-        transmittance: state.transmittance,
-        count: state.count,
+        radiance,
+        transmittance,
+        count,
     }
 }
 
-/// How a replay ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Replayed<N> {
-    /// Radiance left over: zero but for rounding.
-    pub left: [N; 3],
-    /// Samples that contributed.
-    pub count: u32,
+#[inline(always)]
+fn primal<N: Number, V: View<N>>(
+    scene: &SceneRecord,
+    view: &V,
+    ray: &Ray,
+    jitter: f32,
+    backdrop: Option<[f32; 3]>,
+) -> Path<N> {
+    let mut path = Path::new(scene, ray, jitter, backdrop);
+    path.walk::<V, NoSink, false>(scene, view, [N::lift(0.0); 3], &mut NoSink, u32::MAX);
+    path.end_primal(scene, view);
+    path
 }
 
 /// The adjoint: walks the ray once for its radiance, then again from the same random state, and sends the derivatives
@@ -214,27 +316,25 @@ pub fn propagate<N: Number, V: View<N>, S: Sink<N>>(
     d_radiance: [N; 3],
     sink: &mut S,
 ) -> (Gathered<N>, Replayed<N>) {
-    let gathered = gather(scene, view, ray, jitter, backdrop);
-    let mut state = State::new(gathered.radiance);
-    if let Some(segment) = field_segment(scene, ray, jitter) {
-        walk::<N, V, S, true>(scene, view, &segment, &mut state, d_radiance, sink);
-    }
-    let behind = match backdrop {
-        Some(color) => lift3(color),
-        None => {
-            let t = state.transmittance;
-            sink.emitter(ray.direction, [d_radiance[0] * t, d_radiance[1] * t, d_radiance[2] * t]);
-            background_eval(scene, view.emitter(), ray.direction)
-        }
-    };
-    for c in 0..3 {
-        state.radiance[c] -= state.transmittance * behind[c];
-    }
+    let path = primal(scene, view, ray, jitter, backdrop);
+    let mut replay = path.replay();
+    replay.walk::<V, S, true>(scene, view, d_radiance, sink, u32::MAX);
+    replay.end_replay(scene, view, d_radiance, sink);
+    let State {
+        radiance,
+        transmittance,
+        count,
+        ..
+    } = path.state;
     (
-        gathered,
+        Gathered {
+            radiance,
+            transmittance,
+            count,
+        },
         Replayed {
-            left: state.radiance,
-            count: state.count,
+            left: replay.state.radiance,
+            count: replay.state.count,
         },
     )
 }

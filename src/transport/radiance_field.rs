@@ -37,9 +37,6 @@ pub trait View<N: Number> {
 
 /// Where a replay sends gradients.
 pub trait Sink<N: Number> {
-    /// A segment begins: the samples that follow share its basis.
-    #[inline(always)]
-    fn segment(&mut self, _basis: &Basis) {}
     /// The gradient of a sample at `p` (unit cube): with respect to raw density and raw colour.
     fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: N, d_color: [N; 3]);
     /// The gradient of the emitter's radiance along the unit direction `d` (world).
@@ -74,6 +71,10 @@ pub struct State<N> {
     /// Primal: radiance so far. Replay: radiance still to come, the background's included.
     pub radiance: [N; 3],
     pub transmittance: N,
+    /// Transmittance that decisions look at; the same number unless the view has two sides.
+    pub sampled_transmittance: N,
+    /// Index of the next sample.
+    pub index: u32,
     /// Samples that contributed.
     pub count: u32,
 }
@@ -85,6 +86,8 @@ impl<N: Number> State<N> {
         Self {
             radiance,
             transmittance: N::lift(1.0),
+            sampled_transmittance: N::lift(1.0),
+            index: 0,
             count: 0,
         }
     }
@@ -212,7 +215,8 @@ pub fn color_slope<N: Number>(kind: u32, raw: N) -> N {
     }
 }
 
-/// Walks a segment. The primal mode adds to `state.radiance`; the replay subtracts from it and sends `d_radiance` (the
+/// Walks on along a segment for at most `steps` steps and says whether more is to come: rays that run side by side for
+/// a few steps each find the texels that their neighbours have just read. The primal mode adds to `state.radiance`; the replay subtracts from it and sends `d_radiance` (the
 /// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`.
 #[inline(always)]
 pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
@@ -222,34 +226,30 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     state: &mut State<N>,
     d_radiance: [N; 3],
     sink: &mut S,
-) {
+    steps: u32,
+) -> bool {
     let h = scene.step_length;
     let needed = if REPLAY { occupancy::LEARNS } else { occupancy::RENDERS };
     let same_grid = same_size(scene);
-    let mut sampled_transmittance = N::lift(1.0);
-    let mut index = 0u32;
-    if REPLAY {
-        sink.segment(&segment.basis);
-    }
-    loop {
-        let t = segment.first + index as f32 * h;
+    for _ in 0..steps {
+        let t = segment.first + state.index as f32 * h;
         if t >= segment.far {
-            break;
+            return false;
         }
         let (o, d) = (segment.origin, segment.direction);
         let p = [o[0] + t * d[0], o[1] + t * d[1], o[2] + t * d[2]];
         let cell = occupancy_cell(scene.occupancy_size, p);
         if view.occupancy(cell_index(scene.occupancy_size, cell)) & needed == 0 {
             let exit = cell_exit(scene.occupancy_size, cell, segment);
-            index = (index + 1).max(((exit - segment.first) / h).floor() as u32);
+            state.index = (state.index + 1).max(((exit - segment.first) / h).floor() as u32);
             continue;
         }
-        index += 1;
+        state.index += 1;
         let at = grid_stencil(scene.sigma_size, p);
         let raw_sigma = view.sigma(&at);
         if V::TWO_SIDED {
             let sampled = density_activate(scene.density_activation, view.sigma_sampled(&at));
-            sampled_transmittance *= (-(sampled * N::lift(h))).exp();
+            state.sampled_transmittance *= (-(sampled * N::lift(h))).exp();
         } else if scene.density_activation == density::RELU && (raw_sigma.below(0.0)) {
             // Neither radiance nor a derivative.
             continue;
@@ -282,14 +282,15 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
             }
         }
         let decided = if V::TWO_SIDED {
-            sampled_transmittance
+            state.sampled_transmittance
         } else {
             state.transmittance
         };
         if decided.below(scene.stop) {
-            break;
+            return false;
         }
     }
+    true
 }
 
 /// Whether both grids have the same texels, so that one stencil serves both.

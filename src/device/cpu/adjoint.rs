@@ -7,8 +7,9 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::chunk::{CHUNK, Chunk, Place, chunks};
+use super::chunk::{CHUNK, Chunk, chunks};
 use super::level::Kernel;
+use super::packet::{Packet, Sample, TurnSink};
 use super::shared::SharedSlice;
 use super::view::{Arrays, channels, with_channels};
 use super::wide::Wide;
@@ -16,8 +17,7 @@ use crate::device::{Batch, Keys, ReplayStats};
 use crate::resident::layout::SceneRecord;
 use crate::transport::background::background_scatter;
 use crate::transport::grid::{grid_scatter, grid_scatter_sh, grid_stencil};
-use crate::transport::path::{pixel_backdrop, propagate, sample_ray};
-use crate::transport::radiance_field::{Sink, same_size};
+use crate::transport::radiance_field::{Sink, State, same_size};
 use crate::transport::sh::Basis;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
@@ -182,6 +182,8 @@ struct ReplayChunk<'a, const CHANNELS: usize> {
 struct Recorder<'a> {
     replays: &'a mut Replays,
     bricks: Bricks,
+    /// Index of the packet's first ray in the chunk, and of the ray whose turn it is.
+    first: u32,
     ray: u32,
 }
 
@@ -198,14 +200,15 @@ impl Sink<f32> for Recorder<'_> {
     }
 
     #[inline(always)]
-    fn segment(&mut self, basis: &Basis) {
-        self.ray = self.replays.bases.len() as u32;
-        self.replays.bases.push(*basis);
-    }
-
-    #[inline(always)]
     fn emitter(&mut self, d: [f32; 3], d_radiance: [f32; 3]) {
         self.replays.emitters.push((d, d_radiance));
+    }
+}
+
+impl TurnSink for Recorder<'_> {
+    #[inline(always)]
+    fn turn(&mut self, lane: u32) {
+        self.ray = self.first + lane;
     }
 }
 
@@ -224,49 +227,76 @@ impl<const CHANNELS: usize> Kernel for ReplayChunk<'_, CHANNELS> {
             bricks,
             replays,
         } = self;
-        let resident = &cpu.resident;
-        let scene = &resident.scene;
-        let view = Arrays::<W, CHANNELS>::new(&cpu.params, resident.slots, &cpu.occupancy);
-        replays.records.clear();
-        replays.bricks.clear();
-        replays.bases.clear();
-        replays.emitters.clear();
-        let mut stats = ReplayStats::default();
+        let scene = &cpu.resident.scene;
+        let view = Arrays::<W, CHANNELS>::new(&cpu.params, cpu.resident.slots, &cpu.occupancy);
+        replays.clear();
         let scale = 1.0 / spp as f32;
-        let mut recorder = Recorder {
-            replays,
-            bricks,
-            ray: 0,
-        };
-        for Place { place, pixel, .. } in chunk.pixels(resident, batch, keys) {
-            let d = adjoint[place];
-            let d_radiance = [d[0] * scale, d[1] * scale, d[2] * scale];
-            if d_radiance == [0.0; 3] {
-                continue;
-            }
-            let sensor = &resident.sensors[pixel.sensor as usize];
-            let backdrop = pixel_backdrop(sensor, keys.objective, pixel);
-            for sample in 0..spp {
-                let Some((ray, jitter)) = sample_ray(scene, sensor, pixel, keys.pass, sample) else {
-                    continue;
-                };
-                let (gathered, replayed) = propagate(scene, &view, &ray, jitter, backdrop, d_radiance, &mut recorder);
-                stats.rays += 1;
-                stats.samples += u64::from(replayed.count);
-                let bound = 8.0 * (replayed.count + 1) as f32 * f32::EPSILON;
-                let mut drifted = false;
-                for c in 0..3 {
-                    drifted |= replayed.left[c].abs() > bound * gathered.radiance[c].abs();
+        let mut scaled = [[0.0; 3]; CHUNK];
+        for (s, d) in scaled.iter_mut().zip(adjoint) {
+            *s = [d[0] * scale, d[1] * scale, d[2] * scale];
+        }
+        let mut packet = Packet::default();
+        let mut radiances = Vec::new();
+        for sample in 0..spp {
+            let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
+            while packet.fill(
+                &cpu.resident,
+                &mut pixels,
+                Sample {
+                    keys,
+                    index: sample,
+                    adjoint: &scaled,
+                },
+            ) {
+                packet.gather(scene, &view);
+                radiances.clear();
+                let first = replays.bases.len() as u32;
+                for lane in &packet.lanes {
+                    radiances.push(lane.path.state.radiance);
+                    replays.bases.push(lane.path.basis());
                 }
-                stats.drifted += u64::from(drifted);
+                let mut recorder = Recorder {
+                    replays: &mut *replays,
+                    bricks,
+                    first,
+                    ray: first,
+                };
+                packet.replay(scene, &view, &mut recorder);
+                for (lane, radiance) in packet.lanes.iter().zip(&radiances) {
+                    replays.stats.count(&lane.path.state, radiance);
+                }
             }
         }
-        replays.stats = stats;
         replays.sort(bricks.len());
     }
 }
 
+impl ReplayStats {
+    /// Takes note of a finished replay whose primal radiance was `radiance`, which is also the sum of the sizes of its
+    /// contributions because none is negative.
+    #[inline(always)]
+    fn count(&mut self, replay: &State<f32>, radiance: &[f32; 3]) {
+        self.rays += 1;
+        self.samples += u64::from(replay.count);
+        let bound = 8.0 * (replay.count + 1) as f32 * f32::EPSILON;
+        let mut drifted = false;
+        for c in 0..3 {
+            drifted |= replay.radiance[c].abs() > bound * radiance[c].abs();
+        }
+        self.drifted += u64::from(drifted);
+    }
+}
+
 impl Replays {
+    #[inline(always)]
+    fn clear(&mut self) {
+        self.records.clear();
+        self.bricks.clear();
+        self.bases.clear();
+        self.emitters.clear();
+        self.stats = ReplayStats::default();
+    }
+
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         (self.records.capacity() + self.sorted.capacity()) * size_of::<Record>()

@@ -87,6 +87,25 @@ pub(super) struct Pixels<'a> {
     place: u32,
 }
 
+/// Edge of the blocks in which a whole tile is run through: those of a packet.
+const BLOCK: u32 = 8;
+
+impl Pixels<'_> {
+    /// Column and row of a place: block by block in whole tiles, row by row in those that a view's border cuts.
+    #[inline(always)]
+    fn in_tile(&self, place: u32, columns: u32) -> (u32, u32) {
+        if self.count as usize != CHUNK {
+            return (place % columns, place / columns);
+        }
+        let (block, within) = (place / (BLOCK * BLOCK), place % (BLOCK * BLOCK));
+        let across = TILE / BLOCK;
+        (
+            block % across * BLOCK + within % BLOCK,
+            block / across * BLOCK + within / BLOCK,
+        )
+    }
+}
+
 impl Iterator for Pixels<'_> {
     type Item = Place;
 
@@ -99,8 +118,8 @@ impl Iterator for Pixels<'_> {
         self.place += 1;
         let (index, pixel) = match self.chunk {
             Chunk::Tile { slot, x, y } => {
-                let columns = TILE.min(self.width - x);
-                let index = (y + place / columns) * self.width + x + place % columns;
+                let (column, row) = self.in_tile(place, TILE.min(self.width - x));
+                let index = (y + row) * self.width + x + column;
                 let sensor = self.batch.table.sensors[slot as usize];
                 (self.batch.table.starts[slot as usize] + index, Pixel { sensor, index })
             }

@@ -5,6 +5,7 @@ mod adjoint;
 mod chunk;
 mod compare;
 mod level;
+mod packet;
 mod render;
 mod shared;
 mod step;

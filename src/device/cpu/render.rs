@@ -5,10 +5,10 @@ use rayon::prelude::*;
 use super::Cpu;
 use super::chunk::{CHUNK, Chunk, Place, chunks};
 use super::level::Kernel;
+use super::packet::{Lane, Packet, Sample};
 use super::view::{Arrays, channels, with_channels};
 use super::wide::Wide;
 use crate::device::{Batch, Keys};
-use crate::transport::path::{gather, pixel_backdrop, sample_ray};
 
 /// Marks a masked pixel in place of its transmittance.
 pub(super) const MASKED: f32 = -1.0;
@@ -56,30 +56,46 @@ impl<const CHANNELS: usize> Kernel for RenderChunk<'_, CHANNELS> {
 
     #[inline(always)]
     fn run<W: Wide>(self) {
-        let resident = &self.cpu.resident;
-        let scene = &resident.scene;
-        let view = Arrays::<W, CHANNELS>::new(&self.cpu.params, resident.slots, &self.cpu.occupancy);
-        let (keys, spp) = (self.keys, self.spp);
-        for Place { place, pixel, .. } in self.chunk.pixels(resident, self.batch, keys) {
-            let sensor = &resident.sensors[pixel.sensor as usize];
-            let backdrop = pixel_backdrop(sensor, keys.objective, pixel);
-            let mut sum = [0.0; 4];
-            for sample in 0..spp {
-                let Some((ray, jitter)) = sample_ray(scene, sensor, pixel, keys.pass, sample) else {
-                    sum[3] = MASKED * f32::INFINITY;
-                    break;
-                };
-                let gathered = gather(scene, &view, &ray, jitter, backdrop);
-                for c in 0..3 {
-                    sum[c] += gathered.radiance[c];
+        let Self {
+            cpu,
+            batch,
+            keys,
+            spp,
+            chunk,
+            out,
+        } = self;
+        let view = Arrays::<W, CHANNELS>::new(&cpu.params, cpu.resident.slots, &cpu.occupancy);
+        let mut packet = Packet::default();
+        for sample in 0..spp {
+            let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
+            while packet.fill(
+                &cpu.resident,
+                &mut pixels,
+                Sample {
+                    keys,
+                    index: sample,
+                    adjoint: &[],
+                },
+            ) {
+                packet.gather(&cpu.resident.scene, &view);
+                for &place in &packet.masked {
+                    out[place][3] = f32::NEG_INFINITY;
                 }
-                sum[3] += gathered.transmittance;
+                for Lane { place, path, .. } in &packet.lanes {
+                    let out = &mut out[*place];
+                    for c in 0..3 {
+                        out[c] += path.state.radiance[c];
+                    }
+                    out[3] += path.state.transmittance;
+                }
             }
-            let scale = 1.0 / spp as f32;
-            self.out[place] = if sum[3] < 0.0 {
+        }
+        let scale = 1.0 / spp as f32;
+        for pixel in out {
+            *pixel = if pixel[3] < 0.0 {
                 [0.0, 0.0, 0.0, MASKED]
             } else {
-                [sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale]
+                [pixel[0] * scale, pixel[1] * scale, pixel[2] * scale, pixel[3] * scale]
             };
         }
     }

@@ -1,0 +1,141 @@
+//! Neighbouring rays that walk side by side, a few steps each in turn, so that one finds in the first-level cache the
+//! texels that the other has just read. Each ray takes the very steps that it would take alone.
+
+use super::chunk::{Pixels, Place};
+use crate::device::Keys;
+use crate::resident::Resident;
+use crate::resident::layout::SceneRecord;
+use crate::transport::path::{Path, pixel_backdrop, sample_ray};
+use crate::transport::radiance_field::{NoSink, Sink, View};
+
+/// Rays of a packet: an 8×8 block of a tile.
+const RAYS: usize = 64;
+
+/// Steps that a ray takes before the next one has its turn.
+const STEPS: u32 = 8;
+
+/// A ray of a packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lane {
+    /// Its pixel's place in the chunk.
+    pub(super) place: usize,
+    /// Derivative of the loss by its radiance; zero in a primal pass.
+    pub(super) d_radiance: [f32; 3],
+    pub(super) path: Path<f32>,
+}
+
+/// A sink that is told whose gradients come next.
+pub(super) trait TurnSink: Sink<f32> {
+    fn turn(&mut self, lane: u32);
+}
+
+/// Rays that walk together.
+#[derive(Debug, Default)]
+pub(super) struct Packet {
+    pub(super) lanes: Vec<Lane>,
+    /// Places of pixels without a ray.
+    pub(super) masked: Vec<usize>,
+    /// Lanes whose walk goes on.
+    active: Vec<u32>,
+}
+
+/// One sample of a pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample<'a> {
+    pub(super) keys: Keys,
+    pub(super) index: u32,
+    /// The adjoint image of the chunk, over the number of samples; empty in a primal pass. Pixels where it is zero have
+    /// nothing to propagate and are left out.
+    pub(super) adjoint: &'a [[f32; 3]],
+}
+
+impl Packet {
+    /// Starts the paths of the next pixels; false if none is left.
+    #[inline(always)]
+    pub(super) fn fill(&mut self, resident: &Resident, pixels: &mut Pixels, sample: Sample) -> bool {
+        self.lanes.clear();
+        self.masked.clear();
+        let mut any = false;
+        while self.lanes.len() < RAYS {
+            let Some(Place { place, pixel, .. }) = pixels.next() else {
+                break;
+            };
+            any = true;
+            let d_radiance = if sample.adjoint.is_empty() {
+                [0.0; 3]
+            } else {
+                sample.adjoint[place]
+            };
+            if !sample.adjoint.is_empty() && d_radiance == [0.0; 3] {
+                continue;
+            }
+            let sensor = &resident.sensors[pixel.sensor as usize];
+            match sample_ray(&resident.scene, sensor, pixel, sample.keys.pass, sample.index) {
+                Some((ray, jitter)) => {
+                    let backdrop = pixel_backdrop(sensor, sample.keys.objective, pixel);
+                    let path = Path::new(&resident.scene, &ray, jitter, backdrop);
+                    self.lanes.push(Lane {
+                        place,
+                        d_radiance,
+                        path,
+                    });
+                }
+                None => self.masked.push(place),
+            }
+        }
+        any
+    }
+
+    /// Walks all paths to their ends.
+    #[inline(always)]
+    pub(super) fn gather<V: View<f32>>(&mut self, scene: &SceneRecord, view: &V) {
+        self.start();
+        while !self.active.is_empty() {
+            let mut kept = 0;
+            for i in 0..self.active.len() {
+                let lane = self.active[i];
+                let path = &mut self.lanes[lane as usize].path;
+                if path.walk::<V, NoSink, false>(scene, view, [0.0; 3], &mut NoSink, STEPS) {
+                    self.active[kept] = lane;
+                    kept += 1;
+                }
+            }
+            self.active.truncate(kept);
+        }
+        for lane in &mut self.lanes {
+            lane.path.end_primal(scene, view);
+        }
+    }
+
+    /// Replays all finished paths, sending the gradients of lane i to `sink` after `sink.turn(i)`.
+    #[inline(always)]
+    pub(super) fn replay<V: View<f32>, S: TurnSink>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
+        self.start();
+        for lane in &mut self.lanes {
+            lane.path = lane.path.replay();
+        }
+        while !self.active.is_empty() {
+            let mut kept = 0;
+            for i in 0..self.active.len() {
+                let index = self.active[i];
+                let lane = &mut self.lanes[index as usize];
+                sink.turn(index);
+                if lane.path.walk::<V, S, true>(scene, view, lane.d_radiance, sink, STEPS) {
+                    self.active[kept] = index;
+                    kept += 1;
+                }
+            }
+            self.active.truncate(kept);
+        }
+        for lane in &mut self.lanes {
+            lane.path.end_replay(scene, view, lane.d_radiance, sink);
+        }
+    }
+
+    /// Makes every lane active.
+    #[inline(always)]
+    fn start(&mut self) {
+        self.active.clear();
+        self.active.extend(0..self.lanes.len() as u32);
+    }
+}
