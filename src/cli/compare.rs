@@ -17,13 +17,13 @@ pub struct CompareArgs {
     /// The image to compare it with
     pub b: PathBuf,
     /// Fail if the PSNR in dB is lower
-    #[arg(long, value_name = "DB")]
+    #[arg(long, value_name = "DB", value_parser = threshold, allow_negative_numbers = true)]
     pub psnr_min: Option<f64>,
     /// Fail if the SSIM is lower
-    #[arg(long, value_name = "SSIM")]
+    #[arg(long, value_name = "SSIM", value_parser = threshold, allow_negative_numbers = true)]
     pub ssim_min: Option<f64>,
     /// Fail if any value differs by more
-    #[arg(long, value_name = "DIFFERENCE")]
+    #[arg(long, value_name = "DIFFERENCE", value_parser = threshold, allow_negative_numbers = true)]
     pub max_abs_error: Option<f64>,
     /// Write the absolute difference of the coded images
     #[arg(long, value_name = "PNG")]
@@ -31,6 +31,14 @@ pub struct CompareArgs {
     /// Print one line of JSON; an infinite or undefined figure is null
     #[arg(long)]
     pub json: bool,
+}
+
+/// A number that a figure can be compared with.
+fn threshold(text: &str) -> std::result::Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|v: &f64| !v.is_nan())
+        .ok_or_else(|| "expected a number".to_owned())
 }
 
 /// How far two images are apart.
