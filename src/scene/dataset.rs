@@ -5,6 +5,7 @@ use glam::DAffine3;
 use crate::io::dataset::View;
 
 use super::reader::Value;
+use super::reference::is_name_char;
 use super::sensor::{backdrop, clip_range};
 use super::vocabulary::Class;
 use super::{Backdrop, ColorSpace, Filter, Reference, Sensor, files, film, sampler, transform};
@@ -142,8 +143,8 @@ fn camera_to_world(to_world: DAffine3, view: &View) -> glam::Affine3A {
 /// Gives every sensor a name of its own that can be a key of a scene file and part of a file's name.
 pub(super) fn unique_names(sensors: &mut [Sensor], key: &str, taken: &mut std::collections::HashSet<String>) {
     for sensor in sensors {
-        let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-        let plain: String = sensor.name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+        let plain = |c: char| if is_name_char(c) { c } else { '_' };
+        let plain: String = sensor.name.chars().take(80).map(plain).collect();
         let mut name = plain.clone();
         let mut n = 1;
         while !taken.insert(name.clone()) {

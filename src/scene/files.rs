@@ -91,14 +91,28 @@ pub(super) fn dataset(path: &Path) -> Result<Dataset> {
     dataset::load(path)
 }
 
-/// A list of `count` finite numbers in a small JSON file.
+/// The largest file that holds a colour.
+const MAX_VALUE_BYTES: u64 = 1 << 16;
+
+/// The `count` finite numbers of a file `{"value": […]}`, as runs leave them behind for colours.
 pub(super) fn numbers(path: &Path, count: usize) -> Result<Vec<f32>> {
-    let text = std::fs::read_to_string(path).map_err(|error| IoError::new(path, error))?;
-    let expected = |_| IoError::new(path, format!("expected a JSON list of {count} numbers"));
-    let numbers: Vec<f32> = serde_json::from_str(&text).map_err(expected)?;
-    if numbers.len() != count || numbers.iter().any(|x| !x.is_finite()) {
-        let message = format!("found {} numbers, expected {count} finite ones", numbers.len());
+    #[derive(serde::Deserialize)]
+    struct File {
+        value: Vec<f32>,
+    }
+    let refuse = |error: &dyn std::fmt::Display| IoError::new(path, format!("cannot be read: {error}"));
+    let length = std::fs::metadata(path).map_err(|error| refuse(&error))?.len();
+    if length > MAX_VALUE_BYTES {
+        return Err(refuse(&format!(
+            "it has {length} bytes, far more than {count} numbers need"
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    let expected = |_| IoError::new(path, format!("expected {{\"value\": […]}} with {count} numbers"));
+    let File { value } = serde_json::from_str(&text).map_err(expected)?;
+    if value.len() != count || value.iter().any(|x| !x.is_finite()) {
+        let message = format!("found {} numbers, expected {count} finite ones", value.len());
         return Err(IoError::new(path, message));
     }
-    Ok(numbers)
+    Ok(value)
 }

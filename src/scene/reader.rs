@@ -177,10 +177,11 @@ impl<'a> Value<'a> {
             return None;
         };
         let x = number.as_f64()?;
-        if !(x as f32).is_finite() {
+        let stored = x as f32;
+        if !stored.is_finite() || (stored == 0.0 && x != 0.0) {
             self.error(
                 format!("the number {number} is out of range"),
-                "magnitudes up to 3.4e38 can be stored",
+                "magnitudes from 1.4e-45 to 3.4e38 can be stored",
             );
             return None;
         }

@@ -25,6 +25,14 @@ impl<'a> References<'a> {
     }
 }
 
+/// The longest name of an object.
+const MAX_NAME: usize = 100;
+
+/// Whether a character may stand in the name of an object.
+pub(super) fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}
+
 /// Finds all references below the scene `root` and reports those that are malformed, point nowhere or lead back to
 /// themselves. The block `optimize` holds no scene objects and is left out.
 pub(super) fn resolve<'a>(root: &'a Node, context: &Context<'a>) -> References<'a> {
@@ -84,8 +92,8 @@ impl<'a> Index<'a> {
         } else {
             format!("{parent}.{key}")
         };
-        if key.is_empty() || key.contains('.') {
-            let advice = "use a name without dots, which separate the steps of a path";
+        if key.is_empty() || key.chars().count() > MAX_NAME || !key.chars().all(is_name_char) {
+            let advice = "names are letters, digits, `_` and `-`, for they become parts of paths and of files' names";
             context.error(member.start, format!("an object cannot be called {key:?}: {advice}"));
         }
         self.insert(path.clone(), node, &path, member.start, context);

@@ -135,6 +135,13 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
         scene.optimize = optimize::read(block, &mut scene);
     }
     warn_of_backdrops(context, &scene);
+    if scene
+        .sensors
+        .iter()
+        .any(|sensor| sensor.color_space != scene.sensors[0].color_space)
+    {
+        context.warn("some films are `linear` and some `srgb`: one medium cannot look right in both");
+    }
     scene
 }
 

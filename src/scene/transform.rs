@@ -96,7 +96,8 @@ fn checked(value: &Value<'_>, m: DAffine3) -> Option<DAffine3> {
         value.error("the transform is out of range", "its entries must stay under 3.4e38");
         return None;
     }
-    if determinant.abs().is_nan() || determinant.abs() <= 1e-9 * lengths || (determinant as f32) == 0.0 {
+    let invertible = to_f32(m).inverse().is_finite() && determinant.abs() > 1e-9 * lengths;
+    if !invertible {
         value.error(
             "the matrix is singular",
             "it must be invertible, so no scale may be zero and no axes coincide",

@@ -1,1 +1,163 @@
-//! x
+//! The scene format's document shows only what works, and leaves no parameter out.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use prbopt::io::{self, Grid, Image};
+use prbopt::scene;
+use tempfile::TempDir;
+
+const DOCUMENT: &str = include_str!("../../docs/scene-format.md");
+
+/// The blocks of JSON in the document: what they are parts of, and their text.
+fn blocks() -> Vec<(&'static str, &'static str)> {
+    let fenced = DOCUMENT.split("```").skip(1).step_by(2);
+    fenced
+        .filter_map(|block| block.strip_prefix("json ")?.split_once('\n'))
+        .collect()
+}
+
+/// A whole scene around a block.
+fn whole(kind: &str, block: &str) -> String {
+    let part = |name: &str, default: &'static str| {
+        if kind == name {
+            block.to_string()
+        } else {
+            default.to_string()
+        }
+    };
+    if kind == "scene" {
+        return block.to_string();
+    }
+    if kind == "objects" {
+        return format!("{{{block}}}");
+    }
+    let field = part("field", r#""sh_degree": 0, "sigma_t": 1, "sh_coeffs": 1"#);
+    let sensor = part("sensor", r#""image": "photo.png""#);
+    let cube = part("cube", r#""to_world": []"#);
+    let default = r#""parameters": {"object.interior.sigma_t": {}}, "references": {"type": "constant", "value": 0}"#;
+    let optimize = part("optimize", default);
+    format!(
+        r#"{{"camera": {{"type": "perspective", {sensor}}},
+        "object": {{"type": "cube", "bsdf": {{"type": "null"}}, {cube}, "interior": {{"type": "radiance_field", {field}}}}},
+        "optimize": {{{optimize}}}}}"#
+    )
+}
+
+/// A folder with the files that the document's examples name.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let at = |name: &str| folder.path().join(name);
+    let grid = Grid {
+        size: [2, 2, 2],
+        channels: 1,
+        bounds: io::UNIT_CUBE,
+        data: vec![0.0; 8],
+    };
+    io::vol::write(&at("density.vol"), &grid).expect("is written");
+    let image = Image {
+        width: 128,
+        height: 128,
+        channels: 3,
+        data: vec![0.5; 128 * 128 * 3],
+    };
+    io::image::write_png(&at("photo.png"), &image).expect("is written");
+    io::image::write_exr(&at("sky.exr"), &image).expect("is written");
+    let frame = r#"{"file_path": "photo.png", "transform_matrix": [[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}"#;
+    let dataset = format!(r#"{{"camera_angle_x": 1, "w": 128, "h": 128, "frames": [{frame}]}}"#);
+    std::fs::write(at("transforms_train.json"), dataset).expect("is written");
+    std::fs::write(at("target.json"), r#"{"light": {"type": "constant"}}"#).expect("is written");
+    folder
+}
+
+#[test]
+fn every_example_is_without_mistakes() {
+    let folder = folder();
+    let blocks = blocks();
+    assert_eq!(
+        blocks.len(),
+        DOCUMENT.matches("```json").count(),
+        "every block says what it is part of"
+    );
+    for (kind, block) in blocks {
+        assert!(
+            ["scene", "objects", "sensor", "cube", "field", "optimize"].contains(&kind),
+            "{kind}"
+        );
+        let text = whole(kind, block);
+        if let Err(mistakes) = scene::parse(&text, &folder.path().join("example.json")) {
+            panic!("{mistakes}\nin {text}");
+        }
+    }
+}
+
+/// The names that are allowed where `text` has a parameter that nobody knows.
+fn allowed(text: &str) -> BTreeSet<String> {
+    let mistakes = scene::parse(text, Path::new("example.json"))
+        .expect_err("`nobody` is unknown")
+        .to_string();
+    let line = mistakes
+        .lines()
+        .find(|line| line.contains("nobody"))
+        .unwrap_or_else(|| panic!("{mistakes}"));
+    let list = line.split("allowed: ").nth(1).unwrap_or_else(|| panic!("{line}"));
+    list.split('`').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+#[test]
+fn no_parameter_is_left_out() {
+    let unknown = r#""nobody": 1"#;
+    let inside = |kind: &str| whole(kind, unknown);
+    let objects = |block: &str| format!("{{{block}}}");
+    let texts = [
+        inside("sensor"),
+        inside("field"),
+        inside("cube"),
+        inside("optimize"),
+        whole("sensor", &format!(r#""film": {{"type": "hdrfilm", {unknown}}}"#)),
+        whole(
+            "sensor",
+            &format!(r#""film": {{"type": "hdrfilm", "f": {{"type": "tent", {unknown}}}}}"#),
+        ),
+        whole(
+            "sensor",
+            &format!(r#""film": {{"type": "hdrfilm", "f": {{"type": "gaussian", {unknown}}}}}"#),
+        ),
+        whole("sensor", &format!(r#""s": {{"type": "independent", {unknown}}}"#)),
+        whole("sensor", &format!(r#""image": {{{unknown}}}"#)),
+        whole("sensor", &format!(r#""distortion": {{"model": "opencv", {unknown}}}"#)),
+        whole("sensor", &format!(r#""distortion": {{"model": "fisheye", {unknown}}}"#)),
+        whole("field", &format!(r#""sigma_t": {{"type": "gridvolume", {unknown}}}"#)),
+        whole("field", &format!(r#""sigma_t": {{"type": "constvolume", {unknown}}}"#)),
+        whole("field", &format!(r#""sigma_t": {{"type": "blobs", {unknown}}}"#)),
+        whole(
+            "field",
+            &format!(r#""sigma_t": {{"type": "blobs", "blobs": [{{{unknown}}}]}}"#),
+        ),
+        whole(
+            "optimize",
+            &format!(r#""parameters": {{"object.interior.sigma_t": {{{unknown}}}}}"#),
+        ),
+        whole("optimize", &format!(r#""output": {{{unknown}}}"#)),
+        whole("optimize", &format!(r#""stages": [{{{unknown}}}]"#)),
+        whole("optimize", &format!(r#""regularizers": [{{{unknown}}}]"#)),
+        whole("optimize", &format!(r#""loss": {{"type": "huber", {unknown}}}"#)),
+        whole("optimize", &format!(r#""optimizer": {{"type": "adam", {unknown}}}"#)),
+        whole("optimize", &format!(r#""optimizer": {{"type": "sgd", {unknown}}}"#)),
+        whole("optimize", &format!(r#""optimizer": {{"type": "rmsprop", {unknown}}}"#)),
+        whole("optimize", &format!(r#""schedule": {{"type": "cosine", {unknown}}}"#)),
+        objects(&format!(r#""d": {{"type": "dataset", {unknown}}}"#)),
+        objects(&format!(r#""e": {{"type": "constant", {unknown}}}"#)),
+        objects(&format!(r#""e": {{"type": "envmap", {unknown}}}"#)),
+        objects(&format!(r#""e": {{"type": "envmap", "data": {{{unknown}}}}}"#)),
+    ];
+    for text in texts {
+        for name in allowed(&text) {
+            let shown = [format!("`{name}`"), format!("\"{name}\"")];
+            assert!(
+                shown.iter().any(|name| DOCUMENT.contains(name)),
+                "`{name}` is not in the document: {text}"
+            );
+        }
+    }
+}

@@ -122,10 +122,10 @@ fn a_background_starts_from_a_file_of_an_earlier_run() {
         "\"object.interior.sh_coeffs\": {}",
         "\"background.radiance\": {\"initial\": \"radiance.json\"}",
     );
-    std::fs::write(folder.path().join("radiance.json"), "[0.1, 0.2, 0.3]").expect("is written");
+    std::fs::write(folder.path().join("radiance.json"), r#"{"value": [0.1, 0.2, 0.3]}"#).expect("is written");
     let scene = load(&folder, &tuned).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(scene.arrays()[2].source, Source::Fill(vec![0.1, 0.2, 0.3]));
-    std::fs::write(folder.path().join("radiance.json"), "[0.1, 0.2]").expect("is written");
+    std::fs::write(folder.path().join("radiance.json"), r#"{"value": [0.1, 0.2]}"#).expect("is written");
     assert!(
         load(&folder, &tuned)
             .expect_err("a colour has three numbers")

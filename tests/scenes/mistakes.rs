@@ -148,7 +148,22 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""fov": 40"#,
         r#""fov": 1e300"#,
-        "4:35: the number 1e+300 is out of range at camera.fov: magnitudes up to 3.4e38 can be stored",
+        "4:35: the number 1e+300 is out of range at camera.fov: magnitudes from 1.4e-45 to 3.4e38 can be stored",
+    ),
+    (
+        r#""fov": 40"#,
+        r#""fov": 40, "near_clip": 1e-60"#,
+        "4:52: the number 1e-60 is out of range at camera.near_clip: magnitudes from 1.4e-45 to 3.4e38 can be stored",
+    ),
+    (
+        r#""type": "cube","#,
+        r#""type": "cube", "to_world": [{"scale": 1e-14}],"#,
+        "9:33: the matrix is singular at object.to_world: it must be invertible",
+    ),
+    (
+        r#""background": {"#,
+        r#""../up": {"type": "box"}, "background": {"#,
+        "17:3: an object cannot be called \"../up\": names are letters, digits, `_` and `-`",
     ),
     (
         r#""fov": 40"#,
@@ -475,7 +490,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""background": {"#,
         r#""a.b": {"type": "box"}, "background": {"#,
-        r#"17:3: an object cannot be called "a.b": use a name without dots, which separate the steps of a path"#,
+        r#"17:3: an object cannot be called "a.b": names are letters, digits, `_` and `-`, for they become parts of paths and of files' names"#,
     ),
     // The text itself.
     (
