@@ -149,16 +149,16 @@ const REFERENCE_SEED: u64 = 0x7265_6665_7265_6e63;
 /// What renders of a target depend on.
 fn target_mark(target: &Scene, resident: &Resident, spp: u32, arithmetic: &str) -> String {
     let mut mark = Fingerprint::default()
-        .add(env!("CARGO_PKG_VERSION").as_bytes())
-        .add(arithmetic.as_bytes())
-        .add(target.resolved.to_string().as_bytes())
-        .add(bytemuck::cast_slice(&resident.sensors))
-        .add(&spp.to_le_bytes());
+        .with(env!("CARGO_PKG_VERSION").as_bytes())
+        .with(arithmetic.as_bytes())
+        .with(target.resolved.to_string().as_bytes())
+        .with(bytemuck::cast_slice(&resident.sensors))
+        .with(&spp.to_le_bytes());
     for array in target.arrays() {
         if let Source::GridFile(file) | Source::ImageFile(file) = &array.source {
             let metadata = std::fs::metadata(file).ok();
             let changed = metadata.as_ref().and_then(|m| m.modified().ok());
-            mark = mark.add(format!("{:?} {changed:?}", metadata.map(|m| m.len())).as_bytes());
+            mark = mark.with(format!("{:?} {changed:?}", metadata.map(|m| m.len())).as_bytes());
         }
     }
     mark.text()

@@ -17,7 +17,7 @@ impl Default for Fingerprint {
 impl Fingerprint {
     /// Takes in bytes and their number.
     #[must_use]
-    pub fn add(mut self, bytes: &[u8]) -> Self {
+    pub fn with(mut self, bytes: &[u8]) -> Self {
         for byte in bytes.iter().copied().chain((bytes.len() as u64).to_le_bytes()) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
@@ -43,7 +43,7 @@ pub fn scene_fingerprint(resolved: &Value, folder: &Path) -> String {
     let mut prefixes = vec![absolute.display().to_string(), folder.display().to_string()];
     prefixes.retain(|prefix| prefix.starts_with('/') || prefix.contains(':'));
     make_relative(&mut scene, &prefixes);
-    Fingerprint::default().add(scene.to_string().as_bytes()).text()
+    Fingerprint::default().with(scene.to_string().as_bytes()).text()
 }
 
 fn make_relative(value: &mut Value, prefixes: &[String]) {
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn joints_between_parts_count() {
         let joined = |parts: &[&str]| {
-            let all = parts.iter().fold(Fingerprint::default(), |f, p| f.add(p.as_bytes()));
+            let all = parts.iter().fold(Fingerprint::default(), |f, p| f.with(p.as_bytes()));
             all.text()
         };
         assert_ne!(joined(&["ab", "c"]), joined(&["a", "bc"]));
