@@ -288,7 +288,8 @@ impl Small {
         setup
     }
 
-    fn scene(&self) -> Scene {
+    /// The scene, its grids zero.
+    pub fn scene(&self) -> Scene {
         let grid = |path: &str, size, channels| Array {
             path: path.to_string(),
             kind: Kind::Grid,

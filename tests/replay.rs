@@ -1,0 +1,222 @@
+//! Replays: nothing is left over at their end, and the same seed gives the same bits, whatever the number of threads.
+
+mod small;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::{Device, Keys, Step, Term, What};
+use prbopt::gradcheck::fields::{Fields, Plain};
+use prbopt::gradcheck::objective::Cast;
+use prbopt::gradcheck::{Options, Setup};
+use prbopt::kernels::loss::Loss;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::kernels::regularizer::Penalty;
+use prbopt::params::Tuning;
+use prbopt::resident::layout::SceneRecord;
+use prbopt::transport::number::Number;
+use prbopt::transport::path::propagate;
+use prbopt::transport::radiance_field::NoSink;
+use prbopt::transport::random::{Pass, pass_key};
+use small::{Small, table};
+
+fn setup(small: &Small) -> Setup {
+    small.setup(&Options {
+        seed: 9,
+        ..Options::default()
+    })
+}
+
+/// What a replay leaves over, as a multiple of its bound 8 (n + 1) eps · (sum of the contributions' sizes). No
+/// contribution is negative here, so that their sum is the radiance itself.
+fn left_over<N: Number>(scene: &SceneRecord, fields: &Fields<N>, cast: &Cast, eps: f64) -> f64 {
+    let view = Plain { scene, fields };
+    let one = [N::lift(1.0); 3];
+    let (gathered, replayed) = propagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink);
+    assert_eq!(gathered.count, replayed.count, "the replay takes the same steps");
+    let bound = |c: usize| 8.0 * f64::from(replayed.count + 1) * eps * gathered.radiance[c].value();
+    let ratio = |c: usize| match replayed.left[c].value().abs() {
+        0.0 => 0.0,
+        left => left / bound(c),
+    };
+    (0..3).map(ratio).fold(0.0, f64::max)
+}
+
+#[test]
+fn replays_end_with_nothing_left() {
+    for small in table() {
+        let setup = setup(&small);
+        let objective = setup.objective();
+        let scene = &objective.scene;
+        let narrow = Fields::new(&setup.resident, &setup.params, |v| v);
+        for cast in &objective.casts {
+            let narrow = left_over(scene, &narrow, cast, f32::EPSILON.into());
+            let wide = left_over(scene, &objective.fields, cast, f64::EPSILON);
+            assert!(
+                narrow <= 1.0 && wide <= 1.0,
+                "{}: {narrow} in f32, {wide} in f64",
+                small.name
+            );
+        }
+    }
+}
+
+/// The device counts rays that leave more than the bound: none does, and every ray is replayed.
+#[test]
+fn the_cpu_device_counts_no_drift() {
+    for small in table() {
+        let setup = setup(&small);
+        let mut device = Cpu::new();
+        device
+            .load(
+                setup.resident.clone(),
+                setup.params.clone(),
+                Optimizer::Sgd { momentum: 0.0 },
+            )
+            .expect("it fits");
+        device.render(&setup.batch, setup.keys, setup.spp).expect("it renders");
+        device
+            .loss(&setup.batch, setup.keys, Loss::Linear { seed: 0 })
+            .expect("it compares");
+        let stats = device
+            .backpropagate(&setup.batch, setup.keys, setup.spp)
+            .expect("it replays");
+        assert_eq!(stats.drifted, 0, "{}", small.name);
+        assert_eq!(stats.rays, setup.objective().casts.len() as u64, "{}", small.name);
+    }
+}
+
+/// The bound can be exceeded: subtracting what was added with other densities leaves more.
+#[test]
+fn a_replay_of_another_scene_leaves_something() {
+    let setup = setup(&Small::default());
+    let objective = setup.objective();
+    let mut changed = objective.fields.clone();
+    changed.sigma.iter_mut().for_each(|s| *s *= 1.001);
+    let mut worst: f64 = 0.0;
+    for cast in &objective.casts {
+        let (scene, one) = (&objective.scene, [1.0; 3]);
+        let go = |fields| {
+            let view = Plain { scene, fields };
+            propagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink).0
+        };
+        let (right, wrong) = (go(&objective.fields), go(&changed));
+        let bound = 8.0 * f64::from(right.count + 1) * f64::EPSILON * right.radiance[0];
+        worst = worst.max((right.radiance[0] - wrong.radiance[0]).abs() / bound);
+    }
+    assert!(worst > 1e3, "the bound would not have seen it: {worst}");
+}
+
+/// Values and gradients after five iterations of every pass there is, as bits.
+fn bits_of_a_run(setup: &Setup, threads: usize) -> Vec<u32> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .expect("threads can be had");
+    pool.install(|| {
+        let mut setup = setup.clone();
+        setup.resident.set_constant_reference([0.5, 0.4, 0.3]);
+        for parameter in &mut setup.params.parameters {
+            parameter.tuning = Some(Tuning {
+                learning_rate: 0.05,
+                bounds: [-10.0, 10.0],
+            });
+        }
+        let optimizer = Optimizer::Adam {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            mask_updates: false,
+        };
+        let mut device = Cpu::new();
+        device
+            .load(setup.resident.clone(), setup.params.clone(), optimizer)
+            .expect("it fits");
+        let mut bits = Vec::new();
+        for iteration in 0..5 {
+            let keys = |pass| Keys {
+                objective: pass_key(3, iteration, Pass::Objective),
+                pass: pass_key(3, iteration, pass),
+            };
+            device.render(&setup.batch, keys(Pass::Primal), 2).expect("it renders");
+            let loss = device
+                .loss(&setup.batch, keys(Pass::Primal), Loss::L2)
+                .expect("it compares");
+            device
+                .backpropagate(&setup.batch, keys(Pass::Adjoint), 2)
+                .expect("it replays");
+            let term = Term {
+                parameter: 0,
+                penalty: Penalty::TotalVariation,
+                weight: 1e-3,
+            };
+            device.regularise(&[term]).expect("it regularises");
+            bits.extend([loss.loss, loss.mse].map(|x| x.to_bits() as u32));
+            for parameter in 0..setup.params.parameters.len() {
+                bits.extend(
+                    device
+                        .read(parameter, What::Gradient)
+                        .expect("it reads")
+                        .iter()
+                        .map(|x| x.to_bits()),
+                );
+            }
+            device
+                .step(&Step {
+                    optimizer,
+                    rate: 1.0,
+                    count: iteration + 1,
+                })
+                .expect("it steps");
+            device.rebuild().expect("it rebuilds");
+        }
+        for parameter in 0..setup.params.parameters.len() {
+            bits.extend(
+                device
+                    .read(parameter, What::Values)
+                    .expect("it reads")
+                    .iter()
+                    .map(|x| x.to_bits()),
+            );
+        }
+        bits
+    })
+}
+
+#[test]
+fn reruns_and_other_numbers_of_threads_give_the_same_bits() {
+    for small in [
+        // Several tiles of pixels and bricks of texels, so that there is work to share.
+        Small {
+            image: [70, 50],
+            sigma_size: [20, 17, 33],
+            sh_size: [20, 17, 33],
+            degree: 1,
+            ..Small::default()
+        },
+        Small {
+            image: [70, 50],
+            sigma_size: [9, 8, 12],
+            sh_size: [18, 8, 5],
+            ..table()[1].clone()
+        },
+    ] {
+        let setup = setup(&small);
+        let one = bits_of_a_run(&setup, 1);
+        for threads in [1, 2, 3, 7] {
+            assert!(
+                one == bits_of_a_run(&setup, threads),
+                "{}: {threads} threads",
+                small.name
+            );
+        }
+    }
+}
+
+/// Another seed gives other bits: the comparison above can fail.
+#[test]
+fn another_value_gives_other_bits() {
+    let mut setup = setup(&Small::default());
+    let one = bits_of_a_run(&setup, 1);
+    let value = &mut setup.params.parameters[0].values[62];
+    *value = f32::from_bits(value.to_bits() + 1);
+    assert!(one != bits_of_a_run(&setup, 1));
+}
