@@ -7,6 +7,8 @@ mod iteration;
 pub mod references;
 pub mod schedule;
 pub mod stage;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
