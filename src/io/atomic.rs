@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use tempfile::TempPath;
+
 use super::{IoError, Result};
 
 /// Writes the file at `path` through a temporary file in the same folder, which replaces it once it is complete and
-/// on the disk.
+/// on the disk. Two programs must not write the same file at once.
 ///
 /// # Errors
 /// If anything fails (a full disk, a folder that is not there or not writable) an earlier file at `path` stays as it
@@ -29,17 +31,19 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn try_write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
-    if path.file_name().is_none() || path.is_dir() {
+    let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
         return Err(io::Error::new(
             io::ErrorKind::IsADirectory,
             "it is a folder, expected a file name",
         ));
-    }
+    };
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let (file, temporary) = temporary_in(folder)?.into_parts();
+    // One name for each target, so that what a killed program leaves behind is overwritten by the next one's.
+    let temporary = TempPath::try_from_path(folder.join(format!(".{}.part", name.to_string_lossy())))?;
+    let file = File::create(&temporary)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let value = fill(&mut out)?;
     let file = out.into_inner().map_err(|e| e.into_error())?;
@@ -51,18 +55,6 @@ fn try_write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Resu
         let _ = folder.sync_all();
     }
     Ok(value)
-}
-
-/// A temporary file that will have the permissions of an ordinary new file.
-fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".prbopt-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
 }
 
 /// Writes `values` little endian, whatever the machine.
@@ -111,6 +103,15 @@ mod tests {
             "{message}"
         );
         assert_eq!(std::fs::read(&path).expect("still there"), b"first");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1);
+    }
+
+    #[test]
+    fn leftovers_of_a_killed_program_are_overwritten() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join(".a.txt.part"), b"half of a long file").expect("writable");
+        write_bytes(&folder.path().join("a.txt"), b"new").expect("writable");
+        assert_eq!(std::fs::read(folder.path().join("a.txt")).expect("there"), b"new");
         assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1);
     }
 

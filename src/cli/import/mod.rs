@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clap::value_parser;
 
 use super::Outcome;
+use crate::io::dataset::Location;
 use crate::io::{atomic, dataset, json};
 use crate::scene;
 use recipe::{Behind, Plan};
@@ -86,7 +87,10 @@ impl FromStr for BackgroundChoice {
 ///
 /// # Errors
 /// If the data set cannot be used as it is, or the scene file is there already or cannot be written.
-pub fn run(args: ImportArgs) -> Result<Outcome> {
+pub fn run(mut args: ImportArgs) -> Result<Outcome> {
+    if let Location::Transforms(file) = dataset::locate(&args.dataset)? {
+        args.dataset = file;
+    }
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
     ensure!(
         args.force || !output.exists(),

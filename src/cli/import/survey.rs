@@ -122,7 +122,7 @@ impl Survey {
             HeldOut::Every(0) => "nothing (--hold-out)".into(),
             HeldOut::Every(n) => {
                 let count = self.places.iter().filter(|&&place| place % *n as usize == 0).count();
-                format!("{count} of the views: every {n}th, counted from 0 (--hold-out)")
+                format!("{count} of the views: 1 in every {n}, counted from 0 (--hold-out)")
             }
         }
     }

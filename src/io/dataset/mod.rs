@@ -88,9 +88,9 @@ impl View {
 /// If there is no data set at `path`, if its files are malformed, truncated or of a camera model that is not
 /// supported, or if it has no views. Images are only opened where the data set does not state their size.
 pub fn load(path: &Path) -> Result<Dataset> {
-    let mut dataset = match path.extension().and_then(|e| e.to_str()) {
-        Some("json") => transforms::load(path)?,
-        _ => load_model_or_folder(path)?,
+    let mut dataset = match locate(path)? {
+        Location::Transforms(file) => transforms::load(&file)?,
+        Location::Colmap(model) => colmap::load(&model)?,
     };
     if dataset.views.is_empty() {
         return Err(IoError::new(path, "has no views, expected at least one"));
@@ -99,29 +99,39 @@ pub fn load(path: &Path) -> Result<Dataset> {
     Ok(dataset)
 }
 
-fn load_model_or_folder(path: &Path) -> Result<Dataset> {
+/// Where a data set is, and of which kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A transforms file.
+    Transforms(PathBuf),
+    /// The folder of a COLMAP model.
+    Colmap(PathBuf),
+}
+
+/// Finds the data set that a file or folder is, holds, or belongs to.
+///
+/// # Errors
+/// If there is none.
+pub fn locate(path: &Path) -> Result<Location> {
+    const EXPECTED: &str = "expected a transforms.json or the folder of a COLMAP model";
     if !path.exists() {
-        return Err(IoError::new(
-            path,
-            "does not exist; expected a transforms.json or the folder of a COLMAP model",
-        ));
+        return Err(IoError::new(path, format!("does not exist; {EXPECTED}")));
+    }
+    if path.is_file() && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) {
+        return Ok(Location::Transforms(path.to_owned()));
     }
     let folder = if path.is_dir() {
         path
     } else {
-        path.parent().unwrap_or(Path::new("."))
+        path.parent().unwrap_or(Path::new(""))
     };
     if let Some(model) = colmap::find(folder) {
-        return colmap::load(&model);
+        return Ok(Location::Colmap(model));
     }
-    let json = ["transforms.json", "transforms_train.json"].map(|name| folder.join(name));
-    match json.iter().find(|file| path.is_dir() && file.is_file()) {
-        Some(file) => transforms::load(file),
-        None => Err(IoError::new(
-            path,
-            "is not a data set; expected a transforms.json or the folder of a COLMAP model",
-        )),
-    }
+    let files = ["transforms.json", "transforms_train.json"].map(|name| folder.join(name));
+    let file = files.into_iter().find(|file| path.is_dir() && file.is_file());
+    file.map(Location::Transforms)
+        .ok_or_else(|| IoError::new(path, format!("is not a data set; {EXPECTED}")))
 }
 
 /// Replaces each name, the image's path as the data set gives it, by its stem, or where that is taken by the whole path
