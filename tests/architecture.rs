@@ -1,0 +1,241 @@
+//! Who may use whom (docs/architecture.md): reads the paths that the sources name and holds them to the rules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each module and what it may use of the others: a module, or a part of one.
+const RULES: &[(&str, &[&str])] = &[
+    ("params", &[]),
+    ("io", &[]),
+    ("kernels", &[]),
+    (
+        "scene",
+        &[
+            "io",
+            "kernels::loss",
+            "kernels::optimizer",
+            "kernels::regularizer",
+            "params",
+        ],
+    ),
+    ("resident", &["io", "params", "scene"]),
+    ("transport", &["resident"]),
+    ("device", &["io", "kernels", "params", "resident", "transport"]),
+    (
+        "optimize",
+        &[
+            "device",
+            "io",
+            "kernels::loss",
+            "kernels::optimizer",
+            "kernels::quality",
+            "kernels::regularizer",
+            "output",
+            "params",
+            "resident",
+            "scene",
+            // Which pixels a batch has and which random numbers a pass: scalars, not light.
+            "transport::path::PixelTable",
+            "transport::random",
+        ],
+    ),
+    (
+        "gradcheck",
+        &["device", "io", "kernels", "params", "resident", "scene", "transport"],
+    ),
+    ("output", &["device", "io", "kernels::optimizer", "params", "scene"]),
+    (
+        "cli",
+        &[
+            "device",
+            "gradcheck",
+            "io",
+            "kernels",
+            "optimize",
+            "output",
+            "params",
+            "resident",
+            "scene",
+            "transport",
+        ],
+    ),
+];
+
+/// What no file outside these folders may name.
+const CONFINED: &[(&str, &str)] = &[("wgpu", "device/gpu"), ("clap", "cli")];
+
+/// Files of Rust that have no twin in WGSL, because they are about Rust.
+const RUST_ONLY: &[&str] = &["mod", "quality"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files under `folder` with this extension, as paths relative to it with `/`, sorted.
+fn files(folder: &Path, extension: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                let relative = path.strip_prefix(folder).expect("it lies in the folder");
+                found.push(
+                    relative
+                        .components()
+                        .map(|c| c.as_os_str().to_string_lossy())
+                        .collect::<Vec<_>>()
+                        .join("/"),
+                );
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The code of a file: no comments, and nothing from its unit tests on, which stand at a file's end.
+fn code(text: &str) -> String {
+    let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+    lines
+        .map(|line| line.split("//").next().unwrap_or(""))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Every path that follows `crate::` in some code, braces written out: `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn crate_paths(code: &str) -> Vec<String> {
+    code.match_indices("crate::")
+        .flat_map(|(at, word)| expand(&code[at + word.len()..]).0)
+        .collect()
+}
+
+/// The paths of a use tree at the start of `text`, and how many bytes it takes.
+fn expand(text: &str) -> (Vec<String>, usize) {
+    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '*';
+    let stem_end = text.find(|c| !is_path(c)).unwrap_or(text.len());
+    let stem = &text[..stem_end];
+    if !text[stem_end..].starts_with('{') {
+        return (vec![stem.to_string()], stem_end);
+    }
+    let mut paths = Vec::new();
+    let mut at = stem_end + 1;
+    while at < text.len() && !text[at..].starts_with('}') {
+        let (inner, length) = expand(&text[at..]);
+        paths.extend(
+            inner
+                .into_iter()
+                .filter(|p| !p.is_empty())
+                .map(|p| format!("{stem}{p}")),
+        );
+        // A comma, white space, `as name`, or a character that is no part of a path.
+        at += length.max(1);
+    }
+    (paths, at + 1)
+}
+
+/// What a file breaks. `file` is relative to `src`.
+fn violations(file: &str, text: &str) -> Vec<String> {
+    let code = code(text);
+    let mut broken = Vec::new();
+    let module = file.split(['/', '.']).next().expect("split gives at least one part");
+    if !matches!(module, "lib" | "main") {
+        let Some((_, allowed)) = RULES.iter().find(|(name, _)| *name == module) else {
+            return vec![format!("{file}: no rule says what `{module}` may use")];
+        };
+        for path in crate_paths(&code) {
+            let within = |rule: &str| path == rule || path.starts_with(&format!("{rule}::"));
+            let known = RULES.iter().any(|(name, _)| within(name));
+            if known && !within(module) && !allowed.iter().any(|rule| within(rule)) {
+                broken.push(format!("{file} uses crate::{path}"));
+            }
+        }
+    }
+    for (word, folder) in CONFINED {
+        let named = code
+            .match_indices(&format!("{word}::"))
+            .any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
+        if named && !file.starts_with(folder) && !(module == "main" && *word == "clap") {
+            broken.push(format!("{file} names {word}, which belongs to {folder}"));
+        }
+    }
+    broken
+}
+
+#[test]
+fn modules_use_only_what_they_may() {
+    let src = root().join("src");
+    let sources = files(&src, "rs");
+    assert!(sources.len() > 40, "the sources are in {}", src.display());
+    let broken: Vec<String> = sources
+        .iter()
+        .flat_map(|file| violations(file, &fs::read_to_string(src.join(file)).expect("sources are text")))
+        .collect();
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}
+
+/// Every kind of violation, planted, is found; and what is allowed is not.
+#[test]
+fn planted_violations_are_found() {
+    for (file, text) in [
+        ("scene/mod.rs", "use crate::device::Device;"),
+        ("scene/mod.rs", "fn f() { crate::optimize::run(); }"),
+        ("params.rs", "use crate::{io, scene};"),
+        ("kernels/loss.rs", "use crate::transport::random::Key;"),
+        (
+            "transport/path.rs",
+            "use crate::{\n    resident::layout,\n    device::{Batch, Keys},\n};",
+        ),
+        (
+            "optimize/mod.rs",
+            "use crate::transport::{path::{PixelTable, gather}, random};",
+        ),
+        ("optimize/mod.rs", "use wgpu::Device;"),
+        ("device/cpu/mod.rs", "fn f(d: &wgpu::Device) {}"),
+        ("device/mod.rs", "use crate::cli::Cli;"),
+        ("elsewhere.rs", "use crate::io;"),
+    ] {
+        assert!(!violations(file, text).is_empty(), "{file}: {text}");
+    }
+    for (file, text) in [
+        (
+            "scene/mod.rs",
+            "use crate::io;\n// not crate::device\n/// nor [`crate::device`]",
+        ),
+        (
+            "optimize/mod.rs",
+            "use crate::transport::{path::PixelTable, random::{Pass, pass_key}};",
+        ),
+        ("device/gpu/mod.rs", "use wgpu::Device;"),
+        (
+            "kernels/loss.rs",
+            "use super::optimizer;\n#[cfg(test)]\nmod tests { use crate::transport::path; }",
+        ),
+    ] {
+        assert_eq!(violations(file, text), [""; 0], "{file}: {text}");
+    }
+}
+
+/// Every file of the walk and of the kernels has a twin in WGSL and the other way round.
+#[test]
+fn shaders_have_the_stems_of_the_rust_files() {
+    if !root().join("shaders/transport").exists() {
+        return;
+    }
+    for folder in ["transport", "kernels"] {
+        let stems = |base: &str, extension: &str| -> Vec<String> {
+            let files = files(&root().join(base).join(folder), extension);
+            let plain = files.iter().filter(|f| !f.contains('/'));
+            plain
+                .map(|f| f.trim_end_matches(&format!(".{extension}")).to_string())
+                .collect()
+        };
+        let rust: Vec<String> = stems("src", "rs")
+            .into_iter()
+            .filter(|stem| !RUST_ONLY.contains(&stem.as_str()))
+            .collect();
+        assert_eq!(rust, stems("shaders", "wgsl"), "twins in {folder}");
+    }
+}
