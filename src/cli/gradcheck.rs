@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{bail, ensure};
-use clap::Args;
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
 
 use super::Outcome;
 use super::shared::DeviceArgs;
@@ -51,6 +52,20 @@ pub struct GradcheckArgs {
     pub quiet: bool,
     #[command(flatten)]
     pub device: DeviceArgs,
+}
+
+impl ValueEnum for Weighting {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Mean, Self::Random]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Mean => "All alike",
+            Self::Random => "A random weight for each pixel and channel",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
+    }
 }
 
 impl FromStr for Index {

@@ -32,7 +32,7 @@ use sight::{Survey, seen_by};
 const MOST_RAYS: u32 = 1 << 18;
 
 /// How the pixels are weighted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weighting {
     /// All alike: the mean of the images.

@@ -1,5 +1,6 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
+pub mod filter;
 pub mod layout;
 pub mod photographs;
 pub mod references;
@@ -9,8 +10,8 @@ use glam::{Affine3A, Vec3A};
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
 use crate::scene::{self, Array, Background, ColorActivation, DensityActivation, Distortion, Filter, Scene, Sensor};
-use crate::transport::film::gaussian_table;
 use bytemuck::Zeroable;
+use filter::gaussian_table;
 use layout::{NO_REFERENCE, Rows, SceneRecord, SensorRecord};
 use references::Pixels;
 

@@ -8,32 +8,6 @@ pub const GAUSSIAN_EXTENT: f32 = 4.0;
 const STEPS_PER_DEVIATION: f32 = 8.0;
 const LAST_STEP: f32 = 64.0;
 
-/// The distribution function of the filter exp(-z²/2) - exp(-8) on [-4, 4] at z = -4 + i/8, padded with ones.
-/// Between entries it is linear: the density drawn from is the exact filter's mean over each eighth.
-pub fn gaussian_table() -> [f32; FILTER_TABLE] {
-    let density = |z: f64| (-0.5 * z * z).exp() - (-8.0f64).exp();
-    // Simpson's rule on 64 parts of each eighth.
-    let part = |from: f64| {
-        let h = 0.125 / 64.0;
-        (0..64)
-            .map(|i| {
-                let a = from + f64::from(i) * h;
-                (density(a) + 4.0 * density(a + 0.5 * h) + density(a + h)) * h / 6.0
-            })
-            .sum::<f64>()
-    };
-    let mut sums = vec![0f64];
-    for i in 0..64 {
-        sums.push(sums[i] + part(-4.0 + 0.125 * i as f64));
-    }
-    let total = sums[64];
-    let mut table = [1.0; FILTER_TABLE];
-    for (t, s) in table.iter_mut().zip(&sums) {
-        *t = (s / total) as f32;
-    }
-    table
-}
-
 /// Half the width of a filter in pixels.
 #[inline(always)]
 pub fn filter_radius(kind: u32, size: f32) -> f32 {
@@ -112,6 +86,7 @@ pub fn filter_sample(kind: u32, size: f32, table: &[f32; FILTER_TABLE], pixel: u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resident::filter::gaussian_table;
     use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
 
     /// Chi-square of 2^17 samples against the exact filter's density truncated to the film, in 40 bins, for pixels
