@@ -353,7 +353,7 @@ fn no_prefix_of_a_binary_file_is_read() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn mutated_files_do_no_harm(which in 0..FORMATS.len(), mutations in prop::collection::vec(mutation(), 1..6)) {
