@@ -528,3 +528,100 @@ fn wrong_requests_to_render_are_told() {
     let (_, err) = place.expect(2, &["render", "target.json"]);
     assert!(err.contains("no sensor"), "{err}");
 }
+
+/// The gradients of a sound scene pass; a tolerance of zero cannot be met, and a wrong path is an error of usage.
+#[test]
+fn gradcheck_says_by_its_exit_code_whether_gradients_are_right() {
+    let place = Place::new();
+    let (out, _) = place.expect(0, &["gradcheck", "scene.json", "--device", "cpu", "--entries", "6"]);
+    for expected in [
+        "object.interior.sigma_t, mean weights",
+        "sky.radiance, random weights",
+        "gradcheck passed",
+    ] {
+        assert!(out.contains(expected), "no `{expected}` in\n{out}");
+    }
+    let (out, _) = place.expect(
+        1,
+        &[
+            "gradcheck",
+            "scene.json",
+            "--entries",
+            "6",
+            "--tolerance",
+            "0",
+            "--quiet",
+        ],
+    );
+    assert!(out.starts_with("gradcheck FAILED"), "{out}");
+    let (_, err) = place.expect(2, &["gradcheck", "scene.json", "--parameter", "object.interior.sigma"]);
+    assert!(
+        err.contains("object.interior.sigma_t"),
+        "the known paths are named: {err}"
+    );
+    let (out, _) = place.expect(
+        0,
+        &[
+            "gradcheck",
+            "scene.json",
+            "--json",
+            "--loss",
+            "random",
+            "--entries",
+            "3",
+        ],
+    );
+    let report: Value = serde_json::from_str(&out).expect("one JSON value");
+    assert_eq!(report["passed"], true);
+    assert_eq!(report["parameters"].as_array().expect("a list").len(), 3);
+}
+
+/// What `--write` leaves is enough to check a gradient from outside: images are linear in the sky, so that the losses
+/// of two skies differ by exactly the gradient times the step.
+#[test]
+fn gradcheck_leaves_files_that_others_can_check() {
+    let place = Place::new();
+    let mut brighter = scene();
+    brighter["sky"]["radiance"] = json!(0.75);
+    place.write("brighter.json", &brighter);
+    place.expect(
+        0,
+        &[
+            "gradcheck",
+            "scene.json",
+            "--entries",
+            "2",
+            "--write",
+            "a",
+            "--seed",
+            "4",
+        ],
+    );
+    place.expect(
+        0,
+        &[
+            "gradcheck",
+            "brighter.json",
+            "--entries",
+            "2",
+            "--write",
+            "b",
+            "--seed",
+            "4",
+        ],
+    );
+    for (weights, folder) in [("mean", "a"), ("random", "a/random")] {
+        let loss = |run: &str| place.json(run)["losses"][weights].as_f64().expect("a number");
+        let difference = (loss("b/loss.json") - loss("a/loss.json")) / 0.25;
+        let file = place.path(folder).join("sky.radiance.npy");
+        let gradient = prbopt::io::npy::read(&file).expect("an array").data;
+        assert_eq!(gradient.len(), 3);
+        let slope: f64 = gradient.iter().map(|g| f64::from(*g)).sum();
+        assert!(
+            (slope - difference).abs() < 1e-6 * slope.abs(),
+            "{weights}: {slope} != {difference}"
+        );
+        let density = prbopt::io::npy::read(&place.path(folder).join("object.interior.sigma_t.npy")).expect("an array");
+        assert_eq!((density.size, density.channels), ([4, 4, 4], 1));
+    }
+}
