@@ -94,6 +94,7 @@ fn print_members(value: &Value, depth: usize) {
     for (label, value) in members {
         match value {
             Value::Null => {}
+            Value::Array(items) if items.is_empty() => {}
             Value::Array(items) if items.iter().all(Value::is_number) => {
                 let numbers: Vec<String> = items.iter().map(ToString::to_string).collect();
                 print_line(&format!("{indent}{label} {}", numbers.join(" × ")));

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use tempfile::TempPath;
 
@@ -15,14 +16,7 @@ use super::{IoError, Result};
 /// If anything fails (a full disk, a folder that is not there or not writable) an earlier file at `path` stays as it
 /// was, and no temporary file is left.
 pub fn write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> Result<T> {
-    try_write(path, fill).map_err(|e| {
-        let kept = if path.exists() {
-            "; the earlier file is untouched"
-        } else {
-            ""
-        };
-        IoError::new(path, format!("cannot be written: {e}{kept}"))
-    })
+    try_write(path, fill).map_err(|e| unwritten(path, &e))
 }
 
 /// Writes `bytes` to `path` as [`write()`] does.
@@ -30,31 +24,103 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, |out| out.write_all(bytes))
 }
 
+/// A file whose bytes have been handed to the system and that appears, by rename, once they are on the disk.
+#[derive(Debug)]
+pub struct Pending {
+    path: PathBuf,
+    worker: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// Writes the file at `path` as [`write()`] does, but leaves the wait for the disk to another thread.
+///
+/// # Errors
+/// As [`write()`]; what fails later is told by [`Pending::finish`].
+pub fn write_behind(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<Pending> {
+    let ((), file, temporary) = fill_temporary(path, fill).map_err(|e| unwritten(path, &e))?;
+    let target = path.to_owned();
+    let worker = std::thread::spawn(move || settle(&target, file, temporary));
+    Ok(Pending {
+        path: path.to_owned(),
+        worker: Some(worker),
+    })
+}
+
+impl Pending {
+    /// Waits until the file is there.
+    ///
+    /// # Errors
+    /// The disk failed or is full; an earlier file is untouched.
+    pub fn finish(mut self) -> Result<()> {
+        match self.worker.take().map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(e))) => Err(unwritten(&self.path, &e)),
+            Some(Err(_)) => Err(unwritten(&self.path, &"its thread ended unexpectedly")),
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            // Whoever wants to know of an error calls `finish`.
+            let _ = worker.join();
+        }
+    }
+}
+
 fn try_write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
+    let (value, file, temporary) = fill_temporary(path, fill)?;
+    settle(path, file, temporary)?;
+    Ok(value)
+}
+
+fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> IoError {
+    let kept = if path.exists() {
+        "; the earlier file is untouched"
+    } else {
+        ""
+    };
+    IoError::new(path, format!("cannot be written: {error}{kept}"))
+}
+
+/// Fills a temporary file beside `path`.
+fn fill_temporary<T>(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+) -> io::Result<(T, File, TempPath)> {
     let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
         return Err(io::Error::new(
             io::ErrorKind::IsADirectory,
             "it is a folder, expected a file name",
         ));
     };
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
     // One name for each target, so that what a killed program leaves behind is overwritten by the next one's.
-    let temporary = TempPath::try_from_path(folder.join(format!(".{}.part", name.to_string_lossy())))?;
+    let temporary = folder_of(path).join(format!(".{}.part", name.to_string_lossy()));
+    let temporary = TempPath::try_from_path(temporary)?;
     let file = File::create(&temporary)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let value = fill(&mut out)?;
     let file = out.into_inner().map_err(|e| e.into_error())?;
+    Ok((value, file, temporary))
+}
+
+/// Waits until a temporary file is on the disk and gives it its name.
+fn settle(path: &Path, file: File, temporary: TempPath) -> io::Result<()> {
     file.sync_all()?;
     drop(file);
     temporary.persist(path)?;
     // The rename itself survives a power cut only once the folder is on the disk; not every system can do that.
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
-    Ok(value)
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Writes `values` little endian, whatever the machine.
@@ -113,6 +179,17 @@ mod tests {
         write_bytes(&folder.path().join("a.txt"), b"new").expect("writable");
         assert_eq!(std::fs::read(folder.path().join("a.txt")).expect("there"), b"new");
         assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1);
+    }
+
+    #[test]
+    fn a_file_written_behind_is_there_when_it_is_finished() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.bin");
+        let pending = write_behind(&path, |out| out.write_all(&[7; 100_000])).expect("writable");
+        pending.finish().expect("on the disk");
+        assert_eq!(std::fs::read(&path).expect("there"), [7; 100_000]);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1);
+        assert!(write_behind(&folder.path().join("none/a"), |_| Ok(())).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 
-use super::atomic::{read_f32, write_f32};
+use super::atomic::{Pending, read_f32, write_f32};
 use super::{IoError, Result, atomic, open};
 
 /// The longest JSON header that is read.
@@ -60,22 +60,22 @@ pub fn write(path: &Path, tensors: &[Tensor<'_>], text: &BTreeMap<String, String
 }
 
 /// Writes arrays of f32 of these names and shapes, each fetched by its index only when its turn comes, so that one at a
-/// time is in memory.
+/// time is in memory. The file appears once it is on the disk, for which another thread waits.
 ///
 /// # Errors
 /// As [`write()`]; also if an array cannot be fetched or has another length than its shape.
-pub fn write_fetched(
+pub fn write_behind(
     path: &Path,
     arrays: &[(String, Vec<usize>)],
     text: &BTreeMap<String, String>,
     mut fetch: impl FnMut(usize) -> io::Result<Vec<f32>>,
-) -> Result<()> {
+) -> Result<Pending> {
     let len = |shape: &[usize]| shape.iter().product::<usize>();
     let described = arrays
         .iter()
         .map(|(name, shape)| (name.as_str(), shape.as_slice(), Dtype::F32, 4 * len(shape)));
     let header = encode_header(path, described, text)?;
-    atomic::write(path, |out| {
+    atomic::write_behind(path, |out| {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
         for (index, (name, shape)) in arrays.iter().enumerate() {

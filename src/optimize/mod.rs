@@ -17,6 +17,7 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 
 use crate::device::{Batch, Device, DeviceError, Keys, Term};
+use crate::io::atomic::Pending;
 use crate::output::checkpoint::{self, Checkpoint, Identity, State};
 use crate::output::fingerprint::scene_fingerprint;
 use crate::output::images::{Picture, Writer, file_stems};
@@ -80,6 +81,8 @@ pub(crate) struct Run<'a> {
     last: Option<Figures>,
     /// Iteration of the newest checkpoint.
     saved: Option<u32>,
+    /// The checkpoint that is on its way to the disk, and its iteration.
+    saving: Option<(Pending, u32)>,
     begun: Instant,
     /// Seconds that the run had taken when it was begun or resumed.
     earlier_seconds: f64,
@@ -176,6 +179,7 @@ impl<'a> Run<'a> {
             previews,
             writer: Writer::default(),
             last: None,
+            saving: None,
             begun: Instant::now(),
         })
     }
@@ -290,10 +294,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Begins to save a checkpoint, when the one before is on the disk.
     fn save(&mut self) -> Result<()> {
+        self.finish_saving()?;
         self.state.seconds = self.seconds();
         let (path, rule) = (self.job.folder.checkpoint(), self.job.rule);
-        checkpoint::save(
+        let pending = checkpoint::save(
             &path,
             self.device,
             rule.optimizer,
@@ -301,9 +307,17 @@ impl<'a> Run<'a> {
             &self.state,
             rule.iterations,
         )?;
-        self.saved = Some(self.state.iteration);
-        self.progress
-            .event("checkpoint", json!({ "iteration": self.state.iteration }));
+        self.saving = Some((pending, self.state.iteration));
+        Ok(())
+    }
+
+    /// Waits until the checkpoint is on the disk.
+    fn finish_saving(&mut self) -> Result<()> {
+        if let Some((pending, iteration)) = self.saving.take() {
+            pending.finish()?;
+            self.saved = Some(iteration);
+            self.progress.event("checkpoint", json!({ "iteration": iteration }));
+        }
         Ok(())
     }
 
@@ -323,6 +337,7 @@ impl<'a> Run<'a> {
             held_out = held_out::judge(scene, &self.targets, self.device, folder, rule.seed, iteration, spp)?;
         }
         self.writer.finish()?;
+        self.finish_saving()?;
         Ok(Report {
             interrupted,
             iteration: self.state.iteration,
@@ -340,7 +355,9 @@ impl<'a> Run<'a> {
             self.state.iteration += 1;
             self.state.steps += 1;
             let good = self.job.folder.last_good();
-            let saved = parameters::write_all(&good, self.device).and_then(|()| self.save());
+            let saved = parameters::write_all(&good, self.device)
+                .and_then(|()| self.save())
+                .and_then(|()| self.finish_saving());
             let place = match saved {
                 Ok(()) => format!("the last good parameters are in {}", good.display()),
                 Err(other) => format!("the last good parameters could not be saved either: {other:#}"),
@@ -350,6 +367,8 @@ impl<'a> Run<'a> {
                 at + 1
             );
         }
+        // An error of the disk here is the one that is being explained, or comes after it.
+        let _ = self.finish_saving();
         match self.saved {
             Some(iteration) => anyhow!(
                 "{error:#}; the last checkpoint is of iteration {iteration}, go on from it by: {}",

@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{Device, What};
+use crate::io::atomic::Pending;
 use crate::io::tensors::{self, Reader};
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{Parameter, Shape};
@@ -52,7 +53,8 @@ struct Head {
 
 const HEAD: &str = "prbopt";
 
-/// Saves values and moments of all optimised parameters, an array at a time. `iterations` is the length of the run.
+/// Saves values and moments of all optimised parameters, an array at a time. `iterations` is the length of the run. The
+/// run may go on while the disk is at work.
 ///
 /// # Errors
 /// The disk is full or the device lost; an earlier checkpoint stays as it was.
@@ -63,7 +65,7 @@ pub fn save(
     identity: &Identity,
     state: &State,
     iterations: u32,
-) -> crate::io::Result<()> {
+) -> crate::io::Result<Pending> {
     let mut sources = Vec::new();
     let mut arrays = Vec::new();
     for (index, parameter) in tuned(&device.params().parameters) {
@@ -80,7 +82,7 @@ pub fn save(
     };
     let head = serde_json::to_string(&head).map_err(|e| crate::io::IoError::new(path, e))?;
     let text = BTreeMap::from([(HEAD.to_owned(), head)]);
-    tensors::write_fetched(path, &arrays, &text, |i| {
+    tensors::write_behind(path, &arrays, &text, |i| {
         let (parameter, what) = sources[i];
         device.read(parameter, what).map_err(io::Error::other)
     })

@@ -38,6 +38,9 @@ impl Style {
     }
 }
 
+/// Weight of the newest iteration in the mean of their times.
+const NEWEST: f64 = 0.05;
+
 /// Time between plain lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -46,9 +49,10 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 pub struct Progress {
     style: Style,
     bar: ProgressBar,
-    started: Instant,
-    first: u32,
     total: u32,
+    /// When the last iteration ended, and how many seconds one takes, the newest counting most.
+    last_end: Instant,
+    pace: Option<f64>,
     last_line: Option<Instant>,
 }
 
@@ -58,9 +62,9 @@ impl Progress {
         Self {
             style,
             bar: ProgressBar::hidden(),
-            started: Instant::now(),
-            first: 0,
             total: 0,
+            last_end: Instant::now(),
+            pace: None,
             last_line: None,
         }
     }
@@ -89,7 +93,7 @@ impl Progress {
 
     /// The iterations begin: `first` are done of `total`.
     pub fn begin(&mut self, first: u32, total: u32) {
-        (self.first, self.total, self.started) = (first, total, Instant::now());
+        (self.total, self.last_end) = (total, Instant::now());
         if self.style == Style::Bar {
             let template = "{bar:32} {pos}/{len}  {msg}  {elapsed} gone, {eta} left";
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -101,6 +105,9 @@ impl Progress {
 
     /// One iteration is done.
     pub fn iteration(&mut self, figures: &Figures) {
+        let seconds = self.last_end.elapsed().as_secs_f64();
+        self.last_end = Instant::now();
+        self.pace = Some(self.pace.map_or(seconds, |pace| pace + NEWEST * (seconds - pace)));
         match self.style {
             Style::Quiet => {}
             Style::Json => self.event("iteration", serde_json::to_value(figures).unwrap_or_default()),
@@ -127,18 +134,13 @@ impl Progress {
     }
 
     fn summary(&self, figures: &Figures) -> String {
-        let done = f64::from(figures.iteration - self.first.min(figures.iteration));
-        let rate = done / self.started.elapsed().as_secs_f64().max(1e-9);
-        format!(
-            "loss {:.4e}  PSNR {}  {rate:.1} it/s",
-            figures.loss,
-            decibels(figures.psnr)
-        )
+        let rate = 1.0 / self.pace.unwrap_or(f64::INFINITY).max(1e-9);
+        let psnr = decibels(figures.psnr);
+        format!("loss {:.4e}  PSNR {psnr}  {rate:.1} it/s", figures.loss)
     }
 
     fn seconds_left(&self, done: u32) -> f64 {
-        let now = done.saturating_sub(self.first).max(1);
-        self.started.elapsed().as_secs_f64() / f64::from(now) * f64::from(self.total.saturating_sub(done))
+        self.pace.unwrap_or(0.0) * f64::from(self.total.saturating_sub(done))
     }
 }
 

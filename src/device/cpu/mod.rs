@@ -90,6 +90,10 @@ impl Device for Cpu {
         &self.info
     }
 
+    fn arithmetic(&self) -> String {
+        format!("cpu {}", self.level.name())
+    }
+
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
         let tuned = |p: &crate::params::Parameter| if p.tuning.is_some() { p.shape.len() } else { 0 };
         self.gradients = params.parameters.iter().map(|p| vec![0.0; tuned(p)]).collect();
