@@ -135,8 +135,8 @@ impl Perturbed<'_> {
     /// `raw`, moved if this entry reaches it.
     fn shift(&self, kinks: &[(f64, f64)], raw: f64, at: &Stencil, basis: f64) -> f64 {
         // Clamping at the border can put an entry at several corners.
-        let corners = (0..8).filter(|&k| at.texels[k] == self.entry.texel);
-        let slope = corners.map(|k| f64::from(at.weights[k])).sum::<f64>() * basis;
+        let corners = (0..8).filter(|&k| at.texels()[k] == self.entry.texel);
+        let slope = corners.map(|k| f64::from(at.weights()[k])).sum::<f64>() * basis;
         if slope == 0.0 {
             return raw;
         }

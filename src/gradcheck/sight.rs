@@ -134,8 +134,8 @@ struct Watched<'a, F> {
 impl<F: Fn(Role, u32, u8)> Watched<'_, F> {
     fn tell(&self, role: Role, at: &Stencil, on_kink: bool) {
         let flags = if on_kink { MET | KINK } else { MET };
-        for k in (0..8).filter(|&k| at.weights[k] != 0.0) {
-            (self.mark)(role, at.texels[k], flags);
+        for k in (0..8).filter(|&k| at.weights()[k] != 0.0) {
+            (self.mark)(role, at.texels()[k], flags);
         }
     }
 

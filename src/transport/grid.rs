@@ -9,9 +9,32 @@ use super::sh::Basis;
 /// set, along y for bit 1, along z for bit 2.
 #[derive(Debug, Clone, Copy)]
 pub struct Stencil {
+    /// Texel indices, to be multiplied by the number of channels; the last is the largest.
+    texels: [u32; 8],
+    weights: [f32; 8],
+}
+
+impl Stencil {
     /// Texel indices, to be multiplied by the number of channels.
-    pub texels: [u32; 8],
-    pub weights: [f32; 8],
+    #[inline(always)]
+    pub fn texels(&self) -> &[u32; 8] {
+        &self.texels
+    }
+
+    /// The weights of the texels; they sum to one.
+    #[inline(always)]
+    pub fn weights(&self) -> &[f32; 8] {
+        &self.weights
+    }
+
+    /// Asserts that an array of `len` values, `channels` a texel, holds every corner; the last has the largest index.
+    #[inline(always)]
+    pub fn check(&self, len: usize, channels: usize) {
+        assert!(
+            (self.texels[7] as usize + 1) * channels <= len,
+            "a stencil reaches outside its grid"
+        );
+    }
 }
 
 /// The stencil of the point `p` of the unit cube in a grid of `size` texels.
@@ -24,9 +47,9 @@ pub fn grid_stencil(size: [u32; 4], p: [f32; 3]) -> Stencil {
         let x = p[axis] * size[axis] as f32 - 0.5;
         let base = x.floor();
         fraction[axis] = x - base;
-        let last = size[axis] as i32 - 1;
-        low[axis] = (base as i32).clamp(0, last) as u32;
-        high[axis] = (base as i32 + 1).clamp(0, last) as u32;
+        let last = size[axis] - 1;
+        low[axis] = index_below(base, last);
+        high[axis] = index_below(base + 1.0, last);
     }
     let row = size[0];
     let slice = size[0] * size[1];
@@ -49,12 +72,24 @@ pub fn grid_stencil(size: [u32; 4], p: [f32; 3]) -> Stencil {
     stencil
 }
 
+/// `x` as an index in 0 … `last`, clamped; not-a-number becomes 0.
+#[inline(always)]
+pub fn index_below(x: f32, last: u32) -> u32 {
+    let x = if x > 0.0 { x } else { 0.0 };
+    let last = last as f32;
+    let x = if x < last { x } else { last };
+    // SAFETY: x is a number between 0 and 2^32, and an i64 holds all of these.
+    unsafe { x.to_int_unchecked::<i64>() as u32 }
+}
+
 /// A one-channel lookup.
 #[inline(always)]
 pub fn grid_eval<N: Number>(data: &[N], at: &Stencil) -> N {
-    let mut sum = data[at.texels[0] as usize] * N::lift(at.weights[0]);
-    for k in 1..8 {
-        sum += data[at.texels[k] as usize] * N::lift(at.weights[k]);
+    at.check(data.len(), 1);
+    let mut sum = N::lift(0.0);
+    for k in 0..8 {
+        // SAFETY: `check` has accepted the largest index.
+        sum += unsafe { *data.get_unchecked(at.texels[k] as usize) } * N::lift(at.weights[k]);
     }
     sum
 }
@@ -62,8 +97,10 @@ pub fn grid_eval<N: Number>(data: &[N], at: &Stencil) -> N {
 /// The adjoint of [`grid_eval`]: adds `gradient` times each weight.
 #[inline(always)]
 pub fn grid_scatter<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
+    at.check(gradient.len(), 1);
     for k in 0..8 {
-        gradient[at.texels[k] as usize] += g * N::lift(at.weights[k]);
+        // SAFETY: `check` has accepted the largest index.
+        *unsafe { gradient.get_unchecked_mut(at.texels[k] as usize) } += g * N::lift(at.weights[k]);
     }
 }
 
@@ -71,10 +108,12 @@ pub fn grid_scatter<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
 /// coefficient i of colour c. The loop over channels is the one that wide vectors run over.
 #[inline(always)]
 pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
+    at.check(data.len(), CHANNELS);
     let mut sum = [N::lift(0.0); CHANNELS];
     for k in 0..8 {
         let start = at.texels[k] as usize * CHANNELS;
-        let texel = &data[start..start + CHANNELS];
+        // SAFETY: `check` has accepted the largest index.
+        let texel = unsafe { data.get_unchecked(start..start + CHANNELS) };
         let weight = N::lift(at.weights[k]);
         for (s, v) in sum.iter_mut().zip(texel) {
             *s += *v * weight;
@@ -92,6 +131,7 @@ pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, 
 /// The adjoint of [`grid_eval_sh`].
 #[inline(always)]
 pub fn grid_scatter_sh<N: Number, const CHANNELS: usize>(gradient: &mut [N], at: &Stencil, basis: &Basis, g: [N; 3]) {
+    at.check(gradient.len(), CHANNELS);
     let mut spread = [N::lift(0.0); CHANNELS];
     for i in 0..CHANNELS / 3 {
         for c in 0..3 {
@@ -100,7 +140,8 @@ pub fn grid_scatter_sh<N: Number, const CHANNELS: usize>(gradient: &mut [N], at:
     }
     for k in 0..8 {
         let start = at.texels[k] as usize * CHANNELS;
-        let texel = &mut gradient[start..start + CHANNELS];
+        // SAFETY: `check` has accepted the largest index.
+        let texel = unsafe { gradient.get_unchecked_mut(start..start + CHANNELS) };
         let weight = N::lift(at.weights[k]);
         for (t, s) in texel.iter_mut().zip(&spread) {
             *t += *s * weight;
@@ -160,7 +201,7 @@ mod tests {
             let left: f64 = color.iter().zip(g).map(|(a, b)| a * b).sum();
             let right: f64 = gradient.iter().zip(&data).map(|(a, b)| a * b).sum();
             assert!((left - right).abs() < 1e-12 * left.abs().max(1.0), "{left} != {right}");
-            let sum: f32 = at.weights.iter().sum();
+            let sum: f32 = at.weights().iter().sum();
             assert!((sum - 1.0).abs() < 1e-6, "weights sum to {sum}");
         }
     }

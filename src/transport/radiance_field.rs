@@ -11,7 +11,7 @@
 //! Nothing is stored a sample: memory does not grow with the length of a ray (Vicini2021, section 3).
 
 use super::camera::{Ray, normalize, transform_point, transform_vector};
-use super::grid::{Stencil, grid_stencil};
+use super::grid::{Stencil, grid_stencil, index_below};
 use super::number::Number;
 use super::sh::{Basis, sh_basis};
 use crate::resident::layout::{SceneRecord, color, density, occupancy};
@@ -304,7 +304,7 @@ pub fn same_size(scene: &SceneRecord) -> bool {
 fn occupancy_cell(size: [u32; 4], p: [f32; 3]) -> [u32; 3] {
     let mut cell = [0; 3];
     for a in 0..3 {
-        cell[a] = ((p[a] * size[a] as f32).max(0.0) as u32).min(size[a] - 1);
+        cell[a] = index_below(p[a] * size[a] as f32, size[a] - 1);
     }
     cell
 }

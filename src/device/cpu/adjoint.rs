@@ -11,12 +11,12 @@ use super::chunk::{CHUNK, Chunk, chunks};
 use super::level::Kernel;
 use super::packet::{Packet, Sample, TurnSink};
 use super::shared::SharedSlice;
-use super::view::{Arrays, channels, with_channels};
-use super::wide::Wide;
+use super::view::Arrays;
+use super::wide::{Wide, scatter_sh};
 use crate::device::{Batch, Keys, ReplayStats};
 use crate::resident::layout::SceneRecord;
 use crate::transport::background::background_scatter;
-use crate::transport::grid::{grid_scatter, grid_scatter_sh, grid_stencil};
+use crate::transport::grid::{grid_scatter, grid_stencil};
 use crate::transport::radiance_field::{Sink, State, same_size};
 use crate::transport::sh::Basis;
 
@@ -107,12 +107,22 @@ impl Cpu {
             replays.resize_with(chunks.len().max(replays.len()), Replays::default);
             let used = &mut replays[..chunks.len()];
             let this = &*self;
-            used.par_iter_mut().zip(chunks).enumerate().for_each(|(i, (replays, &chunk))| {
-                let adjoint = &this.adjoint[(round * per_round + i) * CHUNK..][..CHUNK];
-                with_channels!(&this.resident.scene, CHANNELS => {
-                    this.level.run(ReplayChunk::<CHANNELS> { cpu: this, batch, keys, spp, chunk, adjoint, bricks, replays });
+            used.par_iter_mut()
+                .zip(chunks)
+                .enumerate()
+                .for_each(|(i, (replays, &chunk))| {
+                    let adjoint = &this.adjoint[(round * per_round + i) * CHUNK..][..CHUNK];
+                    this.level.run(ReplayChunk {
+                        cpu: this,
+                        batch,
+                        keys,
+                        spp,
+                        chunk,
+                        adjoint,
+                        bricks,
+                        replays,
+                    });
                 });
-            });
             self.reduce(bricks, used);
             for replay in used.iter() {
                 stats.rays += replay.stats.rays;
@@ -142,8 +152,12 @@ impl Cpu {
             let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
             for color in 0..8 {
                 bricks.of_color(color).into_par_iter().for_each(|brick| {
-                    with_channels!(scene, CHANNELS => {
-                        level.run(ReduceBrick::<CHANNELS> { scene, brick, replays, sigma: &sigma, sh: &sh });
+                    level.run(ReduceBrick {
+                        scene,
+                        brick,
+                        replays,
+                        sigma: &sigma,
+                        sh: &sh,
                     });
                 });
             }
@@ -167,7 +181,7 @@ fn pair_mut(arrays: &mut [Vec<f32>], a: usize, b: usize) -> (&mut [f32], &mut [f
     (a, b)
 }
 
-struct ReplayChunk<'a, const CHANNELS: usize> {
+struct ReplayChunk<'a> {
     cpu: &'a Cpu,
     batch: &'a Batch,
     keys: Keys,
@@ -212,7 +226,7 @@ impl TurnSink for Recorder<'_> {
     }
 }
 
-impl<const CHANNELS: usize> Kernel for ReplayChunk<'_, CHANNELS> {
+impl Kernel for ReplayChunk<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -228,7 +242,7 @@ impl<const CHANNELS: usize> Kernel for ReplayChunk<'_, CHANNELS> {
             replays,
         } = self;
         let scene = &cpu.resident.scene;
-        let view = Arrays::<W, CHANNELS>::new(&cpu.params, cpu.resident.slots, &cpu.occupancy);
+        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy);
         replays.clear();
         let scale = 1.0 / spp as f32;
         let mut scaled = [[0.0; 3]; CHUNK];
@@ -329,7 +343,7 @@ impl Replays {
     }
 }
 
-struct ReduceBrick<'a, const CHANNELS: usize> {
+struct ReduceBrick<'a> {
     scene: &'a SceneRecord,
     brick: u32,
     replays: &'a [Replays],
@@ -337,7 +351,7 @@ struct ReduceBrick<'a, const CHANNELS: usize> {
     sh: &'a SharedSlice<'a, f32>,
 }
 
-impl<const CHANNELS: usize> Kernel for ReduceBrick<'_, CHANNELS> {
+impl Kernel for ReduceBrick<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -361,7 +375,7 @@ impl<const CHANNELS: usize> Kernel for ReduceBrick<'_, CHANNELS> {
                         grid_stencil(self.scene.sh_size, record.p)
                     };
                     let basis = &replays.bases[record.ray as usize];
-                    grid_scatter_sh::<f32, CHANNELS>(sh, &at, basis, record.d_color);
+                    scatter_sh(self.scene.sh_size[3], sh, &at, basis, record.d_color);
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::Cpu;
 use super::chunk::{CHUNK, Chunk, Place, chunks};
 use super::level::Kernel;
 use super::packet::{Lane, Packet, Sample};
-use super::view::{Arrays, channels, with_channels};
+use super::view::Arrays;
 use super::wide::Wide;
 use crate::device::{Batch, Keys};
 
@@ -22,8 +22,13 @@ impl Cpu {
         image.resize(chunks.len() * CHUNK, [0.0; 4]);
         let this = &*self;
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
-            with_channels!(&this.resident.scene, CHANNELS => {
-                this.level.run(RenderChunk::<CHANNELS> { cpu: this, batch, keys, spp, chunk, out });
+            this.level.run(RenderChunk {
+                cpu: this,
+                batch,
+                keys,
+                spp,
+                chunk,
+                out,
             });
         });
         self.image = image;
@@ -42,7 +47,7 @@ impl Cpu {
     }
 }
 
-struct RenderChunk<'a, const CHANNELS: usize> {
+struct RenderChunk<'a> {
     cpu: &'a Cpu,
     batch: &'a Batch,
     keys: Keys,
@@ -51,7 +56,7 @@ struct RenderChunk<'a, const CHANNELS: usize> {
     out: &'a mut [[f32; 4]],
 }
 
-impl<const CHANNELS: usize> Kernel for RenderChunk<'_, CHANNELS> {
+impl Kernel for RenderChunk<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -64,7 +69,7 @@ impl<const CHANNELS: usize> Kernel for RenderChunk<'_, CHANNELS> {
             chunk,
             out,
         } = self;
-        let view = Arrays::<W, CHANNELS>::new(&cpu.params, cpu.resident.slots, &cpu.occupancy);
+        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy);
         let mut packet = Packet::default();
         for sample in 0..spp {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);

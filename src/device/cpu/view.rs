@@ -2,38 +2,40 @@
 
 use std::marker::PhantomData;
 
-use super::wide::Wide;
+use super::wide::{Wide, eval_sh};
 use crate::params::ParamSet;
-use crate::resident::Slots;
-use crate::resident::layout::SceneRecord;
+use crate::resident::Resident;
 use crate::transport::grid::{Stencil, grid_eval};
 use crate::transport::radiance_field::View;
 use crate::transport::sh::Basis;
 
-/// The parameters of a scene whose colours have `CHANNELS` coefficients.
+/// The parameters of a scene.
 #[derive(Clone, Copy)]
-pub(super) struct Arrays<'a, W, const CHANNELS: usize> {
+pub(super) struct Arrays<'a, W> {
     pub sigma: &'a [f32],
     pub sh: &'a [f32],
     pub emitter: &'a [f32],
     pub occupancy: &'a [u8],
+    /// Channels of the coefficients: 3, 12, 27 or 48.
+    pub channels: u32,
     level: PhantomData<W>,
 }
 
-impl<'a, W, const CHANNELS: usize> Arrays<'a, W, CHANNELS> {
-    pub(super) fn new(params: &'a ParamSet, slots: Slots, occupancy: &'a [u8]) -> Self {
+impl<'a, W> Arrays<'a, W> {
+    pub(super) fn new(params: &'a ParamSet, resident: &Resident, occupancy: &'a [u8]) -> Self {
         let values = |slot: Option<usize>| slot.map_or(&[][..], |i| &params.parameters[i].values[..]);
         Self {
-            sigma: values(slots.sigma_t),
-            sh: values(slots.sh_coeffs),
-            emitter: values(slots.emitter),
+            sigma: values(resident.slots.sigma_t),
+            sh: values(resident.slots.sh_coeffs),
+            emitter: values(resident.slots.emitter),
             occupancy,
+            channels: resident.scene.sh_size[3],
             level: PhantomData,
         }
     }
 }
 
-impl<W: Wide, const CHANNELS: usize> View<f32> for Arrays<'_, W, CHANNELS> {
+impl<W: Wide> View<f32> for Arrays<'_, W> {
     const TWO_SIDED: bool = false;
 
     #[inline(always)]
@@ -48,7 +50,7 @@ impl<W: Wide, const CHANNELS: usize> View<f32> for Arrays<'_, W, CHANNELS> {
 
     #[inline(always)]
     fn color(&self, at: &Stencil, basis: &Basis) -> [f32; 3] {
-        W::eval_sh::<CHANNELS>(self.sh, at, basis)
+        eval_sh::<W>(self.channels, self.sh, at, basis)
     }
 
     #[inline(always)]
@@ -60,34 +62,4 @@ impl<W: Wide, const CHANNELS: usize> View<f32> for Arrays<'_, W, CHANNELS> {
     fn emitter(&self) -> &[f32] {
         self.emitter
     }
-}
-
-/// Runs `$body` with the constant `$channels` set to the number of channels of the scene's colours.
-macro_rules! with_channels {
-    ($scene:expr, $channels:ident => $body:expr) => {
-        match channels($scene) {
-            12 => {
-                const $channels: usize = 12;
-                $body
-            }
-            27 => {
-                const $channels: usize = 27;
-                $body
-            }
-            48 => {
-                const $channels: usize = 48;
-                $body
-            }
-            _ => {
-                const $channels: usize = 3;
-                $body
-            }
-        }
-    };
-}
-pub(super) use with_channels;
-
-/// Channels of the coefficients: 3 (degree + 1)².
-pub(super) fn channels(scene: &SceneRecord) -> u32 {
-    3 * (scene.sh_degree + 1) * (scene.sh_degree + 1)
 }

@@ -1,12 +1,34 @@
 //! The lookup of colours in wide vectors, bit for bit what [`grid_eval_sh`] gives.
 
-use crate::transport::grid::{Stencil, grid_eval_sh};
+use crate::transport::grid::{Stencil, grid_eval_sh, grid_scatter_sh};
 use crate::transport::sh::{Basis, MAX_COEFFICIENTS};
 
 /// How a vector level looks colours up.
 pub(super) trait Wide: Copy + Send + Sync {
     /// [`grid_eval_sh`] on f32.
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3];
+}
+
+/// The lookup for a number of channels that is known only at run time: 3, 12, 27 or 48.
+#[inline(always)]
+pub(super) fn eval_sh<W: Wide>(channels: u32, data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
+    match channels {
+        27 => W::eval_sh::<27>(data, at, basis),
+        12 => W::eval_sh::<12>(data, at, basis),
+        48 => W::eval_sh::<48>(data, at, basis),
+        _ => W::eval_sh::<3>(data, at, basis),
+    }
+}
+
+/// The adjoint of [`eval_sh`].
+#[inline(always)]
+pub(super) fn scatter_sh(channels: u32, gradient: &mut [f32], at: &Stencil, basis: &Basis, g: [f32; 3]) {
+    match channels {
+        27 => grid_scatter_sh::<f32, 27>(gradient, at, basis, g),
+        12 => grid_scatter_sh::<f32, 12>(gradient, at, basis, g),
+        48 => grid_scatter_sh::<f32, 48>(gradient, at, basis, g),
+        _ => grid_scatter_sh::<f32, 3>(gradient, at, basis, g),
+    }
 }
 
 /// Plain loops, as wide as the compiler makes them.
@@ -42,11 +64,13 @@ fn eval_sh_avx512<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Bas
     const LANES: usize = 15;
     const { assert!(CHANNELS <= 3 * MAX_COEFFICIENTS) };
     let vectors = CHANNELS.div_ceil(LANES);
+    at.check(data.len(), CHANNELS);
     let mut sums = [_mm512_setzero_ps(); 4];
     for k in 0..8 {
-        let start = at.texels[k] as usize * CHANNELS;
-        let texel = &data[start..start + CHANNELS];
-        let weight = _mm512_set1_ps(at.weights[k]);
+        let start = at.texels()[k] as usize * CHANNELS;
+        // SAFETY: `check` has accepted the largest index.
+        let texel = unsafe { data.get_unchecked(start..start + CHANNELS) };
+        let weight = _mm512_set1_ps(at.weights()[k]);
         for (v, sum) in sums.iter_mut().enumerate().take(vectors) {
             let lanes = (CHANNELS - v * LANES).min(LANES);
             let mask = ((1u32 << lanes) - 1) as __mmask16;
