@@ -8,15 +8,23 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::Outcome;
-use super::shared::DeviceArgs;
+use super::shared::{DeviceArgs, VoiceArgs};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
+use crate::output::parameters;
 use crate::scene;
 
 /// Arguments of `prbopt gradcheck`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    prbopt gradcheck scenes/two_blobs.json\n  \
+    prbopt gradcheck scenes/two_blobs.json --parameters runs/two_blobs/final --entries 100\n  \
+    prbopt gradcheck lego.json --parameter object.interior.sigma_t --index 3,4,5,0 --write gradients")]
 pub struct GradcheckArgs {
     /// The scene whose gradients are checked, at the values that its run begins with
     pub scene: PathBuf,
+    /// Folder with other values of parameters, such as `final` of a run, at any resolution
+    #[arg(long, value_name = "FOLDER")]
+    pub parameters: Option<PathBuf>,
     /// Path of a parameter to check; may be repeated [default: all that the scene optimises, or else all]
     #[arg(long, value_name = "PATH")]
     pub parameter: Vec<String>,
@@ -44,14 +52,10 @@ pub struct GradcheckArgs {
     /// Largest step of the finite differences [default: one that suits the parameter]
     #[arg(long, value_name = "STEP")]
     pub epsilon: Option<f64>,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Print one line
-    #[arg(short, long)]
-    pub quiet: bool,
     #[command(flatten)]
     pub device: DeviceArgs,
+    #[command(flatten)]
+    pub voice: VoiceArgs,
 }
 
 impl ValueEnum for Weighting {
@@ -82,22 +86,28 @@ impl FromStr for Index {
 }
 
 /// Checks the gradients and prints a table.
+///
+/// # Errors
+/// The scene has mistakes, there is no such parameter, entry or device, or a file cannot be read or written.
 pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     let options = options(&args)?;
     let scene = scene::load(&args.scene)?;
-    let setup = Setup::new(&scene, &options)?;
+    let mut setup = Setup::new(&scene, &options)?;
+    if let Some(folder) = &args.parameters {
+        parameters::read_all(folder, &mut setup.params)?;
+        let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
+        setup.resident.fit(&shapes);
+    }
     let mut device = args.device.open()?;
     let outcome = gradcheck::check(&setup, Some(device.as_mut()), &options)?;
     if let Some(folder) = &args.write {
         gradcheck::write::write(folder, &setup, &options, &outcome.report, &outcome.adjoints)?;
     }
     let report = &outcome.report;
-    if args.json {
+    if args.voice.json {
         println!("{}", serde_json::to_string(report)?);
-    } else {
-        if !args.quiet {
-            println!("{report}");
-        }
+    } else if args.voice.speaks() {
+        println!("{report}");
         let failed = report.parameters.iter().filter(|p| !p.passed).count();
         match failed {
             0 => println!("gradcheck passed: {} verdicts", report.parameters.len()),

@@ -17,7 +17,7 @@ use crate::transport::grid::{grid_eval, grid_stencil};
 pub enum Place {
     /// By the user.
     Asked,
-    /// Drawn from those that rays meet.
+    /// Drawn from those that rays meet in a medium that is not empty.
     Drawn,
     /// At the edge of the grid.
     Border,
@@ -56,7 +56,8 @@ pub fn coordinates(shape: Shape, entry: Entry) -> [usize; 4] {
     [texel % nx, texel / nx % ny, texel / (nx * ny), entry.channel as usize]
 }
 
-/// Draws about `count` entries: half anywhere that rays meet, the rest at the special places, as far as there are any.
+/// Draws about `count` entries: half anywhere that rays meet the medium, the rest at the special places, as far as there
+/// are any.
 pub fn choose(
     objective: &Objective,
     survey: &Survey,
@@ -87,6 +88,8 @@ pub fn choose(
         (Place::Border, special),
         (Place::Unmet, special),
         (Place::Drawn, count),
+        // Where all is empty, that is what there is.
+        (Place::Empty, count),
     ] {
         let candidates: Vec<u32> = (0..texels)
             .filter(|&texel| belongs(objective, survey, (role, shape, kind), texel, place))
@@ -127,7 +130,7 @@ fn belongs(
     );
     match place {
         Place::Asked => false,
-        Place::Drawn => met,
+        Place::Drawn => met && !(kind == Kind::Grid && is_empty(objective, shape, at)),
         Place::Unmet => !met,
         Place::Kink => flags & KINK != 0,
         Place::Border => {
