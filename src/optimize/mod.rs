@@ -371,7 +371,7 @@ impl<'a> Run<'a> {
         let _ = self.finish_saving();
         match self.saved {
             Some(iteration) => anyhow!(
-                "{error:#}; the last checkpoint is of iteration {iteration}, go on from it by: {}",
+                "{error:#}; what was saved before is untouched: go on from the checkpoint of iteration {iteration} by: {}",
                 self.job.resume_command
             ),
             None => error,

@@ -2,6 +2,7 @@
 //! threads changes no bit.
 
 mod adjoint;
+mod admit;
 mod chunk;
 mod compare;
 mod level;
@@ -13,10 +14,10 @@ mod update;
 mod view;
 mod wide;
 
-use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
+use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
-use crate::params::ParamSet;
+use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
 use adjoint::Replays;
 use level::Level;
@@ -92,6 +93,10 @@ impl Device for Cpu {
 
     fn arithmetic(&self) -> String {
         format!("cpu {}", self.level.name())
+    }
+
+    fn admit(&self, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
+        admit::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
     }
 
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {

@@ -1,0 +1,45 @@
+//! Whether a scene fits the machine's memory.
+
+use crate::device::{DeviceError, Result};
+
+/// Refuses what the machine could hold in no way, where the system tells how much that is.
+pub(super) fn admit_bytes(needed: u64) -> Result<()> {
+    match physical_bytes() {
+        Some(there) if needed > there => Err(too_large(needed, there)),
+        _ => Ok(()),
+    }
+}
+
+fn too_large(needed: u64, there: u64) -> DeviceError {
+    let gib = |bytes: u64| bytes as f64 / f64::from(1u32 << 30);
+    let edge = (there as f64 / needed as f64).cbrt();
+    DeviceError::TooLarge(format!(
+        "the parameters need {:.1} GiB with gradients and moments at the finest resolution, the machine has {:.1}: \
+         {:.2} times the resolution along each edge would fit, or one stage less",
+        gib(needed),
+        gib(there),
+        edge
+    ))
+}
+
+fn physical_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_fit_is_told() {
+        assert!(admit_bytes(1).is_ok());
+        let message = too_large(8 << 30, 1 << 30).to_string();
+        assert!(
+            message.contains("8.0 GiB") && message.contains("0.50 times"),
+            "{message}"
+        );
+    }
+}
