@@ -4,6 +4,8 @@
 //! image. Nothing of these leaves it but to be written out.
 
 pub mod cpu;
+pub mod gpu;
+pub mod select;
 
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;

@@ -1,0 +1,168 @@
+// The records that the host fills in, byte for byte: src/resident/layout.rs and src/device/gpu/records.rs.
+
+// Three rows of an affine map; the fourth column is the translation.
+alias Rows = array<vec4f, 3>;
+
+// Four entries a vector: FILTER_TABLE entries in all.
+const FILTER_VECTORS: u32 = 17u;
+
+const DENSITY_RELU: u32 = 0u;
+const DENSITY_SOFTPLUS: u32 = 1u;
+const DENSITY_EXP: u32 = 2u;
+
+const COLOR_CLIP: u32 = 0u;
+const COLOR_SIGMOID: u32 = 1u;
+const COLOR_RELU_HALF: u32 = 2u;
+
+const BACKGROUND_NONE: u32 = 0u;
+const BACKGROUND_CONSTANT: u32 = 1u;
+const BACKGROUND_ENVMAP: u32 = 2u;
+
+const FILTER_BOX: u32 = 0u;
+const FILTER_TENT: u32 = 1u;
+const FILTER_GAUSSIAN: u32 = 2u;
+
+const DISTORTION_NONE: u32 = 0u;
+const DISTORTION_BROWN: u32 = 1u;
+const DISTORTION_FISHEYE: u32 = 2u;
+
+const BACKDROP_OPAQUE: u32 = 0u;
+const BACKDROP_COLOR: u32 = 1u;
+const BACKDROP_RANDOM: u32 = 2u;
+
+const OCCUPANCY_RENDERS: u32 = 1u;
+const OCCUPANCY_LEARNS: u32 = 2u;
+
+const NO_REFERENCE: u32 = 0xffffffffu;
+
+// What every ray of a scene shares.
+struct Scene {
+    world_to_unit: Rows,
+    world_to_field: Rows,
+    world_to_env: Rows,
+    sigma_size: vec4u,
+    sh_size: vec4u,
+    occupancy_size: vec4u,
+    env_size: vec2u,
+    env_scale: f32,
+    step_length: f32,
+    stop: f32,
+    has_field: u32,
+    sh_degree: u32,
+    density_activation: u32,
+    color_activation: u32,
+    background: u32,
+    padding: vec2u,
+    gaussian_cdf: array<vec4f, FILTER_VECTORS>,
+}
+
+// A camera, its film and where its reference lies.
+struct Sensor {
+    to_world: Rows,
+    distortion: array<vec4f, 2>,
+    backdrop_color: vec4f,
+    focal: vec2f,
+    center: vec2f,
+    width: u32,
+    height: u32,
+    near_clip: f32,
+    far_clip: f32,
+    filter_kind: u32,
+    filter_size: f32,
+    distortion_model: u32,
+    backdrop: u32,
+    first_pixel: u32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
+}
+
+// Invocations of a workgroup that work on rays, and on elements of arrays.
+const RAY_GROUP: u32 = 64u;
+const ELEMENT_GROUP: u32 = 256u;
+
+const LOSS_L1: u32 = 0u;
+const LOSS_L2: u32 = 1u;
+const LOSS_HUBER: u32 = 2u;
+const LOSS_RELATIVE_L2: u32 = 3u;
+const LOSS_LOG_L1: u32 = 4u;
+const LOSS_LINEAR: u32 = 5u;
+
+const REFERENCE_NONE: u32 = 0u;
+const REFERENCE_CONSTANT: u32 = 1u;
+const REFERENCE_UNORM8: u32 = 2u;
+const REFERENCE_FLOAT: u32 = 3u;
+
+const TUNED_SIGMA: u32 = 1u;
+const TUNED_SH: u32 = 2u;
+const TUNED_EMITTER: u32 = 4u;
+
+// A piece of a pass over the rays of a batch.
+struct Launch {
+    // Keys of the iteration's objective and of the pass.
+    objective: vec4u,
+    key: vec4u,
+    // The piece: pixels of the batch and samples of each.
+    first_pixel: u32,
+    last_pixel: u32,
+    first_sample: u32,
+    last_sample: u32,
+    // Samples of the whole pass.
+    spp: u32,
+    // Pixels are drawn from the table (1) or taken in its order (0).
+    drawn: u32,
+    // Workgroups a row of the dispatch.
+    groups_x: u32,
+    // Entries of the pixel table, and where its parts lie in `tables`.
+    sensor_count: u32,
+    starts_at: u32,
+    sensors_at: u32,
+    occupancy_at: u32,
+    reach_at: u32,
+    // Where the parameters that share a buffer begin.
+    sigma_at: u32,
+    emitter_at: u32,
+    tuned: u32,
+    reference_kind: u32,
+    loss_kind: u32,
+    loss_delta: f32,
+    loss_seed: u32,
+    // 1 over the number of values in the batch's image.
+    adjoint_scale: f32,
+}
+
+const OPTIMIZER_ADAM: u32 = 0u;
+const OPTIMIZER_SGD: u32 = 1u;
+const OPTIMIZER_RMSPROP: u32 = 2u;
+
+const PENALTY_TOTAL_VARIATION: u32 = 0u;
+const PENALTY_SPARSITY: u32 = 1u;
+
+// Work on the elements of one parameter.
+struct Elements {
+    // Texels along x, y, z and channels; of the source, where there is one.
+    size: vec4u,
+    source_size: vec4u,
+    // The parameter's first entry in its buffer and its number of entries.
+    first: u32,
+    count: u32,
+    source_first: u32,
+    // Workgroups a row of the dispatch, and invocations in all.
+    groups_x: u32,
+    threads: u32,
+    // Optimiser or penalty.
+    kind: u32,
+    mask_updates: u32,
+    rate: f32,
+    second_correction: f32,
+    low: f32,
+    high: f32,
+    // beta_1, momentum or decay; beta_2.
+    decay_1: f32,
+    decay_2: f32,
+    epsilon: f32,
+    // Of a penalty, over its number of terms.
+    weight: f32,
+    // Where the pass's workgroups report among the partial sums.
+    report_at: u32,
+}

@@ -1,0 +1,75 @@
+// Adds a penalty's gradient to a parameter's and reports the sum of the penalty's terms. Each entry gathers what its own
+// term and those of its three backward neighbours send to it, so that nothing is added by two invocations.
+
+#import bind/update
+#import kernels/regularizer
+
+@compute @workgroup_size(ELEMENT_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    var sum = 0.0;
+    var broken = NONE_FOUND;
+    for (var i = first_element(group, lane); i < elements.count; i += elements.threads) {
+        var term = vec2f(0.0);
+        if elements.kind == PENALTY_SPARSITY {
+            term = sparsity(parameter[elements.first + i]);
+        } else {
+            term = total_variation_at(i);
+        }
+        sum += term.x;
+        if !gradient_store(elements.first + i, elements.weight * term.y) {
+            broken = min(broken, i);
+        }
+    }
+    report(group, lane, sum, broken);
+}
+
+// Distances between neighbouring entries along x, y and z.
+fn strides() -> vec3u {
+    return elements.size.w * vec3u(1u, elements.size.x, elements.size.x * elements.size.y);
+}
+
+// The total variation's term at entry `i` of texel `texel`.
+fn term_at(i: u32, texel: vec3u) -> vec4f {
+    let at = elements.first + i;
+    let next = vec3u(at) + select(vec3u(0u), strides(), texel + 1u < elements.size.xyz);
+    return total_variation(parameter[at], vec3f(parameter[next.x], parameter[next.y], parameter[next.z]));
+}
+
+// The term at entry `i`, and the derivative of all terms by it.
+fn total_variation_at(i: u32) -> vec2f {
+    let index = i / elements.size.w;
+    let size = elements.size.xyz;
+    let texel = vec3u(index % size.x, index / size.x % size.y, index / (size.x * size.y));
+    let own = term_at(i, texel);
+    let stride = strides();
+    var slope = -(own.x + own.y + own.z);
+    if texel.x > 0u {
+        slope += term_at(i - stride.x, texel - vec3u(1u, 0u, 0u)).x;
+    }
+    if texel.y > 0u {
+        slope += term_at(i - stride.y, texel - vec3u(0u, 1u, 0u)).y;
+    }
+    if texel.z > 0u {
+        slope += term_at(i - stride.z, texel - vec3u(0u, 0u, 1u)).z;
+    }
+    return vec2f(own.w, slope);
+}
+
+// Adds to a gradient and says whether the number could be represented.
+#ifdef FIXED_POINT
+fn gradient_store(index: u32, value: f32) -> bool {
+    if !is_finite(value) || abs(value) >= FIXED_LARGEST {
+        return false;
+    }
+    let old = vec2u(parameter_gradient[2u * index], parameter_gradient[2u * index + 1u]);
+    let sum = fixed_add(old, fixed_from_f32(value));
+    parameter_gradient[2u * index] = sum.x;
+    parameter_gradient[2u * index + 1u] = sum.y;
+    return true;
+}
+#else
+fn gradient_store(index: u32, value: f32) -> bool {
+    parameter_gradient[index] += value;
+    return true;
+}
+#endif

@@ -1,0 +1,100 @@
+// Emitters at infinity: a constant, or a latitude-longitude map looked up bilinearly as Mitsuba's `envmap` does.
+
+#import bind/launch
+#import bind/parameters
+#import common/math
+#ifdef REPLAY
+#import bind/gradients
+#endif
+
+// The four texels around a direction and their weights.
+struct EnvStencil {
+    texels: vec4u,
+    weights: vec4f,
+}
+
+// The stencil of the unit direction `d`, given in the map's frame, in a map of `size` = width, height.
+fn env_stencil(size: vec2u, d: vec3f) -> EnvStencil {
+    let u = arc_tangent(d.x, -d.z) * (0.5 / PI);
+    let v = arc_cosine(clamp(d.y, -1.0, 1.0)) / PI;
+    let width = f32(size.x);
+    let height = f32(size.y);
+    let shifted = u - 0.5 / width;
+    let x = (shifted - floor(shifted)) * width;
+    let y = v * (height - 1.0);
+    let column = min(u32(x), size.x - 1u);
+    let row = min(u32(y), max(size.y, 2u) - 2u);
+    let fx = x - f32(column);
+    let fy = y - f32(row);
+    let next_column = select(0u, column + 1u, column + 1u < size.x);
+    let next_row = min(row + 1u, size.y - 1u);
+    return EnvStencil(
+        vec4u(
+            row * size.x + column,
+            row * size.x + next_column,
+            next_row * size.x + column,
+            next_row * size.x + next_column,
+        ),
+        vec4f((1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy),
+    );
+}
+
+fn emitter_texel(texel: u32) -> vec3f {
+    let start = launch.emitter_at + 3u * texel;
+    return vec3f(values[start], values[start + 1u], values[start + 2u]);
+}
+
+// Radiance of the map.
+fn env_eval(at: EnvStencil, scale: f32) -> vec3f {
+    let sum = emitter_texel(at.texels.x) * at.weights.x + emitter_texel(at.texels.y) * at.weights.y
+        + emitter_texel(at.texels.z) * at.weights.z + emitter_texel(at.texels.w) * at.weights.w;
+    return sum * scale;
+}
+
+// What the emitter sends along the unit direction `d` (world).
+fn background_eval(d: vec3f) -> vec3f {
+    switch scene.background {
+        case BACKGROUND_NONE: {
+            return vec3f(0.0);
+        }
+        case BACKGROUND_CONSTANT: {
+            return emitter_texel(0u);
+        }
+        default: {
+            return env_eval(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale);
+        }
+    }
+}
+
+#ifdef REPLAY
+
+fn emitter_add(texel: u32, g: vec3f) {
+    let start = launch.emitter_at + 3u * texel;
+    gradient_add(start, g.x);
+    gradient_add(start + 1u, g.y);
+    gradient_add(start + 2u, g.z);
+}
+
+// The adjoint of env_eval.
+fn env_scatter(at: EnvStencil, scale: f32, g: vec3f) {
+    emitter_add(at.texels.x, g * (at.weights.x * scale));
+    emitter_add(at.texels.y, g * (at.weights.y * scale));
+    emitter_add(at.texels.z, g * (at.weights.z * scale));
+    emitter_add(at.texels.w, g * (at.weights.w * scale));
+}
+
+// The adjoint of background_eval.
+fn background_scatter(d: vec3f, g: vec3f) {
+    switch scene.background {
+        case BACKGROUND_NONE: {
+        }
+        case BACKGROUND_CONSTANT: {
+            emitter_add(0u, g);
+        }
+        default: {
+            env_scatter(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale, g);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,96 @@
+// From a place on the film to radiance, and back: the estimator's primal and its adjoint, for one ray.
+
+#import bind/launch
+#import transport/background
+#import transport/camera
+#import transport/film
+#import transport/radiance_field
+#import transport/random
+#import transport/pixel
+
+// A sample's ray and its jitter.
+struct Sampled {
+    ray: Ray,
+    jitter: f32,
+}
+
+// One sample of a pixel.
+fn sample_ray(sensor: Sensor, pixel: Pixel, key: vec4u, sample: u32) -> Sampled {
+    let u = random_uniform(key, Counter(pixel.sensor, pixel.index, sample, 0u));
+    let column = pixel.index % sensor.width;
+    let row = pixel.index / sensor.width;
+    let x = filter_sample(sensor.filter_kind, sensor.filter_size, column, sensor.width, u.x);
+    let y = filter_sample(sensor.filter_kind, sensor.filter_size, row, sensor.height, u.y);
+    return Sampled(camera_ray(sensor, x, y), u.z);
+}
+
+// The colour that replaces the emitter behind a pixel, if its backdrop is random.
+struct Backdrop {
+    color: vec3f,
+    present: bool,
+}
+
+fn pixel_backdrop(sensor: Sensor, objective: vec4u, pixel: Pixel) -> Backdrop {
+    if sensor.backdrop == BACKDROP_RANDOM {
+        return Backdrop(random_backdrop(objective, pixel), true);
+    }
+    return Backdrop(vec3f(0.0), false);
+}
+
+// What one ray gathers: radiance and the transmittance it ends with, and the number of samples that contributed.
+struct Gathered {
+    radiance: vec3f,
+    transmittance: f32,
+    count: u32,
+}
+
+// The primal estimate of a ray's radiance along its segment.
+fn gather_segment(segment: ptr<function, Segment>, ray: Ray, backdrop: Backdrop) -> Gathered {
+    var state = State(vec3f(0.0), 1.0, 0u);
+    if (*segment).valid {
+        walk(segment, &state, vec3f(0.0), false);
+    }
+    var behind = backdrop.color;
+    if !backdrop.present {
+        behind = background_eval(ray.direction);
+    }
+    state.radiance += state.transmittance * behind;
+    return Gathered(state.radiance, state.transmittance, state.count);
+}
+
+// The primal estimate of a ray's radiance.
+fn gather(ray: Ray, jitter: f32, backdrop: Backdrop) -> Gathered {
+    var segment = field_segment(ray, jitter);
+    return gather_segment(&segment, ray, backdrop);
+}
+
+#ifdef REPLAY
+
+// How a replay ended: radiance gathered, radiance left over (zero but for rounding), samples that contributed.
+struct Replayed {
+    gathered: vec3f,
+    left: vec3f,
+    count: u32,
+}
+
+// The adjoint: walks the ray once for its radiance, then again from the same random state, and sends the derivatives
+// of `d_radiance` times the radiance to the gradients.
+fn propagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -> Replayed {
+    var segment = field_segment(ray, jitter);
+    let gathered = gather_segment(&segment, ray, backdrop);
+    var state = State(gathered.radiance, 1.0, 0u);
+    if segment.valid {
+        walk(&segment, &state, d_radiance, true);
+    }
+    var behind = backdrop.color;
+    if !backdrop.present {
+        if (launch.tuned & TUNED_EMITTER) != 0u {
+            background_scatter(ray.direction, d_radiance * state.transmittance);
+        }
+        behind = background_eval(ray.direction);
+    }
+    state.radiance -= state.transmittance * behind;
+    return Replayed(gathered.radiance, state.radiance, state.count);
+}
+
+#endif

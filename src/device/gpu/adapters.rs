@@ -1,0 +1,102 @@
+//! The adapters that a machine has.
+
+use crate::device::{DeviceError, Result};
+
+/// An adapter, in words and figures.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct AdapterSummary {
+    pub name: String,
+    /// `vulkan`, `metal` or `dx12`.
+    pub backend: String,
+    pub kind: AdapterKind,
+    pub driver: String,
+    /// Most bytes that a shader can see of one array.
+    pub max_binding_bytes: u64,
+    /// Most bytes of one buffer.
+    pub max_buffer_bytes: u64,
+    /// Most arrays that a shader can write or read.
+    pub max_storage_buffers: u32,
+    /// Whether it adds floats atomically.
+    pub float_atomics: bool,
+}
+
+/// What an adapter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdapterKind {
+    DiscreteGpu,
+    IntegratedGpu,
+    VirtualGpu,
+    /// A program that computes what a GPU would.
+    Software,
+    Other,
+}
+
+impl AdapterKind {
+    /// Whether `auto` would take it.
+    pub fn is_hardware(self) -> bool {
+        matches!(self, Self::DiscreteGpu | Self::IntegratedGpu | Self::VirtualGpu)
+    }
+
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::DiscreteGpu => "discrete GPU",
+            Self::IntegratedGpu => "integrated GPU",
+            Self::VirtualGpu => "virtual GPU",
+            Self::Software => "software",
+            Self::Other => "of unknown kind",
+        }
+    }
+}
+
+/// All adapters with their summaries, in the drivers' order. None on a machine without a graphics driver.
+pub(super) fn enumerate() -> Vec<(wgpu::Adapter, AdapterSummary)> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()))
+        .into_iter()
+        .map(|adapter| {
+            let summary = summarise(&adapter);
+            (adapter, summary)
+        })
+        .collect()
+}
+
+/// The adapters' summaries alone.
+pub fn list() -> Vec<AdapterSummary> {
+    enumerate().into_iter().map(|(_, summary)| summary).collect()
+}
+
+fn summarise(adapter: &wgpu::Adapter) -> AdapterSummary {
+    let (info, limits) = (adapter.get_info(), adapter.limits());
+    AdapterSummary {
+        name: info.name,
+        backend: info.backend.to_str().to_owned(),
+        kind: match info.device_type {
+            wgpu::DeviceType::DiscreteGpu => AdapterKind::DiscreteGpu,
+            wgpu::DeviceType::IntegratedGpu => AdapterKind::IntegratedGpu,
+            wgpu::DeviceType::VirtualGpu => AdapterKind::VirtualGpu,
+            wgpu::DeviceType::Cpu => AdapterKind::Software,
+            wgpu::DeviceType::Other => AdapterKind::Other,
+        },
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+        max_binding_bytes: limits.max_storage_buffer_binding_size,
+        max_buffer_bytes: limits.max_buffer_size,
+        max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+        float_atomics: adapter.features().contains(wgpu::Features::SHADER_FLOAT32_ATOMIC),
+    }
+}
+
+/// The adapter at `index` of the list.
+///
+/// # Errors
+/// It has gone since the list was made.
+pub(super) fn take(index: usize) -> Result<(wgpu::Adapter, AdapterSummary)> {
+    enumerate()
+        .into_iter()
+        .nth(index)
+        .ok_or_else(|| DeviceError::Unavailable("the GPU disappeared while it was being opened; try again".into()))
+}

@@ -1,0 +1,295 @@
+//! An open adapter: buffers, uploads, dispatches and downloads, and what went wrong with them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::adapters::AdapterSummary;
+use super::shaders::{Access, Binding, Kernel};
+use crate::device::{DeviceError, Result};
+
+/// Bytes that go up or down at once, so that staging never doubles a large array.
+const STAGING_BYTES: u64 = 64 << 20;
+
+/// An open device and its queue.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub device: wgpu::Device,
+    queue: wgpu::Queue,
+    pub summary: AdapterSummary,
+    pub max_groups: u32,
+    faults: Arc<Mutex<Faults>>,
+    /// Holds the record of the piece of work at hand.
+    work: wgpu::Buffer,
+}
+
+/// What wgpu reported outside of any call.
+#[derive(Debug, Default)]
+struct Faults {
+    lost: Option<String>,
+    out_of_memory: bool,
+    error: Option<String>,
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    pub kernel: Kernel,
+    pub layout: wgpu::BindGroupLayout,
+    pub pipeline: wgpu::ComputePipeline,
+}
+
+impl Context {
+    /// Opens an adapter with all that it can do.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary) -> Result<Self> {
+        let features = adapter.features() & wgpu::Features::SHADER_FLOAT32_ATOMIC;
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("prbopt"),
+            required_features: features,
+            required_limits: adapter.limits(),
+            ..Default::default()
+        };
+        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|e| {
+            let name = &summary.name;
+            DeviceError::Unavailable(format!("{name} could not be opened ({e}); use --device cpu"))
+        })?;
+        let faults = Arc::new(Mutex::new(Faults::default()));
+        let on_lost = Arc::clone(&faults);
+        device.set_device_lost_callback(move |_, message| lock(&on_lost).lost = Some(message));
+        let on_error = Arc::clone(&faults);
+        device.on_uncaptured_error(Arc::new(move |error| match error {
+            wgpu::Error::OutOfMemory { .. } => lock(&on_error).out_of_memory = true,
+            other => {
+                lock(&on_error).error.get_or_insert(other.to_string());
+            }
+        }));
+        let work = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("work"),
+            size: 256,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        Ok(Self {
+            max_groups: device.limits().max_compute_workgroups_per_dimension,
+            device,
+            queue,
+            summary,
+            faults,
+            work,
+        })
+    }
+
+    /// Whether the device is still sound.
+    ///
+    /// # Errors
+    /// It was lost, has no memory left, or refused a command.
+    pub(super) fn check(&self) -> Result<()> {
+        let mut faults = lock(&self.faults);
+        if let Some(message) = &faults.lost {
+            let name = &self.summary.name;
+            return Err(DeviceError::Lost(format!("{name}: {}", message.trim())));
+        }
+        if std::mem::take(&mut faults.out_of_memory) {
+            let name = &self.summary.name;
+            return Err(DeviceError::TooLarge(format!(
+                "{name} has not enough memory left; lower the resolution or the batch, or use --device cpu"
+            )));
+        }
+        match faults.error.take() {
+            Some(error) => Err(DeviceError::Unavailable(format!(
+                "{} refused a command: {}",
+                self.summary.name,
+                error.trim()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A storage buffer of at least 16 bytes, zeroed.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn storage(&self, label: &str, bytes: u64) -> Result<wgpu::Buffer> {
+        use wgpu::BufferUsages as U;
+        self.buffer(label, bytes, U::STORAGE | U::COPY_SRC | U::COPY_DST)
+    }
+
+    /// A uniform buffer.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn uniform(&self, label: &str, bytes: u64) -> Result<wgpu::Buffer> {
+        use wgpu::BufferUsages as U;
+        self.buffer(label, bytes, U::UNIFORM | U::COPY_DST)
+    }
+
+    fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
+        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some(label),
+            size: bytes.max(16).next_multiple_of(16),
+            usage,
+            mapped_at_creation: false,
+        });
+        self.check()?;
+        Ok(buffer)
+    }
+
+    /// Copies bytes into a buffer, before anything that is dispatched later.
+    pub(super) fn upload(&self, buffer: &wgpu::Buffer, offset: u64, bytes: &[u8]) {
+        let mut at = offset;
+        for part in bytes.chunks(STAGING_BYTES as usize) {
+            self.queue.write_buffer(buffer, at, part);
+            at += part.len() as u64;
+            if part.len() as u64 == STAGING_BYTES {
+                self.queue.submit([]);
+            }
+        }
+    }
+
+    /// Copies bytes out of a buffer, after everything that was dispatched.
+    ///
+    /// # Errors
+    /// The device was lost.
+    pub(super) fn download(&self, buffer: &wgpu::Buffer, offset: u64, bytes: u64) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(bytes as usize);
+        while (out.len() as u64) < bytes {
+            let part = (bytes - out.len() as u64).min(STAGING_BYTES);
+            self.download_part(buffer, offset + out.len() as u64, part, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn download_part(&self, buffer: &wgpu::Buffer, offset: u64, bytes: u64, out: &mut Vec<u8>) -> Result<()> {
+        use wgpu::BufferUsages as U;
+        let staging = self.buffer("staging", bytes, U::MAP_READ | U::COPY_DST)?;
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        encoder.copy_buffer_to_buffer(buffer, offset, &staging, 0, bytes);
+        self.queue.submit([encoder.finish()]);
+        let mapped = Arc::new(Mutex::new(false));
+        let on_mapped = Arc::clone(&mapped);
+        staging.map_async(wgpu::MapMode::Read, 0..bytes, move |result| {
+            *lock(&on_mapped) = result.is_ok()
+        });
+        self.wait()?;
+        let gone = || DeviceError::Lost(format!("{}: its memory cannot be read", self.summary.name));
+        if !*lock(&mapped) {
+            return Err(gone());
+        }
+        let view = staging.get_mapped_range(0..bytes).map_err(|_| gone())?;
+        out.extend_from_slice(&view);
+        Ok(())
+    }
+
+    /// Waits for everything that was submitted.
+    ///
+    /// # Errors
+    /// The device was lost.
+    pub(super) fn wait(&self) -> Result<()> {
+        // wgpu panics here when the device is lost; the callback above has noted why.
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            self.device.poll(wgpu::PollType::wait_indefinitely())
+        }));
+        self.check()?;
+        match polled {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(e)) => Err(DeviceError::Lost(format!("{}: {e}", self.summary.name))),
+            Err(_) => Err(DeviceError::Lost(format!("{} stopped answering", self.summary.name))),
+        }
+    }
+
+    /// Fills buffers with zeros.
+    pub(super) fn clear<'a>(&self, buffers: impl IntoIterator<Item = &'a wgpu::Buffer>) {
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        for buffer in buffers {
+            encoder.clear_buffer(buffer, 0, None);
+        }
+        self.queue.submit([encoder.finish()]);
+    }
+
+    /// Copies bytes from buffer to buffer.
+    pub(super) fn copy(&self, from: &wgpu::Buffer, from_offset: u64, to: &wgpu::Buffer, to_offset: u64, bytes: u64) {
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        encoder.copy_buffer_to_buffer(from, from_offset, to, to_offset, bytes);
+        self.queue.submit([encoder.finish()]);
+    }
+
+    /// Workgroups along x and y of a dispatch of `groups`, folded where one dimension does not hold them.
+    pub(super) fn fold(&self, groups: u32) -> [u32; 2] {
+        let x = groups.clamp(1, self.max_groups);
+        [x, groups.div_ceil(x).max(1)]
+    }
+
+    /// Runs a kernel on one piece of work: `record` is bound as [`Binding::Work`], the other buffers by their names.
+    pub(super) fn dispatch(
+        &self,
+        pipeline: &Pipeline,
+        record: &[u8],
+        buffers: &[(Binding, &wgpu::Buffer)],
+        groups: u32,
+    ) {
+        self.queue.write_buffer(&self.work, 0, record);
+        let find = |binding: Binding| {
+            let found = buffers.iter().find(|(b, _)| *b == binding).map(|(_, buffer)| *buffer);
+            match binding {
+                Binding::Work => &self.work,
+                _ => found.expect("a pass names every buffer that its kernel binds"),
+            }
+        };
+        let entries: Vec<_> = pipeline
+            .kernel
+            .bindings()
+            .iter()
+            .map(|&(binding, _)| wgpu::BindGroupEntry {
+                binding: binding as u32,
+                resource: find(binding).as_entire_binding(),
+            })
+            .collect();
+        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(pipeline.kernel.entry()),
+            layout: &pipeline.layout,
+            entries: &entries,
+        });
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        {
+            let mut pass = encoder.begin_compute_pass(&Default::default());
+            pass.set_pipeline(&pipeline.pipeline);
+            pass.set_bind_group(0, &group, &[]);
+            let [x, y] = self.fold(groups);
+            pass.dispatch_workgroups(x, y, 1);
+        }
+        self.queue.submit([encoder.finish()]);
+    }
+}
+
+/// The layout of a kernel's bindings.
+pub(super) fn bind_group_layout(device: &wgpu::Device, kernel: Kernel) -> wgpu::BindGroupLayout {
+    let entries: Vec<_> = kernel
+        .bindings()
+        .iter()
+        .map(|&(binding, access)| wgpu::BindGroupLayoutEntry {
+            binding: binding as u32,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer {
+                ty: match access {
+                    Access::Uniform => wgpu::BufferBindingType::Uniform,
+                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+                    Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
+                },
+                has_dynamic_offset: false,
+                min_binding_size: None,
+            },
+            count: None,
+        })
+        .collect();
+    device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: Some(kernel.entry()),
+        entries: &entries,
+    })
+}
+
+/// A mutex whose holder never panics.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

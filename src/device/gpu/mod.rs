@@ -1,0 +1,253 @@
+//! The GPU device: wgpu, and nothing physical. The estimator is in `shaders/`.
+
+mod adapters;
+mod arrays;
+mod context;
+mod passes;
+mod pieces;
+mod pipelines;
+mod plan;
+pub mod preprocess;
+pub mod records;
+pub mod shaders;
+mod update;
+
+pub use adapters::{AdapterKind, AdapterSummary, list};
+pub use pieces::Cut;
+
+use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::params::{ParamSet, Shape};
+use crate::resident::{Resident, Slots};
+use arrays::{Arrays, decode_gradient, encode_gradient, gradient_offset};
+use context::Context;
+use pipelines::Pipelines;
+use plan::{Plan, shapes};
+use shaders::Accumulation;
+
+/// How a GPU is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Gradients in fixed point: the same bits every time.
+    pub deterministic: bool,
+    /// Use the adapter's float atomics where it has them.
+    pub float_atomics: bool,
+    /// How passes are cut into dispatches; by fixed tables if None.
+    pub cut: Option<Cut>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            deterministic: false,
+            float_atomics: true,
+            cut: None,
+        }
+    }
+}
+
+/// One adapter and the scene that it holds.
+#[derive(Debug)]
+pub struct Gpu {
+    info: DeviceInfo,
+    options: Options,
+    context: Context,
+    pipelines: Pipelines,
+    resident: Resident,
+    /// Without values: they live on the device.
+    params: ParamSet,
+    optimizer: Optimizer,
+    arrays: Arrays,
+    /// Pixels of the last image.
+    rendered: u32,
+}
+
+impl Gpu {
+    /// Opens the adapter at `index` of [`list`].
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn open(index: usize, options: Options) -> Result<Self> {
+        let (adapter, summary) = adapters::take(index)?;
+        let accumulation = match (options.deterministic, summary.float_atomics && options.float_atomics) {
+            (true, _) => Accumulation::FixedPoint,
+            (false, true) => Accumulation::FloatAtomic,
+            (false, false) => Accumulation::CompareExchange,
+        };
+        let context = Context::open(&adapter, summary)?;
+        let pipelines = Pipelines::new(accumulation)?;
+        let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
+        let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
+        let summary = &context.summary;
+        Ok(Self {
+            info: DeviceInfo {
+                kind: "gpu",
+                name: summary.name.clone(),
+                detail: format!("{}, {}", summary.backend, summary.driver),
+            },
+            options,
+            pipelines,
+            resident,
+            params: ParamSet::default(),
+            optimizer,
+            arrays,
+            context,
+            rendered: 0,
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.params.parameters.iter().map(|p| p.path.clone()).collect()
+    }
+
+    /// Buffer and byte offset of an array of a parameter; None if it does not exist.
+    fn place(&self, parameter: usize, what: What) -> Option<(&wgpu::Buffer, u64)> {
+        let place = self.arrays.plan.places[parameter];
+        let bank = &self.arrays.banks[place.bank];
+        let tuned = self.params.parameters[parameter].tuning.is_some();
+        match what {
+            What::Values => Some((&bank.values, 4 * place.first as u64)),
+            What::Gradient => {
+                let offset = gradient_offset(place.first, self.pipelines.accumulation);
+                tuned.then_some((&bank.gradient, offset))
+            }
+            What::Moment(i) => {
+                (tuned && i < self.optimizer.moments()).then(|| (&bank.moments[i], 4 * place.first as u64))
+            }
+        }
+    }
+}
+
+impl Device for Gpu {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn arithmetic(&self) -> String {
+        format!("gpu {} {:?}", self.info.name, self.pipelines.accumulation)
+    }
+
+    fn admit(&self, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
+        let loaded = self.params.parameters.len() == shapes.len();
+        let slots = if loaded {
+            self.resident.slots
+        } else {
+            // Before a scene is loaded: its largest array is the one that gets a buffer of its own.
+            Slots {
+                sh_coeffs: (0..shapes.len()).max_by_key(|&i| shapes[i].0.len()),
+                ..Slots::default()
+            }
+        };
+        let names = if loaded { self.names() } else { Vec::new() };
+        let accumulation = self.pipelines.accumulation;
+        Plan::new(shapes, slots).admit(&names, shapes, &self.context.summary, accumulation)
+    }
+
+    fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
+        let accumulation = self.pipelines.accumulation;
+        let shapes = shapes(&params);
+        let plan = Plan::new(&shapes, resident.slots);
+        let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
+        plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
+        self.pipelines.set_degree(resident.scene.sh_degree);
+        self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
+        for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
+            let values = std::mem::take(&mut parameter.values);
+            let bank = &self.arrays.banks[place.bank];
+            let bytes = bytemuck::cast_slice(&values);
+            self.context.upload(&bank.values, 4 * place.first as u64, bytes);
+        }
+        (self.resident, self.params, self.optimizer) = (resident, params, optimizer);
+        self.rendered = 0;
+        self.rebuild()
+    }
+
+    fn resident(&self) -> &Resident {
+        &self.resident
+    }
+
+    fn params(&self) -> &ParamSet {
+        &self.params
+    }
+
+    fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.render_pass(batch, keys, spp)?;
+        self.rendered = batch.pixels();
+        Ok(())
+    }
+
+    fn image(&mut self) -> Result<Vec<[f32; 4]>> {
+        let bytes = self
+            .context
+            .download(&self.arrays.image, 0, 16 * u64::from(self.rendered))?;
+        Ok(bytemuck::pod_collect_to_vec(&bytes))
+    }
+
+    fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
+        self.loss_pass(batch, keys, loss)
+    }
+
+    fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
+        self.adjoint_pass(batch, keys, spp)
+    }
+
+    fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
+        self.regularise_pass(terms)
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Vec<f64>> {
+        self.step_pass(step)
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        self.occupancy_pass()
+    }
+
+    fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()> {
+        self.resample_pass(sizes, keep_moments)
+    }
+
+    fn clear_gradients(&mut self) -> Result<()> {
+        self.context.clear(self.arrays.banks.iter().map(|bank| &bank.gradient));
+        self.context.check()
+    }
+
+    fn read(&mut self, parameter: usize, what: What) -> Result<Vec<f32>> {
+        let Some((buffer, offset)) = self.place(parameter, what) else {
+            return Ok(Vec::new());
+        };
+        let len = self.arrays.plan.places[parameter].len;
+        if what == What::Gradient {
+            let accumulation = self.pipelines.accumulation;
+            let bytes = self
+                .context
+                .download(buffer, offset, gradient_offset(len, accumulation))?;
+            return Ok(decode_gradient(&bytes, accumulation));
+        }
+        let bytes = self.context.download(buffer, offset, 4 * len as u64)?;
+        Ok(bytemuck::pod_collect_to_vec(&bytes))
+    }
+
+    fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()> {
+        let Some((buffer, offset)) = self.place(parameter, what) else {
+            return Ok(());
+        };
+        let len = self.arrays.plan.places[parameter].len;
+        assert_eq!(values.len(), len, "an array is replaced by one of its own length");
+        if what == What::Gradient {
+            let bytes = encode_gradient(values, self.pipelines.accumulation);
+            self.context.upload(buffer, offset, &bytes);
+        } else {
+            self.context.upload(buffer, offset, bytemuck::cast_slice(values));
+        }
+        if what == What::Values && self.resident.slots.sigma_t == Some(parameter) {
+            self.rebuild()?;
+        }
+        self.context.check()
+    }
+
+    fn memory(&self) -> u64 {
+        self.arrays.bytes()
+    }
+}

@@ -1,0 +1,191 @@
+//! The three passes over the rays of a batch: primal, loss, adjoint.
+
+use bytemuck::Zeroable;
+
+use super::Gpu;
+use super::pieces::{ADJOINT_SAMPLES, Cut, PRIMAL_SAMPLES};
+use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
+use super::shaders::{Binding, Kernel};
+use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result};
+use crate::kernels::loss::Loss;
+
+/// Place of the flag of fixed-point sums among the statistics.
+const OVERFLOW: usize = 6;
+
+impl Gpu {
+    /// Renders a batch into the image.
+    pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.pipelines.prepare(&self.context, Kernel::Render)?;
+        self.bring_batch(batch)?;
+        self.arrays.fit_image(&self.context, batch.pixels())?;
+        let launch = self.launch(batch, keys, spp);
+        let cut = self.cut(spp, PRIMAL_SAMPLES);
+        self.over_rays(Kernel::Render, launch, cut, batch.pixels());
+        self.context.check()
+    }
+
+    /// Compares the image with the references and leaves the adjoint image.
+    pub(super) fn loss_pass(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
+        self.pipelines.prepare(&self.context, Kernel::Loss)?;
+        self.bring_batch(batch)?;
+        let pixels = batch.pixels().min(self.arrays.pixels);
+        let groups = pixels.div_ceil(ELEMENT_GROUP);
+        self.arrays.fit_reports(&self.context, groups)?;
+        let mut launch = self.launch(batch, keys, 1);
+        launch.last_pixel = pixels;
+        launch.groups_x = self.context.fold(groups)[0];
+        (launch.loss_kind, launch.loss_delta, launch.loss_seed) = match loss {
+            Loss::L1 => (records::loss::L1, 0.0, 0),
+            Loss::L2 => (records::loss::L2, 0.0, 0),
+            Loss::Huber { delta } => (records::loss::HUBER, delta, 0),
+            Loss::RelativeL2 => (records::loss::RELATIVE_L2, 0.0, 0),
+            Loss::LogL1 => (records::loss::LOG_L1, 0.0, 0),
+            Loss::Linear { seed } => (records::loss::LINEAR, 0.0, seed),
+        };
+        let buffers = self.ray_buffers();
+        let pipeline = self.pipelines.get(Kernel::Loss);
+        self.context
+            .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
+        let mut sums = [0f64; 3];
+        for report in self.arrays.read_reports(&self.context, groups)? {
+            for (sum, part) in sums.iter_mut().zip(report) {
+                *sum += f64::from(part);
+            }
+        }
+        let [loss, squares, masked] = sums;
+        let pixels = f64::from(pixels).max(1.0);
+        Ok(LossValue {
+            loss: loss / (3.0 * pixels),
+            mse: squares / (3.0 * (pixels - masked).max(1.0)),
+            masked: masked as u64,
+        })
+    }
+
+    /// Replays a batch's rays and adds to the gradients.
+    pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
+        self.pipelines.prepare(&self.context, Kernel::Backpropagate)?;
+        self.bring_batch(batch)?;
+        self.context.clear([&self.arrays.statistics]);
+        let launch = self.launch(batch, keys, spp);
+        let cut = self.cut(spp, ADJOINT_SAMPLES);
+        let pixels = batch.pixels().min(self.arrays.pixels);
+        self.over_rays(Kernel::Backpropagate, launch, cut, pixels);
+        let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
+        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
+        if words[OVERFLOW] != 0 {
+            return Err(DeviceError::Overflow(
+                "a gradient left the range of ±2²² of the fixed-point sums, or was not a number; scale the loss or the \
+                 scene, or run without --deterministic"
+                    .into(),
+            ));
+        }
+        let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
+        Ok(ReplayStats {
+            rays: wide(0),
+            samples: wide(2),
+            drifted: wide(4),
+        })
+    }
+
+    /// Rebuilds the occupancy grid.
+    pub(super) fn occupancy_pass(&mut self) -> Result<()> {
+        if self.resident.slots.sigma_t.is_none() {
+            return Ok(());
+        }
+        self.pipelines.prepare(&self.context, Kernel::Occupancy)?;
+        let groups = self.arrays.tables.cells.div_ceil(RAY_GROUP);
+        let none = Keys {
+            objective: [0; 4],
+            pass: [0; 4],
+        };
+        let mut launch = self.launch(&Batch::default(), none, 1);
+        launch.groups_x = self.context.fold(groups)[0];
+        let pipeline = self.pipelines.get(Kernel::Occupancy);
+        self.context
+            .dispatch(pipeline, bytemuck::bytes_of(&launch), &self.ray_buffers(), groups);
+        self.context.check()
+    }
+
+    /// Runs a kernel over all pieces of a pass.
+    fn over_rays(&self, kernel: Kernel, mut launch: Launch, cut: Cut, pixels: u32) {
+        let buffers = self.ray_buffers();
+        let pipeline = self.pipelines.get(kernel);
+        for (pixels, samples) in cut.pieces(pixels, launch.spp) {
+            (launch.first_pixel, launch.last_pixel) = (pixels.start, pixels.end);
+            (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
+            let groups = (pixels.end - pixels.start).div_ceil(RAY_GROUP);
+            launch.groups_x = self.context.fold(groups)[0];
+            self.context
+                .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
+        }
+    }
+
+    fn bring_batch(&mut self, batch: &Batch) -> Result<()> {
+        self.arrays
+            .tables
+            .set_batch(&self.context, &self.resident.scene, &batch.table)
+    }
+
+    /// How a pass is cut.
+    fn cut(&self, spp: u32, budget: u64) -> Cut {
+        if let Some(cut) = self.options.cut {
+            return cut;
+        }
+        let scene = &self.resident.scene;
+        let longest = if scene.has_field == 0 {
+            1.0
+        } else {
+            self.resident.diagonal() / scene.step_length
+        };
+        Cut::new(longest.ceil() as u64, spp, budget)
+    }
+
+    /// The record of a pass, before it is cut.
+    fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
+        let (tables, slots) = (&self.arrays.tables, self.resident.slots);
+        let place = |slot: Option<usize>| slot.map_or(0, |i| self.arrays.plan.places[i].first as u32);
+        let bit = |slot: Option<usize>, bit: u32| {
+            let tuned = slot.is_some_and(|i| self.params.parameters[i].tuning.is_some());
+            if tuned { bit } else { 0 }
+        };
+        Launch {
+            objective: keys.objective,
+            key: keys.pass,
+            spp,
+            drawn: u32::from(batch.drawn.is_some()),
+            sensor_count: batch.table.sensors.len() as u32,
+            starts_at: tables.starts_at,
+            sensors_at: tables.sensors_at,
+            occupancy_at: 0,
+            reach_at: tables.reach_at,
+            sigma_at: place(slots.sigma_t),
+            emitter_at: place(slots.emitter),
+            tuned: bit(slots.sigma_t, tuned::SIGMA)
+                | bit(slots.sh_coeffs, tuned::SH)
+                | bit(slots.emitter, tuned::EMITTER),
+            reference_kind: self.arrays.references.kind,
+            adjoint_scale: 1.0 / (3.0 * batch.pixels() as f32),
+            ..Launch::zeroed()
+        }
+    }
+
+    /// The buffers that passes over rays bind.
+    fn ray_buffers(&self) -> [(Binding, &wgpu::Buffer); 12] {
+        let arrays = &self.arrays;
+        let [small, sh] = &arrays.banks;
+        [
+            (Binding::Scene, &arrays.scene),
+            (Binding::Tables, &arrays.tables.buffer),
+            (Binding::Sensors, &arrays.sensors),
+            (Binding::Values, &small.values),
+            (Binding::ValuesSh, &sh.values),
+            (Binding::Gradient, &small.gradient),
+            (Binding::GradientSh, &sh.gradient),
+            (Binding::Image, &arrays.image),
+            (Binding::Adjoint, &arrays.adjoint),
+            (Binding::References, &arrays.references.buffer),
+            (Binding::Statistics, &arrays.statistics),
+            (Binding::Partials, &arrays.partials),
+        ]
+    }
+}

@@ -1,0 +1,93 @@
+//! How a pass is cut into dispatches, so that none runs long enough for a driver to reset the device. The cuts follow
+//! from fixed tables and the scene, never from measured time.
+
+use std::ops::Range;
+
+/// Rays that a dispatch may take, the most first.
+const RAYS: [u32; 4] = [1 << 18, 1 << 16, 1 << 14, 1 << 12];
+
+/// Samples along rays that a dispatch of the primal pass may take.
+pub(super) const PRIMAL_SAMPLES: u64 = 1 << 26;
+
+/// Samples along rays that a dispatch of the adjoint pass may take: each sends its gradient to every channel of eight
+/// texels.
+pub(super) const ADJOINT_SAMPLES: u64 = 1 << 23;
+
+/// Samples along rays that one invocation may take in a dispatch, its pixel's samples together. Mesa's software Vulkan
+/// ends loops silently after 65535 rounds an invocation.
+const INVOCATION_SAMPLES: u64 = 1 << 11;
+
+/// The most rays and samples of a pixel in a dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    pub rays: u32,
+    pub samples: u32,
+}
+
+impl Cut {
+    /// The cut for rays of at most `longest` samples each, `spp` a pixel, within `budget` samples a dispatch.
+    pub(super) fn new(longest: u64, spp: u32, budget: u64) -> Self {
+        let longest = longest.max(1);
+        let fits = |rays: &&u32| u64::from(**rays) * longest <= budget;
+        let rays = *RAYS.iter().find(fits).unwrap_or(&RAYS[RAYS.len() - 1]);
+        let samples = (budget / u64::from(rays)).min(INVOCATION_SAMPLES) / longest;
+        Self {
+            rays,
+            samples: samples.clamp(1, u64::from(spp.max(1))) as u32,
+        }
+    }
+
+    /// The pieces of a pass over `pixels`: for each run of pixels its samples in order.
+    pub(super) fn pieces(self, pixels: u32, spp: u32) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
+        let runs = |end: u32, length: u32| {
+            let length = length.max(1);
+            (0..end.div_ceil(length)).map(move |i| i * length..(i * length).saturating_add(length).min(end))
+        };
+        runs(pixels, self.rays).flat_map(move |p| runs(spp, self.samples).map(move |s| (p.clone(), s)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_of_every_pixel_is_taken_once_and_in_order() {
+        for (pixels, spp, cut) in [
+            (10, 5, Cut { rays: 4, samples: 2 }),
+            (7, 1, Cut { rays: 100, samples: 9 }),
+        ] {
+            let mut seen = vec![0; pixels as usize];
+            for (p, s) in cut.pieces(pixels, spp) {
+                for pixel in p {
+                    assert_eq!(seen[pixel as usize], s.start);
+                    seen[pixel as usize] = s.end;
+                }
+            }
+            assert!(seen.iter().all(|s| *s == spp));
+        }
+    }
+
+    #[test]
+    fn cuts_keep_to_their_budget() {
+        for longest in [0, 1, 100, 900, 4000] {
+            for spp in [1, 16, 4096] {
+                for budget in [PRIMAL_SAMPLES, ADJOINT_SAMPLES] {
+                    let cut = Cut::new(longest, spp, budget);
+                    let samples = u64::from(cut.rays) * u64::from(cut.samples) * longest;
+                    assert!(
+                        samples <= budget
+                            || cut
+                                == Cut {
+                                    rays: 1 << 12,
+                                    samples: 1
+                                },
+                        "{cut:?}"
+                    );
+                    assert!(cut.samples >= 1 && cut.samples <= spp);
+                }
+            }
+        }
+        assert_eq!(Cut::new(222, 1, PRIMAL_SAMPLES).rays, 1 << 18);
+    }
+}

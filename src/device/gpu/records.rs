@@ -1,0 +1,114 @@
+//! The records that pieces of work carry to the shaders, byte for byte as in `shaders/common/layout.wgsl`.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Invocations of a workgroup that work on rays.
+pub const RAY_GROUP: u32 = 64;
+
+/// Invocations of a workgroup that work on elements of arrays.
+pub const ELEMENT_GROUP: u32 = 256;
+
+/// Codes of [`Launch::loss_kind`].
+pub mod loss {
+    pub const L1: u32 = 0;
+    pub const L2: u32 = 1;
+    pub const HUBER: u32 = 2;
+    pub const RELATIVE_L2: u32 = 3;
+    pub const LOG_L1: u32 = 4;
+    pub const LINEAR: u32 = 5;
+}
+
+/// Codes of [`Launch::reference_kind`].
+pub mod reference {
+    pub const NONE: u32 = 0;
+    pub const CONSTANT: u32 = 1;
+    pub const UNORM8: u32 = 2;
+    pub const FLOAT: u32 = 3;
+}
+
+/// Bits of [`Launch::tuned`].
+pub mod tuned {
+    pub const SIGMA: u32 = 1;
+    pub const SH: u32 = 2;
+    pub const EMITTER: u32 = 4;
+}
+
+/// Codes of [`Elements::kind`] in a step.
+pub mod optimizer {
+    pub const ADAM: u32 = 0;
+    pub const SGD: u32 = 1;
+    pub const RMSPROP: u32 = 2;
+}
+
+/// Codes of [`Elements::kind`] in a regulariser's pass.
+pub mod penalty {
+    pub const TOTAL_VARIATION: u32 = 0;
+    pub const SPARSITY: u32 = 1;
+}
+
+/// A piece of a pass over the rays of a batch.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct Launch {
+    /// Keys of the iteration's objective and of the pass.
+    pub objective: [u32; 4],
+    pub key: [u32; 4],
+    /// The piece: pixels of the batch and samples of each.
+    pub first_pixel: u32,
+    pub last_pixel: u32,
+    pub first_sample: u32,
+    pub last_sample: u32,
+    /// Samples of the whole pass.
+    pub spp: u32,
+    /// Pixels are drawn from the table (1) or taken in its order (0).
+    pub drawn: u32,
+    /// Workgroups a row of the dispatch.
+    pub groups_x: u32,
+    /// Entries of the pixel table, and where its parts lie among the tables.
+    pub sensor_count: u32,
+    pub starts_at: u32,
+    pub sensors_at: u32,
+    pub occupancy_at: u32,
+    pub reach_at: u32,
+    /// Where the parameters that share a buffer begin.
+    pub sigma_at: u32,
+    pub emitter_at: u32,
+    pub tuned: u32,
+    pub reference_kind: u32,
+    pub loss_kind: u32,
+    pub loss_delta: f32,
+    pub loss_seed: u32,
+    /// 1 over the number of values in the batch's image.
+    pub adjoint_scale: f32,
+}
+
+/// Work on the elements of one parameter.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct Elements {
+    /// Texels along x, y, z and channels; of the source, where there is one.
+    pub size: [u32; 4],
+    pub source_size: [u32; 4],
+    /// The parameter's first entry in its buffer and its number of entries.
+    pub first: u32,
+    pub count: u32,
+    pub source_first: u32,
+    /// Workgroups a row of the dispatch, and invocations in all.
+    pub groups_x: u32,
+    pub threads: u32,
+    /// Optimiser or penalty.
+    pub kind: u32,
+    pub mask_updates: u32,
+    pub rate: f32,
+    pub second_correction: f32,
+    pub low: f32,
+    pub high: f32,
+    /// beta_1, momentum or decay; beta_2.
+    pub decay_1: f32,
+    pub decay_2: f32,
+    pub epsilon: f32,
+    /// Of a penalty, over its number of terms.
+    pub weight: f32,
+    /// Where the pass's workgroups report among the partial sums.
+    pub report_at: u32,
+}

@@ -1,0 +1,267 @@
+//! The shaders' texts, the kernels made from them, and what each kernel binds.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::preprocess::{Composed, PreprocessError, compose};
+
+macro_rules! embed {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../shaders/", $path, ".wgsl")))),*]
+    };
+}
+
+/// Every module with its text, by its path under `shaders/` without `.wgsl`.
+pub const MODULES: &[(&str, &str)] = embed![
+    "common/fixed",
+    "common/layout",
+    "common/math",
+    "bind/elements",
+    "bind/gradients",
+    "bind/launch",
+    "bind/parameters",
+    "bind/update",
+    "transport/background",
+    "transport/camera",
+    "transport/film",
+    "transport/grid",
+    "transport/path",
+    "transport/pixel",
+    "transport/radiance_field",
+    "transport/random",
+    "transport/sh",
+    "kernels/loss",
+    "kernels/occupancy",
+    "kernels/optimizer",
+    "kernels/regularizer",
+    "kernels/resample",
+    "backpropagate",
+    "loss",
+    "occupancy",
+    "regularize",
+    "render",
+    "resample",
+    "step",
+];
+
+/// The folder that replaces the embedded texts, for work on shaders without rebuilding the program.
+pub const FOLDER_VARIABLE: &str = "PRBOPT_SHADER_DIR";
+
+/// What a shader runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    Render,
+    Loss,
+    Backpropagate,
+    Occupancy,
+    Step,
+    Regularize,
+    Resample,
+}
+
+/// How many rays add to one gradient at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Accumulation {
+    /// The adapter adds floats atomically.
+    FloatAtomic,
+    /// Compare and exchange until no other ray has come between.
+    CompareExchange,
+    /// 64-bit fixed point, whose sums do not depend on their order.
+    FixedPoint,
+}
+
+/// A buffer that shaders name; the number is its binding in group 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Binding {
+    /// The piece of work: a [`super::records::Launch`] or a [`super::records::Elements`].
+    Work = 0,
+    Scene = 1,
+    Tables = 2,
+    Sensors = 3,
+    Values = 4,
+    ValuesSh = 5,
+    Gradient = 6,
+    GradientSh = 7,
+    Image = 8,
+    Adjoint = 9,
+    References = 10,
+    Statistics = 11,
+    Partials = 12,
+    Parameter = 13,
+    ParameterGradient = 14,
+    FirstMoment = 15,
+    SecondMoment = 16,
+    Source = 17,
+    Axes = 18,
+}
+
+/// How a kernel uses a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Uniform,
+    Read,
+    Write,
+}
+
+impl Kernel {
+    /// Every kernel.
+    pub const ALL: [Self; 7] = [
+        Self::Render,
+        Self::Loss,
+        Self::Backpropagate,
+        Self::Occupancy,
+        Self::Step,
+        Self::Regularize,
+        Self::Resample,
+    ];
+
+    /// The module that holds its entry point `main`.
+    pub fn entry(self) -> &'static str {
+        match self {
+            Self::Render => "render",
+            Self::Loss => "loss",
+            Self::Backpropagate => "backpropagate",
+            Self::Occupancy => "occupancy",
+            Self::Step => "step",
+            Self::Regularize => "regularize",
+            Self::Resample => "resample",
+        }
+    }
+
+    /// Its bindings, by number.
+    pub fn bindings(self) -> &'static [(Binding, Access)] {
+        use Access::{Read, Uniform, Write};
+        use Binding::*;
+        match self {
+            Self::Render => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (ValuesSh, Read),
+                (Image, Write),
+            ],
+            Self::Loss => &[
+                (Work, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Image, Read),
+                (Adjoint, Write),
+                (References, Read),
+                (Partials, Write),
+            ],
+            Self::Backpropagate => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (ValuesSh, Read),
+                (Gradient, Write),
+                (GradientSh, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+            ],
+            Self::Occupancy => &[(Work, Uniform), (Scene, Uniform), (Tables, Write), (Values, Read)],
+            Self::Step => &[
+                (Work, Uniform),
+                (Partials, Write),
+                (Parameter, Write),
+                (ParameterGradient, Write),
+                (FirstMoment, Write),
+                (SecondMoment, Write),
+            ],
+            Self::Regularize => &[
+                (Work, Uniform),
+                (Partials, Write),
+                (Parameter, Write),
+                (ParameterGradient, Write),
+            ],
+            Self::Resample => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+        }
+    }
+
+    /// The preprocessor's defines.
+    pub fn defines(self, accumulation: Accumulation) -> Vec<&'static str> {
+        let mut defines = match self {
+            Self::Backpropagate => vec!["REPLAY"],
+            Self::Occupancy => vec!["WRITE_TABLES"],
+            _ => Vec::new(),
+        };
+        match (self, accumulation) {
+            (Self::Backpropagate, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
+            (Self::Backpropagate | Self::Step | Self::Regularize, Accumulation::FixedPoint) => {
+                defines.push("FIXED_POINT");
+            }
+            _ => {}
+        }
+        defines
+    }
+
+    /// Whether the degree of the spherical harmonics is a constant of its pipeline.
+    pub fn depends_on_degree(self) -> bool {
+        matches!(self, Self::Render | Self::Backpropagate)
+    }
+}
+
+/// The modules' texts: embedded, or read from the folder that [`FOLDER_VARIABLE`] names.
+#[derive(Debug)]
+pub struct Library(HashMap<String, String>);
+
+impl Library {
+    /// The texts that the program was built with.
+    pub fn embedded() -> Self {
+        Self(
+            MODULES
+                .iter()
+                .map(|(p, t)| ((*p).to_owned(), (*t).to_owned()))
+                .collect(),
+        )
+    }
+
+    /// The texts under a folder, in place of the embedded ones.
+    ///
+    /// # Errors
+    /// A file that cannot be read, as a sentence.
+    pub fn from_folder(folder: &Path) -> Result<Self, String> {
+        MODULES
+            .iter()
+            .map(|(path, _)| {
+                let file = folder.join(format!("{path}.wgsl"));
+                std::fs::read_to_string(&file)
+                    .map(|text| ((*path).to_owned(), text))
+                    .map_err(|e| format!("{}: the shader cannot be read ({e})", file.display()))
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Composes a kernel's text.
+    ///
+    /// # Errors
+    /// A mistake in the directives.
+    pub fn compose(&self, kernel: Kernel, accumulation: Accumulation) -> Result<Composed, PreprocessError> {
+        compose(&self.0, kernel.entry(), &kernel.defines(accumulation))
+    }
+}
+
+/// Every combination of kernel and accumulation whose text differs from the others.
+pub fn variants() -> Vec<(Kernel, Accumulation)> {
+    let all = [
+        Accumulation::FloatAtomic,
+        Accumulation::CompareExchange,
+        Accumulation::FixedPoint,
+    ];
+    let mut variants: Vec<(Kernel, Accumulation)> = Vec::new();
+    for kernel in Kernel::ALL {
+        for accumulation in all {
+            let same = |&(k, a): &(Kernel, Accumulation)| k == kernel && k.defines(a) == kernel.defines(accumulation);
+            if !variants.iter().any(same) {
+                variants.push((kernel, accumulation));
+            }
+        }
+    }
+    variants
+}

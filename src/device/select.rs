@@ -1,0 +1,191 @@
+//! Which device a run takes.
+
+use super::cpu::Cpu;
+use super::gpu::{self, Gpu, Options};
+use super::{Device, DeviceError, Result};
+
+pub use super::gpu::{AdapterKind, AdapterSummary};
+
+/// The kind of device asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceKind {
+    /// A hardware GPU if there is one, else the CPU.
+    #[default]
+    Auto,
+    Cpu,
+    /// A GPU, if need be one that is only a program.
+    Gpu,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeviceChoice {
+    pub kind: DeviceKind,
+    /// Part of the name of the adapter to take, in any case.
+    pub adapter: Option<String>,
+    /// The same bits every time, on the GPU too.
+    pub deterministic: bool,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    Cpu,
+    /// The adapter at this index of [`list`].
+    Gpu(usize),
+}
+
+/// The adapters of this machine; none without a graphics driver.
+pub fn list() -> Vec<AdapterSummary> {
+    gpu::list()
+}
+
+/// Opens the device asked for. No graphics driver is touched for the CPU.
+///
+/// # Errors
+/// There is no such device, or its driver refuses; the sentence says how to go on.
+pub fn open(choice: &DeviceChoice) -> Result<Box<dyn Device>> {
+    if choice.kind == DeviceKind::Cpu && choice.adapter.is_none() {
+        return Ok(Box::new(Cpu::new()));
+    }
+    let adapters = list();
+    match select(choice, &adapters)? {
+        Selection::Cpu => Ok(Box::new(Cpu::new())),
+        Selection::Gpu(index) => {
+            if !adapters[index].kind.is_hardware() {
+                eprintln!(
+                    "note: {} is not a GPU but a program that behaves like one; --device cpu is faster",
+                    adapters[index].name
+                );
+            }
+            let options = Options {
+                deterministic: choice.deterministic,
+                ..Options::default()
+            };
+            Ok(Box::new(Gpu::open(index, options)?))
+        }
+    }
+}
+
+/// Chooses among the adapters there are. Of several that would do, a discrete GPU goes before an integrated one and
+/// that before a virtual one; then the first counts.
+///
+/// # Errors
+/// None will do.
+pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary]) -> Result<Selection> {
+    let named: Vec<usize> = match &choice.adapter {
+        Some(name) => named(name, adapters)?,
+        None => (0..adapters.len()).collect(),
+    };
+    let best = named.into_iter().min_by_key(|&i| rank(adapters[i].kind));
+    match (choice.kind, best) {
+        (DeviceKind::Cpu, _) if choice.adapter.is_some() => Err(DeviceError::Unavailable(
+            "--adapter names a GPU, but --device cpu asks for none; leave one of them out".into(),
+        )),
+        (DeviceKind::Cpu, _) => Ok(Selection::Cpu),
+        (DeviceKind::Gpu, Some(index)) => Ok(Selection::Gpu(index)),
+        (DeviceKind::Gpu, None) => Err(DeviceError::Unavailable(
+            "no GPU was found: install its Vulkan driver (on Linux; Metal and DirectX 12 come with their systems), or \
+             use --device cpu"
+                .into(),
+        )),
+        // Who names an adapter wants it, whatever it is.
+        (DeviceKind::Auto, Some(index)) if choice.adapter.is_some() || adapters[index].kind.is_hardware() => {
+            Ok(Selection::Gpu(index))
+        }
+        (DeviceKind::Auto, _) => Ok(Selection::Cpu),
+    }
+}
+
+/// The adapters whose names contain `name`.
+fn named(name: &str, adapters: &[AdapterSummary]) -> Result<Vec<usize>> {
+    let wanted = name.to_lowercase();
+    let found: Vec<usize> = (0..adapters.len())
+        .filter(|&i| adapters[i].name.to_lowercase().contains(&wanted))
+        .collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let names: Vec<&str> = adapters.iter().map(|a| a.name.as_str()).collect();
+    Err(DeviceError::Unavailable(if names.is_empty() {
+        format!("no adapter matches `{name}`: there is none at all on this machine; use --device cpu")
+    } else {
+        format!("no adapter matches `{name}`; there are: {}", names.join(", "))
+    }))
+}
+
+fn rank(kind: AdapterKind) -> u32 {
+    match kind {
+        AdapterKind::DiscreteGpu => 0,
+        AdapterKind::IntegratedGpu => 1,
+        AdapterKind::VirtualGpu => 2,
+        AdapterKind::Other => 3,
+        AdapterKind::Software => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapter(name: &str, kind: AdapterKind) -> AdapterSummary {
+        AdapterSummary {
+            name: name.into(),
+            backend: "vulkan".into(),
+            kind,
+            driver: String::new(),
+            max_binding_bytes: 1 << 27,
+            max_buffer_bytes: 1 << 30,
+            max_storage_buffers: 8,
+            float_atomics: false,
+        }
+    }
+
+    fn choose(
+        kind: DeviceKind,
+        name: Option<&str>,
+        adapters: &[AdapterSummary],
+    ) -> std::result::Result<Selection, String> {
+        let choice = DeviceChoice {
+            kind,
+            adapter: name.map(str::to_owned),
+            deterministic: false,
+        };
+        select(&choice, adapters).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn auto_takes_hardware_and_never_a_program() {
+        let software = adapter("llvmpipe", AdapterKind::Software);
+        let integrated = adapter("Small", AdapterKind::IntegratedGpu);
+        let discrete = adapter("Large", AdapterKind::DiscreteGpu);
+        let all = [software.clone(), integrated, discrete];
+        assert_eq!(choose(DeviceKind::Auto, None, &[]), Ok(Selection::Cpu));
+        assert_eq!(choose(DeviceKind::Auto, None, &all[..1]), Ok(Selection::Cpu));
+        assert_eq!(choose(DeviceKind::Auto, None, &all[..2]), Ok(Selection::Gpu(1)));
+        assert_eq!(choose(DeviceKind::Auto, None, &all), Ok(Selection::Gpu(2)));
+        assert_eq!(choose(DeviceKind::Cpu, None, &all), Ok(Selection::Cpu));
+        assert_eq!(choose(DeviceKind::Gpu, None, &[software]), Ok(Selection::Gpu(0)));
+        assert!(
+            choose(DeviceKind::Gpu, None, &[])
+                .expect_err("none")
+                .contains("--device cpu")
+        );
+    }
+
+    #[test]
+    fn names_match_in_part_and_in_any_case() {
+        let all = [
+            adapter("llvmpipe (LLVM 15)", AdapterKind::Software),
+            adapter("Large Card 9000", AdapterKind::DiscreteGpu),
+        ];
+        assert_eq!(choose(DeviceKind::Auto, Some("card 9"), &all), Ok(Selection::Gpu(1)));
+        assert_eq!(choose(DeviceKind::Auto, Some("LLVM"), &all), Ok(Selection::Gpu(0)));
+        let message = choose(DeviceKind::Gpu, Some("tiny"), &all).expect_err("no such adapter");
+        assert!(
+            message.contains("llvmpipe (LLVM 15)") && message.contains("Large Card 9000"),
+            "{message}"
+        );
+        assert!(choose(DeviceKind::Cpu, Some("card"), &all).is_err());
+    }
+}

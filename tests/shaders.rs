@@ -1,0 +1,247 @@
+//! Every shader variant: sound WGSL, and the same records, bindings and constants as in Rust.
+
+use std::collections::BTreeMap;
+use std::mem::{offset_of, size_of};
+use std::path::Path;
+
+use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP};
+use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULES, variants};
+use prbopt::resident::layout::{self, SceneRecord, SensorRecord};
+use wgpu::naga;
+
+/// Parses and validates a variant; a mistake is reported at its module and line.
+fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::valid::ModuleInfo) {
+    let composed = Library::embedded()
+        .compose(kernel, accumulation)
+        .unwrap_or_else(|e| panic!("{e}"));
+    let place = |location: Option<naga::SourceLocation>| composed.place(location.map_or(0, |l| l.line_number as usize));
+    let module = naga::front::wgsl::parse_str(&composed.text).unwrap_or_else(|e| {
+        panic!(
+            "{}: {}",
+            place(e.location(&composed.text)),
+            e.emit_to_string(&composed.text)
+        )
+    });
+    let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC;
+    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
+        .validate(&module)
+        .unwrap_or_else(|e| {
+            panic!(
+                "{}: {}",
+                place(e.location(&composed.text)),
+                e.emit_to_string(&composed.text)
+            )
+        });
+    (module, info)
+}
+
+#[test]
+fn every_variant_is_sound() {
+    for (kernel, accumulation) in variants() {
+        let (module, _) = module(kernel, accumulation);
+        assert_eq!(module.entry_points.len(), 1, "{kernel:?}");
+        assert_eq!(module.entry_points[0].name, "main", "{kernel:?}");
+    }
+}
+
+#[test]
+fn every_module_is_embedded_and_used() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the shaders' folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let stem = path
+                    .strip_prefix(&root)
+                    .expect("a file under the root")
+                    .with_extension("");
+                found.push(stem.to_string_lossy().replace('\\', "/"));
+            }
+        }
+    }
+    found.sort();
+    let mut embedded: Vec<String> = MODULES.iter().map(|(p, _)| (*p).to_owned()).collect();
+    embedded.sort();
+    assert_eq!(found, embedded);
+
+    let library = Library::embedded();
+    let compose = |(k, a)| library.compose(k, a).expect("sound directives").text;
+    let all: String = variants().into_iter().map(compose).collect();
+    for (path, text) in MODULES {
+        let first = text.lines().next().expect("a module has a first line");
+        assert!(all.contains(first), "{path} is imported by no kernel");
+    }
+}
+
+/// Kernels that only the host runs: figures of finished images.
+const HOST_ONLY: [&str; 1] = ["quality"];
+
+#[test]
+fn every_transport_and_kernel_file_has_its_twin() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (folder, twins) in [
+        ("src/transport", "shaders/transport"),
+        ("src/kernels", "shaders/kernels"),
+    ] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("a source folder") {
+            let path = entry.expect("an entry").path();
+            let stem = path.file_stem().expect("a stem").to_string_lossy().into_owned();
+            if path.is_file() && stem != "mod" && !HOST_ONLY.contains(&stem.as_str()) {
+                let twin = root.join(twins).join(format!("{stem}.wgsl"));
+                assert!(twin.is_file(), "{} has no twin {}", path.display(), twin.display());
+            }
+        }
+    }
+}
+
+/// A struct of WGSL: its size, and its members' offsets.
+fn structure(module: &naga::Module, name: &str) -> (u32, BTreeMap<String, u32>) {
+    let (_, found) = module
+        .types
+        .iter()
+        .find(|(_, t)| t.name.as_deref() == Some(name))
+        .unwrap_or_else(|| panic!("no struct {name}"));
+    let naga::TypeInner::Struct { members, span } = &found.inner else {
+        panic!("{name} is not a struct");
+    };
+    let members = members.iter().map(|m| (m.name.clone().expect("a name"), m.offset));
+    (*span, members.collect())
+}
+
+/// Compares a record with its twin; `field = "name"` where WGSL reserves the field's name.
+macro_rules! compare_record {
+    ($module:expr, $record:ident, $twin:literal, [$($field:ident $(= $name:literal)?),* $(,)?]) => {{
+        let (size, members) = structure($module, $twin);
+        assert_eq!(size as usize, size_of::<$record>(), concat!("size of ", $twin));
+        let fields = [$((stringify!($field), [$($name)?].first().copied(), offset_of!($record, $field))),*];
+        for (field, renamed, offset) in fields {
+            let name: &str = renamed.unwrap_or(field);
+            let found = *members.get(name).unwrap_or_else(|| panic!("{} has no member {name}", $twin));
+            assert_eq!(found as usize, offset, "{}.{name}", $twin);
+        }
+        let named = members.keys().filter(|k| !k.starts_with("padding")).count();
+        assert_eq!(named, fields.len(), "members of {}", $twin);
+    }};
+}
+
+#[test]
+#[rustfmt::skip]
+fn records_agree() {
+    let (walk, _) = module(Kernel::Backpropagate, Accumulation::FloatAtomic);
+    compare_record!(&walk, SceneRecord, "Scene", [
+        world_to_unit, world_to_field, world_to_env, sigma_size, sh_size, occupancy_size, env_size, env_scale,
+        step_length, stop, has_field, sh_degree, density_activation, color_activation, background, gaussian_cdf,
+    ]);
+    compare_record!(&walk, SensorRecord, "Sensor", [
+        to_world, distortion, backdrop_color, focal, center, width, height, near_clip, far_clip,
+        filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel,
+    ]);
+    compare_record!(&walk, Launch, "Launch", [
+        objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
+        starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
+        loss_delta, loss_seed, adjoint_scale,
+    ]);
+    let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
+    compare_record!(&step, Elements, "Elements", [
+        size, source_size, first, count, source_first, groups_x, threads, kind, mask_updates, rate,
+        second_correction, low, high, decay_1, decay_2, epsilon, weight, report_at,
+    ]);
+}
+
+#[test]
+fn bindings_agree() {
+    for (kernel, accumulation) in variants() {
+        let (module, info) = module(kernel, accumulation);
+        let used = info.get_entry_point(0);
+        let mut found = Vec::new();
+        for (handle, variable) in module.global_variables.iter() {
+            let Some(binding) = &variable.binding else { continue };
+            if used[handle].is_empty() {
+                continue;
+            }
+            assert_eq!(binding.group, 0);
+            let access = match variable.space {
+                naga::AddressSpace::Uniform => Access::Uniform,
+                naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE) => Access::Write,
+                _ => Access::Read,
+            };
+            found.push((binding.binding, access));
+        }
+        found.sort_by_key(|(number, _)| *number);
+        let registered: Vec<_> = kernel.bindings().iter().map(|&(b, a)| (b as u32, a)).collect();
+        assert_eq!(found, registered, "{kernel:?} {accumulation:?}");
+        let buffers = registered.iter().filter(|(_, a)| *a != Access::Uniform).count();
+        assert!(
+            buffers <= 8,
+            "{kernel:?} needs {buffers} storage buffers; WebGPU promises 8"
+        );
+    }
+}
+
+/// A constant's value as a whole number.
+fn constant(module: &naga::Module, name: &str) -> u32 {
+    let (_, found) = module
+        .constants
+        .iter()
+        .find(|(_, c)| c.name.as_deref() == Some(name))
+        .unwrap_or_else(|| panic!("no constant {name}"));
+    match module.global_expressions[found.init] {
+        naga::Expression::Literal(naga::Literal::U32(value)) => value,
+        ref other => panic!("{name} is {other:?}"),
+    }
+}
+
+#[test]
+fn constants_agree() {
+    let (walk, _) = module(Kernel::Backpropagate, Accumulation::FloatAtomic);
+    for (name, value) in [
+        ("DENSITY_RELU", layout::density::RELU),
+        ("DENSITY_SOFTPLUS", layout::density::SOFTPLUS),
+        ("DENSITY_EXP", layout::density::EXP),
+        ("COLOR_CLIP", layout::color::CLIP),
+        ("COLOR_SIGMOID", layout::color::SIGMOID),
+        ("COLOR_RELU_HALF", layout::color::RELU_HALF),
+        ("BACKGROUND_NONE", layout::background::NONE),
+        ("BACKGROUND_CONSTANT", layout::background::CONSTANT),
+        ("BACKGROUND_ENVMAP", layout::background::ENVMAP),
+        ("FILTER_BOX", layout::filter::BOX),
+        ("FILTER_TENT", layout::filter::TENT),
+        ("FILTER_GAUSSIAN", layout::filter::GAUSSIAN),
+        ("FILTER_VECTORS", layout::FILTER_TABLE as u32 / 4),
+        ("DISTORTION_NONE", layout::distortion::NONE),
+        ("DISTORTION_BROWN", layout::distortion::BROWN),
+        ("DISTORTION_FISHEYE", layout::distortion::FISHEYE),
+        ("BACKDROP_OPAQUE", layout::backdrop::OPAQUE),
+        ("BACKDROP_COLOR", layout::backdrop::COLOR),
+        ("BACKDROP_RANDOM", layout::backdrop::RANDOM),
+        ("OCCUPANCY_RENDERS", layout::occupancy::RENDERS),
+        ("OCCUPANCY_LEARNS", layout::occupancy::LEARNS),
+        ("NO_REFERENCE", layout::NO_REFERENCE),
+        ("RAY_GROUP", RAY_GROUP),
+        ("ELEMENT_GROUP", ELEMENT_GROUP),
+        ("LOSS_L1", records::loss::L1),
+        ("LOSS_L2", records::loss::L2),
+        ("LOSS_HUBER", records::loss::HUBER),
+        ("LOSS_RELATIVE_L2", records::loss::RELATIVE_L2),
+        ("LOSS_LOG_L1", records::loss::LOG_L1),
+        ("LOSS_LINEAR", records::loss::LINEAR),
+        ("REFERENCE_NONE", records::reference::NONE),
+        ("REFERENCE_CONSTANT", records::reference::CONSTANT),
+        ("REFERENCE_UNORM8", records::reference::UNORM8),
+        ("REFERENCE_FLOAT", records::reference::FLOAT),
+        ("TUNED_SIGMA", records::tuned::SIGMA),
+        ("TUNED_SH", records::tuned::SH),
+        ("TUNED_EMITTER", records::tuned::EMITTER),
+        ("OPTIMIZER_ADAM", records::optimizer::ADAM),
+        ("OPTIMIZER_SGD", records::optimizer::SGD),
+        ("OPTIMIZER_RMSPROP", records::optimizer::RMSPROP),
+        ("PENALTY_TOTAL_VARIATION", records::penalty::TOTAL_VARIATION),
+        ("PENALTY_SPARSITY", records::penalty::SPARSITY),
+    ] {
+        assert_eq!(constant(&walk, name), value, "{name}");
+    }
+}
