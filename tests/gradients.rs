@@ -221,6 +221,43 @@ fn zero_density_takes_the_right_derivative_of_the_relu() {
     assert!(kinks > 50, "only {kinks} rows are kinks");
 }
 
+/// A coefficient of zero moves a colour of zero by its harmonic's sign: each ray's inside is its own.
+#[test]
+fn zero_colours_take_the_derivative_inside_the_clip() {
+    let small = table()
+        .into_iter()
+        .find(|s| s.name.starts_with("zero colours"))
+        .expect("it is in the table");
+    let options = Options {
+        entries: 60,
+        parameters: vec!["object.interior.sh_coeffs".into()],
+        ..options()
+    };
+    let report = check(&small.setup(&options), None, &options)
+        .expect("the check runs")
+        .report;
+    let rows: Vec<_> = report
+        .parameters
+        .iter()
+        .flat_map(|p| &p.rows)
+        .filter(|r| r.sides.is_some())
+        .collect();
+    assert!(rows.len() > 50, "only {} rows are kinks", rows.len());
+    for row in &rows {
+        let [left, right] = row.sides.expect("filtered by it");
+        // Each sample counts on one side only, so that both together are the whole.
+        assert!(
+            (left + right - row.prb).abs() <= 1e-6 * left.abs().max(right.abs()),
+            "{row:?}"
+        );
+    }
+    let mixed = rows
+        .iter()
+        .filter(|r| r.sides.is_some_and(|[l, r]| l != 0.0 && r != 0.0))
+        .count();
+    assert!(mixed > 0, "no entry is seen under both signs");
+}
+
 /// Faults of one percent, or of one missing piece, that a sink puts between the replay and the sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {

@@ -311,3 +311,46 @@ pub fn difference(objective: &Objective, entry: Entry, rays: &[u32], step: f64, 
         blurred: marks & NEAR_KINK != 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_near_a_kink_are_differenced_away_from_it() {
+        let relu: &[(f64, f64)] = &[(0.0, 1.0)];
+        let clip: &[(f64, f64)] = &[(0.0, 1.0), (1.0, -1.0)];
+        let group = |kinks, raw, slope| classify(kinks, raw, slope, 0.1, KinkSide::Fixed).0;
+        for (kinks, raw, slope, expected) in [
+            (relu, 0.5, 1.0, Stencils::Central),
+            (relu, -0.5, 1.0, Stencils::Central),
+            (relu, 0.05, 1.0, Stencils::Forward),
+            (relu, -0.05, 1.0, Stencils::Backward),
+            (relu, 0.05, 0.1, Stencils::Central),
+            (clip, 0.05, -1.0, Stencils::Backward),
+            (clip, 0.95, 1.0, Stencils::Backward),
+            (clip, 0.95, -1.0, Stencils::Forward),
+            (clip, 1.05, 1.0, Stencils::Forward),
+            (clip, 1.0, 1.0, Stencils::Backward),
+            (clip, 0.0, 1.0, Stencils::Forward),
+            (clip, 0.0, -1.0, Stencils::Backward),
+        ] {
+            assert_eq!(group(kinks, raw, slope), expected, "raw {raw}, slope {slope}");
+        }
+    }
+
+    #[test]
+    fn only_samples_exactly_on_a_kink_have_two_sides() {
+        let relu: &[(f64, f64)] = &[(0.0, 1.0)];
+        let marks = |raw| classify(relu, raw, 1.0, 0.1, KinkSide::Fixed).1;
+        assert_eq!([marks(0.0), marks(1e-9), marks(0.01)], [ON_KINK, NEAR_KINK, 0]);
+        let side = |side, raw| classify(relu, raw, -1.0, 0.1, side).0;
+        assert_eq!(side(KinkSide::Left, 0.0), Stencils::Backward);
+        assert_eq!(side(KinkSide::Right, 0.0), Stencils::Forward);
+        assert_eq!(
+            side(KinkSide::Right, 0.01),
+            Stencils::Backward,
+            "this one has but one side"
+        );
+    }
+}

@@ -200,6 +200,15 @@ pub fn table() -> Vec<Small> {
             ..plain()
         },
         Small {
+            name: "zero colours in a dense medium: kinks of clip under harmonics of either sign",
+            degree: 2,
+            values: Values::Uniform {
+                sigma: [0.5, 3.0],
+                sh: [0.0, 0.0],
+            },
+            ..plain()
+        },
+        Small {
             name: "dense, colours above and below the clip, early stop",
             values: Values::Uniform {
                 sigma: [-0.5, 9.0],
