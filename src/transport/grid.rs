@@ -37,49 +37,87 @@ impl Stencil {
     }
 }
 
+/// The stencils of several points, lane by lane: what is done to all lanes alike runs in vectors.
+#[derive(Debug, Clone, Copy)]
+pub struct Stencils<const LANES: usize> {
+    texels: [[u32; LANES]; 8],
+    weights: [[f32; LANES]; 8],
+}
+
+impl<const LANES: usize> Stencils<LANES> {
+    /// Stencils from corners and weights that were computed elsewhere, by the steps of [`grid_stencils`].
+    #[inline(always)]
+    pub fn from_parts(texels: [[u32; LANES]; 8], weights: [[f32; LANES]; 8]) -> Self {
+        Self { texels, weights }
+    }
+
+    /// All corners and weights, corner by corner.
+    #[inline(always)]
+    pub fn parts(&self) -> (&[[u32; LANES]; 8], &[[f32; LANES]; 8]) {
+        (&self.texels, &self.weights)
+    }
+
+    /// The stencil of one lane.
+    #[inline(always)]
+    pub fn lane(&self, lane: usize) -> Stencil {
+        let mut stencil = Stencil {
+            texels: [0; 8],
+            weights: [0.0; 8],
+        };
+        for k in 0..8 {
+            stencil.texels[k] = self.texels[k][lane];
+            stencil.weights[k] = self.weights[k][lane];
+        }
+        stencil
+    }
+}
+
 /// The stencil of the point `p` of the unit cube in a grid of `size` texels.
 #[inline(always)]
 pub fn grid_stencil(size: [u32; 4], p: [f32; 3]) -> Stencil {
-    let mut low = [0u32; 3];
-    let mut high = [0u32; 3];
-    let mut fraction = [0f32; 3];
+    grid_stencils(size, &[[p[0]], [p[1]], [p[2]]]).lane(0)
+}
+
+/// The stencils of the points whose coordinate along axis a is `p[a]`.
+#[inline(always)]
+pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+    let strides = [1, size[0], size[0] * size[1]];
+    // For each axis the offsets of the lower and the upper neighbour, and their weights.
+    let mut offsets = [[[0u32; LANES]; 2]; 3];
+    let mut weights = [[[0f32; LANES]; 2]; 3];
     for axis in 0..3 {
-        let x = p[axis] * size[axis] as f32 - 0.5;
-        let base = x.floor();
-        fraction[axis] = x - base;
-        let last = size[axis] - 1;
-        low[axis] = index_below(base, last);
-        high[axis] = index_below(base + 1.0, last);
+        for lane in 0..LANES {
+            let x = p[axis][lane] * size[axis] as f32 - 0.5;
+            let base = x.floor();
+            weights[axis][1][lane] = x - base;
+            weights[axis][0][lane] = 1.0 - (x - base);
+            offsets[axis][0][lane] = index_below(base, size[axis] - 1) * strides[axis];
+            offsets[axis][1][lane] = index_below(base + 1.0, size[axis] - 1) * strides[axis];
+        }
     }
-    let row = size[0];
-    let slice = size[0] * size[1];
-    let y = [low[1] * row, high[1] * row];
-    let z = [low[2] * slice, high[2] * slice];
-    let [fx, fy, fz] = fraction;
-    let wy = [1.0 - fy, fy];
-    let wz = [1.0 - fz, fz];
-    let wx = [1.0 - fx, fx];
-    let x = [low[0], high[0]];
-    let mut stencil = Stencil {
-        texels: [0; 8],
-        weights: [0.0; 8],
+    let mut stencils = Stencils {
+        texels: [[0; LANES]; 8],
+        weights: [[0.0; LANES]; 8],
     };
     for k in 0..8 {
         let (i, j, l) = (k & 1, (k >> 1) & 1, k >> 2);
-        stencil.texels[k] = z[l] + y[j] + x[i];
-        stencil.weights[k] = (wz[l] * wy[j]) * wx[i];
+        for lane in 0..LANES {
+            stencils.texels[k][lane] = offsets[2][l][lane] + offsets[1][j][lane] + offsets[0][i][lane];
+            stencils.weights[k][lane] = (weights[2][l][lane] * weights[1][j][lane]) * weights[0][i][lane];
+        }
     }
-    stencil
+    stencils
 }
 
 /// `x` as an index in 0 … `last`, clamped; not-a-number becomes 0.
 #[inline(always)]
 pub fn index_below(x: f32, last: u32) -> u32 {
+    const LARGEST: u32 = 1 << 24;
+    let last = if last < LARGEST { last } else { LARGEST } as f32;
     let x = if x > 0.0 { x } else { 0.0 };
-    let last = last as f32;
     let x = if x < last { x } else { last };
-    // SAFETY: x is a number between 0 and 2^32, and an i64 holds all of these.
-    unsafe { x.to_int_unchecked::<i64>() as u32 }
+    // SAFETY: x is a number between 0 and 2^24.
+    unsafe { x.to_int_unchecked::<i32>() as u32 }
 }
 
 /// A one-channel lookup.

@@ -193,7 +193,7 @@ impl<N: Number> Path<N> {
         }
     }
 
-    /// Goes on for at most `steps` steps and says whether more is to come.
+    /// Goes on for a few places and says whether more is to come.
     #[inline(always)]
     pub fn walk<V: View<N>, S: Sink<N>, const REPLAY: bool>(
         &mut self,
@@ -201,10 +201,9 @@ impl<N: Number> Path<N> {
         view: &V,
         d_radiance: [N; 3],
         sink: &mut S,
-        steps: u32,
     ) -> bool {
         match &self.segment {
-            Some(segment) => walk::<N, V, S, REPLAY>(scene, view, segment, &mut self.state, d_radiance, sink, steps),
+            Some(segment) => walk::<N, V, S, REPLAY>(scene, view, segment, &mut self.state, d_radiance, sink),
             None => false,
         }
     }
@@ -299,7 +298,7 @@ fn primal<N: Number, V: View<N>>(
     backdrop: Option<[f32; 3]>,
 ) -> Path<N> {
     let mut path = Path::new(scene, ray, jitter, backdrop);
-    path.walk::<V, NoSink, false>(scene, view, [N::lift(0.0); 3], &mut NoSink, u32::MAX);
+    while path.walk::<V, NoSink, false>(scene, view, [N::lift(0.0); 3], &mut NoSink) {}
     path.end_primal(scene, view);
     path
 }
@@ -318,7 +317,7 @@ pub fn propagate<N: Number, V: View<N>, S: Sink<N>>(
 ) -> (Gathered<N>, Replayed<N>) {
     let path = primal(scene, view, ray, jitter, backdrop);
     let mut replay = path.replay();
-    replay.walk::<V, S, true>(scene, view, d_radiance, sink, u32::MAX);
+    while replay.walk::<V, S, true>(scene, view, d_radiance, sink) {}
     replay.end_replay(scene, view, d_radiance, sink);
     let State {
         radiance,

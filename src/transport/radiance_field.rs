@@ -11,7 +11,7 @@
 //! Nothing is stored a sample: memory does not grow with the length of a ray (Vicini2021, section 3).
 
 use super::camera::{Ray, normalize, transform_point, transform_vector};
-use super::grid::{Stencil, grid_stencil, index_below};
+use super::grid::{Stencil, Stencils, grid_stencils, index_below};
 use super::number::Number;
 use super::sh::{Basis, sh_basis};
 use crate::resident::layout::{SceneRecord, color, density, occupancy};
@@ -31,6 +31,21 @@ pub trait View<N: Number> {
     fn color(&self, at: &Stencil, basis: &Basis) -> [N; 3];
     /// Bits of an occupancy cell.
     fn occupancy(&self, cell: u32) -> u32;
+    /// [`lattice`], for views that know a faster way to the same bits.
+    #[inline(always)]
+    fn lattice(&self, scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+        lattice(scene, segment, index)
+    }
+    /// [`grid_stencils`], likewise.
+    #[inline(always)]
+    fn stencils(&self, size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+        grid_stencils(size, p)
+    }
+    /// [`opacities`], likewise.
+    #[inline(always)]
+    fn opacities(&self, scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; LANES] {
+        opacities(scene, raw_sigma)
+    }
     /// The emitter's texels as RGB: one for a constant, empty without an emitter.
     fn emitter(&self) -> &[N];
 }
@@ -215,9 +230,60 @@ pub fn color_slope<N: Number>(kind: u32, raw: N) -> N {
     }
 }
 
-/// Walks on along a segment for at most `steps` steps and says whether more is to come: rays that run side by side for
-/// a few steps each find the texels that their neighbours have just read. The primal mode adds to `state.radiance`; the replay subtracts from it and sends `d_radiance` (the
-/// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`.
+/// Places of the sample lattice that a walk looks at together, in vectors.
+pub const LANES: usize = 8;
+
+/// Consecutive places of the sample lattice.
+#[derive(Debug, Clone, Copy)]
+pub struct Lattice {
+    /// Coordinates in the unit cube, axis by axis.
+    pub p: [[f32; LANES]; 3],
+    /// Occupancy cells.
+    pub cells: [u32; LANES],
+    /// Bit i: place i lies inside the segment.
+    pub inside: u32,
+}
+
+/// The places from `index` on.
+#[inline(always)]
+pub fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+    let size = scene.occupancy_size;
+    let mut places = Lattice {
+        p: [[0.0; LANES]; 3],
+        cells: [0; LANES],
+        inside: 0,
+    };
+    for lane in 0..LANES {
+        let t = segment.first + (index + lane as u32) as f32 * scene.step_length;
+        places.inside |= u32::from(t < segment.far) << lane;
+        let mut cell = [0; 3];
+        for axis in 0..3 {
+            let x = segment.origin[axis] + t * segment.direction[axis];
+            places.p[axis][lane] = x;
+            cell[axis] = index_below(x * size[axis] as f32, size[axis] - 1);
+        }
+        places.cells[lane] = (cell[2] * size[1] + cell[1]) * size[0] + cell[0];
+    }
+    places
+}
+
+/// 1 - exp(-σ h) of raw densities.
+#[inline(always)]
+pub fn opacities<N: Number>(scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; LANES] {
+    let mut alpha = [N::lift(0.0); LANES];
+    for lane in 0..LANES {
+        let sigma = density_activate(scene.density_activation, raw_sigma[lane]);
+        alpha[lane] = -((-(sigma * N::lift(scene.step_length))).exp_m1());
+    }
+    alpha
+}
+
+/// Walks on along a segment, to the end of the next [`LANES`] places of which one matters, and says whether more is to
+/// come. Rays that take turns find the texels that their neighbours have just read.
+///
+/// The primal mode adds to `state.radiance`; the replay subtracts from it and sends `d_radiance` (the derivative of the
+/// loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin looks at one place at a time and
+/// so takes the same samples in the same order.
 #[inline(always)]
 pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     scene: &SceneRecord,
@@ -226,44 +292,51 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     state: &mut State<N>,
     d_radiance: [N; 3],
     sink: &mut S,
-    steps: u32,
 ) -> bool {
     let h = scene.step_length;
     let needed = if REPLAY { occupancy::LEARNS } else { occupancy::RENDERS };
-    let same_grid = same_size(scene);
-    for _ in 0..steps {
-        let t = segment.first + state.index as f32 * h;
-        if t >= segment.far {
+    let (p, mut live) = loop {
+        if segment.first + state.index as f32 * h >= segment.far {
             return false;
         }
-        let (o, d) = (segment.origin, segment.direction);
-        let p = [o[0] + t * d[0], o[1] + t * d[1], o[2] + t * d[2]];
-        let cell = occupancy_cell(scene.occupancy_size, p);
-        if view.occupancy(cell_index(scene.occupancy_size, cell)) & needed == 0 {
-            let exit = cell_exit(scene.occupancy_size, cell, segment);
-            state.index = (state.index + 1).max(((exit - segment.first) / h).floor() as u32);
-            continue;
+        let places = view.lattice(scene, segment, state.index);
+        state.index += LANES as u32;
+        let mut live = 0;
+        for lane in Lanes(places.inside) {
+            live |= u32::from(view.occupancy(places.cells[lane]) & needed != 0) << lane;
         }
-        state.index += 1;
-        let at = grid_stencil(scene.sigma_size, p);
-        let raw_sigma = view.sigma(&at);
+        if live != 0 {
+            break (places.p, live);
+        }
+    };
+    let at_sigma = view.stencils(scene.sigma_size, &p);
+    let at_color = if same_size(scene) {
+        at_sigma
+    } else {
+        view.stencils(scene.sh_size, &p)
+    };
+    let mut raw_sigma = [N::lift(0.0); LANES];
+    for lane in Lanes(live) {
+        raw_sigma[lane] = view.sigma(&at_sigma.lane(lane));
+    }
+    let alpha = view.opacities(scene, &raw_sigma);
+    if scene.density_activation == density::RELU && !V::TWO_SIDED {
+        // Neither radiance nor a derivative.
+        for lane in 0..LANES {
+            live &= !(u32::from(raw_sigma[lane].below(0.0)) << lane);
+        }
+    }
+    for lane in Lanes(live) {
         if V::TWO_SIDED {
-            let sampled = density_activate(scene.density_activation, view.sigma_sampled(&at));
+            let sampled = density_activate(scene.density_activation, view.sigma_sampled(&at_sigma.lane(lane)));
             state.sampled_transmittance *= (-(sampled * N::lift(h))).exp();
-        } else if scene.density_activation == density::RELU && (raw_sigma.below(0.0)) {
-            // Neither radiance nor a derivative.
-            continue;
         }
-        let sigma = density_activate(scene.density_activation, raw_sigma);
-        let at_color = if same_grid { at } else { grid_stencil(scene.sh_size, p) };
-        let raw_color = view.color(&at_color, &segment.basis);
+        let raw_color = view.color(&at_color.lane(lane), &segment.basis);
         let mut color = [N::lift(0.0); 3];
         for c in 0..3 {
             color[c] = color_activate(scene.color_activation, raw_color[c]);
         }
-
-        let alpha = -((-(sigma * N::lift(h))).exp_m1());
-        let weight = state.transmittance * alpha;
+        let weight = state.transmittance * alpha[lane];
         state.transmittance = state.transmittance - weight;
         state.count += 1;
         if REPLAY {
@@ -274,8 +347,8 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
                 d_sigma += d_radiance[c] * (state.transmittance * color[c] - state.radiance[c]);
                 d_color[c] = d_radiance[c] * weight * color_slope(scene.color_activation, raw_color[c]);
             }
-            let d_sigma = d_sigma * N::lift(h) * density_slope(scene.density_activation, raw_sigma);
-            sink.sample(p, &segment.basis, d_sigma, d_color);
+            let d_sigma = d_sigma * N::lift(h) * density_slope(scene.density_activation, raw_sigma[lane]);
+            sink.sample([p[0][lane], p[1][lane], p[2][lane]], &segment.basis, d_sigma, d_color);
         } else {
             for c in 0..3 {
                 state.radiance[c] += weight * color[c];
@@ -293,37 +366,27 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     true
 }
 
+/// Iterates over the bits that are set.
+struct Lanes(u32);
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        // The mask tells the compiler that the lane is in range.
+        Some(lane % LANES)
+    }
+}
+
 /// Whether both grids have the same texels, so that one stencil serves both.
 #[inline(always)]
 pub fn same_size(scene: &SceneRecord) -> bool {
     let (a, b) = (scene.sigma_size, scene.sh_size);
     a[0] == b[0] && a[1] == b[1] && a[2] == b[2]
-}
-
-#[inline(always)]
-fn occupancy_cell(size: [u32; 4], p: [f32; 3]) -> [u32; 3] {
-    let mut cell = [0; 3];
-    for a in 0..3 {
-        cell[a] = index_below(p[a] * size[a] as f32, size[a] - 1);
-    }
-    cell
-}
-
-#[inline(always)]
-fn cell_index(size: [u32; 4], cell: [u32; 3]) -> u32 {
-    (cell[2] * size[1] + cell[1]) * size[0] + cell[0]
-}
-
-/// The distance at which a segment leaves a cell.
-#[inline(always)]
-fn cell_exit(size: [u32; 4], cell: [u32; 3], segment: &Segment) -> f32 {
-    let mut exit = segment.far;
-    for axis in 0..3 {
-        let d = segment.direction[axis];
-        if d != 0.0 {
-            let edge = cell[axis] as f32 + if d > 0.0 { 1.0 } else { 0.0 };
-            exit = exit.min((edge / size[axis] as f32 - segment.origin[axis]) / d);
-        }
-    }
-    exit
 }

@@ -2,7 +2,7 @@
 //! keep the order of every sum, so that all levels give the same bits.
 
 #[cfg(target_arch = "x86_64")]
-use super::wide::Avx512;
+use super::wide::{Avx2, Avx512};
 use super::wide::{Plain, Wide};
 
 /// The instruction set that the hot loops are compiled for.
@@ -68,7 +68,7 @@ pub(super) trait Kernel {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Plain>()
+    kernel.run::<Avx2>()
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -3,6 +3,8 @@
 
 mod adjoint;
 mod admit;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod chunk;
 mod compare;
 mod level;

@@ -11,9 +11,6 @@ use crate::transport::radiance_field::{NoSink, Sink, View};
 /// Rays of a packet: an 8×8 block of a tile.
 const RAYS: usize = 64;
 
-/// Steps that a ray takes before the next one has its turn.
-const STEPS: u32 = 8;
-
 /// A ray of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lane {
@@ -95,7 +92,7 @@ impl Packet {
             for i in 0..self.active.len() {
                 let lane = self.active[i];
                 let path = &mut self.lanes[lane as usize].path;
-                if path.walk::<V, NoSink, false>(scene, view, [0.0; 3], &mut NoSink, STEPS) {
+                if path.walk::<V, NoSink, false>(scene, view, [0.0; 3], &mut NoSink) {
                     self.active[kept] = lane;
                     kept += 1;
                 }
@@ -120,7 +117,7 @@ impl Packet {
                 let index = self.active[i];
                 let lane = &mut self.lanes[index as usize];
                 sink.turn(index);
-                if lane.path.walk::<V, S, true>(scene, view, lane.d_radiance, sink, STEPS) {
+                if lane.path.walk::<V, S, true>(scene, view, lane.d_radiance, sink) {
                     self.active[kept] = index;
                     kept += 1;
                 }

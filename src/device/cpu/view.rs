@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use super::wide::{Wide, eval_sh};
 use crate::params::ParamSet;
 use crate::resident::Resident;
-use crate::transport::grid::{Stencil, grid_eval};
-use crate::transport::radiance_field::View;
+use crate::resident::layout::SceneRecord;
+use crate::transport::grid::{Stencil, Stencils, grid_eval};
+use crate::transport::radiance_field::{LANES, Lattice, Segment, View};
 use crate::transport::sh::Basis;
 
 /// The parameters of a scene.
@@ -56,6 +57,21 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
     #[inline(always)]
     fn occupancy(&self, cell: u32) -> u32 {
         u32::from(self.occupancy[cell as usize])
+    }
+
+    #[inline(always)]
+    fn lattice(&self, scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+        W::lattice(scene, segment, index)
+    }
+
+    #[inline(always)]
+    fn stencils(&self, size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+        W::stencils(size, p)
+    }
+
+    #[inline(always)]
+    fn opacities(&self, scene: &SceneRecord, raw_sigma: &[f32; LANES]) -> [f32; LANES] {
+        W::opacities(scene, raw_sigma)
     }
 
     #[inline(always)]

@@ -1,12 +1,34 @@
-//! The lookup of colours in wide vectors, bit for bit what [`grid_eval_sh`] gives.
+//! The inner parts of a walk in wide vectors, bit for bit what the plain code gives.
 
-use crate::transport::grid::{Stencil, grid_eval_sh, grid_scatter_sh};
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
+use crate::resident::layout::{SceneRecord, density};
+use crate::transport::grid::{Stencil, Stencils, grid_eval_sh, grid_scatter_sh, grid_stencils};
+use crate::transport::radiance_field::{self, LANES, Lattice, Segment};
 use crate::transport::sh::{Basis, MAX_COEFFICIENTS};
 
 /// How a vector level looks colours up.
 pub(super) trait Wide: Copy + Send + Sync {
     /// [`grid_eval_sh`] on f32.
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3];
+
+    /// [`radiance_field::lattice`]
+    #[inline(always)]
+    fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+        radiance_field::lattice(scene, segment, index)
+    }
+
+    /// [`grid_stencils`]
+    #[inline(always)]
+    fn stencils(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+        grid_stencils(size, p)
+    }
+
+    /// [`radiance_field::opacities`]
+    #[inline(always)]
+    fn opacities(scene: &SceneRecord, raw_sigma: &[f32; LANES]) -> [f32; LANES] {
+        radiance_field::opacities(scene, raw_sigma)
+    }
 }
 
 /// The lookup for a number of channels that is known only at run time: 3, 12, 27 or 48.
@@ -53,6 +75,57 @@ impl Wide for Avx512 {
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
         // SAFETY: this type is used by `Level::Avx512` alone, which exists only where the features do.
         unsafe { eval_sh_avx512::<CHANNELS>(data, at, basis) }
+    }
+
+    #[inline(always)]
+    fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+        Avx2::lattice(scene, segment, index)
+    }
+
+    #[inline(always)]
+    fn stencils(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+        Avx2::stencils(size, p)
+    }
+
+    #[inline(always)]
+    fn opacities(scene: &SceneRecord, raw_sigma: &[f32; LANES]) -> [f32; LANES] {
+        Avx2::opacities(scene, raw_sigma)
+    }
+}
+
+/// Eight lanes for geometry and opacities, plain loops over channels.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2;
+
+// SAFETY of the calls below: this type is used by levels that exist only where AVX2 does.
+#[cfg(target_arch = "x86_64")]
+impl Wide for Avx2 {
+    #[inline(always)]
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
+        Plain::eval_sh::<CHANNELS>(data, at, basis)
+    }
+
+    #[inline(always)]
+    fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+        // SAFETY: as above.
+        unsafe { avx2::lattice(scene, segment, index) }
+    }
+
+    #[inline(always)]
+    fn stencils(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+        // SAFETY: as above.
+        unsafe { avx2::stencils(size, p) }
+    }
+
+    #[inline(always)]
+    fn opacities(scene: &SceneRecord, raw_sigma: &[f32; LANES]) -> [f32; LANES] {
+        if scene.density_activation == density::RELU {
+            // SAFETY: as above.
+            unsafe { avx2::opacities_relu(scene.step_length, raw_sigma) }
+        } else {
+            radiance_field::opacities(scene, raw_sigma)
+        }
     }
 }
 
@@ -148,6 +221,63 @@ mod tests {
                     "degree {degree}, point {i}"
                 );
             }
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn eight_lanes_give_the_bits_of_plain_loops() {
+        if Level::detect() == Level::Baseline {
+            return;
+        }
+        let mut scene: SceneRecord = bytemuck::Zeroable::zeroed();
+        scene.occupancy_size = [5, 7, 3, 0];
+        scene.step_length = 0.037;
+        let key = pass_key(6, 0, Pass::Host);
+        for i in 0..2000u32 {
+            let u = random_uniform(
+                key,
+                Counter {
+                    sensor: 0,
+                    pixel: i,
+                    sample: 0,
+                    block: 0,
+                },
+            );
+            let v = random_uniform(
+                key,
+                Counter {
+                    sensor: 0,
+                    pixel: i,
+                    sample: 0,
+                    block: 1,
+                },
+            );
+            let segment = Segment {
+                origin: [u[0] - 0.5, u[1] - 0.5, u[2] - 0.5],
+                direction: [v[0] * 2.0 - 1.0, v[1] * 2.0 - 1.0, v[2] * 2.0 - 1.0],
+                first: u[3],
+                far: u[3] + v[3],
+                basis: [0.0; 16],
+            };
+            let (plain, wide) = (
+                Plain::lattice(&scene, &segment, i % 40),
+                Avx2::lattice(&scene, &segment, i % 40),
+            );
+            assert_eq!(
+                (plain.p, plain.cells, plain.inside),
+                (wide.p, wide.cells, wide.inside),
+                "lattice {i}"
+            );
+            let size = [1 + i % 9, 4, 33, 0];
+            let (a, b) = (Plain::stencils(size, &plain.p), Avx2::stencils(size, &plain.p));
+            assert_eq!(a.parts(), b.parts(), "stencils {i}");
+            let raw: [f32; LANES] = std::array::from_fn(|k| (u[k % 4] - 0.3) * 10f32.powi(k as i32 - 3));
+            assert_eq!(
+                Plain::opacities(&scene, &raw),
+                Avx2::opacities(&scene, &raw),
+                "opacities {i}"
+            );
         }
     }
 
