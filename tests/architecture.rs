@@ -35,7 +35,7 @@ const RULES: &[(&str, &[&str])] = &[
             "resident",
             "scene",
             // Which pixels a batch has and which random numbers a pass: scalars, not light.
-            "transport::path::PixelTable",
+            "transport::pixel::PixelTable",
             "transport::random",
         ],
     ),
@@ -190,7 +190,7 @@ fn planted_violations_are_found() {
         ),
         (
             "optimize/mod.rs",
-            "use crate::transport::{path::{PixelTable, gather}, random};",
+            "use crate::transport::{pixel::PixelTable, path::gather, random};",
         ),
         ("optimize/mod.rs", "use wgpu::Device;"),
         ("device/cpu/mod.rs", "fn f(d: &wgpu::Device) {}"),
@@ -206,7 +206,7 @@ fn planted_violations_are_found() {
         ),
         (
             "optimize/mod.rs",
-            "use crate::transport::{path::PixelTable, random::{Pass, pass_key}};",
+            "use crate::transport::{pixel::PixelTable, random::{Pass, pass_key}};",
         ),
         ("device/gpu/mod.rs", "use wgpu::Device;"),
         (

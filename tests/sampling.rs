@@ -7,7 +7,8 @@ mod small;
 
 use prbopt::gradcheck::Options;
 use prbopt::kernels::loss::Loss;
-use prbopt::transport::path::{Pixel, PixelTable, drawn_pixel, linear_weight, random_backdrop, sample_ray};
+use prbopt::transport::path::sample_ray;
+use prbopt::transport::pixel::{Pixel, PixelTable, drawn_pixel, linear_weight, random_backdrop};
 use prbopt::transport::random::{Pass, pass_key};
 use small::{Small, keys};
 

@@ -12,7 +12,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
 use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
-use crate::transport::path::PixelTable;
+use crate::transport::pixel::PixelTable;
 use crate::transport::random::Key;
 
 /// What went wrong on a device, as one sentence that says what to do.

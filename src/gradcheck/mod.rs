@@ -19,7 +19,7 @@ use crate::params::{ParamSet, Tuning};
 use crate::resident::Resident;
 use crate::resident::layout::backdrop;
 use crate::scene::{Backdrop, Scene};
-use crate::transport::path::PixelTable;
+use crate::transport::pixel::PixelTable;
 use crate::transport::random::{Pass, pass_key};
 use difference::{Entry, default_step, difference};
 use entries::{Chosen, Place, choose};

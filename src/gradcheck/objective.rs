@@ -12,9 +12,8 @@ use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::transport::camera::Ray;
 use crate::transport::number::Number;
-use crate::transport::path::{
-    Gathered, Pixel, Replayed, drawn_pixel, gather, linear_weight, pixel_backdrop, propagate, sample_ray,
-};
+use crate::transport::path::{Gathered, Replayed, gather, pixel_backdrop, propagate, sample_ray};
+use crate::transport::pixel::{Pixel, drawn_pixel, linear_weight};
 use crate::transport::radiance_field::{Sink, View};
 
 /// A ray of the objective.

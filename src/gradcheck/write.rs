@@ -5,7 +5,7 @@ use std::path::Path;
 use super::objective::Adjoint;
 use super::{Options, Setup, Weighting, fields::Role, report::Report};
 use crate::io::{self, IoError, atomic, npy};
-use crate::transport::path::linear_weight;
+use crate::transport::pixel::linear_weight;
 
 /// Writes `loss.json`, and a gradient for each checked parameter: `<path>.npy` for the mean, `random/<path>.npy` for
 /// random weights, whose values are in `random/weights.npy` as [pixel][channel]. Arrays are f64, `[z][y][x][channel]`.

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 use crate::device::Batch;
 use crate::resident::layout::SensorRecord;
 use crate::scene::BatchRule;
-use crate::transport::path::PixelTable;
+use crate::transport::pixel::PixelTable;
 use crate::transport::random::{Pass, pass_key, random_index};
 
 /// Chooses the batch of each iteration.

@@ -28,7 +28,7 @@ use crate::output::run_folder::{RunFolder, create};
 use crate::resident::Resident;
 use crate::resident::layout::{NO_REFERENCE, backdrop};
 use crate::scene::{MomentRule, Optimize, References, Scene};
-use crate::transport::path::PixelTable;
+use crate::transport::pixel::PixelTable;
 use crate::transport::random::{Pass, pass_key};
 
 use batch::Batches;

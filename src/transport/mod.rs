@@ -9,6 +9,7 @@ pub mod film;
 pub mod grid;
 pub mod number;
 pub mod path;
+pub mod pixel;
 pub mod radiance_field;
 pub mod random;
 pub mod sh;

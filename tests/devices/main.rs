@@ -12,7 +12,7 @@ use prbopt::device::gpu::{Cut, Gpu, Options, list};
 use prbopt::device::{Batch, Device, DeviceError, Keys, Step, Term, What};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
-use prbopt::transport::path::PixelTable;
+use prbopt::transport::pixel::PixelTable;
 use prbopt::transport::random::{Pass, pass_key};
 use scenes::{Case, build, cases, plain};
 

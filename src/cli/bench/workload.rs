@@ -11,7 +11,7 @@ use crate::scene::{
     Array, Background, ColorActivation, ColorSpace, DensityActivation, Distortion, Filter, RadianceField, Scene,
     Sensor, Source,
 };
-use crate::transport::path::PixelTable;
+use crate::transport::pixel::PixelTable;
 
 /// Views of the circle.
 pub(super) const VIEWS: u32 = 8;

@@ -3,7 +3,7 @@
 
 use crate::device::{Batch, Keys};
 use crate::resident::Resident;
-use crate::transport::path::{Pixel, drawn_pixel};
+use crate::transport::pixel::{Pixel, drawn_pixel};
 
 /// Edge of a tile of a view.
 const TILE: u32 = 16;

@@ -8,7 +8,7 @@ use crate::device::{Batch, Keys, LossValue};
 use crate::kernels::loss::{Loss, loss_eval};
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
 use crate::resident::references::Pixels;
-use crate::transport::path::{Pixel, linear_weight, random_backdrop};
+use crate::transport::pixel::{Pixel, linear_weight, random_backdrop};
 
 impl Cpu {
     /// Fills `self.adjoint` with the losses' slopes over 3 times the number of pixels.

@@ -10,7 +10,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::resident::references::Pixels;
-use crate::transport::path::PixelTable;
+use crate::transport::pixel::PixelTable;
 
 /// A buffer of parameters with their gradients and moments.
 #[derive(Debug)]
