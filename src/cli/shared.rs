@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use crate::device::Device;
-use crate::device::cpu::Cpu;
+use crate::device::{Device, select};
 use crate::output::progress::{Progress, Style};
 
 /// Which device to run on.
@@ -37,7 +36,17 @@ impl DeviceArgs {
     /// # Errors
     /// There is none of the kind asked for.
     pub fn open(&self) -> anyhow::Result<Box<dyn Device>> {
-        Ok(Box::new(Cpu::new()))
+        let kind = match self.device {
+            DeviceChoice::Auto => select::DeviceKind::Auto,
+            DeviceChoice::Cpu => select::DeviceKind::Cpu,
+            DeviceChoice::Gpu => select::DeviceKind::Gpu,
+        };
+        let choice = select::DeviceChoice {
+            kind,
+            adapter: self.adapter.clone(),
+            deterministic: self.deterministic,
+        };
+        Ok(select::open(&choice)?)
     }
 
     /// The flags again, as they would be typed; empty for the defaults.
