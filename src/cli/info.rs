@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Outcome;
 use super::shared::{DeviceArgs, DeviceChoice};
+use crate::device::select;
 use crate::output::progress::print_line;
 use crate::scene::{self, Array, Scene};
 
@@ -57,6 +58,7 @@ fn program_report() -> Result<Value> {
         "arithmetic": cpu.arithmetic(),
         "auto": auto.info(),
         "devices": devices,
+        "adapters": select::list(),
     }))
 }
 

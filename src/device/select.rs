@@ -1,7 +1,7 @@
 //! Which device a run takes.
 
 use super::cpu::Cpu;
-use super::gpu::{self, Gpu, Options};
+use super::gpu::{Adapters, Gpu, Options};
 use super::{Device, DeviceError, Result};
 
 pub use super::gpu::{AdapterKind, AdapterSummary};
@@ -37,7 +37,7 @@ pub enum Selection {
 
 /// The adapters of this machine; none without a graphics driver.
 pub fn list() -> Vec<AdapterSummary> {
-    gpu::list()
+    Adapters::find().summaries().to_vec()
 }
 
 /// Opens the device asked for. No graphics driver is touched for the CPU.
@@ -48,21 +48,22 @@ pub fn open(choice: &DeviceChoice) -> Result<Box<dyn Device>> {
     if choice.kind == DeviceKind::Cpu && choice.adapter.is_none() {
         return Ok(Box::new(Cpu::new()));
     }
-    let adapters = list();
-    match select(choice, &adapters)? {
+    let adapters = Adapters::find();
+    match select(choice, adapters.summaries())? {
         Selection::Cpu => Ok(Box::new(Cpu::new())),
         Selection::Gpu(index) => {
-            if !adapters[index].kind.is_hardware() {
+            let adapter = &adapters.summaries()[index];
+            if !adapter.kind.is_hardware() {
                 eprintln!(
                     "note: {} is not a GPU but a program that behaves like one; --device cpu is faster",
-                    adapters[index].name
+                    adapter.name
                 );
             }
             let options = Options {
                 deterministic: choice.deterministic,
                 ..Options::default()
             };
-            Ok(Box::new(Gpu::open(index, options)?))
+            Ok(Box::new(Gpu::open(&adapters, index, options)?))
         }
     }
 }

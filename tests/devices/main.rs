@@ -8,7 +8,7 @@ mod scenes;
 
 use compare::{Outcome, compare};
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{Cut, Gpu, Options, list};
+use prbopt::device::gpu::{Adapters, Cut, Gpu, Options};
 use prbopt::device::{Batch, Device, DeviceError, Keys, Step, Term, What};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
@@ -18,7 +18,8 @@ use scenes::{Case, build, cases, plain};
 
 /// Opens the first adapter, or says that there is none.
 fn gpu(options: Options) -> Option<Gpu> {
-    if list().is_empty() {
+    let adapters = Adapters::find();
+    if adapters.summaries().is_empty() {
         assert!(
             std::env::var_os("PRBOPT_REQUIRE_GPU").is_none_or(|v| v != "1"),
             "PRBOPT_REQUIRE_GPU is set, but there is no adapter"
@@ -26,7 +27,7 @@ fn gpu(options: Options) -> Option<Gpu> {
         eprintln!("skipped: this machine has no GPU adapter");
         return None;
     }
-    Some(Gpu::open(0, options).unwrap_or_else(|e| panic!("{e}")))
+    Some(Gpu::open(&adapters, 0, options).unwrap_or_else(|e| panic!("{e}")))
 }
 
 fn keys(pass: Pass) -> Keys {

@@ -1,6 +1,7 @@
 //! The adapters that a machine has.
 
-use crate::device::{DeviceError, Result};
+use super::context::Context;
+use crate::device::Result;
 
 /// An adapter, in words and figures.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -50,24 +51,34 @@ impl AdapterKind {
     }
 }
 
-/// All adapters with their summaries, in the drivers' order. None on a machine without a graphics driver.
-pub(super) fn enumerate() -> Vec<(wgpu::Adapter, AdapterSummary)> {
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
-        backends: wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12,
-        ..wgpu::InstanceDescriptor::new_without_display_handle()
-    });
-    pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()))
-        .into_iter()
-        .map(|adapter| {
-            let summary = summarise(&adapter);
-            (adapter, summary)
-        })
-        .collect()
+/// The adapters of this machine, ready to be opened.
+#[derive(Debug)]
+pub struct Adapters {
+    adapters: Vec<wgpu::Adapter>,
+    summaries: Vec<AdapterSummary>,
 }
 
-/// The adapters' summaries alone.
-pub fn list() -> Vec<AdapterSummary> {
-    enumerate().into_iter().map(|(_, summary)| summary).collect()
+impl Adapters {
+    /// Asks the drivers, in their order. None on a machine without a graphics driver.
+    pub fn find() -> Self {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+        let summaries = adapters.iter().map(summarise).collect();
+        Self { adapters, summaries }
+    }
+
+    /// What they are.
+    pub fn summaries(&self) -> &[AdapterSummary] {
+        &self.summaries
+    }
+
+    /// Opens one with all that it can do.
+    pub(super) fn open(&self, index: usize) -> Result<Context> {
+        Context::open(&self.adapters[index], self.summaries[index].clone())
+    }
 }
 
 fn summarise(adapter: &wgpu::Adapter) -> AdapterSummary {
@@ -88,15 +99,4 @@ fn summarise(adapter: &wgpu::Adapter) -> AdapterSummary {
         max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
         float_atomics: adapter.features().contains(wgpu::Features::SHADER_FLOAT32_ATOMIC),
     }
-}
-
-/// The adapter at `index` of the list.
-///
-/// # Errors
-/// It has gone since the list was made.
-pub(super) fn take(index: usize) -> Result<(wgpu::Adapter, AdapterSummary)> {
-    enumerate()
-        .into_iter()
-        .nth(index)
-        .ok_or_else(|| DeviceError::Unavailable("the GPU disappeared while it was being opened; try again".into()))
 }

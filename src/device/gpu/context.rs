@@ -293,3 +293,30 @@ pub(super) fn bind_group_layout(device: &wgpu::Device, kernel: Kernel) -> wgpu::
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::Adapters;
+
+    #[test]
+    fn a_lost_device_is_an_error_and_no_panic() {
+        let adapters = Adapters::find();
+        if adapters.summaries().is_empty() {
+            assert!(
+                std::env::var_os("PRBOPT_REQUIRE_GPU").is_none_or(|v| v != "1"),
+                "PRBOPT_REQUIRE_GPU is set, but there is no adapter"
+            );
+            eprintln!("skipped: this machine has no GPU adapter");
+            return;
+        }
+        let context = adapters.open(0).expect("an adapter that opens");
+        let buffer = context.storage("data", 1024).expect("little memory");
+        assert_eq!(context.download(&buffer, 0, 1024).expect("readable"), [0; 1024]);
+        context.device.destroy();
+        let result = context.download(&buffer, 0, 1024);
+        assert!(matches!(result, Err(DeviceError::Lost(_))), "{result:?}");
+        let result = context.storage("more", 64);
+        assert!(matches!(result, Err(DeviceError::Lost(_))), "{result:?}");
+    }
+}

@@ -12,7 +12,7 @@ pub mod records;
 pub mod shaders;
 mod update;
 
-pub use adapters::{AdapterKind, AdapterSummary, list};
+pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::Cut;
 
 use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
@@ -64,18 +64,18 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens the adapter at `index` of [`list`].
+    /// Opens one of a machine's adapters.
     ///
     /// # Errors
     /// The driver refuses.
-    pub fn open(index: usize, options: Options) -> Result<Self> {
-        let (adapter, summary) = adapters::take(index)?;
+    pub fn open(adapters: &Adapters, index: usize, options: Options) -> Result<Self> {
+        let context = adapters.open(index)?;
+        let summary = &context.summary;
         let accumulation = match (options.deterministic, summary.float_atomics && options.float_atomics) {
             (true, _) => Accumulation::FixedPoint,
             (false, true) => Accumulation::FloatAtomic,
             (false, false) => Accumulation::CompareExchange,
         };
-        let context = Context::open(&adapter, summary)?;
         let pipelines = Pipelines::new(accumulation)?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
