@@ -4,6 +4,7 @@
 mod small;
 
 use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::{self, Gpu};
 use prbopt::gradcheck::entries::Place;
 use prbopt::gradcheck::fields::{Fields, Plain, Role, Scatter};
 use prbopt::gradcheck::objective::{Adjoint, Objective};
@@ -48,6 +49,30 @@ fn the_cpu_device_agrees_with_f64() {
     for small in table() {
         let setup = small.setup(&options());
         let report = check(&setup, Some(&mut Cpu::new()), &options())
+            .expect("the check runs")
+            .report;
+        assert!(report.passed, "{}\n{report}", small.name);
+        for loss in &report.losses {
+            let device = loss.device.expect("there is a device");
+            assert!((device - loss.value).abs() < 1e-5, "{}: {loss:?}", small.name);
+        }
+    }
+}
+
+/// Every scene of the table on the GPU, or on what stands in for one; without an adapter it is skipped, unless
+/// `PRBOPT_REQUIRE_GPU=1` forbids that.
+#[test]
+fn the_gpu_device_agrees_with_f64() {
+    if gpu::list().is_empty() {
+        let required = std::env::var_os("PRBOPT_REQUIRE_GPU").is_some_and(|v| v == "1");
+        assert!(!required, "PRBOPT_REQUIRE_GPU is set, but there is no adapter");
+        eprintln!("skipped: this machine has no GPU adapter");
+        return;
+    }
+    let mut device = Gpu::open(0, gpu::Options::default()).expect("the first adapter opens");
+    for small in table() {
+        let setup = small.setup(&options());
+        let report = check(&setup, Some(&mut device), &options())
             .expect("the check runs")
             .report;
         assert!(report.passed, "{}\n{report}", small.name);
