@@ -4,7 +4,7 @@
 mod small;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{self, Gpu};
+use prbopt::device::select::{self, DeviceChoice, DeviceKind};
 use prbopt::gradcheck::entries::Place;
 use prbopt::gradcheck::fields::{Fields, Plain, Role, Scatter};
 use prbopt::gradcheck::objective::{Adjoint, Objective};
@@ -63,16 +63,20 @@ fn the_cpu_device_agrees_with_f64() {
 /// `PRBOPT_REQUIRE_GPU=1` forbids that.
 #[test]
 fn the_gpu_device_agrees_with_f64() {
-    if gpu::list().is_empty() {
+    if select::list().is_empty() {
         let required = std::env::var_os("PRBOPT_REQUIRE_GPU").is_some_and(|v| v == "1");
         assert!(!required, "PRBOPT_REQUIRE_GPU is set, but there is no adapter");
         eprintln!("skipped: this machine has no GPU adapter");
         return;
     }
-    let mut device = Gpu::open(0, gpu::Options::default()).expect("the first adapter opens");
+    let choice = DeviceChoice {
+        kind: DeviceKind::Gpu,
+        ..DeviceChoice::default()
+    };
+    let mut device = select::open(&choice).expect("the adapter opens");
     for small in table() {
         let setup = small.setup(&options());
-        let report = check(&setup, Some(&mut device), &options())
+        let report = check(&setup, Some(device.as_mut()), &options())
             .expect("the check runs")
             .report;
         assert!(report.passed, "{}\n{report}", small.name);
