@@ -6,6 +6,10 @@ use clap::Parser;
 use prbopt::cli::{self, Cli};
 
 fn main() -> ExitCode {
+    // Mesa's Vulkan layer that sorts devices asks the display server and complains aloud where there is none. Devices
+    // are chosen here, so that it has nothing to do.
+    // SAFETY: no other thread has been started.
+    unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
     match cli::run(Cli::parse()) {
         Ok(outcome) => ExitCode::from(outcome.exit_code()),
         Err(error) => {

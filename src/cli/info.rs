@@ -7,9 +7,10 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Outcome;
-use super::shared::{DeviceArgs, DeviceChoice};
-use crate::device::select;
-use crate::output::progress::print_line;
+use crate::device::Device;
+use crate::device::cpu::Cpu;
+use crate::device::select::{self, DeviceChoice, Selection};
+use crate::output::progress::{bytes, print_line};
 use crate::scene::{self, Array, Scene};
 
 /// Arguments of `prbopt info`.
@@ -41,24 +42,31 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
 }
 
 fn program_report() -> Result<Value> {
-    let choice = |device: DeviceChoice| {
-        DeviceArgs {
-            device,
-            adapter: None,
-            deterministic: false,
-        }
-        .open()
+    let cpu = Cpu::new();
+    let adapters = select::list();
+    let auto = match select::select(&DeviceChoice::default(), &adapters)? {
+        Selection::Cpu => "cpu".to_owned(),
+        Selection::Gpu(index) => format!("gpu: {}", adapters[index].name),
     };
-    let auto = choice(DeviceChoice::Auto)?;
-    let cpu = choice(DeviceChoice::Cpu)?;
-    let devices = [cpu.info()];
+    let cpu = json!({
+        "kind": "cpu",
+        "name": cpu.info().name,
+        "threads": rayon::current_num_threads(),
+        "vector_level": cpu.vector_level(),
+    });
+    let gpus = adapters.iter().map(|adapter| {
+        let mut members = Map::from_iter([("kind".to_owned(), json!("gpu"))]);
+        let described = serde_json::to_value(adapter).unwrap_or_default();
+        for (key, value) in described.as_object().into_iter().flatten() {
+            let key = if key == "kind" { "adapter_kind" } else { key };
+            members.insert(key.to_owned(), value.clone());
+        }
+        Value::Object(members)
+    });
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "threads": rayon::current_num_threads(),
-        "arithmetic": cpu.arithmetic(),
-        "auto": auto.info(),
-        "devices": devices,
-        "adapters": select::list(),
+        "auto": auto,
+        "devices": std::iter::once(cpu).chain(gpus).collect::<Vec<_>>(),
     }))
 }
 
@@ -104,6 +112,10 @@ fn print_members(value: &Value, depth: usize) {
             Value::Object(_) | Value::Array(_) => {
                 print_line(&format!("{indent}{label}"));
                 print_members(value, depth + 1);
+            }
+            Value::Number(count) if label.ends_with("_bytes:") => {
+                let size = count.as_u64().map_or_else(|| count.to_string(), bytes);
+                print_line(&format!("{indent}{} {size}", label.replace("_bytes", "")));
             }
             Value::String(text) => print_line(&format!("{indent}{label} {text}")),
             other => print_line(&format!("{indent}{label} {other}")),

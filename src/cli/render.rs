@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Outcome;
 use super::shared::{DeviceArgs, VoiceArgs, default_folder};
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::render_view;
+use crate::optimize::{Look, render_view};
 use crate::output::images::{Picture, file_stems};
 use crate::output::parameters;
 use crate::output::progress::print_line;
@@ -72,7 +72,12 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     for (&index, stem) in chosen.iter().zip(&stems) {
         let sensor = &scene.sensors[index];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));
-        let pixels = render_view(device.as_mut(), index as u32, args.seed, 0, spp)?;
+        let look = Look {
+            seed: args.seed,
+            iteration: 0,
+            spp,
+        };
+        let pixels = render_view(device.as_mut(), index as u32, look)?;
         let picture = Picture::of(sensor, pixels);
         let files = picture.write(stem)?;
         let masked = picture.masked();

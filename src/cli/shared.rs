@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use crate::device::{Device, select};
+use crate::device::Device;
+use crate::device::select::{self, DeviceChoice, DeviceKind};
 use crate::output::progress::{Progress, Style};
 
 /// Which device to run on.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct DeviceArgs {
     /// Where to run
-    #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
-    pub device: DeviceChoice,
+    #[arg(long, value_enum, default_value_t)]
+    pub device: DeviceName,
     /// Part of the name of the GPU to use, if there are several
     #[arg(long, value_name = "NAME")]
     pub adapter: Option<String>,
@@ -22,9 +23,10 @@ pub struct DeviceArgs {
 }
 
 /// The devices to choose from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DeviceChoice {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum DeviceName {
     /// A hardware GPU if there is one, else the CPU
+    #[default]
     Auto,
     Cpu,
     Gpu,
@@ -36,26 +38,29 @@ impl DeviceArgs {
     /// # Errors
     /// There is none of the kind asked for.
     pub fn open(&self) -> anyhow::Result<Box<dyn Device>> {
-        let kind = match self.device {
-            DeviceChoice::Auto => select::DeviceKind::Auto,
-            DeviceChoice::Cpu => select::DeviceKind::Cpu,
-            DeviceChoice::Gpu => select::DeviceKind::Gpu,
-        };
-        let choice = select::DeviceChoice {
-            kind,
+        Ok(select::open(&self.choice())?)
+    }
+
+    /// What is asked for.
+    pub fn choice(&self) -> DeviceChoice {
+        DeviceChoice {
+            kind: match self.device {
+                DeviceName::Auto => DeviceKind::Auto,
+                DeviceName::Cpu => DeviceKind::Cpu,
+                DeviceName::Gpu => DeviceKind::Gpu,
+            },
             adapter: self.adapter.clone(),
             deterministic: self.deterministic,
-        };
-        Ok(select::open(&choice)?)
+        }
     }
 
     /// The flags again, as they would be typed; empty for the defaults.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         match self.device {
-            DeviceChoice::Auto => {}
-            DeviceChoice::Cpu => words.extend(["--device".into(), "cpu".into()]),
-            DeviceChoice::Gpu => words.extend(["--device".into(), "gpu".into()]),
+            DeviceName::Auto => {}
+            DeviceName::Cpu => words.extend(["--device".into(), "cpu".into()]),
+            DeviceName::Gpu => words.extend(["--device".into(), "gpu".into()]),
         }
         if let Some(name) = &self.adapter {
             words.extend(["--adapter".into(), name.clone()]);

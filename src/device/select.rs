@@ -52,13 +52,6 @@ pub fn open(choice: &DeviceChoice) -> Result<Box<dyn Device>> {
     match select(choice, adapters.summaries())? {
         Selection::Cpu => Ok(Box::new(Cpu::new())),
         Selection::Gpu(index) => {
-            let adapter = &adapters.summaries()[index];
-            if !adapter.kind.is_hardware() {
-                eprintln!(
-                    "note: {} is not a GPU but a program that behaves like one; --device cpu is faster",
-                    adapter.name
-                );
-            }
             let options = Options {
                 deterministic: choice.deterministic,
                 ..Options::default()

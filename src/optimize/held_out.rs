@@ -4,11 +4,12 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::references::Targets;
-use super::render_view;
+use super::views::{Look, render_view};
 use crate::device::Device;
 use crate::io::Image;
 use crate::kernels::quality;
 use crate::output::images::{Picture, file_stems};
+use crate::output::progress::Progress;
 use crate::output::record::write_json;
 use crate::output::run_folder::{RunFolder, create};
 use crate::scene::Scene;
@@ -43,19 +44,24 @@ pub fn judge(
     targets: &Targets,
     device: &mut dyn Device,
     folder: &RunFolder,
-    seed: u64,
-    iteration: u32,
-    spp: u32,
+    look: Look,
+    progress: &Progress,
 ) -> Result<Option<HeldOut>> {
     let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
     let stems = file_stems(&names);
+    let count = scene.sensors.iter().filter(|s| s.held_out).count();
+    if count > 0 {
+        progress.note(&format!("rendering {count} held-out views at {} spp", look.spp));
+    }
     let mut views = Vec::new();
     for (index, sensor) in scene.sensors.iter().enumerate().filter(|(_, s)| s.held_out) {
         create(&folder.held_out())?;
-        let picture = Picture::of(sensor, render_view(device, index as u32, seed, iteration, spp)?);
+        let picture = Picture::of(sensor, render_view(device, index as u32, look)?);
         picture.write(&folder.held_out().join(&stems[index]))?;
         if let Some(reference) = targets.coded_image(scene, index as u32)? {
-            views.push(compare(&sensor.name, &picture, reference));
+            let figures = compare(&sensor.name, &picture, reference);
+            progress.event("held_out", serde_json::to_value(&figures)?);
+            views.push(figures);
         }
     }
     if views.is_empty() {

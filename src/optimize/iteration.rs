@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::Run;
+use super::run::Run;
 use super::schedule::rate_factor;
 use crate::device::{self, Keys, LossValue, ReplayStats, Step, Term};
 use crate::output::metrics::{Figures, Milliseconds, psnr};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::render_view;
+use super::views::{Look, render_view};
 use crate::device::Device;
 use crate::io::Image;
 use crate::io::tensors::{self, Reader, Tensor, Values};
@@ -134,9 +134,14 @@ fn target_renders(
         path.display()
     ));
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    let look = Look {
+        seed: REFERENCE_SEED,
+        iteration: 0,
+        spp,
+    };
     let mut renders = HashMap::new();
     for index in 0..count as u32 {
-        renders.insert(index, render_view(device, index, REFERENCE_SEED, 0, spp)?);
+        renders.insert(index, render_view(device, index, look)?);
     }
     write_cache(cache, &mark, &target.sensors, &renders)?;
     Ok(renders)

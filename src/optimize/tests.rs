@@ -3,15 +3,20 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Result;
+
 use super::*;
-use crate::device::{self, DeviceInfo, LossValue, ReplayStats, Step, What};
+use crate::device::{self, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Step, Term, What};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
-use crate::output::progress::Style;
+use crate::output::checkpoint::Checkpoint;
+use crate::output::progress::{Progress, Style};
+use crate::output::run_folder::Opening;
 use crate::params::{Kind, ParamSet, Shape, Tuning};
+use crate::resident::Resident;
 use crate::scene::{
-    Array, BatchRule, Decay, DensityActivation, OutputRule, Penalty, RadianceField, Regularizer, Schedule, Sensor,
-    Source, Stage,
+    Array, BatchRule, Decay, DensityActivation, MomentRule, OutputRule, Penalty, RadianceField, References,
+    Regularizer, Schedule, Sensor, Source, Stage,
 };
 
 /// Keeps parameters and moments, and writes down what it is told to do.
@@ -234,7 +239,7 @@ fn scene() -> Scene {
 }
 
 fn drive(scene: &Scene, device: &mut Diary, folder: &Path, resume: bool, stop: bool) -> Result<Report> {
-    let folder = RunFolder::open(folder, crate::output::run_folder::Opening::Resume)?;
+    let folder = RunFolder::open(folder, Opening::Resume)?;
     let checkpoint = resume.then(|| Checkpoint::open(&folder.checkpoint())).transpose()?;
     let stop = AtomicBool::new(stop);
     let job = Job {

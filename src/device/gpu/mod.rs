@@ -80,11 +80,21 @@ impl Gpu {
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
         let summary = &context.summary;
+        let caution = if summary.kind.is_hardware() {
+            ""
+        } else {
+            "; --device cpu is faster"
+        };
         Ok(Self {
             info: DeviceInfo {
                 kind: "gpu",
                 name: summary.name.clone(),
-                detail: format!("{}, {}", summary.backend, summary.driver),
+                detail: format!(
+                    "{}, {}, {}{caution}",
+                    summary.backend,
+                    summary.kind.describe(),
+                    summary.driver
+                ),
             },
             options,
             pipelines,

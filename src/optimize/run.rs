@@ -1,0 +1,375 @@
+//! A run from its preparation to its report.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow, bail};
+use serde_json::{Map, Value, json};
+
+use super::batch::Batches;
+use super::estimate::{self, Estimate};
+use super::references::{self, Targets};
+use super::views::{Look, Preview, previews, render_view, training_views};
+use super::{Job, PATIENCE, Report, held_out, stage};
+use crate::device::{Device, DeviceError, Term};
+use crate::io::atomic::Pending;
+use crate::output::checkpoint::{self, Checkpoint, Identity, State};
+use crate::output::fingerprint::scene_fingerprint;
+use crate::output::images::{Picture, Writer};
+use crate::output::metrics::{Figures, Metrics};
+use crate::output::parameters;
+use crate::output::progress::Progress;
+use crate::output::run_folder::create;
+use crate::params::{ParamSet, Parameter};
+use crate::resident::Resident;
+use crate::scene::{MomentRule, Optimize, Regularizer};
+
+/// A run at work.
+pub(crate) struct Run<'a> {
+    pub(super) job: &'a Job<'a>,
+    pub(super) device: &'a mut dyn Device,
+    pub(super) progress: &'a mut Progress,
+    identity: Identity,
+    pub(super) state: State,
+    targets: Targets,
+    pub(super) batches: Batches,
+    /// Regularisers in the order of the scene: the term and its interval.
+    pub(super) terms: Vec<(Term, u32)>,
+    /// Sensor to render and file stem of each render on the way.
+    previews: Vec<Preview>,
+    writer: Writer,
+    last: Option<Figures>,
+    /// Iteration of the newest checkpoint.
+    saved: Option<u32>,
+    /// The checkpoint that is on its way to the disk, and its iteration.
+    saving: Option<(Pending, u32)>,
+    begun: Instant,
+    /// Seconds that the run had taken when it was begun or resumed.
+    earlier_seconds: f64,
+}
+
+impl<'a> Run<'a> {
+    /// Reads what the run needs, checks that it fits, and loads it onto the device. Of the run's folder only the
+    /// cache of the references is touched. `checkpoint` is where to go on from.
+    ///
+    /// # Errors
+    /// Something cannot be read or does not fit, or the checkpoint is not of this run.
+    pub(crate) fn prepare(
+        job: &'a Job<'a>,
+        checkpoint: Option<Checkpoint>,
+        device: &'a mut dyn Device,
+        progress: &'a mut Progress,
+    ) -> Result<Self> {
+        let (scene, rule) = (job.scene, job.rule);
+        let identity = Identity {
+            scene: scene_fingerprint(&scene.resolved, scene.path.parent().unwrap_or(&scene.path)),
+            seed: rule.seed,
+            arithmetic: device.arithmetic(),
+        };
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.check(&identity)?;
+        }
+        let (mut resident, mut params) = Resident::new(scene)?;
+        let finest = estimate::finest(&params, &rule.stages);
+        device.admit(&finest, rule.optimizer)?;
+        let training = training_views(scene, &rule.references);
+        let batches =
+            Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;
+        let cache = job.folder.references();
+        let targets = references::prepare(
+            scene,
+            &rule.references,
+            &training,
+            &mut resident,
+            device,
+            &cache,
+            progress,
+        )?;
+        let previews = previews(scene, rule, &training, &mut resident)?;
+        let references = resident.references.bytes();
+        let estimate = Estimate::new(
+            &params,
+            &rule.stages,
+            rule.optimizer,
+            references,
+            batches.largest_pixels(),
+        );
+        progress.note(&estimate.text());
+        progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
+        let terms = terms(rule, &params)?;
+
+        let mut state = State::default();
+        match checkpoint {
+            None => device.load(resident, params, rule.optimizer)?,
+            Some(mut checkpoint) => {
+                state = checkpoint.state().clone();
+                let passed = rule.stages.get(..state.stage as usize);
+                let passed = passed.ok_or_else(|| anyhow!("the checkpoint is at a stage that the scene has not"))?;
+                let shapes: Vec<_> = params
+                    .parameters
+                    .iter()
+                    .map(|p| stage::shape_after(p, passed))
+                    .collect();
+                checkpoint.restore_values(&mut params.parameters, &shapes)?;
+                resident.fit(&shapes);
+                device.load(resident, params, rule.optimizer)?;
+                checkpoint.restore_moments(device, rule.optimizer)?;
+            }
+        }
+        Ok(Self {
+            saved: (state.iteration > 0).then_some(state.iteration),
+            earlier_seconds: state.seconds,
+            job,
+            device,
+            progress,
+            identity,
+            state,
+            targets,
+            batches,
+            terms,
+            previews,
+            writer: Writer::default(),
+            last: None,
+            saving: None,
+            begun: Instant::now(),
+        })
+    }
+
+    /// Runs to the end, or until it is stopped.
+    ///
+    /// # Errors
+    /// Anything that keeps the run from its end. What was saved before stays, and the message says how to go on.
+    pub(crate) fn finish(mut self) -> Result<Report> {
+        let outcome = self.advance();
+        self.progress.end();
+        let report = outcome.and_then(|interrupted| self.conclude(interrupted));
+        report.map_err(|error| self.explain(error))
+    }
+
+    /// Iterates to the end; true if the run was stopped before.
+    fn advance(&mut self) -> Result<bool> {
+        let mut metrics = Metrics::open(&self.job.folder.metrics(), self.state.iteration)?;
+        let rule = self.job.rule;
+        self.progress.begin(self.state.iteration, rule.iterations);
+        if self.state.iteration == 0 {
+            self.preview()?;
+        }
+        let mut last_save = Instant::now();
+        while self.state.iteration < rule.iterations {
+            if self.job.stop.load(Ordering::SeqCst) {
+                return Ok(true);
+            }
+            self.enter_stages()?;
+            let figures = self.iterate()?;
+            metrics.add(&figures)?;
+            self.progress.iteration(&figures);
+            self.last = Some(figures);
+            self.check_reach()?;
+            if rule.output.images_every > 0 && self.state.iteration.is_multiple_of(rule.output.images_every) {
+                self.preview()?;
+            }
+            if last_save.elapsed().as_secs_f32() >= rule.output.checkpoint_seconds {
+                self.save()?;
+                last_save = Instant::now();
+            }
+        }
+        Ok(false)
+    }
+
+    /// Changes the resolution where the next iteration belongs to another stage; what the former ended with is kept.
+    fn enter_stages(&mut self) -> Result<()> {
+        let rule = self.job.rule;
+        while let Some(stage) = rule.stages.get(self.state.stage as usize) {
+            if self.state.iteration < stage::begins_at(stage, rule.iterations) {
+                break;
+            }
+            parameters::write_all(&self.job.folder.stage(self.state.stage + 1), self.device)?;
+            stage::enter(self.device, stage, rule.optimizer)?;
+            self.state.stage += 1;
+            if stage.moments == MomentRule::Reset {
+                self.state.steps = 0;
+            }
+            let parameters = self.device.params().parameters.iter();
+            let sizes: Map<_, _> = parameters.filter(|p| p.tuning.is_some()).map(size_of).collect();
+            let text = format!(
+                "stage {} at iteration {}: {}",
+                self.state.stage + 1,
+                self.state.iteration,
+                sizes_text(&sizes)
+            );
+            self.progress.note(&text);
+            let stage = self.state.stage + 1;
+            let event = json!({ "stage": stage, "iteration": self.state.iteration, "sizes": sizes });
+            self.progress.event("stage", event);
+        }
+        Ok(())
+    }
+
+    /// A parameter that receives no gradient at all is a mistake that is better told early.
+    fn check_reach(&self) -> Result<()> {
+        let rule = self.job.rule;
+        let due = PATIENCE.min(rule.iterations).max(2);
+        if self.state.iteration != due || !self.state.learning {
+            return Ok(());
+        }
+        let parameters = self.device.params().parameters.iter();
+        let unreached: Vec<&str> = parameters
+            .filter(|p| p.tuning.is_some() && !self.state.reached.contains(&p.path))
+            .map(|p| p.path.as_str())
+            .collect();
+        if unreached.is_empty() {
+            return Ok(());
+        }
+        bail!(
+            "{} received no gradient in {due} iterations: is it seen by any camera, does its initial value leave the \
+             medium transparent or opaque where it is, or does an activation or a clamp hold it? Take it out of \
+             `optimize`, or start it from another `initial` value",
+            unreached.join(" and ")
+        )
+    }
+
+    /// Renders the views that the scene asks for into `images/`.
+    fn preview(&mut self) -> Result<()> {
+        if self.job.rule.output.images_every == 0 {
+            return Ok(());
+        }
+        let folder = self.job.folder.images();
+        create(&folder)?;
+        let (iteration, look) = (self.state.iteration, self.look());
+        for preview in &self.previews {
+            let pixels = render_view(self.device, preview.record, look)?;
+            let picture = Picture::of(&self.job.scene.sensors[preview.sensor], pixels);
+            let stem = folder.join(format!("{iteration:05}_{}", preview.stem));
+            self.writer.submit(picture, stem)?;
+        }
+        Ok(())
+    }
+
+    /// Begins to save a checkpoint, when the one before is on the disk.
+    fn save(&mut self) -> Result<()> {
+        self.finish_saving()?;
+        self.state.seconds = self.seconds();
+        let (path, rule) = (self.job.folder.checkpoint(), self.job.rule);
+        let pending = checkpoint::save(
+            &path,
+            self.device,
+            rule.optimizer,
+            &self.identity,
+            &self.state,
+            rule.iterations,
+        )?;
+        self.saving = Some((pending, self.state.iteration));
+        Ok(())
+    }
+
+    /// Waits until the checkpoint is on the disk.
+    fn finish_saving(&mut self) -> Result<()> {
+        if let Some((pending, iteration)) = self.saving.take() {
+            pending.finish()?;
+            self.saved = Some(iteration);
+            self.progress.event("checkpoint", json!({ "iteration": iteration }));
+        }
+        Ok(())
+    }
+
+    /// Saves what was reached; at the end of the run also the result and the held-out views.
+    fn conclude(&mut self, interrupted: bool) -> Result<Report> {
+        let (folder, rule) = (self.job.folder, self.job.rule);
+        self.save()?;
+        let mut held_out = None;
+        if !interrupted {
+            parameters::write_all(&folder.results(), self.device)?;
+            let every = rule.output.images_every;
+            if every > 0 && !self.state.iteration.is_multiple_of(every) {
+                self.preview()?;
+            }
+            let (scene, look) = (self.job.scene, self.look());
+            held_out = held_out::judge(scene, &self.targets, self.device, folder, look, self.progress)?;
+        }
+        self.writer.finish()?;
+        self.finish_saving()?;
+        Ok(Report {
+            interrupted,
+            iteration: self.state.iteration,
+            last: self.last.take(),
+            held_out,
+            seconds: self.seconds(),
+        })
+    }
+
+    /// Saves what can be saved after an error, and says so.
+    fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
+        let at = self.state.iteration;
+        if let Some(DeviceError::NotFinite { .. }) = error.downcast_ref() {
+            // All other entries have made their step, so that the state is whole and the run can go on behind it.
+            self.state.iteration += 1;
+            self.state.steps += 1;
+            let good = self.job.folder.last_good();
+            let saved = parameters::write_all(&good, self.device)
+                .and_then(|()| self.save())
+                .and_then(|()| self.finish_saving());
+            let place = match saved {
+                Ok(()) => format!("the last good parameters are in {}", good.display()),
+                Err(other) => format!("the last good parameters could not be saved either: {other:#}"),
+            };
+            return anyhow!(
+                "in iteration {}: {error:#}; {place}; a lower learning rate may help",
+                at + 1
+            );
+        }
+        // An error of the disk here is the one that is being explained, or comes after it.
+        let _ = self.finish_saving();
+        match self.saved {
+            Some(iteration) => anyhow!(
+                "{error:#}; what was saved before is untouched: go on from the checkpoint of iteration {iteration} by: {}",
+                self.job.resume_command
+            ),
+            None => error,
+        }
+    }
+
+    /// How renders are made now.
+    fn look(&self) -> Look {
+        Look {
+            seed: self.job.rule.seed,
+            iteration: self.state.iteration,
+            spp: self.job.rule.output.spp,
+        }
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.earlier_seconds + self.begun.elapsed().as_secs_f64()
+    }
+}
+
+/// The regularisers with the indices of their parameters; a term that is due every n-th iteration then weighs n times.
+fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
+    let term = |r: &Regularizer| {
+        let parameter = params.find(&r.parameter);
+        let parameter = parameter.ok_or_else(|| anyhow!("optimize.regularizers: `{}` is no parameter", r.parameter))?;
+        let every = r.every.max(1);
+        let weight = r.weight * every as f32;
+        let penalty = r.penalty;
+        Ok((
+            Term {
+                parameter,
+                penalty,
+                weight,
+            },
+            every,
+        ))
+    };
+    rule.regularizers.iter().map(term).collect()
+}
+
+fn size_of(parameter: &Parameter) -> (String, Value) {
+    (parameter.path.clone(), json!(parameter.shape.size))
+}
+
+fn sizes_text(sizes: &Map<String, Value>) -> String {
+    let one = |(path, size): (&String, &Value)| {
+        let numbers: Vec<String> = size.as_array().into_iter().flatten().map(ToString::to_string).collect();
+        format!("{path} {}", numbers.join("×"))
+    };
+    sizes.iter().map(one).collect::<Vec<_>>().join(", ")
+}

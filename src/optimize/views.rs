@@ -1,0 +1,90 @@
+//! Which views a run learns from, and which it looks at on the way.
+
+use anyhow::{Result, anyhow};
+
+use crate::device::{Batch, Device, Keys};
+use crate::output::images::file_stems;
+use crate::resident::Resident;
+use crate::resident::layout::{NO_REFERENCE, backdrop};
+use crate::scene::{Optimize, References, Scene};
+use crate::transport::pixel::PixelTable;
+use crate::transport::random::{Pass, pass_key};
+
+/// A view that is rendered on the way.
+#[derive(Debug)]
+pub(super) struct Preview {
+    /// Index of the scene's sensor, and of the record that it is looked at through.
+    pub sensor: usize,
+    pub record: u32,
+    pub stem: String,
+}
+
+/// What a render that is only looked at depends on beside the scene.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    pub seed: u64,
+    /// Iterations done, each of which has noise of its own.
+    pub iteration: u32,
+    pub spp: u32,
+}
+
+/// Renders all pixels of one sensor to be looked at.
+///
+/// # Errors
+/// The device's, or a view of more than 2³² pixels.
+pub fn render_view(device: &mut dyn Device, sensor: u32, look: Look) -> Result<Vec<[f32; 4]>> {
+    let table = PixelTable::new(&device.resident().sensors, &[sensor]);
+    let table = table.ok_or_else(|| anyhow!("a view has more than 2³² pixels"))?;
+    let keys = Keys {
+        objective: pass_key(look.seed, look.iteration, Pass::Objective),
+        pass: pass_key(look.seed, look.iteration, Pass::Preview),
+    };
+    device.render(&Batch { table, drawn: None }, keys, look.spp)?;
+    Ok(device.image()?)
+}
+
+/// Indices of the sensors to learn from.
+pub(super) fn training_views(scene: &Scene, references: &References) -> Vec<u32> {
+    let images = *references == References::Images;
+    let sensors = scene.sensors.iter().enumerate();
+    sensors
+        .filter(|(_, s)| !s.held_out && (!images || s.reference.is_some()))
+        .map(|(i, _)| i as u32)
+        .collect()
+}
+
+/// The views to render on the way. One whose backdrop is random in training gets a second record, without reference,
+/// through which the scene's own emitter is seen.
+pub(super) fn previews(
+    scene: &Scene,
+    rule: &Optimize,
+    training: &[u32],
+    resident: &mut Resident,
+) -> Result<Vec<Preview>> {
+    let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
+    let stems = file_stems(&names);
+    let chosen: Vec<usize> = if rule.output.sensors.is_empty() {
+        training.first().map(|&i| i as usize).into_iter().collect()
+    } else {
+        let find = |name: &String| names.iter().position(|n| n == name);
+        let missing = |name: &String| anyhow!("optimize.output.sensors: there is no sensor named `{name}`");
+        let sensors = rule.output.sensors.iter();
+        sensors
+            .map(|name| find(name).ok_or_else(|| missing(name)))
+            .collect::<Result<_>>()?
+    };
+    let mut previews = Vec::new();
+    for sensor in chosen {
+        let mut record = sensor as u32;
+        if resident.sensors[sensor].backdrop == backdrop::RANDOM {
+            let mut plain = resident.sensors[sensor];
+            plain.backdrop = backdrop::OPAQUE;
+            plain.first_pixel = NO_REFERENCE;
+            record = resident.sensors.len() as u32;
+            resident.sensors.push(plain);
+        }
+        let stem = stems[sensor].clone();
+        previews.push(Preview { sensor, record, stem });
+    }
+    Ok(previews)
+}
