@@ -6,7 +6,10 @@ use std::path::Path;
 
 use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP};
 use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULES, variants};
+use prbopt::kernels::loss::RELATIVE_FLOOR;
+use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::layout::{self, SceneRecord, SensorRecord};
+use prbopt::transport::{camera, film, pixel};
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
@@ -182,15 +185,16 @@ fn bindings_agree() {
     }
 }
 
-/// A constant's value as a whole number.
-fn constant(module: &naga::Module, name: &str) -> u32 {
+/// A constant's value.
+fn constant(module: &naga::Module, name: &str) -> f64 {
     let (_, found) = module
         .constants
         .iter()
         .find(|(_, c)| c.name.as_deref() == Some(name))
         .unwrap_or_else(|| panic!("no constant {name}"));
     match module.global_expressions[found.init] {
-        naga::Expression::Literal(naga::Literal::U32(value)) => value,
+        naga::Expression::Literal(naga::Literal::U32(value)) => f64::from(value),
+        naga::Expression::Literal(naga::Literal::F32(value)) => f64::from(value),
         ref other => panic!("{name} is {other:?}"),
     }
 }
@@ -241,7 +245,22 @@ fn constants_agree() {
         ("OPTIMIZER_RMSPROP", records::optimizer::RMSPROP),
         ("PENALTY_TOTAL_VARIATION", records::penalty::TOTAL_VARIATION),
         ("PENALTY_SPARSITY", records::penalty::SPARSITY),
+        ("DRAWN_PIXEL", pixel::DRAWN_PIXEL),
+        ("RANDOM_BACKDROP", pixel::RANDOM_BACKDROP),
+        ("LINEAR_WEIGHT", pixel::LINEAR_WEIGHT),
+        ("NEWTON_STEPS", camera::NEWTON_STEPS),
     ] {
-        assert_eq!(constant(&walk, name), value, "{name}");
+        assert_eq!(constant(&walk, name), f64::from(value), "{name}");
+    }
+    let (loss, _) = module(Kernel::Loss, Accumulation::FloatAtomic);
+    let (regularize, _) = module(Kernel::Regularize, Accumulation::FloatAtomic);
+    for (module, name, value) in [
+        (&walk, "NEWTON_TOLERANCE", camera::NEWTON_TOLERANCE),
+        (&walk, "GAUSSIAN_EXTENT", film::GAUSSIAN_EXTENT),
+        (&walk, "EPSILON", f32::EPSILON),
+        (&loss, "RELATIVE_FLOOR", RELATIVE_FLOOR),
+        (&regularize, "TV_EPSILON", TV_EPSILON),
+    ] {
+        assert_eq!(constant(module, name), f64::from(value), "{name}");
     }
 }

@@ -62,9 +62,10 @@ pub fn camera_ray(sensor: &SensorRecord, x: f32, y: f32) -> Option<Ray> {
     })
 }
 
-const NEWTON_STEPS: u32 = 12;
+/// Steps after which Newton's method gives up.
+pub const NEWTON_STEPS: u32 = 12;
 /// Residual in units of the focal length, a thousandth of a pixel at 1000 pixels of focal length.
-const NEWTON_TOLERANCE: f32 = 1e-6;
+pub const NEWTON_TOLERANCE: f32 = 1e-6;
 
 /// Solves distort(p) = `target` for the Brown model (OpenCV's formula). None unless the residual vanishes at a point
 /// where the Jacobian's determinant is positive, that is on the branch that contains the centre.

@@ -56,9 +56,9 @@ impl PixelTable {
 }
 
 /// Block numbers of the draws that are not a sample's.
-const DRAWN_PIXEL: u32 = 1 << 16;
-const RANDOM_BACKDROP: u32 = 1 << 17;
-const LINEAR_WEIGHT: u32 = 1 << 18;
+pub const DRAWN_PIXEL: u32 = 1 << 16;
+pub const RANDOM_BACKDROP: u32 = 1 << 17;
+pub const LINEAR_WEIGHT: u32 = 1 << 18;
 
 /// The pixel of ray `index` in a batch of rays drawn from all pixels of `table`; the same for every pass that shares
 /// the `objective` key.

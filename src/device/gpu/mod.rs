@@ -19,6 +19,8 @@ use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Ste
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
+use crate::resident::layout::NO_REFERENCE;
+use crate::resident::references::Pixels;
 use crate::resident::{Resident, Slots};
 use arrays::{Arrays, decode_gradient, encode_gradient, gradient_offset};
 use context::Context;
@@ -160,6 +162,7 @@ impl Device for Gpu {
         let plan = Plan::new(&shapes, resident.slots);
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
+        assert_consistent(&resident, &params);
         self.pipelines.set_degree(resident.scene.sh_degree);
         self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
@@ -259,5 +262,34 @@ impl Device for Gpu {
 
     fn memory(&self) -> u64 {
         self.arrays.bytes()
+    }
+}
+
+/// Holds what the shaders take for granted when they index without looking.
+fn assert_consistent(resident: &Resident, params: &ParamSet) {
+    for parameter in &params.parameters {
+        assert_eq!(
+            parameter.values.len(),
+            parameter.shape.len(),
+            "{} is as long as its shape",
+            parameter.path
+        );
+    }
+    if let Some(sh) = resident.slots.sh_coeffs {
+        let coefficients = (resident.scene.sh_degree as usize + 1).pow(2);
+        assert_eq!(
+            params.parameters[sh].shape.channels,
+            3 * coefficients,
+            "coefficients match their degree"
+        );
+    }
+    let held = match &resident.references {
+        Pixels::None | Pixels::Constant(_) => u64::MAX,
+        Pixels::Unorm8(data) => data.len() as u64,
+        Pixels::Float(data) => data.len() as u64,
+    };
+    for sensor in resident.sensors.iter().filter(|s| s.first_pixel != NO_REFERENCE) {
+        let last = u64::from(sensor.first_pixel) + u64::from(sensor.width) * u64::from(sensor.height);
+        assert!(last <= held, "a reference is as large as its sensor");
     }
 }

@@ -3,7 +3,8 @@
 use bytemuck::Zeroable;
 
 use super::Gpu;
-use super::pieces::{ADJOINT_SAMPLES, Cut, PRIMAL_SAMPLES};
+use super::adapters::AdapterKind;
+use super::pieces::{ADJOINT_SAMPLES, Cut, PRIMAL_SAMPLES, SOFTWARE_SAMPLES};
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
 use super::shaders::{Binding, Kernel};
 use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result};
@@ -19,7 +20,7 @@ impl Gpu {
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
-        let cut = self.cut(spp, PRIMAL_SAMPLES);
+        let cut = self.cut(spp, PRIMAL_SAMPLES)?;
         self.over_rays(Kernel::Render, launch, cut, batch.pixels());
         self.context.check()
     }
@@ -67,7 +68,7 @@ impl Gpu {
         self.bring_batch(batch)?;
         self.context.clear([&self.arrays.statistics]);
         let launch = self.launch(batch, keys, spp);
-        let cut = self.cut(spp, ADJOINT_SAMPLES);
+        let cut = self.cut(spp, ADJOINT_SAMPLES)?;
         let pixels = batch.pixels().min(self.arrays.pixels);
         self.over_rays(Kernel::Backpropagate, launch, cut, pixels);
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
@@ -121,23 +122,35 @@ impl Gpu {
     }
 
     fn bring_batch(&mut self, batch: &Batch) -> Result<()> {
+        let known = |&sensor: &u32| (sensor as usize) < self.resident.sensors.len();
+        assert!(
+            batch.table.sensors.iter().all(known),
+            "a batch looks through the scene's sensors"
+        );
         self.arrays
             .tables
             .set_batch(&self.context, &self.resident.scene, &batch.table)
     }
 
     /// How a pass is cut.
-    fn cut(&self, spp: u32, budget: u64) -> Cut {
-        if let Some(cut) = self.options.cut {
-            return cut;
-        }
+    ///
+    /// # Errors
+    /// A single ray is longer than what the adapter walks.
+    fn cut(&self, spp: u32, budget: u64) -> Result<Cut> {
         let scene = &self.resident.scene;
-        let longest = if scene.has_field == 0 {
-            1.0
-        } else {
-            self.resident.diagonal() / scene.step_length
+        let longest = match scene.has_field {
+            0 => 1,
+            _ => (self.resident.diagonal() / scene.step_length).ceil() as u64,
         };
-        Cut::new(longest.ceil() as u64, spp, budget)
+        let adapter = &self.context.summary;
+        if adapter.kind == AdapterKind::Software && longest > SOFTWARE_SAMPLES {
+            return Err(DeviceError::TooLarge(format!(
+                "rays of up to {longest} samples are longer than the {SOFTWARE_SAMPLES} that {} can be trusted with; \
+                 raise `step`, or use --device cpu",
+                adapter.name
+            )));
+        }
+        Ok(self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, budget)))
     }
 
     /// The record of a pass, before it is cut.

@@ -13,9 +13,12 @@ pub(super) const PRIMAL_SAMPLES: u64 = 1 << 26;
 /// texels.
 pub(super) const ADJOINT_SAMPLES: u64 = 1 << 23;
 
-/// Samples along rays that one invocation may take in a dispatch, its pixel's samples together. Mesa's software Vulkan
-/// ends loops silently after 65535 rounds an invocation.
+/// Samples along rays that one invocation may take in a dispatch, its pixel's samples together.
 const INVOCATION_SAMPLES: u64 = 1 << 11;
+
+/// Samples along one ray that a software adapter may take: Mesa's ends loops silently after 65535 rounds an invocation,
+/// all loops together.
+pub(super) const SOFTWARE_SAMPLES: u64 = 1 << 11;
 
 /// The most rays and samples of a pixel in a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
