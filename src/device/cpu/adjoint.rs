@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::Cpu;
 use super::chunk::{CHUNK, Chunk, chunks};
 use super::level::Kernel;
+use super::memo::Memo;
 use super::packet::{Packet, Sample, TurnSink};
 use super::shared::SharedSlice;
 use super::view::Arrays;
@@ -16,12 +17,12 @@ use super::wide::{Wide, scatter_sh};
 use crate::device::{Batch, Keys, ReplayStats};
 use crate::resident::layout::SceneRecord;
 use crate::transport::background::background_scatter;
-use crate::transport::grid::{grid_scatter, grid_stencil};
-use crate::transport::radiance_field::{Sink, State, same_size};
+use crate::transport::grid::grid_scatter;
+use crate::transport::radiance_field::{LANES, Sink, State, same_size};
 use crate::transport::sh::Basis;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
-const ROUND_RECORDS: usize = 1 << 21;
+const ROUND_RECORDS: usize = 1 << 20;
 
 /// A sample's gradients, waiting for its brick.
 #[derive(Debug, Clone, Copy, Default)]
@@ -250,6 +251,7 @@ impl Kernel for ReplayChunk<'_> {
             *s = [d[0] * scale, d[1] * scale, d[2] * scale];
         }
         let mut packet = Packet::default();
+        let memo = Memo::default();
         let mut radiances = Vec::new();
         for sample in 0..spp {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
@@ -262,11 +264,8 @@ impl Kernel for ReplayChunk<'_> {
                     adjoint: &scaled,
                 },
             ) {
-                packet.gather(scene, &view);
-                radiances.clear();
                 let first = replays.bases.len() as u32;
                 for lane in &packet.lanes {
-                    radiances.push(lane.path.state.radiance);
                     replays.bases.push(lane.path.basis());
                 }
                 let mut recorder = Recorder {
@@ -275,7 +274,7 @@ impl Kernel for ReplayChunk<'_> {
                     first,
                     ray: first,
                 };
-                packet.replay(scene, &view, &mut recorder);
+                packet.propagate(scene, &view, &memo, &mut radiances, &mut recorder);
                 for (lane, radiance) in packet.lanes.iter().zip(&radiances) {
                     replays.stats.count(&lane.path.state, radiance);
                 }
@@ -363,19 +362,27 @@ impl Kernel for ReduceBrick<'_> {
         let brick = self.brick as usize;
         for replays in self.replays {
             let range = replays.starts[brick] as usize..replays.starts[brick + 1] as usize;
-            for record in &replays.sorted[range] {
-                let at = grid_stencil(self.scene.sigma_size, record.p);
-                if !sigma.is_empty() {
-                    grid_scatter(sigma, &at, record.d_sigma);
+            for records in replays.sorted[range].chunks(LANES) {
+                let mut p = [[0.0; LANES]; 3];
+                for (lane, record) in records.iter().enumerate() {
+                    for axis in 0..3 {
+                        p[axis][lane] = record.p[axis];
+                    }
                 }
-                if !sh.is_empty() && record.d_color != [0.0; 3] {
-                    let at = if same_grid {
-                        at
-                    } else {
-                        grid_stencil(self.scene.sh_size, record.p)
-                    };
-                    let basis = &replays.bases[record.ray as usize];
-                    scatter_sh(self.scene.sh_size[3], sh, &at, basis, record.d_color);
+                let at_sigma = W::stencils(self.scene.sigma_size, &p);
+                let at_color = if same_grid {
+                    at_sigma
+                } else {
+                    W::stencils(self.scene.sh_size, &p)
+                };
+                for (lane, record) in records.iter().enumerate() {
+                    if !sigma.is_empty() {
+                        grid_scatter(sigma, &at_sigma.lane(lane), record.d_sigma);
+                    }
+                    if !sh.is_empty() && record.d_color != [0.0; 3] {
+                        let basis = &replays.bases[record.ray as usize];
+                        scatter_sh(self.scene.sh_size[3], sh, &at_color.lane(lane), basis, record.d_color);
+                    }
                 }
             }
         }

@@ -8,6 +8,7 @@ mod avx2;
 mod chunk;
 mod compare;
 mod level;
+mod memo;
 mod packet;
 mod render;
 mod shared;

@@ -2,6 +2,7 @@
 //! texels that the other has just read. Each ray takes the very steps that it would take alone.
 
 use super::chunk::{Pixels, Place};
+use super::memo::Memo;
 use crate::device::Keys;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
@@ -9,7 +10,7 @@ use crate::transport::path::{Path, pixel_backdrop, sample_ray};
 use crate::transport::radiance_field::{NoSink, Sink, View};
 
 /// Rays of a packet: an 8×8 block of a tile.
-const RAYS: usize = 64;
+pub(super) const RAYS: usize = 64;
 
 /// A ray of a packet.
 #[derive(Debug, Clone, Copy)]
@@ -104,28 +105,55 @@ impl Packet {
         }
     }
 
-    /// Replays all finished paths, sending the gradients of lane i to `sink` after `sink.turn(i)`.
+    /// Walks all paths to their ends, then replays them, sending the gradients of lane i to `sink` after
+    /// `sink.turn(i)`. Leaves the radiances that the paths gathered in `radiances`.
     #[inline(always)]
-    pub(super) fn replay<V: View<f32>, S: TurnSink>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
-        self.start();
+    pub(super) fn propagate<V: View<f32>, S: TurnSink>(
+        &mut self,
+        scene: &SceneRecord,
+        view: &V,
+        memo: &Memo,
+        radiances: &mut Vec<[f32; 3]>,
+        sink: &mut S,
+    ) {
+        memo.rewind();
+        self.turns::<V, S, false>(scene, view, memo, sink);
+        radiances.clear();
         for lane in &mut self.lanes {
+            lane.path.end_primal(scene, view);
+            radiances.push(lane.path.state.radiance);
             lane.path = lane.path.replay();
         }
+        memo.rewind();
+        self.turns::<V, S, true>(scene, view, memo, sink);
+        for lane in &mut self.lanes {
+            lane.path.end_replay(scene, view, lane.d_radiance, sink);
+        }
+    }
+
+    /// Walks all paths to their ends, turn by turn.
+    #[inline(always)]
+    fn turns<V: View<f32>, S: TurnSink, const REPLAY: bool>(
+        &mut self,
+        scene: &SceneRecord,
+        view: &V,
+        memo: &Memo,
+        sink: &mut S,
+    ) {
+        self.start();
         while !self.active.is_empty() {
             let mut kept = 0;
             for i in 0..self.active.len() {
                 let index = self.active[i];
                 let lane = &mut self.lanes[index as usize];
+                let view = memo.of::<V, REPLAY>(view, index as usize);
                 sink.turn(index);
-                if lane.path.walk::<V, S, true>(scene, view, lane.d_radiance, sink) {
+                if lane.path.walk::<_, S, REPLAY>(scene, &view, lane.d_radiance, sink) {
                     self.active[kept] = index;
                     kept += 1;
                 }
             }
             self.active.truncate(kept);
-        }
-        for lane in &mut self.lanes {
-            lane.path.end_replay(scene, view, lane.d_radiance, sink);
         }
     }
 
