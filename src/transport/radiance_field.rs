@@ -46,6 +46,9 @@ pub trait View<N: Number> {
     fn opacities(&self, scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; LANES] {
         opacities(scene, raw_sigma)
     }
+    /// A hint that the colour at `at` will be looked up soon.
+    #[inline(always)]
+    fn expect_color(&self, _at: &Stencil) {}
     /// The emitter's texels as RGB: one for a constant, empty without an emitter.
     fn emitter(&self) -> &[N];
 }
@@ -315,6 +318,9 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     } else {
         view.stencils(scene.sh_size, &p)
     };
+    for lane in Lanes(live) {
+        view.expect_color(&at_color.lane(lane));
+    }
     let mut raw_sigma = [N::lift(0.0); LANES];
     for lane in Lanes(live) {
         raw_sigma[lane] = view.sigma(&at_sigma.lane(lane));

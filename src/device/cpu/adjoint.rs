@@ -375,6 +375,9 @@ impl Kernel for ReduceBrick<'_> {
                 } else {
                     W::stencils(self.scene.sh_size, &p)
                 };
+                for lane in 0..records.len() {
+                    W::prefetch(sh, &at_color.lane(lane), self.scene.sh_size[3]);
+                }
                 for (lane, record) in records.iter().enumerate() {
                     if !sigma.is_empty() {
                         grid_scatter(sigma, &at_sigma.lane(lane), record.d_sigma);

@@ -119,6 +119,13 @@ impl<V: View<f32>, const RECALL: bool> View<f32> for Remembering<'_, V, RECALL> 
     }
 
     #[inline(always)]
+    fn expect_color(&self, at: &Stencil) {
+        if !RECALL {
+            self.view.expect_color(at);
+        }
+    }
+
+    #[inline(always)]
     fn emitter(&self) -> &[f32] {
         self.view.emitter()
     }

@@ -75,6 +75,11 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
     }
 
     #[inline(always)]
+    fn expect_color(&self, at: &Stencil) {
+        W::prefetch(self.sh, at, self.channels);
+    }
+
+    #[inline(always)]
     fn emitter(&self) -> &[f32] {
         self.emitter
     }

@@ -12,6 +12,10 @@ pub(super) trait Wide: Copy + Send + Sync {
     /// [`grid_eval_sh`] on f32.
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3];
 
+    /// Asks for the texels of a stencil to be brought near.
+    #[inline(always)]
+    fn prefetch(_data: &[f32], _at: &Stencil, _channels: u32) {}
+
     /// [`radiance_field::lattice`]
     #[inline(always)]
     fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
@@ -78,6 +82,11 @@ impl Wide for Avx512 {
     }
 
     #[inline(always)]
+    fn prefetch(data: &[f32], at: &Stencil, channels: u32) {
+        Avx2::prefetch(data, at, channels);
+    }
+
+    #[inline(always)]
     fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
         Avx2::lattice(scene, segment, index)
     }
@@ -104,6 +113,22 @@ impl Wide for Avx2 {
     #[inline(always)]
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
         Plain::eval_sh::<CHANNELS>(data, at, basis)
+    }
+
+    /// The lower and the upper neighbour along x lie side by side: four pairs, a line of 64 bytes at a time.
+    #[inline(always)]
+    fn prefetch(data: &[f32], at: &Stencil, channels: u32) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        const LINE: usize = 16;
+        let lines = (2 * channels as usize).div_ceil(LINE);
+        for k in [0, 2, 4, 6] {
+            let start = at.texels()[k] as usize * channels as usize;
+            for line in 0..lines {
+                let address = data.as_ptr().wrapping_add(start + line * LINE);
+                // SAFETY: a prefetch reads nothing and may be given any address.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+            }
+        }
     }
 
     #[inline(always)]
