@@ -32,6 +32,10 @@ pub fn sample_ray(
     let (kind, size, table) = (sensor.filter, sensor.filter_size, &scene.gaussian_cdf);
     let x = filter_sample(kind, size, table, column, sensor.width, u[0]);
     let y = filter_sample(kind, size, table, row, sensor.height, u[1]);
+    #[allow(
+        clippy::manual_map,
+        reason = "a closure would not be compiled for its caller's vector level"
+    )]
     match camera_ray(sensor, x, y) {
         Some(ray) => Some((ray, u[2])),
         None => None,

@@ -343,7 +343,7 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
             color[c] = color_activate(scene.color_activation, raw_color[c]);
         }
         let weight = state.transmittance * alpha[lane];
-        state.transmittance = state.transmittance - weight;
+        state.transmittance -= weight;
         state.count += 1;
         if REPLAY {
             let mut d_sigma = N::lift(0.0);

@@ -61,7 +61,7 @@ pub(crate) fn compare(a: &Outcome, b: &Outcome) -> Result<(), String> {
             // A NaN is the worst of all.
             if d.1 > worst.1 || d.1.is_nan() { d } else { worst }
         });
-        if !(worst <= TOLERANCE) {
+        if worst.is_nan() || worst > TOLERANCE {
             return Err(format!(
                 "{name}[{place}]: {} and {}, {worst:e} of the largest entry {scale}",
                 a[place], b[place]

@@ -150,8 +150,7 @@ fn iterate(
     let mut clock = Instant::now();
     let mut lap = || {
         let now = Instant::now();
-        let ms = now.duration_since(std::mem::replace(&mut clock, now)).as_secs_f64() * 1e3;
-        ms
+        now.duration_since(std::mem::replace(&mut clock, now)).as_secs_f64() * 1e3
     };
     let objective = pass_key(args.seed, iteration, Pass::Objective);
     let keys = |pass| Keys {
