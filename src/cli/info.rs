@@ -36,7 +36,7 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
     if args.json {
         print_line(&report.to_string());
     } else {
-        print_members(&report, 0);
+        lines(&report).iter().for_each(|line| print_line(line));
     }
     Ok(Outcome::Done)
 }
@@ -93,32 +93,40 @@ fn describe(array: &Array) -> (String, Value) {
     (array.path.clone(), description)
 }
 
-/// Prints JSON as an indented list.
-fn print_members(value: &Value, depth: usize) {
-    let indent = "  ".repeat(depth);
-    let members: Vec<(String, &Value)> = match value {
-        Value::Object(members) => members.iter().map(|(key, value)| (format!("{key}:"), value)).collect(),
-        Value::Array(items) => items.iter().map(|value| ("-".to_owned(), value)).collect(),
-        _ => Vec::new(),
-    };
-    for (label, value) in members {
-        match value {
-            Value::Null => {}
-            Value::Array(items) if items.is_empty() => {}
-            Value::Array(items) if items.iter().all(Value::is_number) => {
-                let numbers: Vec<String> = items.iter().map(ToString::to_string).collect();
-                print_line(&format!("{indent}{label} {}", numbers.join(" × ")));
-            }
-            Value::Object(_) | Value::Array(_) => {
-                print_line(&format!("{indent}{label}"));
-                print_members(value, depth + 1);
-            }
-            Value::Number(count) if label.ends_with("_bytes:") => {
-                let size = count.as_u64().map_or_else(|| count.to_string(), bytes);
-                print_line(&format!("{indent}{} {size}", label.replace("_bytes", "")));
-            }
-            Value::String(text) => print_line(&format!("{indent}{label} {text}")),
-            other => print_line(&format!("{indent}{label} {other}")),
-        }
+/// JSON as an indented list, without what is null or empty.
+fn lines(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(members) => members.iter().flat_map(|(key, value)| member(key, value)).collect(),
+        Value::Array(items) => items.iter().flat_map(|item| hang("- ", lines(item))).collect(),
+        Value::String(text) => vec![text.clone()],
+        other => vec![other.to_string()],
     }
+}
+
+fn member(key: &str, value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Array(items) if items.is_empty() => Vec::new(),
+        Value::Array(items) if items.iter().all(Value::is_number) => {
+            let numbers: Vec<String> = items.iter().map(ToString::to_string).collect();
+            vec![format!("{key}: {}", numbers.join(" × "))]
+        }
+        Value::Object(_) | Value::Array(_) => {
+            let mut all = vec![format!("{key}:")];
+            all.extend(hang("  ", lines(value)));
+            all
+        }
+        Value::Number(count) if key.ends_with("_bytes") => {
+            let size = count.as_u64().map_or_else(|| count.to_string(), bytes);
+            vec![format!("{}: {size}", key.trim_end_matches("_bytes"))]
+        }
+        Value::String(text) => vec![format!("{key}: {text}")],
+        other => vec![format!("{key}: {other}")],
+    }
+}
+
+/// Lines behind a mark of two characters, the first one's only.
+fn hang(mark: &str, lines: Vec<String>) -> impl Iterator<Item = String> {
+    let behind = move |(i, line)| format!("{}{line}", if i == 0 { mark } else { "  " });
+    lines.into_iter().enumerate().map(behind)
 }

@@ -95,7 +95,7 @@ impl Progress {
     pub fn begin(&mut self, first: u32, total: u32) {
         (self.total, self.last_end) = (total, Instant::now());
         if self.style == Style::Bar {
-            let template = "{bar:32} {pos}/{len}  {msg}  {elapsed} gone, {eta} left";
+            let template = "{wide_bar} {pos}/{len}  {msg}  {elapsed} gone, {eta} left";
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             self.bar = ProgressBar::new(total.into()).with_style(style);
             self.bar.set_position(first.into());
