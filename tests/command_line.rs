@@ -381,6 +381,10 @@ fn a_checkpoint_of_something_else_is_refused() {
     images_only["optimize"]["output"]["images_every"] = json!(1);
     place.write("scene.json", &images_only);
     place.expect(0, &resume);
+    let elsewhere = Place::new();
+    fs::rename(place.path("run"), elsewhere.path("run")).expect("movable");
+    elsewhere.expect(0, &resume);
+    fs::rename(elsewhere.path("run"), place.path("run")).expect("movable");
     let checkpoint = place.path("run/checkpoint.safetensors");
     let bytes = fs::read(&checkpoint).expect("there");
     fs::write(&checkpoint, &bytes[..bytes.len() - 4]).expect("writable");

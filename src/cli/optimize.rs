@@ -87,7 +87,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         started: record::now(),
     };
     announce(&progress, &record, &path, from);
-    let stop = stop_on_signal()?;
+    let stop = stop_on_signal(args.voice.speaks())?;
     let job = Job {
         scene: &scene,
         rule: &rule,
@@ -179,12 +179,15 @@ fn announce(progress: &Progress, record: &Record, path: &Path, from: Option<u32>
 
 /// The first Ctrl-C asks the run to stop after its iteration, a second one ends the program at once: every file on the
 /// disk is whole at any time.
-fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+fn stop_on_signal(speaks: bool) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     let handler = move || {
         if flag.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
+        }
+        if speaks {
+            eprintln!("\nstopping when what is at work is done and saved; once more to stop at once");
         }
     };
     ctrlc::set_handler(handler).map_err(|e| anyhow!("Ctrl-C cannot be caught: {e}"))?;

@@ -1,5 +1,7 @@
 //! How well views that were kept out are predicted.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::Result;
 use serde::Serialize;
 
@@ -34,8 +36,8 @@ pub struct HeldOut {
     pub views: Vec<ViewFigures>,
 }
 
-/// Renders every held-out view, writes the images and their figures, and returns these; None if no view is held out or
-/// none of them has a reference.
+/// Renders every held-out view, writes the images and their figures, and returns these; None if no view is held out,
+/// none of them has a reference, or `stop` was set before all were rendered.
 ///
 /// # Errors
 /// The device's, or a file that cannot be read or written.
@@ -46,6 +48,7 @@ pub fn judge(
     folder: &RunFolder,
     look: Look,
     progress: &Progress,
+    stop: &AtomicBool,
 ) -> Result<Option<HeldOut>> {
     let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
     let stems = file_stems(&names);
@@ -55,6 +58,9 @@ pub fn judge(
     }
     let mut views = Vec::new();
     for (index, sensor) in scene.sensors.iter().enumerate().filter(|(_, s)| s.held_out) {
+        if stop.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
         create(&folder.held_out())?;
         let picture = Picture::of(sensor, render_view(device, index as u32, look)?);
         picture.write(&folder.held_out().join(&stems[index]))?;

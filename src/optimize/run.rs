@@ -12,6 +12,7 @@ use super::references::{self, Targets};
 use super::views::{Look, Preview, previews, render_view, training_views};
 use super::{Job, PATIENCE, Report, held_out, stage};
 use crate::device::{Device, DeviceError, Term};
+use crate::io::IoError;
 use crate::io::atomic::Pending;
 use crate::output::checkpoint::{self, Checkpoint, Identity, State};
 use crate::output::fingerprint::scene_fingerprint;
@@ -284,12 +285,20 @@ impl<'a> Run<'a> {
                 self.preview()?;
             }
             let (scene, look) = (self.job.scene, self.look());
-            held_out = held_out::judge(scene, &self.targets, self.device, folder, look, self.progress)?;
+            held_out = held_out::judge(
+                scene,
+                &self.targets,
+                self.device,
+                folder,
+                look,
+                self.progress,
+                self.job.stop,
+            )?;
         }
         self.writer.finish()?;
         self.finish_saving()?;
         Ok(Report {
-            interrupted,
+            interrupted: interrupted || self.job.stop.load(Ordering::SeqCst),
             iteration: self.state.iteration,
             last: self.last.take(),
             held_out,
@@ -324,6 +333,7 @@ impl<'a> Run<'a> {
                 "{error:#}; what was saved before is untouched: go on from the checkpoint of iteration {iteration} by: {}",
                 self.job.resume_command
             ),
+            None if error.is::<IoError>() => anyhow!("{error:#}; what was saved before is untouched"),
             None => error,
         }
     }

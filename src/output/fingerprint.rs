@@ -39,9 +39,15 @@ pub fn scene_fingerprint(resolved: &Value, folder: &Path) -> String {
             block.shift_remove(key);
         }
     }
-    let absolute = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let mut prefixes = vec![absolute.display().to_string(), folder.display().to_string()];
-    prefixes.retain(|prefix| prefix.starts_with('/') || prefix.contains(':'));
+    let place = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let mut prefixes = Vec::new();
+    for path in [place.canonicalize(), std::path::absolute(place)].into_iter().flatten() {
+        prefixes.push(path.display().to_string());
+    }
     make_relative(&mut scene, &prefixes);
     Fingerprint::default().with(scene.to_string().as_bytes()).text()
 }
