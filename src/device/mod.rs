@@ -191,6 +191,11 @@ pub trait Device {
     /// Copies an array in; its length must be the parameter's.
     fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()>;
 
+    /// Waits for what was asked for: a GPU goes on in the background until results are read. For clocks.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Bytes of all arrays held for the scene.
     fn memory(&self) -> u64;
 }

@@ -158,6 +158,7 @@ fn iterate(
         pass: pass_key(args.seed, iteration, pass),
     };
     device.render(batch, keys(Pass::Primal), args.spp)?;
+    device.finish()?;
     let primal = lap();
     device.loss(batch, keys(Pass::Primal), Loss::L2)?;
     let loss = lap();
@@ -169,6 +170,7 @@ fn iterate(
         count: iteration + 1,
     })?;
     device.rebuild()?;
+    device.finish()?;
     Ok(Timing {
         primal,
         loss,

@@ -260,6 +260,10 @@ impl Device for Gpu {
         self.context.check()
     }
 
+    fn finish(&mut self) -> Result<()> {
+        self.context.wait()
+    }
+
     fn memory(&self) -> u64 {
         self.arrays.bytes()
     }
