@@ -9,12 +9,13 @@ use rayon::prelude::*;
 use super::Cpu;
 use super::chunk::{CHUNK, Chunk, chunks};
 use super::level::Kernel;
-use super::memo::Memo;
 use super::packet::{Packet, Sample, TurnSink};
 use super::shared::SharedSlice;
+use super::step::Activity;
 use super::view::Arrays;
 use super::wide::{Wide, scatter_sh};
 use crate::device::{Batch, Keys, ReplayStats};
+use crate::kernels::occupancy::reachable;
 use crate::resident::layout::SceneRecord;
 use crate::transport::background::background_scatter;
 use crate::transport::grid::grid_scatter;
@@ -79,6 +80,24 @@ impl Bricks {
             at[axis] = ((p[axis] * self.count[axis] as f32).max(0.0) as u32).min(self.count[axis] - 1);
         }
         ((at[2] * self.count[1] + at[1]) * self.count[0] + at[0]) as u16
+    }
+
+    /// Takes note that a brick's texels, in a grid of `size`, may have received gradients.
+    fn touch(self, brick: u32, size: [u32; 4], channels: usize, activity: &Activity) {
+        if activity.is_empty() {
+            return;
+        }
+        let [nx, ny, _] = self.count;
+        let place = [brick % nx, brick / nx % ny, brick / (nx * ny)];
+        let reach = |a: usize| reachable(place[a] as usize, self.count[a] as usize, size[a] as usize);
+        let ((x0, x1), (y0, y1), (z0, z1)) = (reach(0), reach(1), reach(2));
+        let [width, height] = [size[0] as usize, size[1] as usize];
+        for z in z0..=z1 {
+            for y in y0..=y1 {
+                let row = (z * height + y) * width;
+                activity.touch((row + x0) * channels..(row + x1 + 1) * channels);
+            }
+        }
     }
 
     /// The bricks of one of eight colours.
@@ -148,11 +167,22 @@ impl Cpu {
     fn reduce(&mut self, bricks: Bricks, replays: &[Replays]) {
         let (resident, level) = (&self.resident, self.level);
         let scene = &resident.scene;
-        if let (Some(sigma), Some(sh)) = (resident.slots.sigma_t, resident.slots.sh_coeffs) {
-            let (sigma, sh) = pair_mut(&mut self.gradients, sigma, sh);
+        let activity = &self.activity;
+        if let (Some(sigma_slot), Some(sh_slot)) = (resident.slots.sigma_t, resident.slots.sh_coeffs) {
+            let (sigma, sh) = pair_mut(&mut self.gradients, sigma_slot, sh_slot);
             let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
+            let grids = [
+                (sigma_slot, scene.sigma_size, 1),
+                (sh_slot, scene.sh_size, scene.sh_size[3]),
+            ];
             for color in 0..8 {
                 bricks.of_color(color).into_par_iter().for_each(|brick| {
+                    if replays
+                        .iter()
+                        .all(|r| r.starts[brick as usize] == r.starts[brick as usize + 1])
+                    {
+                        return;
+                    }
                     level.run(ReduceBrick {
                         scene,
                         brick,
@@ -160,12 +190,16 @@ impl Cpu {
                         sigma: &sigma,
                         sh: &sh,
                     });
+                    for (slot, size, channels) in grids {
+                        bricks.touch(brick, size, channels as usize, &activity[slot]);
+                    }
                 });
             }
         }
         if let Some(emitter) = resident.slots.emitter {
             let gradient = &mut self.gradients[emitter];
             if !gradient.is_empty() {
+                activity[emitter].touch(0..gradient.len());
                 for (direction, g) in replays.iter().flat_map(|r| &r.emitters) {
                     background_scatter(scene, gradient, *direction, *g);
                 }
@@ -250,9 +284,7 @@ impl Kernel for ReplayChunk<'_> {
         for (s, d) in scaled.iter_mut().zip(adjoint) {
             *s = [d[0] * scale, d[1] * scale, d[2] * scale];
         }
-        let mut packet = Packet::default();
-        let memo = Memo::default();
-        let mut radiances = Vec::new();
+        let mut packet = Packet::take();
         for sample in 0..spp {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
             while packet.fill(
@@ -274,12 +306,13 @@ impl Kernel for ReplayChunk<'_> {
                     first,
                     ray: first,
                 };
-                packet.propagate(scene, &view, &memo, &mut radiances, &mut recorder);
-                for (lane, radiance) in packet.lanes.iter().zip(&radiances) {
+                packet.propagate(scene, &view, &mut recorder);
+                for (lane, radiance) in packet.lanes.iter().zip(&packet.radiances) {
                     replays.stats.count(&lane.path.state, radiance);
                 }
             }
         }
+        packet.put_back();
         replays.sort(bricks.len());
     }
 }

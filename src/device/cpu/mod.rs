@@ -24,6 +24,7 @@ use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
 use adjoint::Replays;
 use level::Level;
+use step::Activity;
 
 /// All cores of the machine.
 #[derive(Debug)]
@@ -36,8 +37,8 @@ pub struct Cpu {
     gradients: Vec<Vec<f32>>,
     /// For each parameter the optimiser's state; no arrays if it is not tuned.
     moments: Vec<Vec<Vec<f32>>>,
-    /// For each parameter the blocks whose moments are all zero.
-    asleep: Vec<Vec<bool>>,
+    /// For each parameter the blocks that a step cannot skip.
+    activity: Vec<Activity>,
     occupancy: Vec<u8>,
     /// The batch of the last render, whose chunks are the order of `image` and `adjoint`.
     rendered: Batch,
@@ -70,7 +71,7 @@ impl Cpu {
             params: ParamSet::default(),
             gradients: Vec::new(),
             moments: Vec::new(),
-            asleep: Vec::new(),
+            activity: Vec::new(),
             occupancy: Vec::new(),
             rendered: Batch::default(),
             rendered_keys: Keys {
@@ -113,10 +114,10 @@ impl Device for Cpu {
                 None => Vec::new(),
             })
             .collect();
-        self.asleep = params
+        self.activity = params
             .parameters
             .iter()
-            .map(|p| vec![true; step::blocks(tuned(p))])
+            .map(|p| Activity::new(tuned(p), false))
             .collect();
         self.resident = resident;
         self.params = params;
@@ -196,9 +197,12 @@ impl Device for Cpu {
     fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()> {
         let array = match what {
             What::Values => &mut self.params.parameters[parameter].values,
-            What::Gradient => &mut self.gradients[parameter],
+            What::Gradient => {
+                self.activity[parameter].touch_all();
+                &mut self.gradients[parameter]
+            }
             What::Moment(i) => {
-                self.asleep[parameter].fill(false);
+                self.activity[parameter].touch_all();
                 &mut self.moments[parameter][i]
             }
         };

@@ -1,6 +1,8 @@
 //! Neighbouring rays that walk side by side, a few steps each in turn, so that one finds in the first-level cache the
 //! texels that the other has just read. Each ray takes the very steps that it would take alone.
 
+use std::cell::Cell;
+
 use super::chunk::{Pixels, Place};
 use super::memo::Memo;
 use crate::device::Keys;
@@ -33,8 +35,16 @@ pub(super) struct Packet {
     pub(super) lanes: Vec<Lane>,
     /// Places of pixels without a ray.
     pub(super) masked: Vec<usize>,
+    /// What the paths of an adjoint gathered before their replay.
+    pub(super) radiances: Vec<[f32; 3]>,
     /// Lanes whose walk goes on.
     active: Vec<u32>,
+    memo: Memo,
+}
+
+thread_local! {
+    /// A packet kept for the next chunk of this thread, so that nothing is allocated in a running optimisation.
+    static SPARE: Cell<Option<Box<Packet>>> = const { Cell::new(None) };
 }
 
 /// One sample of a pass.
@@ -48,6 +58,16 @@ pub(super) struct Sample<'a> {
 }
 
 impl Packet {
+    /// This thread's packet, to be put back.
+    pub(super) fn take() -> Box<Self> {
+        SPARE.take().unwrap_or_default()
+    }
+
+    /// Keeps the packet for the next chunk.
+    pub(super) fn put_back(self: Box<Self>) {
+        SPARE.set(Some(self));
+    }
+
     /// Starts the paths of the next pixels; false if none is left.
     #[inline(always)]
     pub(super) fn fill(&mut self, resident: &Resident, pixels: &mut Pixels, sample: Sample) -> bool {
@@ -106,26 +126,19 @@ impl Packet {
     }
 
     /// Walks all paths to their ends, then replays them, sending the gradients of lane i to `sink` after
-    /// `sink.turn(i)`. Leaves the radiances that the paths gathered in `radiances`.
+    /// `sink.turn(i)`. Leaves the radiances that the paths gathered in `self.radiances`.
     #[inline(always)]
-    pub(super) fn propagate<V: View<f32>, S: TurnSink>(
-        &mut self,
-        scene: &SceneRecord,
-        view: &V,
-        memo: &Memo,
-        radiances: &mut Vec<[f32; 3]>,
-        sink: &mut S,
-    ) {
-        memo.rewind();
-        self.turns::<V, S, false>(scene, view, memo, sink);
-        radiances.clear();
+    pub(super) fn propagate<V: View<f32>, S: TurnSink>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
+        self.memo.rewind();
+        self.turns::<V, S, false>(scene, view, sink);
+        self.radiances.clear();
         for lane in &mut self.lanes {
             lane.path.end_primal(scene, view);
-            radiances.push(lane.path.state.radiance);
+            self.radiances.push(lane.path.state.radiance);
             lane.path = lane.path.replay();
         }
-        memo.rewind();
-        self.turns::<V, S, true>(scene, view, memo, sink);
+        self.memo.rewind();
+        self.turns::<V, S, true>(scene, view, sink);
         for lane in &mut self.lanes {
             lane.path.end_replay(scene, view, lane.d_radiance, sink);
         }
@@ -133,20 +146,14 @@ impl Packet {
 
     /// Walks all paths to their ends, turn by turn.
     #[inline(always)]
-    fn turns<V: View<f32>, S: TurnSink, const REPLAY: bool>(
-        &mut self,
-        scene: &SceneRecord,
-        view: &V,
-        memo: &Memo,
-        sink: &mut S,
-    ) {
+    fn turns<V: View<f32>, S: TurnSink, const REPLAY: bool>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
         self.start();
         while !self.active.is_empty() {
             let mut kept = 0;
             for i in 0..self.active.len() {
                 let index = self.active[i];
                 let lane = &mut self.lanes[index as usize];
-                let view = memo.of::<V, REPLAY>(view, index as usize);
+                let view = self.memo.of::<V, REPLAY>(view, index as usize);
                 sink.turn(index);
                 if lane.path.walk::<_, S, REPLAY>(scene, &view, lane.d_radiance, sink) {
                     self.active[kept] = index;

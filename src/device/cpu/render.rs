@@ -70,7 +70,7 @@ impl Kernel for RenderChunk<'_> {
             out,
         } = self;
         let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy);
-        let mut packet = Packet::default();
+        let mut packet = Packet::take();
         for sample in 0..spp {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
             while packet.fill(
@@ -95,6 +95,7 @@ impl Kernel for RenderChunk<'_> {
                 }
             }
         }
+        packet.put_back();
         let scale = 1.0 / spp as f32;
         for pixel in out {
             *pixel = if pixel[3] < 0.0 {

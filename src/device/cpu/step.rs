@@ -1,5 +1,8 @@
 //! The optimiser's step on the CPU, a block of entries at a time.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rayon::prelude::*;
 
 use super::Cpu;
@@ -11,11 +14,47 @@ use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::params::Shape;
 
 /// Entries stepped together: the unit of norms and of skipping.
-const BLOCK: usize = 1024;
+pub(super) const BLOCK: usize = 256;
 
-/// Number of blocks of an array.
-pub(super) fn blocks(len: usize) -> usize {
-    len.div_ceil(BLOCK)
+/// Blocks that a thread takes at a time.
+const SPAN: usize = 64;
+
+/// Which blocks of an array have something to do in a step.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    /// Blocks whose gradient may differ from zero.
+    touched: Vec<AtomicBool>,
+    /// Blocks whose moments may differ from zero.
+    awake: Vec<bool>,
+}
+
+impl Activity {
+    /// For an array of `len` entries whose gradient is zero; `awake` if its moments may not be.
+    pub(super) fn new(len: usize, awake: bool) -> Self {
+        let blocks = len.div_ceil(BLOCK);
+        Self {
+            touched: (0..blocks).map(|_| AtomicBool::new(false)).collect(),
+            awake: vec![awake; blocks],
+        }
+    }
+
+    /// Whether the array is empty, as those of fixed parameters are.
+    pub(super) fn is_empty(&self) -> bool {
+        self.touched.is_empty()
+    }
+
+    /// Takes note of gradients in this range of entries.
+    pub(super) fn touch(&self, range: Range<usize>) {
+        for block in &self.touched[range.start / BLOCK..range.end.div_ceil(BLOCK)] {
+            block.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note of gradients, or of moments, anywhere.
+    pub(super) fn touch_all(&mut self) {
+        self.touched.iter_mut().for_each(|block| *block.get_mut() = true);
+        self.awake.fill(true);
+    }
 }
 
 impl Cpu {
@@ -33,6 +72,7 @@ impl Cpu {
                 .expect("every optimiser keeps at least one moment");
             let second = second.first_mut().map_or(&mut [][..], |m| &mut m[..]);
             let count = parameter.values.len();
+            let activity = &mut self.activity[i];
             let task = StepTask {
                 rule: StepRule::new(
                     step.optimizer,
@@ -44,15 +84,16 @@ impl Cpu {
                 gradient: SharedSlice::new(&mut self.gradients[i]),
                 first: SharedSlice::new(first),
                 second: SharedSlice::new(second),
-                asleep: SharedSlice::new(&mut self.asleep[i]),
+                touched: &activity.touched,
+                awake: SharedSlice::new(&mut activity.awake),
             };
             let level = self.level;
-            let squares: Vec<Option<f64>> = (0..blocks(count))
+            let squares: Vec<Option<f64>> = (0..count.div_ceil(BLOCK * SPAN))
                 .into_par_iter()
-                .map(|block| {
-                    level.run(StepBlock {
+                .map(|span| {
+                    level.run(StepSpan {
                         task: &task,
-                        block,
+                        span,
                         count,
                     })
                 })
@@ -93,65 +134,84 @@ struct StepTask<'a> {
     first: SharedSlice<'a, f32>,
     /// Empty for optimisers with one moment.
     second: SharedSlice<'a, f32>,
-    /// Blocks whose moments are all zero: without a gradient they have nothing to do.
-    asleep: SharedSlice<'a, bool>,
+    touched: &'a [AtomicBool],
+    awake: SharedSlice<'a, bool>,
 }
 
-struct StepBlock<'a> {
+struct StepSpan<'a> {
     task: &'a StepTask<'a>,
-    block: usize,
+    span: usize,
     count: usize,
 }
 
-impl Kernel for StepBlock<'_> {
+impl Kernel for StepSpan<'_> {
     /// Sum of the squares of the gradient; None if an entry is not finite.
     type Output = Option<f64>;
 
     #[inline(always)]
     fn run<W: Wide>(self) -> Option<f64> {
-        let range = self.block * BLOCK..((self.block + 1) * BLOCK).min(self.count);
-        let rule = self.task.rule;
-        // SAFETY: each block is stepped once, by one thread, and touches its own range and flag alone.
-        let (values, gradient, first, second, asleep) = unsafe {
-            let second = self.task.second.get();
-            (
-                &mut self.task.values.get()[range.clone()],
-                &mut self.task.gradient.get()[range.clone()],
-                &mut self.task.first.get()[range.clone()],
-                if second.is_empty() { second } else { &mut second[range] },
-                &mut self.task.asleep.get()[self.block],
-            )
-        };
-        let squares = sum_of_squares(gradient);
-        let masked = matches!(rule.optimizer, Optimizer::Adam { mask_updates: true, .. });
-        if squares == 0.0 && (*asleep || masked) && gradient.iter().all(|g| *g == 0.0) {
-            return Some(0.0);
-        }
-        *asleep = false;
-        if !squares.is_finite() {
-            return step_carefully(&rule, values, gradient, first, second);
-        }
-        if second.is_empty() {
-            for ((x, g), m) in values.iter_mut().zip(gradient).zip(first) {
-                let (value, [moment, _]) = rule.apply(*x, *g, [*m, 0.0]);
-                (*x, *m, *g) = (value, moment, 0.0);
+        let mut total = Some(0.0);
+        let last = self.count.div_ceil(BLOCK);
+        for block in self.span * SPAN..((self.span + 1) * SPAN).min(last) {
+            let touched = self.task.touched[block].swap(false, Ordering::Relaxed);
+            // SAFETY: each block is stepped once, by one thread, and touches its own range and flag alone.
+            let awake = unsafe { &mut self.task.awake.get()[block] };
+            if !touched && !*awake {
+                continue;
             }
-        } else if masked {
-            for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-                let (value, moments) = rule.apply(*x, *g, [*m, *v]);
-                if *g != 0.0 {
-                    (*x, *m, *v) = (value, moments[0], moments[1]);
-                }
-                *g = 0.0;
-            }
-        } else {
-            for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-                let (value, moments) = rule.apply(*x, *g, [*m, *v]);
-                (*x, *m, *v, *g) = (value, moments[0], moments[1], 0.0);
-            }
+            *awake = true;
+            let squares = step_block(self.task, block * BLOCK..((block + 1) * BLOCK).min(self.count), touched);
+            total = match (total, squares) {
+                (Some(total), Some(squares)) => Some(total + squares),
+                _ => None,
+            };
         }
-        Some(squares)
+        total
     }
+}
+
+/// Steps one block; `touched` if its gradient may differ from zero.
+#[inline(always)]
+fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64> {
+    let rule = task.rule;
+    let masked = matches!(rule.optimizer, Optimizer::Adam { mask_updates: true, .. });
+    if masked && !touched {
+        return Some(0.0);
+    }
+    // SAFETY: the caller steps each block once, on one thread.
+    let (values, gradient, first, second) = unsafe {
+        let second = task.second.get();
+        (
+            &mut task.values.get()[range.clone()],
+            &mut task.gradient.get()[range.clone()],
+            &mut task.first.get()[range.clone()],
+            if second.is_empty() { second } else { &mut second[range] },
+        )
+    };
+    let squares = sum_of_squares(gradient);
+    if !squares.is_finite() {
+        return step_carefully(&rule, values, gradient, first, second);
+    }
+    if second.is_empty() {
+        for ((x, g), m) in values.iter_mut().zip(gradient).zip(first) {
+            let (value, [moment, _]) = rule.apply(*x, *g, [*m, 0.0]);
+            (*x, *m, *g) = (value, moment, 0.0);
+        }
+    } else if masked {
+        for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
+            let (value, moments) = rule.apply(*x, *g, [*m, *v]);
+            if *g != 0.0 {
+                (*x, *m, *v) = (value, moments[0], moments[1]);
+            }
+            *g = 0.0;
+        }
+    } else {
+        for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
+            let (value, moments) = rule.apply(*x, *g, [*m, *v]);
+            (*x, *m, *v, *g) = (value, moments[0], moments[1], 0.0);
+        }
+    }
+    Some(squares)
 }
 
 /// Sixteen running sums, added in a fixed order at the end.

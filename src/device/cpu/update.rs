@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::step::blocks;
+use super::step::Activity;
 use crate::device::Term;
 use crate::kernels::occupancy::reachable;
 use crate::kernels::regularizer::{Penalty, sparsity, total_variation};
@@ -16,6 +16,7 @@ impl Cpu {
     pub(super) fn add_term(&mut self, term: &Term) -> f64 {
         let parameter = &self.params.parameters[term.parameter];
         let gradient = &mut self.gradients[term.parameter];
+        self.activity[term.parameter].touch(0..gradient.len());
         match term.penalty {
             Penalty::TotalVariation => add_total_variation(&parameter.values, parameter.shape, term.weight, gradient),
             Penalty::Sparsity => {
@@ -110,7 +111,7 @@ impl Cpu {
         parameter.shape = to;
         if parameter.tuning.is_some() {
             self.gradients[index] = vec![0.0; to.len()];
-            self.asleep[index] = vec![!keep_moments; blocks(to.len())];
+            self.activity[index] = Activity::new(to.len(), keep_moments);
         }
     }
 }
