@@ -525,8 +525,8 @@ fn wrong_options_are_refused() {
         (&["set/transforms.json", "--hold-out", "1"], "--hold-out 1 leaves none"),
         (&["set/transforms.json", "--resolution", "0"], "--resolution"),
         (&["set/transforms.json", "--downscale", "60"], "too small"),
-        (&["nowhere"], "nowhere: does not exist"),
-        (&["set/images"], "is not a data set"),
+        (&["nowhere"], "nowhere: there is no such file"),
+        (&["set/images"], "there is no data set here"),
     ] {
         let (code, _, stderr) = import(folder.path(), arguments);
         assert_eq!(code, Some(2), "{stderr}");

@@ -115,9 +115,11 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
             count - 1
         ),
         Err(_) => {
+            let likeness = |name: &str| strsim::jaro_winkler(name, wanted);
             let names = scene.sensors.iter().map(|s| s.name.as_str());
-            let nearest =
-                names.max_by(|a, b| strsim::jaro_winkler(a, wanted).total_cmp(&strsim::jaro_winkler(b, wanted)));
+            let nearest = names
+                .filter(|name| likeness(name) > 0.8)
+                .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
             let hint = nearest
                 .map(|name| format!("; did you mean `{name}`?"))
                 .unwrap_or_default();

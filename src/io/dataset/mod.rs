@@ -115,7 +115,10 @@ pub enum Location {
 pub fn locate(path: &Path) -> Result<Location> {
     const EXPECTED: &str = "expected a transforms.json or the folder of a COLMAP model";
     if !path.exists() {
-        return Err(IoError::new(path, format!("does not exist; {EXPECTED}")));
+        return Err(IoError::new(
+            path,
+            format!("there is no such file or folder; {EXPECTED}"),
+        ));
     }
     if path.is_file() && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) {
         return Ok(Location::Transforms(path.to_owned()));
@@ -131,7 +134,7 @@ pub fn locate(path: &Path) -> Result<Location> {
     let files = ["transforms.json", "transforms_train.json"].map(|name| folder.join(name));
     let file = files.into_iter().find(|file| path.is_dir() && file.is_file());
     file.map(Location::Transforms)
-        .ok_or_else(|| IoError::new(path, format!("is not a data set; {EXPECTED}")))
+        .ok_or_else(|| IoError::new(path, format!("there is no data set here; {EXPECTED}")))
 }
 
 /// Replaces each name, the image's path as the data set gives it, by its stem, or where that is taken by the whole path
