@@ -58,6 +58,12 @@ impl StepRule {
         }
     }
 
+    /// Whether entries with a zero gradient keep value and moments.
+    #[inline(always)]
+    pub fn masks_updates(&self) -> bool {
+        matches!(self.optimizer, Optimizer::Adam { mask_updates: true, .. })
+    }
+
     /// One entry's step: its new value and state.
     #[inline(always)]
     pub fn apply(&self, value: f32, gradient: f32, moments: [f32; 2]) -> (f32, [f32; 2]) {

@@ -6,28 +6,31 @@ use serde_json::{Map, Value, json};
 use crate::io::dataset::bounds::{Bounds, Content};
 
 /// Iterations of a run.
-const ITERATIONS: u32 = 4000;
+const ITERATIONS: u32 = 12500;
 /// Rays an iteration.
-const RAYS: u32 = 16384;
+const RAYS: u32 = 8192;
 /// Fractions of the run after which the resolution doubles; fewer where it cannot be halved as often.
-const DOUBLINGS: [f64; 2] = [0.15, 0.4];
+const DOUBLINGS: [f64; 2] = [0.08, 0.25];
 /// The resolution is not halved below this.
 const COARSEST: u32 = 16;
 /// Density at the start, and its learning rate, in optical depth across half the box.
 const INITIAL_DENSITY: f64 = 0.5;
 const DENSITY_RATE: f64 = 1.5;
 /// Learning rate of the SH coefficients.
-const COLOR_RATE: f64 = 0.03;
+const COLOR_RATE: f64 = 0.08;
 /// Learning rate of a learned background, its width at the end, and its grey at the start.
 const BACKGROUND_RATE: f64 = 0.01;
 const BACKGROUND_WIDTH: u32 = 256;
 const BACKGROUND_GREY: f64 = 0.5;
+/// Iterations of warm-up: without them Adam's first steps push density below zero where the first views happen to want
+/// less, and a rectified density that is negative all around learns nothing any more.
+const WARM_UP: u32 = 300;
 /// Factor on the learning rates at the end of the run.
 const FINAL_FACTOR: f64 = 0.1;
 /// Where a place begins before each camera, in half edges of its box: closer things would float before the lens.
 const NEAR_CLIP: f32 = 0.05;
 /// The shortest edge of the box relative to the longest.
-const SHORTEST_EDGE: f32 = 1.0;
+const SHORTEST_EDGE: f32 = 0.5;
 
 /// What is behind the medium.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -186,7 +189,7 @@ impl Plan {
             "batch": { "rays": RAYS },
             "loss": { "type": "l2" },
             "optimizer": { "type": "adam" },
-            "schedule": { "type": "exponential", "final_factor": FINAL_FACTOR },
+            "schedule": { "type": "exponential", "final_factor": FINAL_FACTOR, "warm_up": WARM_UP },
             "stages": stages,
             "output": { "images_every": 100 },
         })

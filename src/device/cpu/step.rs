@@ -10,7 +10,7 @@ use super::level::Kernel;
 use super::shared::SharedSlice;
 use super::wide::Wide;
 use crate::device::{DeviceError, Result, Step};
-use crate::kernels::optimizer::{Optimizer, StepRule};
+use crate::kernels::optimizer::StepRule;
 use crate::params::Shape;
 
 /// Entries stepped together: the unit of norms and of skipping.
@@ -174,7 +174,7 @@ impl Kernel for StepSpan<'_> {
 #[inline(always)]
 fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64> {
     let rule = task.rule;
-    let masked = matches!(rule.optimizer, Optimizer::Adam { mask_updates: true, .. });
+    let masked = rule.masks_updates();
     if masked && !touched {
         return Some(0.0);
     }
@@ -200,9 +200,10 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64
     } else if masked {
         for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
             let (value, moments) = rule.apply(*x, *g, [*m, *v]);
-            if *g != 0.0 {
-                (*x, *m, *v) = (value, moments[0], moments[1]);
-            }
+            let masked = *g == 0.0;
+            *x = if masked { *x } else { value };
+            *m = if masked { *m } else { moments[0] };
+            *v = if masked { *v } else { moments[1] };
             *g = 0.0;
         }
     } else {
@@ -242,6 +243,9 @@ fn step_carefully(
         let g = gradient[i];
         if !g.is_finite() {
             squares = None;
+            continue;
+        }
+        if g == 0.0 && rule.masks_updates() {
             continue;
         }
         let v = second.get(i).copied().unwrap_or(0.0);

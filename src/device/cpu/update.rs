@@ -75,12 +75,15 @@ impl Cpu {
             }
         };
         let mut slices = vec![0f32; nz * cy * cx];
-        for (out, rows) in slices.chunks_mut(cy * cx).zip(rows.chunks(ny * cx)) {
-            for (cell, out) in out.chunks_mut(cx).enumerate() {
-                let (first, last) = reachable(cell, cy, ny);
-                fold(rows, cx, first, last, out);
-            }
-        }
+        slices
+            .par_chunks_mut(cy * cx)
+            .zip(rows.par_chunks(ny * cx))
+            .for_each(|(out, rows)| {
+                for (cell, out) in out.chunks_mut(cx).enumerate() {
+                    let (first, last) = reachable(cell, cy, ny);
+                    fold(rows, cx, first, last, out);
+                }
+            });
         let mut cells = vec![0f32; cx * cy];
         for cell in 0..cz {
             let (first, last) = reachable(cell, cz, nz);
