@@ -191,7 +191,7 @@ impl Plan {
             "optimizer": { "type": "adam" },
             "schedule": { "type": "exponential", "final_factor": FINAL_FACTOR, "warm_up": WARM_UP },
             "stages": stages,
-            "output": { "images_every": 100 },
+            "output": { "images_every": 250 },
         })
     }
 
