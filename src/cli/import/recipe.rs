@@ -265,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn cube_holds_the_bounds_in_few_digits() {
+    fn box_holds_the_bounds_in_few_digits() {
         let (center, half) = plan().cube();
-        assert_eq!(half, DVec3::splat(1.22));
+        assert_eq!(half, DVec3::new(1.12, 1.17, 1.22));
         assert_eq!(center, DVec3::new(-0.12, -0.07, -0.02));
         assert_eq!(
             plan().scene()["object"]["to_world"],
-            json!([{ "scale": 1.22 }, { "translate": [-0.12, -0.07, -0.02] }])
+            json!([{ "scale": [1.12, 1.17, 1.22] }, { "translate": [-0.12, -0.07, -0.02] }])
         );
     }
 
