@@ -197,12 +197,11 @@ fn sigmoid<N: Number>(x: N) -> N {
 pub fn color_activate<N: Number>(kind: u32, raw: N) -> N {
     match kind {
         color::CLIP => {
-            if raw.below(0.0) {
-                N::lift(0.0)
-            } else if N::lift(1.0).value() < raw.value() {
+            let floored = if raw.below(0.0) { N::lift(0.0) } else { raw };
+            if N::lift(1.0).value() < raw.value() {
                 N::lift(1.0)
             } else {
-                raw
+                floored
             }
         }
         color::SIGMOID => sigmoid(raw),
