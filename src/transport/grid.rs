@@ -27,6 +27,20 @@ impl Stencil {
         &self.weights
     }
 
+    /// This stencil in every lane.
+    #[inline(always)]
+    pub fn spread<const LANES: usize>(&self) -> Stencils<LANES> {
+        let mut stencils = Stencils {
+            texels: [[0; LANES]; 8],
+            weights: [[0.0; LANES]; 8],
+        };
+        for k in 0..8 {
+            stencils.texels[k] = [self.texels[k]; LANES];
+            stencils.weights[k] = [self.weights[k]; LANES];
+        }
+        stencils
+    }
+
     /// Asserts that an array of `len` values, `channels` a texel, holds every corner; the last has the largest index.
     #[inline(always)]
     pub fn check(&self, len: usize, channels: usize) {
@@ -157,11 +171,27 @@ pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, 
             *s += *v * weight;
         }
     }
-    let mut color = [N::lift(0.0); 3];
+    sum_harmonics(&sum, basis)
+}
+
+/// The sum of coefficients times basis, in an order that suits vectors of five coefficients: five sums over every fifth
+/// coefficient, which are then added, (0 + 2) + (1 + 3) + 4.
+#[inline(always)]
+fn sum_harmonics<N: Number, const CHANNELS: usize>(coefficients: &[N; CHANNELS], basis: &Basis) -> [N; 3] {
+    let mut fifths = [[N::lift(0.0); 3]; 5];
     for i in 0..CHANNELS / 3 {
         for c in 0..3 {
-            color[c] += sum[3 * i + c] * N::lift(basis[i]);
+            let term = coefficients[3 * i + c] * N::lift(basis[i]);
+            if i < 5 {
+                fifths[i][c] = term;
+            } else {
+                fifths[i % 5][c] += term;
+            }
         }
+    }
+    let mut color = [N::lift(0.0); 3];
+    for c in 0..3 {
+        color[c] = ((fifths[0][c] + fifths[2][c]) + (fifths[1][c] + fifths[3][c])) + fifths[4][c];
     }
     color
 }

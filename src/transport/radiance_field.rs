@@ -46,9 +46,23 @@ pub trait View<N: Number> {
     fn opacities(&self, scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; LANES] {
         opacities(scene, raw_sigma)
     }
-    /// A hint that the colour at `at` will be looked up soon.
+    /// Raw colour at one lane.
     #[inline(always)]
-    fn expect_color(&self, _at: &Stencil) {}
+    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [N; 3] {
+        self.color(&at.lane(lane), basis)
+    }
+    /// Raw density at the lanes of `live`; what the others hold does not matter.
+    #[inline(always)]
+    fn sigmas(&self, at: &Stencils<LANES>, live: u32) -> [N; LANES] {
+        let mut raw = [N::lift(0.0); LANES];
+        for lane in Lanes(live) {
+            raw[lane] = self.sigma(&at.lane(lane));
+        }
+        raw
+    }
+    /// A hint that the colours at the lanes of `live` will be looked up soon.
+    #[inline(always)]
+    fn expect_colors(&self, _at: &Stencils<LANES>, _live: u32) {}
     /// The emitter's texels as RGB: one for a constant, empty without an emitter.
     fn emitter(&self) -> &[N];
 }
@@ -312,18 +326,15 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
         }
     };
     let at_sigma = view.stencils(scene.sigma_size, &p);
+    let of_color;
     let at_color = if same_size(scene) {
-        at_sigma
+        &at_sigma
     } else {
-        view.stencils(scene.sh_size, &p)
+        of_color = view.stencils(scene.sh_size, &p);
+        &of_color
     };
-    for lane in Lanes(live) {
-        view.expect_color(&at_color.lane(lane));
-    }
-    let mut raw_sigma = [N::lift(0.0); LANES];
-    for lane in Lanes(live) {
-        raw_sigma[lane] = view.sigma(&at_sigma.lane(lane));
-    }
+    view.expect_colors(at_color, live);
+    let raw_sigma = view.sigmas(&at_sigma, live);
     let alpha = view.opacities(scene, &raw_sigma);
     if scene.density_activation == density::RELU && !V::TWO_SIDED {
         // Neither radiance nor a derivative.
@@ -331,44 +342,49 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
             live &= !(u32::from(raw_sigma[lane].below(0.0)) << lane);
         }
     }
+    // A copy, which can live in registers.
+    let mut now = *state;
+    let mut more = true;
     for lane in Lanes(live) {
         if V::TWO_SIDED {
             let sampled = density_activate(scene.density_activation, view.sigma_sampled(&at_sigma.lane(lane)));
-            state.sampled_transmittance *= (-(sampled * N::lift(h))).exp();
+            now.sampled_transmittance *= (-(sampled * N::lift(h))).exp();
         }
-        let raw_color = view.color(&at_color.lane(lane), &segment.basis);
+        let raw_color = view.color_of_lane(at_color, lane, &segment.basis);
         let mut color = [N::lift(0.0); 3];
         for c in 0..3 {
             color[c] = color_activate(scene.color_activation, raw_color[c]);
         }
-        let weight = state.transmittance * alpha[lane];
-        state.transmittance -= weight;
-        state.count += 1;
+        let weight = now.transmittance * alpha[lane];
+        now.transmittance -= weight;
+        now.count += 1;
         if REPLAY {
             let mut d_sigma = N::lift(0.0);
             let mut d_color = [N::lift(0.0); 3];
             for c in 0..3 {
-                state.radiance[c] -= weight * color[c];
-                d_sigma += d_radiance[c] * (state.transmittance * color[c] - state.radiance[c]);
+                now.radiance[c] -= weight * color[c];
+                d_sigma += d_radiance[c] * (now.transmittance * color[c] - now.radiance[c]);
                 d_color[c] = d_radiance[c] * weight * color_slope(scene.color_activation, raw_color[c]);
             }
             let d_sigma = d_sigma * N::lift(h) * density_slope(scene.density_activation, raw_sigma[lane]);
             sink.sample([p[0][lane], p[1][lane], p[2][lane]], &segment.basis, d_sigma, d_color);
         } else {
             for c in 0..3 {
-                state.radiance[c] += weight * color[c];
+                now.radiance[c] += weight * color[c];
             }
         }
         let decided = if V::TWO_SIDED {
-            state.sampled_transmittance
+            now.sampled_transmittance
         } else {
-            state.transmittance
+            now.transmittance
         };
         if decided.below(scene.stop) {
-            return false;
+            more = false;
+            break;
         }
     }
-    true
+    *state = now;
+    more
 }
 
 /// Iterates over the bits that are set.

@@ -13,7 +13,7 @@ use super::packet::{Packet, Sample, TurnSink};
 use super::shared::SharedSlice;
 use super::step::Activity;
 use super::view::Arrays;
-use super::wide::{Wide, scatter_sh};
+use super::wide::{Wide, prefetch_sh, scatter_sh};
 use crate::device::{Batch, Keys, ReplayStats};
 use crate::kernels::occupancy::reachable;
 use crate::resident::layout::SceneRecord;
@@ -408,9 +408,7 @@ impl Kernel for ReduceBrick<'_> {
                 } else {
                     W::stencils(self.scene.sh_size, &p)
                 };
-                for lane in 0..records.len() {
-                    W::prefetch(sh, &at_color.lane(lane), self.scene.sh_size[3]);
-                }
+                prefetch_sh::<W>(self.scene.sh_size[3], sh, &at_color, (1 << records.len()) - 1);
                 for (lane, record) in records.iter().enumerate() {
                     if !sigma.is_empty() {
                         grid_scatter(sigma, &at_sigma.lane(lane), record.d_sigma);

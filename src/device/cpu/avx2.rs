@@ -29,6 +29,13 @@ fn vector(v: &[f32; LANES]) -> __m256 {
     unsafe { _mm256_loadu_ps(v.as_ptr()) }
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn integers(v: &[u32; LANES]) -> __m256i {
+    // SAFETY: the array holds eight words.
+    unsafe { _mm256_loadu_si256(v.as_ptr().cast()) }
+}
+
 /// `index_below` of eight lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -102,6 +109,56 @@ pub(super) fn stencils(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES>
         ));
     }
     Stencils::from_parts(corners, products)
+}
+
+/// One-channel lookups at eight points. Neighbours along x lie side by side and are loaded as pairs; where a lookup
+/// clamps, both are the same texel, and the pair before it is loaded instead (the pair after it, at the very first).
+/// There must be two texels at least.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn sigmas(data: &[f32], at: &Stencils<LANES>) -> [f32; LANES] {
+    let (texels, weights) = at.parts();
+    let last = texels[7].iter().fold(0, |a, &b| if a > b { a } else { b });
+    assert!(
+        (last as usize) < data.len() && data.len() > 1,
+        "a stencil reaches outside its grid"
+    );
+    let mut sum = _mm256_setzero_ps();
+    for row in 0..4 {
+        let (lower, upper) = (integers(&texels[2 * row]), integers(&texels[2 * row + 1]));
+        let same = _mm256_cmpeq_epi32(lower, upper);
+        let first = _mm256_cmpeq_epi32(lower, _mm256_setzero_si256());
+        let shifted = _mm256_andnot_si256(first, same);
+        let starts = words(_mm256_add_epi32(lower, shifted));
+        // SAFETY: a start and its successor are texels of the stencil or, where they are one, that texel and a
+        // neighbour in the array, which holds two at least.
+        let (a, b) = unsafe { pairs(data.as_ptr(), &starts) };
+        let b = _mm256_blendv_ps(b, a, _mm256_castsi256_ps(_mm256_and_si256(first, same)));
+        let a = _mm256_blendv_ps(a, b, _mm256_castsi256_ps(shifted));
+        sum = _mm256_add_ps(sum, _mm256_mul_ps(a, vector(&weights[2 * row])));
+        sum = _mm256_add_ps(sum, _mm256_mul_ps(b, vector(&weights[2 * row + 1])));
+    }
+    floats(sum)
+}
+
+/// `data[start]` and `data[start + 1]` of eight lanes.
+///
+/// # Safety
+/// Both must be within the array, for every lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn pairs(data: *const f32, starts: &[u32; LANES]) -> (__m256, __m256) {
+    // SAFETY: as the caller promises.
+    let two = |i: usize, j: usize| unsafe {
+        let low = _mm_load_sd(data.add(starts[i] as usize).cast());
+        _mm_castpd_ps(_mm_loadh_pd(low, data.add(starts[j] as usize).cast()))
+    };
+    let ab = _mm256_set_m128(two(4, 5), two(0, 1));
+    let cd = _mm256_set_m128(two(6, 7), two(2, 3));
+    (
+        _mm256_shuffle_ps::<0b10_00_10_00>(ab, cd),
+        _mm256_shuffle_ps::<0b11_01_11_01>(ab, cd),
+    )
 }
 
 /// 1 - exp(-max(x, 0) h) of eight raw densities.

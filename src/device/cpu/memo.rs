@@ -10,23 +10,25 @@ use crate::transport::grid::{Stencil, Stencils};
 use crate::transport::radiance_field::{LANES, Lattice, Segment, View};
 use crate::transport::sh::Basis;
 
-/// Lookups of each kind that are remembered for a ray.
-const CAPACITY: usize = 256;
+/// Colours that are remembered for a ray.
+const COLORS: usize = 256;
+/// Blocks of [`LANES`] densities that are remembered for a ray.
+const BLOCKS: usize = 64;
 
 /// The scratch of a packet.
 #[derive(Debug)]
 pub(super) struct Memo {
-    sigma: Vec<Cell<f32>>,
+    sigma: Vec<Cell<[f32; LANES]>>,
     color: Vec<Cell<[f32; 3]>>,
-    /// For each ray the number of lookups so far.
+    /// For each ray the numbers of blocks and of colours so far.
     counts: Vec<Cell<(usize, usize)>>,
 }
 
 impl Default for Memo {
     fn default() -> Self {
         Self {
-            sigma: vec![Cell::new(0.0); RAYS * CAPACITY],
-            color: vec![Cell::new([0.0; 3]); RAYS * CAPACITY],
+            sigma: vec![Cell::new([0.0; LANES]); RAYS * BLOCKS],
+            color: vec![Cell::new([0.0; 3]); RAYS * COLORS],
             counts: vec![Cell::new((0, 0)); RAYS],
         }
     }
@@ -41,11 +43,10 @@ impl Memo {
     /// A view that remembers (or, with `RECALL`, recalls) the lookups of a ray.
     #[inline(always)]
     pub(super) fn of<'a, V, const RECALL: bool>(&'a self, view: &'a V, ray: usize) -> Remembering<'a, V, RECALL> {
-        let range = ray * CAPACITY..(ray + 1) * CAPACITY;
         Remembering {
             view,
-            sigma: &self.sigma[range.clone()],
-            color: &self.color[range],
+            sigma: &self.sigma[ray * BLOCKS..(ray + 1) * BLOCKS],
+            color: &self.color[ray * COLORS..(ray + 1) * COLORS],
             count: &self.counts[ray],
         }
     }
@@ -54,7 +55,7 @@ impl Memo {
 /// See [`Memo::of`].
 pub(super) struct Remembering<'a, V, const RECALL: bool> {
     view: &'a V,
-    sigma: &'a [Cell<f32>],
+    sigma: &'a [Cell<[f32; LANES]>],
     color: &'a [Cell<[f32; 3]>],
     count: &'a Cell<(usize, usize)>,
 }
@@ -69,26 +70,23 @@ impl<V: View<f32>, const RECALL: bool> View<f32> for Remembering<'_, V, RECALL> 
 
     #[inline(always)]
     fn sigma(&self, at: &Stencil) -> f32 {
-        let (index, colors) = self.count.get();
-        self.count.set((index + 1, colors));
-        if index >= CAPACITY {
-            return self.view.sigma(at);
-        }
-        if !RECALL {
-            self.sigma[index].set(self.view.sigma(at));
-        }
-        self.sigma[index].get()
+        self.view.sigma(at)
     }
 
     #[inline(always)]
     fn color(&self, at: &Stencil, basis: &Basis) -> [f32; 3] {
+        self.view.color(at, basis)
+    }
+
+    #[inline(always)]
+    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
         let (sigmas, index) = self.count.get();
         self.count.set((sigmas, index + 1));
-        if index >= CAPACITY {
-            return self.view.color(at, basis);
+        if index >= COLORS {
+            return self.view.color_of_lane(at, lane, basis);
         }
         if !RECALL {
-            self.color[index].set(self.view.color(at, basis));
+            self.color[index].set(self.view.color_of_lane(at, lane, basis));
         }
         self.color[index].get()
     }
@@ -119,9 +117,22 @@ impl<V: View<f32>, const RECALL: bool> View<f32> for Remembering<'_, V, RECALL> 
     }
 
     #[inline(always)]
-    fn expect_color(&self, at: &Stencil) {
+    fn sigmas(&self, at: &Stencils<LANES>, live: u32) -> [f32; LANES] {
+        let (block, colors) = self.count.get();
+        self.count.set((block + 1, colors));
+        if block >= BLOCKS {
+            return self.view.sigmas(at, live);
+        }
         if !RECALL {
-            self.view.expect_color(at);
+            self.sigma[block].set(self.view.sigmas(at, live));
+        }
+        self.sigma[block].get()
+    }
+
+    #[inline(always)]
+    fn expect_colors(&self, at: &Stencils<LANES>, live: u32) {
+        if !RECALL {
+            self.view.expect_colors(at, live);
         }
     }
 

@@ -5,6 +5,8 @@ mod adjoint;
 mod admit;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod chunk;
 mod compare;
 mod level;

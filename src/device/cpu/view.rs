@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::wide::{Wide, eval_sh};
+use super::wide::{Wide, eval_sh, prefetch_sh};
 use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
@@ -51,7 +51,12 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
 
     #[inline(always)]
     fn color(&self, at: &Stencil, basis: &Basis) -> [f32; 3] {
-        eval_sh::<W>(self.channels, self.sh, at, basis)
+        self.color_of_lane(&at.spread(), 0, basis)
+    }
+
+    #[inline(always)]
+    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
+        eval_sh::<W>(self.channels, self.sh, at, lane, basis)
     }
 
     #[inline(always)]
@@ -75,8 +80,13 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
     }
 
     #[inline(always)]
-    fn expect_color(&self, at: &Stencil) {
-        W::prefetch(self.sh, at, self.channels);
+    fn sigmas(&self, at: &Stencils<LANES>, live: u32) -> [f32; LANES] {
+        W::sigmas(self.sigma, at, live)
+    }
+
+    #[inline(always)]
+    fn expect_colors(&self, at: &Stencils<LANES>, live: u32) {
+        prefetch_sh::<W>(self.channels, self.sh, at, live);
     }
 
     #[inline(always)]

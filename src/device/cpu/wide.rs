@@ -1,20 +1,20 @@
 //! The inner parts of a walk in wide vectors, bit for bit what the plain code gives.
 
 #[cfg(target_arch = "x86_64")]
-use super::avx2;
+use super::{avx2, avx512};
 use crate::resident::layout::{SceneRecord, density};
-use crate::transport::grid::{Stencil, Stencils, grid_eval_sh, grid_scatter_sh, grid_stencils};
+use crate::transport::grid::{Stencil, Stencils, grid_eval, grid_eval_sh, grid_scatter_sh, grid_stencils};
 use crate::transport::radiance_field::{self, LANES, Lattice, Segment};
-use crate::transport::sh::{Basis, MAX_COEFFICIENTS};
+use crate::transport::sh::Basis;
 
 /// How a vector level looks colours up.
 pub(super) trait Wide: Copy + Send + Sync {
     /// [`grid_eval_sh`] on f32.
-    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3];
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3];
 
-    /// Asks for the texels of a stencil to be brought near.
+    /// Asks for the texels of the stencils to be brought near.
     #[inline(always)]
-    fn prefetch(_data: &[f32], _at: &Stencil, _channels: u32) {}
+    fn prefetch<const CHANNELS: usize>(_data: &[f32], _at: &Stencils<LANES>, _live: u32) {}
 
     /// [`radiance_field::lattice`]
     #[inline(always)]
@@ -28,6 +28,18 @@ pub(super) trait Wide: Copy + Send + Sync {
         grid_stencils(size, p)
     }
 
+    /// [`grid_eval`] of the lanes of `live`; what the others hold does not matter.
+    #[inline(always)]
+    fn sigmas(data: &[f32], at: &Stencils<LANES>, live: u32) -> [f32; LANES] {
+        let mut sigmas = [0.0; LANES];
+        for lane in 0..LANES {
+            if live >> lane & 1 != 0 {
+                sigmas[lane] = grid_eval(data, &at.lane(lane));
+            }
+        }
+        sigmas
+    }
+
     /// [`radiance_field::opacities`]
     #[inline(always)]
     fn opacities(scene: &SceneRecord, raw_sigma: &[f32; LANES]) -> [f32; LANES] {
@@ -37,12 +49,29 @@ pub(super) trait Wide: Copy + Send + Sync {
 
 /// The lookup for a number of channels that is known only at run time: 3, 12, 27 or 48.
 #[inline(always)]
-pub(super) fn eval_sh<W: Wide>(channels: u32, data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
+pub(super) fn eval_sh<W: Wide>(
+    channels: u32,
+    data: &[f32],
+    at: &Stencils<LANES>,
+    lane: usize,
+    basis: &Basis,
+) -> [f32; 3] {
     match channels {
-        27 => W::eval_sh::<27>(data, at, basis),
-        12 => W::eval_sh::<12>(data, at, basis),
-        48 => W::eval_sh::<48>(data, at, basis),
-        _ => W::eval_sh::<3>(data, at, basis),
+        27 => W::eval_sh::<27>(data, at, lane, basis),
+        12 => W::eval_sh::<12>(data, at, lane, basis),
+        48 => W::eval_sh::<48>(data, at, lane, basis),
+        _ => W::eval_sh::<3>(data, at, lane, basis),
+    }
+}
+
+/// [`Wide::prefetch`], likewise.
+#[inline(always)]
+pub(super) fn prefetch_sh<W: Wide>(channels: u32, data: &[f32], at: &Stencils<LANES>, live: u32) {
+    match channels {
+        27 => W::prefetch::<27>(data, at, live),
+        12 => W::prefetch::<12>(data, at, live),
+        48 => W::prefetch::<48>(data, at, live),
+        _ => W::prefetch::<3>(data, at, live),
     }
 }
 
@@ -63,12 +92,12 @@ pub(super) struct Plain;
 
 impl Wide for Plain {
     #[inline(always)]
-    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
-        grid_eval_sh::<f32, CHANNELS>(data, at, basis)
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
+        grid_eval_sh::<f32, CHANNELS>(data, &at.lane(lane), basis)
     }
 }
 
-/// Vectors of 16 lanes, of which 15 hold the colours of five coefficients.
+/// Vectors of 16 lanes for colours.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512;
@@ -76,14 +105,14 @@ pub(super) struct Avx512;
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx512 {
     #[inline(always)]
-    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
         // SAFETY: this type is used by `Level::Avx512` alone, which exists only where the features do.
-        unsafe { eval_sh_avx512::<CHANNELS>(data, at, basis) }
+        unsafe { avx512::eval_sh::<CHANNELS>(data, at, lane, basis) }
     }
 
     #[inline(always)]
-    fn prefetch(data: &[f32], at: &Stencil, channels: u32) {
-        Avx2::prefetch(data, at, channels);
+    fn prefetch<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, live: u32) {
+        Avx2::prefetch::<CHANNELS>(data, at, live);
     }
 
     #[inline(always)]
@@ -94,6 +123,11 @@ impl Wide for Avx512 {
     #[inline(always)]
     fn stencils(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
         Avx2::stencils(size, p)
+    }
+
+    #[inline(always)]
+    fn sigmas(data: &[f32], at: &Stencils<LANES>, live: u32) -> [f32; LANES] {
+        Avx2::sigmas(data, at, live)
     }
 
     #[inline(always)]
@@ -111,22 +145,27 @@ pub(super) struct Avx2;
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx2 {
     #[inline(always)]
-    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
-        Plain::eval_sh::<CHANNELS>(data, at, basis)
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
+        Plain::eval_sh::<CHANNELS>(data, at, lane, basis)
     }
 
     /// The lower and the upper neighbour along x lie side by side: four pairs, a line of 64 bytes at a time.
     #[inline(always)]
-    fn prefetch(data: &[f32], at: &Stencil, channels: u32) {
+    fn prefetch<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, live: u32) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const LINE: usize = 16;
-        let lines = (2 * channels as usize).div_ceil(LINE);
+        let (texels, _) = at.parts();
         for k in [0, 2, 4, 6] {
-            let start = at.texels()[k] as usize * channels as usize;
-            for line in 0..lines {
-                let address = data.as_ptr().wrapping_add(start + line * LINE);
-                // SAFETY: a prefetch reads nothing and may be given any address.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+            for lane in 0..LANES {
+                if live >> lane & 1 == 0 {
+                    continue;
+                }
+                let start = texels[k][lane] as usize * CHANNELS;
+                for line in 0..(2 * CHANNELS).div_ceil(LINE) {
+                    let address = data.as_ptr().wrapping_add(start + line * LINE);
+                    // SAFETY: a prefetch reads nothing and may be given any address.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+                }
             }
         }
     }
@@ -144,6 +183,16 @@ impl Wide for Avx2 {
     }
 
     #[inline(always)]
+    fn sigmas(data: &[f32], at: &Stencils<LANES>, live: u32) -> [f32; LANES] {
+        if data.len() > 1 {
+            // SAFETY: as above.
+            unsafe { avx2::sigmas(data, at) }
+        } else {
+            Plain::sigmas(data, at, live)
+        }
+    }
+
+    #[inline(always)]
     fn opacities(scene: &SceneRecord, raw_sigma: &[f32; LANES]) -> [f32; LANES] {
         if scene.density_activation == density::RELU {
             // SAFETY: as above.
@@ -154,67 +203,10 @@ impl Wide for Avx2 {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
-fn eval_sh_avx512<const CHANNELS: usize>(data: &[f32], at: &Stencil, basis: &Basis) -> [f32; 3] {
-    use std::arch::x86_64::*;
-    const LANES: usize = 15;
-    const { assert!(CHANNELS <= 3 * MAX_COEFFICIENTS) };
-    let vectors = CHANNELS.div_ceil(LANES);
-    at.check(data.len(), CHANNELS);
-    let mut sums = [_mm512_setzero_ps(); 4];
-    for k in 0..8 {
-        let start = at.texels()[k] as usize * CHANNELS;
-        // SAFETY: `check` has accepted the largest index.
-        let texel = unsafe { data.get_unchecked(start..start + CHANNELS) };
-        let weight = _mm512_set1_ps(at.weights()[k]);
-        for (v, sum) in sums.iter_mut().enumerate().take(vectors) {
-            let lanes = (CHANNELS - v * LANES).min(LANES);
-            let mask = ((1u32 << lanes) - 1) as __mmask16;
-            // SAFETY: the mask covers `lanes` floats from `v * LANES` on, all of them within `texel`.
-            let values = unsafe { _mm512_maskz_loadu_ps(mask, texel.as_ptr().add(v * LANES)) };
-            *sum = _mm512_add_ps(*sum, _mm512_mul_ps(values, weight));
-        }
-    }
-    // Coefficient i of the three colours is moved to the lowest lanes, times the basis, and added in order.
-    let mut color = _mm_setzero_ps();
-    for (v, sum) in sums.iter().enumerate().take(vectors) {
-        let moved = [
-            *sum,
-            _mm512_castsi512_ps(_mm512_alignr_epi32::<3>(
-                _mm512_castps_si512(*sum),
-                _mm512_castps_si512(*sum),
-            )),
-            _mm512_castsi512_ps(_mm512_alignr_epi32::<6>(
-                _mm512_castps_si512(*sum),
-                _mm512_castps_si512(*sum),
-            )),
-            _mm512_castsi512_ps(_mm512_alignr_epi32::<9>(
-                _mm512_castps_si512(*sum),
-                _mm512_castps_si512(*sum),
-            )),
-            _mm512_castsi512_ps(_mm512_alignr_epi32::<12>(
-                _mm512_castps_si512(*sum),
-                _mm512_castps_si512(*sum),
-            )),
-        ];
-        for (i, moved) in moved.iter().enumerate().take((CHANNELS / 3 - v * 5).min(5)) {
-            let scale = _mm_set1_ps(basis[v * 5 + i]);
-            color = _mm_add_ps(color, _mm_mul_ps(_mm512_castps512_ps128(*moved), scale));
-        }
-    }
-    let mut out = [0f32; 4];
-    // SAFETY: `out` holds four floats.
-    unsafe { _mm_storeu_ps(out.as_mut_ptr(), color) };
-    [out[0], out[1], out[2]]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::cpu::level::Level;
-    use crate::transport::grid::grid_stencil;
     use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
     use crate::transport::sh::sh_basis;
 
@@ -236,13 +228,14 @@ mod tests {
         let basis = sh_basis(degree, [0.48, 0.6, -0.64]);
         for i in 0..500 {
             let u = draw(1_000_000 + i);
-            let at = grid_stencil(size, [u[0], u[1], u[2]]);
-            let plain = Plain::eval_sh::<CHANNELS>(&data, &at, &basis);
+            let at = grid_stencils(size, &[[u[0]; LANES], [u[1]; LANES], [u[2]; LANES]]);
+            let lane = i as usize % LANES;
+            let plain = Plain::eval_sh::<CHANNELS>(&data, &at, lane, &basis);
             #[cfg(target_arch = "x86_64")]
             if Level::detect() == Level::Avx512 {
                 assert_eq!(
                     plain,
-                    Avx512::eval_sh::<CHANNELS>(&data, &at, &basis),
+                    Avx512::eval_sh::<CHANNELS>(&data, &at, lane, &basis),
                     "degree {degree}, point {i}"
                 );
             }
@@ -294,9 +287,16 @@ mod tests {
                 (wide.p, wide.cells, wide.inside),
                 "lattice {i}"
             );
-            let size = [1 + i % 9, 4, 33, 0];
+            let size = [1 + i % 9, 1 + i % 4, if i % 2 == 0 { 1 } else { 33 }, 0];
             let (a, b) = (Plain::stencils(size, &plain.p), Avx2::stencils(size, &plain.p));
             assert_eq!(a.parts(), b.parts(), "stencils {i}");
+            let cells = size[0] * size[1] * size[2];
+            let data: Vec<f32> = (0..cells).map(|c| u[0] + (c as f32 * v[1]).fract()).collect();
+            assert_eq!(
+                Plain::sigmas(&data, &a, 0xff),
+                Avx2::sigmas(&data, &a, 0xff),
+                "densities {i}"
+            );
             let raw: [f32; LANES] = std::array::from_fn(|k| (u[k % 4] - 0.3) * 10f32.powi(k as i32 - 3));
             assert_eq!(
                 Plain::opacities(&scene, &raw),
