@@ -25,6 +25,7 @@ mod source;
 mod transform;
 mod vocabulary;
 mod volume;
+mod world;
 mod write;
 
 use std::path::PathBuf;
@@ -33,6 +34,10 @@ use glam::Affine3A;
 
 pub use self::diagnostics::{Diagnostic, Diagnostics};
 pub use self::root::{load, load_target, parse};
+pub use self::world::{
+    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Surface,
+    Texture, TextureMap, World, Wrap,
+};
 
 pub use crate::io::dataset::Distortion;
 pub use crate::kernels::loss::Loss;
@@ -48,6 +53,10 @@ pub struct Scene {
     pub path: PathBuf,
     /// The radiance field, if the scene has one (at most one is supported).
     pub field: Option<RadianceField>,
+    /// Shapes, scattering media and lights that are not infinitely far; empty in a scene of a radiance field.
+    pub world: World,
+    /// How light is followed through `world`.
+    pub integrator: Integrator,
     /// What is seen through what the medium lets pass.
     pub background: Background,
     /// Every view, data sets expanded, in the order of the file.
@@ -62,10 +71,13 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Every array that a run may change: the medium's grids, then the background's.
+    /// Every array that a run may change: the media's, then the lights', then the background's.
     pub fn arrays(&self) -> Vec<&Array> {
         let field = self.field.iter().flat_map(|field| [&field.sigma_t, &field.sh_coeffs]);
-        field.chain(self.background.array()).collect()
+        field
+            .chain(self.world.arrays())
+            .chain(self.background.array())
+            .collect()
     }
 }
 

@@ -8,7 +8,7 @@ use super::diagnostics::{Diagnostics, suggest};
 use super::json::{self, Node};
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
-use super::{Backdrop, Background, Scene, Sensor, Source};
+use super::{Backdrop, Background, Integrator, Scene, Sensor, Source, World};
 use super::{dataset, emitter, optimize, reference, sensor, shape, write};
 
 /// The largest scene file, in bytes.
@@ -100,6 +100,8 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
         scene: Scene {
             path: path.to_path_buf(),
             field: None,
+            world: World::default(),
+            integrator: Integrator::default(),
             background: Background::None,
             sensors: Vec::new(),
             optimize: None,
