@@ -12,6 +12,7 @@ mod compare;
 mod level;
 mod memo;
 mod packet;
+mod pages;
 mod render;
 mod shared;
 mod step;
@@ -107,12 +108,12 @@ impl Device for Cpu {
 
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
         let tuned = |p: &crate::params::Parameter| if p.tuning.is_some() { p.shape.len() } else { 0 };
-        self.gradients = params.parameters.iter().map(|p| vec![0.0; tuned(p)]).collect();
+        self.gradients = params.parameters.iter().map(|p| pages::zeros(tuned(p))).collect();
         self.moments = params
             .parameters
             .iter()
             .map(|p| match p.tuning {
-                Some(_) => vec![vec![0.0; p.shape.len()]; optimizer.moments()],
+                Some(_) => (0..optimizer.moments()).map(|_| pages::zeros(p.shape.len())).collect(),
                 None => Vec::new(),
             })
             .collect();
@@ -123,6 +124,9 @@ impl Device for Cpu {
             .collect();
         self.resident = resident;
         self.params = params;
+        for parameter in &mut self.params.parameters {
+            parameter.values = pages::settle(std::mem::take(&mut parameter.values));
+        }
         self.image = Vec::new();
         self.adjoint = Vec::new();
         self.rendered = Batch::default();

@@ -192,27 +192,56 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64
     if !squares.is_finite() {
         return step_carefully(&rule, values, gradient, first, second);
     }
+    if masked && squares == 0.0 && gradient.iter().all(|g| *g == 0.0) {
+        return Some(0.0);
+    }
     if second.is_empty() {
         for ((x, g), m) in values.iter_mut().zip(gradient).zip(first) {
             let (value, [moment, _]) = rule.apply(*x, *g, [*m, 0.0]);
             (*x, *m, *g) = (value, moment, 0.0);
         }
-    } else if masked {
-        for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-            let (value, moments) = rule.apply(*x, *g, [*m, *v]);
-            let masked = *g == 0.0;
-            *x = if masked { *x } else { value };
-            *m = if masked { *m } else { moments[0] };
-            *v = if masked { *v } else { moments[1] };
-            *g = 0.0;
+        return Some(squares);
+    }
+    let (x, x_rest) = values.as_chunks_mut::<LANES>();
+    let (g, g_rest) = gradient.as_chunks_mut::<LANES>();
+    let (m, m_rest) = first.as_chunks_mut::<LANES>();
+    let (v, v_rest) = second.as_chunks_mut::<LANES>();
+    for i in 0..x.len() {
+        (x[i], m[i], v[i]) = step_lanes(&rule, masked, x[i], g[i], m[i], v[i]);
+        g[i] = [0.0; LANES];
+    }
+    for i in 0..x_rest.len() {
+        let (value, moments) = rule.apply(x_rest[i], g_rest[i], [m_rest[i], v_rest[i]]);
+        if !masked || g_rest[i] != 0.0 {
+            (x_rest[i], m_rest[i], v_rest[i]) = (value, moments[0], moments[1]);
         }
-    } else {
-        for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-            let (value, moments) = rule.apply(*x, *g, [*m, *v]);
-            (*x, *m, *v, *g) = (value, moments[0], moments[1], 0.0);
-        }
+        g_rest[i] = 0.0;
     }
     Some(squares)
+}
+
+/// Entries that are stepped side by side.
+const LANES: usize = 16;
+
+type Lanes = [f32; LANES];
+
+/// Values and both moments after a step. By value, so that the compiler need not fear that the arrays overlap.
+#[inline(always)]
+fn step_lanes(rule: &StepRule, masked: bool, x: Lanes, g: Lanes, m: Lanes, v: Lanes) -> (Lanes, Lanes, Lanes) {
+    let (mut next, mut first, mut second) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    for l in 0..LANES {
+        let (value, moments) = rule.apply(x[l], g[l], [m[l], v[l]]);
+        (next[l], first[l], second[l]) = (value, moments[0], moments[1]);
+    }
+    if masked {
+        for l in 0..LANES {
+            let keep = g[l] == 0.0;
+            next[l] = if keep { x[l] } else { next[l] };
+            first[l] = if keep { m[l] } else { first[l] };
+            second[l] = if keep { v[l] } else { second[l] };
+        }
+    }
+    (next, first, second)
 }
 
 /// Sixteen running sums, added in a fixed order at the end.

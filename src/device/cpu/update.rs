@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
+use super::pages;
 use super::step::Activity;
 use crate::device::Term;
 use crate::kernels::occupancy::reachable;
@@ -54,14 +55,18 @@ impl Cpu {
             return;
         }
         let [nx, ny, nz] = [0, 1, 2].map(|a| scene.sigma_size[a] as usize);
+        let ranges = [(cx, nx), (cy, ny), (cz, nz)].map(|(cells, texels)| {
+            (0..cells)
+                .map(|cell| reachable(cell, cells, texels))
+                .collect::<Vec<_>>()
+        });
         let values = &self.params.parameters[slot].values;
         let mut rows = vec![0f32; nz * ny * cx];
         rows.par_chunks_mut(ny * cx)
             .zip(values.par_chunks(ny * nx))
             .for_each(|(out, slice)| {
                 for (out, row) in out.chunks_mut(cx).zip(slice.chunks(nx)) {
-                    for (cell, out) in out.iter_mut().enumerate() {
-                        let (first, last) = reachable(cell, cx, nx);
+                    for (out, &(first, last)) in out.iter_mut().zip(&ranges[0]) {
                         *out = row[first..=last].iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
                     }
                 }
@@ -79,14 +84,12 @@ impl Cpu {
             .par_chunks_mut(cy * cx)
             .zip(rows.par_chunks(ny * cx))
             .for_each(|(out, rows)| {
-                for (cell, out) in out.chunks_mut(cx).enumerate() {
-                    let (first, last) = reachable(cell, cy, ny);
+                for (out, &(first, last)) in out.chunks_mut(cx).zip(&ranges[1]) {
                     fold(rows, cx, first, last, out);
                 }
             });
         let mut cells = vec![0f32; cx * cy];
-        for cell in 0..cz {
-            let (first, last) = reachable(cell, cz, nz);
+        for &(first, last) in &ranges[2] {
             fold(&slices, cx * cy, first, last, &mut cells);
             self.occupancy.extend(cells.iter().map(|m| {
                 let renders = if *m > 0.0 { occupancy::RENDERS } else { 0 };
@@ -105,7 +108,7 @@ impl Cpu {
             *moment = if keep_moments {
                 resample(moment, from, size)
             } else {
-                vec![0.0; to.len()]
+                pages::zeros(to.len())
             };
         }
         let parameter = &mut self.params.parameters[index];
@@ -113,7 +116,7 @@ impl Cpu {
         parameter.values = values;
         parameter.shape = to;
         if parameter.tuning.is_some() {
-            self.gradients[index] = vec![0.0; to.len()];
+            self.gradients[index] = pages::zeros(to.len());
             self.activity[index] = Activity::new(to.len(), keep_moments);
         }
     }
@@ -122,7 +125,7 @@ impl Cpu {
 fn resample(data: &[f32], from: Shape, size: [usize; 3]) -> Vec<f32> {
     let channels = from.channels;
     let axes = [0, 1, 2].map(|a| resample_axis(from.size[a], size[a]));
-    let mut out = vec![0.0; size[0] * size[1] * size[2] * channels];
+    let mut out = pages::zeros(size[0] * size[1] * size[2] * channels);
     out.par_chunks_mut(size[0] * size[1] * channels)
         .enumerate()
         .for_each(|(z, slice)| {
