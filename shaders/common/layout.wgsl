@@ -72,9 +72,9 @@ struct Sensor {
     distortion_model: u32,
     backdrop: u32,
     first_pixel: u32,
+    medium: u32,
     padding_0: u32,
     padding_1: u32,
-    padding_2: u32,
 }
 
 // Invocations of a workgroup that work on rays, and on elements of arrays.

@@ -11,6 +11,16 @@ pub fn reachable(cell: usize, cells: usize, texels: usize) -> (usize, usize) {
     )
 }
 
+/// [`reachable`] for lookups between `low` and `high`, in the coordinates of the unit cube that the texels fill.
+pub fn reachable_between(low: f32, high: f32, texels: usize) -> (usize, usize) {
+    let edge = |x: f32| f64::from(x) * texels as f64 - 0.5;
+    let clamp = |x: f64| (x.max(0.0) as usize).min(texels - 1);
+    (
+        clamp((edge(low) - 1e-3).floor()),
+        clamp((edge(high) + 1e-3).floor() + 1.0),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

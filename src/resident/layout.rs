@@ -119,8 +119,186 @@ pub struct SensorRecord {
     pub backdrop: u32,
     /// Index of its first pixel among all references; [`NO_REFERENCE`] if it has none.
     pub first_pixel: u32,
-    pub padding: [u32; 3],
+    /// Medium around the camera; [`NONE`] if it is outside of all.
+    pub medium: u32,
+    pub padding: [u32; 2],
 }
 
 /// Marks a sensor without a reference.
 pub const NO_REFERENCE: u32 = u32::MAX;
+
+/// Marks the absence of a medium, volume, light or parameter.
+pub const NONE: u32 = u32::MAX;
+
+/// Codes of [`VolumeRecord::filter`].
+pub mod lookup {
+    pub const CONSTANT: u32 = 0;
+    pub const TRILINEAR: u32 = 1;
+    pub const NEAREST: u32 = 2;
+}
+
+/// Codes of [`VolumeRecord::wrap`].
+pub mod wrap {
+    pub const CLAMP: u32 = 0;
+    pub const REPEAT: u32 = 1;
+    pub const MIRROR: u32 = 2;
+}
+
+/// Codes of [`PhaseRecord::kind`].
+pub mod phase {
+    pub const ISOTROPIC: u32 = 0;
+    pub const HG: u32 = 1;
+    pub const RAYLEIGH: u32 = 2;
+    pub const BLEND: u32 = 3;
+}
+
+/// Codes of [`SurfaceRecord::kind`].
+pub mod surface {
+    pub const CUBE: u32 = 0;
+    pub const SPHERE: u32 = 1;
+    pub const RECTANGLE: u32 = 2;
+    pub const MESH: u32 = 3;
+}
+
+/// Codes of [`SurfaceRecord::bsdf`].
+pub mod bsdf {
+    pub const NULL: u32 = 0;
+    pub const DIFFUSE: u32 = 1;
+}
+
+/// Codes of [`LightRecord::kind`].
+pub mod light {
+    pub const POINT: u32 = 0;
+    pub const SPOT: u32 = 1;
+    pub const DIRECTIONAL: u32 = 2;
+    pub const AREA: u32 = 3;
+    pub const ENVMAP: u32 = 4;
+}
+
+/// Codes of [`WorldRecord::gradient`].
+pub mod gradient {
+    pub const FREE_FLIGHT: u32 = 0;
+    pub const DRT: u32 = 1;
+}
+
+/// An array and where it lies in the world.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct VolumeRecord {
+    /// World to the unit cube.
+    pub world_to_unit: Rows,
+    /// Texels along x, y, z, and channels.
+    pub size: [u32; 4],
+    /// Index of its parameter.
+    pub slot: u32,
+    pub filter: u32,
+    pub wrap: u32,
+    pub padding: u32,
+}
+
+/// A medium: indices of its volumes and its majorants.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct MediumRecord {
+    /// World to the unit cube that the majorant grid fills.
+    pub world_to_grid: Rows,
+    /// World-space box outside of which there is nothing; the fourth entries are unused.
+    pub low: [f32; 4],
+    pub high: [f32; 4],
+    /// Cells of the majorant grid along x, y, z, and the index of the first among all media's.
+    pub majorants: [u32; 4],
+    /// Volumes.
+    pub sigma_t: u32,
+    pub albedo: u32,
+    pub emission: u32,
+    pub phase: u32,
+    /// Factor on `sigma_t`.
+    pub scale: f32,
+    /// 1 if `sigma_t` has three channels.
+    pub spectral: u32,
+    /// 1 if albedo and `sigma_t` have the same texels in the same place.
+    pub aligned: u32,
+    /// Inverse length that weighs free-flight sampling against differential ratio tracking.
+    pub kappa: f32,
+}
+
+/// A phase function.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct PhaseRecord {
+    pub kind: u32,
+    /// Parameter that holds g.
+    pub slot: u32,
+    /// Volume of a blend's weight.
+    pub weight: u32,
+    /// The first of a blend's two phase functions; the second follows it.
+    pub first: u32,
+}
+
+/// A shape.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct SurfaceRecord {
+    /// World to the shape's own space, and back.
+    pub to_local: Rows,
+    pub to_world: Rows,
+    pub kind: u32,
+    pub bsdf: u32,
+    /// Media.
+    pub interior: u32,
+    pub exterior: u32,
+    /// Its area light.
+    pub light: u32,
+    /// -1 if normals are flipped, else 1.
+    pub side: f32,
+    /// Index of its texture.
+    pub texture: u32,
+    /// First node of a mesh.
+    pub node: u32,
+}
+
+/// A light that is sampled.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct LightRecord {
+    /// Place of a point or spot; the fourth entry is the area of an area light.
+    pub position: [f32; 4],
+    /// Direction that light travels along; the fourth entry is the cosine of a spot's cutoff.
+    pub direction: [f32; 4],
+    pub kind: u32,
+    /// Parameter that holds its intensity.
+    pub slot: u32,
+    /// Surface of an area light.
+    pub surface: u32,
+    /// Cosine of the angle at which a spot begins to fall off.
+    pub cos_beam: f32,
+}
+
+/// A texture of constant colours or of two that alternate.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct TextureRecord {
+    pub color0: [f32; 4],
+    pub color1: [f32; 4],
+    /// Rows of the map of u and v; the fourth entries are unused.
+    pub to_uv: [[f32; 4]; 2],
+    pub kind: u32,
+    pub padding: [u32; 3],
+}
+
+/// What every path of a world shares.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct WorldRecord {
+    pub surfaces: u32,
+    pub lights: u32,
+    /// Index of the environment map among the lights.
+    pub environment: u32,
+    /// Longest path in edges; [`NONE`] for no limit.
+    pub max_depth: u32,
+    pub rr_depth: u32,
+    pub hide_emitters: u32,
+    pub gradient: u32,
+    /// 1 if any medium's `sigma_t` has three channels.
+    pub spectral: u32,
+}

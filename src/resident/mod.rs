@@ -4,6 +4,7 @@ pub mod filter;
 pub mod layout;
 pub mod photographs;
 pub mod references;
+pub mod world;
 
 use glam::{Affine3A, Vec3A};
 
@@ -22,6 +23,8 @@ pub struct Resident {
     pub sensors: Vec<SensorRecord>,
     /// Which parameters the walk reads.
     pub slots: Slots,
+    /// Surfaces, media and lights, unless the scene is a radiance field.
+    pub world: Option<world::World>,
     /// All references, at the places that [`SensorRecord::first_pixel`] names.
     pub references: Pixels,
     /// Edges of the field's cube in world units, from which the step follows at every resolution.
@@ -45,6 +48,7 @@ impl Resident {
             scene: SceneRecord::zeroed(),
             sensors: Vec::new(),
             slots: Slots::default(),
+            world: None,
             references: Pixels::None,
             extent: [0.0; 3],
             diagonal: 0.0,
@@ -89,11 +93,16 @@ impl Resident {
                 slots.emitter = Some(add(&mut params, data)?);
             }
         }
+        let world = match scene.world.is_empty() {
+            true => None,
+            false => Some(world::flatten(scene, &mut params, slots.emitter)?),
+        };
         let sensors = scene.sensors.iter().map(sensor_record).collect();
         let mut resident = Self {
             scene: record,
             sensors,
             slots,
+            world,
             references: Pixels::None,
             extent,
             diagonal,
@@ -108,6 +117,9 @@ impl Resident {
         if let (layout::background::ENVMAP, Some(emitter)) = (self.scene.background, self.slots.emitter) {
             let [width, height, _] = shapes[emitter].size;
             self.scene.env_size = [width as u32, height as u32];
+        }
+        if let Some(world) = &mut self.world {
+            world.fit(shapes);
         }
         let (Some(sigma), Some(sh)) = (self.slots.sigma_t, self.slots.sh_coeffs) else {
             return;
@@ -215,5 +227,6 @@ pub fn sensor_record(sensor: &Sensor) -> SensorRecord {
         Filter::Gaussian { stddev } => (layout::filter::GAUSSIAN, stddev),
     };
     record.first_pixel = NO_REFERENCE;
+    record.medium = layout::NONE;
     record
 }

@@ -4,6 +4,7 @@
 
 use super::number::Number;
 use super::sh::Basis;
+use crate::resident::layout::wrap;
 
 /// The eight texels around a point and their weights. Corner k takes the upper neighbour along x if bit 0 of k is
 /// set, along y for bit 1, along z for bit 2.
@@ -19,6 +20,15 @@ impl Stencil {
     #[inline(always)]
     pub fn texels(&self) -> &[u32; 8] {
         &self.texels
+    }
+
+    /// The first texel alone.
+    #[inline(always)]
+    pub fn first() -> Self {
+        Self {
+            texels: [0; 8],
+            weights: [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        }
     }
 
     /// The weights of the texels; they sum to one.
@@ -121,6 +131,60 @@ pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) 
         }
     }
     stencils
+}
+
+/// [`grid_stencil`] for wrap modes under which neighbours are not neighbours in the array.
+#[inline(always)]
+pub fn grid_stencil_wrapped(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
+    let strides = [1, size[0], size[0] * size[1]];
+    let mut offsets = [[0u32; 2]; 3];
+    let mut weights = [[0f32; 2]; 3];
+    for axis in 0..3 {
+        let x = p[axis] * size[axis] as f32 - 0.5;
+        let base = x.floor();
+        weights[axis] = [1.0 - (x - base), x - base];
+        offsets[axis] = [
+            wrap_index(mode, base, size[axis]) * strides[axis],
+            wrap_index(mode, base + 1.0, size[axis]) * strides[axis],
+        ];
+    }
+    let mut stencil = Stencil {
+        texels: [0; 8],
+        weights: [0.0; 8],
+    };
+    for k in 0..8 {
+        let (i, j, l) = (k & 1, (k >> 1) & 1, k >> 2);
+        stencil.texels[k] = offsets[2][l] + offsets[1][j] + offsets[0][i];
+        stencil.weights[k] = (weights[2][l] * weights[1][j]) * weights[0][i];
+    }
+    stencil
+}
+
+/// The texel that holds a point.
+#[inline(always)]
+pub fn nearest_stencil(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
+    let mut index = [0; 3];
+    for axis in 0..3 {
+        index[axis] = wrap_index(mode, (p[axis] * size[axis] as f32).floor(), size[axis]);
+    }
+    Stencil {
+        texels: [(index[2] * size[1] + index[1]) * size[0] + index[0]; 8],
+        weights: [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    }
+}
+
+/// The texel that stands for the whole number `x` along an axis of `size` texels.
+#[inline(always)]
+pub fn wrap_index(mode: u32, x: f32, size: u32) -> u32 {
+    let n = size as f32;
+    match mode {
+        wrap::REPEAT => index_below(x - (x / n).floor() * n, size - 1),
+        wrap::MIRROR => {
+            let x = x - (x / (2.0 * n)).floor() * (2.0 * n);
+            index_below(if x < n { x } else { 2.0 * n - 1.0 - x }, size - 1)
+        }
+        _ => index_below(x, size - 1),
+    }
 }
 
 /// `x` as an index in 0 … `last`, clamped; not-a-number becomes 0.

@@ -1,6 +1,7 @@
 //! `prbopt bench`: times the passes of an iteration and relates them to what the machine can do.
 
 mod ceilings;
+mod volume;
 mod workload;
 
 use std::time::Instant;
@@ -31,9 +32,24 @@ pub struct BenchArgs {
     /// Degree of the spherical harmonics
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
     sh_degree: u32,
-    /// Samples a pixel, of the primal and of the adjoint pass
+    /// Samples a pixel of the primal pass
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     spp: u32,
+    /// Samples a pixel of the adjoint pass [default: as many as of the primal pass]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    spp_grad: Option<u32>,
+    /// Longest path of a volume, in edges
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_depth: u32,
+    /// Albedo of a volume
+    #[arg(long, default_value_t = 0.9)]
+    albedo: f32,
+    /// Factor on the density of a volume, whose largest value is near one
+    #[arg(long, default_value_t = 20.0)]
+    scale: f32,
+    /// Differentiate a volume at free-flight collisions instead of by differential ratio tracking
+    #[arg(long)]
+    free_flight: bool,
     /// Iterations that are timed, after two that are not
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: u32,
@@ -53,6 +69,8 @@ pub struct BenchArgs {
 enum Workload {
     /// One view an iteration: render, L2 loss against a constant, PRB adjoint, Adam on all parameters
     RadianceField,
+    /// The same for smoke with multiple scattering, seen by one camera
+    Volume,
 }
 
 /// The figures, medians over the timed iterations.
@@ -87,15 +105,16 @@ struct Timing {
 
 /// Runs the command.
 pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
-    let Workload::RadianceField = args.workload;
     let optimizer = Optimizer::Adam {
         beta_1: 0.9,
         beta_2: 0.999,
         epsilon: 1e-8,
         mask_updates: false,
     };
-    let scene = workload::scene(args.resolution as usize, args.image, args.sh_degree);
-    let (resident, params, batches) = workload::prepare(&scene)?;
+    let (resident, params, batches) = match args.workload {
+        Workload::RadianceField => workload::prepare(&args)?,
+        Workload::Volume => volume::prepare(&args)?,
+    };
     let bytes = parameter_bytes(
         params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())),
         optimizer,
@@ -105,7 +124,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
 
     let mut timings = Vec::new();
     for iteration in 0..args.iterations + 2 {
-        let batch = &batches[(iteration % workload::VIEWS) as usize];
+        let batch = &batches[iteration as usize % batches.len()];
         timings.push(iterate(device.as_mut(), batch, optimizer, &args, iteration)?);
     }
     let timings = &timings[2..];
@@ -119,10 +138,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
     let step_floor_ms = 2.0 * bytes as f64 / bandwidth * 1e3;
     let samples = timings.iter().map(|t| 3 * t.samples).sum::<u64>() as f64;
     let figures = Figures {
-        workload: format!(
-            "radiance_field resolution={} image={} sh_degree={} spp={}",
-            args.resolution, args.image, args.sh_degree, args.spp
-        ),
+        workload: describe(&args),
         device: format!("{} ({})", device.info().name, device.info().detail),
         iteration_ms,
         primal_ms: median(timings.iter().map(|t| t.primal)),
@@ -138,6 +154,29 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
     };
     print(&figures, args.json)?;
     Ok(Outcome::Done)
+}
+
+fn describe(args: &BenchArgs) -> String {
+    let BenchArgs {
+        resolution,
+        image,
+        sh_degree,
+        spp,
+        max_depth,
+        albedo,
+        scale,
+        ..
+    } = args;
+    let spp_grad = args.spp_grad.unwrap_or(*spp);
+    match args.workload {
+        Workload::RadianceField => {
+            format!("radiance_field resolution={resolution} image={image} sh_degree={sh_degree} spp={spp}+{spp_grad}")
+        }
+        Workload::Volume => format!(
+            "volume resolution={resolution} image={image} spp={spp}+{spp_grad} max_depth={max_depth} albedo={albedo} \
+             scale={scale}"
+        ),
+    }
 }
 
 fn iterate(
@@ -162,7 +201,7 @@ fn iterate(
     let primal = lap();
     device.loss(batch, keys(Pass::Primal), Loss::L2)?;
     let loss = lap();
-    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.spp_grad.unwrap_or(args.spp))?;
     let adjoint = lap();
     device.step(&Step {
         optimizer,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use glam::{Affine3A, Mat3, Quat, Vec3};
 
+use super::BenchArgs;
 use crate::device::{Batch, DeviceError};
 use crate::params::{Kind, ParamSet, Shape, Tuning};
 use crate::resident::Resident;
@@ -14,12 +15,12 @@ use crate::scene::{
 use crate::transport::pixel::PixelTable;
 
 /// Views of the circle.
-pub(super) const VIEWS: u32 = 8;
+const VIEWS: u32 = 8;
 
 const LEARNING_RATE: f32 = 0.02;
 
 /// A field of `resolution`³ texels in [0, 1]³ and its cameras of `image`² pixels, with a constant reference.
-pub(super) fn scene(resolution: usize, image: u32, sh_degree: u32) -> Scene {
+fn scene(resolution: usize, image: u32, sh_degree: u32) -> Scene {
     let channels = 3 * (sh_degree as usize + 1).pow(2);
     let array = |name: &str, channels, value| Array {
         path: format!("object.interior.{name}"),
@@ -79,9 +80,12 @@ fn sensor(index: u32, image: u32) -> Sensor {
     }
 }
 
+/// A scene flattened, its parameters, and its batches in turn.
+pub(super) type Prepared = (Resident, ParamSet, Vec<Batch>);
+
 /// The scene flattened, and a batch for each view.
-pub(super) fn prepare(scene: &Scene) -> anyhow::Result<(Resident, ParamSet, Vec<Batch>)> {
-    let (mut resident, params) = Resident::new(scene)?;
+pub(super) fn prepare(args: &BenchArgs) -> anyhow::Result<Prepared> {
+    let (mut resident, params) = Resident::new(&scene(args.resolution as usize, args.image, args.sh_degree))?;
     resident.set_constant_reference([0.3; 3]);
     let batches = (0..VIEWS)
         .map(|view| {

@@ -188,7 +188,7 @@ impl Plan {
             "iterations": ITERATIONS,
             "batch": { "rays": RAYS },
             "loss": { "type": "l2" },
-            "optimizer": { "type": "adam", "mask_updates": true },
+            "optimizer": { "type": "adam" },
             "schedule": { "type": "exponential", "final_factor": FINAL_FACTOR, "warm_up": WARM_UP },
             "stages": stages,
             "output": { "images_every": 250 },

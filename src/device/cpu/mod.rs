@@ -16,9 +16,11 @@ mod pages;
 mod render;
 mod shared;
 mod step;
+mod sums;
 mod update;
 mod view;
 mod wide;
+mod world;
 
 use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What, parameter_bytes};
 use crate::kernels::loss::Loss;
@@ -28,6 +30,8 @@ use crate::resident::Resident;
 use adjoint::Replays;
 use level::Level;
 use step::Activity;
+use sums::Sums;
+use world::Tables;
 
 /// All cores of the machine.
 #[derive(Debug)]
@@ -49,6 +53,9 @@ pub struct Cpu {
     image: Vec<[f32; 4]>,
     adjoint: Vec<[f32; 3]>,
     replays: Vec<Replays>,
+    /// Majorants and the environment map's table, for a world.
+    tables: Tables,
+    sums: Sums,
 }
 
 impl Default for Cpu {
@@ -84,6 +91,8 @@ impl Cpu {
             image: Vec::new(),
             adjoint: Vec::new(),
             replays: Vec::new(),
+            tables: Tables::default(),
+            sums: Sums::default(),
         }
     }
 
@@ -142,7 +151,13 @@ impl Device for Cpu {
     }
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
-        self.render_batch(batch, keys, spp);
+        match self.resident.world.take() {
+            Some(world) => {
+                self.render_world(&world, batch, keys, spp);
+                self.resident.world = Some(world);
+            }
+            None => self.render_batch(batch, keys, spp),
+        }
         self.rendered = batch.clone();
         self.rendered_keys = keys;
         Ok(())
@@ -162,7 +177,14 @@ impl Device for Cpu {
             *batch, self.rendered,
             "the adjoint image belongs to the batch that was rendered"
         );
-        Ok(self.propagate_batch(batch, keys, spp))
+        match self.resident.world.take() {
+            Some(world) => {
+                let stats = self.propagate_world(&world, batch, keys, spp);
+                self.resident.world = Some(world);
+                stats
+            }
+            None => Ok(self.propagate_batch(batch, keys, spp)),
+        }
     }
 
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
@@ -174,7 +196,10 @@ impl Device for Cpu {
     }
 
     fn rebuild(&mut self) -> Result<()> {
-        self.rebuild_occupancy();
+        match &self.resident.world {
+            Some(world) => self.tables = Tables::new(&self.resident.scene, world, &self.params),
+            None => self.rebuild_occupancy(),
+        }
         Ok(())
     }
 
@@ -213,7 +238,8 @@ impl Device for Cpu {
             }
         };
         array.copy_from_slice(values);
-        if what == What::Values && self.resident.slots.sigma_t == Some(parameter) {
+        let rules = self.resident.world.is_some() || self.resident.slots.sigma_t == Some(parameter);
+        if what == What::Values && rules {
             self.rebuild()?;
         }
         Ok(())
@@ -226,6 +252,11 @@ impl Device for Cpu {
             + 4 * self.image.len()
             + 3 * self.adjoint.len();
         let replays: usize = self.replays.iter().map(Replays::bytes).sum();
-        (4 * floats + self.occupancy.len() + self.resident.references.bytes() + replays) as u64
+        (4 * floats
+            + self.occupancy.len()
+            + self.resident.references.bytes()
+            + replays
+            + self.tables.bytes()
+            + self.sums.bytes()) as u64
     }
 }

@@ -1,0 +1,501 @@
+//! Surfaces, media and lights flattened into records.
+
+use bytemuck::Zeroable;
+use glam::{Affine3A, Mat3A, Vec3, Vec3A};
+
+use super::layout::{
+    self, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord, VolumeRecord, WorldRecord,
+};
+use super::{add, rows};
+use crate::io::{self, IoError};
+use crate::kernels::occupancy::reachable_between;
+use crate::params::{ParamSet, Shape};
+use crate::scene::{
+    Bsdf, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Texture, Wrap,
+};
+
+/// Texels along the edge of a cell of the majorant grid.
+const CELL: usize = 8;
+/// Majorants exceed what they bound by this factor, so that null collisions stay possible everywhere.
+const MARGIN: f32 = 1.05;
+
+/// The records of a scene that is not a radiance field.
+#[derive(Debug, Clone)]
+pub struct World {
+    pub record: WorldRecord,
+    pub surfaces: Vec<SurfaceRecord>,
+    pub media: Vec<MediumRecord>,
+    pub volumes: Vec<VolumeRecord>,
+    pub phases: Vec<PhaseRecord>,
+    pub lights: Vec<LightRecord>,
+    pub textures: Vec<TextureRecord>,
+    /// Parameter of the background's radiance; [`NONE`] without one.
+    pub background: u32,
+    /// For each medium how its majorants follow from its extinction.
+    rules: Vec<MajorantRule>,
+}
+
+/// How a medium's majorants follow from its extinction.
+#[derive(Debug, Clone, Copy)]
+struct MajorantRule {
+    /// The part of the unit cube's lattice that the grid covers.
+    low: [f32; 3],
+    high: [f32; 3],
+    /// The least majorant: positive where the extinction may grow.
+    floor: f32,
+    margin: f32,
+}
+
+/// Flattens a scene's world; its arrays go into `params`. `background` is the parameter of the radiance behind it.
+///
+/// # Errors
+/// A file cannot be read, or something is not supported yet.
+pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<usize>) -> io::Result<World> {
+    let mut build = Build {
+        scene,
+        params,
+        world: World {
+            record: describe(&scene.integrator),
+            surfaces: Vec::new(),
+            media: Vec::new(),
+            volumes: Vec::new(),
+            phases: Vec::new(),
+            lights: Vec::new(),
+            textures: Vec::new(),
+            background: background.map_or(NONE, |slot| slot as u32),
+            rules: Vec::new(),
+        },
+    };
+    for medium in &scene.world.media {
+        build.medium(medium)?;
+    }
+    for surface in &scene.world.surfaces {
+        build.surface(surface)?;
+    }
+    for light in &scene.world.lights {
+        build.light(light)?;
+    }
+    let mut world = build.world;
+    if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
+        world.record.environment = world.lights.len() as u32;
+        let mut record = LightRecord::zeroed();
+        record.kind = layout::light::ENVMAP;
+        record.slot = world.background;
+        record.surface = NONE;
+        world.lights.push(record);
+    }
+    world.record.surfaces = world.surfaces.len() as u32;
+    world.record.lights = world.lights.len() as u32;
+    Ok(world)
+}
+
+fn describe(integrator: &Integrator) -> WorldRecord {
+    let mut record = WorldRecord::zeroed();
+    record.environment = NONE;
+    record.max_depth = integrator.max_depth.unwrap_or(NONE);
+    record.rr_depth = integrator.rr_depth;
+    record.hide_emitters = u32::from(integrator.hide_emitters);
+    record.gradient = match integrator.gradient {
+        Gradient::FreeFlight => layout::gradient::FREE_FLIGHT,
+        Gradient::Drt => layout::gradient::DRT,
+    };
+    record
+}
+
+struct Build<'a> {
+    scene: &'a Scene,
+    params: &'a mut ParamSet,
+    world: World,
+}
+
+impl Build<'_> {
+    fn refuse<T>(&self, message: String) -> io::Result<T> {
+        Err(IoError::new(&self.scene.path, message))
+    }
+
+    fn medium(&mut self, medium: &Medium) -> io::Result<()> {
+        let sigma_t = self.volume(&medium.sigma_t)?;
+        let albedo = self.volume(&medium.albedo)?;
+        let emission = match &medium.emission {
+            Some(emission) => self.volume(emission)?,
+            None => NONE,
+        };
+        let phase = self.phase(&medium.phase)?;
+        let (low, high) = bounds(&medium.sigma_t);
+        let diagonal = (high - low).length();
+        let mut record = MediumRecord::zeroed();
+        record.low = low.extend(0.0).to_array();
+        record.high = high.extend(0.0).to_array();
+        (record.sigma_t, record.albedo, record.emission, record.phase) = (sigma_t, albedo, emission, phase);
+        record.scale = medium.scale;
+        let spectral = medium.sigma_t.array.shape.channels == 3;
+        record.spectral = u32::from(spectral);
+        self.world.record.spectral |= record.spectral;
+        record.kappa = if diagonal.is_finite() { 1.0 / diagonal } else { 1.0 };
+        let tuned = medium.sigma_t.array.tuning.is_some();
+        let constant = medium.sigma_t.constant;
+        self.world.rules.push(MajorantRule {
+            low: [0.0; 3],
+            high: [1.0; 3],
+            floor: if tuned && diagonal.is_finite() {
+                1.0 / diagonal
+            } else {
+                0.0
+            },
+            margin: if constant && !tuned { 1.0 } else { MARGIN },
+        });
+        self.world.media.push(record);
+        Ok(())
+    }
+
+    fn volume(&mut self, lookup: &Lookup) -> io::Result<u32> {
+        let slot = add(self.params, &lookup.array)?;
+        let mut record = VolumeRecord::zeroed();
+        record.world_to_unit = rows(&lookup.to_world.inverse());
+        record.slot = slot as u32;
+        record.filter = match (lookup.constant, lookup.nearest) {
+            (true, _) => layout::lookup::CONSTANT,
+            (false, true) => layout::lookup::NEAREST,
+            (false, false) => layout::lookup::TRILINEAR,
+        };
+        record.wrap = match lookup.wrap {
+            Wrap::Clamp => layout::wrap::CLAMP,
+            Wrap::Repeat => layout::wrap::REPEAT,
+            Wrap::Mirror => layout::wrap::MIRROR,
+        };
+        self.world.volumes.push(record);
+        Ok(self.world.volumes.len() as u32 - 1)
+    }
+
+    /// Adds a phase function and returns its index.
+    fn phase(&mut self, phase: &Phase) -> io::Result<u32> {
+        let index = self.world.phases.len();
+        self.world.phases.push(PhaseRecord::zeroed());
+        self.phase_at(index, phase, 0)?;
+        Ok(index as u32)
+    }
+
+    fn phase_at(&mut self, index: usize, phase: &Phase, nesting: usize) -> io::Result<()> {
+        let mut record = PhaseRecord {
+            kind: layout::phase::ISOTROPIC,
+            slot: NONE,
+            weight: NONE,
+            first: NONE,
+        };
+        match phase {
+            Phase::Isotropic => {}
+            Phase::Rayleigh => record.kind = layout::phase::RAYLEIGH,
+            Phase::Hg { g } => {
+                record.kind = layout::phase::HG;
+                record.slot = add(self.params, g)? as u32;
+            }
+            Phase::Blend { weight, phases } => {
+                if nesting == 4 || matches!(phases[0], Phase::Blend { .. }) {
+                    return self.refuse(
+                        "a `blendphase` stands first in another: only the second part of a blend may be a blend, \
+                         up to four times"
+                            .to_string(),
+                    );
+                }
+                record.kind = layout::phase::BLEND;
+                record.weight = self.volume(weight)?;
+                let first = self.world.phases.len();
+                record.first = first as u32;
+                self.world.phases.extend([PhaseRecord::zeroed(); 2]);
+                self.phase_at(first, &phases[0], nesting + 1)?;
+                self.phase_at(first + 1, &phases[1], nesting + 1)?;
+            }
+        }
+        self.world.phases[index] = record;
+        Ok(())
+    }
+
+    fn surface(&mut self, surface: &Surface) -> io::Result<()> {
+        let (kind, inner) = match &surface.geometry {
+            Geometry::Cube => (layout::surface::CUBE, Affine3A::IDENTITY),
+            Geometry::Rectangle => (layout::surface::RECTANGLE, Affine3A::IDENTITY),
+            Geometry::Sphere { center, radius } => (
+                layout::surface::SPHERE,
+                Affine3A::from_translation(Vec3::from_array(*center)) * Affine3A::from_scale(Vec3::splat(*radius)),
+            ),
+            Geometry::Mesh { path, .. } => {
+                return self.refuse(format!(
+                    "the mesh {} cannot be traced yet: use a cube or a sphere",
+                    path.display()
+                ));
+            }
+        };
+        let to_world = surface.to_world * inner;
+        let mut record = SurfaceRecord::zeroed();
+        record.to_world = rows(&to_world);
+        record.to_local = rows(&to_world.inverse());
+        record.kind = kind;
+        let index = |medium: Option<usize>| medium.map_or(NONE, |m| m as u32);
+        (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
+        record.side = if surface.flip_normals { -1.0 } else { 1.0 };
+        (record.light, record.texture, record.node) = (NONE, NONE, NONE);
+        if let Bsdf::Diffuse { reflectance } = &surface.bsdf {
+            record.bsdf = layout::bsdf::DIFFUSE;
+            record.texture = self.texture(reflectance)?;
+        }
+        if let Some(radiance) = &surface.radiance {
+            record.light = self.world.lights.len() as u32;
+            let slot = add(self.params, radiance)? as u32;
+            let light = self.area_light(surface, kind, &to_world, slot)?;
+            self.world.lights.push(light);
+        }
+        self.world.surfaces.push(record);
+        Ok(())
+    }
+
+    fn area_light(&self, surface: &Surface, kind: u32, to_world: &Affine3A, slot: u32) -> io::Result<LightRecord> {
+        let mut light = LightRecord::zeroed();
+        light.kind = layout::light::AREA;
+        light.slot = slot;
+        light.surface = self.world.surfaces.len() as u32;
+        let [x, y, z] = [
+            to_world.matrix3.x_axis,
+            to_world.matrix3.y_axis,
+            to_world.matrix3.z_axis,
+        ];
+        if kind == layout::surface::RECTANGLE {
+            light.position[3] = 4.0 * x.cross(y).length();
+            return Ok(light);
+        }
+        let radius = x.length();
+        let similar = [y, z].iter().all(|a| (a.length() - radius).abs() <= 1e-4 * radius)
+            && [x.dot(y), y.dot(z), x.dot(z)]
+                .iter()
+                .all(|d| d.abs() <= 1e-4 * radius * radius);
+        if kind != layout::surface::SPHERE || !similar {
+            return self.refuse(format!(
+                "the area light `{}` is neither a rectangle nor a sphere scaled alike along all axes: only these can \
+                 shine so far",
+                surface.name
+            ));
+        }
+        light.position = to_world.translation.extend(0.0).to_array();
+        light.direction[3] = radius;
+        Ok(light)
+    }
+
+    fn texture(&mut self, texture: &Texture) -> io::Result<u32> {
+        let mut record = TextureRecord::zeroed();
+        let color = |c: [f32; 3]| [c[0], c[1], c[2], 0.0];
+        match texture {
+            Texture::Constant(c) => record.color0 = color(*c),
+            Texture::Checkerboard { colors, to_uv } => {
+                record.kind = 1;
+                (record.color0, record.color1) = (color(colors[0]), color(colors[1]));
+                let (m, t) = (to_uv.matrix2, to_uv.translation);
+                record.to_uv = [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]];
+            }
+            Texture::Bitmap(map) => {
+                return self.refuse(format!(
+                    "the texture {} cannot be shown yet: use a colour or a `checkerboard`",
+                    map.path.display()
+                ));
+            }
+        }
+        self.world.textures.push(record);
+        Ok(self.world.textures.len() as u32 - 1)
+    }
+
+    fn light(&mut self, light: &Light) -> io::Result<()> {
+        let mut record = LightRecord::zeroed();
+        record.surface = NONE;
+        record.slot = add(self.params, &light.intensity)? as u32;
+        match light.kind {
+            LightKind::Point { position } => {
+                record.kind = layout::light::POINT;
+                record.position[..3].copy_from_slice(&position);
+            }
+            LightKind::Directional { direction } => {
+                record.kind = layout::light::DIRECTIONAL;
+                record.direction[..3].copy_from_slice(&direction);
+            }
+            LightKind::Spot { to_world, cutoff, beam } => {
+                record.kind = layout::light::SPOT;
+                record.position = to_world.translation.extend(0.0).to_array();
+                record.direction = to_world.matrix3.z_axis.normalize().extend(cutoff.cos()).to_array();
+                record.cos_beam = beam.cos();
+            }
+        }
+        self.world.lights.push(record);
+        Ok(())
+    }
+}
+
+/// The world-space box in which a volume's values count; infinite for a constant.
+fn bounds(lookup: &Lookup) -> (Vec3A, Vec3A) {
+    if lookup.constant {
+        return (Vec3A::NEG_INFINITY, Vec3A::INFINITY);
+    }
+    let corners = (0..8u32).map(|i| {
+        let corner = Vec3A::new((i & 1) as f32, (i >> 1 & 1) as f32, (i >> 2) as f32);
+        lookup.to_world.transform_point3a(corner)
+    });
+    corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
+        (low.min(c), high.max(c))
+    })
+}
+
+impl World {
+    /// Number of majorants of all media.
+    pub fn majorants(&self) -> usize {
+        self.media
+            .iter()
+            .map(|m| m.majorants[..3].iter().map(|n| *n as usize).product::<usize>())
+            .sum()
+    }
+
+    /// Follows a change of resolution; `shapes` are those of the parameters in their order.
+    pub(super) fn fit(&mut self, shapes: &[Shape]) {
+        for volume in &mut self.volumes {
+            let Shape {
+                size: [x, y, z],
+                channels,
+            } = shapes[volume.slot as usize];
+            volume.size = [x as u32, y as u32, z as u32, channels as u32];
+        }
+        let mut first = 0;
+        for (medium, rule) in self.media.iter_mut().zip(&mut self.rules) {
+            let sigma = &self.volumes[medium.sigma_t as usize];
+            let albedo = &self.volumes[medium.albedo as usize];
+            medium.aligned = u32::from(
+                sigma.filter == albedo.filter
+                    && sigma.wrap == albedo.wrap
+                    && sigma.size[..3] == albedo.size[..3]
+                    && sigma.world_to_unit == albedo.world_to_unit,
+            );
+            (rule.low, rule.high) = covered(medium, sigma);
+            let extent = [0, 1, 2].map(|a| rule.high[a] - rule.low[a]);
+            let to_grid = Affine3A::from_scale(Vec3::from_array(extent.map(|e| 1.0 / e)))
+                * Affine3A::from_translation(-Vec3::from_array(rule.low))
+                * affine(&sigma.world_to_unit);
+            medium.world_to_grid = rows(&to_grid);
+            let local = sigma.filter != layout::lookup::CONSTANT && sigma.wrap == layout::wrap::CLAMP;
+            for a in 0..3 {
+                let texels = (sigma.size[a] as f32 * extent[a]).ceil() as usize;
+                medium.majorants[a] = if local { texels.div_ceil(CELL).max(1) as u32 } else { 1 };
+            }
+            medium.majorants[3] = first;
+            first += medium.majorants[..3].iter().product::<u32>();
+        }
+    }
+
+    /// The majorants of all media, given the parameters' values: in each cell the largest extinction that a lookup in it
+    /// can give, with a margin.
+    pub fn rebuild_majorants(&self, values: &[&[f32]]) -> Vec<f32> {
+        let mut majorants = Vec::with_capacity(self.majorants());
+        for (medium, rule) in self.media.iter().zip(&self.rules) {
+            let sigma = &self.volumes[medium.sigma_t as usize];
+            let data = values[sigma.slot as usize];
+            let channels = sigma.size[3] as usize;
+            let size = [0, 1, 2].map(|a| sigma.size[a] as usize);
+            let cells = [0, 1, 2].map(|a| medium.majorants[a] as usize);
+            let reach = [0, 1, 2].map(|a| {
+                (0..cells[a])
+                    .map(|i| match cells[a] {
+                        1 => (0, size[a] - 1),
+                        n => {
+                            let at = |i: usize| rule.low[a] + (rule.high[a] - rule.low[a]) * i as f32 / n as f32;
+                            reachable_between(at(i), at(i + 1), size[a])
+                        }
+                    })
+                    .collect::<Vec<_>>()
+            });
+            for &(z0, z1) in &reach[2] {
+                for &(y0, y1) in &reach[1] {
+                    for &(x0, x1) in &reach[0] {
+                        let mut most = 0f32;
+                        for z in z0..=z1 {
+                            for y in y0..=y1 {
+                                let row = (z * size[1] + y) * size[0];
+                                let texels = &data[(row + x0) * channels..(row + x1 + 1) * channels];
+                                most = texels.iter().fold(most, |m, v| m.max(*v));
+                            }
+                        }
+                        majorants.push((most * medium.scale * rule.margin).max(rule.floor));
+                    }
+                }
+            }
+        }
+        majorants
+    }
+}
+
+/// The part of the unit cube's space that a medium's box covers: the unit cube itself unless it is turned.
+fn covered(medium: &MediumRecord, sigma: &VolumeRecord) -> ([f32; 3], [f32; 3]) {
+    if sigma.filter == layout::lookup::CONSTANT {
+        return ([0.0; 3], [1.0; 3]);
+    }
+    let to_unit = affine(&sigma.world_to_unit);
+    let pick = |i: u32, a: usize| if i >> a & 1 == 0 { medium.low[a] } else { medium.high[a] };
+    let corners = (0..8u32).map(|i| to_unit.transform_point3a(Vec3A::new(pick(i, 0), pick(i, 1), pick(i, 2))));
+    let (low, high) = corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
+        (low.min(c), high.max(c))
+    });
+    // An upright box covers the cube exactly, but for rounding.
+    let snap = |x: f32, to: f32| if (x - to).abs() < 1e-4 { to } else { x };
+    (
+        low.to_array().map(|x| snap(x, 0.0)),
+        high.to_array().map(|x| snap(x, 1.0)),
+    )
+}
+
+fn affine(rows: &layout::Rows) -> Affine3A {
+    let column = |a: usize| Vec3A::new(rows[0][a], rows[1][a], rows[2][a]);
+    Affine3A {
+        matrix3: Mat3A::from_cols(column(0), column(1), column(2)),
+        translation: column(3),
+    }
+}
+
+/// Cumulated probabilities of an environment map of `size` texels: of its rows, then of each row's columns, in
+/// proportion to the largest channel of the texels around a cell, and a tenth uniformly, so that what a run makes bright
+/// can be found.
+pub fn environment_table(size: [u32; 2], data: &[f32]) -> Vec<f32> {
+    let [columns, rows] = [size[0] as usize, size[1].max(2) as usize - 1];
+    let texel = |x: usize, y: usize| {
+        let start = (y.min(size[1] as usize - 1) * columns + x % columns) * 3;
+        data[start].max(data[start + 1]).max(data[start + 2]).max(0.0)
+    };
+    let mut weights = vec![0f64; columns * rows];
+    for y in 0..rows {
+        let theta = (y as f64 + 0.5) / rows as f64 * std::f64::consts::PI;
+        for x in 0..columns {
+            let most = texel(x, y)
+                .max(texel(x + 1, y))
+                .max(texel(x, y + 1))
+                .max(texel(x + 1, y + 1));
+            weights[y * columns + x] = f64::from(most) * theta.sin();
+        }
+    }
+    let total: f64 = weights.iter().sum();
+    for y in 0..rows {
+        let sine = ((y as f64 + 0.5) / rows as f64 * std::f64::consts::PI).sin();
+        for x in 0..columns {
+            let weight = &mut weights[y * columns + x];
+            let share = if total > 0.0 { 0.9 * *weight / total } else { 0.0 };
+            *weight = share + 0.1 * sine / columns as f64;
+        }
+    }
+    let mut table = cumulate(weights.chunks(columns).map(|row| row.iter().sum()));
+    for row in weights.chunks(columns) {
+        table.extend(cumulate(row.iter().copied()));
+    }
+    table
+}
+
+fn cumulate(weights: impl Iterator<Item = f64> + Clone) -> Vec<f32> {
+    let total: f64 = weights.clone().sum();
+    let mut sum = 0.0;
+    let mut table = vec![0.0];
+    table.extend(weights.map(|weight| {
+        sum += weight / total;
+        sum as f32
+    }));
+    *table.last_mut().expect("it begins with a zero") = 1.0;
+    table
+}

@@ -1,0 +1,147 @@
+//! A path's own sequence of random numbers: consecutive blocks of one counter, so that a replay draws the same.
+
+use super::random::{Counter, Key, random_uniform};
+
+/// First block of a path's walk; block 0 belongs to its place on the film.
+pub const WALK: u32 = 1;
+/// First block of the draws that only an adjoint makes.
+pub const ADJOINT: u32 = 1 << 30;
+
+/// Draws, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampler {
+    key: Key,
+    counter: Counter,
+    values: [f32; 4],
+    used: u32,
+}
+
+impl Sampler {
+    /// The sequence that begins at `counter`'s block.
+    #[inline(always)]
+    pub fn new(key: Key, counter: Counter) -> Self {
+        Self {
+            key,
+            counter,
+            values: [0.0; 4],
+            used: 4,
+        }
+    }
+
+    /// The next number, uniform in [0, 1).
+    #[inline(always)]
+    pub fn next(&mut self) -> f32 {
+        if self.used == 4 {
+            self.values = random_uniform(self.key, self.counter);
+            self.counter.block = self.counter.block.wrapping_add(1);
+            self.used = 0;
+        }
+        let value = self.values[self.used as usize];
+        self.used += 1;
+        value
+    }
+}
+
+/// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Written out, so that all machines and both
+/// languages agree: 1 - u = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)) as a series.
+#[inline(always)]
+pub fn exponential(u: f32) -> f32 {
+    let x = 1.0 - u;
+    let bits = x.to_bits();
+    // The exponent that leaves m between sqrt(1/2) and sqrt(2).
+    let k = (bits.wrapping_sub(0x3f35_04f3) as i32) >> 23;
+    let m = f32::from_bits(bits.wrapping_sub((k as u32) << 23));
+    let s = (m - 1.0) / (m + 1.0);
+    let s2 = s * s;
+    let series = s * (2.0 + s2 * (2.0 / 3.0 + s2 * (2.0 / 5.0 + s2 * (2.0 / 7.0 + s2 * (2.0 / 9.0)))));
+    -(series + k as f32 * std::f32::consts::LN_2)
+}
+
+/// The point of the unit circle at the angle 2 π u: cosine and sine, by polynomials on an eighth of the circle.
+#[inline(always)]
+pub fn circle(u: f32) -> [f32; 2] {
+    let quadrant = (u * 4.0 + 0.5).floor();
+    let x = (u * 4.0 - quadrant) * std::f32::consts::FRAC_PI_2;
+    let x2 = x * x;
+    let sine = x * (1.0 + x2 * (-1.0 / 6.0 + x2 * (1.0 / 120.0 + x2 * (-1.0 / 5040.0))));
+    let cosine = 1.0 + x2 * (-0.5 + x2 * (1.0 / 24.0 + x2 * (-1.0 / 720.0 + x2 * (1.0 / 40320.0))));
+    match quadrant as u32 & 3 {
+        0 => [cosine, sine],
+        1 => [-sine, cosine],
+        2 => [-cosine, -sine],
+        _ => [sine, -cosine],
+    }
+}
+
+/// Two unit vectors that are perpendicular to the unit vector `n` and to each other (Duff2017).
+#[inline(always)]
+pub fn frame(n: [f32; 3]) -> ([f32; 3], [f32; 3]) {
+    let sign = if n[2] < 0.0 { -1.0 } else { 1.0 };
+    let a = -1.0 / (sign + n[2]);
+    let b = n[0] * n[1] * a;
+    (
+        [1.0 + sign * n[0] * n[0] * a, sign * b, -sign * n[0]],
+        [b, sign + n[1] * n[1] * a, -n[1]],
+    )
+}
+
+/// The unit vector at the polar angle of cosine `cosine` from `n`, turned by 2 π u.
+#[inline(always)]
+pub fn around(n: [f32; 3], cosine: f32, u: f32) -> [f32; 3] {
+    let sine = (1.0 - cosine * cosine).max(0.0).sqrt();
+    let [x, y] = circle(u);
+    let (s, t) = frame(n);
+    let mut out = [0.0; 3];
+    for a in 0..3 {
+        out[a] = s[a] * (sine * x) + t[a] * (sine * y) + n[a] * cosine;
+    }
+    out
+}
+
+/// The scalar product.
+#[inline(always)]
+pub fn dot(a: [f32; 3], b: [f32; 3]) -> f32 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+/// The point `t` along a ray.
+#[inline(always)]
+pub fn along(origin: [f32; 3], direction: [f32; 3], t: f32) -> [f32; 3] {
+    [
+        origin[0] + direction[0] * t,
+        origin[1] + direction[1] * t,
+        origin[2] + direction[2] * t,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithm_and_the_circle_are_accurate() {
+        for i in 0..(1u32 << 16) {
+            let u = i as f32 / 65536.0 + 1.0 / 16_777_216.0;
+            let exact = -(1.0 - f64::from(u)).ln();
+            let error = (f64::from(exponential(u)) - exact).abs() / exact;
+            assert!(error < 5e-7, "-ln(1 - {u}): relative error {error}");
+            let angle = 2.0 * std::f64::consts::PI * f64::from(u);
+            let [c, s] = circle(u).map(f64::from);
+            assert!(
+                (c - angle.cos()).abs() < 2e-6 && (s - angle.sin()).abs() < 2e-6,
+                "{u}: {c} {s}"
+            );
+        }
+        assert_eq!(exponential(0.0), 0.0);
+    }
+
+    #[test]
+    fn frames_are_orthonormal() {
+        for n in [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.6, -0.48, 0.64], [0.8, 0.0, -0.6]] {
+            let (s, t) = frame(n);
+            for (a, b, expected) in [(s, t, 0.0), (s, n, 0.0), (t, n, 0.0), (s, s, 1.0), (t, t, 1.0)] {
+                assert!((dot(a, b) - expected).abs() < 1e-6, "{n:?}");
+            }
+        }
+    }
+}

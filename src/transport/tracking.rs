@@ -1,0 +1,246 @@
+//! Free flight through a medium by delta tracking against local majorants, and transmittance by ratio tracking
+//! (Vicini2021, section 4.4; Novak2014).
+//!
+//! Where a medium's extinction has three channels, collisions are decided by one of them, and densities of the others
+//! relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
+
+use super::grid::Stencil;
+use super::majorant::Cells;
+use super::number::Number;
+use super::sampler::{Sampler, along, exponential};
+use super::volpath::{Adjoint, Path, REPLAY};
+use super::volume::{volume_eval, volume_stencil};
+use super::world::{Fields, Sink, World};
+use crate::resident::layout::{MediumRecord, NONE, gradient};
+
+/// Scaled extinction at a point.
+#[derive(Debug, Clone, Copy)]
+pub struct Extinction<N> {
+    pub at: Stencil,
+    pub integrand: [N; 3],
+    /// On the sampling side.
+    pub sampled: [f32; 3],
+}
+
+/// Looks a medium's extinction up.
+#[inline(always)]
+pub fn extinction<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    medium: &MediumRecord,
+    p: [f32; 3],
+) -> Extinction<N> {
+    let volume = &world.volumes[medium.sigma_t as usize];
+    let at = volume_stencil(volume, p);
+    let scale = N::lift(medium.scale);
+    let mut integrand = volume_eval(volume, fields.integrand(volume.slot), &at);
+    let mut sampled = [0.0; 3];
+    if F::TWO_SIDED {
+        let other = volume_eval(volume, fields.sampling(volume.slot), &at);
+        for c in 0..3 {
+            sampled[c] = (other[c] * scale).value() as f32;
+        }
+    }
+    for c in 0..3 {
+        integrand[c] *= scale;
+        if !F::TWO_SIDED {
+            sampled[c] = integrand[c].value() as f32;
+        }
+    }
+    Extinction { at, integrand, sampled }
+}
+
+/// Where a flight ended.
+#[derive(Debug, Clone, Copy)]
+pub enum Flight<N> {
+    /// At the end of the medium or of the ray.
+    Passed,
+    /// At a real collision.
+    Collided { p: [f32; 3], sigma: Extinction<N> },
+}
+
+/// Flies from the path's origin until a real collision or `far`.
+#[inline(always)]
+pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    world: &World,
+    fields: &F,
+    path: &mut Path<N>,
+    far: f32,
+    sampler: &mut Sampler,
+    adjoint: &mut Adjoint<'_, N, S>,
+) -> Flight<N> {
+    let medium = &world.media[path.medium as usize];
+    let (origin, direction) = (path.origin, path.direction);
+    let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
+        return Flight::Passed;
+    };
+    let start = cells.t;
+    let mut rest = exponential(sampler.next());
+    loop {
+        let mu = world.majorants[cells.index as usize];
+        let exit = cells.exit();
+        let mut t = cells.t;
+        loop {
+            let next = t + rest / mu;
+            // Not-a-number, from an empty cell, is no collision either.
+            if !(next < exit) {
+                rest -= mu * (exit - t);
+                break;
+            }
+            t = next;
+            let p = along(origin, direction, t);
+            let sigma = extinction(world, fields, medium, p);
+            if medium.emission != NONE {
+                emit::<N, F, S, MODE>(world, fields, path, medium, [start, t], &sigma, mu, adjoint);
+            }
+            let hero = sigma.sampled[path.hero as usize];
+            if sampler.next() * mu < hero {
+                if MODE == REPLAY && world.record.gradient == gradient::DRT {
+                    adjoint.attenuate(world, fields, path, medium, start, t);
+                }
+                path.weigh_real::<F>(world, &sigma, hero);
+                return Flight::Collided { p, sigma };
+            }
+            if MODE == REPLAY && world.record.gradient == gradient::FREE_FLIGHT {
+                null_collision(world, path, medium, &sigma, mu, adjoint);
+            }
+            path.weigh_null::<F>(world, &sigma, hero, mu);
+            rest = exponential(sampler.next());
+        }
+        if !cells.advance() {
+            break;
+        }
+    }
+    if MODE == REPLAY && world.record.gradient == gradient::DRT {
+        adjoint.attenuate(world, fields, path, medium, start, cells.end);
+    }
+    Flight::Passed
+}
+
+/// Sends the derivative of a null collision's factor, 1 - sigma / mu.
+#[inline(always)]
+fn null_collision<N: Number, S: Sink<N>>(
+    world: &World,
+    path: &Path<N>,
+    medium: &MediumRecord,
+    sigma: &Extinction<N>,
+    mu: f32,
+    adjoint: &mut Adjoint<'_, N, S>,
+) {
+    let mut d = [N::lift(0.0); 3];
+    for c in 0..3 {
+        if path.zeros[c] == 0 {
+            let kept = (N::lift(mu) - sigma.integrand[c]).recip();
+            d[c] = -(adjoint.d_radiance[c] * path.radiance[c] * kept * N::lift(medium.scale));
+        }
+    }
+    let volume = &world.volumes[medium.sigma_t as usize];
+    adjoint.sink.volume(volume, &sigma.at, d, 3);
+}
+
+/// Radiance emitted at a tentative collision: the absorption coefficient times the emission, over the majorant
+/// (Vicini2021, equation 17). `part` is where the flight entered the medium and where the collision is.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "they are what a collision consists of")]
+fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    world: &World,
+    fields: &F,
+    path: &mut Path<N>,
+    medium: &MediumRecord,
+    part: [f32; 2],
+    sigma: &Extinction<N>,
+    mu: f32,
+    adjoint: &mut Adjoint<'_, N, S>,
+) {
+    let p = along(path.origin, path.direction, part[1]);
+    let albedo_volume = &world.volumes[medium.albedo as usize];
+    let albedo_at = volume_stencil(albedo_volume, p);
+    let albedo = volume_eval(albedo_volume, fields.integrand(albedo_volume.slot), &albedo_at);
+    let emission_volume = &world.volumes[medium.emission as usize];
+    let emission_at = volume_stencil(emission_volume, p);
+    let emission = volume_eval(emission_volume, fields.integrand(emission_volume.slot), &emission_at);
+    let weight = N::lift(path.norm(world) / mu);
+    let one = N::lift(1.0);
+    let mut radiance = [one; 3];
+    for c in 0..3 {
+        radiance[c] = sigma.integrand[c] * (one - albedo[c]) * emission[c] * weight;
+    }
+    path.add::<MODE>(radiance);
+    if MODE != REPLAY {
+        return;
+    }
+    let (mut d_sigma, mut d_albedo, mut d_emission) = ([N::lift(0.0); 3], [N::lift(0.0); 3], [N::lift(0.0); 3]);
+    let mut d_path = [N::lift(0.0); 3];
+    for c in 0..3 {
+        if path.zeros[c] == 0 {
+            let d = adjoint.d_radiance[c] * path.beta[c] * weight;
+            d_sigma[c] = d * (one - albedo[c]) * emission[c] * N::lift(medium.scale);
+            d_albedo[c] = -(d * sigma.integrand[c] * emission[c]);
+            d_emission[c] = d * sigma.integrand[c] * (one - albedo[c]);
+            d_path[c] = adjoint.d_radiance[c] * path.beta[c] * radiance[c];
+        }
+    }
+    let sigma_volume = &world.volumes[medium.sigma_t as usize];
+    adjoint.sink.volume(sigma_volume, &sigma.at, d_sigma, 3);
+    adjoint.sink.volume(albedo_volume, &albedo_at, d_albedo, 3);
+    adjoint.sink.volume(emission_volume, &emission_at, d_emission, 3);
+    if world.record.gradient == gradient::DRT {
+        let origin = along(path.origin, path.direction, part[0]);
+        adjoint.darken(world, medium, origin, path.direction, part[1] - part[0], d_path);
+    }
+}
+
+/// Transmittance of a part of a shadow ray inside one medium, multiplied into `transmittance`.
+#[inline(always)]
+pub fn ratio_track<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    medium: &MediumRecord,
+    origin: [f32; 3],
+    direction: [f32; 3],
+    far: f32,
+    sampler: &mut Sampler,
+    transmittance: &mut [N; 3],
+) {
+    walk_candidates(world, medium, origin, direction, far, sampler, |p, mu, _| {
+        let sigma = extinction(world, fields, medium, p);
+        for c in 0..3 {
+            transmittance[c] *= N::lift(1.0) - sigma.integrand[c] * N::lift(1.0 / mu);
+        }
+    });
+}
+
+/// The points of a Poisson process whose rate is the majorant, in order along the ray.
+#[inline(always)]
+pub fn walk_candidates(
+    world: &World,
+    medium: &MediumRecord,
+    origin: [f32; 3],
+    direction: [f32; 3],
+    far: f32,
+    sampler: &mut Sampler,
+    mut visit: impl FnMut([f32; 3], f32, &mut Sampler),
+) {
+    let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
+        return;
+    };
+    let mut rest = exponential(sampler.next());
+    loop {
+        let mu = world.majorants[cells.index as usize];
+        let exit = cells.exit();
+        let mut t = cells.t;
+        loop {
+            let next = t + rest / mu;
+            if !(next < exit) {
+                rest -= mu * (exit - t);
+                break;
+            }
+            t = next;
+            visit(along(origin, direction, t), mu, sampler);
+            rest = exponential(sampler.next());
+        }
+        if !cells.advance() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A scene of surfaces, media and lights as a walk reads it: records, and the parameters behind them.
+
+use super::grid::Stencil;
+use super::number::Number;
+use crate::resident::layout::{
+    LightRecord, MediumRecord, NONE, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord, WorldRecord,
+};
+
+/// The records of a world.
+#[derive(Debug, Clone, Copy)]
+pub struct World<'a> {
+    pub scene: &'a SceneRecord,
+    pub record: &'a WorldRecord,
+    pub surfaces: &'a [SurfaceRecord],
+    pub media: &'a [MediumRecord],
+    pub volumes: &'a [VolumeRecord],
+    pub phases: &'a [PhaseRecord],
+    pub lights: &'a [LightRecord],
+    pub textures: &'a [TextureRecord],
+    /// Upper bounds of every medium's scaled density, cell by cell.
+    pub majorants: &'a [f32],
+    /// Cumulated probabilities of the environment map: of its rows, then of each row's columns.
+    pub environment: &'a [f32],
+    /// Parameter of the background's radiance; [`NONE`] without a background.
+    pub background: u32,
+}
+
+impl World<'_> {
+    /// Whether there is something behind the scene.
+    #[inline(always)]
+    pub fn has_background(&self) -> bool {
+        self.background != NONE
+    }
+}
+
+/// The parameters of a world.
+///
+/// Decisions look at the sampling side, derivatives are those of the integrand's side; they differ only where finite
+/// differences are taken with the sampling frozen.
+pub trait Fields<N: Number> {
+    /// Whether the two sides differ.
+    const TWO_SIDED: bool;
+    /// Whether numbers carry derivatives of their own, so that factors whose value is one must be multiplied too.
+    const TRACKED: bool;
+    /// Values of a parameter on the integrand's side.
+    fn integrand(&self, slot: u32) -> &[N];
+    /// Values of a parameter on the sampling side.
+    fn sampling(&self, slot: u32) -> &[N];
+}
+
+/// Where an adjoint sends derivatives.
+pub trait Sink<N: Number> {
+    /// Derivatives by a lookup of a volume: one for each of its channels, of which `channels` count.
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
+    /// Derivatives by the first values of a parameter that is not a grid.
+    fn value(&mut self, slot: u32, d: [N; 3], channels: u32);
+    /// Derivatives by the background's radiance along the unit direction `d` (world).
+    fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]);
+}
+
+/// A sink for walks that only look.
+#[derive(Debug, Default)]
+pub struct NoSink;
+
+impl<N: Number> Sink<N> for NoSink {
+    #[inline(always)]
+    fn volume(&mut self, _: &VolumeRecord, _: &Stencil, _: [N; 3], _: u32) {}
+    #[inline(always)]
+    fn value(&mut self, _: u32, _: [N; 3], _: u32) {}
+    #[inline(always)]
+    fn background(&mut self, _: [f32; 3], _: [N; 3]) {}
+}
