@@ -122,6 +122,7 @@ fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, S
         spp: rules.spp,
         reference,
         held_out,
+        medium: None,
     })
 }
 

@@ -1,78 +1,82 @@
-//! `radiance_field`: a medium that emits and absorbs.
+//! `heterogeneous` and `homogeneous`: media that absorb, scatter and emit.
 
-use crate::params::{Kind, Shape};
+use std::collections::HashMap;
 
 use super::object::Object;
+use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::volume::{self, Volume};
-use super::{Array, ColorActivation, DensityActivation, RadianceField, Source, transform};
+use super::{Medium, lookup, phase, radiance_field};
 
-/// Degree of spherical harmonics unless given: that of the radiance fields of Mitsuba's tutorial.
-const DEFAULT_SH_DEGREE: u32 = 2;
+/// Mitsuba's defaults.
+const DEFAULT_SIGMA_T: f32 = 1.0;
+const DEFAULT_ALBEDO: f32 = 0.75;
 
-/// The medium at `value`, which stands at `path` in the file and fills a cube.
-pub(super) fn read(value: &Value<'_>, path: &str, to_world: glam::DAffine3) -> Option<RadianceField> {
+/// The scattering media of a scene. One that is used twice is one, called after the place of its first use.
+#[derive(Debug, Default)]
+pub(super) struct Media {
+    pub(super) list: Vec<Medium>,
+    /// By the first byte of the object in the file; none where it is mistaken.
+    indices: HashMap<usize, Option<usize>>,
+}
+
+impl Media {
+    /// The index of the medium at `value`, which is used at `path`.
+    pub(super) fn read(&mut self, value: &Value<'_>, path: &str) -> Option<usize> {
+        let start = value.resolve()?.node.start;
+        if let Some(known) = self.indices.get(&start) {
+            return *known;
+        }
+        let index = medium(value, path).map(|medium| {
+            self.list.push(medium);
+            self.list.len() - 1
+        });
+        self.indices.insert(start, index);
+        index
+    }
+}
+
+fn medium(value: &Value<'_>, path: &str) -> Option<Medium> {
     let mut object = value.plugin(Class::Medium)?;
-    let sh_degree = object.integer("sh_degree", DEFAULT_SH_DEGREE, 0, 3);
-    let channels = 3 * (sh_degree as usize + 1).pow(2);
-    let mut grid = |key: &'static str, channels| {
-        let volume = object
-            .require(key, "a number or a volume")
-            .and_then(|v| volume::read(&v, channels));
-        array(format!("{path}.{key}"), volume, channels)
+    if object.name == radiance_field::TYPE {
+        value.error(
+            "a `radiance_field` does not scatter light",
+            "it stands only in a `cube`, as `interior`; allowed here: `heterogeneous`, `homogeneous`",
+        );
+        return None;
+    }
+    let at = |key: &str| format!("{path}.{key}");
+    let mut volume = |key: &'static str, default: f32, quantity: Quantity| {
+        let given = object.get(key);
+        let read = given.as_ref().and_then(|v| lookup::read(v, &at(key), quantity));
+        (read.unwrap_or_else(|| lookup::constant(&at(key), default)), given)
     };
-    let sigma_t = grid("sigma_t", 1);
-    let sh_coeffs = grid("sh_coeffs", channels);
-    let density_activation = density_activation(&mut object);
-    let color_activation = color_activation(&mut object);
-    let step = object.number("step", 1.0, Limit::Within(1e-3, 1e3));
-    let stop = object.number("stop", 1e-4, Limit::Within(0.0, 0.5));
+    let (sigma_t, given) = volume("sigma_t", DEFAULT_SIGMA_T, Quantity::Extinction);
+    let (albedo, _) = volume("albedo", DEFAULT_ALBEDO, Quantity::Albedo);
+    if let Some(given) = given.filter(|_| object.name == "homogeneous" && !sigma_t.constant) {
+        given.error(
+            "`sigma_t` of a `homogeneous` medium varies",
+            "give a number or a colour, or make the medium `heterogeneous`",
+        );
+    }
+    let emission = emission(&mut object, &at("emission"));
+    let scale = object.number("scale", 1.0, Limit::NonNegative);
+    let phase = phase::nested(&mut object, path);
+    object.only("sample_emitters", true);
+    object.only("has_spectral_extinction", true);
     object.finish();
-    Some(RadianceField {
-        to_world: transform::to_f32(to_world),
+    Some(Medium {
+        path: path.to_string(),
         sigma_t,
-        sh_coeffs,
-        sh_degree,
-        density_activation,
-        color_activation,
-        step,
-        stop,
+        albedo,
+        emission,
+        scale,
+        phase,
     })
 }
 
-fn density_activation(object: &mut Object<'_>) -> DensityActivation {
-    let words = [
-        ("relu", DensityActivation::Relu),
-        ("softplus", DensityActivation::Softplus),
-        ("exp", DensityActivation::Exp),
-    ];
-    object.choice("density_activation", &words, DensityActivation::Relu)
-}
-
-fn color_activation(object: &mut Object<'_>) -> ColorActivation {
-    let words = [
-        ("clip", ColorActivation::Clip),
-        ("sigmoid", ColorActivation::Sigmoid),
-        ("relu", ColorActivation::ReluHalf),
-    ];
-    object.choice("color_activation", &words, ColorActivation::Clip)
-}
-
-/// An array that nothing tunes yet; a stand-in where the volume was mistaken, so that its path is still known.
-fn array(path: String, volume: Option<Volume>, channels: usize) -> Array {
-    let volume = volume.unwrap_or(Volume {
-        shape: Shape {
-            size: [1, 1, 1],
-            channels,
-        },
-        source: Source::Fill(vec![0.0]),
-    });
-    Array {
-        path,
-        kind: Kind::Grid,
-        shape: volume.shape,
-        source: volume.source,
-        tuning: None,
-    }
+fn emission(object: &mut Object<'_>, path: &str) -> Option<super::Lookup> {
+    let value = object.get("emission")?;
+    let read = lookup::read(&value, path, Quantity::Emission);
+    Some(read.unwrap_or_else(|| lookup::constant(path, 0.0)))
 }

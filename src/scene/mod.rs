@@ -10,11 +10,18 @@ mod diagnostics;
 mod emitter;
 mod files;
 mod film;
+mod integrator;
 mod json;
+mod light;
+mod lookup;
 mod medium;
 mod object;
 mod optimize;
 mod parameters;
+mod phase;
+mod plume;
+mod quantity;
+mod radiance_field;
 mod reader;
 mod reference;
 mod root;
@@ -22,9 +29,12 @@ mod sampler;
 mod sensor;
 mod shape;
 mod source;
+mod texture;
 mod transform;
+mod uv;
 mod vocabulary;
 mod volume;
+mod warnings;
 mod world;
 mod write;
 
@@ -103,6 +113,9 @@ pub enum Source {
     ImageFile(PathBuf),
     /// A sum of Gaussians above a base value (one entry or one a channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
+    /// A plume of smoke made by the program, at any resolution; `value` is its density where it is thickest (one entry
+    /// or one a channel).
+    Plume { seed: u64, value: Vec<f32> },
 }
 
 /// A Gaussian: `value` exp(−½ |p − `center`|² / `radius`²) for a point p of the unit cube.
@@ -233,6 +246,8 @@ pub struct Sensor {
     pub reference: Option<Reference>,
     /// Kept out of the optimisation and rendered at the end.
     pub held_out: bool,
+    /// The medium that it stands in: an index into [`World::media`].
+    pub medium: Option<usize>,
 }
 
 /// A photograph that a view is compared with.

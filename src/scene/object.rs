@@ -123,21 +123,37 @@ impl<'a> Object<'a> {
         !self.candidates(class).is_empty()
     }
 
-    /// The one nested object of `class` under whatever name, references resolved.
-    pub(super) fn nested(&mut self, class: Class) -> Option<Object<'a>> {
+    /// The nested objects of `class` under whatever names, with their names, in the order of the file.
+    pub(super) fn nested_all(&mut self, class: Class) -> Vec<(&'a str, Value<'a>)> {
         self.allowed.push(class.usual_key());
         let mut candidates = self.candidates(class);
         candidates.retain(|(_, _, known)| *known != Known::Nobody);
-        for (nth, (i, value, _)) in candidates.iter().enumerate() {
+        for (i, _, _) in &candidates {
             self.seen[*i] = true;
-            if nth > 0 {
-                value.error(
-                    format!("a second {class}"),
-                    format!("`{}` can have only one", self.name),
-                );
-            }
         }
-        candidates.first()?.1.plugin(class)
+        let members = self.members;
+        let named = candidates
+            .into_iter()
+            .map(|(i, value, _)| (members[i].name.as_str(), value));
+        named.collect()
+    }
+
+    /// The one nested object of `class` under whatever name, with that name; others are reported.
+    pub(super) fn nested_named(&mut self, class: Class) -> Option<(&'a str, Value<'a>)> {
+        let mut found = self.nested_all(class).into_iter();
+        let first = found.next();
+        for (_, value) in found {
+            value.error(
+                format!("a second {class}"),
+                format!("`{}` can have only one", self.name),
+            );
+        }
+        first
+    }
+
+    /// The one nested object of `class` under whatever name, references resolved.
+    pub(super) fn nested(&mut self, class: Class) -> Option<Object<'a>> {
+        self.nested_named(class)?.1.plugin(class)
     }
 
     /// Notes every parameter that nobody asked for.

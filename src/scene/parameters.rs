@@ -5,9 +5,10 @@ use crate::params::{Kind, Shape, Tuning};
 use super::diagnostics::suggest;
 use super::emitter;
 use super::object::Object;
+use super::quantity::Quantity;
 use super::reader::{Limit, Value};
-use super::volume::{self, Volume};
-use super::{Array, Background, Penalty, Scene, Source, Stage, files};
+use super::volume::{self, Channels, Wanted};
+use super::{Array, Background, Lookup, Penalty, Phase, Scene, Source, Stage, Wrap, files};
 
 /// Adam's step in Mitsuba's radiance field tutorial.
 const DEFAULT_LEARNING_RATE: f32 = 0.05;
@@ -20,11 +21,11 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     }
     let mistaken = value.context.has_errors();
     let field = scene.field.is_some();
-    let mut arrays = arrays_mut(scene);
-    let paths: Vec<String> = arrays.iter().map(|array| array.path.clone()).collect();
+    let mut tunables = tunables(scene);
+    let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
     for (path, entry) in &entries {
-        match arrays.iter_mut().find(|array| array.path == *path) {
-            Some(array) => parameter(entry, stages, array),
+        match tunables.iter_mut().find(|tunable| tunable.array.path == *path) {
+            Some(tunable) => parameter(entry, stages, tunable),
             // Without a medium because of another mistake, its paths are unknown: one report is enough.
             None if mistaken && !field => {}
             None => {
@@ -35,36 +36,102 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     }
 }
 
-fn arrays_mut(scene: &mut Scene) -> Vec<&mut Array> {
-    let mut arrays: Vec<&mut Array> = Vec::new();
+/// An array and what a run must know to change it.
+#[derive(Debug)]
+struct Tunable<'a> {
+    array: &'a mut Array,
+    quantity: Quantity,
+    /// How a grid is looked up between its texels and beyond its borders.
+    nearest: bool,
+    wrap: Wrap,
+}
+
+impl<'a> Tunable<'a> {
+    fn new(array: &'a mut Array, quantity: Quantity) -> Self {
+        Self {
+            array,
+            quantity,
+            nearest: false,
+            wrap: Wrap::Clamp,
+        }
+    }
+
+    fn lookup(lookup: &'a mut Lookup, quantity: Quantity) -> Self {
+        Self {
+            nearest: lookup.nearest,
+            wrap: lookup.wrap,
+            ..Self::new(&mut lookup.array, quantity)
+        }
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            quantity: self.quantity,
+            channels: Channels::Exactly(self.array.shape.channels),
+        }
+    }
+}
+
+/// Every array of the scene, in the order of [`Scene::arrays`].
+fn tunables(scene: &mut Scene) -> Vec<Tunable<'_>> {
+    let mut all = Vec::new();
     if let Some(field) = &mut scene.field {
-        arrays.extend([&mut field.sigma_t, &mut field.sh_coeffs]);
+        all.push(Tunable::new(&mut field.sigma_t, Quantity::Density));
+        all.push(Tunable::new(&mut field.sh_coeffs, Quantity::Coefficients));
     }
-    match &mut scene.background {
-        Background::None => {}
-        Background::Constant { radiance } => arrays.push(radiance),
-        Background::Envmap { data, .. } => arrays.push(data),
+    for medium in &mut scene.world.media {
+        all.push(Tunable::lookup(&mut medium.sigma_t, Quantity::Extinction));
+        all.push(Tunable::lookup(&mut medium.albedo, Quantity::Albedo));
+        let emission = medium.emission.iter_mut();
+        all.extend(emission.map(|emission| Tunable::lookup(emission, Quantity::Emission)));
+        phase_tunables(&mut medium.phase, &mut all);
     }
-    arrays
+    let radiance = scene.world.surfaces.iter_mut().filter_map(|s| s.radiance.as_mut());
+    let intensity = scene.world.lights.iter_mut().map(|light| &mut light.intensity);
+    let background = match &mut scene.background {
+        Background::None => None,
+        Background::Constant { radiance } => Some(radiance),
+        Background::Envmap { data, .. } => Some(data),
+    };
+    let light = radiance.chain(intensity).chain(background);
+    all.extend(light.map(|array| Tunable::new(array, Quantity::Light)));
+    all
+}
+
+fn phase_tunables<'a>(phase: &'a mut Phase, all: &mut Vec<Tunable<'a>>) {
+    match phase {
+        Phase::Isotropic | Phase::Rayleigh => {}
+        Phase::Hg { g } => all.push(Tunable::new(g, Quantity::Asymmetry)),
+        Phase::Blend { weight, phases } => {
+            all.push(Tunable::lookup(weight, Quantity::Weight));
+            phases.iter_mut().for_each(|phase| phase_tunables(phase, all));
+        }
+    }
 }
 
 /// One parameter.
-fn parameter(value: &Value<'_>, stages: &[Stage], array: &mut Array) {
+fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
     let Some(mut object) = value.block("parameter") else {
         return;
     };
+    if tunable.nearest || tunable.wrap != Wrap::Clamp {
+        object.error(
+            format!("the volume `{}` cannot be optimised", tunable.array.path),
+            "only volumes with the `filter_type` `trilinear` and the `wrap_mode` `clamp` can",
+        );
+    }
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE, Limit::Positive);
-    let bounds = bounds(&mut object, array.kind);
-    if let Some(start) = object.get("initial").and_then(|value| initial(&value, array)) {
-        array.shape = start.shape;
-        array.source = start.source;
+    let bounds = bounds(&mut object, tunable.quantity);
+    if let Some((shape, source)) = object.get("initial").and_then(|value| initial(&value, tunable)) {
+        tunable.array.shape = shape;
+        tunable.array.source = source;
     }
     if let Some(value) = object.get("start_resolution") {
-        start_resolution(&value, array);
+        start_resolution(&value, tunable.array);
     }
     object.finish();
-    array.tuning = Some(Tuning { learning_rate, bounds });
-    volume::check_size(value, final_shape(array, stages));
+    tunable.array.tuning = Some(Tuning { learning_rate, bounds });
+    volume::check_size(value, final_shape(tunable.array, stages));
 }
 
 /// The shape after all stages.
@@ -83,12 +150,9 @@ fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
     shape
 }
 
-/// `[low, high]`, with null for no bound. Grids are unbounded unless bounds are given, light is not negative.
-fn bounds(object: &mut Object<'_>, kind: Kind) -> [f32; 2] {
-    let default = match kind {
-        Kind::Grid => [f32::NEG_INFINITY, f32::INFINITY],
-        Kind::Envmap | Kind::Value => [0.0, f32::INFINITY],
-    };
+/// `[low, high]`, with null for no bound.
+fn bounds(object: &mut Object<'_>, quantity: Quantity) -> [f32; 2] {
+    let default = quantity.default_bounds();
     let Some(value) = object.get("bounds") else {
         return default;
     };
@@ -111,33 +175,40 @@ fn bounds(object: &mut Object<'_>, kind: Kind) -> [f32; 2] {
         );
         return default;
     }
+    let needs = quantity.needs();
+    if let Some(reason) = [low, high].iter().find_map(|x| needs.violated_by(f64::from(*x))) {
+        value.error(
+            format!("the bounds {low} and {high} let in what is not possible"),
+            format!("{reason}; by default they are {default:?}"),
+        );
+        return default;
+    }
     [low, high]
 }
 
 /// The parameter `initial`: a number, one number a channel, or a file.
-fn initial(value: &Value<'_>, array: &Array) -> Option<Volume> {
-    let Shape { channels, .. } = array.shape;
+fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> {
+    let Shape { channels, .. } = tunable.array.shape;
+    let filled = |values| (tunable.array.shape, Source::Fill(values));
     if value.as_str().is_none() {
-        return Some(Volume {
-            shape: array.shape,
-            source: Source::Fill(volume::channel_values(value, channels)?),
-        });
+        return volume::channel_values(value, tunable.wanted()).map(filled);
     }
-    match array.kind {
-        Kind::Grid => volume::grid_file(value, channels),
-        Kind::Envmap => emitter::image(value).map(|(shape, source)| Volume { shape, source }),
+    match tunable.array.kind {
+        Kind::Grid => volume::grid_file(value, tunable.wanted()).map(|volume| (volume.shape, volume.source)),
+        Kind::Envmap => emitter::image(value),
         Kind::Value => {
             let path = value.file()?;
-            match files::numbers(&path, channels) {
-                Ok(numbers) => Some(Volume {
-                    shape: array.shape,
-                    source: Source::Fill(numbers),
-                }),
-                Err(error) => {
-                    value.error("these values cannot be used", error);
-                    None
+            let numbers = files::numbers(&path, channels);
+            let limit = tunable.quantity.limit();
+            let checked = numbers.map_err(|error| error.to_string()).and_then(|numbers| {
+                match numbers.iter().find_map(|x| limit.violated_by(f64::from(*x))) {
+                    Some(reason) => Err(format!("{}: {numbers:?}: {reason}", path.display())),
+                    None => Ok(filled(numbers)),
                 }
-            }
+            });
+            checked
+                .map_err(|error| value.error("these values cannot be used", error))
+                .ok()
         }
     }
 }
@@ -147,13 +218,14 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Kind::Grid => volume::resolution(value, array.shape.channels),
         Kind::Envmap => emitter::size(value),
         Kind::Value => {
-            value.error("a colour has no resolution", "remove `start_resolution`");
+            let advice = "remove `start_resolution`, or make it a `gridvolume` if it is a volume";
+            value.error("a value without a place has no resolution", advice);
             None
         }
     };
     let Some(shape) = shape else { return };
     match array.source {
-        Source::Fill(_) | Source::Blobs { .. } => array.shape = shape,
+        Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } => array.shape = shape,
         Source::GridFile(_) | Source::ImageFile(_) if array.shape == shape => {}
         Source::GridFile(_) | Source::ImageFile(_) => {
             let [x, y, z] = array.shape.size;
@@ -184,7 +256,9 @@ pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, sce
         );
         return;
     };
-    let is_density = scene.field.as_ref().is_some_and(|field| field.sigma_t.path == path);
+    let field = scene.field.iter().map(|field| &field.sigma_t);
+    let media = scene.world.media.iter().map(|medium| &medium.sigma_t.array);
+    let is_density = field.chain(media).any(|sigma_t| sigma_t.path == path);
     match penalty {
         Penalty::TotalVariation if array.kind != Kind::Grid => {
             value.error("total variation of something that is not a grid", "name a grid");

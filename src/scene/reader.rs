@@ -27,13 +27,15 @@ pub(super) enum Limit {
 }
 
 impl Limit {
-    fn violated_by(self, x: f64) -> Option<String> {
+    /// Why a number is not possible, if it is not.
+    pub(super) fn violated_by(self, x: f64) -> Option<String> {
         let (good, text) = match self {
             Limit::Any => (true, String::new()),
             Limit::Positive => (x > 0.0, "it must be positive".to_string()),
             Limit::NonNegative => (x >= 0.0, "it must not be negative".to_string()),
+            // An open end must not be reached by rounding either.
             Limit::Between(a, b) => (
-                a < x && x < b,
+                a < x.min(f64::from(x as f32)) && x.max(f64::from(x as f32)) < b,
                 format!("it must lie between {a} and {b}, both excluded"),
             ),
             Limit::Within(a, b) => (a <= x && x <= b, format!("it must lie between {a} and {b}")),

@@ -6,10 +6,11 @@ use std::path::Path;
 use super::context::Context;
 use super::diagnostics::{Diagnostics, suggest};
 use super::json::{self, Node};
+use super::medium::Media;
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
-use super::{Backdrop, Background, Integrator, Scene, Sensor, Source, World};
-use super::{dataset, emitter, optimize, reference, sensor, shape, write};
+use super::{Background, Integrator, Scene, Sensor, World};
+use super::{dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, warnings, write};
 
 /// The largest scene file, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
@@ -108,6 +109,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             resolved: serde_json::Value::Null,
             warnings: Vec::new(),
         },
+        media: Media::default(),
         seen: Seen::default(),
     };
     let value = Value {
@@ -118,7 +120,9 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     let entries = value.entries().unwrap_or_default();
     reader.names.extend(entries.iter().map(|(key, _)| key.to_string()));
     let mut block = None;
-    for (key, entry) in &entries {
+    // Media that shapes and sensors share are called after a shape.
+    let (shapes, others): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, entry)| is_shape(entry));
+    for (key, entry) in shapes.into_iter().chain(others) {
         match *key {
             "optimize" => block = Some(entry),
             "type" if entry.as_str() == Some("scene") => {}
@@ -132,18 +136,12 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             _ => reader.object(key, entry),
         }
     }
+    reader.finish(context);
     let Reader { mut scene, .. } = reader;
     if let Some(block) = block.filter(|_| role == Role::Main) {
         scene.optimize = optimize::read(block, &mut scene);
     }
-    warn_of_backdrops(context, &scene);
-    if scene
-        .sensors
-        .iter()
-        .any(|sensor| sensor.color_space != scene.sensors[0].color_space)
-    {
-        context.warn("some films are `linear` and some `srgb`: one medium cannot look right in both");
-    }
+    warnings::note(context, &scene);
     scene
 }
 
@@ -161,6 +159,23 @@ fn compares_images(root: &Node) -> bool {
     name.is_none_or(|name| name == "images")
 }
 
+/// The name of the type of `entry`, references resolved, without complaint.
+fn resolved_type<'a>(entry: &Value<'a>) -> Option<&'a str> {
+    entry.resolve().and_then(|target| target.type_name())
+}
+
+fn is_shape(entry: &Value<'_>) -> bool {
+    let class = resolved_type(entry).map(vocabulary::lookup);
+    class == Some(Known::Supported(Class::Shape))
+}
+
+/// Whether the shape at `entry` has a radiance field inside.
+fn holds_field(entry: &Value<'_>) -> bool {
+    let Some(shape) = entry.resolve() else { return false };
+    let interior = shape.node.member("interior").map(|node| shape.child(node, "interior"));
+    interior.is_some_and(|interior| resolved_type(&interior) == Some(radiance_field::TYPE))
+}
+
 /// What has been read of the top level so far.
 #[derive(Debug)]
 struct Reader {
@@ -168,55 +183,40 @@ struct Reader {
     /// Keys of the file and names of sensors.
     names: HashSet<String>,
     scene: Scene,
+    media: Media,
     seen: Seen,
 }
 
-/// The objects of which there can be only one.
+/// The first objects, by their keys, of those of which there can be only one or that exclude others.
 #[derive(Debug, Default)]
 struct Seen {
-    emitter: Option<String>,
-    shape: Option<String>,
+    background: Option<String>,
+    integrator: Option<String>,
+    field: Option<String>,
+    /// A shape or light of a world.
+    world: Option<String>,
 }
+
+const ONE_OR_THE_OTHER: &str =
+    "a scene is either one radiance field, or shapes, scattering media and lights; make two scenes of it";
 
 impl Reader {
     /// One object of the top level.
     fn object(&mut self, key: &str, entry: &Value<'_>) {
-        let Some(name) = entry.type_name() else {
+        if entry.type_name().is_none() {
             report_untyped(key, entry);
             return;
-        };
-        let target = entry.resolve();
-        let name = if name == "ref" {
-            target.as_ref().and_then(Value::type_name)
-        } else {
-            Some(name)
-        };
-        let Some(name) = name else { return };
+        }
+        let Some(name) = resolved_type(entry) else { return };
         match vocabulary::lookup(name) {
-            Known::Supported(Class::Sensor) => {
-                self.scene.sensors.extend(sensor::read(entry, key, self.with_images));
-            }
+            Known::Supported(Class::Sensor) => self.sensor(key, entry),
             Known::Supported(Class::Dataset) => self.dataset(key, entry),
-            Known::Supported(Class::Emitter) => {
-                if only_one(
-                    &mut self.seen.emitter,
-                    key,
-                    entry,
-                    "emitter",
-                    "what lies behind the medium is one thing",
-                ) {
-                    self.scene.background = emitter::read(entry, key).unwrap_or_default();
-                }
-            }
-            Known::Supported(Class::Shape) => {
-                if only_one(
-                    &mut self.seen.shape,
-                    key,
-                    entry,
-                    "shape",
-                    "one radiance field fills one cube so far",
-                ) {
-                    self.scene.field = shape::read(entry, key);
+            Known::Supported(Class::Emitter) => self.emitter(key, entry, name),
+            Known::Supported(Class::Shape) => self.shape(key, entry, name),
+            Known::Supported(Class::Integrator) => {
+                let reason = "light is followed in one way";
+                if only_one(&mut self.seen.integrator, key, entry, "integrator", reason) {
+                    self.scene.integrator = integrator::read(entry).unwrap_or_default();
                 }
             }
             Known::Supported(class) => {
@@ -230,10 +230,79 @@ impl Reader {
         }
     }
 
+    fn sensor(&mut self, key: &str, entry: &Value<'_>) {
+        let sensor = sensor::read(entry, key, self.with_images, &mut self.media);
+        if sensor.as_ref().is_some_and(|sensor| sensor.medium.is_some()) {
+            self.enter_world(key, entry, "a sensor in a medium");
+        }
+        self.scene.sensors.extend(sensor);
+    }
+
     fn dataset(&mut self, key: &str, entry: &Value<'_>) {
         let mut sensors: Vec<Sensor> = dataset::read(entry, self.with_images).unwrap_or_default();
         dataset::unique_names(&mut sensors, key, &mut self.names);
         self.scene.sensors.extend(sensors);
+    }
+
+    fn emitter(&mut self, key: &str, entry: &Value<'_>, name: &str) {
+        match name {
+            "constant" | "envmap" => {
+                let reason = "what lies behind the medium is one thing";
+                if only_one(&mut self.seen.background, key, entry, "emitter", reason) {
+                    self.scene.background = emitter::read(entry, key).unwrap_or_default();
+                }
+            }
+            "area" => {
+                if !entry.context.references.is_target(entry.node) {
+                    entry.error(
+                        "an `area` emitter without a shape",
+                        "put it into a shape, which then emits",
+                    );
+                }
+            }
+            _ => {
+                self.enter_world(key, entry, &format!("a `{name}` light"));
+                self.scene.world.lights.extend(light::read(entry, key));
+            }
+        }
+    }
+
+    fn shape(&mut self, key: &str, entry: &Value<'_>, name: &str) {
+        if !holds_field(entry) {
+            self.enter_world(key, entry, &format!("a `{name}`"));
+            let surface = shape::read(entry, key, &mut self.media);
+            self.scene.world.surfaces.extend(surface);
+            return;
+        }
+        if let Some(first) = &self.seen.world {
+            entry.error(format!("a radiance field beside `{first}`"), ONE_OR_THE_OTHER);
+        }
+        let reason = "one radiance field fills one cube so far";
+        if only_one(&mut self.seen.field, key, entry, "radiance field", reason) {
+            self.scene.field = radiance_field::read(entry, key);
+        }
+    }
+
+    /// Notes that there is `what`, which only a scene without radiance field can have.
+    fn enter_world(&mut self, key: &str, entry: &Value<'_>, what: &str) {
+        if let Some(field) = &self.seen.field {
+            entry.error(
+                format!("{what} beside the radiance field of `{field}`"),
+                ONE_OR_THE_OTHER,
+            );
+        }
+        self.seen.world.get_or_insert_with(|| key.to_string());
+    }
+
+    /// Once all objects have been read.
+    fn finish(&mut self, context: &Context<'_>) {
+        self.scene.world.media = std::mem::take(&mut self.media.list);
+        if let (Some(_), Some(key)) = (&self.seen.field, &self.seen.integrator) {
+            self.scene.integrator = Integrator::default();
+            context.warn(format!(
+                "the integrator `{key}` plays no part: a radiance field is marched through"
+            ));
+        }
     }
 }
 
@@ -263,37 +332,5 @@ fn report_untyped(key: &str, entry: &Value<'_>) {
             format!("unknown parameter `{key}` of `scene`"),
             format!("{advice}, or any object with a `type`"),
         );
-    }
-}
-
-/// Photographs composited on one colour in front of an emitter of another teach the medium to paint the difference.
-fn warn_of_backdrops(context: &Context<'_>, scene: &Scene) {
-    let behind = match &scene.background {
-        Background::None => Some([0.0; 3]),
-        Background::Constant { radiance } if radiance.tuning.is_none() => match &radiance.source {
-            Source::Fill(values) => <[f32; 3]>::try_from(values.as_slice()).ok(),
-            _ => None,
-        },
-        Background::Constant { .. } | Background::Envmap { .. } => None,
-    };
-    let backdrops = scene
-        .sensors
-        .iter()
-        .filter_map(|sensor| sensor.reference.as_ref())
-        .map(|image| image.backdrop);
-    for backdrop in backdrops {
-        let message = match (backdrop, behind) {
-            (Backdrop::Color(color), Some(behind)) if color != behind => format!(
-                "the photographs are composited on {color:?} but the scene's background is {behind:?}: \
-                 a `constant` emitter of the same radiance makes them agree"
-            ),
-            (Backdrop::Random, behind) if behind != Some([0.0; 3]) => {
-                "the photographs are composited on random colours, which replace the scene's emitter: remove it"
-                    .to_string()
-            }
-            _ => continue,
-        };
-        context.warn(message);
-        return;
     }
 }

@@ -1,6 +1,7 @@
 //! `perspective`: a pinhole camera with lens distortion, its film, and its reference photograph.
 
 use super::film::{self, Film};
+use super::medium::Media;
 use super::object::Object;
 use super::reader::{Limit, Value};
 use super::transform;
@@ -13,8 +14,8 @@ const FILM_DIAGONAL: f64 = 43.266_615_305_567_87;
 /// How many numbers an image may have: beyond it, 32-bit indices do not reach.
 const MAX_PIXELS: u64 = (1 << 31) / 4;
 
-/// The sensor called `name`. `with_images`: whether its photograph must be there.
-pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool) -> Option<Sensor> {
+/// The sensor called `name`. `with_images`: whether its photograph must be there. Its medium is added to `media`.
+pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut Media) -> Option<Sensor> {
     let mut object = value.plugin(Class::Sensor)?;
     let to_world = transform::read_rigid(&mut object, "to_world");
     let lens = Lens::read(&mut object);
@@ -22,6 +23,9 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool) -> Option<S
     let [near_clip, far_clip] = clip_range(&mut object);
     let image = object.get("image").and_then(|image| reference(&image));
     let held_out = object.boolean("held_out", false);
+    let medium = object
+        .get("medium")
+        .and_then(|medium| media.read(&medium, &format!("{name}.medium")));
     let film = film::nested(&mut object);
     let spp = sampler::nested(&mut object);
     let [width, height] = size(&object, &film, image.as_ref(), with_images)?;
@@ -48,6 +52,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool) -> Option<S
         spp,
         reference: image.map(|image| image.reference).filter(|image| image.path.is_file()),
         held_out,
+        medium,
     })
 }
 

@@ -1,33 +1,141 @@
-//! `cube`, with a `null` BSDF and a medium inside.
+//! Shapes of a world: `cube`, `sphere`, `rectangle`, `obj`, `ply`, with their BSDF, media and `area` emitter.
 
-use super::reader::Value;
+use super::medium::Media;
+use super::object::Object;
+use super::quantity::Quantity;
+use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::{RadianceField, medium, transform};
+use super::{Array, Bsdf, Geometry, MeshFormat, Surface, Texture, color, lookup, texture, transform};
 
-/// The medium inside the cube called `name`.
-pub(super) fn read(value: &Value<'_>, name: &str) -> Option<RadianceField> {
+/// Mitsuba's default reflectance.
+const DEFAULT_REFLECTANCE: f32 = 0.5;
+
+/// The shape called `name`; its media are added to `media`.
+pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<Surface> {
     let mut object = value.plugin(Class::Shape)?;
-    let to_world = transform::read(&mut object, "to_world");
-    let interior = object.get("interior");
-    if !object.mentions(Class::Bsdf) {
-        object.error(
-            "a `cube` without BSDF",
-            "it would be opaque and grey (`diffuse`) as in Mitsuba; add \"bsdf\": {\"type\": \"null\"} to see its interior",
+    let geometry = geometry(&mut object);
+    let to_world = transform::to_f32(transform::read(&mut object, "to_world"));
+    let flip_normals = object.boolean("flip_normals", false);
+    let [interior, exterior] = ["interior", "exterior"].map(|key| {
+        let value = object.get(key)?;
+        media.read(&value, &format!("{name}.{key}"))
+    });
+    let radiance = area(&mut object, name);
+    let unsaid = !object.mentions(Class::Bsdf);
+    let bsdf = bsdf(&mut object, radiance.is_some());
+    object.finish();
+    let surface = Surface {
+        name: name.to_string(),
+        geometry: geometry?,
+        to_world,
+        flip_normals,
+        bsdf,
+        interior,
+        exterior,
+        radiance,
+    };
+    warn(value, &surface, unsaid);
+    Some(surface)
+}
+
+fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
+    match object.name {
+        "cube" => Some(Geometry::Cube),
+        "rectangle" => Some(Geometry::Rectangle),
+        "sphere" => {
+            let center = object.get("center").map_or(Some([0.0; 3]), |v| v.vector::<3>());
+            let radius = object.number("radius", 1.0, Limit::Positive);
+            Some(Geometry::Sphere {
+                center: center?.map(|x| x as f32),
+                radius,
+            })
+        }
+        "obj" => mesh(object, MeshFormat::Obj, true),
+        _ => mesh(object, MeshFormat::Ply, false),
+    }
+}
+
+/// A mesh; the two formats disagree on where an image's rows begin.
+fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: bool) -> Option<Geometry> {
+    let file = object.require("filename", "the mesh file");
+    let face_normals = object.boolean("face_normals", false);
+    let flip_tex_coords = object.boolean("flip_tex_coords", flipped);
+    let file = file?;
+    let path = file.file()?;
+    if !path.is_file() {
+        file.error(
+            "this mesh cannot be used",
+            format!("there is no file {}", path.display()),
         );
+        return None;
     }
-    if let Some(bsdf) = object.nested(Class::Bsdf) {
-        bsdf.finish();
+    Some(Geometry::Mesh {
+        path,
+        format,
+        face_normals,
+        flip_tex_coords,
+    })
+}
+
+/// The radiance of the `area` emitter nested in the shape called `name`.
+fn area(object: &mut Object<'_>, name: &str) -> Option<Array> {
+    let (key, value) = object.nested_named(Class::Emitter)?;
+    let mut emitter = value.plugin(Class::Emitter)?;
+    if emitter.name != "area" {
+        let what = format!("a `{}` emitter in a shape", emitter.name);
+        value.error(what, "it stands at the top level; a shape emits by `area`");
+        return None;
     }
-    let field = match interior {
-        Some(interior) => medium::read(&interior, &format!("{name}.interior"), to_world),
-        None => {
-            object.error(
-                "a `cube` without `interior`",
-                "it would be invisible; put a `radiance_field` there",
-            );
-            None
+    let radiance = emitter
+        .get("radiance")
+        .map_or(Some([1.0; 3]), |v| color::read_within(&v, Quantity::Light.limit()));
+    emitter.finish();
+    Some(lookup::value(
+        format!("{name}.{key}.radiance"),
+        radiance.unwrap_or([1.0; 3]).to_vec(),
+    ))
+}
+
+/// The BSDF; without one a shape is `diffuse` and grey, or black if it emits.
+fn bsdf(object: &mut Object<'_>, emits: bool) -> Bsdf {
+    let grey = |x: f32| Bsdf::Diffuse {
+        reflectance: Texture::Constant([x; 3]),
+    };
+    if !object.mentions(Class::Bsdf) {
+        return grey(if emits { 0.0 } else { DEFAULT_REFLECTANCE });
+    }
+    let Some(mut nested) = object.nested(Class::Bsdf) else {
+        return grey(DEFAULT_REFLECTANCE);
+    };
+    let bsdf = if nested.name == "null" {
+        Bsdf::Null
+    } else {
+        match nested.get("reflectance").and_then(|value| texture::read(&value)) {
+            Some(reflectance) => Bsdf::Diffuse { reflectance },
+            None => grey(DEFAULT_REFLECTANCE),
         }
     };
-    object.finish();
-    field
+    nested.finish();
+    bsdf
+}
+
+/// Media that nobody would see, and shapes that nobody would.
+fn warn(value: &Value<'_>, surface: &Surface, unsaid: bool) {
+    let Surface { name, interior, .. } = surface;
+    let media = interior.or(surface.exterior).is_some();
+    let message = match surface.bsdf {
+        Bsdf::Diffuse { .. } if interior.is_some() && unsaid => format!(
+            "the shape `{name}` without BSDF is opaque (`diffuse`) as in Mitsuba, so that the medium in it is never seen: \
+             add \"bsdf\": {{\"type\": \"null\"}}"
+        ),
+        Bsdf::Diffuse { .. } if interior.is_some() => format!(
+            "the shape `{name}` is opaque (`diffuse`), so that the medium in it is never seen: \
+             \"bsdf\": {{\"type\": \"null\"}} would show it"
+        ),
+        Bsdf::Null if !media && surface.radiance.is_none() => {
+            format!("the shape `{name}` is invisible: its BSDF is `null`, and it has neither medium nor emitter")
+        }
+        _ => return,
+    };
+    value.context.warn(message);
 }

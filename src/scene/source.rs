@@ -3,7 +3,7 @@
 use crate::io::Result;
 use crate::params::Shape;
 
-use super::{Blob, Source, files};
+use super::{Blob, Source, files, plume};
 
 impl Source {
     /// The values for an array of the given shape, `[z][y][x][channel]`.
@@ -14,6 +14,7 @@ impl Source {
         match self {
             Source::Fill(values) => Ok(fill(values, shape)),
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
+            Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),
         }

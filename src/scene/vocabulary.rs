@@ -70,17 +70,23 @@ impl fmt::Display for Class {
 
 /// The types that are supported.
 const SUPPORTED: &[(Class, &[&str])] = &[
-    (Class::Bsdf, &["null"]),
+    (Class::Bsdf, &["null", "diffuse"]),
     (Class::Dataset, &["dataset"]),
-    (Class::Emitter, &["constant", "envmap"]),
+    (
+        Class::Emitter,
+        &["constant", "envmap", "area", "point", "directional", "spot"],
+    ),
     (Class::Film, &["hdrfilm"]),
     (Class::Filter, &["box", "tent", "gaussian"]),
-    (Class::Medium, &["radiance_field"]),
+    (Class::Integrator, &["volpath", "prbvolpath", "advolpath"]),
+    (Class::Medium, &["radiance_field", "heterogeneous", "homogeneous"]),
+    (Class::Phase, &["isotropic", "hg", "rayleigh", "blendphase"]),
     (Class::Sampler, &["independent"]),
     (Class::Sensor, &["perspective"]),
-    (Class::Shape, &["cube"]),
+    (Class::Shape, &["cube", "sphere", "rectangle", "obj", "ply"]),
     (Class::Spectrum, &["rgb"]),
-    (Class::Volume, &["gridvolume", "constvolume", "blobs"]),
+    (Class::Texture, &["bitmap", "checkerboard"]),
+    (Class::Volume, &["gridvolume", "constvolume", "blobs", "plume"]),
 ];
 
 /// The types that Mitsuba has and this program does not.
@@ -93,7 +99,6 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
             "circular",
             "conductor",
             "dielectric",
-            "diffuse",
             "hair",
             "mask",
             "measured",
@@ -114,17 +119,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     ),
     (
         Class::Emitter,
-        &[
-            "area",
-            "directional",
-            "directionalarea",
-            "point",
-            "projector",
-            "spot",
-            "sunsky",
-            "timed_sunsky",
-            "volumelight",
-        ],
+        &["directionalarea", "projector", "sunsky", "timed_sunsky", "volumelight"],
     ),
     (Class::Film, &["specfilm"]),
     (Class::Filter, &["catmullrom", "lanczos", "mitchell"]),
@@ -140,28 +135,14 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
             "prb",
             "prb_basic",
             "prb_projective",
-            "prbvolpath",
             "ptracer",
             "stokes",
-            "volpath",
             "volpathmis",
             "volprim_rf_basic",
         ],
     ),
-    (Class::Medium, &["heterogeneous", "homogeneous"]),
     (Class::Other, &["include", "merge", "resources"]),
-    (
-        Class::Phase,
-        &[
-            "blendphase",
-            "hg",
-            "isotropic",
-            "rayleigh",
-            "sggx",
-            "tabphase",
-            "tabphase_irregular",
-        ],
-    ),
+    (Class::Phase, &["sggx", "tabphase", "tabphase_irregular"]),
     (
         Class::Sampler,
         &["ldsampler", "multijitter", "orthogonal", "stratified"],
@@ -187,13 +168,9 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
             "ellipsoidsmesh",
             "instance",
             "linearcurve",
-            "obj",
-            "ply",
-            "rectangle",
             "sdfgrid",
             "serialized",
             "shapegroup",
-            "sphere",
         ],
     ),
     (
@@ -209,20 +186,34 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
             "uniform",
         ],
     ),
-    (Class::Texture, &["bitmap", "checkerboard", "mesh_attribute", "volume"]),
+    (Class::Texture, &["mesh_attribute", "volume"]),
 ];
 
 /// Parameters that Mitsuba's type has and ours does not support yet.
 const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     (
         "perspective",
-        &["focus_distance", "shutter_open", "shutter_close", "srf", "medium"],
+        &["focus_distance", "shutter_open", "shutter_close", "srf"],
     ),
     ("constant", &["sampling_weight"]),
     ("envmap", &["bitmap", "mis_compensation", "sampling_weight"]),
-    ("cube", &["exterior", "flip_normals", "silhouette_sampling_weight"]),
+    ("area", &["sampling_weight"]),
+    ("point", &["sampling_weight"]),
+    ("directional", &["sampling_weight"]),
+    ("spot", &["sampling_weight", "texture"]),
+    ("cube", SHAPE_ONLY),
+    ("sphere", SHAPE_ONLY),
+    ("rectangle", SHAPE_ONLY),
+    ("obj", SHAPE_ONLY),
+    ("ply", SHAPE_ONLY),
     ("gridvolume", &["data", "grid", "max_value"]),
+    ("bitmap", &["bitmap", "data", "format"]),
+    ("volpath", INTEGRATOR_ONLY),
+    ("prbvolpath", INTEGRATOR_ONLY),
 ];
+
+const SHAPE_ONLY: &[&str] = &["silhouette_sampling_weight"];
+const INTEGRATOR_ONLY: &[&str] = &["block_size", "samples_per_pass", "timeout"];
 
 /// What is known about a type's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,7 +274,8 @@ mod tests {
     #[test]
     fn a_name_is_ours_mitsubas_or_nobodys() {
         assert_eq!(lookup("cube"), Known::Supported(Class::Shape));
-        assert_eq!(lookup("heterogeneous"), Known::Mitsuba(Class::Medium));
+        assert_eq!(lookup("plume"), Known::Supported(Class::Volume));
+        assert_eq!(lookup("thinlens"), Known::Mitsuba(Class::Sensor));
         assert_eq!(lookup("teapot"), Known::Nobody);
     }
 }

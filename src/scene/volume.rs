@@ -1,8 +1,11 @@
-//! Volumes: `gridvolume`, `constvolume`, `blobs`, and numbers and colours that stand for a `constvolume`.
+//! What volumes hold: `gridvolume`, `constvolume`, `blobs`, `plume`, and numbers and colours that stand for a
+//! `constvolume`.
 
+use crate::io::UNIT_CUBE;
 use crate::params::Shape;
 
 use super::object::Object;
+use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
 use super::{Blob, Source, color, files};
@@ -13,75 +16,144 @@ const MAX_SIDE: u64 = 1 << 16;
 /// How many values an array may have: beyond it, 32-bit indices do not reach.
 const MAX_VALUES: u128 = 1 << 31;
 
-/// Where the values of a grid come from and how many there are.
+/// What is expected of a volume.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) quantity: Quantity,
+    pub(super) channels: Channels,
+}
+
+/// How many channels a volume has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Channels {
+    Exactly(usize),
+    /// As many as its values or its file have: grey, or red, green and blue.
+    OneOrThree,
+}
+
+impl Channels {
+    fn fit(self, count: usize) -> bool {
+        match self {
+            Channels::Exactly(n) => count == n,
+            Channels::OneOrThree => count == 1 || count == 3,
+        }
+    }
+
+    /// How many there are where the values have `count` entries, of which a single one stands for all channels.
+    fn told_by(self, count: usize) -> usize {
+        match self {
+            Channels::Exactly(n) => n,
+            Channels::OneOrThree => count,
+        }
+    }
+}
+
+/// Where the values of a volume come from and how many there are.
 #[derive(Debug, Clone)]
 pub(super) struct Volume {
     pub(super) shape: Shape,
     pub(super) source: Source,
+    /// The same value everywhere, without a grid.
+    pub(super) constant: bool,
+    /// The bounding box that the file states, or the unit cube.
+    pub(super) bounds: [[f32; 3]; 2],
 }
 
-/// A volume of the given number of channels.
-pub(super) fn read(value: &Value<'_>, channels: usize) -> Option<Volume> {
+/// A volume of a radiance field, which fills the cube of its medium.
+pub(super) fn read(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
     let value = value.resolve()?;
-    if !value.is_object() || value.type_name() == Some("rgb") {
-        return Some(constant(channel_values(&value, channels)?, channels));
+    if stands_for_constant(&value) {
+        return read_constant(&value, wanted);
     }
     let mut object = value.plugin(Class::Volume)?;
     if let Some(transform) = object.get("to_world") {
         let advice = "the grid fills the cube that the medium fills; move the cube instead";
         transform.error("a volume of a `radiance_field` cannot have a `to_world`", advice);
     }
-    let volume = match object.name {
-        "gridvolume" => gridvolume(&mut object, channels),
-        "blobs" => blobs(&mut object, channels),
-        _ => {
-            let values = match object.get("value") {
-                Some(value) => channel_values(&value, channels),
-                None => Some(vec![1.0]),
-            };
-            values.map(|values| constant(values, channels))
-        }
-    };
+    if object.name == "gridvolume" {
+        object.only("filter_type", "trilinear");
+        object.only("wrap_mode", "clamp");
+        object.only("use_grid_bbox", false);
+    }
+    let volume = contents(&mut object, wanted);
     object.finish();
     volume
 }
 
-fn constant(values: Vec<f32>, channels: usize) -> Volume {
-    Volume {
-        shape: Shape {
-            size: [1, 1, 1],
-            channels,
+/// Whether a number, a list or a colour stands where a volume could.
+pub(super) fn stands_for_constant(value: &Value<'_>) -> bool {
+    !value.is_object() || value.type_name() == Some("rgb")
+}
+
+/// The `constvolume` that a number, a list or a colour stands for.
+pub(super) fn read_constant(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
+    channel_values(value, wanted).map(|values| constant(values, wanted.channels))
+}
+
+/// What a volume holds; where it lies is for the caller to ask.
+pub(super) fn contents(object: &mut Object<'_>, wanted: Wanted) -> Option<Volume> {
+    match object.name {
+        "gridvolume" => gridvolume(object, wanted),
+        "blobs" => blobs(object, wanted),
+        "plume" => plume(object, wanted),
+        _ => match object.get("value") {
+            Some(value) => read_constant(&value, wanted),
+            None => Some(constant(vec![1.0], wanted.channels)),
         },
-        source: Source::Fill(values),
     }
 }
 
-/// A number for all channels, or a list of one number a channel, or a colour where there are three.
-pub(super) fn channel_values(value: &Value<'_>, channels: usize) -> Option<Vec<f32>> {
-    if value.is_number() {
-        return Some(vec![value.number(Limit::Any)? as f32]);
+/// One value everywhere.
+pub(super) fn constant(values: Vec<f32>, channels: Channels) -> Volume {
+    let shape = Shape {
+        size: [1, 1, 1],
+        channels: channels.told_by(values.len()),
+    };
+    Volume {
+        constant: true,
+        ..grid(shape, Source::Fill(values))
     }
-    if value.is_object() && channels == 3 {
-        return Some(color::read(value)?.to_vec());
+}
+
+/// A grid in the unit cube.
+fn grid(shape: Shape, source: Source) -> Volume {
+    Volume {
+        shape,
+        source,
+        constant: false,
+        bounds: UNIT_CUBE,
+    }
+}
+
+/// A number for all channels, or a list of one number a channel, or a colour where there can be three.
+pub(super) fn channel_values(value: &Value<'_>, wanted: Wanted) -> Option<Vec<f32>> {
+    let Wanted { quantity, channels } = wanted;
+    let limit = quantity.limit();
+    if value.is_number() {
+        return Some(vec![value.number(limit)? as f32]);
+    }
+    if value.is_object() && channels.fit(3) {
+        return Some(color::read_within(value, limit)?.to_vec());
     }
     if !value.is_list() {
         value.error("this is not a value", expected_values(channels));
         return None;
     }
     let items = value.list()?;
-    if items.len() != channels {
+    if !channels.fit(items.len()) {
         let found = format!("a list of {}", items.len());
         value.error(found, expected_values(channels));
         return None;
     }
-    let numbers: Vec<_> = items.iter().map(|item| item.number(Limit::Any)).collect();
+    let numbers: Vec<_> = items.iter().map(|item| item.number(limit)).collect();
     numbers.into_iter().map(|x| x.map(|x| x as f32)).collect()
 }
 
-fn expected_values(channels: usize) -> String {
+fn expected_values(channels: Channels) -> String {
     match channels {
-        1 => "expected a number".to_string(),
-        _ => format!("expected a number, or one number for each of the {channels} channels"),
+        Channels::Exactly(1) => "expected a number".to_string(),
+        Channels::Exactly(n) => format!("expected a number, or one number for each of the {n} channels"),
+        Channels::OneOrThree => "expected a number, or [r, g, b]".to_string(),
     }
 }
 
@@ -113,10 +185,7 @@ pub(super) fn check_size(value: &Value<'_>, shape: Shape) -> bool {
     count < MAX_VALUES
 }
 
-fn gridvolume(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
-    object.only("filter_type", "trilinear");
-    object.only("wrap_mode", "clamp");
-    object.only("use_grid_bbox", false);
+fn gridvolume(object: &mut Object<'_>, wanted: Wanted) -> Option<Volume> {
     // Both speak of how Mitsuba stores a grid and change nothing here.
     object.boolean("raw", false);
     object.boolean("accel", true);
@@ -129,15 +198,13 @@ fn gridvolume(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
                     "the values come from the file; remove one of the two",
                 );
             }
-            grid_file(&file, channels)
+            grid_file(&file, wanted)
         }
         (None, Some(size)) => {
-            let shape = resolution(&size, channels);
-            let values = value.map_or(Some(vec![0.0]), |value| channel_values(&value, channels));
-            Some(Volume {
-                shape: shape?,
-                source: Source::Fill(values?),
-            })
+            let values = value.map_or(Some(vec![0.0]), |value| channel_values(&value, wanted));
+            let count = values.as_ref().map_or(1, Vec::len);
+            let shape = resolution(&size, wanted.channels.told_by(count));
+            Some(grid(shape?, Source::Fill(values?)))
         }
         (None, None) => {
             object.error("the grid has no size", "give `filename`, or `resolution` and `value`");
@@ -154,7 +221,7 @@ fn gridvolume(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
 }
 
 /// A grid file whose header fits.
-pub(super) fn grid_file(value: &Value<'_>, channels: usize) -> Option<Volume> {
+pub(super) fn grid_file(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
     let path = value.file()?;
     let header = match files::grid_header(&path) {
         Ok(header) => header,
@@ -163,23 +230,29 @@ pub(super) fn grid_file(value: &Value<'_>, channels: usize) -> Option<Volume> {
             return None;
         }
     };
-    let (size, found) = (header.size, header.channels);
-    if found != channels {
-        let advice = match channels {
-            1 => "density has one channel".to_string(),
-            _ => format!(
-                "spherical harmonics of this `sh_degree` need {channels}{}",
-                degree_of(found)
-            ),
-        };
-        value.error(format!("the grid {} has {found} channels", path.display()), advice);
+    let (size, channels) = (header.size, header.channels);
+    if !wanted.channels.fit(channels) {
+        let found = format!("the grid {} has {channels} channels", path.display());
+        value.error(found, expected_channels(wanted, channels));
         return None;
     }
     let shape = Shape { size, channels };
     check_size(value, shape).then_some(Volume {
-        shape,
-        source: Source::GridFile(path),
+        bounds: header.bounds,
+        ..grid(shape, Source::GridFile(path))
     })
+}
+
+/// How many channels a file should have that has `found` of them.
+fn expected_channels(wanted: Wanted, found: usize) -> String {
+    match (wanted.quantity, wanted.channels) {
+        (Quantity::Density, _) => "density has one channel".to_string(),
+        (Quantity::Coefficients, Channels::Exactly(n)) => {
+            format!("spherical harmonics of this `sh_degree` need {n}{}", degree_of(found))
+        }
+        (_, Channels::Exactly(n)) => format!("expected {n}, as many as the scene's own values have"),
+        (_, Channels::OneOrThree) => "expected 1, or 3 for red, green and blue".to_string(),
+    }
 }
 
 /// Which degree would have this many channels.
@@ -190,26 +263,22 @@ fn degree_of(channels: usize) -> String {
     }
 }
 
-fn blobs(object: &mut Object<'_>, channels: usize) -> Option<Volume> {
-    let shape = object
-        .require("resolution", "the texels along x, y and z")
-        .and_then(|v| resolution(&v, channels));
+fn blobs(object: &mut Object<'_>, wanted: Wanted) -> Option<Volume> {
+    let size = object.require("resolution", "the texels along x, y and z");
     let base = object
         .get("base")
-        .map_or(Some(vec![0.0]), |value| channel_values(&value, channels));
+        .map_or(Some(vec![0.0]), |value| channel_values(&value, wanted));
     let list = object.require("blobs", "a list of blobs").and_then(|v| v.list());
-    let blobs: Vec<_> = list?.iter().map(|item| blob(item, channels)).collect();
+    let blobs: Vec<_> = list?.iter().map(|item| blob(item, wanted)).collect();
     let blobs: Option<Vec<_>> = blobs.into_iter().collect();
-    Some(Volume {
-        shape: shape?,
-        source: Source::Blobs {
-            base: base?,
-            blobs: blobs?,
-        },
-    })
+    let heights = blobs.iter().flatten().map(|blob| blob.value.len());
+    let entries = heights.chain(base.as_ref().map(Vec::len)).max().unwrap_or(1);
+    let shape = resolution(&size?, wanted.channels.told_by(entries));
+    let (base, blobs) = (base?, blobs?);
+    Some(grid(shape?, Source::Blobs { base, blobs }))
 }
 
-fn blob(value: &Value<'_>, channels: usize) -> Option<Blob> {
+fn blob(value: &Value<'_>, wanted: Wanted) -> Option<Blob> {
     let mut object = value.block("blob")?;
     let center = object
         .require("center", "its place in the unit cube, [x, y, z]")
@@ -219,11 +288,23 @@ fn blob(value: &Value<'_>, channels: usize) -> Option<Blob> {
         .and_then(|v| v.number(Limit::Positive));
     let value = object
         .require("value", "its height in each channel")
-        .and_then(|v| channel_values(&v, channels));
+        .and_then(|v| channel_values(&v, wanted));
     object.finish();
     Some(Blob {
         center: center?.map(|x| x as f32),
         radius: radius? as f32,
         value: value?,
     })
+}
+
+fn plume(object: &mut Object<'_>, wanted: Wanted) -> Option<Volume> {
+    let size = object.require("resolution", "the texels along x, y and z");
+    let seed = object.get("seed").map_or(Some(0), |value| value.integer(0, u64::MAX));
+    let value = object
+        .get("value")
+        .map_or(Some(vec![1.0]), |value| channel_values(&value, wanted));
+    let entries = value.as_ref().map_or(1, Vec::len);
+    let shape = resolution(&size?, wanted.channels.told_by(entries));
+    let (seed, value) = (seed?, value?);
+    Some(grid(shape?, Source::Plume { seed, value }))
 }

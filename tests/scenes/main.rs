@@ -6,6 +6,8 @@ mod meaning;
 mod mistakes;
 mod random;
 mod round_trip;
+mod world_mistakes;
+mod worlds;
 
 use std::path::Path;
 
@@ -40,14 +42,48 @@ const SCENE: &str = r#"{
 }
 "#;
 
+/// A small scene of shapes, a scattering medium and lights without a mistake, which tests edit.
+const WORLD: &str = r#"{
+  "integrator": {"type": "prbvolpath"},
+  "camera": {"type": "perspective", "film": {"type": "hdrfilm", "width": 8, "height": 8}},
+  "box": {
+    "type": "cube",
+    "bsdf": {"type": "null"},
+    "interior": {
+      "type": "heterogeneous",
+      "sigma_t": {"type": "gridvolume", "resolution": [4, 4, 4], "value": 0.5},
+      "albedo": [0.9, 0.8, 0.7],
+      "phase": {"type": "hg", "g": 0.3}
+    }
+  },
+  "floor": {"type": "rectangle", "bsdf": {"type": "diffuse", "reflectance": 0.4}},
+  "lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}},
+  "sun": {"type": "directional"},
+  "sky": {"type": "constant"},
+  "optimize": {
+    "parameters": {"box.interior.sigma_t": {}},
+    "references": {"type": "constant", "value": 0.5}
+  }
+}
+"#;
+
 /// The small scene with one piece of its text replaced.
 fn edited(from: &str, to: &str) -> String {
+    replaced(SCENE, from, to)
+}
+
+/// The small world with one piece of its text replaced.
+fn edited_world(from: &str, to: &str) -> String {
+    replaced(WORLD, from, to)
+}
+
+fn replaced(scene: &str, from: &str, to: &str) -> String {
     assert_eq!(
-        SCENE.matches(from).count(),
+        scene.matches(from).count(),
         1,
         "`{from}` must stand in the scene exactly once"
     );
-    SCENE.replace(from, to)
+    scene.replace(from, to)
 }
 
 /// The scene that `text` describes.
@@ -68,4 +104,5 @@ fn the_bundled_scenes_are_without_mistakes() {
     assert_eq!(scene.sensors.iter().filter(|sensor| !sensor.held_out).count(), 12);
     assert_eq!(scene.warnings, Vec::<String>::new());
     read(SCENE);
+    assert_eq!(read(WORLD).warnings, Vec::<String>::new());
 }

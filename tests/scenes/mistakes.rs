@@ -32,18 +32,13 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "radiance_field""#,
-        r#""type": "heterogeneous""#,
-        "11:17: Mitsuba's medium `heterogeneous` is not supported yet at object.interior: allowed: `radiance_field`",
-    ),
-    (
-        r#""type": "radiance_field""#,
         r#""type": "cube""#,
         "11:17: `cube` is a shape where a medium is expected at object.interior: allowed: `radiance_field`",
     ),
     (
         r#""type": "radiance_field""#,
-        r#""type": "sphere""#,
-        "11:17: Mitsuba's shape `sphere` stands where a medium is expected at object.interior: allowed: `radiance_field` (and `sphere` is not supported yet)",
+        r#""type": "disk""#,
+        "11:17: Mitsuba's shape `disk` stands where a medium is expected at object.interior: allowed: `radiance_field`, `heterogeneous`, `homogeneous` (and `disk` is not supported yet)",
     ),
     (
         r#""type": "perspective""#,
@@ -73,7 +68,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#"{"type": "null"}"#,
         r#"{"type": "diffuse"}"#,
-        "10:13: Mitsuba's BSDF `diffuse` is not supported yet at object.bsdf: allowed: `null`",
+        "10:13: a `diffuse` BSDF around a `radiance_field` at object.bsdf: it would hide its interior; allowed: `null`",
     ),
     (
         r#"{"type": "null"}"#,
@@ -98,7 +93,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""bsdf": {"type": "null"}"#,
         r#""bsdf": {"type": "null"}, "light": {"type": "area"}"#,
-        "10:40: Mitsuba's emitter `area` is not supported yet at object.light: allowed: `constant`, `envmap`",
+        "10:31: the emitter `area` at object.light has no place in `cube`: allowed: `to_world`, `interior`, `bsdf`",
     ),
     (
         r#""fov": 40"#,
@@ -107,8 +102,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""background": {"#,
-        r#""integrator": {"type": "prbvolpath"}, "background": {"#,
-        "17:17: Mitsuba's integrator `prbvolpath` is not supported yet at integrator: remove it; no integrator is needed",
+        r#""integrator": {"type": "ptracer"}, "background": {"#,
+        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `volpath`, `prbvolpath`, `advolpath`",
     ),
     (
         r#""background": {"#,
@@ -128,7 +123,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""background": {"#,
         r#""o": {"type": "cube"}, "background": {"#,
-        "17:8: a second shape beside `object` at o: one radiance field fills one cube so far",
+        "17:8: a `cube` beside the radiance field of `object` at o: a scene is either one radiance field, or shapes, scattering media and lights",
     ),
     (
         r#""type": "scene""#,

@@ -5,7 +5,7 @@ use std::path::Path;
 use prbopt::scene;
 use proptest::prelude::*;
 
-use super::SCENE;
+use super::{SCENE, WORLD};
 
 /// Pieces that a mutation puts in place of something else.
 const PIECES: &[&str] = &[
@@ -25,6 +25,11 @@ const PIECES: &[&str] = &[
     "\"object\"",
     "{\"type\": \"ref\", \"id\": \"object\"}",
     "{\"type\": \"cube\"}",
+    "{\"type\": \"plume\", \"resolution\": 4}",
+    "{\"type\": \"ref\", \"id\": \"box.interior\"}",
+    "\"blendphase\"",
+    "\"radiance_field\"",
+    "\"point\"",
     "[0, 0, 0]",
     "[1, 2, 3, 4]",
     "\"\\ud800\"",
@@ -48,11 +53,11 @@ fn survives(text: &str) {
     }
 }
 
-/// Where JSON tokens of the small scene begin and end.
-fn tokens() -> Vec<(usize, usize)> {
+/// Where JSON tokens of a scene begin and end.
+fn tokens(scene: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut start = 0;
-    for (i, c) in SCENE.char_indices() {
+    for (i, c) in scene.char_indices() {
         if c.is_whitespace() || "{}[],:".contains(c) {
             if start < i {
                 found.push((start, i));
@@ -78,12 +83,16 @@ proptest! {
     }
 
     #[test]
-    fn the_small_scene_with_other_tokens(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..PIECES.len()), 1..4)) {
-        let tokens = tokens();
+    fn a_small_scene_with_other_tokens(
+        world in any::<bool>(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..PIECES.len()), 1..4),
+    ) {
+        let scene = if world { WORLD } else { SCENE };
+        let tokens = tokens(scene);
         let mut chosen: Vec<_> = edits.iter().map(|(at, piece)| (at.index(tokens.len()), PIECES[*piece])).collect();
         chosen.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         chosen.dedup_by_key(|(at, _)| *at);
-        let mut text = SCENE.to_string();
+        let mut text = scene.to_string();
         for (at, piece) in chosen {
             let (start, end) = tokens[at];
             text.replace_range(start..end, piece);
@@ -92,11 +101,16 @@ proptest! {
     }
 
     #[test]
-    fn the_small_scene_with_a_value_in_place_of_another(at in any::<prop::sample::Index>(), piece in 0..PIECES.len()) {
-        let values: Vec<_> = SCENE.match_indices(": ").map(|(i, _)| i + 2).collect();
+    fn a_small_scene_with_a_value_in_place_of_another(
+        world in any::<bool>(),
+        at in any::<prop::sample::Index>(),
+        piece in 0..PIECES.len(),
+    ) {
+        let scene = if world { WORLD } else { SCENE };
+        let values: Vec<_> = scene.match_indices(": ").map(|(i, _)| i + 2).collect();
         let start = values[at.index(values.len())];
-        let length = SCENE[start..].find(['\n', ',', '}']).unwrap_or(0);
-        let mut text = SCENE.to_string();
+        let length = scene[start..].find(['\n', ',', '}']).unwrap_or(0);
+        let mut text = scene.to_string();
         text.replace_range(start..start + length, PIECES[piece]);
         survives(&text);
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use prbopt::scene::{self, Scene};
 
-use super::{SCENE, edited, read};
+use super::{SCENE, WORLD, edited, edited_world, read};
 
 /// Everything but the paths, which the resolved form makes absolute.
 fn assert_same(scene: &Scene) {
@@ -13,6 +13,8 @@ fn assert_same(scene: &Scene) {
     assert_eq!(again.resolved, scene.resolved);
     assert_eq!(format!("{:?}", again.sensors), format!("{:?}", scene.sensors));
     assert_eq!(format!("{:?}", again.field), format!("{:?}", scene.field));
+    assert_eq!(format!("{:?}", again.world), format!("{:?}", scene.world));
+    assert_eq!(again.integrator, scene.integrator);
     assert_eq!(format!("{:?}", again.background), format!("{:?}", scene.background));
     match (&again.optimize, &scene.optimize) {
         (Some(again), Some(before)) => {
@@ -73,6 +75,106 @@ fn small_scenes() {
     for (from, to) in edits {
         assert_same(&read(&edited(from, to)));
     }
+}
+
+#[test]
+fn worlds() {
+    assert_same(&read(WORLD));
+    let phase = r#"{"type": "hg", "g": 0.3}"#;
+    let grid = r#"{"type": "gridvolume", "resolution": [4, 4, 4], "value": 0.5}"#;
+    let parameters = r#""box.interior.sigma_t": {}"#;
+    let edits = [
+        (phase, r#"{"type": "rayleigh"}"#),
+        (
+            phase,
+            r#"{"type": "blendphase", "weight": 0.3, "b": {"type": "hg"}, "a": {"type": "isotropic"}}"#,
+        ),
+        (
+            phase,
+            r#"{"type": "blendphase", "weight": 0.3, "b": {"type": "rayleigh"}, "a": {"type": "hg", "g": -0.1}}"#,
+        ),
+        (
+            phase,
+            r#"{"type": "blendphase", "weight": 1, "b": {"type": "rayleigh"}, "a": {"type": "isotropic"}}"#,
+        ),
+        (
+            phase,
+            r#"{"type": "blendphase", "weight": {"type": "gridvolume", "resolution": 2, "value": 0.2, "wrap_mode": "repeat"},
+                "x": {"type": "hg"}, "w": {"type": "blendphase", "weight": 0.1, "p": {"type": "hg", "g": 0.1}, "q": {"type": "rayleigh"}}}"#,
+        ),
+        (
+            grid,
+            r#"{"type": "plume", "resolution": [8, 16, 8], "seed": 18446744073709551615, "value": 30}"#,
+        ),
+        (
+            grid,
+            r#"{"type": "plume", "resolution": 8, "value": [1, 2, 3], "to_world": [{"rotate": {"axis": [1, 2, 3], "angle": 40}}]}"#,
+        ),
+        (
+            grid,
+            r#"{"type": "blobs", "resolution": 4, "blobs": [{"center": [0.1, 0.2, 0.3], "radius": 0.1, "value": [1, 2, 3]}]}"#,
+        ),
+        (
+            "\"albedo\": [0.9, 0.8, 0.7],",
+            r#""albedo": {"type": "gridvolume", "resolution": 2, "value": [0.1, 0.2, 0.3], "filter_type": "nearest", "wrap_mode": "mirror"},
+               "emission": [1, 2, 3], "scale": 0.7,"#,
+        ),
+        (
+            "\"type\": \"prbvolpath\"",
+            r#""type": "advolpath", "max_depth": -1, "rr_depth": 9, "hide_emitters": true, "gradient": "free_flight""#,
+        ),
+        ("\"integrator\": {\"type\": \"prbvolpath\"},", ""),
+        (
+            "{\"type\": \"rectangle\",",
+            r#"{"type": "rectangle", "flip_normals": true, "exterior": {"type": "homogeneous", "sigma_t": 2}, "to_world": [{"scale": 0.3}],"#,
+        ),
+        (
+            "\"reflectance\": 0.4",
+            r#""reflectance": {"type": "checkerboard", "color0": [0.1, 0.2, 0.3], "to_uv": [{"scale": [3, 7]}, {"rotate": {"angle": 33}}]}"#,
+        ),
+        (
+            "\"type\": \"sphere\",",
+            r#""type": "sphere", "center": [0.1, 0.2, 0.3], "radius": 0.7,"#,
+        ),
+        (
+            "{\"type\": \"directional\"}",
+            r#"{"type": "directional", "direction": [0.3, -0.77, 0.1], "irradiance": [1, 2, 3]}"#,
+        ),
+        (
+            "{\"type\": \"directional\"}",
+            r#"{"type": "point", "position": [0.1, 0.2, 0.3], "intensity": 7}"#,
+        ),
+        (
+            "{\"type\": \"directional\"}",
+            r#"{"type": "spot", "cutoff_angle": 33.3, "beam_width": 33.3, "to_world": [{"rotate": {"axis": [1, 2, 3], "angle": 40}}]}"#,
+        ),
+        (
+            "\"type\": \"perspective\",",
+            r#""type": "perspective", "medium": {"type": "ref", "id": "box.interior"},"#,
+        ),
+        (
+            "\"type\": \"perspective\",",
+            r#""type": "perspective", "medium": {"type": "homogeneous", "albedo": 0.1},"#,
+        ),
+        (
+            parameters,
+            r#""box.interior.sigma_t": {"initial": 0.25, "start_resolution": 2}, "box.interior.albedo": {"initial": [0.5, 0.6, 0.7]},
+               "box.interior.phase.g": {"learning_rate": 0.01}, "lamp.emitter.radiance": {"bounds": [0, 9]}, "sun.irradiance": {}, "sky.radiance": {}"#,
+        ),
+    ];
+    for (from, to) in edits {
+        assert_same(&read(&edited_world(from, to)));
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_does_not_lose_the_integrator() {
+    let text = WORLD
+        .replace("\"integrator\"", "\"method\"")
+        .replace("\"floor\"", "\"integrator\"");
+    let scene = read(&text);
+    assert_eq!(scene.integrator.max_depth, Some(6));
+    assert_same(&scene);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A scene as JSON that gives the same scene again.
 
+mod world;
+
 use std::path::Path;
 
 use glam::Affine3A;
@@ -7,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Array, Backdrop, Background, BatchRule, Blob, ColorActivation, ColorSpace, Decay, DensityActivation, Distortion,
-    Filter, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, RadianceField, Reference, References,
-    Regularizer, Scene, Sensor, Source, Stage,
+    Filter, Integrator, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, RadianceField, Reference,
+    References, Regularizer, Scene, Sensor, Source, Stage, World,
 };
 
 /// The resolved form of `scene`.
@@ -16,13 +18,25 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     let mut root = Map::new();
     root.insert("type".into(), json!("scene"));
     for sensor in &scene.sensors {
-        root.insert(sensor.name.clone(), self::sensor(sensor));
+        root.insert(sensor.name.clone(), self::sensor(sensor, &scene.world));
     }
     if let Some(field) = &scene.field {
         root.insert(first_step(&field.sigma_t).into(), cube(field));
     }
+    for surface in &scene.world.surfaces {
+        root.insert(surface.name.clone(), world::surface(surface, &scene.world));
+    }
+    for light in &scene.world.lights {
+        root.insert(light.name.clone(), world::light(light));
+    }
     if let Some(array) = scene.background.array() {
         root.insert(first_step(array).into(), background(&scene.background));
+    }
+    // A radiance field is marched through, whatever the integrator.
+    let is_used = !scene.world.is_empty() || scene.integrator != Integrator::default();
+    if scene.field.is_none() && is_used {
+        let name = world::free_name(&root, "integrator");
+        root.insert(name, world::integrator(&scene.integrator));
     }
     if let Some(optimize) = &scene.optimize {
         root.insert("optimize".into(), self::optimize(optimize, scene));
@@ -71,7 +85,7 @@ fn file(path: &Path) -> Value {
     json!(absolute.to_string_lossy())
 }
 
-fn sensor(sensor: &Sensor) -> Value {
+fn sensor(sensor: &Sensor, world: &World) -> Value {
     let mut object = json!({
         "type": "perspective",
         "to_world": matrix(&sensor.to_world),
@@ -103,6 +117,9 @@ fn sensor(sensor: &Sensor) -> Value {
     }
     if let Some(reference) = &sensor.reference {
         object["image"] = image(reference);
+    }
+    if let Some(index) = sensor.medium {
+        object["medium"] = world::medium(world, index, &format!("{}.medium", sensor.name));
     }
     object
 }
@@ -153,13 +170,14 @@ fn cube(field: &RadianceField) -> Value {
             },
             "step": number(field.step),
             "stop": number(field.stop),
-            "sigma_t": volume(&field.sigma_t),
-            "sh_coeffs": volume(&field.sh_coeffs),
+            "sigma_t": source(&field.sigma_t),
+            "sh_coeffs": source(&field.sh_coeffs),
         },
     })
 }
 
-fn volume(array: &Array) -> Value {
+/// A volume of the array's values.
+fn source(array: &Array) -> Value {
     match &array.source {
         Source::Fill(values) => {
             json!({"type": "gridvolume", "resolution": array.shape.size, "value": channels(values)})
@@ -170,6 +188,12 @@ fn volume(array: &Array) -> Value {
             "resolution": array.shape.size,
             "base": channels(base),
             "blobs": blobs.iter().map(blob).collect::<Vec<_>>(),
+        }),
+        Source::Plume { seed, value } => json!({
+            "type": "plume",
+            "resolution": array.shape.size,
+            "seed": seed,
+            "value": channels(value),
         }),
     }
 }

@@ -1,0 +1,48 @@
+//! Integrators: `volpath`, `prbvolpath`, `advolpath`.
+
+use super::object::Object;
+use super::reader::{Limit, Value};
+use super::vocabulary::Class;
+use super::{Estimator, Gradient, Integrator};
+
+/// Mitsuba's longest path of differentiable integrators, in edges.
+const DEFAULT_DEPTH: u32 = 6;
+
+/// How light is followed.
+pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
+    let mut object = value.plugin(Class::Integrator)?;
+    let (estimator, default_depth) = match object.name {
+        "volpath" => (Estimator::PathReplay, None),
+        "prbvolpath" => (Estimator::PathReplay, Some(DEFAULT_DEPTH)),
+        _ => (Estimator::Tape, Some(DEFAULT_DEPTH)),
+    };
+    let max_depth = max_depth(&mut object, default_depth);
+    let rr_depth = object.integer("rr_depth", 5, 1, i32::MAX as u32);
+    let hide_emitters = object.boolean("hide_emitters", false);
+    let words = [("drt", Gradient::Drt), ("free_flight", Gradient::FreeFlight)];
+    let gradient = object.choice("gradient", &words, Gradient::Drt);
+    object.finish();
+    Some(Integrator {
+        estimator,
+        max_depth,
+        rr_depth,
+        hide_emitters,
+        gradient,
+    })
+}
+
+/// A whole number, or -1 for no limit.
+fn max_depth(object: &mut Object<'_>, default: Option<u32>) -> Option<u32> {
+    let Some(value) = object.get("max_depth") else {
+        return default;
+    };
+    let Some(depth) = value.number(Limit::Any) else {
+        return default;
+    };
+    if depth.fract() != 0.0 || !(-1.0..=f64::from(i32::MAX)).contains(&depth) {
+        let advice = "expected a whole number of edges from 0, or -1 for no limit";
+        value.error(format!("the value {depth} is not possible"), advice);
+        return default;
+    }
+    (depth >= 0.0).then_some(depth as u32)
+}

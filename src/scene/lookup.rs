@@ -1,0 +1,146 @@
+//! A volume of a scattering medium: what it holds and where in the world it lies.
+
+use glam::{Affine3A, DAffine3, DVec3};
+
+use crate::params::{Kind, Shape};
+
+use super::object::Object;
+use super::quantity::Quantity;
+use super::reader::Value;
+use super::vocabulary::Class;
+use super::volume::{self, Channels, Volume, Wanted};
+use super::{Array, Lookup, Source, Wrap, transform};
+
+/// The volume at `value`, of one channel or three, whose array is called `path`.
+pub(super) fn read(value: &Value<'_>, path: &str, quantity: Quantity) -> Option<Lookup> {
+    read_channels(value, path, quantity, Channels::OneOrThree)
+}
+
+/// The volume of one channel at `value`, whose array is called `path`.
+pub(super) fn read_scalar(value: &Value<'_>, path: &str, quantity: Quantity) -> Option<Lookup> {
+    read_channels(value, path, quantity, Channels::Exactly(1))
+}
+
+fn read_channels(value: &Value<'_>, path: &str, quantity: Quantity, channels: Channels) -> Option<Lookup> {
+    let wanted = Wanted { quantity, channels };
+    let value = value.resolve()?;
+    if volume::stands_for_constant(&value) {
+        let volume = volume::read_constant(&value, wanted)?;
+        return Some(lookup(path, volume, &Placement::default()));
+    }
+    let mut object = value.plugin(Class::Volume)?;
+    let placement = Placement::read(&mut object);
+    let volume = volume::contents(&mut object, wanted);
+    if let Some(Volume {
+        bounds: [low, high], ..
+    }) = &volume
+        && placement.use_grid_bbox
+        && (0..3).any(|axis| low[axis] >= high[axis])
+    {
+        let what = format!("the file's bounding box from {low:?} to {high:?} is empty");
+        object.error(what, "place the grid with `to_world` instead");
+    }
+    object.finish();
+    Some(lookup(path, volume?, &placement))
+}
+
+/// The same value everywhere.
+pub(super) fn constant(path: &str, value: f32) -> Lookup {
+    let volume = volume::constant(vec![value], Channels::Exactly(1));
+    lookup(path, volume, &Placement::default())
+}
+
+/// A few numbers at `path` that nothing tunes yet.
+pub(super) fn value(path: String, values: Vec<f32>) -> Array {
+    Array {
+        path,
+        kind: Kind::Value,
+        shape: Shape {
+            size: [1, 1, 1],
+            channels: values.len(),
+        },
+        source: Source::Fill(values),
+        tuning: None,
+    }
+}
+
+/// Where a volume lies and how it goes on.
+#[derive(Debug, Default)]
+struct Placement {
+    to_world: DAffine3,
+    use_grid_bbox: bool,
+    nearest: bool,
+    wrap: Wrap,
+}
+
+impl Placement {
+    fn read(object: &mut Object<'_>) -> Self {
+        let to_world = transform::read(object, "to_world");
+        if object.name != "gridvolume" {
+            return Self {
+                to_world,
+                ..Self::default()
+            };
+        }
+        let filters = [("trilinear", false), ("nearest", true)];
+        let nearest = object.choice("filter_type", &filters, false);
+        let wrap = object.choice("wrap_mode", WRAP_MODES, Wrap::Clamp);
+        let use_grid_bbox = object.boolean("use_grid_bbox", false);
+        if use_grid_bbox && object.get("filename").is_none() {
+            object.error(
+                "`use_grid_bbox` without `filename`",
+                "only a file states a bounding box; place the grid with `to_world`",
+            );
+        }
+        Self {
+            to_world,
+            use_grid_bbox,
+            nearest,
+            wrap,
+        }
+    }
+
+    /// From the unit cube to the world.
+    fn to_world(&self, bounds: [[f32; 3]; 2]) -> Affine3A {
+        if !self.use_grid_bbox {
+            return transform::to_f32(self.to_world);
+        }
+        let [low, high] = bounds.map(|corner| DVec3::from(corner.map(f64::from)));
+        let to_box = DAffine3::from_scale_rotation_translation(high - low, glam::DQuat::IDENTITY, low);
+        transform::to_f32(self.to_world * to_box)
+    }
+}
+
+/// The words for what lies outside a grid or an image.
+pub(super) const WRAP_MODES: &[(&str, Wrap)] = &[
+    ("clamp", Wrap::Clamp),
+    ("repeat", Wrap::Repeat),
+    ("mirror", Wrap::Mirror),
+];
+
+fn lookup(path: &str, volume: Volume, placement: &Placement) -> Lookup {
+    let constant = volume.constant;
+    let array = Array {
+        path: path.to_string(),
+        kind: if constant { Kind::Value } else { Kind::Grid },
+        shape: volume.shape,
+        source: volume.source,
+        tuning: None,
+    };
+    if constant {
+        return Lookup {
+            array,
+            constant,
+            to_world: Affine3A::IDENTITY,
+            nearest: false,
+            wrap: Wrap::Clamp,
+        };
+    }
+    Lookup {
+        array,
+        constant,
+        to_world: placement.to_world(volume.bounds),
+        nearest: placement.nearest,
+        wrap: placement.wrap,
+    }
+}

@@ -1,0 +1,72 @@
+//! Phase functions: `isotropic`, `hg`, `rayleigh`, `blendphase`.
+
+use super::object::Object;
+use super::quantity::Quantity;
+use super::reader::Value;
+use super::vocabulary::Class;
+use super::{Phase, lookup};
+
+/// Mitsuba's default.
+const DEFAULT_G: f32 = 0.8;
+
+/// How deep blends may be nested: references make trees of them that grow exponentially.
+const MAX_BLENDS: u32 = 4;
+
+/// The phase function nested in the medium at `path`; isotropic where there is none.
+pub(super) fn nested(medium: &mut Object<'_>, path: &str) -> Phase {
+    let found = medium.nested_named(Class::Phase);
+    found
+        .and_then(|(key, value)| read(&value, &format!("{path}.{key}"), MAX_BLENDS))
+        .unwrap_or(Phase::Isotropic)
+}
+
+/// The phase function at `value`, which is used at `path` and has at most `blends` blends below one another.
+fn read(value: &Value<'_>, path: &str, blends: u32) -> Option<Phase> {
+    let mut object = value.plugin(Class::Phase)?;
+    let phase = match object.name {
+        "isotropic" => Some(Phase::Isotropic),
+        "rayleigh" => Some(Phase::Rayleigh),
+        "hg" => {
+            let g = object.number("g", DEFAULT_G, Quantity::Asymmetry.limit());
+            let g = lookup::value(format!("{path}.g"), vec![g]);
+            Some(Phase::Hg { g })
+        }
+        _ if blends == 0 => {
+            value.error(
+                format!("more than {MAX_BLENDS} blends inside one another"),
+                "blend fewer phase functions",
+            );
+            return None;
+        }
+        _ => blend(&mut object, path, blends - 1),
+    };
+    object.finish();
+    phase
+}
+
+/// Two phase functions, ordered by their names as in Mitsuba.
+fn blend(object: &mut Object<'_>, path: &str, blends: u32) -> Option<Phase> {
+    let weight = object
+        .require(
+            "weight",
+            "the weight of the second phase function, a number or a volume",
+        )
+        .and_then(|value| lookup::read_scalar(&value, &format!("{path}.weight"), Quantity::Weight));
+    let mut nested = object.nested_all(Class::Phase);
+    nested.sort_by_key(|(key, _)| *key);
+    let phases: Vec<_> = nested
+        .iter()
+        .map(|(key, value)| read(value, &format!("{path}.{key}"), blends))
+        .collect();
+    let Ok([first, second]) = <[Option<Phase>; 2]>::try_from(phases) else {
+        object.error(
+            format!("a `blendphase` of {} phase functions", nested.len()),
+            "nest two, under names whose order is theirs",
+        );
+        return None;
+    };
+    Some(Phase::Blend {
+        weight: Box::new(weight?),
+        phases: Box::new([first?, second?]),
+    })
+}

@@ -1,0 +1,63 @@
+//! Textures: colours over a surface, `bitmap`, `checkerboard`.
+
+use super::object::Object;
+use super::quantity::Quantity;
+use super::reader::Value;
+use super::vocabulary::Class;
+use super::{Texture, TextureMap, Wrap, color, files, lookup, uv, volume};
+
+/// Mitsuba's colours of the two kinds of field.
+const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
+
+/// The reflectance at `value`.
+pub(super) fn read(value: &Value<'_>) -> Option<Texture> {
+    let value = value.resolve()?;
+    if volume::stands_for_constant(&value) {
+        return reflectance(&value).map(Texture::Constant);
+    }
+    let mut object = value.plugin(Class::Texture)?;
+    let texture = match object.name {
+        "bitmap" => bitmap(&mut object).map(Texture::Bitmap),
+        _ => Some(checkerboard(&mut object)),
+    };
+    object.finish();
+    texture
+}
+
+/// A colour whose parts are shares of light.
+fn reflectance(value: &Value<'_>) -> Option<[f32; 3]> {
+    color::read_within(value, Quantity::Albedo.limit())
+}
+
+fn checkerboard(object: &mut Object<'_>) -> Texture {
+    let [one, other] = CHECKERBOARD.map(|grey| [grey; 3]);
+    let colors = [("color0", one), ("color1", other)].map(|(key, default)| {
+        let given = object.get(key).and_then(|value| reflectance(&value.resolve()?));
+        given.unwrap_or(default)
+    });
+    let to_uv = uv::read(object, "to_uv");
+    Texture::Checkerboard { colors, to_uv }
+}
+
+fn bitmap(object: &mut Object<'_>) -> Option<TextureMap> {
+    let file = object.require("filename", "the image file");
+    let nearest = object.choice("filter_type", &[("bilinear", false), ("nearest", true)], false);
+    let wrap = object.choice("wrap_mode", lookup::WRAP_MODES, Wrap::Repeat);
+    let raw = object.boolean("raw", false);
+    // It speaks of how Mitsuba stores a texture and changes nothing here.
+    object.boolean("accel", true);
+    let to_uv = uv::read(object, "to_uv");
+    let file = file?;
+    let path = file.file()?;
+    if let Err(error) = files::image_size(&path, 1) {
+        file.error("this image cannot be used", error);
+        return None;
+    }
+    Some(TextureMap {
+        path,
+        raw,
+        nearest,
+        wrap,
+        to_uv,
+    })
+}

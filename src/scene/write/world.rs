@@ -1,0 +1,225 @@
+//! Shapes, media, lights and the integrator as JSON.
+
+use glam::Affine2;
+use serde_json::{Map, Value, json};
+
+use super::super::{
+    Array, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase,
+    Source, Surface, Texture, World, Wrap,
+};
+use super::{channels, file, fill, matrix, number, numbers, source};
+
+/// The medium of this index where it is used at `place`: itself where its path says so, else a reference.
+pub(super) fn medium(world: &World, index: usize, place: &str) -> Value {
+    let Some(medium) = world.media.get(index) else {
+        return Value::Null;
+    };
+    if medium.path == place {
+        self::scattering(medium)
+    } else {
+        json!({"type": "ref", "id": medium.path})
+    }
+}
+
+fn scattering(medium: &Medium) -> Value {
+    let name = if medium.sigma_t.constant {
+        "homogeneous"
+    } else {
+        "heterogeneous"
+    };
+    let mut object = json!({
+        "type": name,
+        "sigma_t": lookup(&medium.sigma_t),
+        "albedo": lookup(&medium.albedo),
+        "scale": number(medium.scale),
+    });
+    if let Some(emission) = &medium.emission {
+        object["emission"] = lookup(emission);
+    }
+    let key = phase_key(&medium.phase, &medium.path).unwrap_or("phase");
+    object[key] = phase(&medium.phase);
+    object
+}
+
+fn lookup(lookup: &Lookup) -> Value {
+    let array = &lookup.array;
+    // A single number would be read as a single channel.
+    let value = match &array.source {
+        Source::Fill(values) if values.len() == 1 => channels(&vec![values[0]; array.shape.channels]),
+        _ => fill(array),
+    };
+    if lookup.constant {
+        return value;
+    }
+    let mut object = source(array);
+    object["to_world"] = matrix(&lookup.to_world);
+    if object["type"] == "gridvolume" {
+        if object.get("value").is_some() {
+            object["value"] = value;
+        }
+        object["filter_type"] = json!(if lookup.nearest { "nearest" } else { "trilinear" });
+        object["wrap_mode"] = wrap(lookup.wrap);
+    }
+    object
+}
+
+fn wrap(wrap: Wrap) -> Value {
+    json!(match wrap {
+        Wrap::Clamp => "clamp",
+        Wrap::Repeat => "repeat",
+        Wrap::Mirror => "mirror",
+    })
+}
+
+fn phase(phase: &Phase) -> Value {
+    match phase {
+        Phase::Isotropic => json!({"type": "isotropic"}),
+        Phase::Rayleigh => json!({"type": "rayleigh"}),
+        Phase::Hg { g } => json!({"type": "hg", "g": fill(g)}),
+        Phase::Blend { weight, phases } => {
+            let path = weight.array.path.trim_end_matches(".weight");
+            let [first, second] = blend_keys(phases, path);
+            json!({
+                "type": "blendphase",
+                "weight": lookup(weight),
+                first: self::phase(&phases[0]),
+                second: self::phase(&phases[1]),
+            })
+        }
+    }
+}
+
+/// The name under which a phase function stands in the object at `parent`, if its parameters tell.
+fn phase_key<'a>(phase: &'a Phase, parent: &str) -> Option<&'a str> {
+    let array: &Array = match phase {
+        Phase::Isotropic | Phase::Rayleigh => return None,
+        Phase::Hg { g } => g,
+        Phase::Blend { weight, .. } => &weight.array,
+    };
+    let below = array.path.strip_prefix(parent)?.strip_prefix('.')?;
+    below.split('.').next()
+}
+
+/// Names of two phase functions in their order. `-` comes before every other name.
+fn blend_keys(phases: &[Phase; 2], path: &str) -> [String; 2] {
+    let known = [0, 1].map(|i| phase_key(&phases[i], path).map(str::to_string));
+    match known {
+        [Some(first), Some(second)] => [first, second],
+        [Some(first), None] => [first.clone(), first + "-"],
+        [None, Some(second)] => ["-".to_string(), second],
+        [None, None] => ["phase_1", "phase_2"].map(str::to_string),
+    }
+}
+
+pub(super) fn surface(surface: &Surface, world: &World) -> Value {
+    let mut object = geometry(&surface.geometry);
+    object["to_world"] = matrix(&surface.to_world);
+    object["flip_normals"] = json!(surface.flip_normals);
+    object["bsdf"] = match &surface.bsdf {
+        Bsdf::Null => json!({"type": "null"}),
+        Bsdf::Diffuse { reflectance } => json!({"type": "diffuse", "reflectance": texture(reflectance)}),
+    };
+    for (key, index) in [("interior", surface.interior), ("exterior", surface.exterior)] {
+        if let Some(index) = index {
+            object[key] = medium(world, index, &format!("{}.{key}", surface.name));
+        }
+    }
+    if let Some(radiance) = &surface.radiance {
+        let steps: Vec<&str> = radiance.path.split('.').collect();
+        object[steps[steps.len().saturating_sub(2)]] = json!({"type": "area", "radiance": fill(radiance)});
+    }
+    object
+}
+
+fn geometry(geometry: &Geometry) -> Value {
+    match geometry {
+        Geometry::Cube => json!({"type": "cube"}),
+        Geometry::Rectangle => json!({"type": "rectangle"}),
+        Geometry::Sphere { center, radius } => {
+            json!({"type": "sphere", "center": numbers(center), "radius": number(*radius)})
+        }
+        Geometry::Mesh {
+            path,
+            format,
+            face_normals,
+            flip_tex_coords,
+        } => json!({
+            "type": match format {
+                MeshFormat::Obj => "obj",
+                MeshFormat::Ply => "ply",
+            },
+            "filename": file(path),
+            "face_normals": face_normals,
+            "flip_tex_coords": flip_tex_coords,
+        }),
+    }
+}
+
+fn texture(texture: &Texture) -> Value {
+    match texture {
+        Texture::Constant(color) => numbers(color),
+        Texture::Checkerboard { colors, to_uv } => json!({
+            "type": "checkerboard",
+            "color0": numbers(&colors[0]),
+            "color1": numbers(&colors[1]),
+            "to_uv": plane_matrix(to_uv),
+        }),
+        Texture::Bitmap(map) => json!({
+            "type": "bitmap",
+            "filename": file(&map.path),
+            "filter_type": if map.nearest { "nearest" } else { "bilinear" },
+            "wrap_mode": wrap(map.wrap),
+            "raw": map.raw,
+            "to_uv": plane_matrix(&map.to_uv),
+        }),
+    }
+}
+
+fn plane_matrix(m: &Affine2) -> Value {
+    let row = |i: usize| numbers(&[m.matrix2.x_axis[i], m.matrix2.y_axis[i], m.translation[i]]);
+    json!([row(0), row(1), [0.0, 0.0, 1.0]])
+}
+
+pub(super) fn light(light: &Light) -> Value {
+    // Degrees are written to more digits than radians have, so that they are read as the same.
+    let degrees = |radians: f32| json!(f64::from(radians).to_degrees());
+    let mut object = match &light.kind {
+        LightKind::Point { position } => json!({"type": "point", "position": numbers(position)}),
+        LightKind::Directional { direction } => json!({"type": "directional", "direction": numbers(direction)}),
+        LightKind::Spot { to_world, cutoff, beam } => json!({
+            "type": "spot",
+            "to_world": matrix(to_world),
+            "cutoff_angle": degrees(*cutoff),
+            "beam_width": degrees(*beam),
+        }),
+    };
+    let key = light.intensity.path.rsplit('.').next().unwrap_or_default();
+    object[key] = fill(&light.intensity);
+    object
+}
+
+pub(super) fn integrator(integrator: &Integrator) -> Value {
+    let depth = integrator.max_depth.map_or(-1, i64::from);
+    json!({
+        "type": match integrator.estimator {
+            Estimator::PathReplay => "prbvolpath",
+            Estimator::Tape => "advolpath",
+        },
+        "max_depth": depth,
+        "rr_depth": integrator.rr_depth,
+        "hide_emitters": integrator.hide_emitters,
+        "gradient": match integrator.gradient {
+            Gradient::Drt => "drt",
+            Gradient::FreeFlight => "free_flight",
+        },
+    })
+}
+
+/// A name that no object of `root` has.
+pub(super) fn free_name(root: &Map<String, Value>, name: &str) -> String {
+    let mut free = name.to_string();
+    while root.contains_key(&free) {
+        free.push('_');
+    }
+    free
+}

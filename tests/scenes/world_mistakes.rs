@@ -1,0 +1,455 @@
+//! Mistakes in scenes of shapes, scattering media and lights.
+
+use super::{edited_world, mistakes_in};
+
+const GRID: &str = r#"{"type": "gridvolume", "resolution": [4, 4, 4], "value": 0.5}"#;
+const PHASE: &str = r#"{"type": "hg", "g": 0.3}"#;
+const SUN: &str = r#"{"type": "directional"}"#;
+const TUNED: &str = r#""box.interior.sigma_t": {}"#;
+const SKY: &str = r#""sky": {"type": "constant"}"#;
+const FLOOR: &str = r#""reflectance": 0.4"#;
+
+/// A piece of the small world, what replaces it, and what must be said: `line:column: message` or its beginning.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    // Media and their volumes.
+    (
+        r#""albedo": [0.9, 0.8, 0.7]"#,
+        r#""albdeo": 0.9"#,
+        "10:7: unknown parameter `albdeo` of `heterogeneous` at box.interior.albdeo: did you mean `albedo`?",
+    ),
+    (
+        "[0.9, 0.8, 0.7]",
+        "[0.9, 1.5, 0.7]",
+        "10:23: the value 1.5 is not possible at box.interior.albedo[1]: it must lie between 0 and 1",
+    ),
+    (
+        "[0.9, 0.8, 0.7]",
+        "[0.9, 0.8]",
+        "10:17: a list of 2 at box.interior.albedo: expected a number, or [r, g, b]",
+    ),
+    (
+        "[0.9, 0.8, 0.7]",
+        r#"{"type": "rgb", "value": [2, 0, 0]}"#,
+        "10:43: the value 2 is not possible at box.interior.albedo.value[0]: it must lie between 0 and 1",
+    ),
+    (
+        GRID,
+        "-1",
+        "9:18: the value -1 is not possible at box.interior.sigma_t: it must not be negative",
+    ),
+    (
+        r#""value": 0.5}"#,
+        r#""value": -0.5}"#,
+        "9:75: the value -0.5 is not possible at box.interior.sigma_t.value: it must not be negative",
+    ),
+    (
+        r#""type": "heterogeneous""#,
+        r#""type": "homogeneous""#,
+        "9:18: `sigma_t` of a `homogeneous` medium varies at box.interior.sigma_t: give a number or a colour, or make the medium `heterogeneous`",
+    ),
+    (
+        r#""type": "heterogeneous","#,
+        r#""type": "heterogeneous", "scale": -1,"#,
+        "8:41: the value -1 is not possible at box.interior.scale: it must not be negative",
+    ),
+    (
+        r#""type": "heterogeneous","#,
+        r#""type": "heterogeneous", "emission": -1,"#,
+        "8:44: the value -1 is not possible at box.interior.emission: it must not be negative",
+    ),
+    (
+        r#""type": "heterogeneous","#,
+        r#""type": "heterogeneous", "sample_emitters": false,"#,
+        "8:51: `sample_emitters` of `heterogeneous` is false at box.interior.sample_emitters: only true is supported so far",
+    ),
+    (
+        r#""type": "heterogeneous""#,
+        r#""type": "heterogenous""#,
+        "7:17: unknown medium type `heterogenous` at box.interior: did you mean `heterogeneous`?",
+    ),
+    (
+        r#""value": 0.5}"#,
+        r#""value": 0.5, "wrap_mode": "repeet"}"#,
+        r#"9:93: unknown value "repeet" at box.interior.sigma_t.wrap_mode: did you mean `repeat`?"#,
+    ),
+    (
+        r#""value": 0.5}"#,
+        r#""value": 0.5, "filter_type": "bilinear"}"#,
+        r#"9:95: unknown value "bilinear" at box.interior.sigma_t.filter_type: did you mean `trilinear`?"#,
+    ),
+    (
+        r#""value": 0.5}"#,
+        r#""value": 0.5, "use_grid_bbox": true}"#,
+        "9:18: `use_grid_bbox` without `filename` at box.interior.sigma_t: only a file states a bounding box; place the grid with `to_world`",
+    ),
+    (
+        r#""value": 0.5}"#,
+        r#""value": 0.5, "max_value": 1}"#,
+        "9:80: Mitsuba's parameter `max_value` of `gridvolume` at box.interior.sigma_t.max_value is not supported yet: remove it",
+    ),
+    (
+        GRID,
+        r#"{"type": "gridvolume", "filename": "smoke.txt"}"#,
+        "9:53: this grid cannot be used at box.interior.sigma_t.filename: smoke.txt: a grid's file name ends in",
+    ),
+    (
+        GRID,
+        r#"{"type": "plume", "resolution": 8, "sead": 1}"#,
+        "9:53: unknown parameter `sead` of `plume` at box.interior.sigma_t.sead: did you mean `seed`?",
+    ),
+    (
+        GRID,
+        r#"{"type": "plume"}"#,
+        "9:18: `plume` lacks `resolution` at box.interior.sigma_t: give the texels along x, y and z",
+    ),
+    (
+        GRID,
+        r#"{"type": "plume", "resolution": 8, "seed": -1}"#,
+        "9:61: the value -1 is not possible at box.interior.sigma_t.seed: expected a whole number from 0 to",
+    ),
+    (
+        GRID,
+        r#"{"type": "bitmap", "filename": "x.png"}"#,
+        "9:18: `bitmap` is a texture where a volume is expected at box.interior.sigma_t: allowed: `gridvolume`",
+    ),
+    // Phase functions.
+    (
+        r#""g": 0.3"#,
+        r#""g": 1"#,
+        "11:35: the value 1 is not possible at box.interior.phase.g: it must lie between -1 and 1, both excluded",
+    ),
+    (
+        r#""g": 0.3"#,
+        r#""g": 0.99999999999"#,
+        "11:35: the value 0.99999999999 is not possible at box.interior.phase.g: it must lie between -1 and 1, both excluded",
+    ),
+    (
+        PHASE,
+        r#"{"type": "henyey"}"#,
+        "11:16: unknown type `henyey` at box.interior.phase: ",
+    ),
+    (
+        PHASE,
+        r#"{"type": "sggx"}"#,
+        "11:16: Mitsuba's phase function `sggx` is not supported yet at box.interior.phase: allowed: `isotropic`, `hg`, `rayleigh`, `blendphase`",
+    ),
+    (
+        PHASE,
+        r#"{"type": "hg"}, "other": {"type": "rayleigh"}"#,
+        "11:41: a second phase function at box.interior.other: `heterogeneous` can have only one",
+    ),
+    (
+        PHASE,
+        r#"{"type": "blendphase", "a": {"type": "hg"}, "b": {"type": "hg"}}"#,
+        "11:16: `blendphase` lacks `weight` at box.interior.phase: give the weight of the second phase function, a number or a volume",
+    ),
+    (
+        PHASE,
+        r#"{"type": "blendphase", "weight": 2, "a": {"type": "hg"}, "b": {"type": "hg"}}"#,
+        "11:49: the value 2 is not possible at box.interior.phase.weight: it must lie between 0 and 1",
+    ),
+    (
+        PHASE,
+        r#"{"type": "blendphase", "weight": [0.1, 0.2, 0.3], "a": {"type": "hg"}, "b": {"type": "hg"}}"#,
+        "11:49: a list of 3 at box.interior.phase.weight: expected a number",
+    ),
+    (
+        PHASE,
+        r#"{"type": "blendphase", "weight": 0.5, "a": {"type": "hg"}}"#,
+        "11:16: a `blendphase` of 1 phase functions at box.interior.phase: nest two, under names whose order is theirs",
+    ),
+    // Shapes, their BSDFs and emitters.
+    (
+        r#""type": "sphere""#,
+        r#""type": "sphere", "radius": 0"#,
+        "15:41: the value 0 is not possible at lamp.radius: it must be positive",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "sphere", "center": [0, 0]"#,
+        "15:41: found a list of 2 at lamp.center: expected a list of 3 numbers",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "rectangle", "radius": 1"#,
+        "15:34: unknown parameter `radius` of `rectangle` at lamp.radius: allowed: `to_world`, `flip_normals`, `interior`, `exterior`, `emitter`, `bsdf`",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "cylinder""#,
+        "15:11: Mitsuba's shape `cylinder` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `obj`, `ply`",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "sphere", "silhouette_sampling_weight": 1"#,
+        "15:31: Mitsuba's parameter `silhouette_sampling_weight` of `sphere` at lamp.silhouette_sampling_weight is not supported yet: remove it",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "obj""#,
+        "15:11: `obj` lacks `filename` at lamp: give the mesh file",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "ply", "filename": "nowhere.ply""#,
+        "15:40: this mesh cannot be used at lamp.filename: there is no file nowhere.ply",
+    ),
+    (
+        r#""type": "area""#,
+        r#""type": "point""#,
+        "15:41: a `point` emitter in a shape at lamp.emitter: it stands at the top level; a shape emits by `area`",
+    ),
+    (
+        r#""radiance": 3"#,
+        r#""radiance": -3"#,
+        "15:70: the value -3 is not possible at lamp.emitter.radiance: it must not be negative",
+    ),
+    (
+        r#""radiance": 3"#,
+        r#""sampling_weight": 3"#,
+        "15:58: Mitsuba's parameter `sampling_weight` of `area` at lamp.emitter.sampling_weight is not supported yet: remove it",
+    ),
+    (
+        r#""type": "sphere","#,
+        r#""type": "sphere", "interior": {"type": "radiance_field"},"#,
+        "15:11: a radiance field beside `box` at lamp: a scene is either one radiance field, or shapes, scattering media and lights; make two scenes of it",
+    ),
+    (
+        r#""type": "sphere","#,
+        r#""type": "sphere", "exterior": {"type": "radiance_field"},"#,
+        "15:43: a `radiance_field` does not scatter light at lamp.exterior: it stands only in a `cube`, as `interior`; allowed here: `heterogeneous`, `homogeneous`",
+    ),
+    (
+        r#""type": "diffuse""#,
+        r#""type": "conductor""#,
+        "14:42: Mitsuba's BSDF `conductor` is not supported yet at floor.bsdf: allowed: `null`, `diffuse`",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": 1.1"#,
+        "14:77: the value 1.1 is not possible at floor.bsdf.reflectance: it must lie between 0 and 1",
+    ),
+    (
+        FLOOR,
+        r#""reflectence": 1"#,
+        "14:62: unknown parameter `reflectence` of `diffuse` at floor.bsdf.reflectence: did you mean `reflectance`?",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "checkerbord"}"#,
+        "14:77: unknown texture type `checkerbord` at floor.bsdf.reflectance: did you mean `checkerboard`?",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "checkerboard", "color2": 1}"#,
+        "14:102: unknown parameter `color2` of `checkerboard` at floor.bsdf.reflectance.color2: did you mean `color0`?",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "bitmap", "filename": "nowhere.png"}"#,
+        "14:108: this image cannot be used at floor.bsdf.reflectance.filename: nowhere.png: ",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "checkerboard", "to_uv": [{"scal": 2}]}"#,
+        "14:112: unknown operation `scal` at floor.bsdf.reflectance.to_uv[0]: did you mean `scale`?",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "checkerboard", "to_uv": [{"rotate": {"axis": [1, 0, 0], "angle": 3}}]}"#,
+        "14:132: this axis leaves the plane of the texture at floor.bsdf.reflectance.to_uv[0].rotate.axis: leave it out, or give [0, 0, 1]",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "checkerboard", "to_uv": [[1, 0, 0], [0, 1, 0], [0, 1, 1]]}"#,
+        "14:111: the matrix is not affine at floor.bsdf.reflectance.to_uv: its last row must be [0, 0, 1]",
+    ),
+    // Emitters.
+    (
+        SKY,
+        r#""sky": {"type": "constant"}, "dome": {"type": "envmap"}"#,
+        "17:40: a second emitter beside `sky` at dome: what lies behind the medium is one thing",
+    ),
+    (
+        SKY,
+        r#""sky": {"type": "area"}"#,
+        "17:10: an `area` emitter without a shape at sky: put it into a shape, which then emits",
+    ),
+    (
+        SUN,
+        r#"{"type": "directional", "direction": [0, 0, 0]}"#,
+        "16:10: `direction` has no direction at sun: at least one of its numbers must differ from zero",
+    ),
+    (
+        SUN,
+        r#"{"type": "directional", "direction": [0, 0, 1], "to_world": []}"#,
+        "16:47: `direction` and `to_world` exclude each other at sun.direction: remove one of the two",
+    ),
+    (
+        SUN,
+        r#"{"type": "directional", "intensity": 1}"#,
+        "16:34: unknown parameter `intensity` of `directional` at sun.intensity: allowed: `irradiance`, `direction`, `to_world`",
+    ),
+    (
+        SUN,
+        r#"{"type": "point", "intensity": -1}"#,
+        "16:41: the value -1 is not possible at sun.intensity: it must not be negative",
+    ),
+    (
+        SUN,
+        r#"{"type": "spot", "beam_width": 30}"#,
+        "16:41: the value 30 is not possible at sun.beam_width: it must lie between 0 and 20",
+    ),
+    (
+        SUN,
+        r#"{"type": "spot", "cutoff_angle": 0}"#,
+        "16:43: the value 0 is not possible at sun.cutoff_angle: it must lie between 0 and 180, both excluded",
+    ),
+    (
+        SUN,
+        r#"{"type": "projector"}"#,
+        "16:10: Mitsuba's emitter `projector` is not supported yet at sun: allowed: `constant`, `envmap`, `area`, `point`, `directional`, `spot`",
+    ),
+    // The integrator and the sensor.
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "prbvolpath", "max_depth": -2"#,
+        "2:51: the value -2 is not possible at integrator.max_depth: expected a whole number of edges from 0, or -1 for no limit",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "prbvolpath", "rr_depth": 0"#,
+        "2:50: the value 0 is not possible at integrator.rr_depth: expected a whole number from 1 to",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "prbvolpath", "gradient": "free""#,
+        r#"2:50: unknown value "free" at integrator.gradient: allowed: `drt`, `free_flight`"#,
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "prbvolpath", "samples_per_pass": 4"#,
+        "2:38: Mitsuba's parameter `samples_per_pass` of `prbvolpath` at integrator.samples_per_pass is not supported yet: remove it",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "prbvolpth""#,
+        "2:17: unknown type `prbvolpth` at integrator: did you mean `prbvolpath`?",
+    ),
+    (
+        SKY,
+        r#""sky": {"type": "constant"}, "other": {"type": "volpath"}"#,
+        "17:41: a second integrator beside `integrator` at other: light is followed in one way",
+    ),
+    (
+        r#""type": "perspective","#,
+        r#""type": "perspective", "medium": {"type": "hg"},"#,
+        "3:47: `hg` is a phase function where a medium is expected at camera.medium: allowed: `radiance_field`, `heterogeneous`, `homogeneous`",
+    ),
+    // What is optimised.
+    (
+        TUNED,
+        r#""box.interior.sigma": {}"#,
+        "19:42: there is no parameter `box.interior.sigma` at optimize.parameters.box.interior.sigma: did you mean `box.interior.sigma_t`? (allowed: `box.interior.sigma_t`, `box.interior.albedo`, `box.interior.phase.g`, `lamp.emitter.radiance`, `sun.irradiance`, `sky.radiance`)",
+    ),
+    (
+        TUNED,
+        r#""box.interior.albedo": {"bounds": [0, 2]}"#,
+        "19:53: the bounds 0 and 2 let in what is not possible at optimize.parameters.box.interior.albedo.bounds: it must lie between 0 and 1",
+    ),
+    (
+        TUNED,
+        r#""box.interior.sigma_t": {"bounds": [null, 2]}"#,
+        "19:54: the bounds -inf and 2 let in what is not possible at optimize.parameters.box.interior.sigma_t.bounds: it must not be negative",
+    ),
+    (
+        TUNED,
+        r#""box.interior.phase.g": {"initial": 1}"#,
+        "19:55: the value 1 is not possible at optimize.parameters.box.interior.phase.g.initial: it must lie between -1 and 1, both excluded",
+    ),
+    (
+        TUNED,
+        r#""box.interior.albedo": {"start_resolution": 4}"#,
+        "19:63: a value without a place has no resolution at optimize.parameters.box.interior.albedo.start_resolution: remove `start_resolution`, or make it a `gridvolume` if it is a volume",
+    ),
+    (
+        r#""value": 0.5}"#,
+        r#""value": 0.5, "wrap_mode": "repeat"}"#,
+        "19:43: the volume `box.interior.sigma_t` cannot be optimised at optimize.parameters.box.interior.sigma_t: only volumes with the `filter_type` `trilinear` and the `wrap_mode` `clamp` can",
+    ),
+    (
+        r#""value": 0.5}"#,
+        r#""value": 0.5, "filter_type": "nearest"}"#,
+        "19:43: the volume `box.interior.sigma_t` cannot be optimised at optimize.parameters.box.interior.sigma_t:",
+    ),
+    (
+        r#"{"type": "constant", "value": 0.5}"#,
+        r#""images""#,
+        "18:15: 1 of 1 views have no `image`",
+    ),
+];
+
+#[test]
+fn every_mistake_gives_its_message() {
+    let mut failures = Vec::new();
+    for (from, to, expected) in MISTAKES {
+        let found = mistakes_in(&edited_world(from, to));
+        if !found.starts_with(&format!("test.json:{expected}")) || found.lines().count() != 1 {
+            failures.push(format!("for {to}\nexpected {expected}\nfound    {found}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn radiance_fields_stand_alone() {
+    let field = r#"{"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "radiance_field", "sigma_t": 1, "sh_coeffs": 1}}"#;
+    let sphere = field.replace("cube", "sphere");
+    let cases = [
+        (
+            format!(r#"{{"f": {field}, "p": {{"type": "point"}}}}"#),
+            "a `point` light beside the radiance field of `f` at p",
+        ),
+        (
+            format!(r#"{{"p": {{"type": "point"}}, "f": {field}}}"#),
+            "a `point` light beside the radiance field of `f` at p",
+        ),
+        (
+            format!(r#"{{"s": {{"type": "sphere"}}, "f": {field}}}"#),
+            "a radiance field beside `s` at f",
+        ),
+        (
+            format!(r#"{{"c": {{"type": "perspective", "medium": {{"type": "homogeneous"}}}}, "f": {field}}}"#),
+            "a sensor in a medium beside the radiance field of `f` at c",
+        ),
+        (
+            format!(r#"{{"f": {field}, "g": {field}}}"#),
+            "a second radiance field beside `f` at g",
+        ),
+        (
+            format!(r#"{{"f": {sphere}}}"#),
+            "a `sphere` around a `radiance_field` at f: a radiance field fills a `cube`",
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = mistakes_in(&text);
+        assert!(found.contains(expected) && found.lines().count() == 1, "{found}");
+    }
+}
+
+#[test]
+fn blends_are_not_nested_without_end() {
+    // Forty blends of two references each would be a trillion phase functions.
+    let blend = |i: usize| {
+        let next = format!(r#"{{"type": "ref", "id": "p{}"}}"#, i + 1);
+        format!(r#""p{i}": {{"type": "blendphase", "weight": 0.5, "a": {next}, "b": {next}}}"#)
+    };
+    let chain: Vec<_> = (0..40).map(blend).collect();
+    let medium = r#"{"type": "homogeneous", "p": {"type": "ref", "id": "p0"}}"#;
+    let text = format!(
+        r#"{{{}, "p40": {{"type": "hg"}}, "box": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {medium}}}}}"#,
+        chain.join(", ")
+    );
+    let found = mistakes_in(&text);
+    assert!(found.contains("more than 4 blends inside one another"), "{found}");
+}

@@ -1,0 +1,529 @@
+//! Shapes, scattering media and lights: what they mean and what is assumed unless told otherwise.
+
+use std::path::PathBuf;
+
+use glam::{Affine2, Vec2, Vec3A};
+use prbopt::io::{self, Grid, Image};
+use prbopt::params::Kind;
+use prbopt::scene::{
+    self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene,
+    Source, Surface, Texture, Wrap,
+};
+
+use super::{WORLD, edited_world, read};
+
+/// A scene of these objects.
+fn objects(text: &str) -> Scene {
+    read(&format!("{{{text}}}"))
+}
+
+/// The medium inside a cube.
+fn medium(text: &str) -> Medium {
+    let cube = r#""type": "cube", "bsdf": {"type": "null"}"#;
+    let mut scene = objects(&format!(r#""box": {{{cube}, "interior": {{{text}}}}}"#));
+    scene.world.media.remove(0)
+}
+
+fn surface(text: &str) -> Surface {
+    objects(&format!(r#""shape": {{{text}}}"#)).world.surfaces.remove(0)
+}
+
+fn light(text: &str) -> Light {
+    objects(&format!(r#""light": {{{text}}}"#)).world.lights.remove(0)
+}
+
+fn sigma_t(text: &str) -> Lookup {
+    medium(&format!(r#""type": "heterogeneous", "sigma_t": {text}"#)).sigma_t
+}
+
+fn values(lookup: &Lookup) -> Vec<f32> {
+    lookup
+        .array
+        .source
+        .materialise(lookup.array.shape)
+        .expect("needs no file")
+}
+
+#[test]
+fn defaults_of_media() {
+    for name in ["heterogeneous", "homogeneous"] {
+        let medium = medium(&format!(r#""type": "{name}""#));
+        assert_eq!((medium.path.as_str(), medium.scale), ("box.interior", 1.0));
+        assert_eq!(
+            (values(&medium.sigma_t), values(&medium.albedo)),
+            (vec![1.0], vec![0.75])
+        );
+        assert!(medium.sigma_t.constant && medium.albedo.constant && medium.emission.is_none());
+        assert!(matches!(medium.phase, Phase::Isotropic));
+        assert_eq!(medium.sigma_t.array.path, "box.interior.sigma_t");
+        assert_eq!(medium.sigma_t.array.kind, Kind::Value);
+    }
+    medium(r#""type": "homogeneous", "sample_emitters": true, "has_spectral_extinction": true"#);
+}
+
+#[test]
+fn a_volume_has_one_channel_or_three() {
+    let cases = [
+        ("2", 1, true),
+        ("[1, 2, 3]", 3, true),
+        (r#"{"type": "rgb", "value": 2}"#, 3, true),
+        (r#"{"type": "constvolume"}"#, 1, true),
+        (r#"{"type": "constvolume", "value": [1, 2, 3]}"#, 3, true),
+        (r#"{"type": "gridvolume", "resolution": 2}"#, 1, false),
+        (
+            r#"{"type": "gridvolume", "resolution": 2, "value": [1, 2, 3]}"#,
+            3,
+            false,
+        ),
+        (r#"{"type": "plume", "resolution": 8}"#, 1, false),
+        (r#"{"type": "plume", "resolution": 8, "value": [1, 2, 3]}"#, 3, false),
+        (
+            r#"{"type": "blobs", "resolution": 2, "blobs": [{"center": [0, 0, 0], "radius": 1, "value": [1, 2, 3]}]}"#,
+            3,
+            false,
+        ),
+    ];
+    for (text, channels, constant) in cases {
+        let lookup = sigma_t(text);
+        assert_eq!(
+            (lookup.array.shape.channels, lookup.constant),
+            (channels, constant),
+            "{text}"
+        );
+        assert_eq!(lookup.array.kind == Kind::Grid, !constant, "{text}");
+        assert_eq!(values(&lookup).len(), lookup.array.shape.len(), "{text}");
+    }
+}
+
+#[test]
+fn a_plume_is_the_programs_own_smoke() {
+    let plume = sigma_t(r#"{"type": "plume", "resolution": [16, 32, 16], "seed": 3, "value": 20}"#);
+    assert_eq!(plume.array.shape.size, [16, 32, 16]);
+    assert_eq!(
+        plume.array.source,
+        Source::Plume {
+            seed: 3,
+            value: vec![20.0]
+        }
+    );
+    let peak = values(&plume).into_iter().fold(0.0, f32::max);
+    assert!((12.0..=20.0).contains(&peak), "{peak}");
+}
+
+#[test]
+fn a_volume_is_placed_in_the_world() {
+    let place = |lookup: &Lookup, p: [f32; 3]| lookup.to_world.transform_point3a(Vec3A::from(p));
+    let grid = sigma_t(
+        r#"{"type": "gridvolume", "resolution": 2, "to_world": [{"scale": 2}, {"translate": [-1, -1, -1]}],
+            "filter_type": "nearest", "wrap_mode": "mirror", "raw": true, "accel": false}"#,
+    );
+    assert_eq!(place(&grid, [0.0, 0.5, 1.0]), Vec3A::new(-1.0, 0.0, 1.0));
+    assert_eq!((grid.nearest, grid.wrap), (true, Wrap::Mirror));
+    let plain = sigma_t(r#"{"type": "gridvolume", "resolution": 2}"#);
+    assert_eq!(place(&plain, [0.0, 0.5, 1.0]), Vec3A::new(0.0, 0.5, 1.0));
+    assert_eq!((plain.nearest, plain.wrap), (false, Wrap::Clamp));
+}
+
+/// A folder with the grids `density.vol` (one channel) and `two.vol` (two), and a scene whose density is `volume`.
+fn with_grids(volume: &str) -> Result<Scene, String> {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let grid = |channels, bounds| Grid {
+        size: [2, 1, 1],
+        channels,
+        bounds,
+        data: vec![0.5; 2 * channels],
+    };
+    let boxed = [[1.0, 2.0, 3.0], [2.0, 4.0, 7.0]];
+    let at = |name: &str| folder.path().join(name);
+    io::vol::write(&at("density.vol"), &grid(1, boxed)).expect("is written");
+    io::vol::write(&at("two.vol"), &grid(2, io::UNIT_CUBE)).expect("is written");
+    io::vol::write(&at("flat.vol"), &grid(3, [[1.0; 3], [1.0, 2.0, 2.0]])).expect("is written");
+    let before = r#"{"type": "gridvolume", "resolution": [4, 4, 4], "value": 0.5}"#;
+    scene::parse(&edited_world(before, volume), &at("scene.json")).map_err(|mistakes| mistakes.to_string())
+}
+
+#[test]
+fn a_grid_file_may_state_where_it_lies() {
+    let volume =
+        r#"{"type": "gridvolume", "filename": "density.vol", "use_grid_bbox": true, "to_world": [{"scale": 2}]}"#;
+    let scene = with_grids(volume).unwrap_or_else(|e| panic!("{e}"));
+    let to_world = scene.world.media[0].sigma_t.to_world;
+    assert_eq!(to_world.transform_point3a(Vec3A::ZERO), Vec3A::new(2.0, 4.0, 6.0));
+    assert_eq!(to_world.transform_point3a(Vec3A::ONE), Vec3A::new(4.0, 8.0, 14.0));
+    let again = scene::parse(&scene.resolved.to_string(), &PathBuf::from("elsewhere.json"));
+    // The folder is gone: only the file is missed.
+    assert!(again.is_err_and(|mistakes| mistakes.iter().count() == 1));
+    let unplaced = with_grids(r#"{"type": "gridvolume", "filename": "density.vol"}"#).expect("is fine");
+    assert_eq!(unplaced.world.media[0].sigma_t.to_world, glam::Affine3A::IDENTITY);
+}
+
+#[test]
+fn grid_files_that_do_not_fit_are_refused() {
+    let found = with_grids(r#"{"type": "gridvolume", "filename": "two.vol"}"#).expect_err("has two channels");
+    assert!(
+        found.contains("has 2 channels") && found.contains("expected 1, or 3"),
+        "{found}"
+    );
+    let flat = r#"{"type": "gridvolume", "filename": "flat.vol", "use_grid_bbox": true}"#;
+    let found = with_grids(flat).expect_err("its box is flat");
+    assert!(found.contains("bounding box") && found.contains("is empty"), "{found}");
+}
+
+#[test]
+fn phase_functions() {
+    let phase = |text: &str| medium(&format!(r#""type": "homogeneous", "p": {text}"#)).phase;
+    assert!(matches!(phase(r#"{"type": "isotropic"}"#), Phase::Isotropic));
+    assert!(matches!(phase(r#"{"type": "rayleigh"}"#), Phase::Rayleigh));
+    let Phase::Hg { g } = phase(r#"{"type": "hg"}"#) else {
+        panic!("is Henyey–Greenstein")
+    };
+    assert_eq!(
+        (g.path.as_str(), g.source),
+        ("box.interior.p.g", Source::Fill(vec![0.8]))
+    );
+    let blend = r#"{"type": "blendphase", "weight": 0.25, "z": {"type": "hg", "g": -0.5}, "a": {"type": "rayleigh"}}"#;
+    let Phase::Blend { weight, phases } = phase(blend) else {
+        panic!("is a blend")
+    };
+    assert_eq!(
+        (weight.array.path.as_str(), values(&weight)),
+        ("box.interior.p.weight", vec![0.25])
+    );
+    let [Phase::Rayleigh, Phase::Hg { g }] = *phases else {
+        panic!("names give the order: {phases:?}")
+    };
+    assert_eq!(g.path, "box.interior.p.z.g");
+}
+
+#[test]
+fn a_medium_that_is_used_twice_is_one_medium() {
+    let scene = objects(
+        r#""camera": {"type": "perspective", "medium": {"type": "ref", "id": "fog"}},
+           "fog": {"type": "homogeneous"},
+           "a": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "ref", "id": "fog"}},
+           "b": {"type": "sphere", "bsdf": {"type": "null"}, "exterior": {"type": "ref", "id": "a.interior"},
+                 "interior": {"type": "homogeneous"}},
+           "sky": {"type": "constant"}"#,
+    );
+    let [a, b] = scene.world.surfaces.as_slice() else {
+        panic!("two shapes")
+    };
+    assert_eq!((a.interior, a.exterior), (Some(0), None));
+    assert_eq!((b.interior, b.exterior), (Some(1), Some(0)));
+    assert_eq!(scene.sensors[0].medium, Some(0));
+    let paths: Vec<_> = scene.world.media.iter().map(|medium| medium.path.as_str()).collect();
+    assert_eq!(paths, ["a.interior", "b.interior"]);
+    assert_eq!(scene.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn paths_of_arrays_are_unique() {
+    // Everything that can be shared is: a volume, a phase function, an emitter, a whole shape.
+    let scene = objects(
+        r#""density": {"type": "gridvolume", "resolution": 2, "value": 1},
+           "forward": {"type": "hg"},
+           "glow": {"type": "area"},
+           "a": {"type": "cube", "bsdf": {"type": "null"}, "e": {"type": "ref", "id": "glow"},
+                 "interior": {"type": "heterogeneous", "sigma_t": {"type": "ref", "id": "density"},
+                              "emission": {"type": "ref", "id": "density"}, "p": {"type": "ref", "id": "forward"}}},
+           "b": {"type": "cube", "bsdf": {"type": "null"}, "e": {"type": "ref", "id": "glow"},
+                 "interior": {"type": "heterogeneous", "sigma_t": {"type": "ref", "id": "density"},
+                              "p": {"type": "blendphase", "weight": 0.5, "x": {"type": "ref", "id": "forward"},
+                                    "y": {"type": "ref", "id": "forward"}}}},
+           "c": {"type": "ref", "id": "a"},
+           "d": {"type": "point"},
+           "sky": {"type": "constant"}"#,
+    );
+    assert_eq!(scene.world.media.len(), 2);
+    let mut paths: Vec<_> = scene.arrays().iter().map(|array| array.path.clone()).collect();
+    let count = paths.len();
+    assert_eq!(count, 4 + 5 + 3 + 1 + 1);
+    for path in [
+        "b.interior.p.y.g",
+        "b.interior.p.weight",
+        "c.e.radiance",
+        "d.intensity",
+        "sky.radiance",
+    ] {
+        assert!(paths.iter().any(|found| found == path), "{path} in {paths:?}");
+    }
+    paths.sort();
+    paths.dedup();
+    assert_eq!(paths.len(), count);
+}
+
+#[test]
+fn defaults_of_shapes() {
+    let cube = surface(r#""type": "cube""#);
+    assert_eq!((cube.geometry, cube.flip_normals), (Geometry::Cube, false));
+    assert_eq!((cube.interior, cube.exterior, cube.radiance), (None, None, None));
+    assert_eq!(cube.to_world, glam::Affine3A::IDENTITY);
+    let sphere = surface(r#""type": "sphere""#).geometry;
+    let (center, radius) = ([0.0; 3], 1.0);
+    assert_eq!(sphere, Geometry::Sphere { center, radius });
+    assert_eq!(surface(r#""type": "rectangle""#).geometry, Geometry::Rectangle);
+}
+
+#[test]
+fn shapes_without_bsdf_are_grey_and_emitters_black() {
+    let reflectance = |text: &str| match surface(text).bsdf {
+        Bsdf::Diffuse {
+            reflectance: Texture::Constant(color),
+        } => color,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reflectance(r#""type": "cube""#), [0.5; 3]);
+    assert_eq!(reflectance(r#""type": "cube", "bsdf": {"type": "diffuse"}"#), [0.5; 3]);
+    assert_eq!(reflectance(r#""type": "cube", "light": {"type": "area"}"#), [0.0; 3]);
+    let both =
+        r#""type": "cube", "light": {"type": "area"}, "bsdf": {"type": "diffuse", "reflectance": [0.1, 0.2, 0.3]}"#;
+    assert_eq!(reflectance(both), [0.1, 0.2, 0.3]);
+    let radiance = surface(both).radiance.expect("the shape emits");
+    assert_eq!(
+        (radiance.path.as_str(), radiance.source),
+        ("shape.light.radiance", Source::Fill(vec![1.0; 3]))
+    );
+}
+
+#[test]
+fn meshes_are_files_that_are_there() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    for (name, expected, flipped) in [("obj", MeshFormat::Obj, true), ("ply", MeshFormat::Ply, false)] {
+        let mesh = folder.path().join(format!("mesh.{name}"));
+        std::fs::write(&mesh, "").expect("is written");
+        let text = format!(r#"{{"m": {{"type": "{name}", "filename": "mesh.{name}"}}}}"#);
+        let scene = scene::parse(&text, &folder.path().join("s.json")).unwrap_or_else(|e| panic!("{e}"));
+        let expected = Geometry::Mesh {
+            path: mesh,
+            format: expected,
+            face_normals: false,
+            flip_tex_coords: flipped,
+        };
+        assert_eq!(scene.world.surfaces[0].geometry, expected);
+        assert!(scene.resolved["m"]["flip_tex_coords"] == flipped);
+    }
+}
+
+fn texture(text: &str) -> Texture {
+    match surface(&format!(
+        r#""type": "cube", "b": {{"type": "diffuse", "reflectance": {text}}}"#
+    ))
+    .bsdf
+    {
+        Bsdf::Diffuse { reflectance } => reflectance,
+        Bsdf::Null => panic!("is diffuse"),
+    }
+}
+
+#[test]
+fn checkerboards() {
+    let Texture::Checkerboard { colors, to_uv } = texture(r#"{"type": "checkerboard"}"#) else {
+        panic!("is a checkerboard")
+    };
+    assert_eq!((colors, to_uv), ([[0.4; 3], [0.2; 3]], Affine2::IDENTITY));
+    let uv = |text: &str| match texture(&format!(r#"{{"type": "checkerboard", "to_uv": {text}}}"#)) {
+        Texture::Checkerboard { to_uv, .. } => to_uv.transform_point2(Vec2::new(1.0, 0.5)),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(uv(r#"[{"scale": 2}, {"translate": [1, 0]}]"#), Vec2::new(3.0, 1.0));
+    assert_eq!(
+        uv(r#"[{"translate": [1, 0]}, {"scale": [2, 4, 1]}]"#),
+        Vec2::new(4.0, 2.0)
+    );
+    assert_eq!(uv("[[2, 0, 1], [0, 3, 0], [0, 0, 1]]"), Vec2::new(3.0, 1.5));
+    assert_eq!(
+        uv("[[2, 0, 9, 1], [0, 3, 9, 0], [9, 9, 9, 9], [0, 0, 9, 1]]"),
+        Vec2::new(3.0, 1.5)
+    );
+    let turned = uv(r#"[{"rotate": {"axis": [0, 0, 1], "angle": 90}}]"#);
+    assert!(turned.distance(Vec2::new(-0.5, 1.0)) < 1e-6, "{turned}");
+}
+
+#[test]
+fn bitmaps() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let image = Image {
+        width: 2,
+        height: 2,
+        channels: 3,
+        data: vec![0.5; 12],
+    };
+    io::image::write_png(&folder.path().join("wood.png"), &image).expect("is written");
+    let map = |more: &str| {
+        let text = format!(
+            r#"{{"m": {{"type": "cube", "b": {{"type": "diffuse", "reflectance": {{"type": "bitmap", "filename": "wood.png"{more}}}}}}}}}"#
+        );
+        let mut scene = scene::parse(&text, &folder.path().join("s.json")).unwrap_or_else(|e| panic!("{e}"));
+        match scene.world.surfaces.remove(0).bsdf {
+            Bsdf::Diffuse {
+                reflectance: Texture::Bitmap(map),
+            } => map,
+            other => panic!("{other:?}"),
+        }
+    };
+    let plain = map("");
+    assert_eq!(plain.path, folder.path().join("wood.png"));
+    assert_eq!((plain.raw, plain.nearest, plain.wrap), (false, false, Wrap::Repeat));
+    let other = map(r#", "raw": true, "filter_type": "nearest", "wrap_mode": "clamp", "accel": true"#);
+    assert_eq!((other.raw, other.nearest, other.wrap), (true, true, Wrap::Clamp));
+}
+
+#[test]
+fn lights() {
+    let point = light(r#""type": "point""#);
+    let position = [0.0; 3];
+    assert_eq!(point.kind, LightKind::Point { position });
+    assert_eq!(
+        (point.intensity.path.as_str(), point.intensity.source),
+        ("light.intensity", Source::Fill(vec![1.0; 3]))
+    );
+    let moved = light(r#""type": "point", "to_world": [{"translate": [1, 2, 3]}, {"scale": 2}]"#);
+    let position = [2.0, 4.0, 6.0];
+    assert_eq!(moved.kind, LightKind::Point { position });
+    let sun = light(r#""type": "directional", "irradiance": [1, 2, 3]"#);
+    let direction = [0.0, 0.0, 1.0];
+    assert_eq!(sun.kind, LightKind::Directional { direction });
+    assert_eq!(
+        (sun.intensity.path.as_str(), sun.intensity.source),
+        ("light.irradiance", Source::Fill(vec![1.0, 2.0, 3.0]))
+    );
+    let direction = [0.0, -1.0, 0.0];
+    for text in [
+        r#""direction": [0, -5, 0]"#,
+        r#""to_world": [{"look_at": {"origin": [0, 9, 0], "target": [0, 0, 0], "up": [1, 0, 0]}}]"#,
+    ] {
+        let sun = light(&format!(r#""type": "directional", {text}"#));
+        assert_eq!(sun.kind, LightKind::Directional { direction }, "{text}");
+    }
+    let LightKind::Spot { cutoff, beam, .. } = light(r#""type": "spot""#).kind else {
+        panic!("is a spot")
+    };
+    assert!((cutoff - 20f32.to_radians()).abs() < 1e-6 && (beam - 15f32.to_radians()).abs() < 1e-6);
+    let several = objects(
+        r#""a": {"type": "point"}, "b": {"type": "point"}, "c": {"type": "spot"}, "e": {"type": "envmap", "data": {"resolution": [4, 2]}}"#,
+    );
+    assert_eq!(several.world.lights.len(), 3);
+    assert!(several.background.array().is_some());
+}
+
+#[test]
+fn integrators() {
+    let integrator = |text: &str| objects(&format!(r#""i": {{{text}}}"#)).integrator;
+    let default = Integrator {
+        estimator: Estimator::PathReplay,
+        max_depth: None,
+        rr_depth: 5,
+        hide_emitters: false,
+        gradient: Gradient::Drt,
+    };
+    assert_eq!(integrator(r#""type": "volpath""#), default);
+    assert_eq!(objects("").integrator, default);
+    let six = Integrator {
+        max_depth: Some(6),
+        ..default
+    };
+    assert_eq!(integrator(r#""type": "prbvolpath""#), six);
+    let estimator = Estimator::Tape;
+    assert_eq!(integrator(r#""type": "advolpath""#), Integrator { estimator, ..six });
+    assert_eq!(integrator(r#""type": "prbvolpath", "max_depth": -1"#), default);
+    let other = integrator(
+        r#""type": "volpath", "max_depth": 0, "rr_depth": 1, "hide_emitters": true, "gradient": "free_flight""#,
+    );
+    let expected = Integrator {
+        estimator: Estimator::PathReplay,
+        max_depth: Some(0),
+        rr_depth: 1,
+        hide_emitters: true,
+        gradient: Gradient::FreeFlight,
+    };
+    assert_eq!(other, expected);
+}
+
+#[test]
+fn bounds_keep_values_possible_unless_told_otherwise() {
+    let parameters = r#""box.interior.sigma_t": {}, "box.interior.albedo": {}, "box.interior.emission": {},
+        "box.interior.phase.g": {}, "lamp.emitter.radiance": {}, "sun.irradiance": {}, "sky.radiance": {}"#;
+    let text = edited_world(r#""box.interior.sigma_t": {}"#, parameters)
+        .replace("\"albedo\":", "\"emission\": 1, \"albedo\":");
+    let scene = read(&text);
+    let bounds: Vec<_> = scene
+        .arrays()
+        .iter()
+        .map(|array| array.tuning.expect("is named").bounds)
+        .collect();
+    let light = [0.0, f32::INFINITY];
+    assert_eq!(bounds, [light, [0.0, 1.0], light, [-0.99, 0.99], light, light, light]);
+}
+
+#[test]
+fn sparsity_is_of_any_extinction() {
+    let optimize = r#""references": {"type": "constant", "value": 0.5},
+        "regularizers": [{"type": "sparsity", "parameter": "box.interior.sigma_t", "weight": 1},
+                         {"type": "total_variation", "parameter": "box.interior.sigma_t", "weight": 1}]"#;
+    let scene = read(&edited_world(
+        r#""references": {"type": "constant", "value": 0.5}"#,
+        optimize,
+    ));
+    assert_eq!(scene.optimize.expect("is there").regularizers.len(), 2);
+}
+
+#[test]
+fn only_grids_are_refined() {
+    let text = edited_world(
+        r#""box.interior.sigma_t": {}"#,
+        r#""box.interior.sigma_t": {"start_resolution": 2}, "box.interior.albedo": {"initial": 0.5}"#,
+    );
+    let scene = read(&text);
+    let medium = &scene.world.media[0];
+    assert_eq!(
+        (medium.sigma_t.array.kind, medium.sigma_t.array.shape.size),
+        (Kind::Grid, [2; 3])
+    );
+    assert_eq!(
+        (medium.albedo.array.kind, medium.albedo.array.shape.channels),
+        (Kind::Value, 3)
+    );
+    assert_eq!(values(&medium.albedo), [0.5; 3]);
+}
+
+#[test]
+fn what_is_probably_not_meant_is_warned_of() {
+    let cases = [
+        ("\"bsdf\": {\"type\": \"null\"},", "", "without BSDF is opaque"),
+        (
+            "\"bsdf\": {\"type\": \"null\"}",
+            "\"bsdf\": {\"type\": \"diffuse\"}",
+            "the medium in it is never seen",
+        ),
+        (
+            r#""bsdf": {"type": "diffuse", "reflectance": 0.4}"#,
+            r#""bsdf": {"type": "null"}"#,
+            "the shape `floor` is invisible",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        let warnings = read(&edited_world(from, to)).warnings;
+        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{warnings:?}");
+    }
+    let dark = objects(r#""shape": {"type": "cube"}"#).warnings;
+    assert!(dark.len() == 1 && dark[0].contains("it is black"), "{dark:?}");
+    let field = super::edited(
+        "\"background\": {",
+        r#""i": {"type": "volpath", "max_depth": 3}, "background": {"#,
+    );
+    let field = read(&field);
+    assert!(
+        field.warnings.len() == 1 && field.warnings[0].contains("plays no part"),
+        "{:?}",
+        field.warnings
+    );
+    assert_eq!(field.integrator, Integrator::default());
+}
+
+#[test]
+fn a_radiance_field_scene_has_no_world() {
+    let scene = read(super::SCENE);
+    assert!(scene.world.is_empty() && scene.field.is_some());
+    let scene = read(WORLD);
+    assert!(!scene.world.is_empty() && scene.field.is_none());
+}
