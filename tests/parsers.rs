@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use prbopt::io::tensors::{self, Tensor, Values};
-use prbopt::io::{Encoding, Grid, Image, dataset, image, npy, vol};
+use prbopt::io::{Encoding, Grid, Image, dataset, image, mesh, npy, vol};
 
 /// Remembers the largest allocation of the whole program.
 struct Watch;
@@ -56,7 +56,7 @@ struct Format {
     read: fn(&Path) -> bool,
 }
 
-const FORMATS: [Format; 11] = [
+const FORMATS: [Format; 14] = [
     Format {
         file: "a.vol",
         example: write_vol,
@@ -91,6 +91,21 @@ const FORMATS: [Format; 11] = [
         file: "a.jpg",
         example: write_jpeg,
         read: read_image,
+    },
+    Format {
+        file: "a.obj",
+        example: |path| std::fs::write(path, TETRAHEDRON_OBJ).expect("writable"),
+        read: |path| mesh::read_obj(path, false, true).is_ok_and(check_mesh),
+    },
+    Format {
+        file: "text.ply",
+        example: |path| write_ply(path, false),
+        read: |path| mesh::read_ply(path, false, false).is_ok_and(check_mesh),
+    },
+    Format {
+        file: "binary.ply",
+        example: |path| write_ply(path, true),
+        read: |path| mesh::read_ply(path, true, false).is_ok_and(check_mesh),
     },
     Format {
         file: "transforms.json",
@@ -261,6 +276,45 @@ fn write_colmap_text(path: &Path) {
     }
 }
 
+const TETRAHEDRON_OBJ: &str = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nvt 0 1\nvn 0 0 -1\nf 1/1/1 3/1/1 2/1/1\n\
+    f 1 2 4\nf 2 3 \\\n -1\nf 1 4 3\n";
+
+/// A tetrahedron with a colour for each vertex.
+fn write_ply(path: &Path, binary: bool) {
+    let format = if binary { "binary_big_endian" } else { "ascii" };
+    let mut bytes = format!(
+        "ply\nformat {format} 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n\
+         property uchar red\nelement face 4\nproperty list uchar int vertex_index\nend_header\n"
+    )
+    .into_bytes();
+    let vertices = [[0.0f32; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let faces = [[0i32, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]];
+    if binary {
+        for vertex in vertices {
+            bytes.extend(vertex.iter().flat_map(|v| v.to_be_bytes()).chain([9]));
+        }
+        for face in faces {
+            bytes.extend([3].into_iter().chain(face.iter().flat_map(|v| v.to_be_bytes())));
+        }
+    } else {
+        let vertices = vertices.map(|[x, y, z]| format!("{x} {y} {z} 9\n"));
+        let faces = faces.map(|[a, b, c]| format!("3 {a} {b} {c}\n"));
+        bytes.extend(vertices.into_iter().chain(faces).flat_map(String::into_bytes));
+    }
+    std::fs::write(path, bytes).expect("writable");
+}
+
+/// What every mesh that was read promises; true if it holds.
+fn check_mesh(mesh: mesh::Mesh) -> bool {
+    let count = mesh.positions.len();
+    assert!(!mesh.triangles.is_empty());
+    assert!(mesh.triangles.as_flattened().iter().all(|&v| (v as usize) < count));
+    assert!(mesh.positions.as_flattened().iter().all(|v| v.is_finite()));
+    assert!([0, count].contains(&mesh.normals.len()) && [0, count].contains(&mesh.uvs.len()));
+    drop(mesh.is_closed());
+    true
+}
+
 /// 3×2 pixels of 2 bits that index red, half-transparent green and a transparent blue.
 const PALETTE_PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02\x02\x03\0\0\0\xe0\x1a\x8e\x89\
     \0\0\0\x09PLTE\xff\0\0\0\xff\0\x33\x66\xff\x38\xc0\x5a\x62\0\0\0\x03tRNS\xff\x80\0\x7f\x6d\x68\x78\
@@ -330,7 +384,7 @@ fn examples_are_read() {
 fn no_prefix_of_a_binary_file_is_read() {
     for format in FORMATS
         .iter()
-        .filter(|format| format.file != "transforms.json" && format.file != "images.txt")
+        .filter(|format| !["transforms.json", "images.txt", "a.obj", "text.ply"].contains(&format.file))
     {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(format.file);

@@ -8,8 +8,9 @@ use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GR
 use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
-use prbopt::resident::layout::{self, SceneRecord, SensorRecord};
-use prbopt::transport::{camera, film, pixel};
+use prbopt::resident::hierarchy::MAX_LEVELS;
+use prbopt::resident::layout::{self, NodeRecord, SceneRecord, SensorRecord, TriangleRecord};
+use prbopt::transport::{camera, film, hierarchy, pixel};
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
@@ -143,6 +144,8 @@ fn records_agree() {
         to_world, distortion, backdrop_color, focal, center, width, height, near_clip, far_clip,
         filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel,
     ]);
+    compare_record!(&walk, NodeRecord, "Node", [low, first, high, count]);
+    compare_record!(&walk, TriangleRecord, "Triangle", [a, shape, b, triangle, c]);
     compare_record!(&walk, Launch, "Launch", [
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
@@ -249,6 +252,7 @@ fn constants_agree() {
         ("RANDOM_BACKDROP", pixel::RANDOM_BACKDROP),
         ("LINEAR_WEIGHT", pixel::LINEAR_WEIGHT),
         ("NEWTON_STEPS", camera::NEWTON_STEPS),
+        ("MAX_LEVELS", MAX_LEVELS as u32),
     ] {
         assert_eq!(constant(&walk, name), f64::from(value), "{name}");
     }
@@ -258,6 +262,10 @@ fn constants_agree() {
         (&walk, "NEWTON_TOLERANCE", camera::NEWTON_TOLERANCE),
         (&walk, "GAUSSIAN_EXTENT", film::GAUSSIAN_EXTENT),
         (&walk, "EPSILON", f32::EPSILON),
+        (&walk, "FAR", hierarchy::FAR),
+        (&walk, "EDGE_TOLERANCE", hierarchy::EDGE_TOLERANCE),
+        (&walk, "BOX_TOLERANCE", hierarchy::BOX_TOLERANCE),
+        (&walk, "MIN_DIRECTION", hierarchy::MIN_DIRECTION),
         (&loss, "RELATIVE_FLOOR", RELATIVE_FLOOR),
         (&regularize, "TV_EPSILON", TV_EPSILON),
     ] {

@@ -166,3 +166,24 @@ struct Elements {
     // Where the pass's workgroups report among the partial sums.
     report_at: u32,
 }
+
+// A node of a hierarchy of triangles: a leaf's first triangle and their number, or the first of two children and 0.
+struct Node {
+    low: vec3f,
+    first: u32,
+    high: vec3f,
+    count: u32,
+}
+
+// A triangle of a hierarchy: which one of which shape.
+struct Triangle {
+    a: vec3f,
+    shape: u32,
+    b: vec3f,
+    triangle: u32,
+    c: vec3f,
+    padding: u32,
+}
+
+// Levels of the deepest hierarchy.
+const MAX_LEVELS: u32 = 32u;

@@ -4,6 +4,7 @@
 #import transport/background
 #import transport/camera
 #import transport/film
+#import transport/hierarchy
 #import transport/radiance_field
 #import transport/random
 #import transport/pixel

@@ -5,6 +5,7 @@ pub mod dataset;
 mod exr;
 pub mod image;
 pub mod json;
+pub mod mesh;
 pub mod npy;
 pub mod srgb;
 pub mod tensors;

@@ -1,6 +1,7 @@
 //! The records that the CPU walk and the WGSL walk both read, byte for byte; `shaders/common/layout.wgsl` is the twin.
 //!
-//! Every field is a 4-byte scalar or an array of four of them, so that Rust's and WGSL's layouts agree.
+//! Every field is a 4-byte scalar, an array of four of them, or one of three with a scalar behind it, so that Rust's and
+//! WGSL's layouts agree.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -301,4 +302,32 @@ pub struct WorldRecord {
     pub gradient: u32,
     /// 1 if any medium's `sigma_t` has three channels.
     pub spectral: u32,
+}
+
+/// A node of a hierarchy of triangles.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct NodeRecord {
+    /// Lower corner of its box.
+    pub low: [f32; 3],
+    /// Of a leaf the first triangle, else the first child; the second child follows the first.
+    pub first: u32,
+    /// Upper corner of its box.
+    pub high: [f32; 3],
+    /// Triangles of a leaf; 0 if there are children.
+    pub count: u32,
+}
+
+/// A triangle of a hierarchy.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct TriangleRecord {
+    pub a: [f32; 3],
+    /// Which shape it belongs to.
+    pub shape: u32,
+    pub b: [f32; 3],
+    /// Its index within the shape.
+    pub triangle: u32,
+    pub c: [f32; 3],
+    pub padding: u32,
 }

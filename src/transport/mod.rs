@@ -7,6 +7,7 @@ pub mod background;
 pub mod camera;
 pub mod film;
 pub mod grid;
+pub mod hierarchy;
 pub mod light;
 pub mod majorant;
 pub mod number;

@@ -1,0 +1,176 @@
+//! Triangle meshes: Wavefront OBJ and Stanford PLY.
+
+mod obj;
+mod ply;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+pub use obj::read_obj;
+pub use ply::read_ply;
+
+use super::{IoError, Result, open};
+
+/// Triangles over shared vertices. Front faces are counter-clockwise.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mesh {
+    pub positions: Vec<[f32; 3]>,
+    /// One a vertex, as the file states them; empty if it has none or they were not wanted.
+    pub normals: Vec<[f32; 3]>,
+    /// One a vertex; empty if the file has none.
+    pub uvs: Vec<[f32; 2]>,
+    /// Indices of vertices, all of which exist.
+    pub triangles: Vec<[u32; 3]>,
+}
+
+impl Mesh {
+    /// Whether the surface has an inside: each edge belongs to two triangles that pass it in opposite directions.
+    ///
+    /// Vertices at the same position count as one, and triangles that this reduces to a line or a point as none.
+    ///
+    /// # Errors
+    /// One edge that breaks the rule, as the rest of a sentence that begins with the mesh's name.
+    pub fn is_closed(&self) -> std::result::Result<(), String> {
+        let mut directed: HashMap<[u32; 2], u32> = HashMap::new();
+        let corners = self.merge_positions();
+        let edges = || {
+            let merged = self.triangles.iter().map(|t| t.map(|v| corners[v as usize]));
+            let solid = merged.filter(|[a, b, c]| a != b && b != c && c != a);
+            solid.flat_map(|[a, b, c]| [[a, b], [b, c], [c, a]])
+        };
+        edges().for_each(|edge| *directed.entry(edge).or_default() += 1);
+        if directed.is_empty() {
+            return Err("has no triangle with an area; expected a closed surface".into());
+        }
+        for [a, b] in edges() {
+            let (same, opposite) = (directed[&[a, b]], directed.get(&[b, a]).copied().unwrap_or(0));
+            let wrong = match (same, opposite) {
+                (1, 1) => continue,
+                (1, 0) => "belongs to one triangle only: the surface has a hole",
+                (2, 0) => "is passed in the same direction by both its triangles: they face opposite sides",
+                _ => "belongs to more than two triangles",
+            };
+            let [a, b] = [a, b].map(|v| self.positions[v as usize]);
+            return Err(format!(
+                "is not closed: the edge from {a:?} to {b:?} {wrong}; expected two triangles that pass it in opposite \
+                 directions"
+            ));
+        }
+        Ok(())
+    }
+
+    /// For each vertex the first one at the same position.
+    fn merge_positions(&self) -> Vec<u32> {
+        let mut first = HashMap::new();
+        let indices = self.positions.iter().zip(0..);
+        // Adding zero makes -0 and 0 the same bits.
+        indices
+            .map(|(p, i)| *first.entry(p.map(|v| (v + 0.0).to_bits())).or_insert(i))
+            .collect()
+    }
+
+    /// Refuses what has no triangles, numbers that are not finite and indices of vertices that do not exist.
+    fn check(self, path: &Path) -> Result<Self> {
+        if self.triangles.is_empty() {
+            return Err(IoError::new(path, "has no faces, expected a mesh of at least one"));
+        }
+        let arrays = [
+            ("position", self.positions.as_flattened(), 3),
+            ("normal", self.normals.as_flattened(), 3),
+            ("texture coordinate", self.uvs.as_flattened(), 2),
+        ];
+        for (what, values, width) in arrays {
+            if let Some(i) = values.iter().position(|v| !v.is_finite()) {
+                let message = format!(
+                    "the {what} of vertex {} holds {}; expected finite numbers",
+                    i / width,
+                    values[i]
+                );
+                return Err(IoError::new(path, message));
+            }
+        }
+        let count = self.positions.len();
+        if let Some(v) = self.triangles.as_flattened().iter().find(|&&v| v as usize >= count) {
+            let message = format!("has a face with vertex {v}, expected less than {count}, the number of vertices");
+            return Err(IoError::new(path, message));
+        }
+        Ok(self)
+    }
+}
+
+/// All of a regular file.
+fn bytes(path: &Path) -> Result<Vec<u8>> {
+    open(path)?;
+    std::fs::read(path).map_err(|e| IoError::new(path, format!("cannot be read: {e}")))
+}
+
+/// Adds a polygon as a fan around its first corner.
+fn add_fan(triangles: &mut Vec<[u32; 3]>, polygon: &[u32]) {
+    for pair in polygon.windows(2).skip(1) {
+        triangles.push([polygon[0], pair[0], pair[1]]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cube of quads in fans, each with four vertices of its own.
+    fn cube() -> Mesh {
+        let mut mesh = Mesh::default();
+        for axis in 0..3 {
+            for side in [0.0, 1.0] {
+                let corner = |u: f32, v: f32| {
+                    let mut p = [side; 3];
+                    p[(axis + 1) % 3] = u;
+                    p[(axis + 2) % 3] = v;
+                    p
+                };
+                let first = mesh.positions.len() as u32;
+                let mut quad = [first, first + 1, first + 2, first + 3];
+                mesh.positions
+                    .extend([corner(0.0, 0.0), corner(1.0, 0.0), corner(1.0, 1.0), corner(0.0, 1.0)]);
+                if side == 0.0 {
+                    quad.reverse();
+                }
+                add_fan(&mut mesh.triangles, &quad);
+            }
+        }
+        mesh
+    }
+
+    #[test]
+    fn a_cube_of_separate_faces_is_closed() {
+        assert_eq!(cube().is_closed(), Ok(()));
+    }
+
+    #[test]
+    fn signs_of_zero_do_not_open_a_surface() {
+        let mut mesh = cube();
+        for v in mesh.positions[..4].as_flattened_mut() {
+            *v = if *v == 0.0 { -0.0 } else { *v };
+        }
+        assert_eq!(mesh.is_closed(), Ok(()));
+    }
+
+    #[test]
+    fn collapsed_triangles_do_not_count() {
+        let mut mesh = cube();
+        mesh.triangles.push([0, 0, 1]);
+        assert_eq!(mesh.is_closed(), Ok(()));
+    }
+
+    #[test]
+    fn open_and_inconsistent_surfaces_are_told() {
+        let mut mesh = cube();
+        mesh.triangles.pop();
+        assert!(mesh.is_closed().is_err_and(|e| e.contains("hole")));
+        let mut mesh = cube();
+        mesh.triangles[0].reverse();
+        assert!(mesh.is_closed().is_err_and(|e| e.contains("same direction")));
+        let mut mesh = cube();
+        mesh.triangles.push(mesh.triangles[0]);
+        assert!(mesh.is_closed().is_err_and(|e| e.contains("more than two")));
+        assert!(Mesh::default().is_closed().is_err());
+    }
+}

@@ -1,0 +1,242 @@
+//! Wavefront's `.obj`: the vertices and faces of all its objects as one mesh. Materials, groups, lines and curves are
+//! passed over.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::{Mesh, add_fan, bytes};
+use crate::io::{IoError, Result};
+
+/// Reads a mesh. Polygons become fans; vertices that no face uses are left out.
+///
+/// Normals and texture coordinates are kept if every corner of every face has them. `face_normals` ignores normals,
+/// `flip_tex_coords` replaces v by 1 - v.
+///
+/// # Errors
+/// If the file cannot be read, a line is malformed, an index has no vertex, a number is not finite, or there is no face.
+pub fn read_obj(path: &Path, face_normals: bool, flip_tex_coords: bool) -> Result<Mesh> {
+    let bytes = bytes(path)?;
+    // Names and comments may be in any encoding; what matters is ASCII.
+    let text = String::from_utf8_lossy(&bytes);
+    let mut reader = Reader {
+        face_normals,
+        ..Reader::default()
+    };
+    // A backslash at its end continues a line on the next.
+    let mut continued = String::new();
+    for (line, number) in text.lines().chain([""]).zip(1u64..) {
+        if let Some(start) = line.trim_end().strip_suffix('\\') {
+            continued.push_str(start);
+            continued.push(' ');
+            continue;
+        }
+        continued.push_str(line);
+        reader
+            .line(&continued)
+            .map_err(|e| IoError::new(path, format!("line {number}: {e}")))?;
+        continued.clear();
+    }
+    reader.finish(flip_tex_coords).check(path)
+}
+
+/// Position, texture coordinate and normal of a corner of a face, by index.
+type Corner = (u32, Option<u32>, Option<u32>);
+
+/// What the lines so far have said.
+#[derive(Default)]
+struct Reader {
+    face_normals: bool,
+    positions: Vec<[f32; 3]>,
+    uvs: Vec<[f32; 2]>,
+    normals: Vec<[f32; 3]>,
+    /// The corners that became vertices, and the vertex of each.
+    corners: Vec<Corner>,
+    vertices: HashMap<Corner, u32>,
+    triangles: Vec<[u32; 3]>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) -> std::result::Result<(), String> {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_ascii_whitespace();
+        match words.next() {
+            Some("v") => self.positions.push(numbers(words, 3)?),
+            // Some programs write u alone.
+            Some("vt") => self.uvs.push(numbers(words, 1)?),
+            Some("vn") => self.normals.push(numbers(words, 3)?),
+            Some("f") => {
+                let polygon = words
+                    .map(|word| self.vertex(word))
+                    .collect::<std::result::Result<Vec<u32>, String>>()?;
+                if polygon.len() < 3 {
+                    return Err(format!("a face has {} corners, expected at least 3", polygon.len()));
+                }
+                add_fan(&mut self.triangles, &polygon);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The vertex of a corner `v`, `v/vt`, `v//vn` or `v/vt/vn`.
+    fn vertex(&mut self, word: &str) -> std::result::Result<u32, String> {
+        let mut parts = word.split('/');
+        let position = parts.next().unwrap_or_default();
+        let position = index(position, self.positions.len(), "position")?;
+        let mut optional = |count, what| match parts.next() {
+            None | Some("") => Ok(None),
+            Some(text) => index(text, count, what).map(Some),
+        };
+        let uv = optional(self.uvs.len(), "texture coordinate")?;
+        let normal = optional(self.normals.len(), "normal")?.filter(|_| !self.face_normals);
+        if parts.next().is_some() {
+            return Err(format!(
+                "a face has the corner \"{word}\", expected at most three indices"
+            ));
+        }
+        let corner = (position, uv, normal);
+        let next = u32::try_from(self.corners.len()).map_err(|_| "there are more than 2³² vertices")?;
+        let vertex = *self.vertices.entry(corner).or_insert(next);
+        if vertex == next {
+            self.corners.push(corner);
+        }
+        Ok(vertex)
+    }
+
+    fn finish(self, flip_tex_coords: bool) -> Mesh {
+        let position = |&(v, _, _): &Corner| self.positions[v as usize];
+        let uv = |&(_, t, _): &Corner| {
+            t.map(|t| {
+                let [u, v] = self.uvs[t as usize];
+                [u, if flip_tex_coords { 1.0 - v } else { v }]
+            })
+        };
+        let normal = |&(_, _, n): &Corner| n.map(|n| self.normals[n as usize]);
+        Mesh {
+            positions: self.corners.iter().map(position).collect(),
+            normals: self
+                .corners
+                .iter()
+                .map(normal)
+                .collect::<Option<_>>()
+                .unwrap_or_default(),
+            uvs: self.corners.iter().map(uv).collect::<Option<_>>().unwrap_or_default(),
+            triangles: self.triangles,
+        }
+    }
+}
+
+/// The first N numbers of a line, of which at least `needed` must be there; the others are 0.
+fn numbers<'a, const N: usize>(
+    words: impl Iterator<Item = &'a str>,
+    needed: usize,
+) -> std::result::Result<[f32; N], String> {
+    let mut values = [0.0; N];
+    let mut found = 0;
+    for (value, word) in values.iter_mut().zip(words) {
+        *value = word
+            .parse()
+            .ok()
+            .filter(|v: &f32| v.is_finite())
+            .ok_or_else(|| format!("found \"{word}\", expected a finite number"))?;
+        found += 1;
+    }
+    if found < needed {
+        return Err(format!("found {found} numbers, expected {needed}"));
+    }
+    Ok(values)
+}
+
+/// An index that counts from 1, or backwards from the last one if negative, as one that counts from 0.
+fn index(text: &str, count: usize, what: &str) -> std::result::Result<u32, String> {
+    let found: i64 = text
+        .parse()
+        .map_err(|_| format!("found \"{text}\", expected the index of a {what}"))?;
+    let index = if found < 0 { count as i64 + found } else { found - 1 };
+    if index < 0 || index >= count as i64 {
+        return Err(format!("a face has {what} {found}, but {count} come before it"));
+    }
+    u32::try_from(index).map_err(|_| format!("{what} {found} is beyond the 2³² that are supported"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, face_normals: bool, flip: bool) -> Result<Mesh> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.obj");
+        std::fs::write(&path, text).expect("writable");
+        read_obj(&path, face_normals, flip)
+    }
+
+    const QUAD: &str = "# a quad\nv 0 0 0\nv 1 0 0 0.5\nv 1 1 0\nv 0 1 0\n";
+
+    #[test]
+    fn polygons_become_fans_and_negative_indices_count_backwards() {
+        for face in ["f 1 2 3 4", "f -4 -3 -2 -1", "f 1 2 \\\n 3 -1 # comment"] {
+            let mesh = read(&format!("{QUAD}{face}\n"), false, false).expect("a mesh");
+            assert_eq!(mesh.positions.len(), 4);
+            assert_eq!(mesh.positions[2], [1.0, 1.0, 0.0]);
+            assert_eq!(mesh.triangles, [[0, 1, 2], [0, 2, 3]]);
+            assert!(mesh.normals.is_empty() && mesh.uvs.is_empty());
+        }
+    }
+
+    #[test]
+    fn corners_that_differ_become_vertices_of_their_own() {
+        let text =
+            format!("{QUAD}vt 0.25 0.75\nvt 0.5\nvn 0 0 1\nvn 0 0 -1\nf 1/1/1 2/2/1 3/1/1\nf 1/1/2 3/1/2 4/1/2\n");
+        let mesh = read(&text, false, false).expect("a mesh");
+        assert_eq!(mesh.triangles, [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(mesh.normals[4], [0.0, 0.0, -1.0]);
+        assert_eq!(mesh.uvs[..2], [[0.25, 0.75], [0.5, 0.0]]);
+        let mesh = read(&text, true, true).expect("a mesh");
+        assert_eq!(mesh.triangles, [[0, 1, 2], [0, 2, 3]]);
+        assert!(mesh.normals.is_empty());
+        assert_eq!(mesh.uvs[..2], [[0.25, 0.25], [0.5, 1.0]]);
+    }
+
+    #[test]
+    fn every_combination_of_indices_is_read() {
+        for (corner, normals, uvs) in [
+            ("", 0, 0),
+            ("/1", 0, 3),
+            ("//1", 3, 0),
+            ("/1/1", 3, 3),
+            ("/-1/-1", 3, 3),
+        ] {
+            let text = format!("{QUAD}vt 0 0\nvn 0 0 1\nf 1{corner} 2{corner} 3{corner}\n");
+            let mesh = read(&text, false, false).expect("a mesh");
+            assert_eq!((mesh.normals.len(), mesh.uvs.len()), (normals, uvs), "{corner}");
+        }
+    }
+
+    #[test]
+    fn normals_of_some_corners_are_none() {
+        let mesh = read(&format!("{QUAD}vn 0 0 1\nf 1//1 2//1 3//1\nf 1 3 4\n"), false, false).expect("a mesh");
+        assert!(mesh.normals.is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, expected) in [
+            ("f 1 2 5", "position 5, but 4 come before it"),
+            ("f 0 1 2", "position 0"),
+            ("f -5 1 2", "position -5"),
+            ("f 1/1 2 3", "texture coordinate 1, but 0"),
+            ("f 1 2", "2 corners"),
+            ("f 1 2 x", "\"x\""),
+            ("f 1/ 2/ 3/1/1/1", "texture coordinate 1"),
+            ("v 1 nan 2", "line 6: found \"nan\""),
+            ("v 1 1e99 2", "1e99"),
+            ("v 1 2", "2 numbers, expected 3"),
+            ("o nothing", "no faces"),
+        ] {
+            let error = read(&format!("{QUAD}{text}\n"), false, false)
+                .expect_err(text)
+                .to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}
