@@ -112,7 +112,7 @@ pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) 
     for axis in 0..3 {
         for lane in 0..LANES {
             let x = p[axis][lane] * size[axis] as f32 - 0.5;
-            let base = x.floor();
+            let base = floor(x);
             weights[axis][1][lane] = x - base;
             weights[axis][0][lane] = 1.0 - (x - base);
             offsets[axis][0][lane] = index_below(base, size[axis] - 1) * strides[axis];
@@ -131,6 +131,14 @@ pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) 
         }
     }
     stencils
+}
+
+/// The largest whole number that is not above `x`. Without the instruction for it, which not every processor has, `f32`'s
+/// own is a call; this one holds for what fits 32 bits, as every place near a grid does.
+#[inline(always)]
+fn floor(x: f32) -> f32 {
+    let whole = x as i32 as f32;
+    if whole > x { whole - 1.0 } else { whole }
 }
 
 /// [`grid_stencil`] for wrap modes under which neighbours are not neighbours in the array.

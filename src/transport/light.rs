@@ -21,7 +21,7 @@ pub struct Drawn {
 }
 
 /// Draws a light, and a direction towards it from `p`. None if it sends nothing there.
-#[inline(always)]
+#[inline]
 pub fn light_sample(world: &World, p: [f32; 3], sampler: &mut Sampler) -> Option<Drawn> {
     let count = world.record.lights;
     let index = ((sampler.next() * count as f32) as u32).min(count - 1);
@@ -47,7 +47,7 @@ pub fn light_sample(world: &World, p: [f32; 3], sampler: &mut Sampler) -> Option
     })
 }
 
-#[inline(always)]
+#[inline]
 fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
     let to = [0, 1, 2].map(|a| record.position[a] - p[a]);
     let square = dot(to, to);
@@ -68,7 +68,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
 
 /// How much of a spot's intensity goes against `direction`: all within the beam, then less, linearly in the angle as
 /// Mitsuba has it, nothing beyond the cutoff.
-#[inline(always)]
+#[inline]
 fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
     let axis = [record.direction[0], record.direction[1], record.direction[2]];
     let cosine = -dot(axis, direction);
@@ -83,7 +83,7 @@ fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
 }
 
 /// A direction to an area light: uniform on a rectangle, in the cone of a sphere.
-#[inline(always)]
+#[inline]
 fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
     let shape = &world.surfaces[record.surface as usize];
     if shape.kind == surface::SPHERE {
@@ -111,7 +111,7 @@ fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2]) ->
 }
 
 /// The sphere of an area light: centre and radius in the world. Its shape maps the unit sphere by a similarity.
-#[inline(always)]
+#[inline]
 fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
     (
         [record.position[0], record.position[1], record.position[2]],
@@ -119,7 +119,7 @@ fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
     )
 }
 
-#[inline(always)]
+#[inline]
 fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
     let (center, radius) = sphere_of(record);
     let to = [0, 1, 2].map(|a| center[a] - p[a]);
@@ -144,7 +144,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
 }
 
 /// Density of directions in the cone of a sphere at the squared distance `square`, and one minus the cone's cosine.
-#[inline(always)]
+#[inline]
 fn cone(square: f32, radius: f32) -> (f32, f32) {
     let sine2 = radius * radius / square;
     // 1 - sqrt(1 - x) without cancellation.
@@ -153,7 +153,7 @@ fn cone(square: f32, radius: f32) -> (f32, f32) {
 }
 
 /// The density with which [`light_sample`] draws, from `p`, the direction that met the light of a surface at `q`.
-#[inline(always)]
+#[inline]
 pub fn area_density(world: &World, p: [f32; 3], direction: [f32; 3], hit: &Hit, q: [f32; 3]) -> f32 {
     let shape = &world.surfaces[hit.surface as usize];
     let record = &world.lights[shape.light as usize];
@@ -174,7 +174,7 @@ pub fn area_density(world: &World, p: [f32; 3], direction: [f32; 3], hit: &Hit, 
 
 /// Draws a direction from an environment map's table: a row by its marginal, a column within it, both by bisection, and
 /// a uniform place in the cell between four texels.
-#[inline(always)]
+#[inline]
 fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
     let [columns, rows] = [
         world.scene.env_size[0] as usize,
@@ -201,14 +201,14 @@ fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
 }
 
 /// A direction of the map's frame in the world: the inverse of a rotation is its transpose.
-#[inline(always)]
+#[inline]
 fn from_environment(world: &World, d: [f32; 3]) -> [f32; 3] {
     let m = &world.scene.world_to_env;
     [0, 1, 2].map(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
 }
 
 /// The bin of a table of cumulated probabilities that holds `u`, and the place within it.
-#[inline(always)]
+#[inline]
 fn draw(table: &[f32], u: f32) -> (usize, f32) {
     let (mut low, mut high) = (0, table.len() - 1);
     while high - low > 1 {
@@ -224,7 +224,7 @@ fn draw(table: &[f32], u: f32) -> (usize, f32) {
     (low, place.clamp(0.0, 0.999_999_94))
 }
 
-#[inline(always)]
+#[inline]
 fn envmap_cell_density(world: &World, row: usize, column: usize, sine: f32) -> f32 {
     let [columns, rows] = [
         world.scene.env_size[0] as usize,
@@ -238,7 +238,7 @@ fn envmap_cell_density(world: &World, row: usize, column: usize, sine: f32) -> f
 }
 
 /// The density with which [`light_sample`] draws the direction `d` towards the environment map; 0 without one.
-#[inline(always)]
+#[inline]
 pub fn envmap_density(world: &World, d: [f32; 3]) -> f32 {
     if world.record.environment == NONE {
         return 0.0;
@@ -254,7 +254,7 @@ pub fn envmap_density(world: &World, d: [f32; 3]) -> f32 {
 }
 
 /// Radiance or intensity of a light's parameter.
-#[inline(always)]
+#[inline]
 pub fn light_value<N: Number>(data: &[N]) -> [N; 3] {
     [data[0], data[1], data[2]]
 }

@@ -20,7 +20,7 @@ pub struct Cells {
 }
 
 /// The part of a ray between `near` and `far` that lies in a medium's box.
-#[inline(always)]
+#[inline]
 pub fn clip(medium: &MediumRecord, origin: [f32; 3], direction: [f32; 3], near: f32, far: f32) -> Option<(f32, f32)> {
     let (mut t, mut end) = (near, far);
     for a in 0..3 {
@@ -41,7 +41,7 @@ pub fn clip(medium: &MediumRecord, origin: [f32; 3], direction: [f32; 3], near: 
 
 impl Cells {
     /// The cells between `near` and `far` on the ray; None if the medium's box is not met there.
-    #[inline(always)]
+    #[inline]
     pub fn new(medium: &MediumRecord, origin: [f32; 3], direction: [f32; 3], near: f32, far: f32) -> Option<Self> {
         let (t, end) = clip(medium, origin, direction, near, far)?;
         let mut cells = Self {
@@ -79,13 +79,13 @@ impl Cells {
     }
 
     /// Where the ray leaves the present cell.
-    #[inline(always)]
+    #[inline]
     pub fn exit(&self) -> f32 {
         self.end.min(self.next[0].min(self.next[1]).min(self.next[2]))
     }
 
     /// Goes on to the next cell; false at the end.
-    #[inline(always)]
+    #[inline]
     pub fn advance(&mut self) -> bool {
         let exit = self.next[0].min(self.next[1]).min(self.next[2]);
         if exit >= self.end {

@@ -15,7 +15,7 @@ const INV_FOUR_PI: f32 = 0.25 * std::f32::consts::FRAC_1_PI;
 pub const MAX_NESTING: usize = 4;
 
 /// Henyey–Greenstein (Henyey1941); forward for g > 0.
-#[inline(always)]
+#[inline]
 pub fn hg_eval<N: Number>(g: N, cosine: f32) -> N {
     let d = N::lift(1.0) + g * g - N::lift(2.0 * cosine) * g;
     // d^(-3/2), through exp and ln to stay within what numbers can do.
@@ -24,14 +24,14 @@ pub fn hg_eval<N: Number>(g: N, cosine: f32) -> N {
 }
 
 /// The derivative of ln [`hg_eval`] by g.
-#[inline(always)]
+#[inline]
 pub fn hg_log_slope<N: Number>(g: N, cosine: f32) -> N {
     let d = N::lift(1.0) + g * g - N::lift(2.0 * cosine) * g;
     N::lift(-2.0) * g * (N::lift(1.0) - g * g).recip() + N::lift(3.0) * (N::lift(cosine) - g) * d.recip()
 }
 
 /// A cosine distributed as [`hg_eval`].
-#[inline(always)]
+#[inline]
 pub fn hg_sample(g: f32, u: f32) -> f32 {
     if g.abs() < 1e-3 {
         return 1.0 - 2.0 * u;
@@ -41,7 +41,7 @@ pub fn hg_sample(g: f32, u: f32) -> f32 {
 }
 
 /// A cosine distributed as 3/8 (1 + c²): the real root of c³ + 3 c = 4 (2u - 1), by Cardano's formula.
-#[inline(always)]
+#[inline]
 pub fn rayleigh_sample(u: f32) -> f32 {
     let z = 2.0 * (2.0 * u - 1.0);
     let root = (z * z + 1.0).sqrt();
@@ -51,7 +51,7 @@ pub fn rayleigh_sample(u: f32) -> f32 {
 }
 
 /// Which side of the parameters a value is taken from.
-#[inline(always)]
+#[inline]
 fn blend_weight<N: Number, F: Fields<N>, const SAMPLING: bool>(
     world: &World,
     fields: &F,
@@ -68,7 +68,7 @@ fn blend_weight<N: Number, F: Fields<N>, const SAMPLING: bool>(
 }
 
 /// The density of scattering from `incoming` into `outgoing` at `p`, both unit vectors along which light is followed.
-#[inline(always)]
+#[inline]
 pub fn phase_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(
     world: &World,
     fields: &F,
@@ -96,7 +96,7 @@ pub fn phase_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(
     total
 }
 
-#[inline(always)]
+#[inline]
 fn simple_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(fields: &F, record: &PhaseRecord, cosine: f32) -> N {
     match record.kind {
         phase::HG => {
@@ -113,7 +113,7 @@ fn simple_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(fields: &F, record
 }
 
 /// A direction distributed as [`phase_eval`] on the sampling side.
-#[inline(always)]
+#[inline]
 pub fn phase_sample<N: Number, F: Fields<N>>(
     world: &World,
     fields: &F,
@@ -140,7 +140,7 @@ pub fn phase_sample<N: Number, F: Fields<N>>(
 }
 
 /// Sends `d`, the derivative by the logarithm of the density, on to the phase function's parameters.
-#[inline(always)]
+#[inline]
 pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
     world: &World,
     fields: &F,
@@ -185,7 +185,7 @@ pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
 }
 
 /// Sends `d` times the slope of a simple phase function on to its parameter.
-#[inline(always)]
+#[inline]
 fn slope<N: Number, F: Fields<N>, S: Sink<N>>(fields: &F, record: &PhaseRecord, cosine: f32, d: N, sink: &mut S) {
     if record.kind == phase::HG {
         let g = fields.integrand(record.slot)[0];

@@ -19,7 +19,7 @@ pub struct Hit {
 const OFFSET: f32 = 1e-5;
 
 /// The point `p` of a surface moved off it to the side that the ray in `direction` leaves on.
-#[inline(always)]
+#[inline]
 pub fn leave(p: [f32; 3], normal: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
     let size = p[0].abs().max(p[1].abs()).max(p[2].abs()).max(1.0);
     let step = if dot(normal, direction) < 0.0 { -OFFSET } else { OFFSET } * size;
@@ -31,7 +31,7 @@ pub fn leave(p: [f32; 3], normal: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
 }
 
 /// The nearest meeting of the ray with any surface between 0 and `far`.
-#[inline(always)]
+#[inline]
 pub fn intersect(world: &World, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
     let mut nearest: Option<Found> = None;
     let mut far = far;
@@ -72,7 +72,7 @@ struct Found {
     d: [f32; 3],
 }
 
-#[inline(always)]
+#[inline]
 fn describe(world: &World, found: &Found) -> Hit {
     let record = &world.surfaces[found.surface as usize];
     let p = [0, 1, 2].map(|a| found.o[a] + found.t * found.d[a]);
@@ -101,7 +101,7 @@ fn describe(world: &World, found: &Found) -> Hit {
 }
 
 /// A normal of the shape's own space in the world.
-#[inline(always)]
+#[inline]
 pub fn world_normal(record: &SurfaceRecord, n: [f32; 3]) -> [f32; 3] {
     let m: &Rows = &record.to_local;
     let mut out = [0.0; 3];
@@ -111,7 +111,7 @@ pub fn world_normal(record: &SurfaceRecord, n: [f32; 3]) -> [f32; 3] {
     normalize(out)
 }
 
-#[inline(always)]
+#[inline]
 fn meet_cube(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     let (mut enter, mut leave) = (f32::NEG_INFINITY, f32::INFINITY);
     let (mut first, mut last) = (0, 0);
@@ -144,7 +144,7 @@ fn meet_cube(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     (leave > 0.0 && leave < far).then_some((leave, last))
 }
 
-#[inline(always)]
+#[inline]
 fn meet_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     // From the foot of the perpendicular, so that far away spheres keep their digits (Haines2019).
     let dd = dot(d, d);
@@ -162,7 +162,7 @@ fn meet_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     (leave > 0.0 && leave < far).then_some((leave, 0))
 }
 
-#[inline(always)]
+#[inline]
 fn meet_rectangle(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     let t = -o[2] / d[2];
     if !(t > 0.0 && t < far) {

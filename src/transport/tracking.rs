@@ -23,7 +23,7 @@ pub struct Extinction<N> {
 }
 
 /// Looks a medium's extinction up.
-#[inline(always)]
+#[inline]
 pub fn extinction<N: Number, F: Fields<N>>(
     world: &World,
     fields: &F,
@@ -60,7 +60,7 @@ pub enum Flight<N> {
 }
 
 /// Flies from the path's origin until a real collision or `far`.
-#[inline(always)]
+#[inline]
 pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
@@ -118,7 +118,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 }
 
 /// Sends the derivative of a null collision's factor, 1 - sigma / mu.
-#[inline(always)]
+#[inline]
 fn null_collision<N: Number, S: Sink<N>>(
     world: &World,
     path: &Path<N>,
@@ -140,7 +140,7 @@ fn null_collision<N: Number, S: Sink<N>>(
 
 /// Radiance emitted at a tentative collision: the absorption coefficient times the emission, over the majorant
 /// (Vicini2021, equation 17). `part` is where the flight entered the medium and where the collision is.
-#[inline(always)]
+#[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a collision consists of")]
 fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
@@ -191,7 +191,7 @@ fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 }
 
 /// Transmittance of a part of a shadow ray inside one medium, multiplied into `transmittance`.
-#[inline(always)]
+#[inline]
 pub fn ratio_track<N: Number, F: Fields<N>>(
     world: &World,
     fields: &F,
@@ -211,7 +211,7 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
 }
 
 /// The points of a Poisson process whose rate is the majorant, in order along the ray.
-#[inline(always)]
+#[inline]
 pub fn walk_candidates(
     world: &World,
     medium: &MediumRecord,

@@ -64,7 +64,7 @@ pub struct Path<N> {
 
 impl<N: Number> Path<N> {
     /// A path that begins with a camera ray in `medium`.
-    #[inline(always)]
+    #[inline]
     pub fn new(world: &World, ray: &Ray, medium: u32, sampler: &mut Sampler) -> Self {
         let hero = if world.record.spectral == 1 {
             ((sampler.next() * 3.0) as u32).min(2)
@@ -80,7 +80,7 @@ impl<N: Number> Path<N> {
         )
     }
 
-    #[inline(always)]
+    #[inline]
     fn start(origin: [f32; 3], direction: [f32; 3], far: f32, medium: u32, hero: u32) -> Self {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
         Self {
@@ -104,7 +104,7 @@ impl<N: Number> Path<N> {
     }
 
     /// One over the mean of the channels' densities.
-    #[inline(always)]
+    #[inline]
     pub fn norm(&self, world: &World) -> f32 {
         if world.record.spectral == 1 {
             3.0 / (self.ratio[0] + self.ratio[1] + self.ratio[2])
@@ -114,7 +114,7 @@ impl<N: Number> Path<N> {
     }
 
     /// Adds (a replay subtracts) throughput times `radiance`.
-    #[inline(always)]
+    #[inline]
     pub fn add<const MODE: u8>(&mut self, radiance: [N; 3]) {
         self.count += 1;
         for c in 0..3 {
@@ -133,7 +133,7 @@ impl<N: Number> Path<N> {
     }
 
     /// Multiplies the throughput; zeros are counted, not multiplied.
-    #[inline(always)]
+    #[inline]
     fn multiply(&mut self, factor: [N; 3]) {
         for c in 0..3 {
             if factor[c].value() == 0.0 {
@@ -145,7 +145,7 @@ impl<N: Number> Path<N> {
     }
 
     /// The weight of a real collision that `hero` decided, without the albedo.
-    #[inline(always)]
+    #[inline]
     pub fn weigh_real<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32) {
         if world.record.spectral == 1 {
             for c in 0..3 {
@@ -160,7 +160,7 @@ impl<N: Number> Path<N> {
     }
 
     /// The weight of a null collision.
-    #[inline(always)]
+    #[inline]
     pub fn weigh_null<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32, mu: f32) {
         if world.record.spectral == 1 {
             for c in 0..3 {
@@ -176,14 +176,14 @@ impl<N: Number> Path<N> {
     }
 
     /// Whether no channel can carry anything any more.
-    #[inline(always)]
+    #[inline]
     fn is_dark<const MODE: u8>(&self) -> bool {
         let dead = if MODE == PRIMAL { 1 } else { 2 };
         self.zeros[0] >= dead && self.zeros[1] >= dead && self.zeros[2] >= dead
     }
 
     /// Throughput that decisions look at.
-    #[inline(always)]
+    #[inline]
     fn brightness<F: Fields<N>>(&self, world: &World) -> f32 {
         let norm = self.norm(world);
         let mut most = 0.0f32;
@@ -199,7 +199,7 @@ impl<N: Number> Path<N> {
     }
 
     /// Turns the path at `p` into `direction`, drawn with `density`.
-    #[inline(always)]
+    #[inline]
     fn turn(&mut self, p: [f32; 3], origin: [f32; 3], direction: [f32; 3], density: f32) {
         self.origin = origin;
         self.from = p;
@@ -259,7 +259,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
 
     /// Differential ratio tracking of the transmittance of a flight from `start` to `end`: minus its length times the
     /// radiance still to come, at a uniform place on it.
-    #[inline(always)]
+    #[inline]
     pub fn attenuate<F: Fields<N>>(
         &mut self,
         world: &World,
@@ -280,7 +280,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
     }
 
     /// Sends -`length` · `d` to the extinction at a uniform place of the segment.
-    #[inline(always)]
+    #[inline]
     pub fn darken(
         &mut self,
         world: &World,
@@ -299,7 +299,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
 }
 
 /// Follows a path to its end.
-#[inline(always)]
+#[inline]
 pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
@@ -338,14 +338,14 @@ pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 }
 
 /// The power heuristic.
-#[inline(always)]
+#[inline]
 fn mis(a: f32, b: f32) -> f32 {
     let (a, b) = (a * a, b * b);
     if a + b > 0.0 { a / (a + b) } else { 0.0 }
 }
 
 /// What lies behind the scene.
-#[inline(always)]
+#[inline]
 fn escape<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
@@ -374,7 +374,7 @@ fn escape<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 }
 
 /// A real collision: false if the path ends.
-#[inline(always)]
+#[inline]
 fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
@@ -413,7 +413,7 @@ fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 }
 
 /// Scatters the light at `p`: next-event estimation, then a new direction. False if the path ends.
-#[inline(always)]
+#[inline]
 fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
@@ -454,7 +454,7 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 
 /// The derivatives by a factor that is about to be multiplied: the radiance still to come over the factor; where the
 /// factor is zero, what would come without it.
-#[inline(always)]
+#[inline]
 fn derivatives_of_factor<N: Number>(path: &Path<N>, d_radiance: &[N; 3], factor: [N; 3]) -> [N; 3] {
     let mut d = [N::lift(0.0); 3];
     for c in 0..3 {
@@ -470,7 +470,7 @@ fn derivatives_of_factor<N: Number>(path: &Path<N>, d_radiance: &[N; 3], factor:
 }
 
 /// The derivatives of a real collision by the extinction there, the density of the collision detached.
-#[inline(always)]
+#[inline]
 fn collision_derivatives<N: Number, S: Sink<N>>(
     world: &World,
     path: &Path<N>,
@@ -494,7 +494,7 @@ fn collision_derivatives<N: Number, S: Sink<N>>(
 }
 
 /// The share of free-flight sampling in the derivative by in-scattering.
-#[inline(always)]
+#[inline]
 fn free_flight_share(medium: &MediumRecord, sigma: &[f32; 3]) -> f32 {
     let mean = (sigma[0] + sigma[1] + sigma[2]) * (1.0 / 3.0);
     let square = mean * mean;
@@ -502,7 +502,7 @@ fn free_flight_share(medium: &MediumRecord, sigma: &[f32; 3]) -> f32 {
 }
 
 /// Russian roulette from `rr_depth` on: false if the path ends.
-#[inline(always)]
+#[inline]
 fn roulette<N: Number, F: Fields<N>>(world: &World, path: &mut Path<N>, sampler: &mut Sampler) -> bool {
     if path.depth <= world.record.rr_depth {
         return true;
@@ -520,7 +520,7 @@ fn roulette<N: Number, F: Fields<N>>(world: &World, path: &mut Path<N>, sampler:
 }
 
 /// A surface: false if the path ends.
-#[inline(always)]
+#[inline]
 fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
@@ -586,7 +586,7 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 }
 
 /// Sends the derivative by a light's value, of which `factor` times the throughput reaches the path.
-#[inline(always)]
+#[inline]
 fn send_light<N: Number, S: Sink<N>>(path: &Path<N>, slot: u32, factor: [N; 3], adjoint: &mut Adjoint<'_, N, S>) {
     let mut d = [N::lift(0.0); 3];
     for c in 0..3 {
@@ -599,7 +599,7 @@ fn send_light<N: Number, S: Sink<N>>(path: &Path<N>, slot: u32, factor: [N; 3], 
 
 /// Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
 /// drawn with `density`. Returns the derivative by the logarithm of the value.
-#[inline(always)]
+#[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
 fn connect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
@@ -664,7 +664,7 @@ fn connect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 }
 
 /// What a drawn light sends, per unit of the draw's weight.
-#[inline(always)]
+#[inline]
 fn drawn_radiance<N: Number, F: Fields<N>>(world: &World, fields: &F, record: &LightRecord, drawn: &Drawn) -> [N; 3] {
     if record.kind == light::ENVMAP {
         background_eval(world.scene, fields.integrand(world.background), drawn.direction)
@@ -675,7 +675,7 @@ fn drawn_radiance<N: Number, F: Fields<N>>(world: &World, fields: &F, record: &L
 
 /// Goes along a shadow ray and calls `pass` with each part that lies in a medium: the medium, where the part begins, how
 /// far it goes. False if something opaque is in the way.
-#[inline(always)]
+#[inline]
 fn shadow(
     world: &World,
     medium: u32,
@@ -713,7 +713,7 @@ fn shadow(
 }
 
 /// Replays a shadow ray's transmittance: `lit` is the derivative by its logarithm.
-#[inline(always)]
+#[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
 fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
     world: &World,
@@ -748,7 +748,7 @@ fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
 }
 
 /// Differential ratio tracking of in-scattering: candidates along the whole segment, one of them kept.
-#[inline(always)]
+#[inline]
 fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
     world: &World,
     fields: &F,
@@ -805,7 +805,7 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
 }
 
 /// Follows the light that is scattered at the candidate, and sends the derivative by the extinction there.
-#[inline(always)]
+#[inline]
 fn settle_candidate<N: Number, F: Fields<N>, S: Sink<N>>(world: &World, fields: &F, adjoint: &mut Adjoint<'_, N, S>) {
     let Candidate {
         total,
@@ -841,7 +841,7 @@ fn settle_candidate<N: Number, F: Fields<N>, S: Sink<N>>(world: &World, fields: 
 }
 
 /// The radiance that a camera ray brings.
-#[inline(always)]
+#[inline]
 pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
     world: &World,
     fields: &F,
@@ -859,7 +859,7 @@ pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
 /// The adjoint of [`gather`]: walks twice with the numbers of `sampler` and sends the derivatives of `d_radiance` ·
 /// radiance to `sink`; `extra` is for draws that the primal does not make. Returns both walks' ends: what is left of the
 /// radiance in the second is zero but for rounding.
-#[inline(always)]
+#[inline]
 pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(
     world: &World,
     fields: &F,

@@ -6,7 +6,7 @@ use super::number::Number;
 use crate::resident::layout::{VolumeRecord, lookup, wrap};
 
 /// The stencil of the world-space point `p`.
-#[inline(always)]
+#[inline]
 pub fn volume_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
     if volume.filter == lookup::CONSTANT {
         return Stencil::first();
@@ -22,7 +22,7 @@ pub fn volume_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
 }
 
 /// The value there: three channels, or one repeated.
-#[inline(always)]
+#[inline]
 pub fn volume_eval<N: Number>(volume: &VolumeRecord, data: &[N], at: &Stencil) -> [N; 3] {
     let channels = volume.size[3] as usize;
     if volume.filter == lookup::CONSTANT {

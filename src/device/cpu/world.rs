@@ -4,10 +4,8 @@ use rayon::prelude::*;
 
 use super::Cpu;
 use super::chunk::{CHUNK, Chunk, Place, chunks};
-use super::level::Kernel;
 use super::render::MASKED;
 use super::sums::{Accumulate, Sums};
-use super::wide::Wide;
 use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::layout::{SceneRecord, background};
@@ -113,7 +111,7 @@ impl Cpu {
         let values = this.values();
         let world = bind(&this.resident.scene, records, &this.tables);
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
-            this.level.run(RenderChunk {
+            RenderChunk {
                 cpu: this,
                 world: &world,
                 values: &values,
@@ -122,7 +120,8 @@ impl Cpu {
                 spp,
                 chunk,
                 out,
-            });
+            }
+            .run();
         });
         self.image = image;
     }
@@ -149,7 +148,7 @@ impl Cpu {
             .par_iter()
             .enumerate()
             .map(|(i, &chunk)| {
-                this.level.run(ReplayChunk {
+                ReplayChunk {
                     cpu: this,
                     world: &world,
                     values: &values,
@@ -159,7 +158,8 @@ impl Cpu {
                     chunk,
                     adjoint: &this.adjoint[i * CHUNK..][..CHUNK],
                     sums: &sums,
-                })
+                }
+                .run()
             })
             .reduce(ReplayStats::default, |a, b| ReplayStats {
                 rays: a.rays + b.rays,
@@ -191,11 +191,8 @@ struct RenderChunk<'a> {
     out: &'a mut [[f32; 4]],
 }
 
-impl Kernel for RenderChunk<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<W: Wide>(self) {
+impl RenderChunk<'_> {
+    fn run(self) {
         let scale = 1.0 / self.spp as f32;
         for Place { place, pixel, .. } in self.chunk.pixels(&self.cpu.resident, self.batch, self.keys) {
             let mut sum = [0.0f32; 4];
@@ -231,11 +228,8 @@ struct ReplayChunk<'a> {
     sums: &'a Sums,
 }
 
-impl Kernel for ReplayChunk<'_> {
-    type Output = ReplayStats;
-
-    #[inline(always)]
-    fn run<W: Wide>(self) -> ReplayStats {
+impl ReplayChunk<'_> {
+    fn run(self) -> ReplayStats {
         let scale = 1.0 / self.spp as f32;
         let mut stats = ReplayStats::default();
         let mut sink = Accumulate::new(self.sums, self.world.scene, self.world.background);
