@@ -177,9 +177,10 @@ fn bounds(object: &mut Object<'_>, quantity: Quantity) -> [f32; 2] {
     }
     let needs = quantity.needs();
     if let Some(reason) = [low, high].iter().find_map(|x| needs.violated_by(f64::from(*x))) {
+        let [low, high] = [low, high].map(|x| if x.is_finite() { x.to_string() } else { "null".into() });
         value.error(
             format!("the bounds {low} and {high} let in what is not possible"),
-            format!("{reason}; by default they are {default:?}"),
+            reason,
         );
         return default;
     }

@@ -59,7 +59,7 @@ fn density(p: [f32; 3], seed: u64) -> f32 {
     let profile = 1.0 - (dx * dx + dz * dz) / (radius * radius);
     let frayed = profile + FRAY * octaves(swirled, 5, seed ^ 0x53);
     let fading = smooth_step(0.0, 0.05, height) * (1.0 - smooth_step(0.55, 1.0, height)) * (1.0 - 0.5 * height);
-    smooth_step(0.0, 1.0, frayed) * fading * smooth_step(MARGIN, 2.0 * MARGIN, side)
+    smooth_step(0.0, 0.75, frayed) * fading * smooth_step(MARGIN, 2.0 * MARGIN, side)
 }
 
 /// Octaves of value noise, each of twice the frequency and half the height of the one before, in [-1, 1].

@@ -276,6 +276,7 @@ impl Reader {
         }
         if let Some(first) = &self.seen.world {
             entry.error(format!("a radiance field beside `{first}`"), ONE_OR_THE_OTHER);
+            return;
         }
         let reason = "one radiance field fills one cube so far";
         if only_one(&mut self.seen.field, key, entry, "radiance field", reason) {

@@ -101,11 +101,8 @@ fn bsdf(object: &mut Object<'_>, emits: bool) -> Bsdf {
     let grey = |x: f32| Bsdf::Diffuse {
         reflectance: Texture::Constant([x; 3]),
     };
-    if !object.mentions(Class::Bsdf) {
-        return grey(if emits { 0.0 } else { DEFAULT_REFLECTANCE });
-    }
     let Some(mut nested) = object.nested(Class::Bsdf) else {
-        return grey(DEFAULT_REFLECTANCE);
+        return grey(if emits { 0.0 } else { DEFAULT_REFLECTANCE });
     };
     let bsdf = if nested.name == "null" {
         Bsdf::Null

@@ -146,6 +146,7 @@ fn sensor(case: &Case, index: usize) -> Sensor {
         spp: 1,
         reference: None,
         held_out: false,
+        medium: None,
     }
 }
 

@@ -66,6 +66,7 @@ fn folder() -> TempDir {
     let frame = r#"{"file_path": "photo.png", "transform_matrix": [[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}"#;
     let dataset = format!(r#"{{"camera_angle_x": 1, "w": 128, "h": 128, "frames": [{frame}]}}"#);
     std::fs::write(at("transforms_train.json"), dataset).expect("is written");
+    std::fs::write(at("teapot.ply"), "ply").expect("is written");
     std::fs::write(at("target.json"), r#"{"light": {"type": "constant"}}"#).expect("is written");
     folder
 }
@@ -109,6 +110,12 @@ fn no_parameter_is_left_out() {
     let unknown = r#""nobody": 1"#;
     let inside = |kind: &str| whole(kind, unknown);
     let objects = |block: &str| format!("{{{block}}}");
+    let shape = |block: &str| objects(&format!(r#""s": {{{block}}}"#));
+    let medium = |block: &str| {
+        shape(&format!(
+            r#""type": "cube", "interior": {{"type": "heterogeneous", {block}}}"#
+        ))
+    };
     let texts = [
         inside("sensor"),
         inside("field"),
@@ -146,6 +153,22 @@ fn no_parameter_is_left_out() {
         whole("optimize", &format!(r#""optimizer": {{"type": "sgd", {unknown}}}"#)),
         whole("optimize", &format!(r#""optimizer": {{"type": "rmsprop", {unknown}}}"#)),
         whole("optimize", &format!(r#""schedule": {{"type": "cosine", {unknown}}}"#)),
+        shape(r#""type": "cube", "nobody": 1"#),
+        shape(r#""type": "sphere", "nobody": 1"#),
+        shape(r#""type": "obj", "nobody": 1"#),
+        shape(r#""type": "cube", "b": {"type": "diffuse", "nobody": 1}"#),
+        shape(r#""type": "cube", "b": {"type": "diffuse", "reflectance": {"type": "bitmap", "nobody": 1}}"#),
+        shape(r#""type": "cube", "b": {"type": "diffuse", "reflectance": {"type": "checkerboard", "nobody": 1}}"#),
+        shape(r#""type": "cube", "e": {"type": "area", "nobody": 1}"#),
+        medium(unknown),
+        medium(r#""sigma_t": {"type": "gridvolume", "nobody": 1}"#),
+        medium(r#""sigma_t": {"type": "plume", "nobody": 1}"#),
+        medium(r#""p": {"type": "hg", "nobody": 1}"#),
+        medium(r#""p": {"type": "blendphase", "nobody": 1}"#),
+        objects(&format!(r#""e": {{"type": "point", {unknown}}}"#)),
+        objects(&format!(r#""e": {{"type": "directional", {unknown}}}"#)),
+        objects(&format!(r#""e": {{"type": "spot", {unknown}}}"#)),
+        objects(&format!(r#""i": {{"type": "volpath", {unknown}}}"#)),
         objects(&format!(r#""d": {{"type": "dataset", {unknown}}}"#)),
         objects(&format!(r#""e": {{"type": "constant", {unknown}}}"#)),
         objects(&format!(r#""e": {{"type": "envmap", {unknown}}}"#)),

@@ -371,6 +371,7 @@ impl Small {
             spp: 1,
             reference: (self.backdrop == Backdrop::Random).then_some(reference),
             held_out: false,
+            medium: None,
         }
     }
 }
