@@ -413,7 +413,8 @@ fn no_prefix_of_a_binary_file_is_read() {
         // The end markers of PNG and JPEG may be missing, as other programs see it too.
         let is_image = format.file.ends_with("png") || format.file.ends_with("jpg");
         let end = if is_image { whole.len() * 2 / 3 } else { whole.len() };
-        for length in 0..end {
+        // Of long files every few bytes will do.
+        for length in (0..end).step_by(1 + end / 4000) {
             std::fs::write(&path, &whole[..length]).expect("writable");
             assert!(
                 !(format.read)(&path),
