@@ -9,6 +9,7 @@ pub mod mesh;
 pub mod npy;
 pub mod srgb;
 pub mod tensors;
+pub mod vdb;
 pub mod vol;
 
 use std::fs::File;

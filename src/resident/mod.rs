@@ -228,6 +228,6 @@ pub fn sensor_record(sensor: &Sensor) -> SensorRecord {
         Filter::Gaussian { stddev } => (layout::filter::GAUSSIAN, stddev),
     };
     record.first_pixel = NO_REFERENCE;
-    record.medium = layout::NONE;
+    record.medium = sensor.medium.map_or(layout::NONE, |medium| medium as u32);
     record
 }

@@ -342,7 +342,7 @@ mod tests {
             let theta = std::f32::consts::PI * i as f32 / rings as f32;
             let phi = std::f32::consts::PI * (j % (2 * rings)) as f32 / rings as f32;
             // The poles are points, not rings.
-            let sine = if i % rings == 0 { 0.0 } else { theta.sin() };
+            let sine = if i.is_multiple_of(rings) { 0.0 } else { theta.sin() };
             add(center, radius, [sine * phi.cos(), sine * phi.sin(), theta.cos()])
         };
         let quads = (0..rings).flat_map(|i| (0..2 * rings).map(move |j| (i, j)));
@@ -409,7 +409,7 @@ mod tests {
             };
             let mut target = point(&mut random);
             for axis in 0..3 {
-                if random.next_u32() % 2 == 0 || axis == i % 3 {
+                if random.next_u32().is_multiple_of(2) || axis == i % 3 {
                     target[axis] = if target[axis] < 0.0 { -1.0 } else { 1.0 };
                 }
             }

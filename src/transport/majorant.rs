@@ -62,6 +62,10 @@ impl Cells {
             let place = start + t * speed;
             let cell = if place > 0.0 { (place as u32).min(count - 1) } else { 0 };
             cells.index += cell * stride as u32;
+            if count == 1 {
+                // One cell ends where the medium does, which may be nowhere.
+                continue;
+            }
             if speed > 0.0 {
                 cells.left[a] = count - 1 - cell;
                 cells.stride[a] = stride;

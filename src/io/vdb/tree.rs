@@ -1,0 +1,162 @@
+//! A tree of floats: first its topology with the values of its tiles, then the voxels of its leaves in the same order.
+
+use super::archive::Entry;
+use super::stream::{Parsed, Stream};
+use super::values::{Coding, is_on};
+
+/// Voxels along the edge of a leaf.
+const LEAF_EDGE: i64 = 8;
+
+/// Voxels of a leaf, and bytes of its mask.
+const LEAF_VOXELS: usize = 512;
+const LEAF_MASK: usize = LEAF_VOXELS / 8;
+
+/// A level of internal nodes: the binary logarithm of a node's children along an edge, and a child's edge in voxels.
+struct Level {
+    log2: u32,
+    child_edge: i64,
+}
+
+const LEVELS: [Level; 2] = [
+    Level {
+        log2: 5,
+        child_edge: 128,
+    },
+    Level {
+        log2: 4,
+        child_edge: LEAF_EDGE,
+    },
+];
+
+/// What a tree is made of.
+pub(super) enum Part {
+    /// A cube of one value.
+    Tile {
+        origin: [i64; 3],
+        edge: i64,
+        value: f32,
+        active: bool,
+    },
+    /// A cube of voxels, whose values come later.
+    Leaf { origin: [i64; 3], mask: [u8; LEAF_MASK] },
+}
+
+impl Part {
+    /// First and last active voxel along each axis, if there is one.
+    pub(super) fn active_box(&self) -> Option<[[i64; 3]; 2]> {
+        match *self {
+            Self::Tile {
+                origin, edge, active, ..
+            } => active.then(|| [origin, origin.map(|v| v + edge - 1)]),
+            Self::Leaf { origin, mask } => {
+                let (mut low, mut high) = ([LEAF_EDGE; 3], [-1; 3]);
+                for (i, &row) in (0i64..).zip(&mask).filter(|(_, row)| **row != 0) {
+                    let first = [i >> 3, i & 7, i64::from(row.trailing_zeros())];
+                    let last = [i >> 3, i & 7, 7 - i64::from(row.leading_zeros())];
+                    for axis in 0..3 {
+                        low[axis] = low[axis].min(first[axis]);
+                        high[axis] = high[axis].max(last[axis]);
+                    }
+                }
+                let place = |v: [i64; 3]| [0, 1, 2].map(|axis| origin[axis] + v[axis]);
+                (high[0] >= 0).then(|| [place(low), place(high)])
+            }
+        }
+    }
+}
+
+/// A tree that is being read.
+pub(super) struct Tree<'a> {
+    stream: &'a mut Stream,
+    coding: Coding,
+}
+
+impl<'a> Tree<'a> {
+    /// Begins at the root.
+    pub(super) fn open(stream: &'a mut Stream, entry: &Entry) -> Parsed<Self> {
+        stream.seek(entry.tree_at)?;
+        let buffers = stream.u32()?;
+        if buffers != 1 {
+            return Err(format!("has {buffers} buffers a leaf, expected 1"));
+        }
+        let background = stream.f32()?;
+        let coding = Coding {
+            compression: entry.compression,
+            half: entry.half,
+            background,
+        };
+        Ok(Self { stream, coding })
+    }
+
+    /// The value where the tree is empty.
+    pub(super) fn background(&self) -> f32 {
+        self.coding.background
+    }
+
+    /// Hands over all parts, leaves in the order of their values.
+    pub(super) fn topology(&mut self, visit: &mut impl FnMut(Part)) -> Parsed<()> {
+        let edge = LEVELS[0].child_edge << LEVELS[0].log2;
+        let (tiles, children) = (self.stream.u32()?, self.stream.u32()?);
+        for _ in 0..tiles {
+            let origin = self.origin(edge)?;
+            let (value, active) = (self.stream.f32()?, self.stream.u8()? != 0);
+            visit(Part::Tile {
+                origin,
+                edge,
+                value,
+                active,
+            });
+        }
+        for _ in 0..children {
+            let origin = self.origin(edge)?;
+            self.node(&LEVELS, origin, visit)?;
+        }
+        Ok(())
+    }
+
+    /// The voxels of the next leaf, `[x][y][z]`.
+    pub(super) fn leaf(&mut self) -> Parsed<Vec<f32>> {
+        let mask = self.stream.array::<LEAF_MASK>()?;
+        self.coding.values(self.stream, &mask)
+    }
+
+    fn origin(&mut self, edge: i64) -> Parsed<[i64; 3]> {
+        let origin = [self.stream.i32()?, self.stream.i32()?, self.stream.i32()?].map(i64::from);
+        if origin.iter().any(|v| v % edge != 0) {
+            return Err(format!(
+                "has a node at {origin:?}, expected multiples of {edge}: it is damaged"
+            ));
+        }
+        Ok(origin)
+    }
+
+    /// An internal node of the first of the levels, and what is below it.
+    fn node(&mut self, levels: &[Level], origin: [i64; 3], visit: &mut impl FnMut(Part)) -> Parsed<()> {
+        let Some((level, below)) = levels.split_first() else {
+            let mask = self.stream.array()?;
+            visit(Part::Leaf { origin, mask });
+            return Ok(());
+        };
+        let count = 1usize << (3 * level.log2);
+        let children = self.stream.bytes(count as u64 / 8)?;
+        let active = self.stream.bytes(count as u64 / 8)?;
+        let values = self.coding.values(self.stream, &active)?;
+        let place = |i: usize| {
+            let last = (1 << level.log2) - 1;
+            let child = [i >> (2 * level.log2), i >> level.log2 & last, i & last];
+            [0, 1, 2].map(|axis| origin[axis] + child[axis] as i64 * level.child_edge)
+        };
+        for (i, &value) in values.iter().enumerate().filter(|(i, _)| !is_on(&children, *i)) {
+            visit(Part::Tile {
+                origin: place(i),
+                edge: level.child_edge,
+                value,
+                active: is_on(&active, i),
+            });
+        }
+        for i in (0..count).filter(|i| is_on(&children, *i)) {
+            self.node(below, place(i), visit)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,327 @@
+//! Arrays of values as they lie in the file: perhaps without the inactive ones, as half, and compressed by zlib or Blosc.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::stream::{Parsed, Stream};
+
+/// OpenVDB's flags of compression.
+const ZIP: u32 = 1;
+const ACTIVE_ONLY: u32 = 2;
+const BLOSC: u32 = 4;
+
+/// What the byte before an array says about its inactive values.
+mod inactive {
+    pub(super) const BACKGROUND: u8 = 0;
+    pub(super) const MINUS_BACKGROUND: u8 = 1;
+    pub(super) const ONE: u8 = 2;
+    /// A mask chooses between background and its negative,
+    pub(super) const MASK: u8 = 3;
+    /// between background and a value,
+    pub(super) const MASK_AND_ONE: u8 = 4;
+    /// or between two values.
+    pub(super) const MASK_AND_TWO: u8 = 5;
+    /// All values are stored.
+    pub(super) const STORED: u8 = 6;
+}
+
+/// How all values of a tree are stored.
+pub(super) struct Coding {
+    pub(super) compression: u32,
+    pub(super) half: bool,
+    pub(super) background: f32,
+}
+
+/// Whether bit `i` of a mask is set.
+pub(super) fn is_on(mask: &[u8], i: usize) -> bool {
+    mask[i / 8] >> (i % 8) & 1 == 1
+}
+
+impl Coding {
+    /// Reads as many values as the mask of the active ones has bits.
+    pub(super) fn values(&self, stream: &mut Stream, active: &[u8]) -> Parsed<Vec<f32>> {
+        let count = 8 * active.len();
+        let rule = stream.u8()?;
+        // Which inactive values the mask below chooses: those where it is off, and those where it is on.
+        let [mut off, mut on] = match rule {
+            inactive::BACKGROUND => [self.background; 2],
+            inactive::MINUS_BACKGROUND..=inactive::STORED => [-self.background, self.background],
+            _ => {
+                return Err(format!(
+                    "has values with the flag {rule}, expected 0 to 6: it is damaged"
+                ));
+            }
+        };
+        if matches!(rule, inactive::ONE | inactive::MASK_AND_ONE | inactive::MASK_AND_TWO) {
+            off = stream.f32()?;
+        }
+        if rule == inactive::MASK_AND_TWO {
+            on = stream.f32()?;
+        }
+        let masked = matches!(rule, inactive::MASK | inactive::MASK_AND_ONE | inactive::MASK_AND_TWO);
+        let choice = if masked {
+            Some(stream.bytes(active.len() as u64)?)
+        } else {
+            None
+        };
+        if self.compression & ACTIVE_ONLY == 0 || rule == inactive::STORED {
+            return self.stored(stream, count);
+        }
+        let active_count = active.iter().map(|byte| byte.count_ones() as usize).sum();
+        let mut stored = self.stored(stream, active_count)?.into_iter();
+        let value = |i: usize| {
+            let inactive = if choice.as_ref().is_some_and(|mask| is_on(mask, i)) {
+                on
+            } else {
+                off
+            };
+            if is_on(active, i) {
+                stored.next().unwrap_or(inactive)
+            } else {
+                inactive
+            }
+        };
+        Ok((0..count).map(value).collect())
+    }
+
+    /// Reads an array of `count` values.
+    fn stored(&self, stream: &mut Stream, count: usize) -> Parsed<Vec<f32>> {
+        if self.half {
+            // OpenVDB writes nothing at all for no halves.
+            let bytes = if count == 0 {
+                Vec::new()
+            } else {
+                self.unpacked(stream, 2 * count)?
+            };
+            let (values, _) = bytes.as_chunks();
+            return Ok(values.iter().map(|b| half::f16::from_le_bytes(*b).to_f32()).collect());
+        }
+        let bytes = self.unpacked(stream, 4 * count)?;
+        let (values, _) = bytes.as_chunks();
+        Ok(values.iter().map(|b| f32::from_le_bytes(*b)).collect())
+    }
+
+    /// Reads an array that has `length` bytes after decompression.
+    fn unpacked(&self, stream: &mut Stream, length: usize) -> Parsed<Vec<u8>> {
+        if self.compression & (ZIP | BLOSC) == 0 {
+            return stream.bytes(length as u64);
+        }
+        let packed = stream.i64()?;
+        // A size that is not positive marks an array that did not become smaller.
+        if packed <= 0 {
+            if packed.unsigned_abs() != length as u64 {
+                return Err(wrong_size(packed.unsigned_abs(), length));
+            }
+            return stream.bytes(length as u64);
+        }
+        let packed = stream.bytes(packed as u64)?;
+        let mut bytes = vec![0; length];
+        if self.compression & BLOSC != 0 {
+            unpack_blosc(&packed, &mut bytes)?;
+        } else {
+            inflate(&packed, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+}
+
+fn wrong_size(found: u64, expected: usize) -> String {
+    format!("has an array of {found} bytes, expected {expected}: it is damaged")
+}
+
+/// Decompresses all of zlib's data into exactly `out`.
+fn inflate(packed: &[u8], out: &mut [u8]) -> Parsed<()> {
+    let mut inflater = Decompress::new(true);
+    let status = inflater.decompress(packed, out, FlushDecompress::Finish);
+    match status {
+        Ok(Status::StreamEnd) if inflater.total_out() == out.len() as u64 => Ok(()),
+        Ok(_) => Err(wrong_size(inflater.total_out(), out.len())),
+        Err(e) => Err(format!("has an array that zlib cannot decompress ({e}): it is damaged")),
+    }
+}
+
+/// Blosc's header: versions, flags, bytes of a value, then three sizes as u32.
+const BLOSC_HEADER: usize = 16;
+
+/// Its flags: bytes are sorted by significance; not compressed; bits are sorted; blocks are not split. Then the codec.
+const SHUFFLED: u8 = 1;
+const COPIED: u8 = 2;
+const BITS_SHUFFLED: u8 = 4;
+const NOT_SPLIT: u8 = 16;
+const CODEC_SHIFT: u8 = 5;
+const LZ4: u8 = 1;
+const ZLIB: u8 = 3;
+
+/// Blocks are split into one stream for each byte of a value, if that has no more bytes and each no fewer values.
+const MAX_SPLIT: usize = 16;
+const MIN_SPLIT_VALUES: usize = 128;
+
+/// Decompresses a chunk of Blosc 1 into exactly `out`.
+fn unpack_blosc(chunk: &[u8], out: &mut [u8]) -> Parsed<()> {
+    const DAMAGED: &str = "has an array that Blosc cannot decompress: it is damaged";
+    let word = |at: usize| {
+        chunk
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map(u32::from_le_bytes)
+    };
+    let size = |at: usize| word(at).map(|n| n as usize).ok_or(DAMAGED);
+    let (total, block_size) = (size(4)?, size(8)?);
+    let (flags, width) = (chunk[2], usize::from(chunk[3]).max(1));
+    if total != out.len() {
+        return Err(wrong_size(total as u64, out.len()));
+    }
+    if flags & COPIED != 0 {
+        let raw = chunk.get(BLOSC_HEADER..BLOSC_HEADER + total).ok_or(DAMAGED)?;
+        out.copy_from_slice(raw);
+        return Ok(());
+    }
+    if flags & BITS_SHUFFLED != 0 {
+        return Err("has an array that Blosc stored with shuffled bits, which is not supported".into());
+    }
+    if block_size == 0 {
+        return Err(DAMAGED.into());
+    }
+    let may_split = flags & NOT_SPLIT == 0 && width <= MAX_SPLIT && block_size / width >= MIN_SPLIT_VALUES;
+    for (i, block) in out.chunks_mut(block_size).enumerate() {
+        let mut at = size(BLOSC_HEADER + 4 * i)?;
+        let parts = if may_split && block.len() == block_size {
+            width
+        } else {
+            1
+        };
+        for part in block.chunks_mut(block.len().div_ceil(parts)) {
+            let packed = size(at)?;
+            let data = chunk.get(at + 4..).and_then(|rest| rest.get(..packed)).ok_or(DAMAGED)?;
+            at += 4 + packed;
+            match flags >> CODEC_SHIFT {
+                _ if packed == part.len() => part.copy_from_slice(data),
+                LZ4 if lz4_flex::block::decompress_into(data, part).is_ok_and(|n| n == part.len()) => {}
+                ZLIB => inflate(data, part)?,
+                LZ4 => return Err(DAMAGED.into()),
+                codec => {
+                    return Err(format!(
+                        "has an array that Blosc compressed with codec {codec}, expected LZ4 ({LZ4}) or zlib ({ZLIB})"
+                    ));
+                }
+            }
+        }
+        if flags & SHUFFLED != 0 && width > 1 {
+            unshuffle(block, width);
+        }
+    }
+    Ok(())
+}
+
+/// Puts the bytes of values, which lie sorted by significance, together again; a rest that fills no value stays.
+fn unshuffle(block: &mut [u8], width: usize) {
+    let count = block.len() / width;
+    let sorted = block.to_vec();
+    for i in 0..count {
+        for byte in 0..width {
+            block[i * width + byte] = sorted[byte * count + i];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads eight values of which the first, third and last are active, from whatever follows the given bytes.
+    fn read(compression: u32, bytes: &[u8]) -> Parsed<Vec<f32>> {
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        std::io::Write::write_all(&mut file, bytes).expect("writable");
+        let mut stream = Stream::new(file, bytes.len() as u64);
+        stream.seek(0)?;
+        let coding = Coding {
+            compression,
+            half: false,
+            background: 0.5,
+        };
+        let values = coding.values(&mut stream, &[0b1000_0101])?;
+        assert_eq!(stream.at(), stream.length(), "all bytes are used");
+        Ok(values)
+    }
+
+    fn floats(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn inactive_values_follow_their_rule() {
+        let stored = floats(&[1.0, 2.0, 3.0]);
+        let mask = [0b0100_1000];
+        for (rule, between, off, on) in [
+            (inactive::BACKGROUND, vec![], 0.5, 0.5),
+            (inactive::MINUS_BACKGROUND, vec![], -0.5, -0.5),
+            (inactive::ONE, floats(&[7.0]), 7.0, 7.0),
+            (inactive::MASK, mask.to_vec(), -0.5, 0.5),
+            (inactive::MASK_AND_ONE, [&floats(&[7.0])[..], &mask].concat(), 7.0, 0.5),
+            (
+                inactive::MASK_AND_TWO,
+                [&floats(&[7.0, 8.0])[..], &mask].concat(),
+                7.0,
+                8.0,
+            ),
+        ] {
+            let values = read(ACTIVE_ONLY, &[&[rule][..], &between, &stored].concat());
+            assert_eq!(values, Ok(vec![1.0, off, 2.0, on, off, off, on, 3.0]), "rule {rule}");
+        }
+        assert!(read(ACTIVE_ONLY, &[7]).is_err_and(|e| e.contains("flag 7")));
+    }
+
+    #[test]
+    fn all_values_may_be_stored() {
+        let all = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        for (compression, rule) in [(0, inactive::BACKGROUND), (ACTIVE_ONLY, inactive::STORED)] {
+            assert_eq!(
+                read(compression, &[&[rule][..], &floats(&all)].concat()),
+                Ok(all.to_vec())
+            );
+        }
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, &floats(&all)).expect("in memory");
+        let packed = encoder.finish().expect("in memory");
+        let size = (packed.len() as i64).to_le_bytes();
+        let zipped = read(ZIP, &[&[inactive::STORED][..], &size, &packed].concat());
+        assert_eq!(zipped, Ok(all.to_vec()));
+        let raw = read(
+            BLOSC,
+            &[&[inactive::STORED][..], &(-32i64).to_le_bytes(), &floats(&all)].concat(),
+        );
+        assert_eq!(raw, Ok(all.to_vec()));
+        let bomb = [&[inactive::STORED][..], &i64::MIN.to_le_bytes(), &floats(&all)].concat();
+        assert!(read(ZIP, &bomb).is_err_and(|e| e.contains("expected 32")));
+    }
+
+    /// Two blocks of 16 and 8 bytes, bytes sorted by significance, of which one is stored as it is.
+    #[test]
+    fn blocks_of_blosc_are_put_together() {
+        let values = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let shuffled = |block: &[u8]| -> Vec<u8> {
+            let width = 0..4;
+            width
+                .flat_map(|byte| block.iter().skip(byte).step_by(4).copied().collect::<Vec<u8>>())
+                .collect()
+        };
+        let first = lz4_flex::block::compress(&shuffled(&values[..16]));
+        let second = shuffled(&values[16..]);
+        let words = |words: &[usize]| {
+            words
+                .iter()
+                .flat_map(|w| (*w as u32).to_le_bytes())
+                .collect::<Vec<u8>>()
+        };
+        let mut chunk = vec![2, 1, SHUFFLED | NOT_SPLIT | LZ4 << CODEC_SHIFT, 4];
+        chunk.extend(words(&[24, 16, 0, 24, 28 + first.len(), first.len()]));
+        chunk.extend([&first[..], &words(&[8]), &second].concat());
+        let mut out = [0; 24];
+        assert_eq!(unpack_blosc(&chunk, &mut out), Ok(()));
+        assert_eq!(out[..], values);
+        for length in 0..chunk.len() {
+            assert!(unpack_blosc(&chunk[..length], &mut out).is_err(), "{length} bytes");
+        }
+        chunk[2] = SHUFFLED | 4 << CODEC_SHIFT;
+        assert!(unpack_blosc(&chunk, &mut out).is_err_and(|e| e.contains("codec 4")));
+    }
+}

@@ -1,0 +1,164 @@
+//! OpenVDB's files, written by tests/data/vdb/write.cc, give the values that went into them.
+
+use std::path::{Path, PathBuf};
+
+use prbopt::io::{Grid, vdb};
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vdb").join(name)
+}
+
+fn read(name: &str) -> Grid {
+    let path = file(name);
+    let grid = vdb::read(&path).unwrap_or_else(|e| panic!("{e}"));
+    let header = vdb::header(&path).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        (header.size, header.channels, header.bounds),
+        (grid.size, 1, grid.bounds)
+    );
+    assert_eq!(grid.data.len(), grid.size.iter().product::<usize>());
+    grid
+}
+
+/// The voxels that write.cc writes: 0 where they are inactive.
+fn value(x: i32, y: i32, z: i32) -> f32 {
+    let active = (x + 2 * y + 3 * z) % 4 != 0;
+    if active {
+        ((x * x * 7 + y * 13 + z / 8 * 29) % 64) as f32 / 64.0
+    } else {
+        0.0
+    }
+}
+
+fn check_cloud(name: &str, bounds: [[f32; 3]; 2]) {
+    let grid = read(name);
+    assert_eq!(grid.size, [10, 8, 20], "{name}");
+    assert_eq!(grid.bounds, bounds, "{name}");
+    let mut found = grid.data.iter();
+    for z in 120..=139 {
+        for y in 3..=10 {
+            for x in -5..=4 {
+                assert_eq!(*found.next().expect("a voxel"), value(x, y, z), "{name} at {x} {y} {z}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_compression_gives_the_values() {
+    let plain = [[-5.5, 2.5, 119.5], [4.5, 10.5, 139.5]];
+    for name in ["float_mask.vdb", "half_zip.vdb", "half_blosc.vdb"] {
+        check_cloud(name, plain);
+    }
+}
+
+/// A grid that is the only one may have any name.
+#[test]
+fn a_placed_grid_has_its_place() {
+    check_cloud("float_zip.vdb", [[7.25, -18.75, 89.75], [12.25, -14.75, 99.75]]);
+}
+
+/// This file holds another grid of floats besides.
+#[test]
+fn the_density_is_chosen_and_its_voxels_may_be_boxes() {
+    check_cloud("float_blosc.vdb", [[-2.75, 3.75, 239.0], [2.25, 15.75, 279.0]]);
+}
+
+#[test]
+fn tiles_are_filled() {
+    let grid = read("tiles.vdb");
+    // From the lone voxel at x = -9 to the end of the large tile.
+    assert_eq!(grid.size, [137, 256, 128]);
+    assert_eq!(grid.bounds, [[-9.5, -0.5, -0.5], [127.5, 255.5, 127.5]]);
+    for z in 0..128 {
+        for y in 0..256 {
+            for x in -9..128 {
+                let expected = match (x, y, z) {
+                    (-9, 0, 8) => 5.0,
+                    (-9, 1, 8) => 6.0,
+                    (-8..0, 0..8, 8..16) => 2.0,
+                    (0..8, 0..8, 8..16) => 3.0,
+                    (0..128, 128..256, 0..128) => 4.0,
+                    _ => 0.25,
+                };
+                let at = (z as usize * 256 + y as usize) * 137 + (x + 9) as usize;
+                assert_eq!(grid.data[at], expected, "{x} {y} {z}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_fog_volume_is_refused() {
+    for (name, expected) in [
+        (
+            "level_set.vdb",
+            "\"density\" of class \"level set\", expected a fog volume",
+        ),
+        (
+            "vector.vdb",
+            "\"velocity\" (Tree_vec3s_5_4_3); expected a grid of floats",
+        ),
+        ("rotated.vdb", "rotates or shears"),
+        (
+            "several.vdb",
+            "\"fuel\" (Tree_float_5_4_3), \"heat\" (Tree_float_5_4_3); expected one of them to be called \"density\"",
+        ),
+        ("empty.vdb", "\"density\" without an active voxel"),
+        ("write.cc", "is not an OpenVDB file"),
+    ] {
+        let header = vdb::header(&file(name)).expect_err(name).to_string();
+        let read = vdb::read(&file(name)).expect_err(name).to_string();
+        assert!(header.contains(expected), "{header}");
+        assert_eq!(header, read);
+    }
+}
+
+/// Reads a file after the first occurrence of `from` in it is replaced.
+fn read_damaged(name: &str, from: &[u8], to: &[u8]) -> Result<Grid, String> {
+    let mut bytes = std::fs::read(file(name)).expect("readable");
+    let at = (0..bytes.len()).find(|&i| bytes[i..].starts_with(from));
+    let at = at.unwrap_or_else(|| panic!("{from:?} is not in {name}"));
+    bytes.splice(at..at + from.len(), to.iter().copied());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.vdb");
+    std::fs::write(&path, bytes).expect("writable");
+    vdb::read(&path).map_err(|e| e.to_string())
+}
+
+#[test]
+fn damage_is_told() {
+    let origin = |x: i32| [x, 0, 0].map(i32::to_le_bytes).concat();
+    let (value, nan) = ((63.0f32 / 64.0).to_le_bytes(), f32::NAN.to_le_bytes());
+    for (name, from, to, expected) in [
+        (
+            "tiles.vdb",
+            &[224, 0, 0, 0][..],
+            &[221, 0, 0, 0][..],
+            "file version 221, expected 222 to 224",
+        ),
+        (
+            "tiles.vdb",
+            b"UniformScaleMap",
+            b"UniformWarpsMap",
+            "of type \"UniformWarpsMap\"",
+        ),
+        (
+            "tiles.vdb",
+            b"density\x10\0",
+            b"density\x10\xff",
+            "is truncated or damaged",
+        ),
+        ("tiles.vdb", &origin(-4096), &origin(-4095), "a node at [-4095, 0, 0]"),
+        (
+            "tiles.vdb",
+            &origin(-4096),
+            &origin(-4096 << 12),
+            "a box of 16773257 × 256 × 128",
+        ),
+        ("float_mask.vdb", &value, &nan, "is NaN; expected finite numbers"),
+    ] {
+        let error = read_damaged(name, from, to).expect_err(expected);
+        assert!(error.contains(expected), "{error}");
+    }
+}
