@@ -254,8 +254,18 @@ pub struct SurfaceRecord {
     pub side: f32,
     /// Index of its texture.
     pub texture: u32,
-    /// First node of a mesh.
-    pub node: u32,
+    /// Index of a mesh's first triangle among the corners' records.
+    pub first_corner: u32,
+}
+
+/// What is known at the corners of a mesh's triangle.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct CornerRecord {
+    /// Unit normals in the world; zero where the face's own is used.
+    pub normals: [[f32; 4]; 3],
+    /// u, v of the three corners; the last two entries are unused.
+    pub uvs: [f32; 8],
 }
 
 /// A light that is sampled.
@@ -275,7 +285,14 @@ pub struct LightRecord {
     pub cos_beam: f32,
 }
 
-/// A texture of constant colours or of two that alternate.
+/// Codes of [`TextureRecord::kind`].
+pub mod texture {
+    pub const CONSTANT: u32 = 0;
+    pub const CHECKERBOARD: u32 = 1;
+    pub const BITMAP: u32 = 2;
+}
+
+/// A texture: one colour, two that alternate, or an image.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct TextureRecord {
@@ -284,7 +301,14 @@ pub struct TextureRecord {
     /// Rows of the map of u and v; the fourth entries are unused.
     pub to_uv: [[f32; 4]; 2],
     pub kind: u32,
-    pub padding: [u32; 3],
+    /// Index of an image's first texel among all images'.
+    pub first: u32,
+    /// Codes of [`lookup`] and [`wrap`].
+    pub filter: u32,
+    pub wrap: u32,
+    /// Width and height of an image.
+    pub size: [u32; 2],
+    pub padding: [u32; 2],
 }
 
 /// What every path of a world shares.

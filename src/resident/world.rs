@@ -1,21 +1,27 @@
 //! Surfaces, media and lights flattened into records.
 
 use bytemuck::Zeroable;
-use glam::{Affine3A, Mat3A, Vec3, Vec3A};
+use glam::{Affine2, Affine3A, Mat3A, Vec3, Vec3A};
 
+use super::hierarchy::Hierarchy;
 use super::layout::{
-    self, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord, VolumeRecord, WorldRecord,
+    self, CornerRecord, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord, TriangleRecord,
+    VolumeRecord, WorldRecord,
 };
 use super::{add, rows};
-use crate::io::{self, IoError};
+use crate::io::mesh::{Mesh, read_obj, read_ply};
+use crate::io::{self, Encoding, IoError, srgb};
 use crate::kernels::occupancy::reachable_between;
 use crate::params::{ParamSet, Shape};
 use crate::scene::{
-    Bsdf, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Texture, Wrap,
+    Bsdf, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene, Surface, Texture,
+    TextureMap, Wrap,
 };
 
 /// Texels along the edge of a cell of the majorant grid.
 const CELL: usize = 8;
+/// Majorants below this are zero, so that their inverses are finite.
+const LEAST: f32 = 1e-30;
 /// Majorants exceed what they bound by this factor, so that null collisions stay possible everywhere.
 const MARGIN: f32 = 1.05;
 
@@ -29,6 +35,11 @@ pub struct World {
     pub phases: Vec<PhaseRecord>,
     pub lights: Vec<LightRecord>,
     pub textures: Vec<TextureRecord>,
+    /// Colours of all images.
+    pub texels: Vec<[f32; 4]>,
+    /// Triangles of all meshes, in the world, and what is known at their corners.
+    pub hierarchy: Hierarchy,
+    pub corners: Vec<CornerRecord>,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
     /// For each medium how its majorants follow from its extinction.
@@ -54,6 +65,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
     let mut build = Build {
         scene,
         params,
+        triangles: Vec::new(),
         world: World {
             record: describe(&scene.integrator),
             surfaces: Vec::new(),
@@ -62,6 +74,9 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
             phases: Vec::new(),
             lights: Vec::new(),
             textures: Vec::new(),
+            texels: Vec::new(),
+            hierarchy: Hierarchy::default(),
+            corners: Vec::new(),
             background: background.map_or(NONE, |slot| slot as u32),
             rules: Vec::new(),
         },
@@ -75,7 +90,10 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
     for light in &scene.world.lights {
         build.light(light)?;
     }
-    let mut world = build.world;
+    let Build {
+        mut world, triangles, ..
+    } = build;
+    world.hierarchy = Hierarchy::new(triangles);
     if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
         world.record.environment = world.lights.len() as u32;
         let mut record = LightRecord::zeroed();
@@ -105,6 +123,7 @@ fn describe(integrator: &Integrator) -> WorldRecord {
 struct Build<'a> {
     scene: &'a Scene,
     params: &'a mut ParamSet,
+    triangles: Vec<TriangleRecord>,
     world: World,
 }
 
@@ -158,11 +177,7 @@ impl Build<'_> {
             (false, true) => layout::lookup::NEAREST,
             (false, false) => layout::lookup::TRILINEAR,
         };
-        record.wrap = match lookup.wrap {
-            Wrap::Clamp => layout::wrap::CLAMP,
-            Wrap::Repeat => layout::wrap::REPEAT,
-            Wrap::Mirror => layout::wrap::MIRROR,
-        };
+        record.wrap = wrap_code(lookup.wrap);
         self.world.volumes.push(record);
         Ok(self.world.volumes.len() as u32 - 1)
     }
@@ -218,12 +233,7 @@ impl Build<'_> {
                 layout::surface::SPHERE,
                 Affine3A::from_translation(Vec3::from_array(*center)) * Affine3A::from_scale(Vec3::splat(*radius)),
             ),
-            Geometry::Mesh { path, .. } => {
-                return self.refuse(format!(
-                    "the mesh {} cannot be traced yet: use a cube or a sphere",
-                    path.display()
-                ));
-            }
+            Geometry::Mesh { .. } => (layout::surface::MESH, Affine3A::IDENTITY),
         };
         let to_world = surface.to_world * inner;
         let mut record = SurfaceRecord::zeroed();
@@ -233,7 +243,26 @@ impl Build<'_> {
         let index = |medium: Option<usize>| medium.map_or(NONE, |m| m as u32);
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
-        (record.light, record.texture, record.node) = (NONE, NONE, NONE);
+        (record.light, record.texture, record.first_corner) = (NONE, NONE, NONE);
+        if let Geometry::Mesh {
+            path,
+            format,
+            face_normals,
+            flip_tex_coords,
+        } = &surface.geometry
+        {
+            let read = match format {
+                MeshFormat::Obj => read_obj,
+                MeshFormat::Ply => read_ply,
+            };
+            let mesh = read(path, *face_normals, *flip_tex_coords)?;
+            let holds_medium = surface.interior.is_some() || surface.exterior.is_some();
+            if holds_medium && let Err(why) = mesh.is_closed() {
+                return Err(IoError::new(path, format!("the mesh bounds a medium but {why}")));
+            }
+            record.first_corner = self.world.corners.len() as u32;
+            self.mesh(&mesh, &to_world, *face_normals);
+        }
         if let Bsdf::Diffuse { reflectance } = &surface.bsdf {
             record.bsdf = layout::bsdf::DIFFUSE;
             record.texture = self.texture(reflectance)?;
@@ -246,6 +275,48 @@ impl Build<'_> {
         }
         self.world.surfaces.push(record);
         Ok(())
+    }
+
+    /// Adds a mesh's triangles, moved into the world.
+    fn mesh(&mut self, mesh: &Mesh, to_world: &Affine3A, face_normals: bool) {
+        let shape = self.world.surfaces.len() as u32;
+        let place = |p: [f32; 3]| to_world.transform_point3(Vec3::from_array(p));
+        let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(*p)).collect();
+        let turned = Mat3A::from(to_world.matrix3).inverse().transpose();
+        let normals: Vec<Vec3> = match (face_normals, mesh.normals.is_empty()) {
+            (true, _) => vec![Vec3::ZERO; positions.len()],
+            (false, true) => smooth_normals(&positions, &mesh.triangles),
+            (false, false) => {
+                let turn = |n: &[f32; 3]| (turned * Vec3A::from_array(*n)).normalize_or_zero().into();
+                mesh.normals.iter().map(turn).collect()
+            }
+        };
+        // A mirroring map would turn faces inside out.
+        let mirrored = to_world.matrix3.determinant() < 0.0;
+        for (index, corners) in mesh.triangles.iter().enumerate() {
+            let [a, b, c] = if mirrored {
+                [corners[0], corners[2], corners[1]]
+            } else {
+                *corners
+            };
+            let at = |v: u32| positions[v as usize].to_array();
+            self.triangles.push(TriangleRecord {
+                a: at(a),
+                shape,
+                b: at(b),
+                triangle: index as u32,
+                c: at(c),
+                padding: 0,
+            });
+            let mut record = CornerRecord::zeroed();
+            for (k, v) in [a, b, c].into_iter().enumerate() {
+                record.normals[k] = normals[v as usize].extend(0.0).to_array();
+                if let Some(uv) = mesh.uvs.get(v as usize) {
+                    record.uvs[2 * k..2 * k + 2].copy_from_slice(uv);
+                }
+            }
+            self.world.corners.push(record);
+        }
     }
 
     fn area_light(&self, surface: &Surface, kind: u32, to_world: &Affine3A, slot: u32) -> io::Result<LightRecord> {
@@ -287,18 +358,36 @@ impl Build<'_> {
             Texture::Checkerboard { colors, to_uv } => {
                 record.kind = 1;
                 (record.color0, record.color1) = (color(colors[0]), color(colors[1]));
-                let (m, t) = (to_uv.matrix2, to_uv.translation);
-                record.to_uv = [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]];
+                record.to_uv = uv_rows(to_uv);
             }
-            Texture::Bitmap(map) => {
-                return self.refuse(format!(
-                    "the texture {} cannot be shown yet: use a colour or a `checkerboard`",
-                    map.path.display()
-                ));
-            }
+            Texture::Bitmap(map) => self.bitmap(map, &mut record)?,
         }
         self.world.textures.push(record);
         Ok(self.world.textures.len() as u32 - 1)
+    }
+
+    fn bitmap(&mut self, map: &TextureMap, record: &mut TextureRecord) -> io::Result<()> {
+        let (image, encoding) = io::image::read(&map.path)?;
+        let decode = |x: f32| match (encoding, map.raw) {
+            (Encoding::Srgb, false) => srgb::decode(x),
+            _ => x,
+        };
+        record.kind = layout::texture::BITMAP;
+        record.first = self.world.texels.len() as u32;
+        record.filter = if map.nearest {
+            layout::lookup::NEAREST
+        } else {
+            layout::lookup::TRILINEAR
+        };
+        record.wrap = wrap_code(map.wrap);
+        record.size = [image.width as u32, image.height as u32];
+        record.to_uv = uv_rows(&map.to_uv);
+        let colors = image.data.chunks_exact(image.channels).map(|texel| {
+            let channel = |c: usize| decode(texel[if image.channels < 3 { 0 } else { c }]).clamp(0.0, 1.0);
+            [channel(0), channel(1), channel(2), 0.0]
+        });
+        self.world.texels.extend(colors);
+        Ok(())
     }
 
     fn light(&mut self, light: &Light) -> io::Result<()> {
@@ -324,6 +413,35 @@ impl Build<'_> {
         self.world.lights.push(record);
         Ok(())
     }
+}
+
+fn wrap_code(wrap: Wrap) -> u32 {
+    match wrap {
+        Wrap::Clamp => layout::wrap::CLAMP,
+        Wrap::Repeat => layout::wrap::REPEAT,
+        Wrap::Mirror => layout::wrap::MIRROR,
+    }
+}
+
+fn uv_rows(to_uv: &Affine2) -> [[f32; 4]; 2] {
+    let (m, t) = (to_uv.matrix2, to_uv.translation);
+    [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]]
+}
+
+/// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
+fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
+    let mut normals = vec![Vec3::ZERO; positions.len()];
+    for triangle in triangles {
+        let p = triangle.map(|v| positions[v as usize]);
+        let face = (p[1] - p[0]).cross(p[2] - p[0]).normalize_or_zero();
+        for k in 0..3 {
+            let (to, fro) = (p[(k + 1) % 3] - p[k], p[(k + 2) % 3] - p[k]);
+            if to.length_squared() > 0.0 && fro.length_squared() > 0.0 {
+                normals[triangle[k] as usize] += face * to.angle_between(fro);
+            }
+        }
+    }
+    normals.into_iter().map(Vec3::normalize_or_zero).collect()
 }
 
 /// The world-space box in which a volume's values count; infinite for a constant.
@@ -416,7 +534,8 @@ impl World {
                                 most = texels.iter().fold(most, |m, v| m.max(*v));
                             }
                         }
-                        majorants.push((most * medium.scale * rule.margin).max(rule.floor));
+                        let majorant = (most * medium.scale * rule.margin).max(rule.floor);
+                        majorants.push(if majorant < LEAST { 0.0 } else { majorant });
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! Where rays meet surfaces.
 
 use super::camera::{normalize, transform_point, transform_vector};
+use super::hierarchy;
 use super::sampler::dot;
 use super::world::World;
 use crate::resident::layout::{Rows, SurfaceRecord, surface};
@@ -12,6 +13,8 @@ pub struct Hit {
     pub surface: u32,
     /// Unit normal in the world, outwards from a closed shape unless flipped.
     pub normal: [f32; 3],
+    /// The normal that light is reflected about: interpolated between the corners of a mesh.
+    pub shading: [f32; 3],
     pub uv: [f32; 2],
 }
 
@@ -40,6 +43,7 @@ pub fn intersect(world: &World, origin: [f32; 3], direction: [f32; 3], far: f32)
         let o = transform_point(&record.to_local, origin);
         let d = transform_vector(&record.to_local, direction);
         let found = match record.kind {
+            surface::MESH => continue,
             surface::CUBE => meet_cube(o, d, far),
             surface::SPHERE => meet_sphere(o, d, far),
             _ => meet_rectangle(o, d, far),
@@ -55,10 +59,59 @@ pub fn intersect(world: &World, origin: [f32; 3], direction: [f32; 3], far: f32)
             });
         }
     }
+    if !world.nodes.is_empty()
+        && let Some(hit) = hierarchy::intersect(world.nodes, world.triangles, origin, direction, 0.0, far)
+    {
+        return Some(describe_triangle(world, &hit));
+    }
     match nearest {
         Some(found) => Some(describe(world, &found)),
         None => None,
     }
+}
+
+/// A meeting with a triangle of a mesh.
+#[inline]
+fn describe_triangle(world: &World, hit: &hierarchy::Hit) -> Hit {
+    let triangle = &world.triangles[hit.triangle as usize];
+    let record = &world.surfaces[triangle.shape as usize];
+    let corners = &world.corners[(record.first_corner + triangle.triangle) as usize];
+    let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
+    for a in 0..3 {
+        ab[a] = triangle.b[a] - triangle.a[a];
+        ac[a] = triangle.c[a] - triangle.a[a];
+    }
+    let face = cross(ab, ac);
+    let normal = normalize([face[0] * record.side, face[1] * record.side, face[2] * record.side]);
+    let weights = [1.0 - hit.u - hit.v, hit.u, hit.v];
+    let (mut shading, mut uv) = ([0.0; 3], [0.0; 2]);
+    for k in 0..3 {
+        for a in 0..3 {
+            shading[a] += record.side * weights[k] * corners.normals[k][a];
+        }
+        uv[0] += weights[k] * corners.uvs[2 * k];
+        uv[1] += weights[k] * corners.uvs[2 * k + 1];
+    }
+    Hit {
+        t: hit.t,
+        surface: triangle.shape,
+        normal,
+        shading: if dot(shading, shading) > 0.0 {
+            normalize(shading)
+        } else {
+            normal
+        },
+        uv,
+    }
+}
+
+#[inline(always)]
+fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
 }
 
 /// A meeting in the surface's own space.
@@ -92,10 +145,12 @@ fn describe(world: &World, found: &Found) -> Hit {
         }
         _ => ([0.0, 0.0, 1.0], [0.5 * p[0] + 0.5, 0.5 * p[1] + 0.5]),
     };
+    let normal = world_normal(record, normal);
     Hit {
         t: found.t,
         surface: found.surface,
-        normal: world_normal(record, normal),
+        normal,
+        shading: normal,
         uv,
     }
 }

@@ -84,7 +84,8 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             let next = t + rest / mu;
             // Not-a-number, from an empty cell, is no collision either.
             if !(next < exit) {
-                rest -= mu * (exit - t);
+                // Rounding must not leave less than nothing, which an empty cell would turn into a place before all.
+                rest = (rest - mu * (exit - t)).max(0.0);
                 break;
             }
             t = next;
@@ -232,7 +233,7 @@ pub fn walk_candidates(
         loop {
             let next = t + rest / mu;
             if !(next < exit) {
-                rest -= mu * (exit - t);
+                rest = (rest - mu * (exit - t)).max(0.0);
                 break;
             }
             t = next;

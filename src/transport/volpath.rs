@@ -559,7 +559,7 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     if path.depth >= world.record.max_depth {
         return false;
     }
-    let color = texture_eval(&world.textures[record.texture as usize], hit.uv);
+    let color = texture_eval(world, &world.textures[record.texture as usize], hit.uv);
     if color == [0.0; 3] {
         return false;
     }
@@ -567,8 +567,8 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
     if world.record.lights > 0 {
         if let Some(drawn) = light_sample(world, p, sampler) {
-            let cosine = dot(drawn.direction, hit.normal);
-            if cosine > 0.0 {
+            let cosine = dot(drawn.direction, hit.shading);
+            if cosine > 0.0 && dot(drawn.direction, hit.normal) > 0.0 {
                 let density = cosine * INV_PI;
                 let value = color.map(|x| N::lift(x * density));
                 connect::<N, F, S, MODE>(world, fields, path, p, &drawn, value, density, sampler, adjoint);
@@ -576,7 +576,10 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         }
     }
     let cosine = (1.0 - sampler.next()).sqrt();
-    let outgoing = around(hit.normal, cosine, sampler.next());
+    let outgoing = around(hit.shading, cosine, sampler.next());
+    if dot(outgoing, hit.normal) <= 0.0 {
+        return false;
+    }
     path.multiply(color.map(N::lift));
     for c in 0..3 {
         path.decided[c] *= color[c];

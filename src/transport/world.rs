@@ -3,7 +3,8 @@
 use super::grid::Stencil;
 use super::number::Number;
 use crate::resident::layout::{
-    LightRecord, MediumRecord, NONE, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord, WorldRecord,
+    CornerRecord, LightRecord, MediumRecord, NONE, NodeRecord, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord,
+    TriangleRecord, VolumeRecord, WorldRecord,
 };
 
 /// The records of a world.
@@ -17,6 +18,12 @@ pub struct World<'a> {
     pub phases: &'a [PhaseRecord],
     pub lights: &'a [LightRecord],
     pub textures: &'a [TextureRecord],
+    /// Colours of all images.
+    pub texels: &'a [[f32; 4]],
+    /// The hierarchy of all meshes' triangles, in the world, and what is known at their corners.
+    pub nodes: &'a [NodeRecord],
+    pub triangles: &'a [TriangleRecord],
+    pub corners: &'a [CornerRecord],
     /// Upper bounds of every medium's scaled density, cell by cell.
     pub majorants: &'a [f32],
     /// Cumulated probabilities of the environment map: of its rows, then of each row's columns.
