@@ -1,6 +1,7 @@
 //! `prbopt bench`: times the passes of an iteration and relates them to what the machine can do.
 
 mod ceilings;
+mod noise;
 mod volume;
 mod workload;
 
@@ -58,6 +59,9 @@ pub struct BenchArgs {
     /// Seed of the random numbers
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Estimates of the noise
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    runs: u32,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -71,6 +75,8 @@ enum Workload {
     RadianceField,
     /// The same for smoke with multiple scattering, seen by one camera
     Volume,
+    /// The noise of that gradient: its variance over `--runs` seeds, and the time of one estimate
+    GradientNoise,
 }
 
 /// The figures, medians over the timed iterations.
@@ -114,6 +120,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
     let (resident, params, batches) = match args.workload {
         Workload::RadianceField => workload::prepare(&args)?,
         Workload::Volume => volume::prepare(&args)?,
+        Workload::GradientNoise => return noise::run(&args),
     };
     let bytes = parameter_bytes(
         params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())),
@@ -172,7 +179,7 @@ fn describe(args: &BenchArgs) -> String {
         Workload::RadianceField => {
             format!("radiance_field resolution={resolution} image={image} sh_degree={sh_degree} spp={spp}+{spp_grad}")
         }
-        Workload::Volume => format!(
+        Workload::Volume | Workload::GradientNoise => format!(
             "volume resolution={resolution} image={image} spp={spp}+{spp_grad} max_depth={max_depth} albedo={albedo} \
              scale={scale}"
         ),

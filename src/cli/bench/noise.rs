@@ -1,0 +1,141 @@
+//! How noisy one estimate of a gradient is, and what it costs.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::{BenchArgs, volume};
+use crate::cli::Outcome;
+use crate::device::{Device, Keys, What};
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::transport::random::{Pass, pass_key};
+
+/// The figures of one parameter.
+#[derive(Debug, Serialize)]
+struct Noise {
+    parameter: String,
+    /// Sum over the entries of the variance of one estimate.
+    variance: f64,
+    /// Norm and sum of the mean over all runs.
+    mean_norm: f64,
+    mean_sum: f64,
+    variance_times_seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    workload: String,
+    gradient: &'static str,
+    runs: u32,
+    seconds: f64,
+    noise: Vec<Noise>,
+}
+
+/// Sums over the runs, an entry each.
+struct Moments {
+    sum: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
+    let (resident, params, batches) = volume::prepare(args)?;
+    let tuned: Vec<(usize, String, usize)> = params
+        .parameters
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| p.tuning.is_some())
+        .map(|(i, p)| (i, p.path.clone(), p.shape.len()))
+        .collect();
+    let mut device = args.device.open()?;
+    device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    let mut moments: Vec<Moments> = tuned
+        .iter()
+        .map(|(_, _, len)| Moments {
+            sum: vec![0.0; *len],
+            squares: vec![0.0; *len],
+        })
+        .collect();
+    let mut seconds = Vec::new();
+    for run in 0..args.runs {
+        let start = Instant::now();
+        estimate(device.as_mut(), &batches[0], args, run)?;
+        seconds.push(start.elapsed().as_secs_f64());
+        for ((index, _, _), moments) in tuned.iter().zip(&mut moments) {
+            let gradient = device.read(*index, What::Gradient)?;
+            for ((sum, squares), g) in moments.sum.iter_mut().zip(&mut moments.squares).zip(gradient) {
+                *sum += f64::from(g);
+                *squares += f64::from(g) * f64::from(g);
+            }
+        }
+        device.clear_gradients()?;
+    }
+    let figures = Figures {
+        workload: super::describe(args),
+        gradient: if args.free_flight { "free_flight" } else { "drt" },
+        runs: args.runs,
+        seconds: super::median(seconds.iter().copied()),
+        noise: tuned
+            .iter()
+            .zip(&moments)
+            .map(|((_, path, _), moments)| moments.noise(path, args.runs, super::median(seconds.iter().copied())))
+            .collect(),
+    };
+    print(&figures, args.json)?;
+    Ok(Outcome::Done)
+}
+
+fn estimate(
+    device: &mut dyn Device,
+    batch: &crate::device::Batch,
+    args: &BenchArgs,
+    run: u32,
+) -> anyhow::Result<()> {
+    let objective = pass_key(args.seed, run, Pass::Objective);
+    let keys = |pass| Keys {
+        objective,
+        pass: pass_key(args.seed, run, pass),
+    };
+    device.render(batch, keys(Pass::Primal), args.spp)?;
+    device.loss(batch, keys(Pass::Primal), Loss::L2)?;
+    device.backpropagate(batch, keys(Pass::Adjoint), args.spp_grad.unwrap_or(args.spp))?;
+    device.finish()?;
+    Ok(())
+}
+
+impl Moments {
+    fn noise(&self, path: &str, runs: u32, seconds: f64) -> Noise {
+        let n = f64::from(runs);
+        let (mut variance, mut norm, mut total) = (0.0, 0.0, 0.0);
+        for (sum, squares) in self.sum.iter().zip(&self.squares) {
+            let mean = sum / n;
+            variance += (squares / n - mean * mean).max(0.0) * n / (n - 1.0);
+            norm += mean * mean;
+            total += mean;
+        }
+        Noise {
+            parameter: path.to_string(),
+            variance,
+            mean_norm: norm.sqrt(),
+            mean_sum: total,
+            variance_times_seconds: variance * seconds,
+        }
+    }
+}
+
+fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(figures)?);
+        return Ok(());
+    }
+    println!("{}, gradient {}, {} runs", figures.workload, figures.gradient, figures.runs);
+    println!("  {:.1} ms an estimate", figures.seconds * 1e3);
+    for noise in &figures.noise {
+        println!(
+            "  {}: variance {:.3e}, times seconds {:.3e}; mean of norm {:.3e} and sum {:.3e}",
+            noise.parameter, noise.variance, noise.variance_times_seconds, noise.mean_norm, noise.mean_sum
+        );
+    }
+    Ok(())
+}
