@@ -25,6 +25,9 @@ pub const GATHER: u8 = 1;
 /// Subtracts radiance and sends derivatives: the second.
 pub const REPLAY: u8 = 2;
 
+/// Share of the segments after the first on which candidates for in-scattering are looked for: a path keeps only one of
+/// all, so that looking everywhere would cost more than it helps.
+const VISITED: f32 = 0.25;
 /// Shadow rays end this fraction short of what they are drawn to.
 const SHADOW: f32 = 1.0 - 5e-4;
 /// Russian roulette never lets a path go on with a higher probability than this.
@@ -762,9 +765,15 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
     if path.depth + 1 >= world.record.max_depth {
         return;
     }
+    let mut norm = path.norm(world);
+    if path.depth > 0 {
+        if adjoint.extra.next() >= VISITED {
+            return;
+        }
+        norm /= VISITED;
+    }
     let medium = &world.media[path.medium as usize];
     let mut transmittance = [N::lift(1.0); 3];
-    let norm = path.norm(world);
     let Adjoint {
         d_radiance,
         extra,
