@@ -38,7 +38,7 @@ pub fn extinction<N: Number, F: Fields<N>>(
     if F::TWO_SIDED {
         let other = volume_eval(volume, fields.sampling(volume.slot), &at);
         for c in 0..3 {
-            sampled[c] = (other[c] * scale).value() as f32;
+            sampled[c] = other[c] * medium.scale;
         }
     }
     for c in 0..3 {
@@ -95,8 +95,11 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             }
             let hero = sigma.sampled[path.hero as usize];
             if sampler.next() * mu < hero {
-                if MODE == REPLAY && world.record.gradient == gradient::DRT {
-                    adjoint.attenuate(world, fields, path, medium, start, t);
+                if MODE == REPLAY {
+                    if world.record.gradient == gradient::DRT {
+                        adjoint.attenuate(world, path, medium, start, t);
+                    }
+                    adjoint.collide(world, path, medium, &sigma, hero);
                 }
                 path.weigh_real::<F>(world, &sigma, hero);
                 return Flight::Collided { p, sigma };
@@ -112,7 +115,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         }
     }
     if MODE == REPLAY && world.record.gradient == gradient::DRT {
-        adjoint.attenuate(world, fields, path, medium, start, cells.end);
+        adjoint.attenuate(world, path, medium, start, cells.end);
     }
     Flight::Passed
 }
@@ -207,10 +210,17 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
         for c in 0..3 {
             transmittance[c] *= N::lift(1.0) - sigma.integrand[c] * N::lift(1.0 / mu);
         }
+        !is_black(transmittance)
     });
 }
 
-/// The points of a Poisson process whose rate is the majorant, in order along the ray.
+/// Whether a transmittance is zero, as at the end of an unbounded medium it becomes: nothing is to be tracked any more.
+#[inline(always)]
+pub fn is_black<N: Number>(transmittance: &[N; 3]) -> bool {
+    transmittance.iter().all(|t| t.value() as f32 == 0.0)
+}
+
+/// The points of a Poisson process whose rate is the majorant, in order along the ray, as long as `visit` returns true.
 #[inline]
 pub fn walk_candidates(
     world: &World,
@@ -219,7 +229,7 @@ pub fn walk_candidates(
     direction: [f32; 3],
     far: f32,
     sampler: &mut Sampler,
-    mut visit: impl FnMut([f32; 3], f32, &mut Sampler),
+    mut visit: impl FnMut([f32; 3], f32, &mut Sampler) -> bool,
 ) {
     let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
         return;
@@ -236,7 +246,9 @@ pub fn walk_candidates(
                 break;
             }
             t = next;
-            visit(along(origin, direction, t), mu, sampler);
+            if !visit(along(origin, direction, t), mu, sampler) {
+                return;
+            }
             rest = exponential(sampler.next());
         }
         if !cells.advance() {
