@@ -108,6 +108,10 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
                 null_collision(world, path, medium, &sigma, mu, adjoint);
             }
             path.weigh_null::<F>(world, &sigma, hero, mu);
+            // What its channel does not see, the path would never collide with in a medium without end.
+            if hero == 0.0 && cells.end == f32::INFINITY && path.fades(&sigma) {
+                return Flight::Passed;
+            }
             rest = exponential(sampler.next());
         }
         if !cells.advance() {
@@ -205,19 +209,26 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
     sampler: &mut Sampler,
     transmittance: &mut [N; 3],
 ) {
+    if is_unbounded(medium, far) {
+        let sigma = extinction(world, fields, medium, origin);
+        for c in 0..3 {
+            transmittance[c] *= N::lift(if sigma.sampled[c] > 0.0 { 0.0 } else { 1.0 });
+        }
+        return;
+    }
     walk_candidates(world, medium, origin, direction, far, sampler, |p, mu, _| {
         let sigma = extinction(world, fields, medium, p);
         for c in 0..3 {
             transmittance[c] *= N::lift(1.0) - sigma.integrand[c] * N::lift(1.0 / mu);
         }
-        !is_black(transmittance)
+        true
     });
 }
 
-/// Whether a transmittance is zero, as at the end of an unbounded medium it becomes: nothing is to be tracked any more.
+/// Whether a ray goes on in a medium without end, which is homogeneous.
 #[inline(always)]
-pub fn is_black<N: Number>(transmittance: &[N; 3]) -> bool {
-    transmittance.iter().all(|t| t.value() as f32 == 0.0)
+pub fn is_unbounded(medium: &MediumRecord, far: f32) -> bool {
+    far == f32::INFINITY && medium.high[0] == f32::INFINITY
 }
 
 /// The points of a Poisson process whose rate is the majorant, in order along the ray, as long as `visit` returns true.

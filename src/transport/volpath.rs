@@ -13,7 +13,7 @@ use super::phase::{phase_density, phase_eval, phase_sample, phase_scatter};
 use super::sampler::{Sampler, along, around, dot};
 use super::shape::{Hit, intersect, leave};
 use super::texture::texture_eval;
-use super::tracking::{Extinction, Flight, extinction, fly, is_black, ratio_track, walk_candidates};
+use super::tracking::{Extinction, Flight, extinction, fly, is_unbounded, ratio_track, walk_candidates};
 use super::volume::{volume_eval, volume_stencil};
 use super::world::{Fields, NoSink, Sink, World};
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, background, bsdf, gradient, light};
@@ -27,6 +27,8 @@ pub const REPLAY: u8 = 2;
 
 /// Shadow rays end this fraction short of what they are drawn to.
 const SHADOW: f32 = 1.0 - 5e-4;
+/// Less than this of the light of a flight without end is none.
+const FAINT: f64 = 1e-30;
 /// Russian roulette never lets a path go on with a higher probability than this.
 const MOST: f32 = 0.95;
 
@@ -189,6 +191,20 @@ impl<N: Number> Path<N> {
         self.multiply::<F>(sigma.integrand.map(|s| (N::lift(mu) - s) * N::lift(scale)));
     }
 
+    /// Whether next to nothing is left of the channels that the medium extinguishes; these end.
+    #[inline]
+    pub fn fades(&mut self, sigma: &Extinction<N>) -> bool {
+        let extinguished = sigma.sampled.map(|s| s > 0.0);
+        if (0..3).any(|c| extinguished[c] && f64::from(self.ratio[c]) > FAINT) {
+            return false;
+        }
+        for c in (0..3).filter(|&c| extinguished[c]) {
+            self.ratio[c] = 0.0;
+            self.zeros[c] += 2;
+        }
+        true
+    }
+
     /// Whether no channel can carry anything any more.
     #[inline]
     fn is_dark<const MODE: u8>(&self) -> bool {
@@ -288,14 +304,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
     /// The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision
     /// detached.
     #[inline]
-    pub fn collide(
-        &mut self,
-        world: &World,
-        path: &Path<N>,
-        medium: &MediumRecord,
-        sigma: &Extinction<N>,
-        hero: f32,
-    ) {
+    pub fn collide(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, sigma: &Extinction<N>, hero: f32) {
         let mut weight = medium.scale;
         if world.record.gradient == gradient::DRT {
             weight *= free_flight_share(medium, &sigma.sampled);
@@ -749,6 +758,9 @@ fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
             }
             return;
         }
+        if is_unbounded(medium, far) {
+            return;
+        }
         let volume = &world.volumes[medium.sigma_t as usize];
         walk_candidates(world, medium, origin, drawn.direction, far, &mut sampler, |p, mu, _| {
             let sigma = extinction(world, fields, medium, p);
@@ -815,7 +827,8 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
                     };
                 }
             }
-            !is_black(&transmittance)
+            // In a medium without end nothing else would.
+            transmittance.iter().any(|t| t.value().abs() > FAINT)
         },
     );
 }

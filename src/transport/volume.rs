@@ -100,7 +100,10 @@ mod tests {
                 let left: f64 = (0..3).map(|c| value[c] * d[c]).sum();
                 let mut right = 0.0;
                 volume_scatter(&record, &at, d, |entry, share| right += data[entry] * share);
-                assert!((left - right).abs() < 1e-12, "{filter} {wrap} {channels}: {left} != {right}");
+                assert!(
+                    (left - right).abs() < 1e-12,
+                    "{filter} {wrap} {channels}: {left} != {right}"
+                );
             }
         }
     }

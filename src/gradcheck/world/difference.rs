@@ -40,7 +40,8 @@ pub fn default_step(objective: &Objective, parameter: usize) -> f64 {
             return LINEAR;
         }
     }
-    let shines = records.background as usize == parameter || records.lights.iter().any(|l| l.slot as usize == parameter);
+    let shines =
+        records.background as usize == parameter || records.lights.iter().any(|l| l.slot as usize == parameter);
     if shines { LINEAR } else { FACTOR }
 }
 
@@ -57,7 +58,8 @@ pub fn difference(
         objective.fields.integrand[parameter][flat] = base + delta;
         let this = &*objective;
         let rays = rays.par_iter().with_min_len(64);
-        rays.map(|&ray| this.gather(&this.fields, &this.casts[ray as usize])).collect()
+        rays.map(|&ray| this.gather(&this.fields, &this.casts[ray as usize]))
+            .collect()
     };
     let ladder: Vec<_> = (0..LEVELS)
         .map(|level| {

@@ -50,7 +50,12 @@ fn look(objective: &Objective, mut visit: impl FnMut(u32, usize, usize)) {
 /// # Errors
 /// An index outside its parameter.
 pub fn choose(setup: &Setup, objective: &Objective, options: &Options) -> Result<Vec<Checked>> {
-    let mut met: Vec<Vec<bool>> = objective.fields.integrand.iter().map(|v| vec![false; v.len()]).collect();
+    let mut met: Vec<Vec<bool>> = objective
+        .fields
+        .integrand
+        .iter()
+        .map(|v| vec![false; v.len()])
+        .collect();
     look(objective, |_, parameter, flat| met[parameter][flat] = true);
     let mut all = Vec::new();
     for &parameter in &setup.checked {
@@ -60,7 +65,10 @@ pub fn choose(setup: &Setup, objective: &Objective, options: &Options) -> Result
         } else {
             let asked = options.indices.iter().map(|&index| {
                 let flat = asked(described, index)?;
-                Ok(Entry { flat, place: Place::Asked })
+                Ok(Entry {
+                    flat,
+                    place: Place::Asked,
+                })
             });
             asked.collect::<Result<_>>()?
         };

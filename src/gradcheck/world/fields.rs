@@ -89,7 +89,9 @@ pub struct Tell<'a, T> {
 
 impl<T: FnMut(usize, usize, f64)> Sink<f64> for Tell<'_, T> {
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f64; 3], _: u32) {
-        volume_scatter(volume, at, d, |entry, share| (self.tell)(volume.slot as usize, entry, share));
+        volume_scatter(volume, at, d, |entry, share| {
+            (self.tell)(volume.slot as usize, entry, share)
+        });
     }
 
     fn value(&mut self, slot: u32, d: [f64; 3], channels: u32) {

@@ -62,7 +62,11 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     };
     let gradients = adjoints.into_iter().map(|adjoint| {
         let mut gradient = adjoint.gradient;
-        setup.checked.iter().map(|&p| std::mem::take(&mut gradient[p])).collect()
+        setup
+            .checked
+            .iter()
+            .map(|&p| std::mem::take(&mut gradient[p]))
+            .collect()
     });
     Ok(Outcome {
         report,
@@ -92,7 +96,9 @@ fn judge(
     let differences: Vec<Vec<_>> = checked
         .iter()
         .map(|c| {
-            let step = options.step.unwrap_or_else(|| difference::default_step(&objective, c.parameter));
+            let step = options
+                .step
+                .unwrap_or_else(|| difference::default_step(&objective, c.parameter));
             let differences = c.entries.iter().zip(&c.rays);
             differences
                 .map(|(entry, rays)| difference(&mut objective, (c.parameter, entry.flat), rays, step, &seeds))

@@ -122,7 +122,13 @@ impl Objective {
 
     /// Replays one path into a sink.
     pub fn replay<S: Sink<f64>>(&self, weight: [f64; 3], cast: &Cast, sink: &mut S) -> (Path<f64>, Path<f64>) {
-        let Cast { ray, medium, walk, extra, .. } = cast;
+        let Cast {
+            ray,
+            medium,
+            walk,
+            extra,
+            ..
+        } = cast;
         volpath::propagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
     }
 

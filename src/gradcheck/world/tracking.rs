@@ -61,7 +61,11 @@ impl Means {
     /// The mean difference over its standard error; zero where there is no difference.
     pub fn z(&self, i: usize) -> f64 {
         let difference = self.drt[i] - self.free_flight[i];
-        if difference == 0.0 { 0.0 } else { difference / self.error[i] }
+        if difference == 0.0 {
+            0.0
+        } else {
+            difference / self.error[i]
+        }
     }
 }
 
@@ -149,7 +153,10 @@ pub fn check(
         .collect();
     let seed = options.weightings.first().map_or(0, |w| w.seed(options.seed));
     let found = match device {
-        Some(device) => Some((device_adjoints(&setup, device, &[seed])?.remove(0), objective.adjoint(seed))),
+        Some(device) => Some((
+            device_adjoints(&setup, device, &[seed])?.remove(0),
+            objective.adjoint(seed),
+        )),
         None => None,
     };
     let passes = passes(&setup.batch);
@@ -189,7 +196,11 @@ pub fn check(
                 drt: means.drt[i],
                 free_flight,
                 z,
-                seen: if free_flight == 0.0 { 0.0 } else { MOST * means.error[i] / free_flight.abs() },
+                seen: if free_flight == 0.0 {
+                    0.0
+                } else {
+                    MOST * means.error[i] / free_flight.abs()
+                },
                 verdict,
                 device,
             }
