@@ -6,6 +6,7 @@ use prbopt::device::cpu::Cpu;
 use prbopt::device::{Device, Keys, Step, Term, What};
 use prbopt::gradcheck::fields::{Fields, Plain};
 use prbopt::gradcheck::objective::Cast;
+use prbopt::gradcheck::world::objective::Objective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
@@ -16,6 +17,8 @@ use prbopt::transport::number::Number;
 use prbopt::transport::path::propagate;
 use prbopt::transport::radiance_field::NoSink;
 use prbopt::transport::random::{Pass, pass_key};
+use prbopt::transport::world::NoSink as WorldNoSink;
+use small::worlds::worlds;
 use small::{Small, table};
 
 fn setup(small: &Small) -> Setup {
@@ -82,6 +85,66 @@ fn the_cpu_device_counts_no_drift() {
         assert_eq!(stats.drifted, 0, "{}", small.name);
         assert_eq!(stats.rays, setup.objective().casts.len() as u64, "{}", small.name);
     }
+}
+
+/// Paths through media: nothing is left of the radiance, nor of what zero factors kept back, and the device, in f32,
+/// counts none above its bound.
+#[test]
+fn replays_of_worlds_end_with_nothing_left() {
+    for small in worlds() {
+        for gradient in ["free_flight", "drt"] {
+            let setup = small.setup(gradient, &Options::default());
+            let objective = Objective::new(
+                &setup,
+                setup.resident.world.as_ref().expect("it has one").record.gradient,
+            );
+            for cast in &objective.casts {
+                let mut nothing = WorldNoSink;
+                let (first, replay) = objective.replay([1.0; 3], cast, &mut nothing);
+                assert_eq!(
+                    first.count, replay.count,
+                    "{}: the replay takes the same steps",
+                    small.name
+                );
+                let bound = 8.0 * f64::from(replay.count + 1) * f64::EPSILON;
+                for c in 0..3 {
+                    assert!(replay.radiance[c].abs() <= bound * first.radiance[c], "{}", small.name);
+                    assert!(replay.spare[c].abs() <= bound * first.spare[c], "{}", small.name);
+                }
+            }
+            let mut device = Cpu::new();
+            let optimizer = Optimizer::Sgd { momentum: 0.0 };
+            device
+                .load(setup.resident.clone(), setup.params.clone(), optimizer)
+                .expect("it fits");
+            device.render(&setup.batch, setup.keys, setup.spp).expect("it renders");
+            device
+                .loss(&setup.batch, setup.keys, Loss::Linear { seed: 0 })
+                .expect("it compares");
+            let stats = device
+                .backpropagate(&setup.batch, setup.keys, setup.spp)
+                .expect("it replays");
+            assert_eq!(
+                (stats.drifted, stats.rays),
+                (0, objective.casts.len() as u64),
+                "{}",
+                small.name
+            );
+        }
+    }
+}
+
+#[test]
+fn gradients_of_worlds_have_the_same_bits_on_any_number_of_threads() {
+    let small = worlds().into_iter().find(|w| w.name.starts_with("point light"));
+    let setup = small.expect("it is in the table").setup("drt", &Options::default());
+    let one = bits_of_a_run(&setup, 1);
+    for threads in [1, 2, 5] {
+        assert!(one == bits_of_a_run(&setup, threads), "{threads} threads");
+    }
+    let mut changed = setup.clone();
+    changed.params.parameters[0].values[13] *= 1.000_001;
+    assert!(one != bits_of_a_run(&changed, 1));
 }
 
 /// The bound can be exceeded: subtracting what was added with other densities leaves more.

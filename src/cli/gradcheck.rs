@@ -101,17 +101,19 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     let mut device = args.device.open()?;
     let outcome = gradcheck::check(&setup, Some(device.as_mut()), &options)?;
     if let Some(folder) = &args.write {
-        gradcheck::write::write(folder, &setup, &options, &outcome.report, &outcome.adjoints)?;
+        gradcheck::write::write(folder, &setup, &options, &outcome)?;
     }
     let report = &outcome.report;
     if args.voice.json {
         println!("{}", serde_json::to_string(report)?);
     } else if args.voice.speaks() {
         println!("{report}");
-        let failed = report.parameters.iter().filter(|p| !p.passed).count();
+        let verdicts = report.parameters.iter().map(|p| p.passed);
+        let verdicts: Vec<bool> = verdicts.chain(report.tracking.iter().map(|t| t.passed)).collect();
+        let failed = verdicts.iter().filter(|passed| !**passed).count();
         match failed {
-            0 => println!("gradcheck passed: {} verdicts", report.parameters.len()),
-            _ => println!("gradcheck FAILED: {failed} of {} verdicts", report.parameters.len()),
+            0 => println!("gradcheck passed: {} verdicts", verdicts.len()),
+            _ => println!("gradcheck FAILED: {failed} of {} verdicts", verdicts.len()),
         }
     }
     Ok(if report.passed {

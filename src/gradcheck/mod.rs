@@ -7,6 +7,7 @@ pub mod fields;
 pub mod objective;
 pub mod report;
 pub mod sight;
+pub mod world;
 pub mod write;
 
 use anyhow::{Context, bail};
@@ -28,8 +29,9 @@ use objective::{Adjoint, Objective};
 use report::{LossReport, ParameterReport, Report, Row};
 use sight::{Survey, seen_by};
 
-/// More rays than this are thinned: pixels are drawn instead of taking all.
+/// More rays than this are thinned: pixels are drawn instead of taking all. Paths through media take longer.
 const MOST_RAYS: u32 = 1 << 18;
+const MOST_PATHS: u32 = 1 << 15;
 
 /// How the pixels are weighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -121,6 +123,13 @@ impl Setup {
     pub fn new(scene: &Scene, options: &Options) -> anyhow::Result<Self> {
         let (mut resident, mut params) = Resident::new(scene)?;
         resident.scene.stop = 0.0;
+        let most = match &mut resident.world {
+            Some(world) => {
+                world.vary_all();
+                MOST_PATHS
+            }
+            None => MOST_RAYS,
+        };
         for (record, sensor) in resident.sensors.iter_mut().zip(&scene.sensors) {
             if matches!(&sensor.reference, Some(r) if r.backdrop == Backdrop::Random) {
                 record.backdrop = backdrop::RANDOM;
@@ -144,8 +153,8 @@ impl Setup {
         }
         let table = PixelTable::new(&resident.sensors, &views)
             .with_context(|| format!("{}: the views have more than 2^32 pixels", scene.path.display()))?;
-        let spp = scene.optimize.as_ref().map_or(1, |o| o.spp_grad).clamp(1, MOST_RAYS);
-        let drawn = (table.len() > MOST_RAYS / spp).then_some((MOST_RAYS / spp).max(1));
+        let spp = scene.optimize.as_ref().map_or(1, |o| o.spp_grad).clamp(1, most);
+        let drawn = (table.len() > most / spp).then_some((most / spp).max(1));
         let keys = Keys {
             objective: pass_key(options.seed, 0, Pass::Objective),
             pass: pass_key(options.seed, 0, Pass::Adjoint),
@@ -160,7 +169,7 @@ impl Setup {
         })
     }
 
-    /// The function whose gradient is checked.
+    /// The function whose gradient is checked, of a scene without a world.
     pub fn objective(&self) -> Objective {
         Objective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
     }
@@ -221,7 +230,19 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
                 options.seed,
             )
         } else {
-            let asked = options.indices.iter().map(|index| asked(described, role, *index));
+            let asked = options.indices.iter().map(|&index| {
+                let flat = asked(described, index)?;
+                let (texel, channel) = (flat / described.shape.channels, flat % described.shape.channels);
+                let entry = Entry {
+                    role,
+                    texel: texel as u32,
+                    channel: channel as u32,
+                };
+                Ok(Chosen {
+                    entry,
+                    place: Place::Asked,
+                })
+            });
             asked.collect::<anyhow::Result<_>>()?
         };
         let mut texels: Vec<u32> = chosen.iter().map(|c| c.entry.texel).collect();
@@ -247,13 +268,14 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
     Ok(all)
 }
 
-fn asked(parameter: &crate::params::Parameter, role: Role, index: Index) -> anyhow::Result<Chosen> {
+/// The place of an index in its parameter's array.
+fn asked(parameter: &crate::params::Parameter, index: Index) -> anyhow::Result<usize> {
     let shape = parameter.shape;
     let [nx, ny, nz] = shape.size;
-    let flat = match index {
-        Index::Flat(flat) if flat < shape.len() => flat,
+    match index {
+        Index::Flat(flat) if flat < shape.len() => Ok(flat),
         Index::Coordinates([x, y, z, c]) if x < nx && y < ny && z < nz && c < shape.channels => {
-            ((z * ny + y) * nx + x) * shape.channels + c
+            Ok(((z * ny + y) * nx + x) * shape.channels + c)
         }
         _ => bail!(
             "{}: {index:?} is outside; it has {nx} x {ny} x {nz} texels of {} channels, {} entries",
@@ -261,16 +283,7 @@ fn asked(parameter: &crate::params::Parameter, role: Role, index: Index) -> anyh
             shape.channels,
             shape.len()
         ),
-    };
-    let entry = Entry {
-        role,
-        texel: (flat / shape.channels) as u32,
-        channel: (flat % shape.channels) as u32,
-    };
-    Ok(Chosen {
-        entry,
-        place: Place::Asked,
-    })
+    }
 }
 
 /// What a device finds for one weighting.
@@ -316,8 +329,8 @@ pub fn device_adjoints(
 #[derive(Debug)]
 pub struct Outcome {
     pub report: Report,
-    /// The f64 gradients, one for each weighting.
-    pub adjoints: Vec<Adjoint>,
+    /// For each weighting the f64 gradients of [`Setup::checked`]; empty for a parameter that the walk does not read.
+    pub gradients: Vec<Vec<Vec<f64>>>,
 }
 
 /// Checks the f64 walk, and `device` if there is one.
@@ -325,6 +338,9 @@ pub struct Outcome {
 /// # Errors
 /// An index outside its parameter, or the device fails.
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
+    if setup.resident.world.is_some() {
+        return world::check(setup, device, options);
+    }
     let objective = setup.objective();
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
@@ -349,6 +365,7 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     }
     let report = Report {
         device: info,
+        skipped: None,
         pixels: objective.pixels,
         rays: objective.casts.len() as u64,
         spp: setup.spp,
@@ -356,8 +373,18 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         losses,
         passed: parameters.iter().all(|p| p.passed),
         parameters,
+        tracking: Vec::new(),
     };
-    Ok(Outcome { report, adjoints })
+    let gradients = adjoints.iter().map(|adjoint| {
+        let roles = setup.checked.iter().map(|&p| Role::of(&setup.resident.slots, p));
+        roles
+            .map(|role| role.map_or_else(Vec::new, |role| adjoint.gradient.of(role).to_vec()))
+            .collect()
+    });
+    Ok(Outcome {
+        report,
+        gradients: gradients.collect(),
+    })
 }
 
 /// Judges the gradient of one parameter under one weighting, the `w`-th.

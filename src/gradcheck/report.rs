@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::difference::Difference;
 use super::entries::Place;
+use super::world::tracking::TrackingReport;
 use super::{Options, Weighting};
 use crate::device::DeviceInfo;
 
@@ -21,6 +22,8 @@ pub enum Verdict {
     Kink,
     /// A sample lies so near a kink that f32 sees it on the other side: the device is not judged.
     NearKink,
+    /// There is nothing to judge it by.
+    Unjudged,
     Fail,
 }
 
@@ -30,6 +33,7 @@ impl Verdict {
             Self::Pass => "ok",
             Self::Kink => "ok, kink",
             Self::NearKink => "near kink",
+            Self::Unjudged => "unjudged",
             Self::Fail => "FAIL",
         }
     }
@@ -172,6 +176,9 @@ pub struct LossReport {
 pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceInfo>,
+    /// Why a device was not checked, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
     pub pixels: u32,
     pub rays: u64,
     pub spp: u32,
@@ -179,6 +186,9 @@ pub struct Report {
     pub losses: Vec<LossReport>,
     pub passed: bool,
     pub parameters: Vec<ParameterReport>,
+    /// Differential ratio tracking beside free flight, for each extinction, where the scene uses it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tracking: Vec<TrackingReport>,
 }
 
 impl fmt::Display for Report {
@@ -192,6 +202,9 @@ impl fmt::Display for Report {
             Some(device) => writeln!(f, "; device: {} ({})", device.kind, device.name)?,
             None => writeln!(f)?,
         }
+        if let Some(skipped) = &self.skipped {
+            writeln!(f, "{skipped}")?;
+        }
         for loss in &self.losses {
             write!(f, "loss, {} weights: {:.9} in f64", loss.weighting.name(), loss.value)?;
             match loss.device {
@@ -200,7 +213,8 @@ impl fmt::Display for Report {
             }
         }
         let kind = self.device.as_ref().map(|d| d.kind);
-        self.parameters.iter().try_for_each(|p| p.show(f, kind))
+        self.parameters.iter().try_for_each(|p| p.show(f, kind))?;
+        self.tracking.iter().try_for_each(|t| t.show(f, kind))
     }
 }
 
@@ -246,6 +260,50 @@ impl ParameterReport {
             Some(worst) => writeln!(f, "; device over all entries {worst:.1e}"),
             None => writeln!(f),
         }
+    }
+}
+
+impl TrackingReport {
+    fn show(&self, f: &mut fmt::Formatter<'_>, device: Option<&str>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{}, differential ratio tracking, mean of {} passes",
+            self.path, self.passes
+        )?;
+        write!(
+            f,
+            "  {:>18} {:<6} {:>15} {:>15} {:>6} {:>8} {:<9}",
+            "x,y,z,channel", "place", "tracking", "free flight", "z", "seen", "verdict"
+        )?;
+        match device {
+            Some(kind) => writeln!(f, " {:>15} {:>9} verdict", format!("PRB {kind}"), "rel. err.")?,
+            None => writeln!(f)?,
+        }
+        for row in &self.rows {
+            let [x, y, z, c] = row.index;
+            write!(
+                f,
+                "  {:>18} {:<6} {:>15.8e} {:>15.8e} {:>6.2} {:>8.1e} {:<9}",
+                format!("{x},{y},{z},{c}"),
+                row.place.name(),
+                row.drt,
+                row.free_flight,
+                row.z,
+                row.seen,
+                row.verdict.name(),
+            )?;
+            match row.device {
+                Some(d) => writeln!(f, " {:>15.8e} {:>9.1e} {}", d.prb, d.error, d.verdict.name())?,
+                None => writeln!(f)?,
+            }
+        }
+        let failed = self.rows.iter().filter(|r| !r.passed()).count();
+        writeln!(
+            f,
+            "  {}: {} entries, {failed} failed; `seen` is the relative error that would have been",
+            if self.passed { "PASSED" } else { "FAILED" },
+            self.rows.len()
+        )
     }
 }
 

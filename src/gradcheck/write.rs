@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::objective::Adjoint;
-use super::{Options, Setup, Weighting, fields::Role, report::Report};
+use super::{Options, Outcome, Setup, Weighting};
 use crate::io::{self, IoError, atomic, npy};
 use crate::transport::pixel::linear_weight;
 
@@ -12,26 +11,23 @@ use crate::transport::pixel::linear_weight;
 ///
 /// # Errors
 /// A file or folder cannot be written.
-pub fn write(folder: &Path, setup: &Setup, options: &Options, report: &Report, adjoints: &[Adjoint]) -> io::Result<()> {
+pub fn write(folder: &Path, setup: &Setup, options: &Options, outcome: &Outcome) -> io::Result<()> {
+    let report = &outcome.report;
     create(folder)?;
-    for (&weighting, adjoint) in options.weightings.iter().zip(adjoints) {
+    for (&weighting, gradients) in options.weightings.iter().zip(&outcome.gradients) {
         let place = match weighting {
             Weighting::Mean => folder.to_path_buf(),
             Weighting::Random => folder.join("random"),
         };
         create(&place)?;
-        for &i in &setup.checked {
-            let Some(role) = Role::of(&setup.resident.slots, i) else {
+        for (&i, gradient) in setup.checked.iter().zip(gradients) {
+            if gradient.is_empty() {
                 continue;
-            };
+            }
             let parameter = &setup.params.parameters[i];
             let [x, y, z] = parameter.shape.size.map(|n| n as u64);
             let shape = [z, y, x, parameter.shape.channels as u64];
-            npy::write_array(
-                &place.join(format!("{}.npy", parameter.path)),
-                &shape,
-                adjoint.gradient.of(role),
-            )?;
+            npy::write_array(&place.join(format!("{}.npy", parameter.path)), &shape, gradient)?;
         }
         if weighting == Weighting::Random {
             let seed = weighting.seed(options.seed);

@@ -156,11 +156,7 @@ impl Build<'_> {
         self.world.rules.push(MajorantRule {
             low: [0.0; 3],
             high: [1.0; 3],
-            floor: if tuned && diagonal.is_finite() {
-                1.0 / diagonal
-            } else {
-                0.0
-            },
+            floor: if tuned { least_majorant(&record) } else { 0.0 },
             margin: if constant && !tuned { 1.0 } else { MARGIN },
         });
         self.world.media.push(record);
@@ -444,6 +440,12 @@ fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
     normals.into_iter().map(Vec3::normalize_or_zero).collect()
 }
 
+/// The least majorant of a medium whose extinction may grow: one over the diagonal of its box, if it has one.
+fn least_majorant(medium: &MediumRecord) -> f32 {
+    let diagonal = (Vec3::from_slice(&medium.high) - Vec3::from_slice(&medium.low)).length();
+    if diagonal.is_finite() { 1.0 / diagonal } else { 0.0 }
+}
+
 /// The world-space box in which a volume's values count; infinite for a constant.
 fn bounds(lookup: &Lookup) -> (Vec3A, Vec3A) {
     if lookup.constant {
@@ -459,6 +461,14 @@ fn bounds(lookup: &Lookup) -> (Vec3A, Vec3A) {
 }
 
 impl World {
+    /// Treats every extinction as one that a run may change: its majorants get a margin.
+    pub fn vary_all(&mut self) {
+        for (rule, medium) in self.rules.iter_mut().zip(&self.media) {
+            rule.margin = MARGIN;
+            rule.floor = least_majorant(medium);
+        }
+    }
+
     /// Number of majorants of all media.
     pub fn majorants(&self) -> usize {
         self.media

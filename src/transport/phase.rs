@@ -50,28 +50,48 @@ pub fn rayleigh_sample(u: f32) -> f32 {
     (z.signum() * (a - 1.0 / a)).clamp(-1.0, 1.0)
 }
 
-/// Which side of the parameters a value is taken from.
+/// A blend's weight at `p`; `look` finds a parameter's values.
 #[inline]
-fn blend_weight<N: Number, F: Fields<N>, const SAMPLING: bool>(
+fn blend_weight<'a, N: Number + 'a>(
     world: &World,
-    fields: &F,
+    look: impl Fn(u32) -> &'a [N],
     record: &PhaseRecord,
     p: [f32; 3],
 ) -> N {
     let volume = &world.volumes[record.weight as usize];
-    let data = if SAMPLING {
-        fields.sampling(volume.slot)
-    } else {
-        fields.integrand(volume.slot)
-    };
-    volume_eval(volume, data, &volume_stencil(volume, p))[0]
+    volume_eval(volume, look(volume.slot), &volume_stencil(volume, p))[0]
 }
 
 /// The density of scattering from `incoming` into `outgoing` at `p`, both unit vectors along which light is followed.
 #[inline]
-pub fn phase_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(
+pub fn phase_eval<N: Number, F: Fields<N>>(
     world: &World,
     fields: &F,
+    index: u32,
+    p: [f32; 3],
+    incoming: [f32; 3],
+    outgoing: [f32; 3],
+) -> N {
+    evaluate(world, |slot| fields.integrand(slot), index, p, incoming, outgoing)
+}
+
+/// The same on the sampling side: the density with which [`phase_sample`] draws.
+#[inline]
+pub fn phase_density<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    index: u32,
+    p: [f32; 3],
+    incoming: [f32; 3],
+    outgoing: [f32; 3],
+) -> f32 {
+    evaluate(world, |slot| fields.sampling(slot), index, p, incoming, outgoing)
+}
+
+#[inline]
+fn evaluate<'a, N: Number + 'a>(
+    world: &World,
+    look: impl Fn(u32) -> &'a [N] + Copy,
     index: u32,
     p: [f32; 3],
     incoming: [f32; 3],
@@ -85,11 +105,11 @@ pub fn phase_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(
     for _ in 0..=MAX_NESTING {
         let record = &world.phases[index as usize];
         if record.kind != phase::BLEND {
-            return total + factor * simple_eval::<N, F, SAMPLING>(fields, record, cosine);
+            return total + factor * simple_eval(look, record, cosine);
         }
-        let weight = blend_weight::<N, F, SAMPLING>(world, fields, record, p);
+        let weight = blend_weight(world, look, record, p);
         let first = &world.phases[record.first as usize];
-        total += factor * (N::lift(1.0) - weight) * simple_eval::<N, F, SAMPLING>(fields, first, cosine);
+        total += factor * (N::lift(1.0) - weight) * simple_eval(look, first, cosine);
         factor *= weight;
         index = record.first + 1;
     }
@@ -97,22 +117,15 @@ pub fn phase_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(
 }
 
 #[inline]
-fn simple_eval<N: Number, F: Fields<N>, const SAMPLING: bool>(fields: &F, record: &PhaseRecord, cosine: f32) -> N {
+fn simple_eval<'a, N: Number + 'a>(look: impl Fn(u32) -> &'a [N], record: &PhaseRecord, cosine: f32) -> N {
     match record.kind {
-        phase::HG => {
-            let data = if SAMPLING {
-                fields.sampling(record.slot)
-            } else {
-                fields.integrand(record.slot)
-            };
-            hg_eval(data[0], cosine)
-        }
+        phase::HG => hg_eval(look(record.slot)[0], cosine),
         phase::RAYLEIGH => N::lift(0.75 * INV_FOUR_PI * (1.0 + cosine * cosine)),
         _ => N::lift(INV_FOUR_PI),
     }
 }
 
-/// A direction distributed as [`phase_eval`] on the sampling side.
+/// A direction distributed as [`phase_density`].
 #[inline]
 pub fn phase_sample<N: Number, F: Fields<N>>(
     world: &World,
@@ -127,11 +140,11 @@ pub fn phase_sample<N: Number, F: Fields<N>>(
         let record = &world.phases[index as usize];
         let cosine = match record.kind {
             phase::BLEND => {
-                let weight = blend_weight::<N, F, true>(world, fields, record, p).value() as f32;
+                let weight = blend_weight(world, |slot| fields.sampling(slot), record, p);
                 index = record.first + u32::from(sampler.next() < weight);
                 continue;
             }
-            phase::HG => hg_sample(fields.sampling(record.slot)[0].value() as f32, sampler.next()),
+            phase::HG => hg_sample(fields.sampling(record.slot)[0], sampler.next()),
             phase::RAYLEIGH => rayleigh_sample(sampler.next()),
             _ => 1.0 - 2.0 * sampler.next(),
         };
@@ -162,7 +175,7 @@ pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
     if record.kind != phase::BLEND {
         return;
     }
-    let d = d * phase_eval::<N, F, false>(world, fields, index, p, incoming, outgoing).recip();
+    let d = d * phase_eval(world, fields, index, p, incoming, outgoing).recip();
     let mut factor = N::lift(1.0);
     let mut index = index;
     for _ in 0..=MAX_NESTING {
@@ -176,8 +189,8 @@ pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
         let weight = volume_eval(volume, fields.integrand(volume.slot), &at)[0];
         let first = &world.phases[record.first as usize];
         slope(fields, first, cosine, d * factor * (N::lift(1.0) - weight), sink);
-        let a = simple_eval::<N, F, false>(fields, first, cosine);
-        let b = phase_eval::<N, F, false>(world, fields, record.first + 1, p, incoming, outgoing);
+        let a = simple_eval(|slot| fields.integrand(slot), first, cosine);
+        let b = phase_eval(world, fields, record.first + 1, p, incoming, outgoing);
         sink.volume(volume, &at, [d * factor * (b - a), zero, zero], 1);
         factor *= weight;
         index = record.first + 1;

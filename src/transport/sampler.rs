@@ -1,11 +1,26 @@
 //! A path's own sequence of random numbers: consecutive blocks of one counter, so that a replay draws the same.
 
+use super::pixel::Pixel;
 use super::random::{Counter, Key, random_uniform};
 
 /// First block of a path's walk; block 0 belongs to its place on the film.
 pub const WALK: u32 = 1;
 /// First block of the draws that only an adjoint makes.
 pub const ADJOINT: u32 = 1 << 30;
+
+/// The streams of a sample's path and of its adjoint.
+#[inline(always)]
+pub fn streams(key: Key, pixel: Pixel, sample: u32) -> [Sampler; 2] {
+    [WALK, ADJOINT].map(|block| {
+        let counter = Counter {
+            sensor: pixel.sensor,
+            pixel: pixel.index,
+            sample,
+            block,
+        };
+        Sampler::new(key, counter)
+    })
+}
 
 /// Draws, one after the other.
 #[derive(Debug, Clone, Copy)]

@@ -38,7 +38,7 @@ pub fn extinction<N: Number, F: Fields<N>>(
     if F::TWO_SIDED {
         let other = volume_eval(volume, fields.sampling(volume.slot), &at);
         for c in 0..3 {
-            sampled[c] = (other[c] * scale).value() as f32;
+            sampled[c] = other[c] * medium.scale;
         }
     }
     for c in 0..3 {
@@ -96,8 +96,11 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             }
             let hero = sigma.sampled[path.hero as usize];
             if sampler.next() * mu < hero {
-                if MODE == REPLAY && world.record.gradient == gradient::DRT {
-                    adjoint.attenuate(world, fields, path, medium, start, t);
+                if MODE == REPLAY {
+                    if world.record.gradient == gradient::DRT {
+                        adjoint.attenuate(world, path, medium, start, t);
+                    }
+                    adjoint.collide(world, path, medium, &sigma, hero);
                 }
                 path.weigh_real::<F>(world, &sigma, hero);
                 return Flight::Collided { p, sigma };
@@ -106,6 +109,10 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
                 null_collision(world, path, medium, &sigma, mu, adjoint);
             }
             path.weigh_null::<F>(world, &sigma, hero, mu);
+            // What its channel does not see, the path would never collide with in a medium without end.
+            if hero == 0.0 && cells.end == f32::INFINITY && path.fades(&sigma) {
+                return Flight::Passed;
+            }
             rest = exponential(sampler.next());
         }
         if !cells.advance() {
@@ -113,7 +120,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         }
     }
     if MODE == REPLAY && world.record.gradient == gradient::DRT {
-        adjoint.attenuate(world, fields, path, medium, start, cells.end);
+        adjoint.attenuate(world, path, medium, start, cells.end);
     }
     Flight::Passed
 }
@@ -203,15 +210,29 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
     sampler: &mut Sampler,
     transmittance: &mut [N; 3],
 ) {
+    if is_unbounded(medium, far) {
+        let sigma = extinction(world, fields, medium, origin);
+        for c in 0..3 {
+            transmittance[c] *= N::lift(if sigma.sampled[c] > 0.0 { 0.0 } else { 1.0 });
+        }
+        return;
+    }
     walk_candidates(world, medium, origin, direction, far, sampler, |p, mu, _| {
         let sigma = extinction(world, fields, medium, p);
         for c in 0..3 {
             transmittance[c] *= N::lift(1.0) - sigma.integrand[c] * N::lift(1.0 / mu);
         }
+        true
     });
 }
 
-/// The points of a Poisson process whose rate is the majorant, in order along the ray.
+/// Whether a ray goes on in a medium without end, which is homogeneous.
+#[inline(always)]
+pub fn is_unbounded(medium: &MediumRecord, far: f32) -> bool {
+    far == f32::INFINITY && medium.high[0] == f32::INFINITY
+}
+
+/// The points of a Poisson process whose rate is the majorant, in order along the ray, as long as `visit` returns true.
 #[inline]
 pub fn walk_candidates(
     world: &World,
@@ -220,7 +241,7 @@ pub fn walk_candidates(
     direction: [f32; 3],
     far: f32,
     sampler: &mut Sampler,
-    mut visit: impl FnMut([f32; 3], f32, &mut Sampler),
+    mut visit: impl FnMut([f32; 3], f32, &mut Sampler) -> bool,
 ) {
     let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
         return;
@@ -237,7 +258,9 @@ pub fn walk_candidates(
                 break;
             }
             t = next;
-            visit(along(origin, direction, t), mu, sampler);
+            if !visit(along(origin, direction, t), mu, sampler) {
+                return;
+            }
             rest = exponential(sampler.next());
         }
         if !cells.advance() {

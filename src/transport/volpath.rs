@@ -9,11 +9,11 @@ use super::camera::Ray;
 use super::light::{Drawn, area_density, envmap_density, light_sample, light_value};
 use super::majorant::clip;
 use super::number::Number;
-use super::phase::{phase_eval, phase_sample, phase_scatter};
+use super::phase::{phase_density, phase_eval, phase_sample, phase_scatter};
 use super::sampler::{Sampler, along, around, dot};
 use super::shape::{Hit, intersect, leave};
 use super::texture::texture_eval;
-use super::tracking::{Extinction, Flight, extinction, fly, ratio_track, walk_candidates};
+use super::tracking::{Extinction, Flight, extinction, fly, is_unbounded, ratio_track, walk_candidates};
 use super::volume::{volume_eval, volume_stencil};
 use super::world::{Fields, NoSink, Sink, World};
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, background, bsdf, gradient, light};
@@ -30,6 +30,8 @@ pub const REPLAY: u8 = 2;
 const VISITED: f32 = 0.25;
 /// Shadow rays end this fraction short of what they are drawn to.
 const SHADOW: f32 = 1.0 - 5e-4;
+/// Less than this of the light of a flight without end is none.
+const FAINT: f64 = 1e-30;
 /// Russian roulette never lets a path go on with a higher probability than this.
 const MOST: f32 = 0.95;
 
@@ -135,11 +137,11 @@ impl<N: Number> Path<N> {
         }
     }
 
-    /// Multiplies the throughput; zeros are counted, not multiplied.
+    /// Multiplies the throughput; zeros are counted, not multiplied, unless they carry derivatives of their own.
     #[inline]
-    fn multiply(&mut self, factor: [N; 3]) {
+    fn multiply<F: Fields<N>>(&mut self, factor: [N; 3]) {
         for c in 0..3 {
-            if factor[c].value() == 0.0 {
+            if factor[c].value() == 0.0 && !F::TRACKED {
                 self.zeros[c] += 1;
             } else {
                 self.beta[c] *= factor[c];
@@ -147,35 +149,63 @@ impl<N: Number> Path<N> {
         }
     }
 
+    /// Multiplies what decisions look at; zeros are left out.
+    #[inline]
+    fn decide(&mut self, factor: [f32; 3]) {
+        for c in 0..3 {
+            self.decided[c] *= if factor[c] == 0.0 { 1.0 } else { factor[c] };
+        }
+    }
+
     /// The weight of a real collision that `hero` decided, without the albedo.
     #[inline]
     pub fn weigh_real<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32) {
+        let scale = 1.0 / hero;
         if world.record.spectral == 1 {
+            let weight = sigma.sampled.map(|s| s * scale);
             for c in 0..3 {
-                self.ratio[c] *= sigma.sampled[c] / hero;
-                self.decided[c] *= sigma.sampled[c] / hero;
+                self.ratio[c] *= weight[c];
+            }
+            if F::TWO_SIDED {
+                self.decide(weight);
             }
         }
-        if world.record.spectral == 1 || F::TWO_SIDED || F::TRACKED {
-            let scale = N::lift(1.0 / hero);
-            self.multiply([0, 1, 2].map(|c| sigma.integrand[c] * scale));
+        if world.record.spectral == 1 || F::TWO_SIDED {
+            self.multiply::<F>(sigma.integrand.map(|s| s * N::lift(scale)));
         }
     }
 
     /// The weight of a null collision.
     #[inline]
     pub fn weigh_null<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32, mu: f32) {
+        if world.record.spectral != 1 && !F::TWO_SIDED {
+            return;
+        }
+        let scale = 1.0 / (mu - hero);
         if world.record.spectral == 1 {
+            let weight = sigma.sampled.map(|s| (mu - s) * scale);
             for c in 0..3 {
-                let ratio = (mu - sigma.sampled[c]) / (mu - hero);
-                self.ratio[c] *= ratio;
-                self.decided[c] *= ratio;
+                self.ratio[c] *= weight[c];
+            }
+            if F::TWO_SIDED {
+                self.decide(weight);
             }
         }
-        if world.record.spectral == 1 || F::TWO_SIDED || F::TRACKED {
-            let scale = N::lift(1.0 / (mu - hero));
-            self.multiply([0, 1, 2].map(|c| (N::lift(mu) - sigma.integrand[c]) * scale));
+        self.multiply::<F>(sigma.integrand.map(|s| (N::lift(mu) - s) * N::lift(scale)));
+    }
+
+    /// Whether next to nothing is left of the channels that the medium extinguishes; these end.
+    #[inline]
+    pub fn fades(&mut self, sigma: &Extinction<N>) -> bool {
+        let extinguished = sigma.sampled.map(|s| s > 0.0);
+        if (0..3).any(|c| extinguished[c] && f64::from(self.ratio[c]) > FAINT) {
+            return false;
         }
+        for c in (0..3).filter(|&c| extinguished[c]) {
+            self.ratio[c] = 0.0;
+            self.zeros[c] += 2;
+        }
+        true
     }
 
     /// Whether no channel can carry anything any more.
@@ -263,15 +293,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
     /// Differential ratio tracking of the transmittance of a flight from `start` to `end`: minus its length times the
     /// radiance still to come, at a uniform place on it.
     #[inline]
-    pub fn attenuate<F: Fields<N>>(
-        &mut self,
-        world: &World,
-        _fields: &F,
-        path: &Path<N>,
-        medium: &MediumRecord,
-        start: f32,
-        end: f32,
-    ) {
+    pub fn attenuate(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, start: f32, end: f32) {
         let mut d = [N::lift(0.0); 3];
         for c in 0..3 {
             if path.zeros[c] == 0 {
@@ -280,6 +302,29 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         }
         let origin = along(path.origin, path.direction, start);
         self.darken(world, medium, origin, path.direction, end - start, d);
+    }
+
+    /// The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision
+    /// detached.
+    #[inline]
+    pub fn collide(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, sigma: &Extinction<N>, hero: f32) {
+        let mut weight = medium.scale;
+        if world.record.gradient == gradient::DRT {
+            weight *= free_flight_share(medium, &sigma.sampled);
+        }
+        let mut d = [N::lift(0.0); 3];
+        for c in 0..3 {
+            if path.zeros[c] == 0 {
+                let logarithmic = if sigma.integrand[c].value() == 0.0 {
+                    path.spare[c] * N::lift(1.0 / hero)
+                } else {
+                    path.radiance[c] * sigma.integrand[c].recip()
+                };
+                d[c] = self.d_radiance[c] * logarithmic * N::lift(weight);
+            }
+        }
+        let volume = &world.volumes[medium.sigma_t as usize];
+        self.sink.volume(volume, &sigma.at, d, 3);
     }
 
     /// Sends -`length` · `d` to the extinction at a uniform place of the segment.
@@ -294,6 +339,10 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         d: [N; 3],
     ) {
         let p = along(origin, direction, length * self.extra.next());
+        // Nothing comes through an unbounded medium, so that there is no derivative either.
+        if !length.is_finite() {
+            return;
+        }
         let volume = &world.volumes[medium.sigma_t as usize];
         let weight = N::lift(-length * medium.scale);
         self.sink
@@ -396,18 +445,13 @@ fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     };
     let albedo = volume_eval(volume, fields.integrand(volume.slot), &at);
     if F::TWO_SIDED {
-        let sampled = volume_eval(volume, fields.sampling(volume.slot), &at);
-        for c in 0..3 {
-            let value = sampled[c].value() as f32;
-            path.decided[c] *= if value == 0.0 { 1.0 } else { value };
-        }
+        path.decide(volume_eval(volume, fields.sampling(volume.slot), &at));
     }
     if MODE == REPLAY {
-        collision_derivatives(world, path, medium, sigma, adjoint);
         let d = derivatives_of_factor(path, &adjoint.d_radiance, albedo);
         adjoint.sink.volume(volume, &at, d, 3);
     }
-    path.multiply(albedo);
+    path.multiply::<F>(albedo);
     path.depth += 1;
     if path.depth >= world.record.max_depth || path.is_dark::<MODE>() {
         return false;
@@ -428,8 +472,11 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     let (incoming, index) = (path.direction, world.media[path.medium as usize].phase);
     if world.record.lights > 0 {
         if let Some(drawn) = light_sample(world, p, sampler) {
-            let density = phase_eval::<N, F, true>(world, fields, index, p, incoming, drawn.direction).value() as f32;
-            let value = phase_eval::<N, F, false>(world, fields, index, p, incoming, drawn.direction);
+            let density = phase_density(world, fields, index, p, incoming, drawn.direction);
+            let value = match F::TWO_SIDED {
+                true => phase_eval(world, fields, index, p, incoming, drawn.direction),
+                false => N::lift(density),
+            };
             let lit = connect::<N, F, S, MODE>(world, fields, path, p, &drawn, [value; 3], density, sampler, adjoint);
             if MODE == REPLAY {
                 phase_scatter(world, fields, index, p, incoming, drawn.direction, lit, adjoint.sink);
@@ -437,10 +484,10 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         }
     }
     let outgoing = phase_sample(world, fields, index, p, incoming, sampler);
-    let density = phase_eval::<N, F, true>(world, fields, index, p, incoming, outgoing);
-    if F::TWO_SIDED || F::TRACKED {
-        let value = phase_eval::<N, F, false>(world, fields, index, p, incoming, outgoing);
-        path.multiply([value * density.detach().recip(); 3]);
+    let density = phase_density(world, fields, index, p, incoming, outgoing);
+    if F::TWO_SIDED {
+        let value = phase_eval(world, fields, index, p, incoming, outgoing);
+        path.multiply::<F>([value * N::lift(1.0 / density); 3]);
     }
     if MODE == REPLAY {
         let mut d = N::lift(0.0);
@@ -451,7 +498,7 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         }
         phase_scatter(world, fields, index, p, incoming, outgoing, d, adjoint.sink);
     }
-    path.turn(p, p, outgoing, density.value() as f32);
+    path.turn(p, p, outgoing, density);
     roulette::<N, F>(world, path, sampler)
 }
 
@@ -470,30 +517,6 @@ fn derivatives_of_factor<N: Number>(path: &Path<N>, d_radiance: &[N; 3], factor:
         }
     }
     d
-}
-
-/// The derivatives of a real collision by the extinction there, the density of the collision detached.
-#[inline]
-fn collision_derivatives<N: Number, S: Sink<N>>(
-    world: &World,
-    path: &Path<N>,
-    medium: &MediumRecord,
-    sigma: &Extinction<N>,
-    adjoint: &mut Adjoint<'_, N, S>,
-) {
-    let mut weight = medium.scale;
-    if world.record.gradient == gradient::DRT {
-        weight *= free_flight_share(medium, &sigma.sampled);
-    }
-    let mut d = [N::lift(0.0); 3];
-    for c in 0..3 {
-        // `weigh_real` has counted a channel without extinction among the zeros.
-        if path.zeros[c] == 0 && sigma.integrand[c].value() != 0.0 {
-            d[c] = adjoint.d_radiance[c] * path.radiance[c] * sigma.integrand[c].recip() * N::lift(weight);
-        }
-    }
-    let volume = &world.volumes[medium.sigma_t as usize];
-    adjoint.sink.volume(volume, &sigma.at, d, 3);
 }
 
 /// The share of free-flight sampling in the derivative by in-scattering.
@@ -583,9 +606,9 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     if dot(outgoing, hit.normal) <= 0.0 {
         return false;
     }
-    path.multiply(color.map(N::lift));
-    for c in 0..3 {
-        path.decided[c] *= color[c];
+    path.multiply::<F>(color.map(N::lift));
+    if F::TWO_SIDED {
+        path.decide(color);
     }
     path.turn(q, p, outgoing, cosine * INV_PI);
     roulette::<N, F>(world, path, sampler)
@@ -741,6 +764,9 @@ fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
             }
             return;
         }
+        if is_unbounded(medium, far) {
+            return;
+        }
         let volume = &world.volumes[medium.sigma_t as usize];
         walk_candidates(world, medium, origin, drawn.direction, far, &mut sampler, |p, mu, _| {
             let sigma = extinction(world, fields, medium, p);
@@ -749,6 +775,7 @@ fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
                 d[c] *= -((N::lift(mu) - sigma.integrand[c]).recip()) * N::lift(medium.scale);
             }
             adjoint.sink.volume(volume, &sigma.at, d, 3);
+            true
         });
     });
 }
@@ -812,6 +839,8 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
                     };
                 }
             }
+            // In a medium without end nothing else would.
+            transmittance.iter().any(|t| t.value().abs() > FAINT)
         },
     );
 }

@@ -6,6 +6,7 @@ use crate::resident::layout::{
     CornerRecord, LightRecord, MediumRecord, NONE, NodeRecord, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord,
     TriangleRecord, VolumeRecord, WorldRecord,
 };
+use crate::resident::world::World as Records;
 
 /// The records of a world.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +33,28 @@ pub struct World<'a> {
     pub background: u32,
 }
 
-impl World<'_> {
+impl<'a> World<'a> {
+    /// The records of a scene beside the tables that follow from its parameters' values.
+    pub fn new(scene: &'a SceneRecord, records: &'a Records, majorants: &'a [f32], environment: &'a [f32]) -> Self {
+        Self {
+            scene,
+            record: &records.record,
+            surfaces: &records.surfaces,
+            media: &records.media,
+            volumes: &records.volumes,
+            phases: &records.phases,
+            lights: &records.lights,
+            textures: &records.textures,
+            texels: &records.texels,
+            nodes: &records.hierarchy.nodes,
+            triangles: &records.hierarchy.triangles,
+            corners: &records.corners,
+            majorants,
+            environment,
+            background: records.background,
+        }
+    }
+
     /// Whether there is something behind the scene.
     #[inline(always)]
     pub fn has_background(&self) -> bool {
@@ -42,17 +64,18 @@ impl World<'_> {
 
 /// The parameters of a world.
 ///
-/// Decisions look at the sampling side, derivatives are those of the integrand's side; they differ only where finite
-/// differences are taken with the sampling frozen.
+/// Decisions look at the sampling side, which is f32 whatever the number, so that all take the same paths; derivatives are
+/// those of the integrand's side.
 pub trait Fields<N: Number> {
-    /// Whether the two sides differ.
+    /// Whether the two sides differ, by a perturbation or only by their digits, so that factors that are one where they
+    /// are the same must be multiplied.
     const TWO_SIDED: bool;
-    /// Whether numbers carry derivatives of their own, so that factors whose value is one must be multiplied too.
+    /// Whether numbers carry derivatives of their own, so that factors that are zero must be multiplied too.
     const TRACKED: bool;
     /// Values of a parameter on the integrand's side.
     fn integrand(&self, slot: u32) -> &[N];
     /// Values of a parameter on the sampling side.
-    fn sampling(&self, slot: u32) -> &[N];
+    fn sampling(&self, slot: u32) -> &[f32];
 }
 
 /// Where an adjoint sends derivatives.

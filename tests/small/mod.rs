@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of this one")]
 
+pub mod worlds;
+
 use std::path::PathBuf;
 
 use glam::{Affine3A, Quat, Vec3};

@@ -86,12 +86,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn estimate(
-    device: &mut dyn Device,
-    batch: &crate::device::Batch,
-    args: &BenchArgs,
-    run: u32,
-) -> anyhow::Result<()> {
+fn estimate(device: &mut dyn Device, batch: &crate::device::Batch, args: &BenchArgs, run: u32) -> anyhow::Result<()> {
     let objective = pass_key(args.seed, run, Pass::Objective);
     let keys = |pass| Keys {
         objective,
@@ -129,7 +124,10 @@ fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string(figures)?);
         return Ok(());
     }
-    println!("{}, gradient {}, {} runs", figures.workload, figures.gradient, figures.runs);
+    println!(
+        "{}, gradient {}, {} runs",
+        figures.workload, figures.gradient, figures.runs
+    );
     println!("  {:.1} ms an estimate", figures.seconds * 1e3);
     for noise in &figures.noise {
         println!(

@@ -8,6 +8,7 @@ use crate::resident::layout::{SceneRecord, VolumeRecord, background};
 use crate::transport::background::env_stencil;
 use crate::transport::camera::{normalize, transform_vector};
 use crate::transport::grid::Stencil;
+use crate::transport::volume::volume_scatter;
 use crate::transport::world::Sink;
 
 /// Bytes that private copies of the sums may take together; beyond it all threads share one.
@@ -158,21 +159,7 @@ impl Sink<f32> for Accumulate<'_> {
         if self.arrays[slot].is_empty() {
             return;
         }
-        let channels = volume.size[3] as usize;
-        for k in 0..8 {
-            let weight = at.weights()[k];
-            if weight == 0.0 {
-                continue;
-            }
-            let start = at.texels()[k] as usize * channels;
-            if channels == 1 {
-                self.add(slot, start, (d[0] + d[1] + d[2]) * weight);
-            } else {
-                for c in 0..3 {
-                    self.add(slot, start + c, d[c] * weight);
-                }
-            }
-        }
+        volume_scatter(volume, at, d, |entry, share| self.add(slot, entry, share));
     }
 
     #[inline(always)]

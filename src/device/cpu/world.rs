@@ -13,8 +13,8 @@ use crate::resident::world::{World as Records, environment_table};
 use crate::transport::camera::Ray;
 use crate::transport::path::sample_ray;
 use crate::transport::pixel::Pixel;
-use crate::transport::random::{Counter, Key};
-use crate::transport::sampler::{ADJOINT, Sampler, WALK};
+use crate::transport::random::Key;
+use crate::transport::sampler::{Sampler, streams};
 use crate::transport::volpath::{PRIMAL, Path, gather, propagate};
 use crate::transport::world::{Fields, World};
 
@@ -62,23 +62,7 @@ impl Fields<f32> for Values<'_> {
 
 /// The records of a world beside the tables that a device holds.
 pub(super) fn bind<'a>(scene: &'a SceneRecord, world: &'a Records, tables: &'a Tables) -> World<'a> {
-    World {
-        scene,
-        record: &world.record,
-        surfaces: &world.surfaces,
-        media: &world.media,
-        volumes: &world.volumes,
-        phases: &world.phases,
-        lights: &world.lights,
-        textures: &world.textures,
-        texels: &world.texels,
-        nodes: &world.hierarchy.nodes,
-        triangles: &world.hierarchy.triangles,
-        corners: &world.corners,
-        majorants: &tables.majorants,
-        environment: &tables.environment,
-        background: world.background,
-    }
+    World::new(scene, world, &tables.majorants, &tables.environment)
 }
 
 /// A camera ray, and the streams of its path and of its adjoint.
@@ -86,18 +70,8 @@ pub(super) fn bind<'a>(scene: &'a SceneRecord, world: &'a Records, tables: &'a T
 fn begin(cpu: &Cpu, pixel: Pixel, key: Key, sample: u32) -> Option<(Ray, u32, Sampler, Sampler)> {
     let sensor = &cpu.resident.sensors[pixel.sensor as usize];
     let (ray, _) = sample_ray(&cpu.resident.scene, sensor, pixel, key, sample)?;
-    let counter = |block| Counter {
-        sensor: pixel.sensor,
-        pixel: pixel.index,
-        sample,
-        block,
-    };
-    Some((
-        ray,
-        sensor.medium,
-        Sampler::new(key, counter(WALK)),
-        Sampler::new(key, counter(ADJOINT)),
-    ))
+    let [walk, adjoint] = streams(key, pixel, sample);
+    Some((ray, sensor.medium, walk, adjoint))
 }
 
 impl Cpu {

@@ -1,0 +1,224 @@
+//! Differential ratio tracking draws numbers of its own, so that nothing can be frozen: its mean is compared with that of
+//! free flight, whose derivatives the differences have checked.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::entries::{Checked, coordinates};
+use super::fields::Tell;
+use super::objective::{Objective, cast};
+use super::with_gradient;
+use crate::device::{Batch, Device, Keys};
+use crate::gradcheck::entries::Place;
+use crate::gradcheck::report::{DeviceCell, Verdict, relative_error};
+use crate::gradcheck::{Options, Setup, device_adjoints};
+use crate::resident::layout::gradient;
+use crate::transport::random::{Pass, pass_key};
+
+/// Paths that both estimators follow, in all; pixels of a pass; and the bounds of the number of passes.
+const PATHS: u32 = 1 << 18;
+const PIXELS: u32 = 1 << 12;
+const PASSES: [u32; 2] = [64, 4096];
+/// Standard errors that the means may differ by.
+const MOST: f64 = 4.0;
+
+/// One entry of an extinction.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrackingRow {
+    /// x, y, z, channel.
+    pub index: [usize; 4],
+    pub place: Place,
+    /// Means of both estimators, and their difference over its standard error.
+    pub drt: f64,
+    pub free_flight: f64,
+    pub z: f64,
+    /// The relative error that would have been seen.
+    pub seen: f64,
+    pub verdict: Verdict,
+    /// The device's gradient by differential ratio tracking, judged against that in f64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceCell>,
+}
+
+/// An extinction.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrackingReport {
+    pub path: String,
+    pub passes: u32,
+    pub passed: bool,
+    pub rows: Vec<TrackingRow>,
+}
+
+/// Both estimators' means over many passes, and the standard errors of the means' difference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Means {
+    pub drt: Vec<f64>,
+    pub free_flight: Vec<f64>,
+    pub error: Vec<f64>,
+}
+
+impl Means {
+    /// The mean difference over its standard error; zero where there is no difference.
+    pub fn z(&self, i: usize) -> f64 {
+        let difference = self.drt[i] - self.free_flight[i];
+        if difference == 0.0 {
+            0.0
+        } else {
+            difference / self.error[i]
+        }
+    }
+}
+
+/// How many passes suit a batch.
+pub fn passes(batch: &Batch) -> u32 {
+    (PATHS / batch.pixels().clamp(1, PIXELS)).clamp(PASSES[0], PASSES[1])
+}
+
+/// Follows `passes` passes of new paths by both estimators, for the mean of the images. `wanted` are entries as pairs of
+/// parameter and place in the array.
+pub fn means(setup: &Setup, wanted: &[(usize, usize)], passes: u32) -> Means {
+    let objectives = [gradient::DRT, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
+    let mut slots: Vec<Vec<u32>> = vec![Vec::new(); setup.params.parameters.len()];
+    for (i, &(parameter, flat)) in wanted.iter().enumerate() {
+        let slots = &mut slots[parameter];
+        slots.resize(setup.params.parameters[parameter].values.len(), u32::MAX);
+        slots[flat] = i as u32;
+    }
+    let pixels = setup.batch.pixels();
+    let batch = Batch {
+        drawn: (pixels > PIXELS).then_some(PIXELS).or(setup.batch.drawn),
+        ..setup.batch.clone()
+    };
+    let weight = 1.0 / (3.0 * f64::from(batch.pixels()));
+    let pass = |k: u32| {
+        let keys = Keys {
+            objective: pass_key(u64::from(k), 0, Pass::Objective),
+            pass: pass_key(u64::from(k), 0, Pass::Adjoint),
+        };
+        let casts = cast(&setup.resident, &batch, keys, 1);
+        [0, 1].map(|i: usize| {
+            let objective = &objectives[i];
+            let mut sums = vec![0.0; wanted.len()];
+            let mut sink = Tell {
+                scene: objective.scene(),
+                background: objective.records().background,
+                tell: |parameter: usize, flat: usize, d: f64| {
+                    let slot = slots[parameter].get(flat).copied().unwrap_or(u32::MAX);
+                    if slot != u32::MAX {
+                        sums[slot as usize] += d;
+                    }
+                },
+            };
+            for cast in &casts {
+                objective.replay([weight; 3], cast, &mut sink);
+            }
+            sums
+        })
+    };
+    let found: Vec<[Vec<f64>; 2]> = (1..=passes).into_par_iter().map(pass).collect();
+    let n = f64::from(passes);
+    let mean = |of: &dyn Fn(&[Vec<f64>; 2]) -> f64| found.iter().map(of).sum::<f64>() / n;
+    let mut means = Means {
+        drt: Vec::new(),
+        free_flight: Vec::new(),
+        error: Vec::new(),
+    };
+    for i in 0..wanted.len() {
+        let (drt, free_flight) = (mean(&|f| f[0][i]), mean(&|f| f[1][i]));
+        let variance = mean(&|f| (f[0][i] - f[1][i] - (drt - free_flight)).powi(2));
+        means.drt.push(drt);
+        means.free_flight.push(free_flight);
+        means.error.push((variance / (n - 1.0)).sqrt());
+    }
+    means
+}
+
+/// Checks the entries of every extinction among `checked`.
+///
+/// # Errors
+/// The device fails.
+pub fn check(
+    setup: &Setup,
+    checked: &[Checked],
+    device: Option<&mut dyn Device>,
+    options: &Options,
+) -> anyhow::Result<Vec<TrackingReport>> {
+    let setup = with_gradient(setup, gradient::DRT);
+    let objective = Objective::new(&setup, gradient::DRT);
+    let records = objective.records();
+    let extinctions: Vec<u32> = records
+        .media
+        .iter()
+        .map(|m| records.volumes[m.sigma_t as usize].slot)
+        .collect();
+    let seed = options.weightings.first().map_or(0, |w| w.seed(options.seed));
+    let found = match device {
+        Some(device) => Some((
+            device_adjoints(&setup, device, &[seed])?.remove(0),
+            objective.adjoint(seed),
+        )),
+        None => None,
+    };
+    let passes = passes(&setup.batch);
+    let mut reports = Vec::new();
+    for (slot, c) in checked.iter().enumerate() {
+        if !extinctions.contains(&(c.parameter as u32)) {
+            continue;
+        }
+        let parameter = &setup.params.parameters[c.parameter];
+        let wanted: Vec<_> = c.entries.iter().map(|e| (c.parameter, e.flat)).collect();
+        let means = means(&setup, &wanted, passes);
+        let rows = c.entries.iter().enumerate().map(|(i, entry)| {
+            let (z, free_flight) = (means.z(i), means.free_flight[i]);
+            let verdict = if parameter.values[entry.flat] == 0.0 {
+                // Free flight never collides there and misses what would be scattered.
+                Verdict::Unjudged
+            } else if z.abs() < MOST {
+                Verdict::Pass
+            } else {
+                Verdict::Fail
+            };
+            let device = found.as_ref().map(|(device, adjoint)| {
+                let gradient = &adjoint.gradient[c.parameter];
+                let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+                let prb = f64::from(device.gradients[slot][entry.flat]);
+                let error = relative_error(prb, gradient[entry.flat], largest);
+                let verdict = if error <= options.device_tolerance {
+                    Verdict::Pass
+                } else {
+                    Verdict::Fail
+                };
+                DeviceCell { prb, error, verdict }
+            });
+            TrackingRow {
+                index: coordinates(parameter.shape, entry.flat),
+                place: entry.place,
+                drt: means.drt[i],
+                free_flight,
+                z,
+                seen: if free_flight == 0.0 {
+                    0.0
+                } else {
+                    MOST * means.error[i] / free_flight.abs()
+                },
+                verdict,
+                device,
+            }
+        });
+        let rows: Vec<TrackingRow> = rows.collect();
+        reports.push(TrackingReport {
+            path: parameter.path.clone(),
+            passes,
+            passed: rows.iter().all(TrackingRow::passed),
+            rows,
+        });
+    }
+    Ok(reports)
+}
+
+impl TrackingRow {
+    /// Whether neither the mean nor the device failed.
+    pub fn passed(&self) -> bool {
+        self.verdict != Verdict::Fail && self.device.is_none_or(|d| d.verdict != Verdict::Fail)
+    }
+}

@@ -1,0 +1,151 @@
+//! Worlds whose images can be written down.
+
+mod small;
+
+use prbopt::gradcheck::Options;
+use prbopt::gradcheck::world::objective::Objective;
+use prbopt::resident::layout::gradient;
+use small::worlds::{SmallWorld, cube, grid};
+
+/// Looks along -z at the middle of the box, so nearly parallel that every ray is two long inside.
+const AHEAD: &str = r#", "to_world": [{"look_at": {"origin": [0, 0, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
+
+/// Mean and standard error of a channel over all paths.
+fn mean(small: &SmallWorld, spp: u32, channel: usize) -> (f64, f64) {
+    let mut setup = small.setup("drt", &Options::default());
+    setup.resident.sensors[0].focal = [1e5; 2];
+    setup.spp = spp;
+    let objective = Objective::new(&setup, gradient::DRT);
+    let n = objective.casts.len() as f64;
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for cast in &objective.casts {
+        let x = objective.gather(&objective.fields, cast)[channel];
+        sum += x;
+        squares += x * x;
+    }
+    let mean = sum / n;
+    (mean, ((squares / n - mean * mean).max(0.0) / n).sqrt())
+}
+
+fn assert_mean(small: &SmallWorld, channel: usize, expected: f64) {
+    let (mean, error) = mean(small, 4096, channel);
+    assert!(
+        (mean - expected).abs() < 4.0 * error + 1e-6,
+        "{}: {mean} ± {error}, not {expected}",
+        small.name
+    );
+    assert!(error < 0.02 * expected, "{}: {error} says little", small.name);
+}
+
+/// Where nothing is absorbed and the same light comes from everywhere, every path brings that light, whatever the
+/// density.
+#[test]
+fn a_furnace_shows_its_sky() {
+    let smoke = |channels: usize| {
+        format!(
+            r#"{}, "sky": {{"type": "constant"}}"#,
+            cube(&format!(
+                r#""sigma_t": {}, "albedo": 1, "scale": 3, "phase": {{"type": "hg", "g": 0.4}}"#,
+                grid([3, 3, 3], channels, "")
+            ))
+        )
+    };
+    let furnace = SmallWorld {
+        name: "furnace",
+        integrator: r#", "rr_depth": 1000000"#,
+        sensor: AHEAD,
+        objects: smoke(1),
+        set: vec![("albedo", vec![1.0]), ("radiance", vec![0.7])],
+        ..SmallWorld::default()
+    };
+    let setup = furnace.setup("drt", &Options::default());
+    let objective = Objective::new(&setup, gradient::DRT);
+    for cast in &objective.casts {
+        for x in objective.gather(&objective.fields, cast) {
+            assert!((x - 0.7).abs() < 1e-5, "{x}");
+        }
+    }
+    for (name, integrator, channels) in [("roulette", "", 1), ("rgb", "", 3)] {
+        let small = SmallWorld {
+            name,
+            integrator,
+            objects: smoke(channels),
+            ..furnace.clone()
+        };
+        for channel in 0..3 {
+            assert_mean(&small, channel, 0.7);
+        }
+    }
+}
+
+/// Transmittance exp(-sigma l), channel by channel, through boxes and balls.
+#[test]
+fn absorbing_media_let_the_exponential_pass() {
+    for shape in [r#""type": "cube""#, r#""type": "sphere""#] {
+        for sigma in [vec![0.8], vec![0.4, 0.8, 1.2]] {
+            let small = SmallWorld {
+                name: "absorption",
+                sensor: AHEAD,
+                objects: format!(
+                    r#""box": {{{shape}, "bsdf": {{"type": "null"}},
+                        "interior": {{"type": "homogeneous", "sigma_t": {sigma:?}, "albedo": 0}}}},
+                       "sky": {{"type": "constant"}}"#
+                ),
+                set: vec![
+                    ("sigma_t", sigma.clone()),
+                    ("albedo", vec![0.0]),
+                    ("radiance", vec![1.0]),
+                ],
+                ..SmallWorld::default()
+            };
+            for channel in 0..3 {
+                let sigma: f32 = sigma[channel % sigma.len()];
+                assert_mean(&small, channel, (-2.0 * f64::from(sigma)).exp());
+            }
+        }
+    }
+}
+
+/// Emission e and no scattering: e (1 - exp(-sigma l)).
+#[test]
+fn emitting_media_shine() {
+    let small = SmallWorld {
+        name: "emission",
+        sensor: AHEAD,
+        objects: cube(r#""sigma_t": 0.6, "albedo": 0, "emission": [1, 2, 3]"#),
+        set: vec![
+            ("sigma_t", vec![0.6]),
+            ("albedo", vec![0.0]),
+            ("emission", vec![1.0, 2.0, 3.0]),
+        ],
+        ..SmallWorld::default()
+    };
+    for channel in 0..3 {
+        let expected = (channel as f64 + 1.0) * (1.0 - (-1.2f64).exp());
+        assert_mean(&small, channel, expected);
+    }
+}
+
+/// Light that comes down, scattered once: ∫ E albedo / 4 pi · sigma exp(-sigma t) exp(-sigma · 1) dt over a length of two.
+#[test]
+fn single_scattering_has_the_closed_form() {
+    let sigma = 0.7;
+    let small = SmallWorld {
+        name: "single scattering",
+        integrator: r#", "max_depth": 2"#,
+        sensor: AHEAD,
+        objects: format!(
+            r#"{}, "sun": {{"type": "directional", "direction": [0, -1, 0]}}"#,
+            cube(r#""sigma_t": 0.7, "albedo": 0.6"#)
+        ),
+        set: vec![
+            ("sigma_t", vec![sigma as f32]),
+            ("albedo", vec![0.6]),
+            ("irradiance", vec![10.0]),
+        ],
+        ..SmallWorld::default()
+    };
+    let expected =
+        10.0 * 0.6 / (4.0 * std::f64::consts::PI) * (-sigma as f64).exp() * (1.0 - (-2.0 * sigma as f64).exp());
+    assert_mean(&small, 1, expected);
+}

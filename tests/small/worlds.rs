@@ -1,0 +1,231 @@
+//! Small worlds of media, surfaces and lights, with random values.
+
+use std::path::Path;
+
+use glam::Affine3A;
+use prbopt::gradcheck::{Options, Setup};
+use prbopt::params::{Kind, Shape};
+use prbopt::scene::{self, Array, Background, Source};
+
+use super::draw;
+
+/// A small world: 4 × 4 pixels that look at the cube [-1, 1]³.
+#[derive(Debug, Clone, Default)]
+pub struct SmallWorld {
+    pub name: &'static str,
+    /// Further parameters of the integrator, of the sensor, and the objects, as JSON.
+    pub integrator: &'static str,
+    pub sensor: &'static str,
+    pub objects: String,
+    /// Puts an environment map of 5 × 4 texels behind it all.
+    pub envmap: bool,
+    /// Entries of the parameters whose paths end like this are set to zero: every `n`-th, from `first` on.
+    pub zeros: Vec<(&'static str, usize, usize)>,
+    /// Values of the parameters whose paths end like this, repeated.
+    pub set: Vec<(&'static str, Vec<f32>)>,
+}
+
+/// A grid over the cube [-1, 1]³ of `channels` channels.
+pub fn grid(size: [usize; 3], channels: usize, more: &str) -> String {
+    let value = vec!["0.5"; channels].join(", ");
+    format!(
+        r#"{{"type": "gridvolume", "resolution": {size:?}, "value": [{value}],
+             "to_world": [{{"translate": [-0.5, -0.5, -0.5]}}, {{"scale": 2}}] {more}}}"#
+    )
+}
+
+/// A cube with a medium, whose parameters are JSON.
+pub fn cube(medium: &str) -> String {
+    format!(
+        r#""box": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous", {medium}}}}}"#
+    )
+}
+
+/// The table: every parameter of every kind of medium and light at least once.
+pub fn worlds() -> Vec<SmallWorld> {
+    let sigma = grid([3, 3, 3], 1, "");
+    let albedo = grid([3, 3, 3], 3, "");
+    let smoke = |phase: &str| cube(&format!(r#""sigma_t": {sigma}, "albedo": {albedo}, "phase": {phase}"#));
+    let isotropic = r#"{"type": "isotropic"}"#;
+    let hg = r#"{"type": "hg", "g": 0.4}"#;
+    let sky = r#""sky": {"type": "constant"}"#;
+    vec![
+        SmallWorld {
+            name: "grey extinction, constant sky",
+            objects: format!("{}, {sky}", smoke(isotropic)),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "point light, hg, few bounces",
+            integrator: r#", "max_depth": 4"#,
+            objects: format!(r#"{}, "lamp": {{"type": "point", "position": [1, 2, 1]}}"#, smoke(hg)),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "emission, early roulette",
+            integrator: r#", "rr_depth": 1"#,
+            objects: format!(
+                r#"{}, {sky}"#,
+                cube(&format!(
+                    r#""sigma_t": {sigma}, "albedo": {}, "emission": {}, "scale": 1.5"#,
+                    grid([2, 2, 2], 1, ""),
+                    grid([2, 3, 2], 3, "")
+                ))
+            ),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "rgb extinction with zeros in single channels, envmap",
+            objects: cube(&format!(
+                r#""sigma_t": {}, "albedo": {albedo}, "phase": {hg}"#,
+                grid([3, 3, 3], 3, "")
+            )),
+            envmap: true,
+            zeros: vec![("sigma_t", 3, 1)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "zero albedo in one channel and in patches, zero density in patches",
+            objects: format!(
+                r#"{}, {sky}, "sun": {{"type": "directional", "direction": [1, -2, -1]}}"#,
+                smoke(isotropic)
+            ),
+            zeros: vec![("albedo", 3, 2), ("albedo", 2, 0), ("sigma_t", 2, 0)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "black medium",
+            objects: format!(
+                r#"{}, {sky}, "sun": {{"type": "directional", "direction": [1, -2, -1]}}"#,
+                smoke(isotropic)
+            ),
+            zeros: vec![("albedo", 1, 0)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "blends, spot, grids that wrap",
+            objects: format!(
+                r#"{}, "lamp": {{"type": "spot", "cutoff_angle": 60, "beam_width": 20,
+                   "to_world": [{{"look_at": {{"origin": [1, 3, 0], "target": [0, 0, 0], "up": [0, 0, 1]}}}}]}}"#,
+                cube(&format!(
+                    r#""sigma_t": {}, "albedo": {}, "phase": {{"type": "blendphase", "weight": {},
+                       "a": {{"type": "rayleigh"}}, "b": {{"type": "blendphase", "weight": 0.6,
+                       "a": {{"type": "hg", "g": -0.3}}, "b": {{"type": "hg", "g": 0.6}}}}}}"#,
+                    grid([3, 2, 3], 1, r#", "wrap_mode": "repeat""#),
+                    grid([2, 3, 3], 1, r#", "wrap_mode": "mirror", "filter_type": "nearest""#),
+                    grid([2, 2, 2], 1, "")
+                ))
+            ),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "a ball of rgb fog in smoke over a red floor, area lights",
+            integrator: r#", "rr_depth": 2"#,
+            objects: format!(
+                r#"{}, "ball": {{"type": "sphere", "radius": 0.6, "bsdf": {{"type": "null"}},
+                    "interior": {{"type": "homogeneous", "sigma_t": [2, 1, 0.5], "albedo": [0.9, 0.5, 0.8],
+                                  "emission": [0.1, 0.2, 0.3], "phase": {hg}}},
+                    "exterior": {{"type": "ref", "id": "box.interior"}}}},
+                   "floor": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": [0.8, 0.4, 0]}},
+                    "to_world": [{{"scale": 4}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -90}}}}, {{"translate": [0, -1.2, 0]}}]}},
+                   "bulb": {{"type": "sphere", "center": [1.5, 1.5, 0], "radius": 0.3, "emitter": {{"type": "area"}}}},
+                   "panel": {{"type": "rectangle", "emitter": {{"type": "area"}},
+                    "to_world": [{{"scale": 0.7}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}}"#,
+                smoke(isotropic)
+            ),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "from within the medium",
+            integrator: r#", "hide_emitters": true"#,
+            sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
+                "to_world": [{"look_at": {"origin": [0.2, 0.1, 0.6], "target": [0, 0, -1], "up": [0, 1, 0]}}]"#,
+            objects: format!(
+                r#"{}, "lamp": {{"type": "point", "position": [0.5, 0.5, 0]}}, {sky}"#,
+                smoke(hg)
+            ),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "fog without end",
+            integrator: r#", "max_depth": 6"#,
+            sensor: r#", "medium": {"type": "homogeneous", "sigma_t": [0.5, 0.3, 0.2], "albedo": 0.8, "phase": {"type": "hg", "g": 0.5}}"#,
+            objects: r#""lamp": {"type": "point", "position": [0.5, 0.5, 0]}, "sun": {"type": "directional"},
+                "ball": {"type": "sphere", "radius": 0.5}"#
+                .into(),
+            envmap: true,
+            set: vec![("sigma_t", vec![0.5, 0.3, 0.0])],
+            ..SmallWorld::default()
+        },
+    ]
+}
+
+impl SmallWorld {
+    /// The scene, read from its JSON.
+    pub fn scene(&self, gradient: &str) -> scene::Scene {
+        let view = r#", "to_world": [{"look_at": {"origin": [0.5, 1, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
+        let placed = self.sensor.contains("to_world");
+        let text = format!(
+            r#"{{"integrator": {{"type": "volpath", "gradient": "{gradient}" {}}},
+                "camera": {{"type": "perspective", "fov": 28 {} {},
+                    "film": {{"type": "hdrfilm", "width": 4, "height": 4, "rfilter": {{"type": "box"}}}}}},
+                {}}}"#,
+            self.integrator,
+            self.sensor,
+            if placed { "" } else { view },
+            self.objects
+        );
+        let mut scene = scene::parse(&text, Path::new("small.json"))
+            .unwrap_or_else(|mistakes| panic!("{}: {mistakes}\nin {text}", self.name));
+        if self.envmap {
+            scene.background = Background::Envmap {
+                data: Array {
+                    path: "sky.data".into(),
+                    kind: Kind::Envmap,
+                    shape: Shape {
+                        size: [5, 4, 1],
+                        channels: 3,
+                    },
+                    source: Source::Fill(vec![0.0]),
+                    tuning: None,
+                },
+                scale: 0.8,
+                to_world: Affine3A::from_rotation_y(0.4),
+            };
+        }
+        scene
+    }
+
+    /// The scene made ready for a check, values drawn by `options.seed`.
+    pub fn setup(&self, gradient: &str, options: &Options) -> Setup {
+        let mut setup = Setup::new(&self.scene(gradient), options).expect("small worlds are sound");
+        setup.spp = 4;
+        for (i, parameter) in setup.params.parameters.iter_mut().enumerate() {
+            let path = parameter.path.clone();
+            let ends = |suffix: &str| path.ends_with(suffix);
+            let [low, high] = match () {
+                () if ends("sigma_t") => [0.2, 2.0],
+                () if ends("albedo") => [0.3, 0.95],
+                () if ends("weight") => [0.1, 0.9],
+                () if ends(".g") => continue,
+                () => [0.3, 1.5],
+            };
+            for (j, value) in parameter.values.iter_mut().enumerate() {
+                *value = low + (high - low) * draw(options.seed, i as u32, j as u32);
+            }
+            for (_, n, first) in self.zeros.iter().filter(|(suffix, ..)| ends(suffix)) {
+                parameter
+                    .values
+                    .iter_mut()
+                    .skip(*first)
+                    .step_by(*n)
+                    .for_each(|v| *v = 0.0);
+            }
+            for (_, values) in self.set.iter().filter(|(suffix, _)| ends(suffix)) {
+                let repeated = values.iter().cycle();
+                parameter.values.iter_mut().zip(repeated).for_each(|(v, x)| *v = *x);
+            }
+        }
+        setup
+    }
+}

@@ -1,0 +1,244 @@
+//! Gradients of worlds: path replay through media against finite differences with the sampling frozen, conventional
+//! reverse-mode AD and forward mode; the f32 device against f64; differential ratio tracking against free flight.
+
+mod small;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::gradcheck::report::relative_error;
+use prbopt::gradcheck::world::difference::{default_step, difference};
+use prbopt::gradcheck::world::fields::{Sides, Sums, Tell};
+use prbopt::gradcheck::world::objective::Objective;
+use prbopt::gradcheck::world::tracking::means;
+use prbopt::gradcheck::{Options, Setup, check};
+use prbopt::resident::layout::{VolumeRecord, gradient};
+use prbopt::transport::grid::Stencil;
+use prbopt::transport::number::Number;
+use prbopt::transport::number::dual::Dual;
+use prbopt::transport::number::tape::{Recorded, rewind_tape};
+use prbopt::transport::world::Sink;
+use small::worlds::{SmallWorld, cube, grid, worlds};
+
+fn options() -> Options {
+    Options {
+        entries: 24,
+        seed: 5,
+        ..Options::default()
+    }
+}
+
+fn find(name: &str) -> SmallWorld {
+    let found = worlds().into_iter().find(|w| w.name.starts_with(name));
+    found.expect("it is in the table")
+}
+
+#[test]
+fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
+    for small in worlds() {
+        let setup = small.setup("free_flight", &options());
+        let report = check(&setup, Some(&mut Cpu::new()), &options())
+            .expect("the check runs")
+            .report;
+        assert!(report.passed, "{}\n{report}", small.name);
+        for loss in &report.losses {
+            let device = loss.device.expect("there is a device");
+            assert!((device - loss.value).abs() < 1e-5, "{}: {loss:?}", small.name);
+        }
+        for parameter in &report.parameters {
+            assert!(parameter.largest > 0.0 || small.name == "black medium", "{parameter:?}");
+        }
+    }
+}
+
+/// The same noise, path by path: both are exact derivatives of the same sum, so that only rounding is between them.
+#[test]
+fn replay_agrees_with_conventional_ad_path_by_path() {
+    for small in worlds() {
+        let setup = small.setup("free_flight", &options());
+        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        rewind_tape(0);
+        let fields = Sides::new(&setup.params, |v| Recorded::variable(v.into()));
+        let variables = fields.integrand.iter().map(Vec::len).sum();
+        for cast in objective.casts.iter().step_by(3) {
+            rewind_tape(variables);
+            let radiance = objective.gather(&fields, cast);
+            let weight = [0.5f32, -0.25, 1.0];
+            let mut sum = Recorded::lift(0.0);
+            for c in 0..3 {
+                sum += radiance[c] * Recorded::lift(weight[c]);
+            }
+            let by_tape = sum.gradient(variables);
+            let mut by_replay = objective.fields.zeros();
+            objective.replay(weight.map(f64::from), cast, &mut objective.sums(&mut by_replay));
+            let largest = by_tape.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            for (i, (a, b)) in by_replay.concat().iter().zip(&by_tape).enumerate() {
+                let error = (a - b).abs();
+                assert!(
+                    error <= 1e-11 * largest,
+                    "{}, entry {i}: {a} by replay, {b} by tape",
+                    small.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn replay_agrees_with_forward_mode() {
+    for small in worlds() {
+        let setup = small.setup("free_flight", &options());
+        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let adjoint = objective.adjoint(1);
+        let mut fields = Sides::new(&setup.params, |v| Dual::constant(v.into()));
+        for (slot, gradient) in adjoint.gradient.iter().enumerate() {
+            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            for entry in (0..gradient.len()).step_by(gradient.len() / 4 + 1) {
+                fields.integrand[slot][entry].slope = 1.0;
+                let mut slope = 0.0;
+                for cast in &objective.casts {
+                    let (radiance, weight) = (objective.gather(&fields, cast), objective.weight(1, cast));
+                    slope += (0..3).map(|c| weight[c] * radiance[c].slope).sum::<f64>();
+                }
+                fields.integrand[slot][entry].slope = 0.0;
+                let error = (slope - gradient[entry]).abs();
+                assert!(error <= 1e-11 * largest, "{}, {slot} {entry}: {slope}", small.name);
+            }
+        }
+    }
+}
+
+/// Faults that a sink puts between the replay and the sums.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    /// Derivatives by volumes are one percent too large.
+    Large,
+    /// One in fifty is lost.
+    Lost,
+    /// Derivatives by lights and phase functions are one percent too small.
+    Small,
+}
+
+struct Faulty<'a> {
+    inner: Sums<'a>,
+    fault: Fault,
+    count: u32,
+}
+
+impl Sink<f64> for Faulty<'_> {
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f64; 3], channels: u32) {
+        self.count += 1;
+        if self.fault == Fault::Lost && self.count.is_multiple_of(50) {
+            return;
+        }
+        let scale = if self.fault == Fault::Large { 1.01 } else { 1.0 };
+        self.inner.volume(volume, at, d.map(|d| d * scale), channels);
+    }
+    fn value(&mut self, slot: u32, d: [f64; 3], channels: u32) {
+        let scale = if self.fault == Fault::Small { 0.99 } else { 1.0 };
+        self.inner.value(slot, d.map(|d| d * scale), channels);
+    }
+    fn background(&mut self, d: [f32; 3], d_radiance: [f64; 3]) {
+        self.inner.background(d, d_radiance);
+    }
+}
+
+/// Whether the whole gradient of every parameter is within the tolerance of differences, when the replay has a fault.
+fn verdicts(setup: &Setup, fault: Fault) -> Vec<bool> {
+    let mut objective = Objective::new(setup, gradient::FREE_FLIGHT);
+    let mut gradient = objective.fields.zeros();
+    objective.adjoint_through(1, &mut gradient, |inner| Faulty { inner, fault, count: 0 });
+    let rays: Vec<u32> = (0..objective.casts.len() as u32).collect();
+    gradient
+        .iter()
+        .enumerate()
+        .map(|(slot, gradient)| {
+            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            let step = default_step(&objective, slot);
+            (0..gradient.len().min(9)).all(|i| {
+                let expected = difference(&mut objective, (slot, i), &rays, step, &[1]).fixed[0];
+                relative_error(gradient[i], expected, largest) <= 1e-6
+            })
+        })
+        .collect()
+}
+
+/// In order: extinction, albedo, g, the lamp.
+#[test]
+fn planted_faults_are_rejected() {
+    let setup = find("point light").setup("free_flight", &options());
+    assert_eq!(verdicts(&setup, Fault::None), [true, true, true, true]);
+    assert_eq!(verdicts(&setup, Fault::Large), [false, false, true, true]);
+    assert_eq!(verdicts(&setup, Fault::Lost), [false, false, true, true]);
+    assert_eq!(verdicts(&setup, Fault::Small), [true, true, false, false]);
+}
+
+#[test]
+fn differential_ratio_tracking_has_the_mean_of_free_flight() {
+    for name in ["point light", "emission", "a ball of rgb fog"] {
+        let small = find(name);
+        let options = Options {
+            parameters: vec!["box.interior.sigma_t".into()],
+            ..options()
+        };
+        let setup = small.setup("drt", &options);
+        let report = check(&setup, Some(&mut Cpu::new()), &options)
+            .expect("the check runs")
+            .report;
+        assert!(report.passed && !report.tracking.is_empty(), "{}\n{report}", small.name);
+    }
+}
+
+/// The comparison above sees an error of the size that it says it would: here that of entries that are ten percent off.
+#[test]
+fn a_wrong_mean_is_seen() {
+    let setup = find("point light").setup("drt", &options());
+    let wanted: Vec<(usize, usize)> = (0..27).map(|i| (0, i)).collect();
+    let means = means(&setup, &wanted, 1024);
+    let seen = |scale: f64| {
+        let z = |i: usize| (scale * means.drt[i] - means.free_flight[i]) / means.error[i];
+        (0..27).filter(|&i| z(i).abs() > 4.0).count()
+    };
+    assert_eq!(seen(1.0), 0);
+    assert!(seen(1.1) > 0, "{means:?}");
+}
+
+/// In an empty box free flight never collides and would not learn. Tracking finds what would be scattered: of light E
+/// from one side, seen through the length l, E albedo l / 4 pi, half of it in each half of the box.
+#[test]
+fn tracking_has_the_derivative_of_empty_space() {
+    let small = SmallWorld {
+        sensor: r#", "to_world": [{"look_at": {"origin": [0, 0, 50], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#,
+        objects: format!(
+            r#"{}, "sun": {{"type": "directional", "direction": [0, -1, 0], "irradiance": 3}}"#,
+            cube(&format!(r#""sigma_t": {}, "albedo": 0.5"#, grid([1, 1, 2], 1, "")))
+        ),
+        set: vec![("sigma_t", vec![0.0]), ("albedo", vec![0.5]), ("irradiance", vec![3.0])],
+        ..SmallWorld::default()
+    };
+    let mut scene = small.setup("drt", &options());
+    scene.resident.sensors[0].focal = [1e4; 2];
+    scene.spp = 4096;
+    let expected = 3.0 * 0.5 * 1.0 / (4.0 * std::f64::consts::PI);
+    let [found, missed] = [gradient::DRT, gradient::FREE_FLIGHT].map(|gradient| {
+        let objective = Objective::new(&scene, gradient);
+        let mut sums = [0.0; 2];
+        let mut sink = Tell {
+            scene: objective.scene(),
+            background: objective.records().background,
+            tell: |slot: usize, entry: usize, d: f64| {
+                if slot == 0 {
+                    sums[entry] += d;
+                }
+            },
+        };
+        for cast in &objective.casts {
+            objective.replay(objective.weight(0, cast), cast, &mut sink);
+        }
+        sums
+    });
+    for half in found {
+        // 65536 paths with 0.6 candidates each: one standard error is about a hundredth.
+        assert!((half / expected - 1.0).abs() < 0.05, "{half} != {expected}");
+    }
+    assert_eq!(missed, [0.0; 2]);
+}
