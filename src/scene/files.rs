@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use crate::io::dataset::{self, Dataset};
-use crate::io::{Encoding, GridHeader, IoError, Result, image, npy, srgb, vol};
+use crate::io::{Encoding, GridHeader, IoError, Result, image, npy, srgb, vdb, vol};
 use crate::params::Shape;
 
-/// The header of a `.vol` or `.npy` file.
+/// The header of a `.vol`, `.npy` or `.vdb` file.
 pub(super) fn grid_header(path: &Path) -> Result<GridHeader> {
     match GridFormat::of(path)? {
         GridFormat::Vol => vol::header(path),
         GridFormat::Npy => npy::header(path),
+        GridFormat::Vdb => vdb::header(path),
     }
 }
 
@@ -19,6 +20,7 @@ pub(super) fn grid_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     let grid = match GridFormat::of(path)? {
         GridFormat::Vol => vol::read(path)?,
         GridFormat::Npy => npy::read(path)?,
+        GridFormat::Vdb => vdb::read(path)?,
     };
     unchanged(path, (grid.size, grid.channels), (shape.size, shape.channels))?;
     Ok(grid.data)
@@ -29,6 +31,7 @@ pub(super) fn grid_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
 enum GridFormat {
     Vol,
     Npy,
+    Vdb,
 }
 
 impl GridFormat {
@@ -36,7 +39,8 @@ impl GridFormat {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("vol") => Ok(GridFormat::Vol),
             Some("npy") => Ok(GridFormat::Npy),
-            _ => Err(IoError::new(path, "a grid's file name ends in .vol or .npy")),
+            Some("vdb") => Ok(GridFormat::Vdb),
+            _ => Err(IoError::new(path, "a grid's file name ends in .vol, .npy or .vdb")),
         }
     }
 }

@@ -107,7 +107,7 @@ impl Background {
 pub enum Source {
     /// Every texel holds these channels (one entry is repeated over all channels).
     Fill(Vec<f32>),
-    /// A `.vol` or `.npy` grid whose header has been checked.
+    /// A `.vol`, `.npy` or `.vdb` grid whose header has been checked.
     GridFile(PathBuf),
     /// An image file, read as linear radiance.
     ImageFile(PathBuf),

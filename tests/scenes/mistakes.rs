@@ -313,7 +313,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""resolution": [4, 4, 4], "value": 0.75"#,
         r#""filename": "scene.txt""#,
-        "13:53: this grid cannot be used at object.interior.sigma_t.filename: scene.txt: a grid's file name ends in .vol or .npy",
+        "13:53: this grid cannot be used at object.interior.sigma_t.filename: scene.txt: a grid's file name ends in .vol, .npy or .vdb",
     ),
     (
         r#""resolution": [4, 4, 4], "value": 0.75"#,
