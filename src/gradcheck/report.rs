@@ -86,6 +86,24 @@ pub struct DeviceCell {
     pub verdict: Verdict,
 }
 
+impl DeviceCell {
+    /// Judges a device's gradient of a path through media against `prb`. Of terms of both signs, each rounded, little may
+    /// be left: entries under a hundredth of the largest are judged as if they were that large.
+    pub(super) fn judge(found: f64, prb: f64, largest: f64, tolerance: f64) -> Self {
+        let error = relative_error(found, prb, 10.0 * largest);
+        let verdict = if error <= tolerance {
+            Verdict::Pass
+        } else {
+            Verdict::Fail
+        };
+        Self {
+            prb: found,
+            error,
+            verdict,
+        }
+    }
+}
+
 impl Row {
     /// Judges one entry under the `w`-th weighting.
     pub(super) fn judge(

@@ -220,7 +220,7 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
     walk_candidates(world, medium, origin, direction, far, sampler, |p, mu, _| {
         let sigma = extinction(world, fields, medium, p);
         for c in 0..3 {
-            transmittance[c] *= N::lift(1.0) - sigma.integrand[c] * N::lift(1.0 / mu);
+            transmittance[c] *= (N::lift(mu) - sigma.integrand[c]) * N::lift(1.0 / mu);
         }
         true
     });

@@ -824,7 +824,7 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
                     d[c] = d_radiance[c] * path.beta[c] * transmittance[c] * N::lift(norm * share / mu);
                     weight += d[c].value().abs() as f32;
                 }
-                transmittance[c] *= N::lift(1.0) - sigma.integrand[c] * N::lift(1.0 / mu);
+                transmittance[c] *= (N::lift(mu) - sigma.integrand[c]) * N::lift(1.0 / mu);
             }
             if weight > 0.0 {
                 choice.total += weight;

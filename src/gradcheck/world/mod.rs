@@ -9,7 +9,7 @@ pub mod tracking;
 
 use rayon::prelude::*;
 
-use super::report::{self, LossReport, ParameterReport, Report, Row};
+use super::report::{self, DeviceCell, LossReport, ParameterReport, Report, Row};
 use super::{DeviceAdjoint, Options, Outcome, Setup, device_adjoints};
 use crate::device::Device;
 use crate::resident::layout::gradient;
@@ -117,22 +117,19 @@ fn judge(
                 .iter()
                 .zip(&differences[slot])
                 .map(|(entry, difference)| {
-                    Row::judge(
-                        entries::coordinates(parameter.shape, entry.flat),
-                        entry.place,
-                        gradient[entry.flat],
-                        (difference, w),
-                        device.map(|d| f64::from(d[entry.flat])),
-                        largest,
-                        options,
-                    )
+                    let prb = gradient[entry.flat];
+                    let index = entries::coordinates(parameter.shape, entry.flat);
+                    let mut row = Row::judge(index, entry.place, prb, (difference, w), None, largest, options);
+                    row.device =
+                        device.map(|d| DeviceCell::judge(d[entry.flat].into(), prb, largest, options.device_tolerance));
+                    row
                 })
                 .collect();
             parameters.push(ParameterReport {
                 path: parameter.path.clone(),
                 weighting,
                 largest,
-                device_worst: device.map(|device| report::worst_error(device, gradient, largest)),
+                device_worst: device.map(|device| report::worst_error(device, gradient, 10.0 * largest)),
                 passed: !rows.is_empty() && rows.iter().all(Row::passed),
                 rows,
             });
