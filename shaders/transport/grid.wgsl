@@ -26,20 +26,23 @@ fn grid_stencil(size: vec4u, p: vec3f) -> Stencil {
     let high = vec3u(clamp(vec3i(base) + 1, vec3i(0), last));
     let row = size.x;
     let slice = size.x * size.y;
+    return corners(vec2u(low.x, high.x), vec2u(low.y, high.y) * row, vec2u(low.z, high.z) * slice, fraction);
+}
+
+// A stencil from the offsets of the lower and the upper neighbours along each axis.
+fn corners(x: vec2u, y: vec2u, z: vec2u, fraction: vec3f) -> Stencil {
     let wx = vec2f(1.0 - fraction.x, fraction.x);
     let wy = vec2f(1.0 - fraction.y, fraction.y);
     let wz = vec2f(1.0 - fraction.z, fraction.z);
-    let y = vec2u(low.y * row, high.y * row);
-    let z = vec2u(low.z * slice, high.z * slice);
     var at: Stencil;
-    at.texels[0] = z.x + y.x + low.x;
-    at.texels[1] = z.x + y.x + high.x;
-    at.texels[2] = z.x + y.y + low.x;
-    at.texels[3] = z.x + y.y + high.x;
-    at.texels[4] = z.y + y.x + low.x;
-    at.texels[5] = z.y + y.x + high.x;
-    at.texels[6] = z.y + y.y + low.x;
-    at.texels[7] = z.y + y.y + high.x;
+    at.texels[0] = z.x + y.x + x.x;
+    at.texels[1] = z.x + y.x + x.y;
+    at.texels[2] = z.x + y.y + x.x;
+    at.texels[3] = z.x + y.y + x.y;
+    at.texels[4] = z.y + y.x + x.x;
+    at.texels[5] = z.y + y.x + x.y;
+    at.texels[6] = z.y + y.y + x.x;
+    at.texels[7] = z.y + y.y + x.y;
     at.weights[0] = (wz.x * wy.x) * wx.x;
     at.weights[1] = (wz.x * wy.x) * wx.y;
     at.weights[2] = (wz.x * wy.y) * wx.x;
@@ -51,15 +54,69 @@ fn grid_stencil(size: vec4u, p: vec3f) -> Stencil {
     return at;
 }
 
-// Raw density.
-fn grid_eval(at: ptr<function, Stencil>) -> f32 {
-    // Corners are written out: a driver may leave so short a loop standing.
-    return grid_term(at, 0u) + grid_term(at, 1u) + grid_term(at, 2u) + grid_term(at, 3u)
-        + grid_term(at, 4u) + grid_term(at, 5u) + grid_term(at, 6u) + grid_term(at, 7u);
+// grid_stencil for wrap modes under which neighbours are not neighbours in the array.
+fn grid_stencil_wrapped(size: vec4u, wrap: u32, p: vec3f) -> Stencil {
+    let x = p * vec3f(size.xyz) - 0.5;
+    let base = floor(x);
+    let fraction = x - base;
+    let row = size.x;
+    let slice = size.x * size.y;
+    let low = vec2u(wrap_index(wrap, base.x, size.x), wrap_index(wrap, base.x + 1.0, size.x));
+    let y = vec2u(wrap_index(wrap, base.y, size.y), wrap_index(wrap, base.y + 1.0, size.y)) * row;
+    let z = vec2u(wrap_index(wrap, base.z, size.z), wrap_index(wrap, base.z + 1.0, size.z)) * slice;
+    return corners(low, y, z, fraction);
 }
 
-fn grid_term(at: ptr<function, Stencil>, k: u32) -> f32 {
-    return values[launch.sigma_at + (*at).texels[k]] * (*at).weights[k];
+// The texel that holds a point.
+fn nearest_stencil(size: vec4u, wrap: u32, p: vec3f) -> Stencil {
+    let place = floor(p * vec3f(size.xyz));
+    let x = wrap_index(wrap, place.x, size.x);
+    let y = wrap_index(wrap, place.y, size.y);
+    let z = wrap_index(wrap, place.z, size.z);
+    return single_stencil((z * size.y + y) * size.x + x);
+}
+
+// One texel alone.
+fn single_stencil(texel: u32) -> Stencil {
+    var at: Stencil;
+    for (var k = 0u; k < 8u; k++) {
+        at.texels[k] = texel;
+    }
+    at.weights[0] = 1.0;
+    return at;
+}
+
+// The texel that stands for the whole number `x` along an axis of `size` texels.
+fn wrap_index(wrap: u32, x: f32, size: u32) -> u32 {
+    let n = f32(size);
+    switch wrap {
+        case WRAP_REPEAT: {
+            return index_below(x - floor(x / n) * n, size - 1u);
+        }
+        case WRAP_MIRROR: {
+            let y = x - floor(x / (2.0 * n)) * (2.0 * n);
+            return index_below(select(2.0 * n - 1.0 - y, y, y < n), size - 1u);
+        }
+        default: {
+            return index_below(x, size - 1u);
+        }
+    }
+}
+
+// `x` as an index in 0 ... `last`, clamped.
+fn index_below(x: f32, last: u32) -> u32 {
+    return u32(clamp(x, 0.0, f32(min(last, 16777216u))));
+}
+
+// A one-channel lookup in the parameter that begins at `first`.
+fn grid_eval(first: u32, at: ptr<function, Stencil>) -> f32 {
+    // Corners are written out: a driver may leave so short a loop standing.
+    return grid_term(first, at, 0u) + grid_term(first, at, 1u) + grid_term(first, at, 2u) + grid_term(first, at, 3u)
+        + grid_term(first, at, 4u) + grid_term(first, at, 5u) + grid_term(first, at, 6u) + grid_term(first, at, 7u);
+}
+
+fn grid_term(first: u32, at: ptr<function, Stencil>, k: u32) -> f32 {
+    return values[first + (*at).texels[k]] * (*at).weights[k];
 }
 
 // Raw colour, the sum of spherical harmonics: channel 3 i + c holds coefficient i of colour c.
@@ -81,19 +138,19 @@ fn grid_term_sh(at: ptr<function, Stencil>, i: u32, k: u32) -> vec3f {
 #ifdef REPLAY
 
 // The adjoint of grid_eval: adds `g` times each weight.
-fn grid_scatter(at: ptr<function, Stencil>, g: f32) {
-    grid_scatter_term(at, 0u, g);
-    grid_scatter_term(at, 1u, g);
-    grid_scatter_term(at, 2u, g);
-    grid_scatter_term(at, 3u, g);
-    grid_scatter_term(at, 4u, g);
-    grid_scatter_term(at, 5u, g);
-    grid_scatter_term(at, 6u, g);
-    grid_scatter_term(at, 7u, g);
+fn grid_scatter(first: u32, at: ptr<function, Stencil>, g: f32) {
+    grid_scatter_term(first, at, 0u, g);
+    grid_scatter_term(first, at, 1u, g);
+    grid_scatter_term(first, at, 2u, g);
+    grid_scatter_term(first, at, 3u, g);
+    grid_scatter_term(first, at, 4u, g);
+    grid_scatter_term(first, at, 5u, g);
+    grid_scatter_term(first, at, 6u, g);
+    grid_scatter_term(first, at, 7u, g);
 }
 
-fn grid_scatter_term(at: ptr<function, Stencil>, k: u32, g: f32) {
-    gradient_add(launch.sigma_at + (*at).texels[k], g * (*at).weights[k]);
+fn grid_scatter_term(first: u32, at: ptr<function, Stencil>, k: u32, g: f32) {
+    gradient_add(first + (*at).texels[k], g * (*at).weights[k]);
 }
 
 // The adjoint of grid_eval_sh.

@@ -21,25 +21,38 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/launch",
     "bind/parameters",
     "bind/update",
+    "bind/world",
     "transport/background",
     "transport/camera",
     "transport/film",
     "transport/grid",
+    "transport/light",
+    "transport/majorant",
     "transport/path",
+    "transport/phase",
     "transport/pixel",
     "transport/radiance_field",
     "transport/random",
+    "transport/sampler",
     "transport/sh",
+    "transport/shape",
+    "transport/texture",
+    "transport/tracking",
+    "transport/volpath",
+    "transport/volume",
+    "transport/world",
     "kernels/loss",
     "kernels/occupancy",
     "kernels/optimizer",
     "kernels/regularizer",
     "kernels/resample",
     "backpropagate",
+    "backpropagate_world",
     "loss",
     "occupancy",
     "regularize",
     "render",
+    "render_world",
     "resample",
     "step",
 ];
@@ -57,6 +70,8 @@ pub enum Kernel {
     Step,
     Regularize,
     Resample,
+    RenderWorld,
+    BackpropagateWorld,
 }
 
 /// How many rays add to one gradient at once.
@@ -94,6 +109,9 @@ pub enum Binding {
     SecondMoment = 16,
     Source = 17,
     Axes = 18,
+    World = 19,
+    Records = 20,
+    Bounds = 21,
 }
 
 /// How a kernel uses a buffer.
@@ -106,7 +124,7 @@ pub enum Access {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -114,6 +132,8 @@ impl Kernel {
         Self::Step,
         Self::Regularize,
         Self::Resample,
+        Self::RenderWorld,
+        Self::BackpropagateWorld,
     ];
 
     /// The module that holds its entry point `main`.
@@ -126,6 +146,8 @@ impl Kernel {
             Self::Step => "step",
             Self::Regularize => "regularize",
             Self::Resample => "resample",
+            Self::RenderWorld => "render_world",
+            Self::BackpropagateWorld => "backpropagate_world",
         }
     }
 
@@ -180,19 +202,46 @@ impl Kernel {
                 (ParameterGradient, Write),
             ],
             Self::Resample => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+            Self::RenderWorld => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Image, Write),
+                (World, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+            ],
+            Self::BackpropagateWorld => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Gradient, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (World, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+            ],
         }
     }
 
     /// The preprocessor's defines.
     pub fn defines(self, accumulation: Accumulation) -> Vec<&'static str> {
         let mut defines = match self {
-            Self::Backpropagate => vec!["REPLAY"],
+            Self::Backpropagate | Self::BackpropagateWorld => vec!["REPLAY"],
             Self::Occupancy => vec!["WRITE_TABLES"],
             _ => Vec::new(),
         };
         match (self, accumulation) {
-            (Self::Backpropagate, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
-            (Self::Backpropagate | Self::Step | Self::Regularize, Accumulation::FixedPoint) => {
+            (Self::Backpropagate | Self::BackpropagateWorld, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
+            (
+                Self::Backpropagate | Self::BackpropagateWorld | Self::Step | Self::Regularize,
+                Accumulation::FixedPoint,
+            ) => {
                 defines.push("FIXED_POINT");
             }
             _ => {}

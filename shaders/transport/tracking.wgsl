@@ -1,0 +1,184 @@
+// Free flight through a medium by delta tracking against local majorants, and transmittance by ratio tracking
+// (Vicini2021, section 4.4; Novak2014).
+//
+// Where a medium's extinction has three channels, collisions are decided by one of them, and densities of the others
+// relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
+
+#import transport/majorant
+#import transport/sampler
+#import transport/volume
+#import transport/world
+
+// Scaled extinction at a point.
+struct Extinction {
+    at: Stencil,
+    sigma: vec3f,
+}
+
+// Looks a medium's extinction up.
+fn extinction(medium: Medium, p: vec3f) -> Extinction {
+    let volume = volume_record(medium.sigma_t);
+    var at = volume_stencil(volume, p);
+    return Extinction(at, volume_eval(volume, &at) * medium.scale);
+}
+
+// Where a flight ended: at a real collision, or at the end of the medium or of the ray.
+struct Flight {
+    collided: bool,
+    p: vec3f,
+    extinction: Extinction,
+}
+
+// The points of a Poisson process whose rate is the majorant, in order along the ray.
+struct Candidates {
+    cells: Cells,
+    // Place of the last point, or where its search goes on.
+    t: f32,
+    // Optical depth to the next point.
+    rest: f32,
+    // Majorant of the cell.
+    mu: f32,
+}
+
+// Begins at the part of a ray before `far` that lies in the medium.
+fn candidates_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sampler: ptr<function, Sampler>) -> Candidates {
+    var cells = cells_new(medium, origin, direction, 0.0, far);
+    var rest = 0.0;
+    var mu = 0.0;
+    if cells.met {
+        rest = exponential(sampler_next(sampler));
+        mu = bounds[cells.index];
+    }
+    return Candidates(cells, cells.t, rest, mu);
+}
+
+// Goes on to the next point, at `t`; false at the end. candidates_draw must be called between one point and the next.
+fn candidates_next(walk: ptr<function, Candidates>) -> bool {
+    if !(*walk).cells.met {
+        return false;
+    }
+    var cells = (*walk).cells;
+    var t = (*walk).t;
+    var mu = (*walk).mu;
+    var rest = (*walk).rest;
+    var found = false;
+    loop {
+        let exit = cells_exit(&cells);
+        if mu > 0.0 {
+            let next = t + rest / mu;
+            if next < exit {
+                t = next;
+                found = true;
+                break;
+            }
+            rest -= mu * (exit - t);
+        }
+        if !cells_advance(&cells) {
+            break;
+        }
+        t = cells.t;
+        mu = bounds[cells.index];
+    }
+    *walk = Candidates(cells, t, rest, mu);
+    return found;
+}
+
+// Draws the distance to the point after the present one.
+fn candidates_draw(walk: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
+    (*walk).rest = exponential(sampler_next(sampler));
+}
+
+// Transmittance of a part of a shadow ray inside one medium.
+fn ratio_track(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sampler: ptr<function, Sampler>) -> vec3f {
+    var transmittance = vec3f(1.0);
+    var walk = candidates_new(medium, origin, direction, far, sampler);
+    while candidates_next(&walk) {
+        let sigma = extinction(medium, along(origin, direction, walk.t)).sigma;
+        transmittance *= 1.0 - sigma * (1.0 / walk.mu);
+        candidates_draw(&walk, sampler);
+    }
+    return transmittance;
+}
+
+// Flies from the path's origin until a real collision or `far`.
+fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> Flight {
+    let medium = medium_record((*path).medium);
+    var flight: Flight;
+    var walk = candidates_new(medium, (*path).origin, (*path).direction, far, sampler);
+    if !walk.cells.met {
+        return flight;
+    }
+    let start = walk.t;
+    while candidates_next(&walk) {
+        let p = along((*path).origin, (*path).direction, walk.t);
+        var found = extinction(medium, p);
+        if medium.emission != NONE {
+            emit(path, medium, start, walk.t, &found, walk.mu);
+        }
+        let hero = found.sigma[(*path).hero];
+        if sampler_next(sampler) * walk.mu < hero {
+#ifdef REPLAY
+            if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
+                attenuate(path, medium, start, walk.t);
+            }
+#endif
+            path_weigh_real(path, found.sigma, hero);
+            return Flight(true, p, found);
+        }
+#ifdef REPLAY
+        if mode == REPLAY && world.gradient_kind == GRADIENT_FREE_FLIGHT {
+            null_collision(path, medium, &found, walk.mu);
+        }
+#endif
+        path_weigh_null(path, found.sigma, hero, walk.mu);
+        candidates_draw(&walk, sampler);
+    }
+#ifdef REPLAY
+    if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
+        attenuate(path, medium, start, walk.cells.end);
+    }
+#endif
+    return flight;
+}
+
+#ifdef REPLAY
+
+// Sends the derivative of a null collision's factor, 1 - sigma / mu.
+fn null_collision(path: ptr<function, Path>, medium: Medium, found: ptr<function, Extinction>, mu: f32) {
+    let kept = 1.0 / (mu - (*found).sigma);
+    let d = -(adjoint.d_radiance * (*path).radiance * kept * medium.scale);
+    var at = (*found).at;
+    sink_volume(volume_record(medium.sigma_t), &at, path_alive(path, d));
+}
+
+#endif
+
+// Radiance emitted at a tentative collision: the absorption coefficient times the emission, over the majorant
+// (Vicini2021, equation 17). `start` is where the flight entered the medium and `t` where the collision is.
+fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: ptr<function, Extinction>, mu: f32) {
+    let p = along((*path).origin, (*path).direction, t);
+    let albedo_volume = volume_record(medium.albedo);
+    var albedo_at = volume_stencil(albedo_volume, p);
+    let albedo = volume_eval(albedo_volume, &albedo_at);
+    let emission_volume = volume_record(medium.emission);
+    var emission_at = volume_stencil(emission_volume, p);
+    let emission = volume_eval(emission_volume, &emission_at);
+    let weight = path_norm(path) / mu;
+    let radiance = (*found).sigma * (1.0 - albedo) * emission * weight;
+    path_add(path, radiance);
+#ifdef REPLAY
+    if mode != REPLAY {
+        return;
+    }
+    let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight);
+    var at = (*found).at;
+    sink_volume(volume_record(medium.sigma_t), &at, d * (1.0 - albedo) * emission * medium.scale);
+    sink_volume(albedo_volume, &albedo_at, -(d * (*found).sigma * emission));
+    sink_volume(emission_volume, &emission_at, d * (*found).sigma * (1.0 - albedo));
+    if world.gradient_kind == GRADIENT_DRT {
+        let origin = along((*path).origin, (*path).direction, start);
+        let d_path = path_alive(path, adjoint.d_radiance * (*path).beta * radiance);
+        darken(medium, origin, (*path).direction, t - start, d_path);
+    }
+#endif
+}

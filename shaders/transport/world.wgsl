@@ -1,0 +1,87 @@
+// How a walk through a world goes, and where it sends derivatives. The records are in bind/world.wgsl.
+
+#import bind/parameters
+#import bind/world
+#import transport/background
+#import transport/grid
+#ifdef REPLAY
+#import bind/gradients
+#endif
+
+// Adds radiance and ends where nothing can come any more.
+const PRIMAL: u32 = 0u;
+// Adds radiance and goes on through factors of zero: the first walk of an adjoint.
+const GATHER: u32 = 1u;
+// Subtracts radiance and sends derivatives: the second.
+const REPLAY: u32 = 2u;
+
+#ifdef REPLAY
+var<private> mode: u32;
+#else
+const mode: u32 = PRIMAL;
+#endif
+
+// Farther than anything: shaders may assume that floats are finite.
+const FAR: f32 = 1e30;
+
+#ifdef REPLAY
+
+// Sends derivatives by a lookup of a volume.
+fn sink_volume(volume: Volume, at: ptr<function, Stencil>, d: vec3f) {
+    if !parameter_tuned(volume.slot) || all(d == vec3f(0.0)) {
+        return;
+    }
+    let first = parameter_first(volume.slot);
+    let channels = volume.size.w;
+    sink_term(first, channels, at, 0u, d);
+    if volume.filter_kind == LOOKUP_TRILINEAR {
+        sink_term(first, channels, at, 1u, d);
+        sink_term(first, channels, at, 2u, d);
+        sink_term(first, channels, at, 3u, d);
+        sink_term(first, channels, at, 4u, d);
+        sink_term(first, channels, at, 5u, d);
+        sink_term(first, channels, at, 6u, d);
+        sink_term(first, channels, at, 7u, d);
+    }
+}
+
+fn sink_term(first: u32, channels: u32, at: ptr<function, Stencil>, k: u32, d: vec3f) {
+    let weight = (*at).weights[k];
+    if weight == 0.0 {
+        return;
+    }
+    let start = first + (*at).texels[k] * channels;
+    if channels == 1u {
+        gradient_add(start, (d.x + d.y + d.z) * weight);
+    } else {
+        gradient_add(start, d.x * weight);
+        gradient_add(start + 1u, d.y * weight);
+        gradient_add(start + 2u, d.z * weight);
+    }
+}
+
+// Sends a derivative by the only value of a parameter.
+fn sink_number(slot: u32, d: f32) {
+    if parameter_tuned(slot) {
+        gradient_add(parameter_first(slot), d);
+    }
+}
+
+// Sends derivatives by the first three values of a parameter that is not a grid.
+fn sink_color(slot: u32, d: vec3f) {
+    if parameter_tuned(slot) {
+        let first = parameter_first(slot);
+        gradient_add(first, d.x);
+        gradient_add(first + 1u, d.y);
+        gradient_add(first + 2u, d.z);
+    }
+}
+
+// Sends derivatives by the background's radiance along the unit direction `d`.
+fn sink_background(d: vec3f, d_radiance: vec3f) {
+    if (launch.tuned & TUNED_EMITTER) != 0u {
+        background_scatter(d, d_radiance);
+    }
+}
+
+#endif
