@@ -9,8 +9,8 @@ use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULE
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::layout::{
-    self, LightRecord, MediumRecord, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord, VolumeRecord,
-    WorldRecord,
+    self, LightRecord, MediumRecord, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord,
+    VolumeRecord, WorldRecord,
 };
 use prbopt::transport::{camera, film, phase, pixel, sampler, volpath};
 use wgpu::naga;
@@ -170,6 +170,7 @@ fn records_agree() {
     compare_record!(&step, Elements, "Elements", [
         size, source_size, first, count, source_first, groups_x, threads, kind, mask_updates, rate,
         second_correction, low, high, decay_1, decay_2, epsilon, weight, report_at,
+        scale, margin, least,
     ]);
 }
 

@@ -292,4 +292,9 @@ struct Elements {
     weight: f32,
     // Where the pass's workgroups report among the partial sums.
     report_at: u32,
+    // Of majorants: factor on the extinction, margin, and the least of them.
+    scale: f32,
+    margin: f32,
+    least: f32,
+    padding: u32,
 }

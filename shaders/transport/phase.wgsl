@@ -44,27 +44,45 @@ fn rayleigh_sample(u: f32) -> f32 {
     return clamp(select(1.0, -1.0, z < 0.0) * (a - 1.0 / a), -1.0, 1.0);
 }
 
-fn blend_weight(record: Phase, p: vec3f) -> f32 {
-    let volume = volume_record(record.weight);
-    var at = volume_stencil(volume, p);
-    return volume_eval(volume, &at).x;
+// The weights of a blend, and of the blends that are its second parts, at `p`.
+fn blend_weights(index: u32, p: vec3f) -> vec4f {
+    var weights = vec4f(0.0);
+    var next = index;
+    for (var i = 0u; i < MAX_NESTING; i++) {
+        let record = phase_record(next);
+        if record.kind != PHASE_BLEND {
+            break;
+        }
+        let volume = volume_record(record.weight);
+        let weight = volume_eval(volume, volume_stencil(volume, p)).x;
+        weights = select(weights, vec4f(weight), vec4u(i) == vec4u(0u, 1u, 2u, 3u));
+        next = record.first + 1u;
+    }
+    return weights;
 }
 
-// The density of scattering from `incoming` into `outgoing` at `p`, both unit vectors along which light is followed.
-fn phase_eval(index: u32, p: vec3f, incoming: vec3f, outgoing: vec3f) -> f32 {
-    let cosine = dot(incoming, outgoing);
+// The density of scattering by an angle of this cosine.
+fn phase_eval(index: u32, blend: vec4f, cosine: f32) -> f32 {
     var total = 0.0;
     var factor = 1.0;
     var next = index;
+    var weights = blend;
     // A blend's second part is walked on; its first part, which is never a blend, is added at once.
     for (var i = 0u; i <= MAX_NESTING; i++) {
         let record = phase_record(next);
-        if record.kind != PHASE_BLEND {
-            return total + factor * simple_eval(record, cosine);
+        var part = record;
+        var share = factor;
+        let blends = record.kind == PHASE_BLEND;
+        if blends {
+            part = phase_record(record.first);
+            share = factor * (1.0 - weights.x);
         }
-        let weight = blend_weight(record, p);
-        total += factor * (1.0 - weight) * simple_eval(phase_record(record.first), cosine);
-        factor *= weight;
+        total += share * simple_eval(part, cosine);
+        if !blends {
+            break;
+        }
+        factor *= weights.x;
+        weights = weights.yzwx;
         next = record.first + 1u;
     }
     return total;
@@ -85,11 +103,12 @@ fn simple_eval(record: Phase, cosine: f32) -> f32 {
 }
 
 // A direction distributed as phase_eval.
-fn phase_sample(index: u32, p: vec3f, incoming: vec3f, sampler: ptr<function, Sampler>) -> vec3f {
+fn phase_sample(index: u32, blend: vec4f, incoming: vec3f, sampler: ptr<function, Sampler>) -> vec3f {
     var record = phase_record(index);
-    for (var i = 0u; i <= MAX_NESTING && record.kind == PHASE_BLEND; i++) {
-        let weight = blend_weight(record, p);
-        record = phase_record(record.first + select(0u, 1u, sampler_next(sampler) < weight));
+    var weights = blend;
+    for (var i = 0u; i < MAX_NESTING && record.kind == PHASE_BLEND; i++) {
+        record = phase_record(record.first + select(0u, 1u, sampler_next(sampler) < weights.x));
+        weights = weights.yzwx;
     }
     let u = sampler_next(sampler);
     var cosine = 1.0 - 2.0 * u;
@@ -103,36 +122,35 @@ fn phase_sample(index: u32, p: vec3f, incoming: vec3f, sampler: ptr<function, Sa
 
 #ifdef REPLAY
 
-// Sends `d`, the derivative by the logarithm of the density, on to the phase function's parameters.
-fn phase_scatter(index: u32, p: vec3f, incoming: vec3f, outgoing: vec3f, d_log: f32) {
-    let record = phase_record(index);
-    let cosine = dot(incoming, outgoing);
-    if record.kind == PHASE_HG {
-        sink_number(record.slot, d_log * hg_log_slope(values[parameter_first(record.slot)], cosine));
+// Sends `d_log`, the derivative by the logarithm of the density, on to the phase function's parameters.
+fn phase_scatter(index: u32, blend: vec4f, p: vec3f, cosine: f32, d_log: f32) {
+    if phase_record(index).kind == PHASE_ISOTROPIC || phase_record(index).kind == PHASE_RAYLEIGH {
         return;
     }
-    if record.kind != PHASE_BLEND {
-        return;
-    }
-    let d = d_log * (1.0 / phase_eval(index, p, incoming, outgoing));
+    let d = d_log / phase_eval(index, blend, cosine);
     var factor = 1.0;
     var next = index;
+    var weights = blend;
     for (var i = 0u; i <= MAX_NESTING; i++) {
-        let part = phase_record(next);
-        if part.kind != PHASE_BLEND {
-            slope(part, cosine, d * factor);
+        let record = phase_record(next);
+        var part = record;
+        var share = factor;
+        let blends = record.kind == PHASE_BLEND;
+        if blends {
+            part = phase_record(record.first);
+            share = factor * (1.0 - weights.x);
+        }
+        slope(part, cosine, d * share);
+        if !blends {
             return;
         }
-        let volume = volume_record(part.weight);
-        var at = volume_stencil(volume, p);
-        let weight = volume_eval(volume, &at).x;
-        let first = phase_record(part.first);
-        slope(first, cosine, d * factor * (1.0 - weight));
-        let a = simple_eval(first, cosine);
-        let b = phase_eval(part.first + 1u, p, incoming, outgoing);
-        sink_volume(volume, &at, vec3f(d * factor * (b - a), 0.0, 0.0));
-        factor *= weight;
-        next = part.first + 1u;
+        let volume = volume_record(record.weight);
+        let a = simple_eval(part, cosine);
+        let b = phase_eval(record.first + 1u, weights.yzwx, cosine);
+        sink_volume(volume, volume_stencil(volume, p), vec3f(d * factor * (b - a), 0.0, 0.0));
+        factor *= weights.x;
+        weights = weights.yzwx;
+        next = record.first + 1u;
     }
 }
 

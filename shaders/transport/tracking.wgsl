@@ -11,15 +11,15 @@
 
 // Scaled extinction at a point.
 struct Extinction {
-    at: Stencil,
+    at: Neighbours,
     sigma: vec3f,
 }
 
 // Looks a medium's extinction up.
 fn extinction(medium: Medium, p: vec3f) -> Extinction {
     let volume = volume_record(medium.sigma_t);
-    var at = volume_stencil(volume, p);
-    return Extinction(at, volume_eval(volume, &at) * medium.scale);
+    let at = volume_stencil(volume, p);
+    return Extinction(at, volume_eval(volume, at) * medium.scale);
 }
 
 // Where a flight ended: at a real collision, or at the end of the medium or of the ray.
@@ -53,14 +53,14 @@ fn candidates_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sam
 }
 
 // Goes on to the next point, at `t`; false at the end. candidates_draw must be called between one point and the next.
-fn candidates_next(walk: ptr<function, Candidates>) -> bool {
-    if !(*walk).cells.met {
+fn candidates_next(points: ptr<function, Candidates>) -> bool {
+    if !(*points).cells.met {
         return false;
     }
-    var cells = (*walk).cells;
-    var t = (*walk).t;
-    var mu = (*walk).mu;
-    var rest = (*walk).rest;
+    var cells = (*points).cells;
+    var t = (*points).t;
+    var mu = (*points).mu;
+    var rest = (*points).rest;
     var found = false;
     loop {
         let exit = cells_exit(&cells);
@@ -79,23 +79,47 @@ fn candidates_next(walk: ptr<function, Candidates>) -> bool {
         t = cells.t;
         mu = bounds[cells.index];
     }
-    *walk = Candidates(cells, t, rest, mu);
+    *points = Candidates(cells, t, rest, mu);
     return found;
 }
 
 // Draws the distance to the point after the present one.
-fn candidates_draw(walk: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
-    (*walk).rest = exponential(sampler_next(sampler));
+fn candidates_draw(points: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
+    (*points).rest = exponential(sampler_next(sampler));
 }
 
-// Transmittance of a part of a shadow ray inside one medium.
-fn ratio_track(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sampler: ptr<function, Sampler>) -> vec3f {
+// Transmittance of a part of a shadow ray inside one medium. When `shading`, the part is replayed instead, with `lit`, the
+// derivative by the logarithm of the transmittance.
+fn ratio_track(
+    medium: Medium,
+    origin: vec3f,
+    direction: vec3f,
+    far: f32,
+    lit: vec3f,
+    shading: bool,
+    sampler: ptr<function, Sampler>,
+) -> vec3f {
     var transmittance = vec3f(1.0);
-    var walk = candidates_new(medium, origin, direction, far, sampler);
-    while candidates_next(&walk) {
-        let sigma = extinction(medium, along(origin, direction, walk.t)).sigma;
-        transmittance *= 1.0 - sigma * (1.0 / walk.mu);
-        candidates_draw(&walk, sampler);
+#ifdef REPLAY
+    if shading && world.gradient_kind == GRADIENT_DRT {
+        let part = clip(medium, origin, direction, 0.0, far);
+        if part.met {
+            darken(medium, along(origin, direction, part.start), direction, part.end - part.start, lit);
+        }
+        return transmittance;
+    }
+#endif
+    var points = candidates_new(medium, origin, direction, far, sampler);
+    while candidates_next(&points) {
+        let found = extinction(medium, along(origin, direction, points.t));
+#ifdef REPLAY
+        if shading {
+            let d = lit * (-(1.0 / (points.mu - found.sigma)) * medium.scale);
+            sink_volume(volume_record(medium.sigma_t), found.at, d);
+        }
+#endif
+        transmittance *= 1.0 - found.sigma * (1.0 / points.mu);
+        candidates_draw(&points, sampler);
     }
     return transmittance;
 }
@@ -104,77 +128,76 @@ fn ratio_track(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sample
 fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> Flight {
     let medium = medium_record((*path).medium);
     var flight: Flight;
-    var walk = candidates_new(medium, (*path).origin, (*path).direction, far, sampler);
-    if !walk.cells.met {
+    var points = candidates_new(medium, (*path).origin, (*path).direction, far, sampler);
+    if !points.cells.met {
         return flight;
     }
-    let start = walk.t;
-    while candidates_next(&walk) {
-        let p = along((*path).origin, (*path).direction, walk.t);
-        var found = extinction(medium, p);
+    let start = points.t;
+    var end = points.cells.end;
+    while candidates_next(&points) {
+        flight.p = along((*path).origin, (*path).direction, points.t);
+        flight.extinction = extinction(medium, flight.p);
+        let sigma = flight.extinction.sigma;
         if medium.emission != NONE {
-            emit(path, medium, start, walk.t, &found, walk.mu);
+            emit(path, medium, start, points.t, flight.extinction, points.mu);
         }
-        let hero = found.sigma[(*path).hero];
-        if sampler_next(sampler) * walk.mu < hero {
-#ifdef REPLAY
-            if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
-                attenuate(path, medium, start, walk.t);
-            }
-#endif
-            path_weigh_real(path, found.sigma, hero);
-            return Flight(true, p, found);
+        let hero = sigma[(*path).hero];
+        if sampler_next(sampler) * points.mu < hero {
+            flight.collided = true;
+            end = points.t;
+            break;
         }
 #ifdef REPLAY
         if mode == REPLAY && world.gradient_kind == GRADIENT_FREE_FLIGHT {
-            null_collision(path, medium, &found, walk.mu);
+            null_collision(path, medium, flight.extinction, points.mu);
         }
 #endif
-        path_weigh_null(path, found.sigma, hero, walk.mu);
-        candidates_draw(&walk, sampler);
+        path_weigh_null(path, sigma, hero, points.mu);
+        candidates_draw(&points, sampler);
     }
 #ifdef REPLAY
     if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
-        attenuate(path, medium, start, walk.cells.end);
+        attenuate(path, medium, start, end);
     }
 #endif
+    if flight.collided {
+        path_weigh_real(path, flight.extinction.sigma, flight.extinction.sigma[(*path).hero]);
+    }
     return flight;
 }
 
 #ifdef REPLAY
 
 // Sends the derivative of a null collision's factor, 1 - sigma / mu.
-fn null_collision(path: ptr<function, Path>, medium: Medium, found: ptr<function, Extinction>, mu: f32) {
-    let kept = 1.0 / (mu - (*found).sigma);
+fn null_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, mu: f32) {
+    let kept = 1.0 / (mu - found.sigma);
     let d = -(adjoint.d_radiance * (*path).radiance * kept * medium.scale);
-    var at = (*found).at;
-    sink_volume(volume_record(medium.sigma_t), &at, path_alive(path, d));
+    sink_volume(volume_record(medium.sigma_t), found.at, path_alive(path, d));
 }
 
 #endif
 
 // Radiance emitted at a tentative collision: the absorption coefficient times the emission, over the majorant
 // (Vicini2021, equation 17). `start` is where the flight entered the medium and `t` where the collision is.
-fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: ptr<function, Extinction>, mu: f32) {
+fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Extinction, mu: f32) {
     let p = along((*path).origin, (*path).direction, t);
     let albedo_volume = volume_record(medium.albedo);
-    var albedo_at = volume_stencil(albedo_volume, p);
-    let albedo = volume_eval(albedo_volume, &albedo_at);
+    let albedo_at = volume_stencil(albedo_volume, p);
+    let albedo = volume_eval(albedo_volume, albedo_at);
     let emission_volume = volume_record(medium.emission);
-    var emission_at = volume_stencil(emission_volume, p);
-    let emission = volume_eval(emission_volume, &emission_at);
+    let emission_at = volume_stencil(emission_volume, p);
+    let emission = volume_eval(emission_volume, emission_at);
     let weight = path_norm(path) / mu;
-    let radiance = (*found).sigma * (1.0 - albedo) * emission * weight;
+    let radiance = found.sigma * (1.0 - albedo) * emission * weight;
     path_add(path, radiance);
 #ifdef REPLAY
     if mode != REPLAY {
         return;
     }
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight);
-    var at = (*found).at;
-    sink_volume(volume_record(medium.sigma_t), &at, d * (1.0 - albedo) * emission * medium.scale);
-    sink_volume(albedo_volume, &albedo_at, -(d * (*found).sigma * emission));
-    sink_volume(emission_volume, &emission_at, d * (*found).sigma * (1.0 - albedo));
+    sink_volume(volume_record(medium.sigma_t), found.at, d * (1.0 - albedo) * emission * medium.scale);
+    sink_volume(albedo_volume, albedo_at, -(d * found.sigma * emission));
+    sink_volume(emission_volume, emission_at, d * found.sigma * (1.0 - albedo));
     if world.gradient_kind == GRADIENT_DRT {
         let origin = along((*path).origin, (*path).direction, start);
         let d_path = path_alive(path, adjoint.d_radiance * (*path).beta * radiance);

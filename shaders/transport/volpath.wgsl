@@ -189,25 +189,41 @@ fn attenuate(path: ptr<function, Path>, medium: Medium, start: f32, end: f32) {
 fn darken(medium: Medium, origin: vec3f, direction: vec3f, length: f32, d: vec3f) {
     let p = along(origin, direction, length * extra_next());
     let volume = volume_record(medium.sigma_t);
-    var at = volume_stencil(volume, p);
-    sink_volume(volume, &at, d * (-length * medium.scale));
+    sink_volume(volume, volume_stencil(volume, p), d * (-length * medium.scale));
 }
 
 #endif
 
-// Follows a path to its end. `begins_turning`: it begins with being scattered where it is, in its medium.
-fn walk(path: ptr<function, Path>, begins_turning: bool, sampler: ptr<function, Sampler>) {
+// Where a path is scattered.
+struct Vertex {
+    // Whether it is about to be scattered at all.
+    turning: bool,
+    // The place, and where the light that leaves it begins.
+    q: vec3f,
+    p: vec3f,
+    on_surface: bool,
+    normal: vec3f,
+    // Reflectance; one in a medium.
+    color: vec3f,
+}
+
+// A place in a medium.
+fn medium_vertex(p: vec3f) -> Vertex {
+    return Vertex(true, p, p, false, vec3f(0.0), vec3f(1.0));
+}
+
+// Follows a path to its end, which begins with being scattered at `begin` if that is turning.
+fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
     if (*path).depth >= world.max_depth {
         return;
     }
-    var turning = begins_turning;
-    var p = (*path).origin;
+    var vertex = begin;
     loop {
-        if turning {
-            turning = false;
-            if !redirect(path, p, sampler) {
+        if vertex.turning {
+            if !redirect(path, vertex, sampler) {
                 return;
             }
+            vertex.turning = false;
         }
         let hit = intersect((*path).origin, (*path).direction, (*path).far);
         if (*path).medium != NONE {
@@ -216,13 +232,12 @@ fn walk(path: ptr<function, Path>, begins_turning: bool, sampler: ptr<function, 
                 gather_candidates(path, hit.t);
             }
 #endif
-            var flight = fly(path, hit.t, sampler);
+            let flight = fly(path, hit.t, sampler);
             if flight.collided {
-                if !scatter(path, &flight) {
+                if !scatter(path, flight) {
                     return;
                 }
-                turning = true;
-                p = flight.p;
+                vertex = medium_vertex(flight.p);
                 continue;
             }
         }
@@ -230,7 +245,7 @@ fn walk(path: ptr<function, Path>, begins_turning: bool, sampler: ptr<function, 
             escape(path);
             return;
         }
-        if !meet(path, hit, sampler) {
+        if !meet(path, hit, &vertex) {
             return;
         }
     }
@@ -264,18 +279,18 @@ fn escape(path: ptr<function, Path>) {
 }
 
 // A real collision; redirect is to follow. False if the path ends.
-fn scatter(path: ptr<function, Path>, flight: ptr<function, Flight>) -> bool {
+fn scatter(path: ptr<function, Path>, flight: Flight) -> bool {
     let medium = medium_record((*path).medium);
     let volume = volume_record(medium.albedo);
-    var at = (*flight).extinction.at;
+    var at = flight.extinction.at;
     if medium.aligned != 1u {
-        at = volume_stencil(volume, (*flight).p);
+        at = volume_stencil(volume, flight.p);
     }
-    let albedo = volume_eval(volume, &at);
+    let albedo = volume_eval(volume, at);
 #ifdef REPLAY
     if mode == REPLAY {
         collision_derivatives(path, medium, flight);
-        sink_volume(volume, &at, derivatives_of_factor(path, albedo));
+        sink_volume(volume, at, derivatives_of_factor(path, albedo));
     }
 #endif
     path_multiply(path, albedo);
@@ -283,31 +298,59 @@ fn scatter(path: ptr<function, Path>, flight: ptr<function, Flight>) -> bool {
     return !((*path).depth >= world.max_depth || path_is_dark(path));
 }
 
-// Scatters the light at `p`: next-event estimation, then a new direction. False if the path ends.
-fn redirect(path: ptr<function, Path>, p: vec3f, sampler: ptr<function, Sampler>) -> bool {
+// Scatters the light at a vertex: next-event estimation, then a new direction. False if the path ends. The two are turns
+// of one loop, so that what they share is written out once.
+fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sampler>) -> bool {
     let incoming = (*path).direction;
-    let index = medium_record((*path).medium).phase;
-    if world.lights > 0u {
-        let drawn = light_sample(p, sampler);
-        if drawn.lit {
-            let density = phase_eval(index, p, incoming, drawn.direction);
-            let lit = connect(path, p, drawn, vec3f(density), density, sampler);
-#ifdef REPLAY
-            if mode == REPLAY {
-                phase_scatter(index, p, incoming, drawn.direction, lit);
+    var index = 0u;
+    var blend = vec4f(0.0);
+    var axis = vertex.normal;
+    if !vertex.on_surface {
+        index = medium_record((*path).medium).phase;
+        blend = blend_weights(index, vertex.p);
+        axis = incoming;
+    }
+    for (var turn = select(0u, 1u, world.lights == 0u); turn < 2u; turn++) {
+        var drawn = DARK;
+        var outgoing = vec3f(0.0);
+        var cosine = 0.0;
+        if turn == 0u {
+            drawn = light_sample(vertex.p, sampler);
+            outgoing = drawn.direction;
+            cosine = dot(axis, outgoing);
+            if !drawn.lit || (vertex.on_surface && cosine <= 0.0) {
+                continue;
             }
-#endif
+        } else if vertex.on_surface {
+            cosine = sqrt(1.0 - sampler_next(sampler));
+            outgoing = around(axis, cosine, sampler_next(sampler));
+        } else {
+            outgoing = phase_sample(index, blend, incoming, sampler);
+            cosine = dot(axis, outgoing);
         }
-    }
-    let outgoing = phase_sample(index, p, incoming, sampler);
-    let density = phase_eval(index, p, incoming, outgoing);
+        var density = cosine * INV_PI;
+        if !vertex.on_surface {
+            density = phase_eval(index, blend, cosine);
+        }
+        var d = 0.0;
+        if turn == 0u {
+            d = connect(path, vertex.p, drawn, vertex.color * density, density, sampler);
+        } else {
 #ifdef REPLAY
-    if mode == REPLAY {
-        let d = path_alive(path, adjoint.d_radiance * (*path).radiance);
-        phase_scatter(index, p, incoming, outgoing, d.x + d.y + d.z);
-    }
+            let come = path_alive(path, adjoint.d_radiance * (*path).radiance);
+            d = come.x + come.y + come.z;
 #endif
-    path_turn(path, p, p, outgoing, density);
+            path_turn(path, vertex.q, vertex.p, outgoing, density);
+        }
+#ifdef REPLAY
+        if mode == REPLAY && !vertex.on_surface {
+            phase_scatter(index, blend, vertex.p, cosine, d);
+        }
+#endif
+    }
+    if vertex.on_surface {
+        path_multiply(path, vertex.color);
+    }
     return roulette(path, sampler);
 }
 
@@ -322,8 +365,8 @@ fn derivatives_of_factor(path: ptr<function, Path>, factor: vec3f) -> vec3f {
 }
 
 // The derivatives of a real collision by the extinction there, the density of the collision detached.
-fn collision_derivatives(path: ptr<function, Path>, medium: Medium, flight: ptr<function, Flight>) {
-    let sigma = (*flight).extinction.sigma;
+fn collision_derivatives(path: ptr<function, Path>, medium: Medium, flight: Flight) {
+    let sigma = flight.extinction.sigma;
     var weight = medium.scale;
     if world.gradient_kind == GRADIENT_DRT {
         weight *= free_flight_share(medium, sigma);
@@ -331,8 +374,7 @@ fn collision_derivatives(path: ptr<function, Path>, medium: Medium, flight: ptr<
     // path_weigh_real has counted a channel without extinction among the zeros.
     let zero = sigma == vec3f(0.0);
     let d = adjoint.d_radiance * (*path).radiance * (1.0 / select(sigma, vec3f(1.0), zero)) * weight;
-    var at = (*flight).extinction.at;
-    sink_volume(volume_record(medium.sigma_t), &at, path_alive(path, select(d, vec3f(0.0), zero)));
+    sink_volume(volume_record(medium.sigma_t), flight.extinction.at, path_alive(path, select(d, vec3f(0.0), zero)));
 }
 
 // The share of free-flight sampling in the derivative by in-scattering.
@@ -357,8 +399,8 @@ fn roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> bool 
     return true;
 }
 
-// A surface: false if the path ends.
-fn meet(path: ptr<function, Path>, hit: Hit, sampler: ptr<function, Sampler>) -> bool {
+// A surface: false if the path ends. One that scatters becomes the path's next vertex.
+fn meet(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let record = surface_record(hit.surface);
     let q = along((*path).origin, (*path).direction, hit.t);
     let against = dot((*path).direction, hit.normal) < 0.0;
@@ -394,20 +436,8 @@ fn meet(path: ptr<function, Path>, hit: Hit, sampler: ptr<function, Sampler>) ->
     if all(color == vec3f(0.0)) {
         return false;
     }
-    let p = leave(q, hit.normal, hit.normal);
-    if world.lights > 0u {
-        let drawn = light_sample(p, sampler);
-        let cosine = dot(drawn.direction, hit.normal);
-        if drawn.lit && cosine > 0.0 {
-            let density = cosine * INV_PI;
-            connect(path, p, drawn, color * density, density, sampler);
-        }
-    }
-    let cosine = sqrt(1.0 - sampler_next(sampler));
-    let outgoing = around(hit.normal, cosine, sampler_next(sampler));
-    path_multiply(path, color);
-    path_turn(path, q, p, outgoing, cosine * INV_PI);
-    return roulette(path, sampler);
+    *vertex = Vertex(true, q, leave(q, hit.normal, hit.normal), true, hit.normal, color);
+    return true;
 }
 
 // Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
@@ -420,33 +450,41 @@ fn connect(
     density: f32,
     sampler: ptr<function, Sampler>,
 ) -> f32 {
-    var start = *sampler;
-    let through = shadow((*path).medium, p, drawn, vec3f(0.0), false, sampler);
-    if !through.open {
-        return 0.0;
-    }
-    let record = light_record(drawn.light);
-    var weight = drawn.weight * path_norm(path);
-    if drawn.density > 0.0 {
-        weight *= mis(drawn.density, density);
-    }
-    let radiance = drawn_radiance(record, drawn);
-    let factor = value * through.transmittance * weight;
-    path_add(path, factor * radiance);
+    let start = *sampler;
+    var lit = vec3f(0.0);
+    // The first turn finds the transmittance, the second, in a replay, sends its derivatives.
+    for (var turn = 0u; turn < 2u; turn++) {
+        var draws = start;
+        let through = shadow((*path).medium, p, drawn, lit, turn == 1u, &draws);
+        if turn == 1u {
+            break;
+        }
+        *sampler = draws;
+        if !through.open {
+            break;
+        }
+        let record = light_record(drawn.light);
+        var weight = drawn.weight * path_norm(path);
+        if drawn.density > 0.0 {
+            weight *= mis(drawn.density, density);
+        }
+        let radiance = drawn_radiance(record, drawn);
+        let factor = value * through.transmittance * weight;
+        path_add(path, factor * radiance);
+        if mode != REPLAY {
+            break;
+        }
 #ifdef REPLAY
-    if mode == REPLAY {
         let d_radiance = path_alive(path, adjoint.d_radiance * (*path).beta * factor);
         if record.kind == LIGHT_ENVMAP {
             sink_background(drawn.direction, d_radiance);
         } else {
             sink_color(record.slot, d_radiance);
         }
-        let lit = d_radiance * radiance;
-        shadow((*path).medium, p, drawn, lit, true, &start);
-        return lit.x + lit.y + lit.z;
-    }
+        lit = d_radiance * radiance;
 #endif
-    return 0.0;
+    }
+    return lit.x + lit.y + lit.z;
 }
 
 // What a drawn light sends, per unit of the draw's weight.
@@ -485,13 +523,7 @@ fn shadow(
         }
         if medium != NONE {
             let inside = medium_record(medium);
-            if shading {
-#ifdef REPLAY
-                shade_part(inside, origin, drawn.direction, hit.t, lit, sampler);
-#endif
-            } else {
-                through.transmittance *= ratio_track(inside, origin, drawn.direction, hit.t, sampler);
-            }
+            through.transmittance *= ratio_track(inside, origin, drawn.direction, hit.t, lit, shading, sampler);
         }
         if !hit.found {
             through.open = true;
@@ -508,33 +540,6 @@ fn shadow(
 }
 
 #ifdef REPLAY
-
-// Replays a part of a shadow ray's transmittance.
-fn shade_part(
-    medium: Medium,
-    origin: vec3f,
-    direction: vec3f,
-    far: f32,
-    lit: vec3f,
-    sampler: ptr<function, Sampler>,
-) {
-    if world.gradient_kind == GRADIENT_DRT {
-        let part = clip(medium, origin, direction, 0.0, far);
-        if part.met {
-            darken(medium, along(origin, direction, part.start), direction, part.end - part.start, lit);
-        }
-        return;
-    }
-    let volume = volume_record(medium.sigma_t);
-    var points = candidates_new(medium, origin, direction, far, sampler);
-    while candidates_next(&points) {
-        var found = extinction(medium, along(origin, direction, points.t));
-        let d = lit * (-(1.0 / (points.mu - found.sigma)) * medium.scale);
-        var at = found.at;
-        sink_volume(volume, &at, d);
-        candidates_draw(&points, sampler);
-    }
-}
 
 // Differential ratio tracking of in-scattering: candidates along the whole segment, one of them kept.
 fn gather_candidates(path: ptr<function, Path>, far: f32) {
@@ -572,11 +577,9 @@ fn settle_candidate(radiance: vec3f) {
     let chosen = adjoint.candidate;
     let medium = medium_record(chosen.medium);
     let albedo_volume = volume_record(medium.albedo);
-    var albedo_at = volume_stencil(albedo_volume, chosen.p);
-    let albedo = volume_eval(albedo_volume, &albedo_at);
+    let albedo = volume_eval(albedo_volume, volume_stencil(albedo_volume, chosen.p));
     let volume = volume_record(medium.sigma_t);
-    var at = volume_stencil(volume, chosen.p);
-    sink_volume(volume, &at, chosen.d * albedo * radiance * (chosen.total * medium.scale));
+    sink_volume(volume, volume_stencil(volume, chosen.p), chosen.d * albedo * radiance * (chosen.total * medium.scale));
 }
 
 // How an adjoint ended: radiance gathered, radiance left over (zero but for rounding), contributions.
@@ -615,7 +618,9 @@ fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance
             path = path_start(chosen.p, chosen.direction, FAR, chosen.medium, path_hero(&draws));
             path.depth = chosen.depth + 1u;
         }
-        walk(&path, turn == 2u, &draws);
+        var begin = medium_vertex(path.origin);
+        begin.turning = turn == 2u;
+        walk(&path, begin, &draws);
         switch turn {
             case 0u: {
                 first = path;
@@ -637,7 +642,8 @@ fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance
 fn gather(ray: Ray, medium: u32, sampler: Sampler) -> Path {
     var draws = sampler;
     var path = path_new(ray, medium, &draws);
-    walk(&path, false, &draws);
+    var begin: Vertex;
+    walk(&path, begin, &draws);
     return path;
 }
 

@@ -6,43 +6,43 @@
 #import transport/grid
 
 // The stencil of the world-space point `p`.
-fn volume_stencil(volume: Volume, p: vec3f) -> Stencil {
+fn volume_stencil(volume: Volume, p: vec3f) -> Neighbours {
     if volume.filter_kind == LOOKUP_CONSTANT {
-        return single_stencil(0u);
+        return Neighbours(vec2u(0u), vec2u(0u), vec2u(0u), vec3f(0.0));
     }
     let local = transform_point(volume.world_to_unit, p);
     if volume.filter_kind == LOOKUP_NEAREST {
-        return nearest_stencil(volume.size, volume.wrap, local);
+        return nearest_neighbour(volume.size, volume.wrap, local);
     }
-    if volume.wrap == WRAP_CLAMP {
-        return grid_stencil(volume.size, local);
-    }
-    return grid_stencil_wrapped(volume.size, volume.wrap, local);
+    return wrapped_neighbours(volume.size, volume.wrap, local);
+}
+
+// The corners that count. The number is not known to compilers, so that they leave the loops over corners standing:
+// lookups are in many places.
+fn volume_corners(volume: Volume) -> u32 {
+    return select(1u, 8u, volume.filter_kind == LOOKUP_TRILINEAR);
 }
 
 // The value there: three channels, or one repeated.
-fn volume_eval(volume: Volume, at: ptr<function, Stencil>) -> vec3f {
+fn volume_eval(volume: Volume, at: Neighbours) -> vec3f {
     let first = parameter_first(volume.slot);
-    let channels = volume.size.w;
-    if channels != 1u {
-        if volume.filter_kind != LOOKUP_TRILINEAR {
-            return volume_texel(first + (*at).texels[0] * channels);
-        }
-        return volume_term(first, channels, at, 0u) + volume_term(first, channels, at, 1u)
-            + volume_term(first, channels, at, 2u) + volume_term(first, channels, at, 3u)
-            + volume_term(first, channels, at, 4u) + volume_term(first, channels, at, 5u)
-            + volume_term(first, channels, at, 6u) + volume_term(first, channels, at, 7u);
+    let count = volume_corners(volume);
+    if volume.size.w == 1u {
+        return vec3f(volume_number(first, at, count));
     }
-    if volume.filter_kind != LOOKUP_TRILINEAR {
-        return vec3f(values[first + (*at).texels[0]]);
+    var sum = vec3f(0.0);
+    for (var k = 0u; k < count; k++) {
+        let start = first + corner_texel(at, k) * volume.size.w;
+        sum += vec3f(values[start], values[start + 1u], values[start + 2u]) * corner_weight(at, k);
     }
-    return vec3f(grid_eval(first, at));
+    return sum;
 }
 
-fn volume_texel(start: u32) -> vec3f {
-    return vec3f(values[start], values[start + 1u], values[start + 2u]);
-}
-
-fn volume_term(first: u32, channels: u32, at: ptr<function, Stencil>, k: u32) -> vec3f {
-    return volume_texel(first + (*at).texels[k] * channels) * (*at).weights[k];
+// The value of a volume of one channel.
+fn volume_number(first: u32, at: Neighbours, count: u32) -> f32 {
+    var sum = 0.0;
+    for (var k = 0u; k < count; k++) {
+        sum += values[first + corner_texel(at, k)] * corner_weight(at, k);
+    }
+    return sum;
 }

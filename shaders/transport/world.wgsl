@@ -4,6 +4,7 @@
 #import bind/world
 #import transport/background
 #import transport/grid
+#import transport/volume
 #ifdef REPLAY
 #import bind/gradients
 #endif
@@ -27,36 +28,27 @@ const FAR: f32 = 1e30;
 #ifdef REPLAY
 
 // Sends derivatives by a lookup of a volume.
-fn sink_volume(volume: Volume, at: ptr<function, Stencil>, d: vec3f) {
+fn sink_volume(volume: Volume, at: Neighbours, d: vec3f) {
     if !parameter_tuned(volume.slot) || all(d == vec3f(0.0)) {
         return;
     }
     let first = parameter_first(volume.slot);
+    let count = volume_corners(volume);
     let channels = volume.size.w;
-    sink_term(first, channels, at, 0u, d);
-    if volume.filter_kind == LOOKUP_TRILINEAR {
-        sink_term(first, channels, at, 1u, d);
-        sink_term(first, channels, at, 2u, d);
-        sink_term(first, channels, at, 3u, d);
-        sink_term(first, channels, at, 4u, d);
-        sink_term(first, channels, at, 5u, d);
-        sink_term(first, channels, at, 6u, d);
-        sink_term(first, channels, at, 7u, d);
-    }
-}
-
-fn sink_term(first: u32, channels: u32, at: ptr<function, Stencil>, k: u32, d: vec3f) {
-    let weight = (*at).weights[k];
-    if weight == 0.0 {
-        return;
-    }
-    let start = first + (*at).texels[k] * channels;
+    var part = d;
     if channels == 1u {
-        gradient_add(start, (d.x + d.y + d.z) * weight);
-    } else {
-        gradient_add(start, d.x * weight);
-        gradient_add(start + 1u, d.y * weight);
-        gradient_add(start + 2u, d.z * weight);
+        part.x = d.x + d.y + d.z;
+    }
+    for (var i = 0u; i < count * channels; i++) {
+        let k = i / channels;
+        let c = i - k * channels;
+        let weight = corner_weight(at, k);
+        if weight != 0.0 {
+            gradient_add(first + corner_texel(at, k) * channels + c, part.x * weight);
+        }
+        if channels != 1u {
+            part = part.yzx;
+        }
     }
 }
 

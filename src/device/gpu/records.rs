@@ -121,4 +121,9 @@ pub struct Elements {
     pub weight: f32,
     /// Where the pass's workgroups report among the partial sums.
     pub report_at: u32,
+    /// Of majorants: factor on the extinction, margin, and the least of them.
+    pub scale: f32,
+    pub margin: f32,
+    pub least: f32,
+    pub padding: u32,
 }

@@ -49,6 +49,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "backpropagate",
     "backpropagate_world",
     "loss",
+    "majorants",
     "occupancy",
     "regularize",
     "render",
@@ -72,6 +73,7 @@ pub enum Kernel {
     Resample,
     RenderWorld,
     BackpropagateWorld,
+    Majorants,
 }
 
 /// How many rays add to one gradient at once.
@@ -124,7 +126,7 @@ pub enum Access {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -134,6 +136,7 @@ impl Kernel {
         Self::Resample,
         Self::RenderWorld,
         Self::BackpropagateWorld,
+        Self::Majorants,
     ];
 
     /// The module that holds its entry point `main`.
@@ -148,6 +151,7 @@ impl Kernel {
             Self::Resample => "resample",
             Self::RenderWorld => "render_world",
             Self::BackpropagateWorld => "backpropagate_world",
+            Self::Majorants => "majorants",
         }
     }
 
@@ -201,7 +205,7 @@ impl Kernel {
                 (Parameter, Write),
                 (ParameterGradient, Write),
             ],
-            Self::Resample => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+            Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
             Self::RenderWorld => &[
                 (Work, Uniform),
                 (Scene, Uniform),
