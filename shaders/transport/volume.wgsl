@@ -17,32 +17,28 @@ fn volume_stencil(volume: Volume, p: vec3f) -> Neighbours {
     return wrapped_neighbours(volume.size, volume.wrap, local);
 }
 
-// The corners that count. The number is not known to compilers, so that they leave the loops over corners standing:
-// lookups are in many places.
+// The corners that count. The number is not known to compilers, so that they leave loops over corners standing.
 fn volume_corners(volume: Volume) -> u32 {
     return select(1u, 8u, volume.filter_kind == LOOKUP_TRILINEAR);
 }
 
-// The value there: three channels, or one repeated.
+// The value there: three channels, or one repeated. Corners are written out, so that a GPU fetches them side by side;
+// those beyond a constant's or a nearest texel have no weight.
 fn volume_eval(volume: Volume, at: Neighbours) -> vec3f {
     let first = parameter_first(volume.slot);
-    let count = volume_corners(volume);
-    if volume.size.w == 1u {
-        return vec3f(volume_number(first, at, count));
-    }
+    let channels = volume.size.w;
     var sum = vec3f(0.0);
-    for (var k = 0u; k < count; k++) {
-        let start = first + corner_texel(at, k) * volume.size.w;
-        sum += vec3f(values[start], values[start + 1u], values[start + 2u]) * corner_weight(at, k);
+    for (var c = 0u; c < channels; c++) {
+        let start = first + c;
+        let x = corner_term(start, channels, at, 0u) + corner_term(start, channels, at, 1u)
+            + corner_term(start, channels, at, 2u) + corner_term(start, channels, at, 3u)
+            + corner_term(start, channels, at, 4u) + corner_term(start, channels, at, 5u)
+            + corner_term(start, channels, at, 6u) + corner_term(start, channels, at, 7u);
+        sum = select(sum, vec3f(x), vec3u(c) <= vec3u(0u, 1u, 2u));
     }
     return sum;
 }
 
-// The value of a volume of one channel.
-fn volume_number(first: u32, at: Neighbours, count: u32) -> f32 {
-    var sum = 0.0;
-    for (var k = 0u; k < count; k++) {
-        sum += values[first + corner_texel(at, k)] * corner_weight(at, k);
-    }
-    return sum;
+fn corner_term(start: u32, channels: u32, at: Neighbours, k: u32) -> f32 {
+    return values[start + corner_texel(at, k) * channels] * corner_weight(at, k);
 }

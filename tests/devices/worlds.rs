@@ -32,6 +32,7 @@ struct Case {
     background: Background,
     gradient: Gradient,
     max_depth: u32,
+    hide_emitters: bool,
 }
 
 fn array(path: &str, kind: Kind, size: [usize; 3], values: &[f32], bounds: [f32; 2]) -> Array {
@@ -152,6 +153,7 @@ fn case(name: &'static str, world: World, background: Background, gradient: Grad
         background,
         gradient,
         max_depth: 8,
+        hide_emitters: false,
     }
 }
 
@@ -248,6 +250,7 @@ fn lookups() -> Medium {
     let mut medium = smoke();
     medium.sigma_t.to_world =
         Affine3A::from_scale_rotation_translation(Vec3::splat(2.0), Quat::from_rotation_y(0.3), Vec3::NEG_ONE);
+    medium.sigma_t.wrap = Wrap::Repeat;
     medium.albedo = grid("cube.interior.albedo", [5, 6, 7], &[0.9, 0.8, 0.6], 0.99);
     medium.albedo.nearest = true;
     medium.albedo.wrap = Wrap::Repeat;
@@ -295,6 +298,11 @@ fn cases() -> Vec<Case> {
         case("emission, drt", world(glowing), Background::None, Drt),
         case("lookups, emission, free flight", world(lookups()), sky(), FreeFlight),
         case("floor, panel and ball, drt", furnished(), sky(), Drt),
+        Case {
+            hide_emitters: true,
+            max_depth: 3,
+            ..case("hidden lights, free flight", furnished(), envmap(), FreeFlight)
+        },
     ]
 }
 
@@ -327,7 +335,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
             estimator: Estimator::PathReplay,
             max_depth: Some(case.max_depth),
             rr_depth: 4,
-            hide_emitters: false,
+            hide_emitters: case.hide_emitters,
             gradient: case.gradient,
         },
         background: case.background.clone(),

@@ -18,7 +18,7 @@ const FAR: f32 = 1e30;
 
 /// Texels of a cell of majorants that an invocation looks at; larger cells, those of media that repeat, are left to the
 /// host.
-const CELL_TEXELS: usize = 1 << 14;
+const CELL_TEXELS: usize = 1 << 12;
 
 /// Where the kinds of records begin, in units of 16 bytes.
 #[derive(Debug, Clone, Copy, Default)]
