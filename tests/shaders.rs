@@ -9,8 +9,11 @@ use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULE
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::hierarchy::MAX_LEVELS;
-use prbopt::resident::layout::{self, NodeRecord, SceneRecord, SensorRecord, TriangleRecord};
-use prbopt::transport::{camera, film, hierarchy, pixel};
+use prbopt::resident::layout::{
+    self, LightRecord, MediumRecord, NodeRecord, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord,
+    TriangleRecord, VolumeRecord, WorldRecord,
+};
+use prbopt::transport::{camera, film, hierarchy, phase, pixel, sampler, volpath};
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
@@ -142,19 +145,37 @@ fn records_agree() {
     ]);
     compare_record!(&walk, SensorRecord, "Sensor", [
         to_world, distortion, backdrop_color, focal, center, width, height, near_clip, far_clip,
-        filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel,
+        filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel, medium,
     ]);
     compare_record!(&walk, NodeRecord, "Node", [low, first, high, count]);
     compare_record!(&walk, TriangleRecord, "Triangle", [a, shape, b, triangle, c]);
     compare_record!(&walk, Launch, "Launch", [
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
-        loss_delta, loss_seed, adjoint_scale,
+        loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
+        parameters_at, environment_at,
+    ]);
+    let (world, _) = module(Kernel::BackpropagateWorld, Accumulation::FloatAtomic);
+    compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
+    compare_record!(&world, MediumRecord, "Medium", [
+        world_to_grid, low, high, majorants, sigma_t, albedo, emission, phase, scale, spectral, aligned, kappa,
+    ]);
+    compare_record!(&world, PhaseRecord, "Phase", [kind, slot, weight, first]);
+    compare_record!(&world, SurfaceRecord, "Surface", [
+        to_local, to_world, kind, bsdf, interior, exterior, light, side, texture = "surface_texture", first_corner,
+    ]);
+    compare_record!(&world, LightRecord, "Light", [position, direction, kind, slot, surface, cos_beam]);
+    compare_record!(&world, TextureRecord, "Texture", [
+        color0, color1, to_uv, kind, first, filter = "filter_kind", wrap, size,
+    ]);
+    compare_record!(&world, WorldRecord, "World", [
+        surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral,
     ]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
     compare_record!(&step, Elements, "Elements", [
         size, source_size, first, count, source_first, groups_x, threads, kind, mask_updates, rate,
         second_correction, low, high, decay_1, decay_2, epsilon, weight, report_at,
+        scale, margin, least,
     ]);
 }
 
@@ -255,6 +276,40 @@ fn constants_agree() {
         ("MAX_LEVELS", MAX_LEVELS as u32),
     ] {
         assert_eq!(constant(&walk, name), f64::from(value), "{name}");
+    }
+    let (world, _) = module(Kernel::BackpropagateWorld, Accumulation::FloatAtomic);
+    for (name, value) in [
+        ("NONE", layout::NONE),
+        ("LOOKUP_CONSTANT", layout::lookup::CONSTANT),
+        ("LOOKUP_TRILINEAR", layout::lookup::TRILINEAR),
+        ("LOOKUP_NEAREST", layout::lookup::NEAREST),
+        ("WRAP_CLAMP", layout::wrap::CLAMP),
+        ("WRAP_REPEAT", layout::wrap::REPEAT),
+        ("WRAP_MIRROR", layout::wrap::MIRROR),
+        ("PHASE_ISOTROPIC", layout::phase::ISOTROPIC),
+        ("PHASE_HG", layout::phase::HG),
+        ("PHASE_RAYLEIGH", layout::phase::RAYLEIGH),
+        ("PHASE_BLEND", layout::phase::BLEND),
+        ("SURFACE_CUBE", layout::surface::CUBE),
+        ("SURFACE_SPHERE", layout::surface::SPHERE),
+        ("SURFACE_RECTANGLE", layout::surface::RECTANGLE),
+        ("BSDF_NULL", layout::bsdf::NULL),
+        ("BSDF_DIFFUSE", layout::bsdf::DIFFUSE),
+        ("LIGHT_POINT", layout::light::POINT),
+        ("LIGHT_SPOT", layout::light::SPOT),
+        ("LIGHT_DIRECTIONAL", layout::light::DIRECTIONAL),
+        ("LIGHT_AREA", layout::light::AREA),
+        ("LIGHT_ENVMAP", layout::light::ENVMAP),
+        ("GRADIENT_FREE_FLIGHT", layout::gradient::FREE_FLIGHT),
+        ("GRADIENT_DRT", layout::gradient::DRT),
+        ("PRIMAL", u32::from(volpath::PRIMAL)),
+        ("GATHER", u32::from(volpath::GATHER)),
+        ("REPLAY", u32::from(volpath::REPLAY)),
+        ("WALK", sampler::WALK),
+        ("ADJOINT", sampler::ADJOINT),
+        ("MAX_NESTING", phase::MAX_NESTING as u32),
+    ] {
+        assert_eq!(constant(&world, name), f64::from(value), "{name}");
     }
     let (loss, _) = module(Kernel::Loss, Accumulation::FloatAtomic);
     let (regularize, _) = module(Kernel::Regularize, Accumulation::FloatAtomic);

@@ -77,6 +77,125 @@ struct Sensor {
     padding_1: u32,
 }
 
+// Marks the absence of a medium, volume, light or parameter.
+const NONE: u32 = 0xffffffffu;
+
+const LOOKUP_CONSTANT: u32 = 0u;
+const LOOKUP_TRILINEAR: u32 = 1u;
+const LOOKUP_NEAREST: u32 = 2u;
+
+const WRAP_CLAMP: u32 = 0u;
+const WRAP_REPEAT: u32 = 1u;
+const WRAP_MIRROR: u32 = 2u;
+
+const PHASE_ISOTROPIC: u32 = 0u;
+const PHASE_HG: u32 = 1u;
+const PHASE_RAYLEIGH: u32 = 2u;
+const PHASE_BLEND: u32 = 3u;
+
+const SURFACE_CUBE: u32 = 0u;
+const SURFACE_SPHERE: u32 = 1u;
+const SURFACE_RECTANGLE: u32 = 2u;
+
+const BSDF_NULL: u32 = 0u;
+const BSDF_DIFFUSE: u32 = 1u;
+
+const LIGHT_POINT: u32 = 0u;
+const LIGHT_SPOT: u32 = 1u;
+const LIGHT_DIRECTIONAL: u32 = 2u;
+const LIGHT_AREA: u32 = 3u;
+const LIGHT_ENVMAP: u32 = 4u;
+
+const GRADIENT_FREE_FLIGHT: u32 = 0u;
+const GRADIENT_DRT: u32 = 1u;
+
+// An array and where it lies in the world.
+struct Volume {
+    world_to_unit: Rows,
+    size: vec4u,
+    slot: u32,
+    filter_kind: u32,
+    wrap: u32,
+    padding: u32,
+}
+
+// A medium: indices of its volumes and its majorants.
+struct Medium {
+    world_to_grid: Rows,
+    low: vec4f,
+    high: vec4f,
+    // Cells of the majorant grid along x, y, z, and the index of the first among all media's.
+    majorants: vec4u,
+    sigma_t: u32,
+    albedo: u32,
+    emission: u32,
+    phase: u32,
+    scale: f32,
+    spectral: u32,
+    aligned: u32,
+    kappa: f32,
+}
+
+// A phase function.
+struct Phase {
+    kind: u32,
+    slot: u32,
+    weight: u32,
+    first: u32,
+}
+
+// A shape.
+struct Surface {
+    to_local: Rows,
+    to_world: Rows,
+    kind: u32,
+    bsdf: u32,
+    interior: u32,
+    exterior: u32,
+    light: u32,
+    side: f32,
+    // Index of its texture.
+    surface_texture: u32,
+    first_corner: u32,
+}
+
+// A light that is sampled.
+struct Light {
+    // The fourth entry is the area of an area light.
+    position: vec4f,
+    // The fourth entry is the cosine of a spot's cutoff, or the radius of a sphere.
+    direction: vec4f,
+    kind: u32,
+    slot: u32,
+    surface: u32,
+    cos_beam: f32,
+}
+
+// A texture of constant colours or of two that alternate.
+struct Texture {
+    color0: vec4f,
+    color1: vec4f,
+    to_uv: array<vec4f, 2>,
+    kind: u32,
+    first: u32,
+    filter_kind: u32,
+    wrap: u32,
+    size: vec2u,
+    padding: vec2u,
+}
+
+// What every path of a world shares.
+struct World {
+    surfaces: u32,
+    lights: u32,
+    environment: u32,
+    max_depth: u32,
+    rr_depth: u32,
+    hide_emitters: u32,
+    gradient_kind: u32,
+    spectral: u32,
+}
+
 // Invocations of a workgroup that work on rays, and on elements of arrays.
 const RAY_GROUP: u32 = 64u;
 const ELEMENT_GROUP: u32 = 256u;
@@ -129,6 +248,16 @@ struct Launch {
     loss_seed: u32,
     // 1 over the number of values in the batch's image.
     adjoint_scale: f32,
+    // Where the kinds of records begin, and the places of the parameters.
+    surfaces_at: u32,
+    media_at: u32,
+    volumes_at: u32,
+    phases_at: u32,
+    lights_at: u32,
+    textures_at: u32,
+    parameters_at: u32,
+    // Where the environment map's table begins, behind the majorants.
+    environment_at: u32,
 }
 
 const OPTIMIZER_ADAM: u32 = 0u;
@@ -165,6 +294,11 @@ struct Elements {
     weight: f32,
     // Where the pass's workgroups report among the partial sums.
     report_at: u32,
+    // Of majorants: factor on the extinction, margin, and the least of them.
+    scale: f32,
+    margin: f32,
+    least: f32,
+    padding: u32,
 }
 
 // A node of a hierarchy of triangles: a leaf's first triangle and their number, or the first of two children and 0.

@@ -3,27 +3,10 @@
 #import bind/launch
 #import transport/background
 #import transport/camera
-#import transport/film
 #import transport/hierarchy
 #import transport/radiance_field
 #import transport/random
 #import transport/pixel
-
-// A sample's ray and its jitter.
-struct Sampled {
-    ray: Ray,
-    jitter: f32,
-}
-
-// One sample of a pixel.
-fn sample_ray(sensor: Sensor, pixel: Pixel, key: vec4u, sample: u32) -> Sampled {
-    let u = random_uniform(key, Counter(pixel.sensor, pixel.index, sample, 0u));
-    let column = pixel.index % sensor.width;
-    let row = pixel.index / sensor.width;
-    let x = filter_sample(sensor.filter_kind, sensor.filter_size, column, sensor.width, u.x);
-    let y = filter_sample(sensor.filter_kind, sensor.filter_size, row, sensor.height, u.y);
-    return Sampled(camera_ray(sensor, x, y), u.z);
-}
 
 // The colour that replaces the emitter behind a pixel, if its backdrop is random.
 struct Backdrop {

@@ -1,7 +1,9 @@
-// Which pixel a ray belongs to, and what is drawn for a pixel rather than for a ray: the part of src/transport/path.rs
-// that the loss needs as well.
+// Which pixel a ray belongs to, the ray of a sample, and what is drawn for a pixel rather than for a ray: src/transport/pixel.rs
+// and the parts of src/transport/path.rs that are not about radiance fields.
 
 #import bind/launch
+#import transport/camera
+#import transport/film
 #import transport/random
 
 // A pixel: `index` is y * width + x.
@@ -62,4 +64,20 @@ fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
     }
     let key = vec4u(seed, LINEAR_WEIGHT, 0u, 0u);
     return 2.0 * random_uniform(key, Counter(0u, index, channel, 0u)).x - 1.0;
+}
+
+// A sample's ray and its jitter.
+struct Sampled {
+    ray: Ray,
+    jitter: f32,
+}
+
+// One sample of a pixel.
+fn sample_ray(sensor: Sensor, pixel: Pixel, key: vec4u, sample: u32) -> Sampled {
+    let u = random_uniform(key, Counter(pixel.sensor, pixel.index, sample, 0u));
+    let column = pixel.index % sensor.width;
+    let row = pixel.index / sensor.width;
+    let x = filter_sample(sensor.filter_kind, sensor.filter_size, column, sensor.width, u.x);
+    let y = filter_sample(sensor.filter_kind, sensor.filter_size, row, sensor.height, u.y);
+    return Sampled(camera_ray(sensor, x, y), u.z);
 }

@@ -151,7 +151,7 @@ fn scatter_sample(
     d_color: vec3f,
 ) {
     if (launch.tuned & TUNED_SIGMA) != 0u {
-        grid_scatter(at, d_sigma);
+        grid_scatter(launch.sigma_at, at, d_sigma);
     }
     if (launch.tuned & TUNED_SH) != 0u && any(d_color != vec3f(0.0)) {
         grid_scatter_sh(at_color, basis, d_color);
@@ -183,7 +183,7 @@ fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance
         }
         index++;
         var at = grid_stencil(scene.sigma_size, p);
-        let raw_sigma = grid_eval(&at);
+        let raw_sigma = grid_eval(launch.sigma_at, &at);
         if scene.density_activation == DENSITY_RELU && raw_sigma < 0.0 {
             // Neither radiance nor a derivative.
             continue;

@@ -48,13 +48,14 @@ pub struct World {
 
 /// How a medium's majorants follow from its extinction.
 #[derive(Debug, Clone, Copy)]
-struct MajorantRule {
+pub struct MajorantRule {
     /// The part of the unit cube's lattice that the grid covers.
     low: [f32; 3],
     high: [f32; 3],
     /// The least majorant: positive where the extinction may grow.
-    floor: f32,
-    margin: f32,
+    pub floor: f32,
+    /// Factor by which majorants exceed what they bound.
+    pub margin: f32,
 }
 
 /// Flattens a scene's world; its arrays go into `params`. `background` is the parameter of the radiance behind it.
@@ -512,41 +513,56 @@ impl World {
         }
     }
 
-    /// The majorants of all media, given the parameters' values: in each cell the largest extinction that a lookup in it
-    /// can give, with a margin.
+    /// The majorants of all media, given the parameters' values.
     pub fn rebuild_majorants(&self, values: &[&[f32]]) -> Vec<f32> {
-        let mut majorants = Vec::with_capacity(self.majorants());
-        for (medium, rule) in self.media.iter().zip(&self.rules) {
-            let sigma = &self.volumes[medium.sigma_t as usize];
-            let data = values[sigma.slot as usize];
-            let channels = sigma.size[3] as usize;
-            let size = [0, 1, 2].map(|a| sigma.size[a] as usize);
-            let cells = [0, 1, 2].map(|a| medium.majorants[a] as usize);
-            let reach = [0, 1, 2].map(|a| {
-                (0..cells[a])
-                    .map(|i| match cells[a] {
-                        1 => (0, size[a] - 1),
-                        n => {
-                            let at = |i: usize| rule.low[a] + (rule.high[a] - rule.low[a]) * i as f32 / n as f32;
-                            reachable_between(at(i), at(i + 1), size[a])
+        let data = |medium: &MediumRecord| values[self.volumes[medium.sigma_t as usize].slot as usize];
+        let media = self.media.iter().enumerate();
+        media
+            .flat_map(|(i, medium)| self.majorants_of(i, data(medium)))
+            .collect()
+    }
+
+    /// How a medium's majorants follow from its extinction.
+    pub fn majorant_rule(&self, medium: usize) -> MajorantRule {
+        self.rules[medium]
+    }
+
+    /// For each axis and each cell of a medium's majorant grid the first and the last texel that lookups can reach.
+    pub fn reach(&self, medium: usize) -> [Vec<(usize, usize)>; 3] {
+        let (rule, medium) = (&self.rules[medium], &self.media[medium]);
+        let size = self.volumes[medium.sigma_t as usize].size;
+        [0, 1, 2].map(|a| {
+            let (cells, texels) = (medium.majorants[a] as usize, size[a] as usize);
+            let at = |i: usize| rule.low[a] + (rule.high[a] - rule.low[a]) * i as f32 / cells as f32;
+            (0..cells)
+                .map(|i| match cells {
+                    1 => (0, texels - 1),
+                    _ => reachable_between(at(i), at(i + 1), texels),
+                })
+                .collect()
+        })
+    }
+
+    /// The majorants of a medium whose `sigma_t` is `data`: in each cell the largest extinction that a lookup in it can
+    /// give, with a margin.
+    pub fn majorants_of(&self, medium: usize, data: &[f32]) -> Vec<f32> {
+        let [along_x, along_y, along_z] = self.reach(medium);
+        let (rule, medium) = (&self.rules[medium], &self.media[medium]);
+        let size = self.volumes[medium.sigma_t as usize].size.map(|n| n as usize);
+        let mut majorants = Vec::with_capacity(along_x.len() * along_y.len() * along_z.len());
+        for &(z0, z1) in &along_z {
+            for &(y0, y1) in &along_y {
+                for &(x0, x1) in &along_x {
+                    let mut most = 0f32;
+                    for z in z0..=z1 {
+                        for y in y0..=y1 {
+                            let row = (z * size[1] + y) * size[0];
+                            let texels = &data[(row + x0) * size[3]..(row + x1 + 1) * size[3]];
+                            most = texels.iter().fold(most, |m, v| m.max(*v));
                         }
-                    })
-                    .collect::<Vec<_>>()
-            });
-            for &(z0, z1) in &reach[2] {
-                for &(y0, y1) in &reach[1] {
-                    for &(x0, x1) in &reach[0] {
-                        let mut most = 0f32;
-                        for z in z0..=z1 {
-                            for y in y0..=y1 {
-                                let row = (z * size[1] + y) * size[0];
-                                let texels = &data[(row + x0) * channels..(row + x1 + 1) * channels];
-                                most = texels.iter().fold(most, |m, v| m.max(*v));
-                            }
-                        }
-                        let majorant = (most * medium.scale * rule.margin).max(rule.floor);
-                        majorants.push(if majorant < LEAST { 0.0 } else { majorant });
                     }
+                    let majorant = (most * medium.scale * rule.margin).max(rule.floor);
+                    majorants.push(if majorant < LEAST { 0.0 } else { majorant });
                 }
             }
         }

@@ -5,6 +5,7 @@
 
 mod compare;
 mod scenes;
+mod worlds;
 
 use compare::{Outcome, compare};
 use prbopt::device::cpu::Cpu;

@@ -4,9 +4,11 @@ use super::context::Context;
 use super::plan::{BANKS, Plan, gradient_entry_bytes};
 use super::records::reference;
 use super::shaders::Accumulation;
+use super::world::WorldArrays;
 use crate::device::{DeviceError, Result};
 use crate::kernels::occupancy::reachable;
 use crate::kernels::optimizer::Optimizer;
+use crate::params::Shape;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::resident::references::Pixels;
@@ -161,6 +163,7 @@ pub(super) struct Arrays {
     pub scene: wgpu::Buffer,
     pub sensors: wgpu::Buffer,
     pub tables: Tables,
+    pub world: WorldArrays,
     pub references: References,
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
@@ -181,6 +184,7 @@ impl Arrays {
     pub(super) fn new(
         context: &Context,
         resident: &Resident,
+        shapes: &[(Shape, bool)],
         plan: Plan,
         accumulation: Accumulation,
         optimizer: Optimizer,
@@ -195,6 +199,7 @@ impl Arrays {
         context.upload(&sensors_buffer, 0, sensors);
         Ok(Self {
             banks,
+            world: WorldArrays::new(context, resident, &plan, shapes)?,
             plan,
             scene,
             sensors: sensors_buffer,
@@ -272,7 +277,7 @@ impl Arrays {
             &self.statistics,
             &self.partials,
         ];
-        banks.chain(others).map(wgpu::Buffer::size).sum()
+        banks.chain(others).map(wgpu::Buffer::size).sum::<u64>() + self.world.bytes()
     }
 }
 

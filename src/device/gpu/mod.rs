@@ -11,6 +11,7 @@ pub mod preprocess;
 pub mod records;
 pub mod shaders;
 mod update;
+mod world;
 
 pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::Cut;
@@ -80,7 +81,7 @@ impl Gpu {
         };
         let pipelines = Pipelines::new(accumulation)?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
-        let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
+        let arrays = Arrays::new(&context, &resident, &[], Plan::default(), accumulation, optimizer)?;
         let summary = &context.summary;
         let caution = if summary.kind.is_hardware() {
             ""
@@ -164,7 +165,7 @@ impl Device for Gpu {
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
         assert_consistent(&resident, &params);
         self.pipelines.set_degree(resident.scene.sh_degree);
-        self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
+        self.arrays = Arrays::new(&self.context, &resident, &shapes, plan, accumulation, optimizer)?;
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
             let values = std::mem::take(&mut parameter.values);
             let bank = &self.arrays.banks[place.bank];
@@ -173,7 +174,8 @@ impl Device for Gpu {
         }
         (self.resident, self.params, self.optimizer) = (resident, params, optimizer);
         self.rendered = 0;
-        self.rebuild()
+        self.rebuild_world(true)?;
+        self.occupancy_pass()
     }
 
     fn resident(&self) -> &Resident {
@@ -214,6 +216,7 @@ impl Device for Gpu {
     }
 
     fn rebuild(&mut self) -> Result<()> {
+        self.rebuild_world(false)?;
         self.occupancy_pass()
     }
 
@@ -254,8 +257,11 @@ impl Device for Gpu {
         } else {
             self.context.upload(buffer, offset, bytemuck::cast_slice(values));
         }
-        if what == What::Values && self.resident.slots.sigma_t == Some(parameter) {
-            self.rebuild()?;
+        if what == What::Values {
+            self.rebuild_world(true)?;
+            if self.resident.slots.sigma_t == Some(parameter) {
+                self.occupancy_pass()?;
+            }
         }
         self.context.check()
     }

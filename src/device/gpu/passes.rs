@@ -4,7 +4,7 @@ use bytemuck::Zeroable;
 
 use super::Gpu;
 use super::adapters::AdapterKind;
-use super::pieces::{ADJOINT_SAMPLES, Cut, PRIMAL_SAMPLES, SOFTWARE_SAMPLES};
+use super::pieces::{ADJOINT_SAMPLES, Cut, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
 use super::shaders::{Binding, Kernel};
 use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result};
@@ -16,12 +16,16 @@ const OVERFLOW: usize = 6;
 impl Gpu {
     /// Renders a batch into the image.
     pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
-        self.pipelines.prepare(&self.context, Kernel::Render)?;
+        let kernel = match self.resident.world {
+            Some(_) => Kernel::RenderWorld,
+            None => Kernel::Render,
+        };
+        self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
         let cut = self.cut(spp, PRIMAL_SAMPLES)?;
-        self.over_rays(Kernel::Render, launch, cut, batch.pixels());
+        self.over_rays(kernel, launch, cut, batch.pixels());
         self.context.check()
     }
 
@@ -64,13 +68,17 @@ impl Gpu {
 
     /// Replays a batch's rays and adds to the gradients.
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
-        self.pipelines.prepare(&self.context, Kernel::Backpropagate)?;
+        let kernel = match self.resident.world {
+            Some(_) => Kernel::BackpropagateWorld,
+            None => Kernel::Backpropagate,
+        };
+        self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
         self.context.clear([&self.arrays.statistics]);
         let launch = self.launch(batch, keys, spp);
         let cut = self.cut(spp, ADJOINT_SAMPLES)?;
         let pixels = batch.pixels().min(self.arrays.pixels);
-        self.over_rays(Kernel::Backpropagate, launch, cut, pixels);
+        self.over_rays(kernel, launch, cut, pixels);
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
         if words[OVERFLOW] != 0 {
@@ -137,6 +145,10 @@ impl Gpu {
     /// # Errors
     /// A single ray is longer than what the adapter walks.
     fn cut(&self, spp: u32, budget: u64) -> Result<Cut> {
+        if let Some(world) = &self.resident.world {
+            let longest = path_lookups(world.record.max_depth);
+            return Ok(self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, PATH_LOOKUPS)));
+        }
         let scene = &self.resident.scene;
         let longest = match scene.has_field {
             0 => 1,
@@ -156,6 +168,7 @@ impl Gpu {
     /// The record of a pass, before it is cut.
     fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
         let (tables, slots) = (&self.arrays.tables, self.resident.slots);
+        let world = self.arrays.world.places;
         let place = |slot: Option<usize>| slot.map_or(0, |i| self.arrays.plan.places[i].first as u32);
         let bit = |slot: Option<usize>, bit: u32| {
             let tuned = slot.is_some_and(|i| self.params.parameters[i].tuning.is_some());
@@ -178,12 +191,20 @@ impl Gpu {
                 | bit(slots.emitter, tuned::EMITTER),
             reference_kind: self.arrays.references.kind,
             adjoint_scale: 1.0 / (3.0 * batch.pixels() as f32),
+            surfaces_at: world.surfaces,
+            media_at: world.media,
+            volumes_at: world.volumes,
+            phases_at: world.phases,
+            lights_at: world.lights,
+            textures_at: world.textures,
+            parameters_at: world.parameters,
+            environment_at: self.arrays.world.environment_at,
             ..Launch::zeroed()
         }
     }
 
     /// The buffers that passes over rays bind.
-    fn ray_buffers(&self) -> [(Binding, &wgpu::Buffer); 12] {
+    fn ray_buffers(&self) -> [(Binding, &wgpu::Buffer); 15] {
         let arrays = &self.arrays;
         let [small, sh] = &arrays.banks;
         [
@@ -199,6 +220,9 @@ impl Gpu {
             (Binding::References, &arrays.references.buffer),
             (Binding::Statistics, &arrays.statistics),
             (Binding::Partials, &arrays.partials),
+            (Binding::World, &arrays.world.record),
+            (Binding::Records, &arrays.world.records),
+            (Binding::Bounds, &arrays.world.bounds),
         ]
     }
 }

@@ -13,6 +13,20 @@ pub(super) const PRIMAL_SAMPLES: u64 = 1 << 26;
 /// texels.
 pub(super) const ADJOINT_SAMPLES: u64 = 1 << 23;
 
+/// Lookups along paths that a dispatch may take.
+pub(super) const PATH_LOOKUPS: u64 = 1 << 26;
+
+/// Lookups along an edge of a path, shadow ray included, that dispatches are cut for.
+const EDGE_LOOKUPS: u64 = 64;
+
+/// Edges of a path that dispatches are cut for: longer paths are rare, and others of their dispatch are shorter.
+const PATH_EDGES: u32 = 16;
+
+/// Lookups along a path of at most `depth` edges that dispatches are cut for.
+pub(super) fn path_lookups(depth: u32) -> u64 {
+    EDGE_LOOKUPS * u64::from(depth.clamp(1, PATH_EDGES))
+}
+
 /// Samples along rays that one invocation may take in a dispatch, its pixel's samples together.
 const INVOCATION_SAMPLES: u64 = 1 << 11;
 

@@ -80,6 +80,16 @@ pub struct Launch {
     pub loss_seed: u32,
     /// 1 over the number of values in the batch's image.
     pub adjoint_scale: f32,
+    /// Where a world's records begin, kind by kind, in units of 16 bytes, and the places of the parameters.
+    pub surfaces_at: u32,
+    pub media_at: u32,
+    pub volumes_at: u32,
+    pub phases_at: u32,
+    pub lights_at: u32,
+    pub textures_at: u32,
+    pub parameters_at: u32,
+    /// Where the environment map's table begins, behind the majorants.
+    pub environment_at: u32,
 }
 
 /// Work on the elements of one parameter.
@@ -111,4 +121,9 @@ pub struct Elements {
     pub weight: f32,
     /// Where the pass's workgroups report among the partial sums.
     pub report_at: u32,
+    /// Of majorants: factor on the extinction, margin, and the least of them.
+    pub scale: f32,
+    pub margin: f32,
+    pub least: f32,
+    pub padding: u32,
 }

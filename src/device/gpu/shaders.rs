@@ -22,26 +22,40 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/launch",
     "bind/parameters",
     "bind/update",
+    "bind/world",
     "transport/background",
     "transport/camera",
     "transport/film",
     "transport/grid",
     "transport/hierarchy",
+    "transport/light",
+    "transport/majorant",
     "transport/path",
+    "transport/phase",
     "transport/pixel",
     "transport/radiance_field",
     "transport/random",
+    "transport/sampler",
     "transport/sh",
+    "transport/shape",
+    "transport/texture",
+    "transport/tracking",
+    "transport/volpath",
+    "transport/volume",
+    "transport/world",
     "kernels/loss",
     "kernels/occupancy",
     "kernels/optimizer",
     "kernels/regularizer",
     "kernels/resample",
     "backpropagate",
+    "backpropagate_world",
     "loss",
+    "majorants",
     "occupancy",
     "regularize",
     "render",
+    "render_world",
     "resample",
     "step",
 ];
@@ -59,6 +73,9 @@ pub enum Kernel {
     Step,
     Regularize,
     Resample,
+    RenderWorld,
+    BackpropagateWorld,
+    Majorants,
 }
 
 /// How many rays add to one gradient at once.
@@ -96,6 +113,9 @@ pub enum Binding {
     SecondMoment = 16,
     Source = 17,
     Axes = 18,
+    World = 19,
+    Records = 20,
+    Bounds = 21,
 }
 
 /// How a kernel uses a buffer.
@@ -108,7 +128,7 @@ pub enum Access {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -116,6 +136,9 @@ impl Kernel {
         Self::Step,
         Self::Regularize,
         Self::Resample,
+        Self::RenderWorld,
+        Self::BackpropagateWorld,
+        Self::Majorants,
     ];
 
     /// The module that holds its entry point `main`.
@@ -128,6 +151,9 @@ impl Kernel {
             Self::Step => "step",
             Self::Regularize => "regularize",
             Self::Resample => "resample",
+            Self::RenderWorld => "render_world",
+            Self::BackpropagateWorld => "backpropagate_world",
+            Self::Majorants => "majorants",
         }
     }
 
@@ -181,20 +207,47 @@ impl Kernel {
                 (Parameter, Write),
                 (ParameterGradient, Write),
             ],
-            Self::Resample => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+            Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+            Self::RenderWorld => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Image, Write),
+                (World, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+            ],
+            Self::BackpropagateWorld => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Gradient, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (World, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+            ],
         }
     }
 
     /// The preprocessor's defines.
     pub fn defines(self, accumulation: Accumulation) -> Vec<&'static str> {
         let mut defines = match self {
-            Self::Backpropagate => vec!["REPLAY"],
+            Self::Backpropagate | Self::BackpropagateWorld => vec!["REPLAY"],
             Self::Occupancy => vec!["WRITE_TABLES"],
             _ => Vec::new(),
         };
         match (self, accumulation) {
-            (Self::Backpropagate, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
-            (Self::Backpropagate | Self::Step | Self::Regularize, Accumulation::FixedPoint) => {
+            (Self::Backpropagate | Self::BackpropagateWorld, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
+            (
+                Self::Backpropagate | Self::BackpropagateWorld | Self::Step | Self::Regularize,
+                Accumulation::FixedPoint,
+            ) => {
                 defines.push("FIXED_POINT");
             }
             _ => {}

@@ -7,6 +7,7 @@ use super::arrays::{Bank, Tables};
 use super::plan::{BANKS, Plan, shapes};
 use super::records::{ELEMENT_GROUP, Elements, optimizer, penalty};
 use super::shaders::{Accumulation, Binding, Kernel};
+use super::world::WorldArrays;
 use crate::device::{DeviceError, Result, Step, Term};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
@@ -112,6 +113,8 @@ impl Gpu {
         self.context.upload(&self.arrays.scene, 0, record);
         let sensors = self.resident.sensors.len().max(1);
         self.arrays.tables = Tables::new(&self.context, &self.resident.scene, sensors)?;
+        self.arrays.world = WorldArrays::new(&self.context, &self.resident, &self.arrays.plan, &new)?;
+        self.rebuild_world(true)?;
         self.occupancy_pass()
     }
 

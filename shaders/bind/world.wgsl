@@ -1,0 +1,100 @@
+// A world's records, and the tables that follow from its parameters' values.
+
+#import bind/launch
+
+@group(0) @binding(19) var<uniform> world: World;
+// Records of all kinds, each at the place that the launch names.
+@group(0) @binding(20) var<storage, read> records: array<vec4u>;
+// Upper bounds of every medium's scaled density, cell by cell; then cumulated probabilities of the environment map: of
+// its rows, then of each row's columns.
+@group(0) @binding(21) var<storage, read> bounds: array<f32>;
+
+fn rows_record(at: u32) -> Rows {
+    return Rows(float_record(at), float_record(at + 1u), float_record(at + 2u));
+}
+
+fn float_record(at: u32) -> vec4f {
+    return bitcast<vec4f>(records[at]);
+}
+
+fn volume_record(index: u32) -> Volume {
+    let at = launch.volumes_at + 5u * index;
+    let rest = records[at + 4u];
+    return Volume(rows_record(at), records[at + 3u], rest.x, rest.y, rest.z, rest.w);
+}
+
+fn medium_record(index: u32) -> Medium {
+    let at = launch.media_at + 8u * index;
+    let volumes = records[at + 6u];
+    let rest = records[at + 7u];
+    return Medium(
+        rows_record(at),
+        float_record(at + 3u),
+        float_record(at + 4u),
+        records[at + 5u],
+        volumes.x,
+        volumes.y,
+        volumes.z,
+        volumes.w,
+        bitcast<f32>(rest.x),
+        rest.y,
+        rest.z,
+        bitcast<f32>(rest.w),
+    );
+}
+
+fn phase_record(index: u32) -> Phase {
+    let words = records[launch.phases_at + index];
+    return Phase(words.x, words.y, words.z, words.w);
+}
+
+fn surface_record(index: u32) -> Surface {
+    let at = launch.surfaces_at + 8u * index;
+    let first = records[at + 6u];
+    let rest = records[at + 7u];
+    return Surface(
+        rows_record(at),
+        rows_record(at + 3u),
+        first.x,
+        first.y,
+        first.z,
+        first.w,
+        rest.x,
+        bitcast<f32>(rest.y),
+        rest.z,
+        rest.w,
+    );
+}
+
+fn light_record(index: u32) -> Light {
+    let at = launch.lights_at + 3u * index;
+    let rest = records[at + 2u];
+    return Light(float_record(at), float_record(at + 1u), rest.x, rest.y, rest.z, bitcast<f32>(rest.w));
+}
+
+fn texture_record(index: u32) -> Texture {
+    let at = launch.textures_at + 6u * index;
+    let to_uv = array<vec4f, 2>(float_record(at + 2u), float_record(at + 3u));
+    let of = records[at + 4u];
+    return Texture(
+        float_record(at),
+        float_record(at + 1u),
+        to_uv,
+        of.x,
+        of.y,
+        of.z,
+        of.w,
+        records[at + 5u].xy,
+        vec2u(0u),
+    );
+}
+
+// Where a parameter begins.
+fn parameter_first(slot: u32) -> u32 {
+    return records[launch.parameters_at + slot].x;
+}
+
+// Whether a parameter takes gradients.
+fn parameter_tuned(slot: u32) -> bool {
+    return records[launch.parameters_at + slot].y == 1u;
+}

@@ -1,0 +1,523 @@
+//! Scattering media on both devices: the same seed gives the same paths, but for the few that rounding sends another
+//! way.
+
+use std::f32::consts::PI;
+use std::path::PathBuf;
+
+use glam::{Affine2, Affine3A, Quat, Vec2, Vec3};
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::{Cut, Options};
+use prbopt::device::{Batch, Device, Step, What};
+use prbopt::kernels::loss::Loss;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::params::{Kind, ParamSet, Shape, Tuning};
+use prbopt::resident::Resident;
+use prbopt::scene::{
+    Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, Phase, Scene,
+    Sensor, Source, Surface, Texture, World, Wrap,
+};
+use prbopt::transport::pixel::PixelTable;
+use prbopt::transport::random::Pass;
+
+use super::scenes::noise;
+use super::{gpu, keys};
+
+const SPP: u32 = 4;
+const EDGE: u32 = 10;
+
+/// One scene and how it is differentiated.
+struct Case {
+    name: &'static str,
+    world: World,
+    background: Background,
+    gradient: Gradient,
+    max_depth: u32,
+    hide_emitters: bool,
+}
+
+fn array(path: &str, kind: Kind, size: [usize; 3], values: &[f32], bounds: [f32; 2]) -> Array {
+    Array {
+        path: path.into(),
+        kind,
+        shape: Shape {
+            size,
+            channels: values.len(),
+        },
+        source: Source::Fill(values.to_vec()),
+        tuning: Some(Tuning {
+            learning_rate: 1e-3,
+            bounds,
+        }),
+    }
+}
+
+fn value(path: &str, values: &[f32], bounds: [f32; 2]) -> Array {
+    array(path, Kind::Value, [1; 3], values, bounds)
+}
+
+/// A volume in the cube [-1, 1]³, later filled with noise times `values`.
+fn grid(path: &str, size: [usize; 3], values: &[f32], high: f32) -> Lookup {
+    Lookup {
+        array: array(path, Kind::Grid, size, values, [0.0, high]),
+        constant: false,
+        to_world: Affine3A::from_scale_rotation_translation(Vec3::splat(2.0), Quat::IDENTITY, Vec3::NEG_ONE),
+        nearest: false,
+        wrap: Wrap::Clamp,
+    }
+}
+
+fn constant(path: &str, values: &[f32], high: f32) -> Lookup {
+    Lookup {
+        array: value(path, values, [0.0, high]),
+        constant: true,
+        to_world: Affine3A::IDENTITY,
+        nearest: false,
+        wrap: Wrap::Clamp,
+    }
+}
+
+fn hg(path: &str, g: f32) -> Phase {
+    Phase::Hg {
+        g: value(path, &[g], [-0.9, 0.9]),
+    }
+}
+
+/// A smoky cube.
+fn smoke() -> Medium {
+    Medium {
+        path: "cube.interior".into(),
+        sigma_t: grid("cube.interior.sigma_t", [17, 9, 10], &[1.0], 4.0),
+        albedo: grid("cube.interior.albedo", [17, 9, 10], &[0.9, 0.8, 0.6], 0.99),
+        emission: None,
+        scale: 3.0,
+        phase: hg("cube.interior.phase.g", 0.4),
+    }
+}
+
+fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media: [Option<usize>; 2]) -> Surface {
+    Surface {
+        name: "surface".into(),
+        geometry,
+        to_world,
+        flip_normals: false,
+        bsdf,
+        interior: media[0],
+        exterior: media[1],
+        radiance: None,
+    }
+}
+
+fn cube() -> Surface {
+    surface(Geometry::Cube, Affine3A::IDENTITY, Bsdf::Null, [Some(0), None])
+}
+
+fn light(name: &str, kind: LightKind, intensity: f32) -> Light {
+    Light {
+        name: name.into(),
+        kind,
+        intensity: value(
+            &format!("{name}.intensity"),
+            &[intensity, 0.9 * intensity, 0.7 * intensity],
+            [0.0, 100.0],
+        ),
+    }
+}
+
+fn sky() -> Background {
+    Background::Constant {
+        radiance: value("sky.radiance", &[0.8, 0.9, 1.0], [0.0, 10.0]),
+    }
+}
+
+fn envmap() -> Background {
+    Background::Envmap {
+        data: array("sky.data", Kind::Envmap, [12, 7, 1], &[1.0, 0.9, 0.7], [0.0, 10.0]),
+        scale: 1.3,
+        to_world: Affine3A::from_quat(Quat::from_rotation_x(0.4)),
+    }
+}
+
+/// A world of one cube.
+fn world(medium: Medium) -> World {
+    World {
+        surfaces: vec![cube()],
+        media: vec![medium],
+        lights: Vec::new(),
+    }
+}
+
+fn case(name: &'static str, world: World, background: Background, gradient: Gradient) -> Case {
+    Case {
+        name,
+        world,
+        background,
+        gradient,
+        max_depth: 8,
+        hide_emitters: false,
+    }
+}
+
+/// A point, a spot and a directional light.
+fn lamps() -> Vec<Light> {
+    vec![
+        light(
+            "lamp",
+            LightKind::Point {
+                position: [1.5, 2.0, 1.0],
+            },
+            20.0,
+        ),
+        light(
+            "spot",
+            LightKind::Spot {
+                to_world: looking_from(Vec3::new(-2.5, 1.0, 1.0)),
+                cutoff: 0.5,
+                beam: 0.3,
+            },
+            25.0,
+        ),
+        light(
+            "sun",
+            LightKind::Directional {
+                direction: Vec3::new(0.2, -0.9, -0.4).normalize().to_array(),
+            },
+            2.0,
+        ),
+    ]
+}
+
+/// Smoke with a ball of other smoke in it, which the camera ray enters through two surfaces.
+fn nested() -> World {
+    let ball = Medium {
+        path: "ball.interior".into(),
+        sigma_t: constant("ball.interior.sigma_t", &[2.0], 5.0),
+        albedo: constant("ball.interior.albedo", &[0.7, 0.9, 0.95], 0.99),
+        emission: None,
+        scale: 1.0,
+        phase: Phase::Isotropic,
+    };
+    let place = Geometry::Sphere {
+        center: [0.1, 0.0, 0.1],
+        radius: 0.5,
+    };
+    World {
+        surfaces: vec![
+            cube(),
+            surface(place, Affine3A::IDENTITY, Bsdf::Null, [Some(1), Some(0)]),
+        ],
+        media: vec![smoke(), ball],
+        lights: lamps(),
+    }
+}
+
+/// Smoke over a checkered floor, under a square light and beside a shining ball.
+fn furnished() -> World {
+    let floor = Bsdf::Diffuse {
+        reflectance: Texture::Checkerboard {
+            colors: [[0.8, 0.7, 0.6], [0.2, 0.3, 0.1]],
+            to_uv: Affine2::from_scale(Vec2::splat(3.0)),
+        },
+    };
+    let down = Affine3A::from_rotation_x(0.5 * PI);
+    let up = Affine3A::from_rotation_x(-0.5 * PI);
+    let grey = |x: f32| Bsdf::Diffuse {
+        reflectance: Texture::Constant([x; 3]),
+    };
+    let lying = Affine3A::from_translation(Vec3::new(0.0, -1.2, 0.0)) * Affine3A::from_scale(Vec3::splat(3.0)) * up;
+    let above = Affine3A::from_translation(Vec3::new(0.0, 2.5, 0.0)) * down;
+    let mut panel = surface(Geometry::Rectangle, above, grey(0.2), [None; 2]);
+    panel.radiance = Some(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
+    let place = Geometry::Sphere {
+        center: [-1.9, 0.2, 0.4],
+        radius: 0.4,
+    };
+    let mut ball = surface(place, Affine3A::IDENTITY, grey(0.0), [None; 2]);
+    ball.radiance = Some(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
+    World {
+        surfaces: vec![
+            cube(),
+            surface(Geometry::Rectangle, lying, floor, [None; 2]),
+            panel,
+            ball,
+        ],
+        media: vec![smoke()],
+        lights: Vec::new(),
+    }
+}
+
+/// Every kind of lookup: nearest, wrapped, of another resolution.
+fn lookups() -> Medium {
+    let mut medium = smoke();
+    medium.sigma_t.to_world =
+        Affine3A::from_scale_rotation_translation(Vec3::splat(2.0), Quat::from_rotation_y(0.3), Vec3::NEG_ONE);
+    medium.sigma_t.wrap = Wrap::Repeat;
+    medium.albedo = grid("cube.interior.albedo", [5, 6, 7], &[0.9, 0.8, 0.6], 0.99);
+    medium.albedo.nearest = true;
+    medium.albedo.wrap = Wrap::Repeat;
+    medium.emission = Some(grid("cube.interior.emission", [4, 3, 5], &[0.5, 0.4, 0.1], 9.0));
+    for lookup in medium.emission.iter_mut() {
+        lookup.wrap = Wrap::Mirror;
+        lookup.to_world = Affine3A::from_scale(Vec3::splat(0.7));
+    }
+    medium
+}
+
+fn coloured() -> Medium {
+    Medium {
+        sigma_t: grid("cube.interior.sigma_t", [8, 9, 10], &[1.0, 0.6, 0.3], 4.0),
+        albedo: constant("cube.interior.albedo", &[0.9, 0.8, 0.6], 0.99),
+        ..smoke()
+    }
+}
+
+fn blended() -> Medium {
+    let inner = Phase::Blend {
+        weight: Box::new(constant("cube.interior.phase.weight_2", &[0.4], 1.0)),
+        phases: Box::new([Phase::Rayleigh, hg("cube.interior.phase.g_2", -0.3)]),
+    };
+    Medium {
+        phase: Phase::Blend {
+            weight: Box::new(grid("cube.interior.phase.weight", [4, 4, 4], &[0.8], 1.0)),
+            phases: Box::new([hg("cube.interior.phase.g", 0.6), inner]),
+        },
+        ..smoke()
+    }
+}
+
+fn cases() -> Vec<Case> {
+    use Gradient::{Drt, FreeFlight};
+    let mut glowing = smoke();
+    glowing.emission = Some(grid("cube.interior.emission", [17, 9, 10], &[2.0, 1.0, 0.5], 9.0));
+    vec![
+        case("constant light, drt", world(smoke()), sky(), Drt),
+        case("envmap, free flight", world(smoke()), envmap(), FreeFlight),
+        case("lamps, nested media, drt", nested(), Background::None, Drt),
+        case("rgb extinction, envmap, drt", world(coloured()), envmap(), Drt),
+        case("rgb extinction, free flight", world(coloured()), sky(), FreeFlight),
+        case("blended phases, envmap, drt", world(blended()), envmap(), Drt),
+        case("emission, drt", world(glowing), Background::None, Drt),
+        case("lookups, emission, free flight", world(lookups()), sky(), FreeFlight),
+        case("floor, panel and ball, drt", furnished(), sky(), Drt),
+        Case {
+            hide_emitters: true,
+            max_depth: 3,
+            ..case("hidden lights, free flight", furnished(), envmap(), FreeFlight)
+        },
+    ]
+}
+
+/// Something at `eye` whose +Z points to the origin.
+fn looking_from(eye: Vec3) -> Affine3A {
+    let forward = (-eye).normalize();
+    let left = Vec3::Y.cross(forward).normalize();
+    Affine3A::from_cols(left.into(), forward.cross(left).into(), forward.into(), eye.into())
+}
+
+fn sensor(index: usize) -> Sensor {
+    Sensor {
+        name: format!("view {index}"),
+        to_world: looking_from([Vec3::new(0.4, 0.5, 4.0), Vec3::new(3.4, 1.2, 1.5)][index]),
+        width: EDGE,
+        height: EDGE,
+        focal: [1.3 * EDGE as f32; 2],
+        center: [0.5 * EDGE as f32; 2],
+        near_clip: 0.1,
+        far_clip: 100.0,
+        ..Sensor::default()
+    }
+}
+
+fn build(case: &Case) -> (Resident, ParamSet) {
+    let scene = Scene {
+        path: PathBuf::from("test"),
+        world: case.world.clone(),
+        integrator: Integrator {
+            estimator: Estimator::PathReplay,
+            max_depth: Some(case.max_depth),
+            rr_depth: 4,
+            hide_emitters: case.hide_emitters,
+            gradient: case.gradient,
+        },
+        background: case.background.clone(),
+        sensors: (0..2).map(sensor).collect(),
+        ..Scene::default()
+    };
+    let (mut resident, mut params) = Resident::new(&scene).expect("nothing is read from files");
+    resident.set_constant_reference([0.3, 0.5, 0.4]);
+    for (a, parameter) in params.parameters.iter_mut().enumerate() {
+        if parameter.shape.texels() > 1 {
+            for (i, v) in parameter.values.iter_mut().enumerate() {
+                *v *= noise(a as u32, i);
+            }
+        }
+    }
+    (resident, params)
+}
+
+/// What a device computed: images and gradients by name.
+type Outcome = Vec<(String, Vec<f32>)>;
+
+const SGD: Optimizer = Optimizer::Sgd { momentum: 0.0 };
+
+fn load(device: &mut dyn Device, case: &Case) -> Batch {
+    let (resident, params) = build(case);
+    let table = PixelTable::new(&resident.sensors, &[1, 0]).expect("few pixels");
+    device.load(resident, params, SGD).expect("a small scene");
+    Batch { table, drawn: None }
+}
+
+fn image(device: &mut dyn Device, batch: &Batch, name: &str, outcome: &mut Outcome) {
+    device.render(batch, keys(Pass::Primal), SPP).expect("renders");
+    outcome.push((name.into(), device.image().expect("an image").concat()));
+}
+
+fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
+    device.loss(batch, keys(Pass::Primal), Loss::L2).expect("a loss");
+    let stats = device
+        .backpropagate(batch, keys(Pass::Adjoint), SPP)
+        .expect("gradients");
+    assert_eq!(stats.rays, u64::from(batch.pixels() * SPP));
+    assert!(stats.drifted * 50 <= stats.rays, "{stats:?}");
+    for i in 0..device.params().parameters.len() {
+        let path = device.params().parameters[i].path.clone();
+        let values = device.read(i, What::Gradient).expect("a gradient");
+        outcome.push((format!("gradient of {path}"), values));
+    }
+}
+
+/// Image, gradients, a step, and images after the step and at another resolution.
+fn run(device: &mut dyn Device, case: &Case) -> Outcome {
+    let batch = load(device, case);
+    let mut outcome = Outcome::new();
+    image(device, &batch, "image", &mut outcome);
+    gradients(device, &batch, &mut outcome);
+    let step = Step {
+        optimizer: SGD,
+        rate: 1.0,
+        count: 1,
+    };
+    device.step(&step).expect("finite gradients");
+    device.rebuild().expect("rebuilds");
+    image(device, &batch, "image after a step", &mut outcome);
+    device.resample(&[(0, [20, 18, 16])], true).expect("resamples");
+    image(device, &batch, "image after resampling", &mut outcome);
+    outcome
+}
+
+/// Entries that differ by more than rounding, which each turn of a path magnifies: this fraction of the largest entry.
+const TOLERANCE: f32 = 1e-3;
+/// Share of an image's or a gradient's entries that may differ: rounding sends some paths another way.
+const ASTRAY: f32 = 0.02;
+/// Largest difference of the sums of entries, by the sum of their sizes.
+const BIAS: f32 = 0.01;
+
+/// Compares two outcomes.
+///
+/// # Errors
+/// The first array that differs, and how.
+fn compare(a: &Outcome, b: &Outcome) -> Result<(), String> {
+    for ((name, a), (other, b)) in a.iter().zip(b) {
+        assert_eq!((name, a.len()), (other, b.len()));
+        if a.iter().chain(b).any(|x| !x.is_finite()) {
+            return Err(format!("{name} is not finite"));
+        }
+        let scale = a.iter().fold(0f32, |m, v| m.max(v.abs())).max(1e-30);
+        let astray = a
+            .iter()
+            .zip(b)
+            .filter(|(a, b)| (*a - *b).abs() > TOLERANCE * scale)
+            .count();
+        let sum = |x: &[f32]| x.iter().sum::<f32>();
+        let sizes = a.iter().map(|x| x.abs()).sum::<f32>().max(1e-30);
+        let bias = (sum(a) - sum(b)).abs() / sizes;
+        if astray as f32 > (ASTRAY * a.len() as f32).max(if a.len() < 4 { 0.0 } else { 3.0 }) || bias > BIAS {
+            return Err(format!(
+                "{name}: {astray} of {} entries differ, and the sum by {bias}",
+                a.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn devices_follow_the_same_paths() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let (cpu, gpu) = (run(&mut Cpu::new(), &case), run(&mut gpu, &case));
+        if let Err(e) = compare(&cpu, &gpu) {
+            wrong.push(format!("{}: {e}", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn every_kind_of_sum_adds_the_same_paths() {
+    for float_atomics in [true, false] {
+        let options = Options {
+            deterministic: float_atomics,
+            float_atomics,
+            ..Options::default()
+        };
+        let Some(mut gpu) = gpu(options) else { return };
+        for case in [&cases()[0], &cases()[3]] {
+            let (cpu, gpu) = (run(&mut Cpu::new(), case), run(&mut gpu, case));
+            compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{}, {options:?}: {e}", case.name));
+        }
+    }
+}
+
+#[test]
+fn deterministic_sums_do_not_depend_on_how_paths_are_cut() {
+    let case = &cases()[5];
+    let mut first = None;
+    for (rays, samples) in [(1 << 18, 64), (64, 1), (77, 3)] {
+        let options = Options {
+            deterministic: true,
+            cut: Some(Cut { rays, samples }),
+            ..Options::default()
+        };
+        let Some(mut gpu) = gpu(options) else { return };
+        let outcome = run(&mut gpu, case);
+        let first = first.get_or_insert_with(|| outcome.clone());
+        assert!(
+            *first == outcome,
+            "other bits with {rays} rays and {samples} samples a dispatch"
+        );
+    }
+}
+
+/// The comparison sees a device that is wrong in one place.
+#[test]
+fn planted_faults_in_worlds_are_seen() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let case = &cases()[5];
+    let forward = |device: &mut dyn Device, fault: Option<(usize, f32)>| {
+        let batch = load(device, case);
+        if let Some((parameter, factor)) = fault {
+            let mut values = device.read(parameter, What::Values).expect("values");
+            values.iter_mut().for_each(|v| *v *= factor);
+            device.write(parameter, What::Values, &values).expect("written");
+        }
+        let mut outcome = Outcome::new();
+        image(device, &batch, "image", &mut outcome);
+        gradients(device, &batch, &mut outcome);
+        outcome
+    };
+    let sound = forward(&mut Cpu::new(), None);
+    compare(&sound, &forward(&mut gpu, Some((0, 1.0)))).expect("nothing is wrong yet");
+    for parameter in 0..gpu.params().parameters.len() {
+        let path = gpu.params().parameters[parameter].path.clone();
+        let faulty = forward(&mut gpu, Some((parameter, 1.03)));
+        compare(&sound, &faulty).expect_err(&format!("{path} is 3 % off"));
+    }
+    for at in 0..sound.len() {
+        let mut faulty = sound.clone();
+        faulty[at].1.iter_mut().for_each(|x| *x *= 1.02);
+        compare(&sound, &faulty).expect_err("an array that is 2 % off");
+        faulty[at].1[0] = f32::NAN;
+        compare(&sound, &faulty).expect_err("not a number");
+    }
+}
