@@ -18,7 +18,7 @@ const RULES: &[(&str, &[&str])] = &[
             "params",
         ],
     ),
-    ("resident", &["io", "params", "scene"]),
+    ("resident", &["io", "kernels::occupancy", "params", "scene"]),
     ("transport", &["resident"]),
     ("device", &["io", "kernels", "params", "resident", "transport"]),
     (

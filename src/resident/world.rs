@@ -279,7 +279,7 @@ impl Build<'_> {
         let shape = self.world.surfaces.len() as u32;
         let place = |p: [f32; 3]| to_world.transform_point3(Vec3::from_array(p));
         let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(*p)).collect();
-        let turned = Mat3A::from(to_world.matrix3).inverse().transpose();
+        let turned = to_world.matrix3.inverse().transpose();
         let normals: Vec<Vec3> = match (face_normals, mesh.normals.is_empty()) {
             (true, _) => vec![Vec3::ZERO; positions.len()],
             (false, true) => smooth_normals(&positions, &mesh.triangles),

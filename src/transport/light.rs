@@ -24,8 +24,8 @@ pub struct Drawn {
 #[inline]
 pub fn light_sample(world: &World, p: [f32; 3], sampler: &mut Sampler) -> Option<Drawn> {
     let count = world.record.lights;
-    let index = ((sampler.next() * count as f32) as u32).min(count - 1);
-    let (u, v) = (sampler.next(), sampler.next());
+    let index = ((sampler.draw() * count as f32) as u32).min(count - 1);
+    let (u, v) = (sampler.draw(), sampler.draw());
     let record = &world.lights[index as usize];
     let drawn = match record.kind {
         light::POINT | light::SPOT => sample_point(record, p)?,

@@ -141,19 +141,20 @@ pub fn phase_sample<N: Number, F: Fields<N>>(
         let cosine = match record.kind {
             phase::BLEND => {
                 let weight = blend_weight(world, |slot| fields.sampling(slot), record, p);
-                index = record.first + u32::from(sampler.next() < weight);
+                index = record.first + u32::from(sampler.draw() < weight);
                 continue;
             }
-            phase::HG => hg_sample(fields.sampling(record.slot)[0], sampler.next()),
-            phase::RAYLEIGH => rayleigh_sample(sampler.next()),
-            _ => 1.0 - 2.0 * sampler.next(),
+            phase::HG => hg_sample(fields.sampling(record.slot)[0], sampler.draw()),
+            phase::RAYLEIGH => rayleigh_sample(sampler.draw()),
+            _ => 1.0 - 2.0 * sampler.draw(),
         };
-        return around(incoming, cosine, sampler.next());
+        return around(incoming, cosine, sampler.draw());
     }
 }
 
 /// Sends `d`, the derivative by the logarithm of the density, on to the phase function's parameters.
 #[inline]
+#[allow(clippy::too_many_arguments, reason = "they are what a scattering consists of")]
 pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
     world: &World,
     fields: &F,

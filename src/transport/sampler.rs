@@ -45,7 +45,7 @@ impl Sampler {
 
     /// The next number, uniform in [0, 1).
     #[inline(always)]
-    pub fn next(&mut self) -> f32 {
+    pub fn draw(&mut self) -> f32 {
         if self.used == 4 {
             self.values = random_uniform(self.key, self.counter);
             self.counter.block = self.counter.block.wrapping_add(1);

@@ -64,10 +64,7 @@ pub fn intersect(world: &World, origin: [f32; 3], direction: [f32; 3], far: f32)
     {
         return Some(describe_triangle(world, &hit));
     }
-    match nearest {
-        Some(found) => Some(describe(world, &found)),
-        None => None,
-    }
+    nearest.map(|found| describe(world, &found))
 }
 
 /// A meeting with a triangle of a mesh.

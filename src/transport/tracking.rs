@@ -75,15 +75,14 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         return Flight::Passed;
     };
     let start = cells.t;
-    let mut rest = exponential(sampler.next());
+    let mut rest = exponential(sampler.draw());
     loop {
         let mu = world.majorants[cells.index as usize];
         let exit = cells.exit();
         let mut t = cells.t;
         loop {
             let next = t + rest / mu;
-            // Not-a-number, from an empty cell, is no collision either.
-            if !(next < exit) {
+            if next.is_nan() || next >= exit {
                 // Rounding must not leave less than nothing, which an empty cell would turn into a place before all.
                 rest = (rest - mu * (exit - t)).max(0.0);
                 break;
@@ -95,7 +94,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
                 emit::<N, F, S, MODE>(world, fields, path, medium, [start, t], &sigma, mu, adjoint);
             }
             let hero = sigma.sampled[path.hero as usize];
-            if sampler.next() * mu < hero {
+            if sampler.draw() * mu < hero {
                 if MODE == REPLAY {
                     if world.record.gradient == gradient::DRT {
                         adjoint.attenuate(world, path, medium, start, t);
@@ -113,7 +112,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             if hero == 0.0 && cells.end == f32::INFINITY && path.fades(&sigma) {
                 return Flight::Passed;
             }
-            rest = exponential(sampler.next());
+            rest = exponential(sampler.draw());
         }
         if !cells.advance() {
             break;
@@ -200,6 +199,7 @@ fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 
 /// Transmittance of a part of a shadow ray inside one medium, multiplied into `transmittance`.
 #[inline]
+#[allow(clippy::too_many_arguments, reason = "they are what a shadow ray consists of")]
 pub fn ratio_track<N: Number, F: Fields<N>>(
     world: &World,
     fields: &F,
@@ -246,14 +246,14 @@ pub fn walk_candidates(
     let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
         return;
     };
-    let mut rest = exponential(sampler.next());
+    let mut rest = exponential(sampler.draw());
     loop {
         let mu = world.majorants[cells.index as usize];
         let exit = cells.exit();
         let mut t = cells.t;
         loop {
             let next = t + rest / mu;
-            if !(next < exit) {
+            if next.is_nan() || next >= exit {
                 rest = (rest - mu * (exit - t)).max(0.0);
                 break;
             }
@@ -261,7 +261,7 @@ pub fn walk_candidates(
             if !visit(along(origin, direction, t), mu, sampler) {
                 return;
             }
-            rest = exponential(sampler.next());
+            rest = exponential(sampler.draw());
         }
         if !cells.advance() {
             return;

@@ -72,7 +72,7 @@ impl<N: Number> Path<N> {
     #[inline]
     pub fn new(world: &World, ray: &Ray, medium: u32, sampler: &mut Sampler) -> Self {
         let hero = if world.record.spectral == 1 {
-            ((sampler.next() * 3.0) as u32).min(2)
+            ((sampler.draw() * 3.0) as u32).min(2)
         } else {
             0
         };
@@ -338,7 +338,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         length: f32,
         d: [N; 3],
     ) {
-        let p = along(origin, direction, length * self.extra.next());
+        let p = along(origin, direction, length * self.extra.draw());
         // Nothing comes through an unbounded medium, so that there is no derivative either.
         if !length.is_finite() {
             return;
@@ -470,17 +470,17 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> bool {
     let (incoming, index) = (path.direction, world.media[path.medium as usize].phase);
-    if world.record.lights > 0 {
-        if let Some(drawn) = light_sample(world, p, sampler) {
-            let density = phase_density(world, fields, index, p, incoming, drawn.direction);
-            let value = match F::TWO_SIDED {
-                true => phase_eval(world, fields, index, p, incoming, drawn.direction),
-                false => N::lift(density),
-            };
-            let lit = connect::<N, F, S, MODE>(world, fields, path, p, &drawn, [value; 3], density, sampler, adjoint);
-            if MODE == REPLAY {
-                phase_scatter(world, fields, index, p, incoming, drawn.direction, lit, adjoint.sink);
-            }
+    if world.record.lights > 0
+        && let Some(drawn) = light_sample(world, p, sampler)
+    {
+        let density = phase_density(world, fields, index, p, incoming, drawn.direction);
+        let value = match F::TWO_SIDED {
+            true => phase_eval(world, fields, index, p, incoming, drawn.direction),
+            false => N::lift(density),
+        };
+        let lit = connect::<N, F, S, MODE>(world, fields, path, p, &drawn, [value; 3], density, sampler, adjoint);
+        if MODE == REPLAY {
+            phase_scatter(world, fields, index, p, incoming, drawn.direction, lit, adjoint.sink);
         }
     }
     let outgoing = phase_sample(world, fields, index, p, incoming, sampler);
@@ -534,7 +534,7 @@ fn roulette<N: Number, F: Fields<N>>(world: &World, path: &mut Path<N>, sampler:
         return true;
     }
     let survival = path.brightness::<F>(world).min(MOST);
-    if sampler.next() >= survival {
+    if sampler.draw() >= survival {
         return false;
     }
     let scale = 1.0 / survival;
@@ -591,18 +591,18 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     }
     let p = leave(q, hit.normal, hit.normal);
     const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
-    if world.record.lights > 0 {
-        if let Some(drawn) = light_sample(world, p, sampler) {
-            let cosine = dot(drawn.direction, hit.shading);
-            if cosine > 0.0 && dot(drawn.direction, hit.normal) > 0.0 {
-                let density = cosine * INV_PI;
-                let value = color.map(|x| N::lift(x * density));
-                connect::<N, F, S, MODE>(world, fields, path, p, &drawn, value, density, sampler, adjoint);
-            }
+    if world.record.lights > 0
+        && let Some(drawn) = light_sample(world, p, sampler)
+    {
+        let cosine = dot(drawn.direction, hit.shading);
+        if cosine > 0.0 && dot(drawn.direction, hit.normal) > 0.0 {
+            let density = cosine * INV_PI;
+            let value = color.map(|x| N::lift(x * density));
+            connect::<N, F, S, MODE>(world, fields, path, p, &drawn, value, density, sampler, adjoint);
         }
     }
-    let cosine = (1.0 - sampler.next()).sqrt();
-    let outgoing = around(hit.shading, cosine, sampler.next());
+    let cosine = (1.0 - sampler.draw()).sqrt();
+    let outgoing = around(hit.shading, cosine, sampler.draw());
     if dot(outgoing, hit.normal) <= 0.0 {
         return false;
     }
@@ -794,7 +794,7 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
     }
     let mut norm = path.norm(world);
     if path.depth > 0 {
-        if adjoint.extra.next() >= VISITED {
+        if adjoint.extra.draw() >= VISITED {
             return;
         }
         norm /= VISITED;
@@ -828,7 +828,7 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
             }
             if weight > 0.0 {
                 choice.total += weight;
-                if sampler.next() * choice.total < weight {
+                if sampler.draw() * choice.total < weight {
                     *choice = Candidate {
                         total: choice.total,
                         p,
@@ -865,7 +865,7 @@ fn settle_candidate<N: Number, F: Fields<N>, S: Sink<N>>(world: &World, fields: 
     let mut sampler = adjoint.extra;
     let mut path = Path::start(p, direction, f32::INFINITY, index, 0);
     if world.record.spectral == 1 {
-        path.hero = ((sampler.next() * 3.0) as u32).min(2);
+        path.hero = ((sampler.draw() * 3.0) as u32).min(2);
     }
     path.depth = depth + 1;
     let mut nothing = NoSink;
@@ -901,6 +901,7 @@ pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
 /// radiance to `sink`; `extra` is for draws that the primal does not make. Returns both walks' ends: what is left of the
 /// radiance in the second is zero but for rounding.
 #[inline]
+#[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
 pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(
     world: &World,
     fields: &F,

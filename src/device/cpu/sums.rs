@@ -128,7 +128,7 @@ impl<'a> Accumulate<'a> {
     #[inline(always)]
     fn add(&mut self, slot: usize, index: usize, value: f32) {
         let units = value * self.sums.scale;
-        if !(units.abs() <= MOST) {
+        if units.is_nan() || units.abs() > MOST {
             self.refuse(slot, index, value);
             return;
         }
