@@ -800,6 +800,7 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
         norm /= VISITED;
     }
     let medium = &world.media[path.medium as usize];
+    let endless = is_unbounded(medium, far);
     let mut transmittance = [N::lift(1.0); 3];
     let Adjoint {
         d_radiance,
@@ -839,8 +840,8 @@ fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
                     };
                 }
             }
-            // In a medium without end nothing else would.
-            transmittance.iter().any(|t| t.value().abs() > FAINT)
+            // In a medium without end nothing else would stop them.
+            !endless || (0..3).any(|c| sigma.sampled[c] > 0.0 && transmittance[c].value().abs() > FAINT)
         },
     );
 }
