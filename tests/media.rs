@@ -145,7 +145,6 @@ fn single_scattering_has_the_closed_form() {
         ],
         ..SmallWorld::default()
     };
-    let expected =
-        10.0 * 0.6 / (4.0 * std::f64::consts::PI) * (-sigma).exp() * (1.0 - (-2.0 * sigma).exp());
+    let expected = 10.0 * 0.6 / (4.0 * std::f64::consts::PI) * (-sigma).exp() * (1.0 - (-2.0 * sigma).exp());
     assert_mean(&small, 1, expected);
 }

@@ -574,6 +574,7 @@ fn gather_candidates(path: ptr<function, Path>, far: f32) {
         norm /= VISITED;
     }
     let medium = medium_record((*path).medium);
+    let endless = is_unbounded(medium, far);
     var transmittance = vec3f(1.0);
     var extra = adjoint.extra;
     var points = candidates_new(medium, (*path).origin, (*path).direction, far, &extra);
@@ -593,8 +594,8 @@ fn gather_candidates(path: ptr<function, Path>, far: f32) {
                 adjoint.candidate = Candidate(total, p, direction, (*path).medium, (*path).depth, d * (1.0 / weight));
             }
         }
-        // In a medium without end nothing else would.
-        if all(abs(transmittance) <= vec3f(FAINT)) {
+        // In a medium without end nothing else would stop them.
+        if endless && !any((sigma > vec3f(0.0)) & (abs(transmittance) > vec3f(FAINT))) {
             break;
         }
         candidates_draw(&points, &extra);
