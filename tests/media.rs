@@ -129,7 +129,7 @@ fn emitting_media_shine() {
 /// Light that comes down, scattered once: ∫ E albedo / 4 pi · sigma exp(-sigma t) exp(-sigma · 1) dt over a length of two.
 #[test]
 fn single_scattering_has_the_closed_form() {
-    let sigma = 0.7;
+    let sigma: f64 = 0.7;
     let small = SmallWorld {
         name: "single scattering",
         integrator: r#", "max_depth": 2"#,
