@@ -154,7 +154,7 @@ pub fn worlds() -> Vec<SmallWorld> {
                 "ball": {"type": "sphere", "radius": 0.5}"#
                 .into(),
             envmap: true,
-            set: vec![("sigma_t", vec![0.5, 0.3, 0.0])],
+            set: vec![("sigma_t", vec![0.5, 0.3, 0.2])],
             ..SmallWorld::default()
         },
     ]
