@@ -75,15 +75,15 @@ fn light_record(index: u32) -> Light {
 fn texture_record(index: u32) -> Texture {
     let at = launch.textures_at + 6u * index;
     let to_uv = array<vec4f, 2>(float_record(at + 2u), float_record(at + 3u));
-    let of = records[at + 4u];
+    let rest = records[at + 4u];
     return Texture(
         float_record(at),
         float_record(at + 1u),
         to_uv,
-        of.x,
-        of.y,
-        of.z,
-        of.w,
+        rest.x,
+        rest.y,
+        rest.z,
+        rest.w,
         records[at + 5u].xy,
         vec2u(0u),
     );
