@@ -14,8 +14,8 @@ use crate::io::{self, Encoding, IoError, srgb};
 use crate::kernels::occupancy::reachable_between;
 use crate::params::{ParamSet, Shape};
 use crate::scene::{
-    Bsdf, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene, Surface, Texture,
-    TextureMap, Wrap,
+    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene,
+    Surface, Texture, TextureMap, Wrap,
 };
 
 /// Texels along the edge of a cell of the majorant grid.
@@ -63,6 +63,10 @@ pub struct MajorantRule {
 /// # Errors
 /// A file cannot be read, or something is not supported yet.
 pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<usize>) -> io::Result<World> {
+    if scene.integrator.estimator == Estimator::Tape {
+        let message = "conventional differentiation (`advolpath`) cannot be run yet: use `prbvolpath`";
+        return Err(IoError::new(&scene.path, message));
+    }
     let mut build = Build {
         scene,
         params,
