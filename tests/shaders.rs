@@ -13,7 +13,7 @@ use prbopt::resident::layout::{
     self, LightRecord, MediumRecord, NodeRecord, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord,
     TriangleRecord, VolumeRecord, WorldRecord,
 };
-use prbopt::transport::{camera, film, hierarchy, phase, pixel, sampler, volpath};
+use prbopt::transport::{camera, film, hierarchy, phase, pixel, sampler, world};
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
@@ -302,9 +302,9 @@ fn constants_agree() {
         ("LIGHT_ENVMAP", layout::light::ENVMAP),
         ("GRADIENT_FREE_FLIGHT", layout::gradient::FREE_FLIGHT),
         ("GRADIENT_DRT", layout::gradient::DRT),
-        ("PRIMAL", u32::from(volpath::PRIMAL)),
-        ("GATHER", u32::from(volpath::GATHER)),
-        ("REPLAY", u32::from(volpath::REPLAY)),
+        ("PRIMAL", u32::from(world::PRIMAL)),
+        ("GATHER", u32::from(world::GATHER)),
+        ("REPLAY", u32::from(world::REPLAY)),
         ("WALK", sampler::WALK),
         ("ADJOINT", sampler::ADJOINT),
         ("MAX_NESTING", phase::MAX_NESTING as u32),

@@ -4,8 +4,10 @@
 // Where a medium's extinction has three channels, collisions are decided by one of them, and densities of the others
 // relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
 
+#import transport/adjoint
 #import transport/majorant
 #import transport/sampler
+#import transport/throughput
 #import transport/volume
 #import transport/world
 

@@ -1,8 +1,10 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
+pub mod environment;
 pub mod filter;
 pub mod hierarchy;
 pub mod layout;
+pub mod majorants;
 pub mod photographs;
 pub mod references;
 pub mod world;

@@ -1,30 +1,22 @@
 //! Surfaces, media and lights flattened into records.
 
 use bytemuck::Zeroable;
-use glam::{Affine2, Affine3A, Mat3A, Vec3, Vec3A};
+use glam::{Affine2, Affine3A, Vec3, Vec3A};
 
 use super::hierarchy::Hierarchy;
 use super::layout::{
     self, CornerRecord, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord, TriangleRecord,
     VolumeRecord, WorldRecord,
 };
+use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::{add, rows};
 use crate::io::mesh::{Mesh, read_obj, read_ply};
 use crate::io::{self, Encoding, IoError, srgb};
-use crate::kernels::occupancy::reachable_between;
-use crate::params::{ParamSet, Shape};
+use crate::params::ParamSet;
 use crate::scene::{
     Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene,
     Surface, Texture, TextureMap, Wrap,
 };
-
-/// Texels along the edge of a cell of the majorant grid.
-const CELL: usize = 8;
-/// Majorants below this are zero, so that their inverses are finite.
-const LEAST: f32 = 1e-30;
-/// Majorants exceed what they bound by this factor, so that null collisions stay possible everywhere.
-const MARGIN: f32 = 1.05;
-
 /// The records of a scene that is not a radiance field.
 #[derive(Debug, Clone)]
 pub struct World {
@@ -43,19 +35,7 @@ pub struct World {
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
     /// For each medium how its majorants follow from its extinction.
-    rules: Vec<MajorantRule>,
-}
-
-/// How a medium's majorants follow from its extinction.
-#[derive(Debug, Clone, Copy)]
-pub struct MajorantRule {
-    /// The part of the unit cube's lattice that the grid covers.
-    low: [f32; 3],
-    high: [f32; 3],
-    /// The least majorant: positive where the extinction may grow.
-    pub floor: f32,
-    /// Factor by which majorants exceed what they bound.
-    pub margin: f32,
+    pub(super) rules: Vec<MajorantRule>,
 }
 
 /// Flattens a scene's world; its arrays go into `params`. `background` is the parameter of the radiance behind it.
@@ -445,12 +425,6 @@ fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
     normals.into_iter().map(Vec3::normalize_or_zero).collect()
 }
 
-/// The least majorant of a medium whose extinction may grow: one over the diagonal of its box, if it has one.
-fn least_majorant(medium: &MediumRecord) -> f32 {
-    let diagonal = (Vec3::from_slice(&medium.high) - Vec3::from_slice(&medium.low)).length();
-    if diagonal.is_finite() { 1.0 / diagonal } else { 0.0 }
-}
-
 /// The world-space box in which a volume's values count; infinite for a constant.
 fn bounds(lookup: &Lookup) -> (Vec3A, Vec3A) {
     if lookup.constant {
@@ -463,188 +437,4 @@ fn bounds(lookup: &Lookup) -> (Vec3A, Vec3A) {
     corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
         (low.min(c), high.max(c))
     })
-}
-
-impl World {
-    /// Treats every extinction as one that a run may change: its majorants get a margin.
-    pub fn vary_all(&mut self) {
-        for (rule, medium) in self.rules.iter_mut().zip(&self.media) {
-            rule.margin = MARGIN;
-            rule.floor = least_majorant(medium);
-        }
-    }
-
-    /// Number of majorants of all media.
-    pub fn majorants(&self) -> usize {
-        self.media
-            .iter()
-            .map(|m| m.majorants[..3].iter().map(|n| *n as usize).product::<usize>())
-            .sum()
-    }
-
-    /// Follows a change of resolution; `shapes` are those of the parameters in their order.
-    pub(super) fn fit(&mut self, shapes: &[Shape]) {
-        for volume in &mut self.volumes {
-            let Shape {
-                size: [x, y, z],
-                channels,
-            } = shapes[volume.slot as usize];
-            volume.size = [x as u32, y as u32, z as u32, channels as u32];
-        }
-        let mut first = 0;
-        for (medium, rule) in self.media.iter_mut().zip(&mut self.rules) {
-            let sigma = &self.volumes[medium.sigma_t as usize];
-            let albedo = &self.volumes[medium.albedo as usize];
-            medium.aligned = u32::from(
-                sigma.filter == albedo.filter
-                    && sigma.wrap == albedo.wrap
-                    && sigma.size[..3] == albedo.size[..3]
-                    && sigma.world_to_unit == albedo.world_to_unit,
-            );
-            (rule.low, rule.high) = covered(medium, sigma);
-            let extent = [0, 1, 2].map(|a| rule.high[a] - rule.low[a]);
-            let to_grid = Affine3A::from_scale(Vec3::from_array(extent.map(|e| 1.0 / e)))
-                * Affine3A::from_translation(-Vec3::from_array(rule.low))
-                * affine(&sigma.world_to_unit);
-            medium.world_to_grid = rows(&to_grid);
-            let local = sigma.filter != layout::lookup::CONSTANT && sigma.wrap == layout::wrap::CLAMP;
-            for a in 0..3 {
-                let texels = (sigma.size[a] as f32 * extent[a]).ceil() as usize;
-                medium.majorants[a] = if local { texels.div_ceil(CELL).max(1) as u32 } else { 1 };
-            }
-            medium.majorants[3] = first;
-            first += medium.majorants[..3].iter().product::<u32>();
-        }
-    }
-
-    /// The majorants of all media, given the parameters' values.
-    pub fn rebuild_majorants(&self, values: &[&[f32]]) -> Vec<f32> {
-        let data = |medium: &MediumRecord| values[self.volumes[medium.sigma_t as usize].slot as usize];
-        let media = self.media.iter().enumerate();
-        media
-            .flat_map(|(i, medium)| self.majorants_of(i, data(medium)))
-            .collect()
-    }
-
-    /// How a medium's majorants follow from its extinction.
-    pub fn majorant_rule(&self, medium: usize) -> MajorantRule {
-        self.rules[medium]
-    }
-
-    /// For each axis and each cell of a medium's majorant grid the first and the last texel that lookups can reach.
-    pub fn reach(&self, medium: usize) -> [Vec<(usize, usize)>; 3] {
-        let (rule, medium) = (&self.rules[medium], &self.media[medium]);
-        let size = self.volumes[medium.sigma_t as usize].size;
-        [0, 1, 2].map(|a| {
-            let (cells, texels) = (medium.majorants[a] as usize, size[a] as usize);
-            let at = |i: usize| rule.low[a] + (rule.high[a] - rule.low[a]) * i as f32 / cells as f32;
-            (0..cells)
-                .map(|i| match cells {
-                    1 => (0, texels - 1),
-                    _ => reachable_between(at(i), at(i + 1), texels),
-                })
-                .collect()
-        })
-    }
-
-    /// The majorants of a medium whose `sigma_t` is `data`: in each cell the largest extinction that a lookup in it can
-    /// give, with a margin.
-    pub fn majorants_of(&self, medium: usize, data: &[f32]) -> Vec<f32> {
-        let [along_x, along_y, along_z] = self.reach(medium);
-        let (rule, medium) = (&self.rules[medium], &self.media[medium]);
-        let size = self.volumes[medium.sigma_t as usize].size.map(|n| n as usize);
-        let mut majorants = Vec::with_capacity(along_x.len() * along_y.len() * along_z.len());
-        for &(z0, z1) in &along_z {
-            for &(y0, y1) in &along_y {
-                for &(x0, x1) in &along_x {
-                    let mut most = 0f32;
-                    for z in z0..=z1 {
-                        for y in y0..=y1 {
-                            let row = (z * size[1] + y) * size[0];
-                            let texels = &data[(row + x0) * size[3]..(row + x1 + 1) * size[3]];
-                            most = texels.iter().fold(most, |m, v| m.max(*v));
-                        }
-                    }
-                    let majorant = (most * medium.scale * rule.margin).max(rule.floor);
-                    majorants.push(if majorant < LEAST { 0.0 } else { majorant });
-                }
-            }
-        }
-        majorants
-    }
-}
-
-/// The part of the unit cube's space that a medium's box covers: the unit cube itself unless it is turned.
-fn covered(medium: &MediumRecord, sigma: &VolumeRecord) -> ([f32; 3], [f32; 3]) {
-    if sigma.filter == layout::lookup::CONSTANT {
-        return ([0.0; 3], [1.0; 3]);
-    }
-    let to_unit = affine(&sigma.world_to_unit);
-    let pick = |i: u32, a: usize| if i >> a & 1 == 0 { medium.low[a] } else { medium.high[a] };
-    let corners = (0..8u32).map(|i| to_unit.transform_point3a(Vec3A::new(pick(i, 0), pick(i, 1), pick(i, 2))));
-    let (low, high) = corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
-        (low.min(c), high.max(c))
-    });
-    // An upright box covers the cube exactly, but for rounding.
-    let snap = |x: f32, to: f32| if (x - to).abs() < 1e-4 { to } else { x };
-    (
-        low.to_array().map(|x| snap(x, 0.0)),
-        high.to_array().map(|x| snap(x, 1.0)),
-    )
-}
-
-fn affine(rows: &layout::Rows) -> Affine3A {
-    let column = |a: usize| Vec3A::new(rows[0][a], rows[1][a], rows[2][a]);
-    Affine3A {
-        matrix3: Mat3A::from_cols(column(0), column(1), column(2)),
-        translation: column(3),
-    }
-}
-
-/// Cumulated probabilities of an environment map of `size` texels: of its rows, then of each row's columns, in
-/// proportion to the largest channel of the texels around a cell, and a tenth uniformly, so that what a run makes bright
-/// can be found.
-pub fn environment_table(size: [u32; 2], data: &[f32]) -> Vec<f32> {
-    let [columns, rows] = [size[0] as usize, size[1].max(2) as usize - 1];
-    let texel = |x: usize, y: usize| {
-        let start = (y.min(size[1] as usize - 1) * columns + x % columns) * 3;
-        data[start].max(data[start + 1]).max(data[start + 2]).max(0.0)
-    };
-    let mut weights = vec![0f64; columns * rows];
-    for y in 0..rows {
-        let theta = (y as f64 + 0.5) / rows as f64 * std::f64::consts::PI;
-        for x in 0..columns {
-            let most = texel(x, y)
-                .max(texel(x + 1, y))
-                .max(texel(x, y + 1))
-                .max(texel(x + 1, y + 1));
-            weights[y * columns + x] = f64::from(most) * theta.sin();
-        }
-    }
-    let total: f64 = weights.iter().sum();
-    for y in 0..rows {
-        let sine = ((y as f64 + 0.5) / rows as f64 * std::f64::consts::PI).sin();
-        for x in 0..columns {
-            let weight = &mut weights[y * columns + x];
-            let share = if total > 0.0 { 0.9 * *weight / total } else { 0.0 };
-            *weight = share + 0.1 * sine / columns as f64;
-        }
-    }
-    let mut table = cumulate(weights.chunks(columns).map(|row| row.iter().sum()));
-    for row in weights.chunks(columns) {
-        table.extend(cumulate(row.iter().copied()));
-    }
-    table
-}
-
-fn cumulate(weights: impl Iterator<Item = f64> + Clone) -> Vec<f32> {
-    let total: f64 = weights.clone().sum();
-    let mut sum = 0.0;
-    let mut table = vec![0.0];
-    table.extend(weights.map(|weight| {
-        sum += weight / total;
-        sum as f32
-    }));
-    *table.last_mut().expect("it begins with a zero") = 1.0;
-    table
 }

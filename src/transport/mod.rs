@@ -3,8 +3,11 @@
 //! Geometry (rays, positions, stencils) is f32 in every instantiation, so that the f64 oracle, dual numbers and the
 //! recording number see the very samples that the f32 device sees.
 
+pub mod adjoint;
 pub mod background;
 pub mod camera;
+pub mod candidate;
+pub mod connection;
 pub mod film;
 pub mod grid;
 pub mod hierarchy;
@@ -20,6 +23,7 @@ pub mod sampler;
 pub mod sh;
 pub mod shape;
 pub mod texture;
+pub mod throughput;
 pub mod tracking;
 pub mod volpath;
 pub mod volume;

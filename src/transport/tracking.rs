@@ -4,13 +4,14 @@
 //! Where a medium's extinction has three channels, collisions are decided by one of them, and densities of the others
 //! relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
 
+use super::adjoint::Adjoint;
 use super::grid::Stencil;
 use super::majorant::Cells;
 use super::number::Number;
 use super::sampler::{Sampler, along, exponential};
-use super::volpath::{Adjoint, Path, REPLAY};
+use super::throughput::Path;
 use super::volume::{volume_eval, volume_stencil};
-use super::world::{Fields, Sink, World};
+use super::world::{Fields, REPLAY, Sink, World};
 use crate::resident::layout::{MediumRecord, NONE, gradient};
 
 /// Scaled extinction at a point.

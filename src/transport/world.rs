@@ -8,6 +8,13 @@ use crate::resident::layout::{
 };
 use crate::resident::world::World as Records;
 
+/// Adds radiance and ends where nothing can come any more.
+pub const PRIMAL: u8 = 0;
+/// Adds radiance and goes on through factors of zero: the first walk of an adjoint.
+pub const GATHER: u8 = 1;
+/// Subtracts radiance and sends derivatives: the second.
+pub const REPLAY: u8 = 2;
+
 /// The records of a world.
 #[derive(Debug, Clone, Copy)]
 pub struct World<'a> {

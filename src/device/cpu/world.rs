@@ -8,14 +8,17 @@ use super::render::MASKED;
 use super::sums::{Accumulate, Sums};
 use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
 use crate::params::ParamSet;
+use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
-use crate::resident::world::{World as Records, environment_table};
+use crate::resident::world::World as Records;
 use crate::transport::camera::Ray;
 use crate::transport::path::sample_ray;
 use crate::transport::pixel::Pixel;
 use crate::transport::random::Key;
 use crate::transport::sampler::{Sampler, streams};
-use crate::transport::volpath::{PRIMAL, Path, gather, propagate};
+use crate::transport::throughput::Path;
+use crate::transport::volpath::{gather, propagate};
+use crate::transport::world::PRIMAL;
 use crate::transport::world::{Fields, World};
 
 /// What depends on the parameters' values.

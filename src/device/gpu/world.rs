@@ -10,8 +10,9 @@ use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
 use crate::resident::Resident;
+use crate::resident::environment::environment_table;
 use crate::resident::layout::{MediumRecord, SceneRecord, WorldRecord, background, texture};
-use crate::resident::world::{World, environment_table};
+use crate::resident::world::World;
 
 /// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/world.wgsl`.
 const FAR: f32 = 1e30;

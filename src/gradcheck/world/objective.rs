@@ -7,14 +7,17 @@ use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
 use crate::gradcheck::objective::dot;
 use crate::resident::Resident;
+use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
-use crate::resident::world::{World as Records, environment_table};
+use crate::resident::world::World as Records;
 use crate::transport::camera::Ray;
 use crate::transport::number::Number;
 use crate::transport::path::sample_ray;
 use crate::transport::pixel::{drawn_pixel, linear_weight};
 use crate::transport::sampler::{Sampler, streams};
-use crate::transport::volpath::{self, GATHER, Path};
+use crate::transport::throughput::Path;
+use crate::transport::volpath;
+use crate::transport::world::GATHER;
 use crate::transport::world::{Fields, Sink, World};
 
 /// A path of the objective.

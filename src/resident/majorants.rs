@@ -1,0 +1,170 @@
+//! Upper bounds of every medium's extinction, cell by cell: which cells there are, and what bounds them.
+
+use glam::{Affine3A, Mat3A, Vec3, Vec3A};
+
+use super::layout::{self, MediumRecord, VolumeRecord};
+use super::rows;
+use super::world::World;
+use crate::kernels::occupancy::reachable_between;
+use crate::params::Shape;
+
+/// Texels along the edge of a cell of the majorant grid.
+const CELL: usize = 8;
+/// Majorants below this are zero, so that their inverses are finite.
+const LEAST: f32 = 1e-30;
+/// Majorants exceed what they bound by this factor, so that null collisions stay possible everywhere.
+pub(super) const MARGIN: f32 = 1.05;
+
+/// How a medium's majorants follow from its extinction.
+#[derive(Debug, Clone, Copy)]
+pub struct MajorantRule {
+    /// The part of the unit cube's lattice that the grid covers.
+    pub(super) low: [f32; 3],
+    pub(super) high: [f32; 3],
+    /// The least majorant: positive where the extinction may grow.
+    pub floor: f32,
+    /// Factor by which majorants exceed what they bound.
+    pub margin: f32,
+}
+
+/// The least majorant of a medium whose extinction may grow: one over the diagonal of its box, if it has one.
+pub(super) fn least_majorant(medium: &MediumRecord) -> f32 {
+    let diagonal = (Vec3::from_slice(&medium.high) - Vec3::from_slice(&medium.low)).length();
+    if diagonal.is_finite() { 1.0 / diagonal } else { 0.0 }
+}
+
+impl World {
+    /// Treats every extinction as one that a run may change: its majorants get a margin.
+    pub fn vary_all(&mut self) {
+        for (rule, medium) in self.rules.iter_mut().zip(&self.media) {
+            rule.margin = MARGIN;
+            rule.floor = least_majorant(medium);
+        }
+    }
+
+    /// Number of majorants of all media.
+    pub fn majorants(&self) -> usize {
+        self.media
+            .iter()
+            .map(|m| m.majorants[..3].iter().map(|n| *n as usize).product::<usize>())
+            .sum()
+    }
+
+    /// Follows a change of resolution; `shapes` are those of the parameters in their order.
+    pub(super) fn fit(&mut self, shapes: &[Shape]) {
+        for volume in &mut self.volumes {
+            let Shape {
+                size: [x, y, z],
+                channels,
+            } = shapes[volume.slot as usize];
+            volume.size = [x as u32, y as u32, z as u32, channels as u32];
+        }
+        let mut first = 0;
+        for (medium, rule) in self.media.iter_mut().zip(&mut self.rules) {
+            let sigma = &self.volumes[medium.sigma_t as usize];
+            let albedo = &self.volumes[medium.albedo as usize];
+            medium.aligned = u32::from(
+                sigma.filter == albedo.filter
+                    && sigma.wrap == albedo.wrap
+                    && sigma.size[..3] == albedo.size[..3]
+                    && sigma.world_to_unit == albedo.world_to_unit,
+            );
+            (rule.low, rule.high) = covered(medium, sigma);
+            let extent = [0, 1, 2].map(|a| rule.high[a] - rule.low[a]);
+            let to_grid = Affine3A::from_scale(Vec3::from_array(extent.map(|e| 1.0 / e)))
+                * Affine3A::from_translation(-Vec3::from_array(rule.low))
+                * affine(&sigma.world_to_unit);
+            medium.world_to_grid = rows(&to_grid);
+            let local = sigma.filter != layout::lookup::CONSTANT && sigma.wrap == layout::wrap::CLAMP;
+            for a in 0..3 {
+                let texels = (sigma.size[a] as f32 * extent[a]).ceil() as usize;
+                medium.majorants[a] = if local { texels.div_ceil(CELL).max(1) as u32 } else { 1 };
+            }
+            medium.majorants[3] = first;
+            first += medium.majorants[..3].iter().product::<u32>();
+        }
+    }
+
+    /// The majorants of all media, given the parameters' values.
+    pub fn rebuild_majorants(&self, values: &[&[f32]]) -> Vec<f32> {
+        let data = |medium: &MediumRecord| values[self.volumes[medium.sigma_t as usize].slot as usize];
+        let media = self.media.iter().enumerate();
+        media
+            .flat_map(|(i, medium)| self.majorants_of(i, data(medium)))
+            .collect()
+    }
+
+    /// How a medium's majorants follow from its extinction.
+    pub fn majorant_rule(&self, medium: usize) -> MajorantRule {
+        self.rules[medium]
+    }
+
+    /// For each axis and each cell of a medium's majorant grid the first and the last texel that lookups can reach.
+    pub fn reach(&self, medium: usize) -> [Vec<(usize, usize)>; 3] {
+        let (rule, medium) = (&self.rules[medium], &self.media[medium]);
+        let size = self.volumes[medium.sigma_t as usize].size;
+        [0, 1, 2].map(|a| {
+            let (cells, texels) = (medium.majorants[a] as usize, size[a] as usize);
+            let at = |i: usize| rule.low[a] + (rule.high[a] - rule.low[a]) * i as f32 / cells as f32;
+            (0..cells)
+                .map(|i| match cells {
+                    1 => (0, texels - 1),
+                    _ => reachable_between(at(i), at(i + 1), texels),
+                })
+                .collect()
+        })
+    }
+
+    /// The majorants of a medium whose `sigma_t` is `data`: in each cell the largest extinction that a lookup in it can
+    /// give, with a margin.
+    pub fn majorants_of(&self, medium: usize, data: &[f32]) -> Vec<f32> {
+        let [along_x, along_y, along_z] = self.reach(medium);
+        let (rule, medium) = (&self.rules[medium], &self.media[medium]);
+        let size = self.volumes[medium.sigma_t as usize].size.map(|n| n as usize);
+        let mut majorants = Vec::with_capacity(along_x.len() * along_y.len() * along_z.len());
+        for &(z0, z1) in &along_z {
+            for &(y0, y1) in &along_y {
+                for &(x0, x1) in &along_x {
+                    let mut most = 0f32;
+                    for z in z0..=z1 {
+                        for y in y0..=y1 {
+                            let row = (z * size[1] + y) * size[0];
+                            let texels = &data[(row + x0) * size[3]..(row + x1 + 1) * size[3]];
+                            most = texels.iter().fold(most, |m, v| m.max(*v));
+                        }
+                    }
+                    let majorant = (most * medium.scale * rule.margin).max(rule.floor);
+                    majorants.push(if majorant < LEAST { 0.0 } else { majorant });
+                }
+            }
+        }
+        majorants
+    }
+}
+
+/// The part of the unit cube's space that a medium's box covers: the unit cube itself unless it is turned.
+fn covered(medium: &MediumRecord, sigma: &VolumeRecord) -> ([f32; 3], [f32; 3]) {
+    if sigma.filter == layout::lookup::CONSTANT {
+        return ([0.0; 3], [1.0; 3]);
+    }
+    let to_unit = affine(&sigma.world_to_unit);
+    let pick = |i: u32, a: usize| if i >> a & 1 == 0 { medium.low[a] } else { medium.high[a] };
+    let corners = (0..8u32).map(|i| to_unit.transform_point3a(Vec3A::new(pick(i, 0), pick(i, 1), pick(i, 2))));
+    let (low, high) = corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
+        (low.min(c), high.max(c))
+    });
+    // An upright box covers the cube exactly, but for rounding.
+    let snap = |x: f32, to: f32| if (x - to).abs() < 1e-4 { to } else { x };
+    (
+        low.to_array().map(|x| snap(x, 0.0)),
+        high.to_array().map(|x| snap(x, 1.0)),
+    )
+}
+
+fn affine(rows: &layout::Rows) -> Affine3A {
+    let column = |a: usize| Vec3A::new(rows[0][a], rows[1][a], rows[2][a]);
+    Affine3A {
+        matrix3: Mat3A::from_cols(column(0), column(1), column(2)),
+        translation: column(3),
+    }
+}

@@ -1,0 +1,159 @@
+//! The derivatives that an adjoint walk sends: by the factors of a path's throughput, from the radiance still to come.
+
+use super::number::Number;
+use super::sampler::{Sampler, along};
+use super::throughput::Path;
+use super::tracking::Extinction;
+use super::volume::volume_stencil;
+use super::world::{Sink, World};
+use crate::resident::layout::{MediumRecord, NONE, gradient};
+
+/// What an adjoint carries beside the path.
+#[derive(Debug)]
+pub struct Adjoint<'s, N, S> {
+    /// Derivative of the loss by the path's radiance.
+    pub d_radiance: [N; 3],
+    pub sink: &'s mut S,
+    /// Draws that only the adjoint makes.
+    pub extra: Sampler,
+    pub candidate: Candidate<N>,
+}
+
+/// A point drawn, among all that a path could have scattered at, for a derivative by in-scattering.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<N> {
+    /// Sum of all weights so far; the candidate's own is a part of it.
+    pub(super) total: f32,
+    pub(super) p: [f32; 3],
+    pub(super) direction: [f32; 3],
+    pub(super) medium: u32,
+    pub(super) depth: u32,
+    /// Derivative by the light scattered there, over the candidate's weight.
+    pub(super) d: [N; 3],
+}
+
+impl<N: Number> Candidate<N> {
+    fn none() -> Self {
+        Self {
+            total: 0.0,
+            p: [0.0; 3],
+            direction: [0.0; 3],
+            medium: NONE,
+            depth: 0,
+            d: [N::lift(0.0); 3],
+        }
+    }
+}
+
+impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
+    /// For walks that send derivatives to `sink`, with the stream of the draws that only they make.
+    pub fn new(d_radiance: [N; 3], sink: &'s mut S, extra: Sampler) -> Self {
+        Self {
+            d_radiance,
+            sink,
+            extra,
+            candidate: Candidate::none(),
+        }
+    }
+
+    /// Differential ratio tracking of the transmittance of a flight from `start` to `end`: minus its length times the
+    /// radiance still to come, at a uniform place on it.
+    #[inline]
+    pub fn attenuate(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, start: f32, end: f32) {
+        let mut d = [N::lift(0.0); 3];
+        for c in 0..3 {
+            if path.zeros[c] == 0 {
+                d[c] = self.d_radiance[c] * path.radiance[c];
+            }
+        }
+        let origin = along(path.origin, path.direction, start);
+        self.darken(world, medium, origin, path.direction, end - start, d);
+    }
+
+    /// The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision
+    /// detached.
+    #[inline]
+    pub fn collide(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, sigma: &Extinction<N>, hero: f32) {
+        let mut weight = medium.scale;
+        if world.record.gradient == gradient::DRT {
+            weight *= free_flight_share(medium, &sigma.sampled);
+        }
+        let mut d = [N::lift(0.0); 3];
+        for c in 0..3 {
+            if path.zeros[c] == 0 {
+                let logarithmic = if sigma.integrand[c].value() == 0.0 {
+                    path.spare[c] * N::lift(1.0 / hero)
+                } else {
+                    path.radiance[c] * sigma.integrand[c].recip()
+                };
+                d[c] = self.d_radiance[c] * logarithmic * N::lift(weight);
+            }
+        }
+        let volume = &world.volumes[medium.sigma_t as usize];
+        self.sink.volume(volume, &sigma.at, d, 3);
+    }
+
+    /// Sends -`length` · `d` to the extinction at a uniform place of the segment.
+    #[inline]
+    pub fn darken(
+        &mut self,
+        world: &World,
+        medium: &MediumRecord,
+        origin: [f32; 3],
+        direction: [f32; 3],
+        length: f32,
+        d: [N; 3],
+    ) {
+        let p = along(origin, direction, length * self.extra.draw());
+        // Nothing comes through an unbounded medium, so that there is no derivative either.
+        if !length.is_finite() {
+            return;
+        }
+        let volume = &world.volumes[medium.sigma_t as usize];
+        let weight = N::lift(-length * medium.scale);
+        self.sink
+            .volume(volume, &volume_stencil(volume, p), d.map(|d| d * weight), 3);
+    }
+}
+
+/// The derivatives by a factor that is about to be multiplied: the radiance still to come over the factor; where the
+/// factor is zero, what would come without it.
+#[inline]
+pub(super) fn derivatives_of_factor<N: Number>(path: &Path<N>, d_radiance: &[N; 3], factor: [N; 3]) -> [N; 3] {
+    let mut d = [N::lift(0.0); 3];
+    for c in 0..3 {
+        if path.zeros[c] == 0 {
+            d[c] = if factor[c].value() == 0.0 {
+                d_radiance[c] * path.spare[c]
+            } else {
+                d_radiance[c] * path.radiance[c] * factor[c].recip()
+            };
+        }
+    }
+    d
+}
+
+/// The share of free-flight sampling in the derivative by in-scattering.
+#[inline]
+pub(super) fn free_flight_share(medium: &MediumRecord, sigma: &[f32; 3]) -> f32 {
+    let mean = (sigma[0] + sigma[1] + sigma[2]) * (1.0 / 3.0);
+    let square = mean * mean;
+    square / (square + medium.kappa * medium.kappa)
+}
+
+/// Sends the derivative by a light's value, of which `factor` times the throughput reaches the path.
+#[inline]
+pub(super) fn send_light<N: Number, S: Sink<N>>(
+    path: &Path<N>,
+    slot: u32,
+    factor: [N; 3],
+    adjoint: &mut Adjoint<'_, N, S>,
+) {
+    let mut d = [N::lift(0.0); 3];
+    for c in 0..3 {
+        if path.zeros[c] == 0 {
+            d[c] = adjoint.d_radiance[c] * path.beta[c] * factor[c];
+        }
+    }
+    adjoint.sink.value(slot, d, 3);
+}
