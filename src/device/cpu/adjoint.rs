@@ -1,119 +1,28 @@
-//! The PRB adjoint pass. Rays replay in parallel and leave compact records, sorted by brick of the grids; then each
-//! brick is summed by one thread, in ray order. Neither atomics nor a gradient copy a thread, and the same bits whatever
-//! the number of threads.
+//! The PRB adjoint pass. Rays replay in parallel and leave compact records, sorted by brick and cell of the grids; then
+//! each brick is summed by one thread, cell by cell, in ray order. Neither atomics nor a gradient copy a thread, and the
+//! same bits whatever the number of threads.
 //!
 //! Bricks are reduced in eight rounds by the parity of their place along each axis: bricks of one round share no texel.
 
 use rayon::prelude::*;
 
 use super::Cpu;
+use super::bricks::Bricks;
 use super::chunk::{CHUNK, Chunk, chunks};
 use super::level::Kernel;
 use super::packet::{Packet, Sample, TurnSink};
+use super::records::{Record, Replays, Unsorted};
+use super::reduce::ReduceBrick;
 use super::shared::SharedSlice;
-use super::step::Activity;
 use super::view::Arrays;
-use super::wide::{Wide, prefetch_sh, scatter_sh};
+use super::wide::Wide;
 use crate::device::{Batch, Keys, ReplayStats};
-use crate::kernels::occupancy::reachable;
-use crate::resident::layout::SceneRecord;
 use crate::transport::background::background_scatter;
-use crate::transport::grid::grid_scatter;
-use crate::transport::radiance_field::{LANES, Sink, State, same_size};
+use crate::transport::radiance_field::{Sink, State};
 use crate::transport::sh::Basis;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
 const ROUND_RECORDS: usize = 1 << 20;
-
-/// A sample's gradients, waiting for its brick.
-#[derive(Debug, Clone, Copy, Default)]
-struct Record {
-    p: [f32; 3],
-    /// Index of the ray in its chunk, for the basis of its direction.
-    ray: u32,
-    d_sigma: f32,
-    d_color: [f32; 3],
-}
-
-/// What a chunk's replays leave. Kept between rounds, so that nothing is allocated in a running optimisation.
-#[derive(Debug, Default)]
-pub(super) struct Replays {
-    records: Vec<Record>,
-    bricks: Vec<u16>,
-    /// `records` sorted by brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`.
-    sorted: Vec<Record>,
-    starts: Vec<u32>,
-    bases: Vec<Basis>,
-    /// Direction and gradient of each ray's emitter.
-    emitters: Vec<([f32; 3], [f32; 3])>,
-    stats: ReplayStats,
-}
-
-/// The lattice of bricks: the same for both grids, and along each axis at least three texels of either a brick, so that
-/// bricks two apart share no texel.
-#[derive(Debug, Clone, Copy)]
-struct Bricks {
-    count: [u32; 3],
-}
-
-impl Bricks {
-    fn new(scene: &SceneRecord) -> Self {
-        let along = |axis: usize| {
-            let texels = scene.sigma_size[axis].min(scene.sh_size[axis]);
-            let edge = if texels >= 64 { 8 } else { 4 };
-            // 32 per axis keep the brick's index within 16 bits.
-            (texels / edge).clamp(1, 32)
-        };
-        Self {
-            count: [along(0), along(1), along(2)],
-        }
-    }
-
-    fn len(self) -> usize {
-        self.count.iter().product::<u32>() as usize
-    }
-
-    #[inline(always)]
-    fn of(self, p: [f32; 3]) -> u16 {
-        let mut at = [0; 3];
-        for axis in 0..3 {
-            at[axis] = ((p[axis] * self.count[axis] as f32).max(0.0) as u32).min(self.count[axis] - 1);
-        }
-        ((at[2] * self.count[1] + at[1]) * self.count[0] + at[0]) as u16
-    }
-
-    /// Takes note that a brick's texels, in a grid of `size`, may have received gradients.
-    fn touch(self, brick: u32, size: [u32; 4], channels: usize, activity: &Activity) {
-        if activity.is_empty() {
-            return;
-        }
-        let [nx, ny, _] = self.count;
-        let place = [brick % nx, brick / nx % ny, brick / (nx * ny)];
-        let reach = |a: usize| reachable(place[a] as usize, self.count[a] as usize, size[a] as usize);
-        let ((x0, x1), (y0, y1), (z0, z1)) = (reach(0), reach(1), reach(2));
-        let [width, height] = [size[0] as usize, size[1] as usize];
-        for z in z0..=z1 {
-            for y in y0..=y1 {
-                let row = (z * height + y) * width;
-                activity.touch((row + x0) * channels..(row + x1 + 1) * channels);
-            }
-        }
-    }
-
-    /// The bricks of one of eight colours.
-    fn of_color(self, color: u32) -> Vec<u32> {
-        let [nx, ny, nz] = self.count;
-        let mut all = Vec::new();
-        for z in (color >> 2..nz).step_by(2) {
-            for y in ((color >> 1) & 1..ny).step_by(2) {
-                for x in (color & 1..nx).step_by(2) {
-                    all.push((z * ny + y) * nx + x);
-                }
-            }
-        }
-        all
-    }
-}
 
 impl Cpu {
     /// Adds a batch's derivatives to the gradients.
@@ -177,10 +86,7 @@ impl Cpu {
             ];
             for color in 0..8 {
                 bricks.of_color(color).into_par_iter().for_each(|brick| {
-                    if replays
-                        .iter()
-                        .all(|r| r.starts[brick as usize] == r.starts[brick as usize + 1])
-                    {
+                    if replays.iter().all(|r| r.of_brick(brick).is_empty()) {
                         return;
                     }
                     level.run(ReduceBrick {
@@ -229,7 +135,8 @@ struct ReplayChunk<'a> {
 
 /// Records the gradients of one chunk.
 struct Recorder<'a> {
-    replays: &'a mut Replays,
+    unsorted: &'a mut Unsorted,
+    emitters: &'a mut Vec<([f32; 3], [f32; 3])>,
     bricks: Bricks,
     /// Index of the packet's first ray in the chunk, and of the ray whose turn it is.
     first: u32,
@@ -239,18 +146,18 @@ struct Recorder<'a> {
 impl Sink<f32> for Recorder<'_> {
     #[inline(always)]
     fn sample(&mut self, p: [f32; 3], _: &Basis, d_sigma: f32, d_color: [f32; 3]) {
-        self.replays.records.push(Record {
+        let record = Record {
             p,
             ray: self.ray,
             d_sigma,
             d_color,
-        });
-        self.replays.bricks.push(self.bricks.of(p));
+        };
+        self.unsorted.push(self.bricks.key(p), record);
     }
 
     #[inline(always)]
     fn emitter(&mut self, d: [f32; 3], d_radiance: [f32; 3]) {
-        self.replays.emitters.push((d, d_radiance));
+        self.emitters.push((d, d_radiance));
     }
 }
 
@@ -285,6 +192,7 @@ impl Kernel for ReplayChunk<'_> {
             *s = [d[0] * scale, d[1] * scale, d[2] * scale];
         }
         let mut packet = Packet::take();
+        let mut unsorted = Unsorted::take();
         for sample in 0..spp {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
             while packet.fill(
@@ -301,7 +209,8 @@ impl Kernel for ReplayChunk<'_> {
                     replays.bases.push(lane.path.basis());
                 }
                 let mut recorder = Recorder {
-                    replays: &mut *replays,
+                    unsorted: &mut unsorted,
+                    emitters: &mut replays.emitters,
                     bricks,
                     first,
                     ray: first,
@@ -313,7 +222,8 @@ impl Kernel for ReplayChunk<'_> {
             }
         }
         packet.put_back();
-        replays.sort(bricks.len());
+        replays.sort(&mut unsorted, bricks.len());
+        unsorted.put_back();
     }
 }
 
@@ -330,95 +240,5 @@ impl ReplayStats {
             drifted |= replay.radiance[c].abs() > bound * radiance[c].abs();
         }
         self.drifted += u64::from(drifted);
-    }
-}
-
-impl Replays {
-    #[inline(always)]
-    fn clear(&mut self) {
-        self.records.clear();
-        self.bricks.clear();
-        self.bases.clear();
-        self.emitters.clear();
-        self.stats = ReplayStats::default();
-    }
-
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        (self.records.capacity() + self.sorted.capacity()) * size_of::<Record>()
-            + 2 * self.bricks.capacity()
-            + 4 * self.starts.capacity()
-            + self.bases.capacity() * size_of::<Basis>()
-            + 24 * self.emitters.capacity()
-    }
-
-    /// Counting sort by brick, stable.
-    #[inline(always)]
-    fn sort(&mut self, bricks: usize) {
-        self.starts.clear();
-        self.starts.resize(bricks + 1, 0);
-        for &b in &self.bricks {
-            self.starts[b as usize + 1] += 1;
-        }
-        for b in 0..bricks {
-            self.starts[b + 1] += self.starts[b];
-        }
-        self.sorted.resize(self.records.len(), Record::default());
-        for (record, &b) in self.records.iter().zip(&self.bricks) {
-            let place = &mut self.starts[b as usize];
-            self.sorted[*place as usize] = *record;
-            *place += 1;
-        }
-        // Each start has moved to its brick's end, which is the next one's start.
-        self.starts.rotate_right(1);
-        self.starts[0] = 0;
-    }
-}
-
-struct ReduceBrick<'a> {
-    scene: &'a SceneRecord,
-    brick: u32,
-    replays: &'a [Replays],
-    sigma: &'a SharedSlice<'a, f32>,
-    sh: &'a SharedSlice<'a, f32>,
-}
-
-impl Kernel for ReduceBrick<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<W: Wide>(self) {
-        // SAFETY: bricks reduced at the same time have the same colour, and such bricks share no texel (see `Bricks`),
-        // so that no element is touched by two threads.
-        let (sigma, sh) = unsafe { (self.sigma.get(), self.sh.get()) };
-        let same_grid = same_size(self.scene);
-        let brick = self.brick as usize;
-        for replays in self.replays {
-            let range = replays.starts[brick] as usize..replays.starts[brick + 1] as usize;
-            for records in replays.sorted[range].chunks(LANES) {
-                let mut p = [[0.0; LANES]; 3];
-                for (lane, record) in records.iter().enumerate() {
-                    for axis in 0..3 {
-                        p[axis][lane] = record.p[axis];
-                    }
-                }
-                let at_sigma = W::stencils(self.scene.sigma_size, &p);
-                let at_color = if same_grid {
-                    at_sigma
-                } else {
-                    W::stencils(self.scene.sh_size, &p)
-                };
-                prefetch_sh::<W>(self.scene.sh_size[3], sh, &at_color, (1 << records.len()) - 1);
-                for (lane, record) in records.iter().enumerate() {
-                    if !sigma.is_empty() {
-                        grid_scatter(sigma, &at_sigma.lane(lane), record.d_sigma);
-                    }
-                    if !sh.is_empty() && record.d_color != [0.0; 3] {
-                        let basis = &replays.bases[record.ray as usize];
-                        scatter_sh(self.scene.sh_size[3], sh, &at_color.lane(lane), basis, record.d_color);
-                    }
-                }
-            }
-        }
     }
 }

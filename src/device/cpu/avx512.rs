@@ -3,6 +3,9 @@
 
 use std::arch::x86_64::*;
 
+use super::avx2;
+use super::records::Record;
+use super::reduce::Move;
 use crate::transport::grid::Stencils;
 use crate::transport::radiance_field::LANES;
 use crate::transport::sh::{Basis, MAX_COEFFICIENTS};
@@ -114,4 +117,170 @@ fn basis_of_fifths(basis: &Basis, v: usize) -> __m512 {
     let index = _mm512_add_epi32(of_lane, _mm512_set1_epi32(5 * v as i32));
     // SAFETY: a basis holds 16 floats.
     _mm512_permutexvar_ps(index, unsafe { _mm512_loadu_ps(basis.as_ptr()) })
+}
+
+/// Channels of a texel with nine coefficients a colour.
+const TEXEL: usize = 27;
+/// Lanes of the upper vector of a texel's sums: the density, four that stay zero, channels 16 to 26.
+const UPPER: __mmask16 = 0xffe0;
+
+/// The sums of one texel: channels 0 to 15; density and channels 16 to 26.
+type TexelSums = (__m512, __m512);
+
+/// [`super::reduce::reduce_plain`] of nine coefficients, with the sums of a cell in sixteen registers.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
+pub(super) fn reduce_27(size: [u32; 4], records: &[Record], bases: &[Basis], sigma: &mut [f32], sh: &mut [f32]) {
+    if records.is_empty() {
+        return;
+    }
+    let count = size[0] as usize * size[1] as usize * size[2] as usize;
+    assert!(
+        (sigma.is_empty() || sigma.len() == count) && (sh.is_empty() || sh.len() == count * TEXEL),
+        "a gradient has the size of its grid"
+    );
+    let mut next = stencils(size, &records[..LANES.min(records.len())]);
+    let mut open = corners(&next, 0);
+    let mut sums = [(_mm512_setzero_ps(), _mm512_setzero_ps()); 8];
+    for start in (0..records.len()).step_by(LANES) {
+        let lanes = LANES.min(records.len() - start);
+        let at = next;
+        let ahead = &records[start + lanes..(start + lanes + LANES).min(records.len())];
+        next = stencils(size, ahead);
+        expect(sh, &next, ahead.len());
+        let (texels, weights) = at.parts();
+        for lane in 0..lanes {
+            match Move::between(&open, texels[0][lane], texels[6][lane], texels[7][lane]) {
+                Move::Stay => {}
+                Move::Right => {
+                    for k in [0, 2, 4, 6] {
+                        // SAFETY: the texel comes from a stencil of this grid.
+                        unsafe { close(open[k], sums[k], sigma, sh) };
+                        sums[k] = sums[k + 1];
+                        sums[k + 1] = (_mm512_setzero_ps(), _mm512_setzero_ps());
+                    }
+                    open = corners(&at, lane);
+                }
+                Move::Away => {
+                    for k in 0..8 {
+                        // SAFETY: as above.
+                        unsafe { close(open[k], sums[k], sigma, sh) };
+                        sums[k] = (_mm512_setzero_ps(), _mm512_setzero_ps());
+                    }
+                    open = corners(&at, lane);
+                }
+            }
+            let record = &records[start + lane];
+            let (lower, upper) = spread(record, &bases[record.ray as usize]);
+            for k in 0..8 {
+                let weight = _mm512_set1_ps(weights[k][lane]);
+                sums[k].0 = _mm512_add_ps(sums[k].0, _mm512_mul_ps(lower, weight));
+                sums[k].1 = _mm512_add_ps(sums[k].1, _mm512_mul_ps(upper, weight));
+            }
+        }
+    }
+    for k in 0..8 {
+        // SAFETY: as above.
+        unsafe { close(open[k], sums[k], sigma, sh) };
+    }
+}
+
+/// Asks for the texels of the cells in the first `lanes` lanes to be brought near, those once that several share.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn expect(sh: &[f32], at: &Stencils<LANES>, lanes: usize) {
+    const LINE: usize = 16;
+    let (texels, _) = at.parts();
+    for lane in 0..lanes.min(LANES) {
+        if lane > 0 && texels[0][lane] == texels[0][lane - 1] {
+            continue;
+        }
+        for k in [0, 2, 4, 6] {
+            for line in 0..(2 * TEXEL).div_ceil(LINE) {
+                let address = sh.as_ptr().wrapping_add(texels[k][lane] as usize * TEXEL + line * LINE);
+                _mm_prefetch::<_MM_HINT_T0>(address.cast());
+            }
+        }
+    }
+}
+
+/// The texels of one lane.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn corners(at: &Stencils<LANES>, lane: usize) -> [u32; 8] {
+    let (texels, _) = at.parts();
+    let mut corners = [0; 8];
+    for k in 0..8 {
+        corners[k] = texels[k][lane];
+    }
+    corners
+}
+
+/// The stencils of up to eight records; lanes beyond hold some point.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+fn stencils(size: [u32; 4], records: &[Record]) -> Stencils<LANES> {
+    let mut p = [[0.0; LANES]; 3];
+    for lane in 0..records.len().min(LANES) {
+        for axis in 0..3 {
+            p[axis][lane] = records[lane].p[axis];
+        }
+    }
+    avx2::stencils(size, &p)
+}
+
+/// A record's gradients by a texel of weight one, in the lanes of [`TexelSums`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn spread(record: &Record, basis: &Basis) -> TexelSums {
+    // SAFETY: a record is eight words, and a basis holds 16 floats.
+    let (record, basis) = unsafe {
+        let record: *const Record = record;
+        (
+            _mm512_castps256_ps512(_mm256_loadu_ps(record.cast())),
+            _mm512_loadu_ps(basis.as_ptr()),
+        )
+    };
+    // In a record the density's derivative is word 4, the colour's are 5, 6 and 7.
+    let color = _mm512_setr_epi32(5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6, 7, 5);
+    let lower = _mm512_mul_ps(
+        _mm512_permutexvar_ps(color, record),
+        _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5), basis),
+    );
+    let word = _mm512_setr_epi32(4, 0, 0, 0, 0, 6, 7, 5, 6, 7, 5, 6, 7, 5, 6, 7);
+    let coefficient = _mm512_setr_epi32(0, 0, 0, 0, 0, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8);
+    let upper = _mm512_mul_ps(
+        _mm512_maskz_permutexvar_ps(UPPER | 1, word, record),
+        _mm512_mask_permutexvar_ps(_mm512_set1_ps(1.0), UPPER, coefficient, basis),
+    );
+    (lower, upper)
+}
+
+/// Adds the sums of a texel to the gradients.
+///
+/// # Safety
+/// The texel lies within the gradients that are not empty.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn close(texel: u32, (lower, upper): TexelSums, sigma: &mut [f32], sh: &mut [f32]) {
+    if !sigma.is_empty() {
+        // SAFETY: as the caller promises.
+        *unsafe { sigma.get_unchecked_mut(texel as usize) } += _mm512_cvtss_f32(upper);
+    }
+    if sh.is_empty() {
+        return;
+    }
+    // SAFETY: as the caller promises. Both vectors are read before either is written; the lanes that they share are taken
+    // from the lower one.
+    unsafe {
+        let texel = sh.as_mut_ptr().add(texel as usize * TEXEL);
+        let rest = texel.add(TEXEL - 16);
+        let (a, b) = (_mm512_loadu_ps(texel), _mm512_loadu_ps(rest));
+        let a = _mm512_add_ps(a, lower);
+        let shared = _mm512_castps_si512(a);
+        let shared = _mm512_castsi512_ps(_mm512_alignr_epi32::<11>(shared, shared));
+        let b = _mm512_mask_add_ps(shared, UPPER, b, upper);
+        _mm512_storeu_ps(texel, a);
+        _mm512_storeu_ps(rest, b);
+    }
 }

@@ -7,12 +7,15 @@ mod admit;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod bricks;
 mod chunk;
 mod compare;
 mod level;
 mod memo;
 mod packet;
 mod pages;
+mod records;
+mod reduce;
 mod render;
 mod shared;
 mod step;
@@ -27,8 +30,9 @@ use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
-use adjoint::Replays;
+
 use level::Level;
+use records::Replays;
 use step::Activity;
 use sums::Sums;
 use world::Tables;

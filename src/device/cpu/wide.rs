@@ -2,8 +2,10 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
+use super::records::Record;
+use super::reduce::reduce_plain;
 use crate::resident::layout::{SceneRecord, density};
-use crate::transport::grid::{Stencil, Stencils, grid_eval, grid_eval_sh, grid_scatter_sh, grid_stencils};
+use crate::transport::grid::{Stencils, grid_eval, grid_eval_sh, grid_stencils};
 use crate::transport::radiance_field::{self, LANES, Lattice, Segment};
 use crate::transport::sh::Basis;
 
@@ -11,6 +13,18 @@ use crate::transport::sh::Basis;
 pub(super) trait Wide: Copy + Send + Sync {
     /// [`grid_eval_sh`] on f32.
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3];
+
+    /// [`reduce_plain`]
+    #[inline(always)]
+    fn reduce<const CHANNELS: usize>(
+        size: [u32; 4],
+        records: &[Record],
+        bases: &[Basis],
+        sigma: &mut [f32],
+        sh: &mut [f32],
+    ) {
+        reduce_plain::<Self, CHANNELS>(size, records, bases, sigma, sh);
+    }
 
     /// Asks for the texels of the stencils to be brought near.
     #[inline(always)]
@@ -75,14 +89,20 @@ pub(super) fn prefetch_sh<W: Wide>(channels: u32, data: &[f32], at: &Stencils<LA
     }
 }
 
-/// The adjoint of [`eval_sh`].
+/// [`Wide::reduce`], likewise.
 #[inline(always)]
-pub(super) fn scatter_sh(channels: u32, gradient: &mut [f32], at: &Stencil, basis: &Basis, g: [f32; 3]) {
-    match channels {
-        27 => grid_scatter_sh::<f32, 27>(gradient, at, basis, g),
-        12 => grid_scatter_sh::<f32, 12>(gradient, at, basis, g),
-        48 => grid_scatter_sh::<f32, 48>(gradient, at, basis, g),
-        _ => grid_scatter_sh::<f32, 3>(gradient, at, basis, g),
+pub(super) fn reduce_sh<W: Wide>(
+    size: [u32; 4],
+    records: &[Record],
+    bases: &[Basis],
+    sigma: &mut [f32],
+    sh: &mut [f32],
+) {
+    match size[3] {
+        27 => W::reduce::<27>(size, records, bases, sigma, sh),
+        12 => W::reduce::<12>(size, records, bases, sigma, sh),
+        48 => W::reduce::<48>(size, records, bases, sigma, sh),
+        _ => W::reduce::<3>(size, records, bases, sigma, sh),
     }
 }
 
@@ -108,6 +128,22 @@ impl Wide for Avx512 {
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
         // SAFETY: this type is used by `Level::Avx512` alone, which exists only where the features do.
         unsafe { avx512::eval_sh::<CHANNELS>(data, at, lane, basis) }
+    }
+
+    #[inline(always)]
+    fn reduce<const CHANNELS: usize>(
+        size: [u32; 4],
+        records: &[Record],
+        bases: &[Basis],
+        sigma: &mut [f32],
+        sh: &mut [f32],
+    ) {
+        if CHANNELS == 27 {
+            // SAFETY: as above.
+            unsafe { avx512::reduce_27(size, records, bases, sigma, sh) }
+        } else {
+            reduce_plain::<Self, CHANNELS>(size, records, bases, sigma, sh);
+        }
     }
 
     #[inline(always)]

@@ -1,0 +1,187 @@
+//! Summing the records of a brick into the gradients. Records come cell by cell, so that the sums of a cell's eight texels
+//! stay in registers until its last record; of two neighbours along x, the second takes over what the first has for the
+//! texels that they share.
+
+use super::level::Kernel;
+use super::records::{Record, Replays};
+use super::shared::SharedSlice;
+use super::wide::{Wide, reduce_sh};
+use crate::resident::layout::SceneRecord;
+use crate::transport::grid::{Stencil, Stencils, grid_scatter};
+use crate::transport::radiance_field::{LANES, same_size};
+use crate::transport::sh::Basis;
+
+/// All records of a brick.
+pub(super) struct ReduceBrick<'a> {
+    pub(super) scene: &'a SceneRecord,
+    pub(super) brick: u32,
+    pub(super) replays: &'a [Replays],
+    pub(super) sigma: &'a SharedSlice<'a, f32>,
+    pub(super) sh: &'a SharedSlice<'a, f32>,
+}
+
+impl Kernel for ReduceBrick<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        // SAFETY: bricks reduced at the same time have the same colour, and such bricks share no texel (see `Bricks`),
+        // so that no element is touched by two threads.
+        let (sigma, sh) = unsafe { (self.sigma.get(), self.sh.get()) };
+        let scene = self.scene;
+        for replays in self.replays {
+            let records = replays.of_brick(self.brick);
+            let bases = &replays.bases;
+            if same_size(scene) {
+                reduce_sh::<W>(scene.sh_size, records, bases, sigma, sh);
+            } else {
+                reduce_sh::<W>(scene.sh_size, records, bases, &mut [], sh);
+                reduce_sigma::<W>(scene.sigma_size, records, sigma);
+            }
+        }
+    }
+}
+
+/// Adds the densities' part, record by record.
+#[inline(always)]
+fn reduce_sigma<W: Wide>(size: [u32; 4], records: &[Record], sigma: &mut [f32]) {
+    if sigma.is_empty() {
+        return;
+    }
+    for start in (0..records.len()).step_by(LANES) {
+        let at = stencils_of::<W>(size, records, start);
+        for lane in 0..LANES.min(records.len() - start) {
+            grid_scatter(sigma, &at.lane(lane), records[start + lane].d_sigma);
+        }
+    }
+}
+
+/// The stencils of the next records from `start` on; lanes beyond the last record hold some point.
+#[inline(always)]
+pub(super) fn stencils_of<W: Wide>(size: [u32; 4], records: &[Record], start: usize) -> Stencils<LANES> {
+    let mut p = [[0.0; LANES]; 3];
+    for lane in 0..LANES.min(records.len() - start) {
+        for axis in 0..3 {
+            p[axis][lane] = records[start + lane].p[axis];
+        }
+    }
+    W::stencils(size, &p)
+}
+
+/// Where the next cell lies, seen from the one whose sums are open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Move {
+    Stay,
+    /// One along x: its lower texels are the upper ones of the open cell.
+    Right,
+    Away,
+}
+
+impl Move {
+    /// From the texels of one cell to those of another. The first and the last texel of a side determine it.
+    #[inline(always)]
+    pub(super) fn between(open: &[u32; 8], first: u32, row_end: u32, last: u32) -> Self {
+        if open[0] == first && open[7] == last {
+            Self::Stay
+        } else if open[1] == first && open[7] == row_end {
+            Self::Right
+        } else {
+            Self::Away
+        }
+    }
+}
+
+/// The open sums of a cell.
+struct Sums<const CHANNELS: usize> {
+    texels: [u32; 8],
+    sigma: [f32; 8],
+    sh: [[f32; CHANNELS]; 8],
+}
+
+impl<const CHANNELS: usize> Sums<CHANNELS> {
+    /// Adds the sums of texel `k` to the gradients and starts them anew.
+    #[inline(always)]
+    fn close(&mut self, k: usize, sigma: &mut [f32], sh: &mut [f32]) {
+        let texel = self.texels[k] as usize;
+        if !sigma.is_empty() {
+            sigma[texel] += self.sigma[k];
+        }
+        if !sh.is_empty() {
+            let texel = &mut sh[texel * CHANNELS..(texel + 1) * CHANNELS];
+            for c in 0..CHANNELS {
+                texel[c] += self.sh[k][c];
+            }
+        }
+        self.sigma[k] = 0.0;
+        self.sh[k] = [0.0; CHANNELS];
+    }
+
+    /// Goes on to another cell.
+    #[inline(always)]
+    fn open(&mut self, texels: &[u32; 8], sigma: &mut [f32], sh: &mut [f32]) {
+        match Move::between(&self.texels, texels[0], texels[6], texels[7]) {
+            Move::Stay => return,
+            Move::Right => {
+                for k in [0, 2, 4, 6] {
+                    self.close(k, sigma, sh);
+                    self.sigma.swap(k, k + 1);
+                    self.sh.swap(k, k + 1);
+                }
+            }
+            Move::Away => {
+                for k in 0..8 {
+                    self.close(k, sigma, sh);
+                }
+            }
+        }
+        self.texels = *texels;
+    }
+
+    #[inline(always)]
+    fn add(&mut self, at: &Stencil, basis: &Basis, record: &Record) {
+        let mut spread = [0.0; CHANNELS];
+        for i in 0..CHANNELS / 3 {
+            for c in 0..3 {
+                spread[3 * i + c] = record.d_color[c] * basis[i];
+            }
+        }
+        for k in 0..8 {
+            let weight = at.weights()[k];
+            self.sigma[k] += record.d_sigma * weight;
+            for c in 0..CHANNELS {
+                self.sh[k][c] += spread[c] * weight;
+            }
+        }
+    }
+}
+
+/// Adds records to the gradients of both grids, which have the same size; an empty gradient is not wanted.
+#[inline(always)]
+pub(super) fn reduce_plain<W: Wide, const CHANNELS: usize>(
+    size: [u32; 4],
+    records: &[Record],
+    bases: &[Basis],
+    sigma: &mut [f32],
+    sh: &mut [f32],
+) {
+    if records.is_empty() {
+        return;
+    }
+    let mut sums = Sums {
+        texels: *stencils_of::<W>(size, records, 0).lane(0).texels(),
+        sigma: [0.0; 8],
+        sh: [[0.0; CHANNELS]; 8],
+    };
+    for start in (0..records.len()).step_by(LANES) {
+        let at = stencils_of::<W>(size, records, start);
+        for lane in 0..LANES.min(records.len() - start) {
+            let record = &records[start + lane];
+            let at = at.lane(lane);
+            sums.open(at.texels(), sigma, sh);
+            sums.add(&at, &bases[record.ray as usize], record);
+        }
+    }
+    for k in 0..8 {
+        sums.close(k, sigma, sh);
+    }
+}
