@@ -11,8 +11,8 @@ use crate::resident::layout::SceneRecord;
 use crate::transport::path::{Path, pixel_backdrop, sample_ray};
 use crate::transport::radiance_field::{NoSink, Sink, View};
 
-/// Rays of a packet: an 8×8 block of a tile.
-pub(super) const RAYS: usize = 64;
+/// Rays of a packet: an 8×4 block of a tile. What they read at a time fits the nearest cache.
+pub(super) const RAYS: usize = 32;
 
 /// A ray of a packet.
 #[derive(Debug, Clone, Copy)]
