@@ -64,8 +64,8 @@ const RULES: &[(&str, &[&str])] = &[
 /// What no file outside these folders may name.
 const CONFINED: &[(&str, &str)] = &[("wgpu", "device/gpu"), ("clap", "cli")];
 
-/// Files of Rust that have no twin in WGSL, because they are about Rust.
-const RUST_ONLY: &[&str] = &["mod", "quality"];
+/// Files of Rust that have no twin in WGSL, because they are about Rust, or for comparisons on the CPU.
+const RUST_ONLY: &[&str] = &["mod", "quality", "radiative"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

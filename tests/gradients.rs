@@ -12,7 +12,7 @@ use prbopt::gradcheck::report::Verdict;
 use prbopt::gradcheck::{Index, Options, Setup, Weighting, check, compare, differences};
 use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
-use prbopt::transport::number::tape::{Recorded, rewind_tape};
+use prbopt::transport::number::tape::{Recorded, Tape};
 use prbopt::transport::radiance_field::Sink;
 use prbopt::transport::sh::Basis;
 use small::{Small, table};
@@ -94,15 +94,17 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
     for small in table() {
         let setup = small.setup(&options());
         let objective = setup.objective();
-        rewind_tape(0);
-        let fields = Fields::new(&setup.resident, &setup.params, |v| Recorded::variable(v.into()));
-        let variables = fields.sigma.len() + fields.sh.len() + fields.emitter.len();
+        let mut variables = 0;
+        let fields = Fields::new(&setup.resident, &setup.params, |v| {
+            variables += 1;
+            Recorded::variable(variables - 1, v.into())
+        });
         let view = Plain {
             scene: &objective.scene,
             fields: &fields,
         };
         for cast in objective.casts.iter().step_by(5) {
-            rewind_tape(variables);
+            Tape::begin(None);
             let radiance = objective.gather(&view, cast).radiance;
             let weight = objective.weight(1, cast);
             let mut sum = Recorded::lift(0.0);

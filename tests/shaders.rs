@@ -84,8 +84,8 @@ fn every_module_is_embedded_and_used() {
     }
 }
 
-/// Kernels that only the host runs: figures of finished images.
-const HOST_ONLY: [&str; 1] = ["quality"];
+/// What only the host runs: figures of finished images, and an estimator to compare with.
+const HOST_ONLY: [&str; 2] = ["quality", "radiative"];
 
 #[test]
 fn every_transport_and_kernel_file_has_its_twin() {

@@ -14,7 +14,7 @@ use prbopt::resident::layout::{VolumeRecord, gradient};
 use prbopt::transport::grid::Stencil;
 use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
-use prbopt::transport::number::tape::{Recorded, rewind_tape};
+use prbopt::transport::number::tape::{Recorded, Tape};
 use prbopt::transport::world::Sink;
 use small::worlds::{SmallWorld, cube, grid, worlds};
 
@@ -74,11 +74,13 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
     for small in worlds() {
         let setup = small.setup("free_flight", &options());
         let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
-        rewind_tape(0);
-        let fields = Sides::new(&setup.params, |v| Recorded::variable(v.into()));
-        let variables = fields.integrand.iter().map(Vec::len).sum();
+        let mut variables = 0;
+        let fields = Sides::new(&setup.params, |v| {
+            variables += 1;
+            Recorded::variable(variables - 1, v.into())
+        });
         for cast in objective.casts.iter().step_by(3) {
-            rewind_tape(variables);
+            Tape::begin(None);
             let radiance = objective.gather(&fields, cast);
             let weight = [0.5f32, -0.25, 1.0];
             let mut sum = Recorded::lift(0.0);

@@ -94,6 +94,20 @@ pub struct ReplayStats {
     pub samples: u64,
     /// Rays whose radiance left over exceeded 8 n eps times the sum of their contributions.
     pub drifted: u64,
+    /// Bytes of the tape that conventional differentiation recorded; other estimators record nothing.
+    pub tape_bytes: u64,
+}
+
+impl std::ops::Add for ReplayStats {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            rays: self.rays + other.rays,
+            samples: self.samples + other.samples,
+            drifted: self.drifted + other.drifted,
+            tape_bytes: self.tape_bytes + other.tape_bytes,
+        }
+    }
 }
 
 /// A regulariser at work.
@@ -165,6 +179,17 @@ pub trait Device {
 
     /// Adds the derivatives of the loss by all tuned parameters to their gradients, with `spp` rays a pixel.
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats>;
+
+    /// Renders a batch and along the same paths backpropagates the adjoint image that [`Self::loss`] left of the same
+    /// batch's last render: what radiative backpropagation calls pipelining.
+    ///
+    /// # Errors
+    /// The scene's estimator, or this device, knows no such pass.
+    fn render_and_backpropagate(&mut self, _batch: &Batch, _keys: Keys, _spp: u32) -> Result<ReplayStats> {
+        Err(DeviceError::Unavailable(
+            "primal and adjoint cannot share a pass here: only `rbvolpath` does that, with `--device cpu`".into(),
+        ))
+    }
 
     /// Adds the regularisers' gradients and returns the weighted sum of the penalties.
     fn regularise(&mut self, terms: &[Term]) -> Result<f64>;

@@ -26,13 +26,25 @@ impl Run<'_> {
         };
         let batch = self.batches.at(index);
         let mut ms = Milliseconds::default();
-        timed(&mut ms.primal, || {
-            self.device.render(&batch, keys(Pass::Primal), rule.spp)
-        })?;
+        let mut replay = None;
+        if self.carries {
+            replay = Some(timed(&mut ms.adjoint, || {
+                self.device
+                    .render_and_backpropagate(&batch, keys(Pass::Primal), rule.spp)
+            })?);
+        } else {
+            timed(&mut ms.primal, || {
+                self.device.render(&batch, keys(Pass::Primal), rule.spp)
+            })?;
+        }
         let loss = timed(&mut ms.loss, || self.device.loss(&batch, keys(Pass::Primal), rule.loss))?;
-        let replay = timed(&mut ms.adjoint, || {
-            self.device.backpropagate(&batch, keys(Pass::Adjoint), rule.spp_grad)
-        })?;
+        let replay = match replay {
+            Some(replay) => replay,
+            None => timed(&mut ms.adjoint, || {
+                self.device.backpropagate(&batch, keys(Pass::Adjoint), rule.spp_grad)
+            })?,
+        };
+        self.carries = self.device.resident().is_pipelined();
         let due: Vec<Term> = self
             .terms
             .iter()

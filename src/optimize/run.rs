@@ -23,7 +23,7 @@ use crate::output::progress::Progress;
 use crate::output::run_folder::create;
 use crate::params::{ParamSet, Parameter};
 use crate::resident::Resident;
-use crate::scene::{MomentRule, Optimize, Regularizer};
+use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer};
 
 /// A run at work.
 pub(crate) struct Run<'a> {
@@ -39,6 +39,8 @@ pub(crate) struct Run<'a> {
     /// Sensor to render and file stem of each render on the way.
     previews: Vec<Preview>,
     writer: Writer,
+    /// Whether the device holds the adjoint image of the iteration before, where that is what the next one carries.
+    pub(super) carries: bool,
     last: Option<Figures>,
     /// Iteration of the newest checkpoint.
     saved: Option<u32>,
@@ -76,6 +78,13 @@ impl<'a> Run<'a> {
         let training = training_views(scene, &rule.references);
         let batches =
             Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;
+        if resident.is_pipelined() && rule.batch != BatchRule::AllViews {
+            bail!(
+                "`{}`: a pipelined `rbvolpath` carries the adjoint image of the iteration before, so that all must look at \
+                 the same pixels: set `batch` to \"all\", or `variant` to \"unbiased\" or \"biased\"",
+                scene.path.display()
+            );
+        }
         let cache = job.folder.references();
         let targets = references::prepare(
             scene,
@@ -130,6 +139,7 @@ impl<'a> Run<'a> {
             terms,
             previews,
             writer: Writer::default(),
+            carries: false,
             last: None,
             saving: None,
             begun: Instant::now(),

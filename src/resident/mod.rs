@@ -64,6 +64,11 @@ impl Resident {
         self.diagonal
     }
 
+    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    pub fn is_pipelined(&self) -> bool {
+        self.world.as_ref().is_some_and(|world| world.estimator.is_pipelined())
+    }
+
     /// Flattens a scene without its references and materialises its arrays.
     ///
     /// # Errors

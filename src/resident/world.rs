@@ -14,12 +14,15 @@ use crate::io::mesh::{Mesh, read_obj, read_ply};
 use crate::io::{self, Encoding, IoError, srgb};
 use crate::params::ParamSet;
 use crate::scene::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene,
-    Surface, Texture, TextureMap, Wrap,
+    Bsdf, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene, Surface, Texture,
+    TextureMap, Wrap,
 };
+pub use crate::scene::{Estimator, Variant};
 /// The records of a scene that is not a radiance field.
 #[derive(Debug, Clone)]
 pub struct World {
+    /// How derivatives are propagated.
+    pub estimator: Estimator,
     pub record: WorldRecord,
     pub surfaces: Vec<SurfaceRecord>,
     pub media: Vec<MediumRecord>,
@@ -43,15 +46,12 @@ pub struct World {
 /// # Errors
 /// A file cannot be read, or something is not supported yet.
 pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<usize>) -> io::Result<World> {
-    if scene.integrator.estimator == Estimator::Tape {
-        let message = "conventional differentiation (`advolpath`) cannot be run yet: use `prbvolpath`";
-        return Err(IoError::new(&scene.path, message));
-    }
     let mut build = Build {
         scene,
         params,
         triangles: Vec::new(),
         world: World {
+            estimator: scene.integrator.estimator,
             record: describe(&scene.integrator),
             surfaces: Vec::new(),
             media: Vec::new(),

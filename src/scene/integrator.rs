@@ -1,9 +1,9 @@
-//! Integrators: `volpath`, `prbvolpath`, `advolpath`.
+//! Integrators: `volpath`, `prbvolpath`, `advolpath`, `rbvolpath`.
 
 use super::object::Object;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::{Estimator, Gradient, Integrator};
+use super::{Estimator, Gradient, Integrator, Variant};
 
 /// Mitsuba's longest path of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
@@ -14,13 +14,13 @@ pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
     let (estimator, default_depth) = match object.name {
         "volpath" => (Estimator::PathReplay, None),
         "prbvolpath" => (Estimator::PathReplay, Some(DEFAULT_DEPTH)),
-        _ => (Estimator::Tape, Some(DEFAULT_DEPTH)),
+        "advolpath" => (Estimator::Tape, Some(DEFAULT_DEPTH)),
+        _ => (Estimator::Radiative(variant(&mut object)), Some(DEFAULT_DEPTH)),
     };
     let max_depth = max_depth(&mut object, default_depth);
     let rr_depth = object.integer("rr_depth", 5, 1, i32::MAX as u32);
     let hide_emitters = object.boolean("hide_emitters", false);
-    let words = [("drt", Gradient::Drt), ("free_flight", Gradient::FreeFlight)];
-    let gradient = object.choice("gradient", &words, Gradient::Drt);
+    let gradient = gradient(&mut object, estimator);
     object.finish();
     Some(Integrator {
         estimator,
@@ -29,6 +29,31 @@ pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
         hide_emitters,
         gradient,
     })
+}
+
+fn variant(object: &mut Object<'_>) -> Variant {
+    let words = [
+        ("unbiased", Variant::Unbiased),
+        ("biased", Variant::Biased),
+        ("pipelined", Variant::Pipelined),
+        ("biased_pipelined", Variant::BiasedPipelined),
+    ];
+    object.choice("variant", &words, Variant::default())
+}
+
+/// A tape can only differentiate the walk as it is, which flies freely.
+fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
+    let words = [("drt", Gradient::Drt), ("free_flight", Gradient::FreeFlight)];
+    let default = match estimator {
+        Estimator::Tape => Gradient::FreeFlight,
+        _ => Gradient::Drt,
+    };
+    let gradient = object.choice("gradient", &words, default);
+    if estimator == Estimator::Tape && gradient == Gradient::Drt {
+        let advice = "remove `gradient`: a tape differentiates the walk as it is, which is `free_flight`";
+        object.error("`advolpath` has no differential ratio tracking", advice);
+    }
+    gradient
 }
 
 /// A whole number, or -1 for no limit.

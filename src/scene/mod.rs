@@ -46,7 +46,7 @@ pub use self::diagnostics::{Diagnostic, Diagnostics};
 pub use self::root::{load, load_target, parse};
 pub use self::world::{
     Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Surface,
-    Texture, TextureMap, World, Wrap,
+    Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;

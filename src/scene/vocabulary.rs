@@ -78,7 +78,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
     ),
     (Class::Film, &["hdrfilm"]),
     (Class::Filter, &["box", "tent", "gaussian"]),
-    (Class::Integrator, &["volpath", "prbvolpath", "advolpath"]),
+    (Class::Integrator, &["volpath", "prbvolpath", "advolpath", "rbvolpath"]),
     (Class::Medium, &["radiance_field", "heterogeneous", "homogeneous"]),
     (Class::Phase, &["isotropic", "hg", "rayleigh", "blendphase"]),
     (Class::Sampler, &["independent"]),

@@ -231,8 +231,31 @@ pub enum Estimator {
     /// Path replay backpropagation: `volpath` and `prbvolpath`.
     #[default]
     PathReplay,
-    /// Conventional reverse-mode differentiation of the same walk: `advolpath`.
+    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `advolpath`.
     Tape,
+    /// Radiative backpropagation: `rbvolpath`.
+    Radiative(Variant),
+}
+
+impl Estimator {
+    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    pub fn is_pipelined(self) -> bool {
+        matches!(self, Self::Radiative(Variant::Pipelined | Variant::BiasedPipelined))
+    }
+}
+
+/// What radiative backpropagation saves (NimierDavid2020, section 3.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Variant {
+    /// Nothing: radiance is estimated by a path of its own at every interaction.
+    #[default]
+    Unbiased,
+    /// Those paths: radiance is taken for one where light is scattered.
+    Biased,
+    /// The primal pass: it is made along with the adjoint, which carries the adjoint image of the iteration before.
+    Pipelined,
+    /// Both.
+    BiasedPipelined,
 }
 
 /// How extinction is differentiated.

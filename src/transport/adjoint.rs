@@ -8,15 +8,31 @@ use super::volume::volume_stencil;
 use super::world::{Sink, World};
 use crate::resident::layout::{MediumRecord, NONE, gradient};
 
+/// How an adjoint knows the radiance that is still to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Incident {
+    /// A first walk gathered it, and the replay has subtracted what has come since: path replay.
+    Replayed,
+    /// By a path of its own wherever it is needed: radiative backpropagation.
+    Estimated,
+    /// It is taken for one wherever light is scattered: radiative backpropagation with a bias.
+    One,
+}
+
 /// What an adjoint carries beside the path.
 #[derive(Debug)]
 pub struct Adjoint<'s, N, S> {
+    pub incident: Incident,
     /// Derivative of the loss by the path's radiance.
     pub d_radiance: [N; 3],
     pub sink: &'s mut S,
     /// Draws that only the adjoint makes.
     pub extra: Sampler,
     pub candidate: Candidate<N>,
+    /// Under radiative backpropagation: what the path itself has added so far, and the radiance that it was last told to
+    /// expect.
+    added: [N; 3],
+    expected: [N; 3],
 }
 
 /// A point drawn, among all that a path could have scattered at, for a derivative by in-scattering.
@@ -49,11 +65,28 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
     /// For walks that send derivatives to `sink`, with the stream of the draws that only they make.
     pub fn new(d_radiance: [N; 3], sink: &'s mut S, extra: Sampler) -> Self {
         Self {
+            incident: Incident::Replayed,
             d_radiance,
             sink,
             extra,
             candidate: Candidate::none(),
+            added: [N::lift(0.0); 3],
+            expected: [N::lift(0.0); 3],
         }
+    }
+
+    /// Tells the path what is still to come: what `ahead` found.
+    #[inline]
+    pub(super) fn expect(&mut self, path: &mut Path<N>, ahead: &Path<N>) {
+        self.added = self.added(path);
+        (path.radiance, path.spare) = (ahead.radiance, ahead.spare);
+        self.expected = path.radiance;
+    }
+
+    /// What a path that is told what to expect has added by itself.
+    #[inline]
+    pub(super) fn added(&self, path: &Path<N>) -> [N; 3] {
+        [0, 1, 2].map(|c| self.added[c] + (self.expected[c] - path.radiance[c]))
     }
 
     /// Differential ratio tracking of the transmittance of a flight from `start` to `end`: minus its length times the

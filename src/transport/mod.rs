@@ -18,6 +18,7 @@ pub mod path;
 pub mod phase;
 pub mod pixel;
 pub mod radiance_field;
+pub mod radiative;
 pub mod random;
 pub mod sampler;
 pub mod sh;

@@ -198,6 +198,25 @@ pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
     }
 }
 
+/// Whether a phase function has parameters that `sink` wants derivatives by.
+#[inline]
+pub fn phase_is_wanted<N: Number, S: Sink<N>>(world: &World, index: u32, sink: &S) -> bool {
+    let wanted = |record: &PhaseRecord| record.kind == phase::HG && sink.wants(record.slot);
+    let mut index = index;
+    for _ in 0..=MAX_NESTING {
+        let record = &world.phases[index as usize];
+        if record.kind != phase::BLEND {
+            return wanted(record);
+        }
+        let weight = world.volumes[record.weight as usize].slot;
+        if sink.wants(weight) || wanted(&world.phases[record.first as usize]) {
+            return true;
+        }
+        index = record.first + 1;
+    }
+    false
+}
+
 /// Sends `d` times the slope of a simple phase function on to its parameter.
 #[inline]
 fn slope<N: Number, F: Fields<N>, S: Sink<N>>(fields: &F, record: &PhaseRecord, cosine: f32, d: N, sink: &mut S) {

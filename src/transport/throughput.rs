@@ -7,7 +7,7 @@ use super::camera::Ray;
 use super::number::Number;
 use super::sampler::{Sampler, along};
 use super::tracking::Extinction;
-use super::world::{Fields, PRIMAL, REPLAY, World};
+use super::world::{Fields, GLIMPSE, PRIMAL, REPLAY, World};
 
 /// Less than this of the light of a flight without end is none.
 pub(super) const FAINT: f64 = 1e-30;
@@ -94,6 +94,17 @@ impl<N: Number> Path<N> {
         }
     }
 
+    /// The same path, with nothing gathered yet.
+    #[inline]
+    pub(super) fn fresh(&self) -> Self {
+        let zero = N::lift(0.0);
+        Self {
+            radiance: [zero; 3],
+            spare: [zero; 3],
+            ..*self
+        }
+    }
+
     /// One over the mean of the channels' densities.
     #[inline]
     pub fn norm(&self, world: &World) -> f32 {
@@ -121,6 +132,13 @@ impl<N: Number> Path<N> {
                 *target += value;
             }
         }
+    }
+
+    /// Adds light that is scattered with a radiance of one, which ends the path.
+    #[inline]
+    pub(super) fn glimpse(&mut self, world: &World) -> bool {
+        self.add::<GLIMPSE>([N::lift(self.norm(world)); 3]);
+        false
     }
 
     /// Multiplies the throughput; zeros are counted, not multiplied, unless they carry derivatives of their own.

@@ -4,7 +4,7 @@
 //! through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still to
 //! come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
 
-use super::adjoint::{Adjoint, Candidate, derivatives_of_factor, send_light};
+use super::adjoint::{Adjoint, Candidate, Incident, derivatives_of_factor, send_light};
 use super::background::background_eval;
 use super::camera::Ray;
 use super::candidate::{gather_candidates, settle_candidate};
@@ -12,13 +12,14 @@ use super::connection::{connect, mis};
 use super::light::{area_density, envmap_density, light_sample, light_value};
 use super::number::Number;
 use super::phase::{phase_density, phase_eval, phase_sample, phase_scatter};
+use super::radiative::{look_ahead, look_along};
 use super::sampler::{Sampler, along, around, dot};
 use super::shape::{Hit, intersect, leave};
 use super::texture::texture_eval;
 use super::throughput::Path;
 use super::tracking::{Extinction, Flight, fly};
 use super::volume::{volume_eval, volume_stencil};
-use super::world::{Fields, GATHER, NoSink, PRIMAL, REPLAY, Sink, World};
+use super::world::{Fields, GATHER, GLIMPSE, NoSink, PRIMAL, REPLAY, Sink, World};
 use crate::resident::layout::{NONE, background, bsdf, gradient};
 
 /// Follows a path to its end.
@@ -40,8 +41,11 @@ pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             None => path.far,
         };
         if path.medium != NONE {
-            if MODE == REPLAY && world.record.gradient == gradient::DRT {
-                gather_candidates(world, fields, path, far, adjoint);
+            if MODE == REPLAY {
+                look_ahead(world, fields, path, hit.as_ref(), far, *sampler, adjoint);
+                if world.record.gradient == gradient::DRT {
+                    gather_candidates(world, fields, path, far, adjoint);
+                }
             }
             if let Flight::Collided { p, sigma } = fly::<N, F, S, MODE>(world, fields, path, far, sampler, adjoint) {
                 if !scatter::<N, F, S, MODE>(world, fields, path, p, &sigma, sampler, adjoint) {
@@ -62,7 +66,7 @@ pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 
 /// What lies behind the scene.
 #[inline]
-fn escape<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+pub(super) fn escape<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
     path: &mut Path<N>,
@@ -91,7 +95,7 @@ fn escape<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 
 /// A real collision: false if the path ends.
 #[inline]
-fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+pub(super) fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
     path: &mut Path<N>,
@@ -133,6 +137,9 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> bool {
+    if MODE == GLIMPSE {
+        return path.glimpse(world);
+    }
     let (incoming, index) = (path.direction, world.media[path.medium as usize].phase);
     if world.record.lights > 0
         && let Some(drawn) = light_sample(world, p, sampler)
@@ -143,7 +150,8 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             false => N::lift(density),
         };
         let lit = connect::<N, F, S, MODE>(world, fields, path, p, &drawn, [value; 3], density, sampler, adjoint);
-        if MODE == REPLAY {
+        // Where radiance is one in all directions, that of the lights is a part of it.
+        if MODE == REPLAY && adjoint.incident != Incident::One {
             phase_scatter(world, fields, index, p, incoming, drawn.direction, lit, adjoint.sink);
         }
     }
@@ -153,7 +161,9 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         let value = phase_eval(world, fields, index, p, incoming, outgoing);
         path.multiply::<F>([value * N::lift(1.0 / density); 3]);
     }
+    path.turn(p, p, outgoing, density);
     if MODE == REPLAY {
+        look_along(world, fields, path, index, adjoint);
         let mut d = N::lift(0.0);
         for c in 0..3 {
             if path.zeros[c] == 0 {
@@ -162,13 +172,12 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         }
         phase_scatter(world, fields, index, p, incoming, outgoing, d, adjoint.sink);
     }
-    path.turn(p, p, outgoing, density);
     path.roulette::<F>(world, sampler)
 }
 
 /// A surface: false if the path ends.
 #[inline]
-fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+pub(super) fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     world: &World,
     fields: &F,
     path: &mut Path<N>,
@@ -210,6 +219,10 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     if color == [0.0; 3] {
         return false;
     }
+    if MODE == GLIMPSE {
+        path.multiply::<F>(color.map(N::lift));
+        return path.glimpse(world);
+    }
     let p = leave(q, hit.normal, hit.normal);
     const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
     if world.record.lights > 0
@@ -237,7 +250,7 @@ fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 
 /// The light that is scattered at the candidate, by a path of its own.
 #[inline]
-fn follow_candidate<N: Number, F: Fields<N>>(
+fn follow_candidate<N: Number, F: Fields<N>, const MODE: u8>(
     world: &World,
     fields: &F,
     candidate: &Candidate<N>,
@@ -249,8 +262,8 @@ fn follow_candidate<N: Number, F: Fields<N>>(
     path.depth = candidate.depth + 1;
     let mut nothing = NoSink;
     let mut unused = Adjoint::new([N::lift(0.0); 3], &mut nothing, sampler);
-    if redirect::<N, F, NoSink, PRIMAL>(world, fields, &mut path, p, &mut sampler, &mut unused) {
-        walk::<N, F, NoSink, PRIMAL>(world, fields, &mut path, &mut sampler, &mut unused);
+    if redirect::<N, F, NoSink, MODE>(world, fields, &mut path, p, &mut sampler, &mut unused) {
+        walk::<N, F, NoSink, MODE>(world, fields, &mut path, &mut sampler, &mut unused);
     }
     path.radiance
 }
@@ -292,10 +305,26 @@ pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(
     replay.radiance = first.radiance;
     replay.spare = first.spare;
     let mut adjoint = Adjoint::new(d_radiance, sink, extra);
-    walk::<N, F, S, REPLAY>(world, fields, &mut replay, &mut sampler, &mut adjoint);
-    if world.record.gradient == gradient::DRT && adjoint.candidate.total > 0.0 {
-        let radiance = follow_candidate(world, fields, &adjoint.candidate, adjoint.extra);
-        settle_candidate(world, fields, &mut adjoint, radiance);
-    }
+    backpropagate(world, fields, &mut replay, &mut sampler, &mut adjoint);
     (first, replay)
+}
+
+/// Follows an adjoint path to its end, and the light that is scattered at its candidate.
+#[inline]
+pub(super) fn backpropagate<N: Number, F: Fields<N>, S: Sink<N>>(
+    world: &World,
+    fields: &F,
+    path: &mut Path<N>,
+    sampler: &mut Sampler,
+    adjoint: &mut Adjoint<'_, N, S>,
+) {
+    walk::<N, F, S, REPLAY>(world, fields, path, sampler, adjoint);
+    if world.record.gradient == gradient::DRT && adjoint.candidate.total > 0.0 {
+        let (candidate, extra) = (&adjoint.candidate, adjoint.extra);
+        let radiance = match adjoint.incident {
+            Incident::One => follow_candidate::<N, F, GLIMPSE>(world, fields, candidate, extra),
+            _ => follow_candidate::<N, F, PRIMAL>(world, fields, candidate, extra),
+        };
+        settle_candidate(world, fields, adjoint, radiance);
+    }
 }

@@ -15,6 +15,10 @@ pub const GATHER: u8 = 1;
 /// Subtracts radiance and sends derivatives: the second.
 pub const REPLAY: u8 = 2;
 
+/// Adds radiance as the first walk of an adjoint does, but where light would be scattered it ends, as if radiance were one
+/// there whatever the direction.
+pub const GLIMPSE: u8 = 3;
+
 /// The records of a world.
 #[derive(Debug, Clone, Copy)]
 pub struct World<'a> {
@@ -87,6 +91,11 @@ pub trait Fields<N: Number> {
 
 /// Where an adjoint sends derivatives.
 pub trait Sink<N: Number> {
+    /// Whether derivatives by this parameter count.
+    #[inline(always)]
+    fn wants(&self, _slot: u32) -> bool {
+        true
+    }
     /// Derivatives by a lookup of a volume: one for each of its channels, of which `channels` count.
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
     /// Derivatives by the first values of a parameter that is not a grid.
@@ -100,6 +109,10 @@ pub trait Sink<N: Number> {
 pub struct NoSink;
 
 impl<N: Number> Sink<N> for NoSink {
+    #[inline(always)]
+    fn wants(&self, _: u32) -> bool {
+        false
+    }
     #[inline(always)]
     fn volume(&mut self, _: &VolumeRecord, _: &Stencil, _: [N; 3], _: u32) {}
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! `prbopt bench`: times the passes of an iteration and relates them to what the machine can do.
 
 mod ceilings;
+mod estimators;
 mod noise;
 mod volume;
 mod workload;
@@ -16,6 +17,7 @@ use crate::device::{Batch, Device, Keys, Step, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::transport::random::{Pass, pass_key};
+use estimators::Compared;
 
 /// Arguments of `prbopt bench`.
 #[derive(Debug, Args)]
@@ -27,9 +29,9 @@ pub struct BenchArgs {
     /// Texels along each edge of the grids
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     resolution: u32,
-    /// Pixels along each edge of a view
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=8192))]
-    image: u32,
+    /// Pixels along each edge of a view [default: 128; of estimators 16]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    image: Option<u32>,
     /// Degree of the spherical harmonics
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
     sh_degree: u32,
@@ -42,12 +44,18 @@ pub struct BenchArgs {
     /// Longest path of a volume, in edges
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_depth: u32,
-    /// Albedo of a volume
-    #[arg(long, default_value_t = 0.9)]
-    albedo: f32,
-    /// Factor on the density of a volume, whose largest value is near one
-    #[arg(long, default_value_t = 20.0)]
-    scale: f32,
+    /// Longest paths, in edges, for which estimators are compared
+    #[arg(long, value_delimiter = ',', default_values_t = [4, 16, 64, 256], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    depths: Vec<u32>,
+    /// Only these estimators [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Compared>,
+    /// Albedo of a volume [default: 0.9; of estimators 0.99]
+    #[arg(long)]
+    albedo: Option<f32>,
+    /// Factor on the density of a volume, whose largest value is near one [default: 20; of estimators 400]
+    #[arg(long)]
+    scale: Option<f32>,
     /// Differentiate a volume at free-flight collisions instead of by differential ratio tracking
     #[arg(long)]
     free_flight: bool,
@@ -77,6 +85,30 @@ enum Workload {
     Volume,
     /// The noise of that gradient: its variance over `--runs` seeds, and the time of one estimate
     GradientNoise,
+    /// Path replay beside conventional differentiation and radiative backpropagation, from within glowing smoke where
+    /// paths get as long as `--depths` allows: time, memory, mean and variance of the gradient
+    Estimators,
+}
+
+impl BenchArgs {
+    fn pick<T>(&self, given: Option<T>, default: T, of_estimators: T) -> T {
+        given.unwrap_or(match self.workload {
+            Workload::Estimators => of_estimators,
+            _ => default,
+        })
+    }
+
+    fn image(&self) -> u32 {
+        self.pick(self.image, 128, 16)
+    }
+
+    fn albedo(&self) -> f32 {
+        self.pick(self.albedo, 0.9, 0.99)
+    }
+
+    fn scale(&self) -> f32 {
+        self.pick(self.scale, 20.0, 400.0)
+    }
 }
 
 /// The figures, medians over the timed iterations.
@@ -119,8 +151,9 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
     };
     let (resident, params, batches) = match args.workload {
         Workload::RadianceField => workload::prepare(&args)?,
-        Workload::Volume => volume::prepare(&args)?,
+        Workload::Volume => volume::prepare(&args, volume::Setting::of(&args))?,
         Workload::GradientNoise => return noise::run(&args),
+        Workload::Estimators => return estimators::run(&args),
     };
     let bytes = parameter_bytes(
         params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())),
@@ -166,14 +199,12 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
 fn describe(args: &BenchArgs) -> String {
     let BenchArgs {
         resolution,
-        image,
         sh_degree,
         spp,
         max_depth,
-        albedo,
-        scale,
         ..
     } = args;
+    let (image, albedo, scale) = (args.image(), args.albedo(), args.scale());
     let spp_grad = args.spp_grad.unwrap_or(*spp);
     match args.workload {
         Workload::RadianceField => {
@@ -183,6 +214,9 @@ fn describe(args: &BenchArgs) -> String {
             "volume resolution={resolution} image={image} spp={spp}+{spp_grad} max_depth={max_depth} albedo={albedo} \
              scale={scale}"
         ),
+        Workload::Estimators => {
+            format!("estimators resolution={resolution} image={image} spp={spp} albedo={albedo} scale={scale}")
+        }
     }
 }
 

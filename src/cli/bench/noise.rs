@@ -40,7 +40,7 @@ struct Moments {
 
 /// Runs the command.
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
-    let (resident, params, batches) = volume::prepare(args)?;
+    let (resident, params, batches) = volume::prepare(args, volume::Setting::of(args))?;
     let tuned: Vec<(usize, String, usize)> = params
         .parameters
         .iter()

@@ -31,8 +31,34 @@ fn array(name: &str, kind: Kind, size: [usize; 3], channels: usize, value: f32, 
     }
 }
 
+/// How the smoke is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting {
+    pub estimator: Estimator,
+    pub gradient: Gradient,
+    pub max_depth: u32,
+    /// From its centre, the smoke glowing, so that paths are long and bright everywhere.
+    pub within: bool,
+}
+
+impl Setting {
+    /// What the arguments say.
+    pub(super) fn of(args: &BenchArgs) -> Self {
+        Self {
+            estimator: Estimator::PathReplay,
+            gradient: if args.free_flight {
+                Gradient::FreeFlight
+            } else {
+                Gradient::Drt
+            },
+            max_depth: args.max_depth,
+            within: false,
+        }
+    }
+}
+
 /// The scene, flattened, with its density filled in.
-pub(super) fn prepare(args: &BenchArgs) -> anyhow::Result<Prepared> {
+pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prepared> {
     let size = [args.resolution as usize; 3];
     let lookup = |array| Lookup {
         array,
@@ -49,11 +75,14 @@ pub(super) fn prepare(args: &BenchArgs) -> anyhow::Result<Prepared> {
             Kind::Grid,
             size,
             3,
-            args.albedo,
+            args.albedo(),
             Some(0.999),
         )),
-        emission: None,
-        scale: args.scale,
+        emission: setting.within.then(|| Lookup {
+            constant: true,
+            ..lookup(array("cube.interior.emission", Kind::Value, [1; 3], 3, 1.0, None))
+        }),
+        scale: args.scale(),
         phase: Phase::Hg {
             g: array("cube.interior.phase.g", Kind::Value, [1; 3], 1, ANISOTROPY, None),
         },
@@ -76,20 +105,16 @@ pub(super) fn prepare(args: &BenchArgs) -> anyhow::Result<Prepared> {
             lights: Vec::new(),
         },
         integrator: Integrator {
-            estimator: Estimator::PathReplay,
-            max_depth: Some(args.max_depth),
+            estimator: setting.estimator,
+            max_depth: Some(setting.max_depth),
             rr_depth: u32::MAX,
             hide_emitters: false,
-            gradient: if args.free_flight {
-                Gradient::FreeFlight
-            } else {
-                Gradient::Drt
-            },
+            gradient: setting.gradient,
         },
         background: Background::Constant {
             radiance: array("emitter.radiance", Kind::Value, [1; 3], 3, 1.0, None),
         },
-        sensors: vec![sensor(args.image)],
+        sensors: vec![sensor(args.image(), setting.within)],
         ..Scene::default()
     };
     let (mut resident, mut params) = Resident::new(&scene)?;
@@ -118,14 +143,14 @@ fn density(resolution: usize) -> Vec<f32> {
     values
 }
 
-/// At distance 4 along +Z, looking at the centre, 40 degrees wide.
-fn sensor(image: u32) -> Sensor {
+/// At distance 4 along +Z, looking at the centre, or there, looking on; 40 degrees wide.
+fn sensor(image: u32, within: bool) -> Sensor {
     let focal = 0.5 * image as f32 / 20f32.to_radians().tan();
     Sensor {
         name: "view".into(),
         to_world: Affine3A::from_mat3_translation(
             Mat3::from_cols(Vec3::NEG_X, Vec3::Y, Vec3::NEG_Z),
-            Vec3::new(0.0, 0.0, 4.0),
+            Vec3::new(0.0, 0.0, if within { 0.0 } else { 4.0 }),
         ),
         width: image,
         height: image,
@@ -133,6 +158,7 @@ fn sensor(image: u32) -> Sensor {
         center: [0.5 * image as f32; 2],
         near_clip: 1e-2,
         far_clip: 1e4,
+        medium: within.then_some(0),
         ..Sensor::default()
     }
 }

@@ -85,7 +85,7 @@ pub(super) type Prepared = (Resident, ParamSet, Vec<Batch>);
 
 /// The scene flattened, and a batch for each view.
 pub(super) fn prepare(args: &BenchArgs) -> anyhow::Result<Prepared> {
-    let (mut resident, params) = Resident::new(&scene(args.resolution as usize, args.image, args.sh_degree))?;
+    let (mut resident, params) = Resident::new(&scene(args.resolution as usize, args.image(), args.sh_degree))?;
     resident.set_constant_reference([0.3; 3]);
     let batches = (0..VIEWS)
         .map(|view| {

@@ -22,7 +22,7 @@ fn too_large(needed: u64, there: u64) -> DeviceError {
     ))
 }
 
-fn physical_bytes() -> Option<u64> {
+pub(super) fn physical_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;

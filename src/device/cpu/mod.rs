@@ -20,6 +20,7 @@ mod render;
 mod shared;
 mod step;
 mod sums;
+mod tape;
 mod update;
 mod view;
 mod wide;
@@ -36,6 +37,10 @@ use records::Replays;
 use step::Activity;
 use sums::Sums;
 use world::Tables;
+
+/// The part of the machine's memory that a tape may take, and the bytes where the system does not tell how much it has.
+const TAPE_SHARE: u64 = 2;
+const TAPE_UNKNOWN: u64 = 4 << 30;
 
 /// All cores of the machine.
 #[derive(Debug)]
@@ -60,6 +65,9 @@ pub struct Cpu {
     /// Majorants and the environment map's table, for a world.
     tables: Tables,
     sums: Sums,
+    /// Bytes of the longest tape so far, and of the longest that there may be.
+    tape_bytes: u64,
+    tape_limit: u64,
 }
 
 impl Default for Cpu {
@@ -97,7 +105,14 @@ impl Cpu {
             replays: Vec::new(),
             tables: Tables::default(),
             sums: Sums::default(),
+            tape_bytes: 0,
+            tape_limit: admit::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE),
         }
+    }
+
+    /// Lets tapes of conventional differentiation take at most so many bytes, instead of half of the machine's memory.
+    pub fn limit_tape(&mut self, bytes: u64) {
+        self.tape_limit = bytes;
     }
 
     /// Name of the vector level in use.
@@ -191,6 +206,20 @@ impl Device for Cpu {
         }
     }
 
+    fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
+        let stats = match self.resident.world.take() {
+            Some(world) => {
+                let stats = self.render_and_propagate_world(&world, batch, keys, spp);
+                self.resident.world = Some(world);
+                stats?
+            }
+            None => return Err(world::unshared()),
+        };
+        self.rendered = batch.clone();
+        self.rendered_keys = keys;
+        Ok(stats)
+    }
+
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
         Ok(terms.iter().map(|term| self.add_term(term)).sum())
     }
@@ -262,5 +291,6 @@ impl Device for Cpu {
             + replays
             + self.tables.bytes()
             + self.sums.bytes()) as u64
+            + self.tape_bytes
     }
 }

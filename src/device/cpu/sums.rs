@@ -125,8 +125,9 @@ impl<'a> Accumulate<'a> {
         }
     }
 
+    /// Adds to an entry of a tuned parameter.
     #[inline(always)]
-    fn add(&mut self, slot: usize, index: usize, value: f32) {
+    pub(super) fn add(&mut self, slot: usize, index: usize, value: f32) {
         let units = value * self.sums.scale;
         if units.is_nan() || units.abs() > MOST {
             self.refuse(slot, index, value);
@@ -153,6 +154,11 @@ impl<'a> Accumulate<'a> {
 }
 
 impl Sink<f32> for Accumulate<'_> {
+    #[inline(always)]
+    fn wants(&self, slot: u32) -> bool {
+        !self.arrays[slot as usize].is_empty()
+    }
+
     #[inline(always)]
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f32; 3], _: u32) {
         let slot = volume.slot as usize;

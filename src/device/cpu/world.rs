@@ -1,5 +1,7 @@
 //! The passes over a world of surfaces and media: a path at a time.
 
+use std::ops::Add;
+
 use rayon::prelude::*;
 
 use super::Cpu;
@@ -10,16 +12,17 @@ use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
-use crate::resident::world::World as Records;
+use crate::resident::world::{Estimator, Variant, World as Records};
+use crate::transport::adjoint::Incident;
 use crate::transport::camera::Ray;
 use crate::transport::path::sample_ray;
 use crate::transport::pixel::Pixel;
+use crate::transport::radiative::radiate;
 use crate::transport::random::Key;
 use crate::transport::sampler::{Sampler, streams};
 use crate::transport::throughput::Path;
 use crate::transport::volpath::{gather, propagate};
-use crate::transport::world::PRIMAL;
-use crate::transport::world::{Fields, World};
+use crate::transport::world::{Fields, PRIMAL, World};
 
 /// What depends on the parameters' values.
 #[derive(Debug, Default)]
@@ -68,9 +71,11 @@ pub(super) fn bind<'a>(scene: &'a SceneRecord, world: &'a Records, tables: &'a T
     World::new(scene, world, &tables.majorants, &tables.environment)
 }
 
-/// A camera ray, and the streams of its path and of its adjoint.
+/// A camera ray, the medium that it begins in, and the streams of its path and of its adjoint.
+pub(super) type Beginning = (Ray, u32, Sampler, Sampler);
+
 #[inline(always)]
-fn begin(cpu: &Cpu, pixel: Pixel, key: Key, sample: u32) -> Option<(Ray, u32, Sampler, Sampler)> {
+fn begin(cpu: &Cpu, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
     let sensor = &cpu.resident.sensors[pixel.sensor as usize];
     let (ray, _) = sample_ray(&cpu.resident.scene, sensor, pixel, key, sample)?;
     let [walk, adjoint] = streams(key, pixel, sample);
@@ -115,38 +120,74 @@ impl Cpu {
         keys: Keys,
         spp: u32,
     ) -> Result<ReplayStats> {
-        let largest = self.adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
-        if largest == 0.0 {
-            return Ok(ReplayStats::default());
-        }
         let chunks = chunks(&self.resident, batch);
-        let mut sums = std::mem::take(&mut self.sums);
-        sums.begin(self.gradients.iter().map(Vec::len), largest / spp as f32);
-        let this = &*self;
-        let values = this.values();
-        let world = bind(&this.resident.scene, records, &this.tables);
-        let stats = chunks
-            .par_iter()
-            .enumerate()
-            .map(|(i, &chunk)| {
-                ReplayChunk {
-                    cpu: this,
-                    world: &world,
-                    values: &values,
-                    batch,
-                    keys,
-                    spp,
-                    chunk,
-                    adjoint: &this.adjoint[i * CHUNK..][..CHUNK],
-                    sums: &sums,
+        let stats = self.with_sums(records, batch, keys, spp, |pass| {
+            let all = || chunks.par_iter().enumerate();
+            match records.estimator {
+                Estimator::PathReplay => Ok(all().map(|(i, &chunk)| pass.replay(i, chunk)).reduce_with(Add::add)),
+                Estimator::Tape => super::tape::differentiate(pass, &chunks).map(Some),
+                Estimator::Radiative(variant) => {
+                    let radiate = |(i, &chunk)| pass.radiate(i, chunk, incident(variant), None);
+                    Ok(all().map(radiate).reduce_with(Add::add))
                 }
-                .run()
-            })
-            .reduce(ReplayStats::default, |a, b| ReplayStats {
-                rays: a.rays + b.rays,
-                samples: a.samples + b.samples,
-                drifted: a.drifted + b.drifted,
-            });
+            }
+        })?;
+        let stats = stats.unwrap_or_default();
+        self.tape_bytes = self.tape_bytes.max(stats.tape_bytes);
+        Ok(stats)
+    }
+
+    /// Renders into `self.image` and along the same paths carries the adjoint image, which is of an earlier render.
+    pub(super) fn render_and_propagate_world(
+        &mut self,
+        records: &Records,
+        batch: &Batch,
+        keys: Keys,
+        spp: u32,
+    ) -> Result<ReplayStats> {
+        let chunks = chunks(&self.resident, batch);
+        let Estimator::Radiative(variant) = records.estimator else {
+            return Err(unshared());
+        };
+        if self.adjoint.len() != chunks.len() * CHUNK {
+            let message = "the adjoint image is not of this batch: pipelining needs the same pixels in every iteration";
+            return Err(DeviceError::Unavailable(message.into()));
+        }
+        let mut image = std::mem::take(&mut self.image);
+        image.clear();
+        image.resize(chunks.len() * CHUNK, [0.0; 4]);
+        let stats = self.with_sums(records, batch, keys, spp, |pass| {
+            let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
+            let radiate = |(i, (out, &chunk)): (_, (&mut [_], _))| pass.radiate(i, chunk, incident(variant), Some(out));
+            Ok(all.map(radiate).reduce_with(Add::add))
+        });
+        self.image = image;
+        Ok(stats?.unwrap_or_default())
+    }
+
+    /// Does `work`, whose sums become a part of the gradients.
+    fn with_sums<T: Default>(
+        &mut self,
+        records: &Records,
+        batch: &Batch,
+        keys: Keys,
+        spp: u32,
+        work: impl FnOnce(&Propagation<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let largest = self.adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
+        let mut sums = std::mem::take(&mut self.sums);
+        let unit = if largest == 0.0 { 1.0 } else { largest / spp as f32 };
+        sums.begin(self.gradients.iter().map(Vec::len), unit);
+        let this = &*self;
+        let done = work(&Propagation {
+            cpu: this,
+            world: &bind(&this.resident.scene, records, &this.tables),
+            values: &this.values(),
+            batch,
+            keys,
+            spp,
+            sums: &sums,
+        });
         let ended = sums.end(&mut self.gradients);
         self.sums = sums;
         self.activity.iter_mut().for_each(super::step::Activity::touch_all);
@@ -157,8 +198,21 @@ impl Cpu {
                 self.params.parameters[slot].path
             ))
         })?;
-        Ok(stats)
+        done
     }
+}
+
+/// What a variant of radiative backpropagation takes for the radiance still to come.
+fn incident(variant: Variant) -> Incident {
+    match variant {
+        Variant::Unbiased | Variant::Pipelined => Incident::Estimated,
+        Variant::Biased | Variant::BiasedPipelined => Incident::One,
+    }
+}
+
+/// Only radiative backpropagation renders along an adjoint's paths.
+pub(super) fn unshared() -> DeviceError {
+    DeviceError::Unavailable("primal and adjoint cannot share a pass here: only `rbvolpath` does that".into())
 }
 
 struct RenderChunk<'a> {
@@ -197,38 +251,85 @@ impl RenderChunk<'_> {
     }
 }
 
-struct ReplayChunk<'a> {
-    cpu: &'a Cpu,
-    world: &'a World<'a>,
+/// A pass that sends a batch's derivatives to sums.
+pub(super) struct Propagation<'a> {
+    pub cpu: &'a Cpu,
+    pub world: &'a World<'a>,
     values: &'a Values<'a>,
     batch: &'a Batch,
     keys: Keys,
     spp: u32,
-    chunk: Chunk,
-    adjoint: &'a [[f32; 3]],
-    sums: &'a Sums,
+    pub sums: &'a Sums,
 }
 
-impl ReplayChunk<'_> {
-    fn run(self) -> ReplayStats {
+impl<'a> Propagation<'a> {
+    /// A sink into the calling thread's sums.
+    pub(super) fn sink(&self) -> Accumulate<'a> {
+        Accumulate::new(self.sums, self.world.scene, self.world.background)
+    }
+
+    /// The pixels of the `i`-th chunk: place, the derivative by each of its samples, and the samples' beginnings.
+    pub(super) fn pixels(
+        &self,
+        i: usize,
+        chunk: Chunk,
+    ) -> impl Iterator<Item = (usize, [f32; 3], impl Iterator<Item = Option<Beginning>>)> {
         let scale = 1.0 / self.spp as f32;
+        let pixels = chunk.pixels(&self.cpu.resident, self.batch, self.keys);
+        pixels.map(move |Place { place, pixel, .. }| {
+            let d = self.cpu.adjoint[i * CHUNK + place].map(|d| d * scale);
+            let samples = (0..self.spp).map(move |sample| begin(self.cpu, pixel, self.keys.pass, sample));
+            (place, d, samples)
+        })
+    }
+
+    /// Path replay of a chunk.
+    fn replay(&self, i: usize, chunk: Chunk) -> ReplayStats {
         let mut stats = ReplayStats::default();
-        let mut sink = Accumulate::new(self.sums, self.world.scene, self.world.background);
-        for Place { place, pixel, .. } in self.chunk.pixels(&self.cpu.resident, self.batch, self.keys) {
-            let d = self.adjoint[place];
-            if d == [0.0; 3] {
-                continue;
-            }
-            let d = [d[0] * scale, d[1] * scale, d[2] * scale];
-            for sample in 0..self.spp {
-                let Some((ray, medium, sampler, extra)) = begin(self.cpu, pixel, self.keys.pass, sample) else {
-                    break;
-                };
+        let mut sink = self.sink();
+        for (_, d, samples) in self.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
+            for (ray, medium, sampler, extra) in samples.map_while(|begun| begun) {
                 let (first, replay) =
                     propagate::<f32, _, _>(self.world, self.values, &ray, medium, sampler, extra, d, &mut sink);
                 stats.rays += 1;
                 stats.samples += u64::from(replay.count);
                 stats.drifted += u64::from(drifted(&first, &replay));
+            }
+        }
+        stats
+    }
+
+    /// Radiative backpropagation of a chunk, which may be rendered on the way.
+    fn radiate(&self, i: usize, chunk: Chunk, incident: Incident, mut out: Option<&mut [[f32; 4]]>) -> ReplayStats {
+        let scale = 1.0 / self.spp as f32;
+        let mut stats = ReplayStats::default();
+        let mut sink = self.sink();
+        for (place, d, samples) in self.pixels(i, chunk) {
+            let carries = d != [0.0; 3];
+            if !carries && out.is_none() {
+                continue;
+            }
+            let mut sum = [0.0f32; 4];
+            for begun in samples {
+                let Some((ray, medium, sampler, extra)) = begun else {
+                    sum = [0.0, 0.0, 0.0, MASKED];
+                    break;
+                };
+                let (world, values) = (self.world, self.values);
+                let path = if carries {
+                    radiate::<f32, _, _>(world, values, &ray, medium, sampler, extra, incident, d, &mut sink)
+                } else {
+                    gather::<f32, _, PRIMAL>(world, values, &ray, medium, sampler)
+                };
+                for c in 0..3 {
+                    sum[c] += path.radiance[c] * scale;
+                }
+                sum[3] += f32::from(u8::from(path.straight)) * scale;
+                stats.rays += u64::from(carries);
+                stats.samples += u64::from(path.count);
+            }
+            if let Some(out) = &mut out {
+                out[place] = sum;
             }
         }
         stats

@@ -16,12 +16,13 @@ mod world;
 pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::Cut;
 
-use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
+use super::{Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
 use crate::resident::layout::NO_REFERENCE;
 use crate::resident::references::Pixels;
+use crate::resident::world::Estimator;
 use crate::resident::{Resident, Slots};
 use arrays::{Arrays, decode_gradient, encode_gradient, gradient_offset};
 use context::Context;
@@ -158,6 +159,17 @@ impl Device for Gpu {
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
+        if resident
+            .world
+            .as_ref()
+            .is_some_and(|w| w.estimator != Estimator::PathReplay)
+        {
+            return Err(DeviceError::Unavailable(
+                "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only: use `--device cpu`, or \
+                 `prbvolpath`"
+                    .into(),
+            ));
+        }
         let accumulation = self.pipelines.accumulation;
         let shapes = shapes(&params);
         let plan = Plan::new(&shapes, resident.slots);

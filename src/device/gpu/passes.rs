@@ -93,6 +93,7 @@ impl Gpu {
             rays: wide(0),
             samples: wide(2),
             drifted: wide(4),
+            tape_bytes: 0,
         })
     }
 

@@ -13,12 +13,17 @@ use super::report::{self, DeviceCell, LossReport, ParameterReport, Report, Row};
 use super::{DeviceAdjoint, Options, Outcome, Setup, device_adjoints};
 use crate::device::Device;
 use crate::resident::layout::gradient;
+use crate::resident::world::Estimator;
 use difference::difference;
 use entries::{Checked, choose};
 use objective::{Adjoint, Objective};
 
 /// Why a device's gradients stand in no row.
 const NO_GPU: &str = "the device was not checked: worlds are traced on the CPU so far (--device cpu)";
+
+/// The same of a device whose estimator draws other numbers than path replay.
+const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation follows paths of its own, so that only \
+                           means could be compared";
 
 /// Checks the f64 walk, and `device` if there is one.
 ///
@@ -31,6 +36,7 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     let checked = choose(setup, &objective, options)?;
     let (mut device, skipped) = match device {
         Some(device) if device.info().kind != "cpu" => (None, Some(NO_GPU.to_string())),
+        Some(_) if is_radiative(setup) => (None, Some(OTHER_PATHS.to_string())),
         device => (device, None),
     };
     let info = device.as_ref().map(|d| d.info().clone());
@@ -72,6 +78,11 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         report,
         gradients: gradients.collect(),
     })
+}
+
+fn is_radiative(setup: &Setup) -> bool {
+    let world = setup.resident.world.as_ref();
+    matches!(world.map(|w| w.estimator), Some(Estimator::Radiative(_)))
 }
 
 /// The same, its derivatives by the extinction propagated as `gradient` says.

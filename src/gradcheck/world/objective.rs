@@ -10,15 +10,16 @@ use crate::resident::Resident;
 use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
 use crate::resident::world::World as Records;
+use crate::transport::adjoint::Incident;
 use crate::transport::camera::Ray;
 use crate::transport::number::Number;
 use crate::transport::path::sample_ray;
 use crate::transport::pixel::{drawn_pixel, linear_weight};
+use crate::transport::radiative::radiate;
 use crate::transport::sampler::{Sampler, streams};
 use crate::transport::throughput::Path;
 use crate::transport::volpath;
-use crate::transport::world::GATHER;
-use crate::transport::world::{Fields, Sink, World};
+use crate::transport::world::{Fields, GATHER, Sink, World};
 
 /// A path of the objective.
 #[derive(Debug, Clone, Copy)]
@@ -133,6 +134,28 @@ impl Objective {
             ..
         } = cast;
         volpath::propagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
+    }
+
+    /// Backpropagates through one path by radiative backpropagation into a sink.
+    pub fn radiate<S: Sink<f64>>(&self, incident: Incident, weight: [f64; 3], cast: &Cast, sink: &mut S) -> Path<f64> {
+        let Cast {
+            ray,
+            medium,
+            walk,
+            extra,
+            ..
+        } = cast;
+        radiate(
+            &self.world(),
+            &self.fields,
+            ray,
+            *medium,
+            *walk,
+            *extra,
+            incident,
+            weight,
+            sink,
+        )
     }
 
     /// A sink that adds to `gradient`.

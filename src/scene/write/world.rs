@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::{
     Array, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase,
-    Source, Surface, Texture, World, Wrap,
+    Source, Surface, Texture, Variant, World, Wrap,
 };
 use super::{channels, file, fill, matrix, number, numbers, source};
 
@@ -200,10 +200,11 @@ pub(super) fn light(light: &Light) -> Value {
 
 pub(super) fn integrator(integrator: &Integrator) -> Value {
     let depth = integrator.max_depth.map_or(-1, i64::from);
-    json!({
+    let mut object = json!({
         "type": match integrator.estimator {
             Estimator::PathReplay => "prbvolpath",
             Estimator::Tape => "advolpath",
+            Estimator::Radiative(_) => "rbvolpath",
         },
         "max_depth": depth,
         "rr_depth": integrator.rr_depth,
@@ -212,7 +213,16 @@ pub(super) fn integrator(integrator: &Integrator) -> Value {
             Gradient::Drt => "drt",
             Gradient::FreeFlight => "free_flight",
         },
-    })
+    });
+    if let Estimator::Radiative(variant) = integrator.estimator {
+        object["variant"] = json!(match variant {
+            Variant::Unbiased => "unbiased",
+            Variant::Biased => "biased",
+            Variant::Pipelined => "pipelined",
+            Variant::BiasedPipelined => "biased_pipelined",
+        });
+    }
+    object
 }
 
 /// A name that no object of `root` has.

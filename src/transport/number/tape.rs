@@ -3,90 +3,174 @@
 
 use std::cell::RefCell;
 use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Number;
 
 /// Marks a number that depends on no variable.
 const CONSTANT: u32 = u32::MAX;
+/// Numbers from here on are variables, below it the tape's operations.
+const VARIABLES: u32 = 1 << 31;
+/// The most variables that there can be.
+pub const MAX_VARIABLES: usize = (CONSTANT - VARIABLES) as usize;
+/// Operations of a block: tapes grow by blocks, which are never moved.
+const BLOCK: usize = 1 << 12;
 
-/// An operation: on which entries its result depends, and its partial derivatives.
+/// An operation: on which numbers its result depends, and its partial derivatives.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     inputs: [u32; 2],
     partials: [f64; 2],
 }
 
+/// Bytes that tapes may still take, of all threads together.
+#[derive(Debug)]
+pub struct Budget(AtomicUsize);
+
+impl Budget {
+    /// So many bytes.
+    pub fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(Self(AtomicUsize::new(bytes)))
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let take = |left: usize| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+}
+
+/// What was recorded, in order.
+#[derive(Debug, Default)]
+pub struct Tape {
+    blocks: Vec<Vec<Entry>>,
+    len: usize,
+    budget: Option<Arc<Budget>>,
+    full: bool,
+}
+
 thread_local! {
-    static TAPE: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static TAPE: RefCell<Tape> = RefCell::default();
+}
+
+impl Tape {
+    /// Records on an empty tape from now on, on this thread; it may grow as long as `budget` lasts.
+    pub fn begin(budget: Option<&Arc<Budget>>) {
+        let budget = budget.cloned();
+        TAPE.set(Self {
+            budget,
+            ..Self::default()
+        });
+    }
+
+    /// Takes this thread's tape away.
+    pub fn end() -> Self {
+        TAPE.take()
+    }
+
+    /// Whether the budget ran out on this thread, so that operations are missing.
+    pub fn has_overflown() -> bool {
+        TAPE.with_borrow(|tape| tape.full)
+    }
+
+    /// Memory that the operations take.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * BLOCK * size_of::<Entry>()
+    }
+
+    /// Number of operations.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Appends an operation and returns its number; none where there is no place left.
+    fn push(&mut self, entry: Entry) -> Option<u32> {
+        if self.len == self.blocks.len() * BLOCK {
+            let bytes = BLOCK * size_of::<Entry>();
+            let fits = self.len + BLOCK <= VARIABLES as usize && self.budget.as_ref().is_none_or(|b| b.take(bytes));
+            if self.full || !fits {
+                self.full = true;
+                return None;
+            }
+            self.blocks.push(Vec::with_capacity(BLOCK));
+        }
+        let number = self.len;
+        self.blocks[number / BLOCK].push(entry);
+        self.len += 1;
+        Some(number as u32)
+    }
+
+    /// Reads the tape backwards: sends the derivatives of a number on it by the variables, in parts, to `send`.
+    pub fn backpropagate(&self, output: Recorded, mut send: impl FnMut(usize, f64)) {
+        let mut adjoints = vec![0.0; self.len];
+        let mut add = |adjoints: &mut [f64], number: u32, d: f64| match number {
+            CONSTANT => {}
+            VARIABLES.. => send((number - VARIABLES) as usize, d),
+            _ => adjoints[number as usize] += d,
+        };
+        add(&mut adjoints, output.number, 1.0);
+        for index in (0..self.len).rev() {
+            let (entry, d) = (&self.blocks[index / BLOCK][index % BLOCK], adjoints[index]);
+            if d != 0.0 {
+                for (input, partial) in entry.inputs.into_iter().zip(entry.partials) {
+                    add(&mut adjoints, input, d * partial);
+                }
+            }
+        }
+    }
 }
 
 /// A number whose history is on the tape of the thread that made it.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded {
     value: f64,
-    entry: u32,
+    number: u32,
 }
 
 impl Recorded {
-    /// A new independent variable.
-    pub fn variable(value: f64) -> Self {
-        Self::record(value, [CONSTANT; 2], [0.0; 2])
+    /// The independent variable of this index, below [`MAX_VARIABLES`].
+    pub fn variable(index: usize, value: f64) -> Self {
+        debug_assert!(index < MAX_VARIABLES, "numbers have 32 bits");
+        let number = VARIABLES + index as u32;
+        Self { value, number }
     }
 
     fn record(value: f64, inputs: [u32; 2], partials: [f64; 2]) -> Self {
-        TAPE.with_borrow_mut(|tape| {
-            let entry = tape.len() as u32;
-            tape.push(Entry { inputs, partials });
-            Self { value, entry }
-        })
+        let number = TAPE.with_borrow_mut(|tape| tape.push(Entry { inputs, partials }));
+        let number = number.unwrap_or(CONSTANT);
+        Self { value, number }
     }
 
     fn constant(value: f64) -> Self {
-        Self { value, entry: CONSTANT }
+        let number = CONSTANT;
+        Self { value, number }
     }
 
     fn unary(self, value: f64, partial: f64) -> Self {
-        if self.entry == CONSTANT {
+        if self.number == CONSTANT {
             return Self::constant(value);
         }
-        Self::record(value, [self.entry, CONSTANT], [partial, 0.0])
+        Self::record(value, [self.number, CONSTANT], [partial, 0.0])
     }
 
     fn binary(self, other: Self, value: f64, partials: [f64; 2]) -> Self {
-        if self.entry == CONSTANT && other.entry == CONSTANT {
+        if self.number == CONSTANT && other.number == CONSTANT {
             return Self::constant(value);
         }
-        Self::record(value, [self.entry, other.entry], partials)
+        Self::record(value, [self.number, other.number], partials)
     }
 
-    /// Derivatives of this number by the tape's first `variables` entries.
+    /// Derivatives of this number by the first `variables` variables; this thread's tape is taken away.
     pub fn gradient(self, variables: usize) -> Vec<f64> {
-        TAPE.with_borrow(|tape| {
-            let mut adjoints = vec![0.0; tape.len()];
-            if self.entry != CONSTANT {
-                adjoints[self.entry as usize] = 1.0;
-            }
-            for (index, entry) in tape.iter().enumerate().rev() {
-                for (input, partial) in entry.inputs.into_iter().zip(entry.partials) {
-                    if input != CONSTANT {
-                        adjoints[input as usize] += adjoints[index] * partial;
-                    }
-                }
-            }
-            adjoints.truncate(variables);
-            adjoints
-        })
+        let mut gradient = vec![0.0; variables];
+        Tape::end().backpropagate(self, |variable, d| gradient[variable] += d);
+        gradient
     }
-}
-
-/// Number of entries on this thread's tape.
-pub fn tape_len() -> usize {
-    TAPE.with_borrow(Vec::len)
-}
-
-/// Forgets all entries of this thread's tape from `len` on; numbers made since must not be used again.
-pub fn rewind_tape(len: usize) {
-    TAPE.with_borrow_mut(|tape| tape.truncate(len));
 }
 
 impl Add for Recorded {
@@ -179,8 +263,8 @@ mod tests {
 
     #[test]
     fn reverse_mode_agrees_with_forward_mode() {
-        rewind_tape(0);
-        let z = formula(Recorded::variable(0.3), Recorded::variable(-0.8));
+        Tape::begin(None);
+        let z = formula(Recorded::variable(0, 0.3), Recorded::variable(1, -0.8));
         let gradient = z.gradient(2);
         let dx = formula(Dual::new(0.3, 1.0), Dual::constant(-0.8));
         let dy = formula(Dual::constant(0.3), Dual::new(-0.8, 1.0));
@@ -190,13 +274,37 @@ mod tests {
     }
 
     #[test]
-    fn constants_leave_no_entries_and_rewinding_forgets() {
-        rewind_tape(0);
-        let x = Recorded::variable(1.0);
+    fn constants_leave_no_entries() {
+        Tape::begin(None);
+        let x = Recorded::variable(0, 1.0);
         let _ = Recorded::lift(2.0) * Recorded::lift(3.0) + x.detach();
-        assert_eq!(tape_len(), 1);
+        let y = x + x;
+        assert_eq!(y.gradient(1), [2.0]);
+        Tape::begin(None);
         let _ = x * x;
-        rewind_tape(1);
-        assert_eq!((x + x).gradient(1), [2.0]);
+        assert_eq!(Tape::end().len(), 1);
+    }
+
+    #[test]
+    fn a_tape_is_whole_across_blocks_and_ends_with_its_budget() {
+        let chain = |budget: Option<&Arc<Budget>>, steps: usize| {
+            Tape::begin(budget);
+            let mut x = Recorded::variable(0, 1.0);
+            for _ in 0..steps {
+                x *= Recorded::lift(1.001);
+            }
+            let overflown = Tape::has_overflown();
+            (x, Tape::end(), overflown)
+        };
+        let (x, tape, overflown) = chain(None, 3 * BLOCK);
+        let mut slope = 0.0;
+        tape.backpropagate(x, |_, d| slope += d);
+        assert!((slope / x.value() - 1.0).abs() < 1e-12 && !overflown, "{slope}");
+        assert_eq!(tape.bytes(), 3 * BLOCK * 24);
+        let budget = Budget::new(tape.bytes());
+        let (_, tape, overflown) = chain(Some(&budget), 3 * BLOCK);
+        assert!(!overflown && tape.len() == 3 * BLOCK);
+        let (_, tape, overflown) = chain(Some(&budget), 1);
+        assert!(overflown && tape.is_empty());
     }
 }

@@ -1,0 +1,294 @@
+//! Path replay beside the estimators that it replaces: what each costs, and what gradient it gives, as paths grow longer.
+//!
+//! What is differentiated is the mean of an image, whose adjoint image has no noise, so that all noise is the estimator's.
+
+use std::time::Instant;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::volume::{self, Setting};
+use super::{BenchArgs, median};
+use crate::cli::Outcome;
+use crate::device::{Batch, Device, DeviceError, Keys, ReplayStats, What};
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::resident::world::{Estimator, Variant};
+use crate::scene::Gradient;
+use crate::transport::random::{Pass, pass_key};
+
+/// The weighting of [`Loss::Linear`] that gives the image's mean.
+const MEAN: Loss = Loss::Linear { seed: 0 };
+
+/// An estimator to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[value(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Compared {
+    /// Path replay, `free_flight`
+    Prb,
+    /// Path replay with differential ratio tracking
+    PrbDrt,
+    /// Conventional differentiation
+    Ad,
+    /// Radiative backpropagation, all of `free_flight`
+    Rb,
+    RbBiased,
+    RbPipelined,
+}
+
+impl Compared {
+    fn estimator(self) -> (Estimator, Gradient) {
+        let estimator = match self {
+            Self::Prb | Self::PrbDrt => Estimator::PathReplay,
+            Self::Ad => Estimator::Tape,
+            Self::Rb => Estimator::Radiative(Variant::Unbiased),
+            Self::RbBiased => Estimator::Radiative(Variant::Biased),
+            Self::RbPipelined => Estimator::Radiative(Variant::Pipelined),
+        };
+        let gradient = match self {
+            Self::PrbDrt => Gradient::Drt,
+            _ => Gradient::FreeFlight,
+        };
+        (estimator, gradient)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Prb => "prbvolpath",
+            Self::PrbDrt => "prbvolpath, drt",
+            Self::Ad => "advolpath",
+            Self::Rb => "rbvolpath",
+            Self::RbBiased => "rbvolpath, biased",
+            Self::RbPipelined => "rbvolpath, pipelined",
+        }
+    }
+}
+
+/// One estimator at one length of paths.
+#[derive(Debug, Serialize)]
+struct Row {
+    max_depth: u32,
+    estimator: Compared,
+    /// Why there are no figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    /// Medians over the runs: the adjoint pass, and with it the primal.
+    adjoint_ms: f64,
+    iteration_ms: f64,
+    /// Contributions that a path gathered, about one a collision.
+    contributions: f64,
+    /// Bytes of the recorded tape, and of all other arrays: parameters, gradients, their sums, images.
+    tape_bytes: u64,
+    other_bytes: u64,
+    gradients: Vec<Moments>,
+}
+
+/// The gradient by a parameter over the runs.
+#[derive(Debug, Serialize)]
+struct Moments {
+    parameter: String,
+    /// Sum of the mean's entries, and its standard error.
+    mean: f64,
+    error: f64,
+    /// Sum over the entries of the variance of one estimate.
+    variance: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    workload: String,
+    device: String,
+    runs: u32,
+    rows: Vec<Row>,
+}
+
+/// Sums over runs: of each entry, of its square; and the gradient's sum, run by run.
+#[derive(Default)]
+struct Sums {
+    entries: Vec<[f64; 2]>,
+    totals: Vec<f64>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
+    let mut figures = Figures {
+        workload: super::describe(args),
+        device: String::new(),
+        runs: args.runs,
+        rows: Vec::new(),
+    };
+    let compared = match args.only.as_slice() {
+        [] => Compared::value_variants(),
+        only => only,
+    };
+    for &max_depth in &args.depths {
+        for &estimator in compared {
+            let mut device = args.device.open()?;
+            figures.device = format!("{} ({})", device.info().name, device.info().detail);
+            figures.rows.push(measure(args, device.as_mut(), max_depth, estimator)?);
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::to_string(&figures)?);
+    } else {
+        print(&figures);
+    }
+    Ok(Outcome::Done)
+}
+
+fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: Compared) -> anyhow::Result<Row> {
+    let (estimator, gradient) = compared.estimator();
+    let setting = Setting {
+        estimator,
+        gradient,
+        max_depth,
+        within: true,
+    };
+    let (resident, params, batches) = volume::prepare(args, setting)?;
+    let parameters = params.parameters.iter().enumerate();
+    let tuned: Vec<(usize, String)> = parameters
+        .filter(|(_, p)| p.tuning.is_some())
+        .map(|(i, p)| (i, p.path.clone()))
+        .collect();
+    device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    let mut row = Row {
+        max_depth,
+        estimator: compared,
+        refused: None,
+        adjoint_ms: 0.0,
+        iteration_ms: 0.0,
+        contributions: 0.0,
+        tape_bytes: 0,
+        other_bytes: 0,
+        gradients: Vec::new(),
+    };
+    let mut sums: Vec<Sums> = tuned.iter().map(|_| Sums::default()).collect();
+    let mut times = Vec::new();
+    for run in 0..args.runs {
+        let (time, stats) = match estimate(device, &batches[0], args, run, estimator) {
+            Err(DeviceError::TooLarge(why)) => {
+                row.refused = Some(why);
+                return Ok(row);
+            }
+            other => other?,
+        };
+        times.push(time);
+        row.contributions = stats.samples as f64 / stats.rays as f64;
+        row.tape_bytes = row.tape_bytes.max(stats.tape_bytes);
+        for ((index, _), sums) in tuned.iter().zip(&mut sums) {
+            sums.add(&device.read(*index, What::Gradient)?);
+        }
+        device.clear_gradients()?;
+    }
+    // A pipelined estimator's first iteration has nothing to carry.
+    let steady = if estimator.is_pipelined() {
+        &times[1..]
+    } else {
+        &times[..]
+    };
+    row.adjoint_ms = median(steady.iter().map(|t| t[1]));
+    row.iteration_ms = median(steady.iter().map(|t| t[0] + t[1]));
+    row.other_bytes = device.memory() - row.tape_bytes;
+    let named = tuned.iter().zip(&sums);
+    row.gradients = named.map(|((_, path), sums)| sums.moments(path)).collect();
+    Ok(row)
+}
+
+/// Milliseconds of the primal and of the adjoint pass of one estimate.
+fn estimate(
+    device: &mut dyn Device,
+    batch: &Batch,
+    args: &BenchArgs,
+    run: u32,
+    estimator: Estimator,
+) -> crate::device::Result<([f64; 2], ReplayStats)> {
+    let keys = |pass| Keys {
+        objective: pass_key(args.seed, run, Pass::Objective),
+        pass: pass_key(args.seed, run, pass),
+    };
+    let begun = Instant::now();
+    if estimator.is_pipelined() && run > 0 {
+        let stats = device.render_and_backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+        let time = begun.elapsed().as_secs_f64() * 1e3;
+        device.loss(batch, keys(Pass::Adjoint), MEAN)?;
+        return Ok(([0.0, time], stats));
+    }
+    device.render(batch, keys(Pass::Primal), args.spp)?;
+    device.finish()?;
+    let primal = begun.elapsed().as_secs_f64() * 1e3;
+    device.loss(batch, keys(Pass::Primal), MEAN)?;
+    let begun = Instant::now();
+    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+    device.finish()?;
+    Ok(([primal, begun.elapsed().as_secs_f64() * 1e3], stats))
+}
+
+impl Sums {
+    fn add(&mut self, gradient: &[f32]) {
+        self.entries.resize(gradient.len(), [0.0; 2]);
+        let mut total = 0.0;
+        for (entry, g) in self.entries.iter_mut().zip(gradient) {
+            let g = f64::from(*g);
+            entry[0] += g;
+            entry[1] += g * g;
+            total += g;
+        }
+        self.totals.push(total);
+    }
+
+    fn moments(&self, path: &str) -> Moments {
+        let n = self.totals.len() as f64;
+        let spread = |sum: f64, squares: f64| ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
+        let sum: f64 = self.totals.iter().sum();
+        let squares: f64 = self.totals.iter().map(|t| t * t).sum();
+        Moments {
+            parameter: path.to_string(),
+            mean: sum / n,
+            error: (spread(sum, squares) / n).sqrt(),
+            variance: self.entries.iter().map(|[sum, squares]| spread(*sum, *squares)).sum(),
+        }
+    }
+}
+
+fn print(figures: &Figures) {
+    println!("{} on {}, {} runs", figures.workload, figures.device, figures.runs);
+    let names = figures.rows.iter().find(|row| row.refused.is_none());
+    let parameters: Vec<&str> = names
+        .iter()
+        .flat_map(|row| &row.gradients)
+        .map(|g| g.parameter.rsplit('.').next().unwrap_or_default())
+        .collect();
+    print!(
+        "{:>6}  {:<21}{:>11}{:>11}{:>10}{:>10}{:>11}",
+        "depth", "estimator", "adjoint ms", "iteration", "tape MiB", "rest MiB", "a path"
+    );
+    for name in parameters {
+        print!("  {:>23}{:>11}", format!("{name}: mean"), "variance");
+    }
+    println!();
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    for row in &figures.rows {
+        print!("{:>6}  {:<21}", row.max_depth, row.estimator.name());
+        if let Some(why) = &row.refused {
+            println!("  {why}");
+            continue;
+        }
+        print!(
+            "{:>11.1}{:>11.1}{:>10.1}{:>10.1}{:>11.1}",
+            row.adjoint_ms,
+            row.iteration_ms,
+            mib(row.tape_bytes),
+            mib(row.other_bytes),
+            row.contributions
+        );
+        for g in &row.gradients {
+            print!(
+                "  {:>23}{:>11.2e}",
+                format!("{:.3e} ± {:.1e}", g.mean, g.error),
+                g.variance
+            );
+        }
+        println!();
+    }
+}

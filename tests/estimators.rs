@@ -1,0 +1,215 @@
+//! The estimators that path replay is compared with: conventional differentiation takes the same paths and gives the same
+//! gradient, radiative backpropagation the same mean, and its biased variants do not.
+
+mod small;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::{Device, DeviceError, Keys, ReplayStats, What};
+use prbopt::gradcheck::world::objective::Objective;
+use prbopt::gradcheck::{Options, Setup};
+use prbopt::kernels::loss::Loss;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::resident::layout::gradient;
+use prbopt::resident::world::{Estimator, Variant};
+use prbopt::transport::adjoint::Incident;
+use prbopt::transport::random::{Pass, pass_key};
+use rayon::prelude::*;
+use small::worlds::{SmallWorld, worlds};
+
+fn options() -> Options {
+    Options {
+        seed: 5,
+        ..Options::default()
+    }
+}
+
+fn setup(small: &SmallWorld, gradient: &str, estimator: Estimator) -> Setup {
+    let mut setup = small.setup(gradient, &options());
+    let world = setup.resident.world.as_mut().expect("small worlds are worlds");
+    world.estimator = estimator;
+    setup
+}
+
+fn keys(pass: u32) -> Keys {
+    Keys {
+        objective: pass_key(3, 0, Pass::Objective),
+        pass: pass_key(3, pass, Pass::Adjoint),
+    }
+}
+
+fn load(setup: &Setup) -> Cpu {
+    let mut cpu = Cpu::new();
+    let sgd = Optimizer::Sgd { momentum: 0.0 };
+    cpu.load(setup.resident.clone(), setup.params.clone(), sgd)
+        .expect("small worlds fit");
+    cpu
+}
+
+fn gradients(cpu: &mut Cpu) -> Vec<Vec<f32>> {
+    let slots = 0..cpu.params().parameters.len();
+    slots
+        .map(|slot| cpu.read(slot, What::Gradient).expect("the CPU can be read"))
+        .collect()
+}
+
+/// The gradient of a random weighting of the pixels on the CPU device.
+fn on_device(setup: &Setup) -> (Vec<Vec<f32>>, ReplayStats) {
+    let mut cpu = load(setup);
+    cpu.render(&setup.batch, keys(1), 2).expect("it renders");
+    cpu.loss(&setup.batch, keys(1), Loss::Linear { seed: 9 })
+        .expect("it compares");
+    let stats = cpu.backpropagate(&setup.batch, keys(2), setup.spp).expect("it runs");
+    (gradients(&mut cpu), stats)
+}
+
+/// The largest difference between two gradients over the largest entry, parameter by parameter.
+fn disagreement(a: &[Vec<f32>], b: &[Vec<f32>]) -> f32 {
+    let largest = |v: &[f32]| v.iter().fold(0f32, |m, x| m.max(x.abs()));
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| {
+            let difference: Vec<f32> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+            largest(&difference) / largest(b).max(1e-12)
+        })
+        .fold(0.0, f32::max)
+}
+
+#[test]
+fn the_tape_gives_the_gradient_of_path_replay_on_the_device() {
+    for small in worlds() {
+        let (replay, none) = on_device(&setup(&small, "free_flight", Estimator::PathReplay));
+        let (tape, stats) = on_device(&setup(&small, "free_flight", Estimator::Tape));
+        let error = disagreement(&tape, &replay);
+        assert!(error < 2e-4, "{}: {error:.1e}", small.name);
+        assert_eq!(none.rays, stats.rays, "{}", small.name);
+        assert!(none.tape_bytes == 0 && stats.tape_bytes > 0, "{}", small.name);
+    }
+}
+
+#[test]
+fn the_tape_grows_with_the_paths_and_has_an_end() {
+    let small = &worlds()[0];
+    let mut setup = setup(small, "free_flight", Estimator::Tape);
+    let mut bytes = Vec::new();
+    for depth in [2, 32] {
+        let world = setup.resident.world.as_mut().expect("it is a world");
+        world.media[0].scale = 20.0;
+        (world.record.max_depth, world.record.rr_depth) = (depth, 1000);
+        bytes.push(on_device(&setup).1.tape_bytes);
+    }
+    assert!(bytes[1] > 3 * bytes[0], "{bytes:?}");
+    let mut cpu = load(&setup);
+    cpu.limit_tape(bytes[1] / 2);
+    cpu.render(&setup.batch, keys(1), 2).expect("it renders");
+    cpu.loss(&setup.batch, keys(1), Loss::L2).expect("it compares");
+    match cpu.backpropagate(&setup.batch, keys(2), setup.spp) {
+        Err(DeviceError::TooLarge(text)) => assert!(text.contains("prbvolpath"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(gradients(&mut cpu).iter().flatten().all(|g| *g == 0.0));
+}
+
+/// Means over many passes of the difference to path replay, each over its standard error, entry by entry; and the norm
+/// of the standard errors over that of path replay's mean.
+fn against_replay(setup: &Setup, gradient: u32, incident: Incident, passes: u32) -> (Vec<f64>, f64) {
+    let pass = |k: u32| {
+        let mut setup = setup.clone();
+        setup.keys = keys(k);
+        let objective = Objective::new(&setup, gradient);
+        let mut sums = [objective.fields.zeros(), objective.fields.zeros()];
+        for cast in &objective.casts {
+            let weight = objective.weight(7, cast);
+            objective.replay(weight, cast, &mut objective.sums(&mut sums[0]));
+            objective.radiate(incident, weight, cast, &mut objective.sums(&mut sums[1]));
+        }
+        sums.map(|sums| sums.concat())
+    };
+    let found: Vec<[Vec<f64>; 2]> = (0..passes).into_par_iter().map(pass).collect();
+    let n = f64::from(passes);
+    let mean = |of: &dyn Fn(&[Vec<f64>; 2]) -> f64| found.iter().map(of).sum::<f64>() / n;
+    let (mut z, mut errors, mut norm) = (Vec::new(), 0.0, 0.0);
+    for i in 0..found[0][0].len() {
+        let difference = |f: &[Vec<f64>; 2]| f[1][i] - f[0][i];
+        let bias = mean(&difference);
+        let variance = mean(&|f| (difference(f) - bias).powi(2)) / (n - 1.0);
+        z.push(if bias == 0.0 {
+            0.0
+        } else {
+            bias / variance.sqrt().max(1e-12 * bias.abs())
+        });
+        errors += variance;
+        norm += mean(&|f| f[0][i]).powi(2);
+    }
+    (z, (errors / norm).sqrt())
+}
+
+/// What is left between the means is noise, and the noise is so small that errors of a tenth would be seen in any
+/// world: the power is in the assertion.
+#[test]
+fn unbiased_radiative_backpropagation_has_the_mean_of_path_replay() {
+    for small in worlds() {
+        for (name, code) in [("drt", gradient::DRT), ("free_flight", gradient::FREE_FLIGHT)] {
+            let setup = setup(&small, name, Estimator::PathReplay);
+            let (z, error) = against_replay(&setup, code, Incident::Estimated, 1500);
+            let worst = z.iter().fold(0.0, |m: f64, z| m.max(z.abs()));
+            let square = z.iter().map(|z| z * z).sum::<f64>() / z.iter().filter(|z| **z != 0.0).count() as f64;
+            assert!(worst < 5.0 && square < 2.5, "{}, {name}: {worst}, {square}", small.name);
+            assert!(error < 0.1, "{}, {name}: errors below {error} go unseen", small.name);
+        }
+    }
+}
+
+#[test]
+fn biased_radiative_backpropagation_has_another_mean() {
+    let mut seen = 0;
+    for small in worlds() {
+        let setup = setup(&small, "drt", Estimator::PathReplay);
+        let (z, _) = against_replay(&setup, gradient::DRT, Incident::One, 300);
+        let worst = z.iter().fold(0.0, |m: f64, z| m.max(z.abs()));
+        seen += u32::from(worst > 8.0);
+    }
+    assert!(seen >= 10, "a bias is seen in {seen} worlds only");
+}
+
+/// A pass that does both renders the image of the primal with the same numbers, to rounding, and sends the derivatives
+/// of the adjoint that it was given, to the bit.
+#[test]
+fn a_shared_pass_is_both_passes() {
+    for small in worlds() {
+        let setup = setup(&small, "drt", Estimator::Radiative(Variant::Pipelined));
+        let mut cpu = load(&setup);
+        let (batch, spp) = (&setup.batch, setup.spp);
+        cpu.render(batch, keys(1), spp).expect("it renders");
+        cpu.loss(batch, keys(1), Loss::Linear { seed: 9 }).expect("it compares");
+        cpu.backpropagate(batch, keys(2), spp).expect("it runs");
+        let apart = gradients(&mut cpu);
+        cpu.clear_gradients().expect("it clears");
+        let stats = cpu.render_and_backpropagate(batch, keys(2), spp).expect("it runs");
+        let (together, image) = (gradients(&mut cpu), cpu.image().expect("there is an image"));
+        assert_eq!(apart, together, "{}", small.name);
+        assert_eq!(stats.rays, u64::from(batch.pixels() * spp));
+        cpu.render(batch, keys(2), spp).expect("it renders");
+        for (a, b) in image.iter().zip(cpu.image().expect("there is an image")) {
+            for c in 0..4 {
+                let bound = 1e-4 * b[c].abs().max(1.0);
+                assert!((a[c] - b[c]).abs() < bound, "{}: {a:?} for {b:?}", small.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_share_a_pass_says_so() {
+    let small = &worlds()[0];
+    for estimator in [Estimator::PathReplay, Estimator::Tape] {
+        let setup = setup(small, "free_flight", estimator);
+        let result = load(&setup).render_and_backpropagate(&setup.batch, keys(1), 1);
+        assert!(matches!(result, Err(DeviceError::Unavailable(_))), "{result:?}");
+    }
+    let setup = setup(small, "drt", Estimator::Radiative(Variant::Pipelined));
+    let result = load(&setup).render_and_backpropagate(&setup.batch, keys(1), 1);
+    assert!(
+        matches!(result, Err(DeviceError::Unavailable(_))),
+        "nothing to carry: {result:?}"
+    );
+}
