@@ -304,7 +304,7 @@ impl TrackingReport {
                 "  {:>18} {:<6} {:>15.8e} {:>15.8e} {:>6.2} {:>8.1e} {:<9}",
                 format!("{x},{y},{z},{c}"),
                 row.place.name(),
-                row.drt,
+                row.tracked,
                 row.free_flight,
                 row.z,
                 row.seen,

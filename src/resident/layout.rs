@@ -180,6 +180,7 @@ pub mod light {
 pub mod gradient {
     pub const FREE_FLIGHT: u32 = 0;
     pub const DRT: u32 = 1;
+    pub const PAIRED: u32 = 2;
 }
 
 /// An array and where it lies in the world.

@@ -101,6 +101,7 @@ fn describe(integrator: &Integrator) -> WorldRecord {
     record.gradient = match integrator.gradient {
         Gradient::FreeFlight => layout::gradient::FREE_FLIGHT,
         Gradient::Drt => layout::gradient::DRT,
+        Gradient::Paired => layout::gradient::PAIRED,
     };
     record
 }

@@ -43,15 +43,19 @@ fn variant(object: &mut Object<'_>) -> Variant {
 
 /// A tape can only differentiate the walk as it is, which flies freely.
 fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
-    let words = [("drt", Gradient::Drt), ("free_flight", Gradient::FreeFlight)];
+    let words = [
+        ("paired", Gradient::Paired),
+        ("drt", Gradient::Drt),
+        ("free_flight", Gradient::FreeFlight),
+    ];
     let default = match estimator {
         Estimator::Tape => Gradient::FreeFlight,
-        _ => Gradient::Drt,
+        _ => Gradient::Paired,
     };
     let gradient = object.choice("gradient", &words, default);
-    if estimator == Estimator::Tape && gradient == Gradient::Drt {
+    if estimator == Estimator::Tape && gradient != Gradient::FreeFlight {
         let advice = "remove `gradient`: a tape differentiates the walk as it is, which is `free_flight`";
-        object.error("`advolpath` has no differential ratio tracking", advice);
+        object.error("`advolpath` has no differential tracking", advice);
     }
     gradient
 }

@@ -220,7 +220,7 @@ impl Default for Integrator {
             max_depth: None,
             rr_depth: 5,
             hide_emitters: false,
-            gradient: Gradient::Drt,
+            gradient: Gradient::Paired,
         }
     }
 }
@@ -264,6 +264,8 @@ pub enum Gradient {
     /// At the collisions of free-flight sampling.
     FreeFlight,
     /// Differential ratio tracking.
-    #[default]
     Drt,
+    /// Differential tracking along the flight itself: what comes through a point and what is scattered there, together.
+    #[default]
+    Paired,
 }

@@ -46,6 +46,8 @@ pub struct Candidate<N> {
     pub(super) depth: u32,
     /// Derivative by the light scattered there, over the candidate's weight.
     pub(super) d: [N; 3],
+    /// What the light that comes through the point takes away, over the candidate's weight.
+    pub(super) lost: [N; 3],
 }
 
 impl<N: Number> Candidate<N> {
@@ -57,6 +59,7 @@ impl<N: Number> Candidate<N> {
             medium: NONE,
             depth: 0,
             d: [N::lift(0.0); 3],
+            lost: [N::lift(0.0); 3],
         }
     }
 }

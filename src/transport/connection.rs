@@ -151,7 +151,7 @@ fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
     let mut sampler = start;
-    let drt = world.record.gradient == gradient::DRT;
+    let drt = world.record.gradient != gradient::FREE_FLIGHT;
     shadow(world, medium, p, drawn, |medium, origin, far| {
         if drt {
             if let Some((start, end)) = clip(medium, origin, drawn.direction, 0.0, far) {

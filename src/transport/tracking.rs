@@ -5,6 +5,7 @@
 //! relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
 
 use super::adjoint::Adjoint;
+use super::candidate::offer_piece;
 use super::grid::Stencil;
 use super::majorant::Cells;
 use super::number::Number;
@@ -76,6 +77,8 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         return Flight::Passed;
     };
     let start = cells.t;
+    // Where the piece of the flight begins that is under way.
+    let mut piece = start;
     let mut rest = exponential(sampler.draw());
     loop {
         let mu = world.majorants[cells.index as usize];
@@ -91,6 +94,10 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             t = next;
             let p = along(origin, direction, t);
             let sigma = extinction(world, fields, medium, p);
+            if MODE == REPLAY && world.record.gradient == gradient::PAIRED {
+                offer_piece(world, path, piece, t, adjoint);
+                piece = t;
+            }
             if medium.emission != NONE {
                 emit::<N, F, S, MODE>(world, fields, path, medium, [start, t], &sigma, mu, adjoint);
             }
@@ -100,7 +107,9 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
                     if world.record.gradient == gradient::DRT {
                         adjoint.attenuate(world, path, medium, start, t);
                     }
-                    adjoint.collide(world, path, medium, &sigma, hero);
+                    if world.record.gradient != gradient::PAIRED {
+                        adjoint.collide(world, path, medium, &sigma, hero);
+                    }
                 }
                 path.weigh_real::<F>(world, &sigma, hero);
                 return Flight::Collided { p, sigma };
@@ -119,8 +128,12 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             break;
         }
     }
-    if MODE == REPLAY && world.record.gradient == gradient::DRT {
-        adjoint.attenuate(world, path, medium, start, cells.end);
+    if MODE == REPLAY {
+        match world.record.gradient {
+            gradient::DRT => adjoint.attenuate(world, path, medium, start, cells.end),
+            gradient::PAIRED => offer_piece(world, path, piece, cells.end, adjoint),
+            _ => {}
+        }
     }
     Flight::Passed
 }

@@ -256,6 +256,9 @@ fn follow_candidate<N: Number, F: Fields<N>, const MODE: u8>(
     candidate: &Candidate<N>,
     mut sampler: Sampler,
 ) -> [N; 3] {
+    if candidate.depth + 1 >= world.record.max_depth {
+        return [N::lift(0.0); 3];
+    }
     let p = candidate.p;
     let hero = Path::<N>::draw_hero(world, &mut sampler);
     let mut path = Path::start(p, candidate.direction, f32::INFINITY, candidate.medium, hero);
@@ -319,7 +322,7 @@ pub(super) fn backpropagate<N: Number, F: Fields<N>, S: Sink<N>>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
     walk::<N, F, S, REPLAY>(world, fields, path, sampler, adjoint);
-    if world.record.gradient == gradient::DRT && adjoint.candidate.total > 0.0 {
+    if adjoint.candidate.total > 0.0 {
         let (candidate, extra) = (&adjoint.candidate, adjoint.extra);
         let radiance = match adjoint.incident {
             Incident::One => follow_candidate::<N, F, GLIMPSE>(world, fields, candidate, extra),

@@ -16,6 +16,7 @@ use super::shared::DeviceArgs;
 use crate::device::{Batch, Device, Keys, Step, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
+use crate::scene::Gradient;
 use crate::transport::random::{Pass, pass_key};
 use estimators::Compared;
 
@@ -56,9 +57,9 @@ pub struct BenchArgs {
     /// Factor on the density of a volume, whose largest value is near one [default: 20; of estimators 400]
     #[arg(long)]
     scale: Option<f32>,
-    /// Differentiate a volume at free-flight collisions instead of by differential ratio tracking
-    #[arg(long)]
-    free_flight: bool,
+    /// How the extinction of a volume is differentiated
+    #[arg(long, value_enum, default_value_t = GradientKind::Paired)]
+    gradient: GradientKind,
     /// Iterations that are timed, after two that are not
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: u32,
@@ -108,6 +109,36 @@ impl BenchArgs {
 
     fn scale(&self) -> f32 {
         self.pick(self.scale, 20.0, 400.0)
+    }
+}
+
+/// The values of an integrator's `gradient`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[value(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+enum GradientKind {
+    Paired,
+    Drt,
+    FreeFlight,
+}
+
+impl GradientKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Paired => "paired",
+            Self::Drt => "drt",
+            Self::FreeFlight => "free_flight",
+        }
+    }
+}
+
+impl From<GradientKind> for Gradient {
+    fn from(kind: GradientKind) -> Self {
+        match kind {
+            GradientKind::Paired => Self::Paired,
+            GradientKind::Drt => Self::Drt,
+            GradientKind::FreeFlight => Self::FreeFlight,
+        }
     }
 }
 

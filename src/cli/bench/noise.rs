@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{BenchArgs, volume};
+use super::{BenchArgs, GradientKind, volume};
 use crate::cli::Outcome;
 use crate::device::{Device, Keys, What};
 use crate::kernels::loss::Loss;
@@ -26,7 +26,7 @@ struct Noise {
 #[derive(Debug, Serialize)]
 struct Figures {
     workload: String,
-    gradient: &'static str,
+    gradient: GradientKind,
     runs: u32,
     seconds: f64,
     noise: Vec<Noise>,
@@ -73,7 +73,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     }
     let figures = Figures {
         workload: super::describe(args),
-        gradient: if args.free_flight { "free_flight" } else { "drt" },
+        gradient: args.gradient,
         runs: args.runs,
         seconds: super::median(seconds.iter().copied()),
         noise: tuned
@@ -126,7 +126,9 @@ fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
     }
     println!(
         "{}, gradient {}, {} runs",
-        figures.workload, figures.gradient, figures.runs
+        figures.workload,
+        figures.gradient.name(),
+        figures.runs
     );
     println!("  {:.1} ms an estimate", figures.seconds * 1e3);
     for noise in &figures.noise {

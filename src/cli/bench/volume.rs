@@ -46,11 +46,7 @@ impl Setting {
     pub(super) fn of(args: &BenchArgs) -> Self {
         Self {
             estimator: Estimator::PathReplay,
-            gradient: if args.free_flight {
-                Gradient::FreeFlight
-            } else {
-                Gradient::Drt
-            },
+            gradient: args.gradient.into(),
             max_depth: args.max_depth,
             within: false,
         }

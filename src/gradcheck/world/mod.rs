@@ -46,8 +46,8 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     };
     let parameters = judge(setup, objective, &checked, &adjoints, &found, options);
     let tracking = match setup.resident.world.as_ref().map(|w| w.record.gradient) {
-        Some(gradient::DRT) => tracking::check(setup, &checked, device, options)?,
-        _ => Vec::new(),
+        Some(gradient::FREE_FLIGHT) | None => Vec::new(),
+        Some(tracking) => tracking::check(setup, tracking, &checked, device, options)?,
     };
     let losses = options.weightings.iter().enumerate().map(|(w, &weighting)| LossReport {
         weighting,

@@ -1,4 +1,4 @@
-//! Differential ratio tracking draws numbers of its own, so that nothing can be frozen: its mean is compared with that of
+//! Differential tracking draws numbers of its own, so that nothing can be frozen: its mean is compared with that of
 //! free flight, whose derivatives the differences have checked.
 
 use rayon::prelude::*;
@@ -29,13 +29,13 @@ pub struct TrackingRow {
     pub index: [usize; 4],
     pub place: Place,
     /// Means of both estimators, and their difference over its standard error.
-    pub drt: f64,
+    pub tracked: f64,
     pub free_flight: f64,
     pub z: f64,
     /// The relative error that would have been seen.
     pub seen: f64,
     pub verdict: Verdict,
-    /// The device's gradient by differential ratio tracking, judged against that in f64.
+    /// The device's gradient by differential tracking, judged against that in f64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceCell>,
 }
@@ -52,7 +52,7 @@ pub struct TrackingReport {
 /// Both estimators' means over many passes, and the standard errors of the means' difference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Means {
-    pub drt: Vec<f64>,
+    pub tracked: Vec<f64>,
     pub free_flight: Vec<f64>,
     pub error: Vec<f64>,
 }
@@ -60,7 +60,7 @@ pub struct Means {
 impl Means {
     /// The mean difference over its standard error; zero where there is no difference.
     pub fn z(&self, i: usize) -> f64 {
-        let difference = self.drt[i] - self.free_flight[i];
+        let difference = self.tracked[i] - self.free_flight[i];
         if difference == 0.0 {
             0.0
         } else {
@@ -74,10 +74,10 @@ pub fn passes(batch: &Batch) -> u32 {
     (PATHS / batch.pixels().clamp(1, PIXELS)).clamp(PASSES[0], PASSES[1])
 }
 
-/// Follows `passes` passes of new paths by both estimators, for the mean of the images. `wanted` are entries as pairs of
+/// Follows `passes` passes of new paths by `tracking`, one of [`gradient`], and by free flight, for the mean of the images. `wanted` are entries as pairs of
 /// parameter and place in the array.
-pub fn means(setup: &Setup, wanted: &[(usize, usize)], passes: u32) -> Means {
-    let objectives = [gradient::DRT, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
+pub fn means(setup: &Setup, tracking: u32, wanted: &[(usize, usize)], passes: u32) -> Means {
+    let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
     let mut slots: Vec<Vec<u32>> = vec![Vec::new(); setup.params.parameters.len()];
     for (i, &(parameter, flat)) in wanted.iter().enumerate() {
         let slots = &mut slots[parameter];
@@ -119,32 +119,33 @@ pub fn means(setup: &Setup, wanted: &[(usize, usize)], passes: u32) -> Means {
     let n = f64::from(passes);
     let mean = |of: &dyn Fn(&[Vec<f64>; 2]) -> f64| found.iter().map(of).sum::<f64>() / n;
     let mut means = Means {
-        drt: Vec::new(),
+        tracked: Vec::new(),
         free_flight: Vec::new(),
         error: Vec::new(),
     };
     for i in 0..wanted.len() {
-        let (drt, free_flight) = (mean(&|f| f[0][i]), mean(&|f| f[1][i]));
-        let variance = mean(&|f| (f[0][i] - f[1][i] - (drt - free_flight)).powi(2));
-        means.drt.push(drt);
+        let (tracked, free_flight) = (mean(&|f| f[0][i]), mean(&|f| f[1][i]));
+        let variance = mean(&|f| (f[0][i] - f[1][i] - (tracked - free_flight)).powi(2));
+        means.tracked.push(tracked);
         means.free_flight.push(free_flight);
         means.error.push((variance / (n - 1.0)).sqrt());
     }
     means
 }
 
-/// Checks the entries of every extinction among `checked`.
+/// Checks the entries of every extinction among `checked` by `tracking`, one of [`gradient`].
 ///
 /// # Errors
 /// The device fails.
 pub fn check(
     setup: &Setup,
+    tracking: u32,
     checked: &[Checked],
     device: Option<&mut dyn Device>,
     options: &Options,
 ) -> anyhow::Result<Vec<TrackingReport>> {
-    let setup = with_gradient(setup, gradient::DRT);
-    let objective = Objective::new(&setup, gradient::DRT);
+    let setup = with_gradient(setup, tracking);
+    let objective = Objective::new(&setup, tracking);
     let records = objective.records();
     let extinctions: Vec<u32> = records
         .media
@@ -167,7 +168,7 @@ pub fn check(
         }
         let parameter = &setup.params.parameters[c.parameter];
         let wanted: Vec<_> = c.entries.iter().map(|e| (c.parameter, e.flat)).collect();
-        let means = means(&setup, &wanted, passes);
+        let means = means(&setup, tracking, &wanted, passes);
         let rows = c.entries.iter().enumerate().map(|(i, entry)| {
             let (z, free_flight) = (means.z(i), means.free_flight[i]);
             let verdict = if parameter.values[entry.flat] == 0.0 {
@@ -187,7 +188,7 @@ pub fn check(
             TrackingRow {
                 index: coordinates(parameter.shape, entry.flat),
                 place: entry.place,
-                drt: means.drt[i],
+                tracked: means.tracked[i],
                 free_flight,
                 z,
                 seen: if free_flight == 0.0 {
