@@ -28,7 +28,7 @@ const EDGE: u32 = 10;
 /// One scene and how it is differentiated.
 pub(super) struct Case {
     pub(super) name: &'static str,
-    world: World,
+    pub(super) world: World,
     background: Background,
     gradient: Gradient,
     max_depth: u32,
