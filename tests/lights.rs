@@ -2,6 +2,12 @@
 
 mod small;
 
+use prbopt::gradcheck::Options;
+use prbopt::transport::light::{area_density, light_sample};
+use prbopt::transport::random::{Counter, Pass, pass_key};
+use prbopt::transport::sampler::{Sampler, WALK};
+use prbopt::transport::shape::intersect;
+use prbopt::transport::world::World;
 use small::worlds::{SmallWorld, cube, grid, mesh};
 
 /// Looks down at the origin from the side, under what hangs over it.
@@ -129,4 +135,44 @@ fn backs_are_dark() {
         let (mean, _) = lit("direct view", AHEAD, lamp("lamp", &shape, "")).mean(1, 0);
         assert_eq!(mean, if bright { 2.0 } else { 0.0 }, "{shape}");
     }
+}
+
+/// Points of a mesh are drawn uniformly over its area, however it is cut, and with the density that a ray finds which
+/// meets them by chance.
+#[test]
+fn points_of_a_mesh_are_uniform() {
+    let setup = lit("panel", AHEAD, lamp("lamp", &mesh("panel"), "")).setup("drt", &Options::default());
+    let world = World::new(
+        &setup.resident.scene,
+        setup.resident.world.as_ref().expect("a world"),
+        &[],
+        &[],
+    );
+    let (p, bins, draws) = ([0.3f32, -0.2, 2.0], 16, 1 << 17);
+    let mut counts = vec![0u32; bins * bins];
+    for sample in 0..draws {
+        let counter = Counter {
+            sensor: 0,
+            pixel: 0,
+            sample,
+            block: WALK,
+        };
+        let mut sampler = Sampler::new(pass_key(3, 0, Pass::Primal), counter);
+        let drawn = light_sample(&world, p, &mut sampler).expect("all of it faces the point");
+        let q = [0, 1, 2].map(|a| p[a] + drawn.distance * drawn.direction[a]);
+        assert!(q[2].abs() < 1e-5);
+        let bin = |x: f32| (((x + 1.0) * 0.5 * bins as f32) as usize).min(bins - 1);
+        counts[bin(q[1]) * bins + bin(q[0])] += 1;
+        assert!((drawn.weight * drawn.density - 1.0).abs() < 1e-4);
+        let hit = intersect(&world, p, drawn.direction, f32::INFINITY).expect("it is there");
+        let density = area_density(&world, p, drawn.direction, &hit, q);
+        assert!((density / drawn.density - 1.0).abs() < 1e-4);
+    }
+    let expected = f64::from(draws) / counts.len() as f64;
+    let chi_square: f64 = counts
+        .iter()
+        .map(|n| (f64::from(*n) - expected).powi(2) / expected)
+        .sum();
+    // The 1 - 10⁻⁴ quantile with 255 degrees of freedom.
+    assert!(chi_square < 345.0, "{chi_square}");
 }

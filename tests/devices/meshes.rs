@@ -195,9 +195,13 @@ fn planted_faults_in_surfaces_are_seen() {
         plant(sound[at].world.surfaces.iter_mut().nth(1).expect("a second surface"));
         compare(&right, &run(&mut Cpu::new(), &sound[at])).expect_err(what);
     };
-    seen(0, "an image that repeats", &|s| s.bsdf = image(folder, false, Wrap::Repeat));
+    seen(0, "an image that repeats", &|s| {
+        s.bsdf = image(folder, false, Wrap::Repeat)
+    });
     seen(0, "another filter", &|s| s.bsdf = image(folder, true, Wrap::Repeat));
     seen(0, "normals of faces", &|s| s.geometry = ball(folder, true));
     seen(3, "a light seen from behind", &|s| s.flip_normals = true);
-    seen(4, "a larger light", &|s| s.to_world *= Affine3A::from_scale(Vec3::splat(1.05)));
+    seen(4, "a larger light", &|s| {
+        s.to_world *= Affine3A::from_scale(Vec3::splat(1.05))
+    });
 }
