@@ -3,6 +3,7 @@
 mod small;
 
 use prbopt::gradcheck::Options;
+use prbopt::resident::Resident;
 use prbopt::transport::light::{area_density, light_sample};
 use prbopt::transport::random::{Counter, Pass, pass_key};
 use prbopt::transport::sampler::{Sampler, WALK};
@@ -134,6 +135,22 @@ fn backs_are_dark() {
     ] {
         let (mean, _) = lit("direct view", AHEAD, lamp("lamp", &shape, "")).mean(1, 0);
         assert_eq!(mean, if bright { 2.0 } else { 0.0 }, "{shape}");
+    }
+}
+
+#[test]
+fn shapes_that_cannot_shine_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("line.obj");
+    std::fs::write(&path, "v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n").expect("is written");
+    let line = format!(r#""type": "obj", "filename": {:?}"#, path.to_string_lossy());
+    for (shape, to_world, why) in [
+        (r#""type": "sphere""#, r#"{"scale": [1, 2, 1]}"#, "not scaled alike"),
+        (&line, "", "an area of zero"),
+    ] {
+        let scene = lit("refused", AHEAD, lamp("lamp", shape, to_world)).scene("drt");
+        let message = Resident::new(&scene).expect_err(why).to_string();
+        assert!(message.contains("`lamp`") && message.contains(why), "{message}");
     }
 }
 
