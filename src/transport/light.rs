@@ -100,10 +100,7 @@ fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2], sa
     let distance = square.sqrt();
     let direction = to.map(|x| x / distance);
     let cosine = -dot(direction, place.normal);
-    if square == 0.0 || !(cosine > 0.0) {
-        return None;
-    }
-    Some(Drawn {
+    (square > 0.0 && cosine > 0.0).then(|| Drawn {
         light: 0,
         direction,
         distance,

@@ -192,7 +192,7 @@ fn planted_faults_in_surfaces_are_seen() {
     let mut seen = |at: usize, what: &str, plant: &dyn Fn(&mut Surface)| {
         let right = run(&mut Cpu::new(), &sound[at]);
         compare(&right, &run(&mut Cpu::new(), &sound[at])).expect("nothing is wrong yet");
-        plant(sound[at].world.surfaces.iter_mut().nth(1).expect("a second surface"));
+        plant(sound[at].world.surfaces.get_mut(1).expect("a second surface"));
         compare(&right, &run(&mut Cpu::new(), &sound[at])).expect_err(what);
     };
     seen(0, "an image that repeats", &|s| {
