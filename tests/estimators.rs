@@ -163,8 +163,8 @@ fn unbiased_radiative_backpropagation_has_the_mean_of_path_replay() {
 fn biased_radiative_backpropagation_has_another_mean() {
     let mut seen = 0;
     for small in worlds() {
-        let setup = setup(&small, "drt", Estimator::PathReplay);
-        let (z, _) = against_replay(&setup, gradient::DRT, Incident::One, 300);
+        let setup = setup(&small, "paired", Estimator::PathReplay);
+        let (z, _) = against_replay(&setup, gradient::PAIRED, Incident::One, 300);
         let worst = z.iter().fold(0.0, |m: f64, z| m.max(z.abs()));
         seen += u32::from(worst > 8.0);
     }
@@ -176,7 +176,7 @@ fn biased_radiative_backpropagation_has_another_mean() {
 #[test]
 fn a_shared_pass_is_both_passes() {
     for small in worlds() {
-        let setup = setup(&small, "drt", Estimator::Radiative(Variant::Pipelined));
+        let setup = setup(&small, "paired", Estimator::Radiative(Variant::Pipelined));
         let mut cpu = load(&setup);
         let (batch, spp) = (&setup.batch, setup.spp);
         cpu.render(batch, keys(1), spp).expect("it renders");
@@ -206,7 +206,7 @@ fn what_cannot_share_a_pass_says_so() {
         let result = load(&setup).render_and_backpropagate(&setup.batch, keys(1), 1);
         assert!(matches!(result, Err(DeviceError::Unavailable(_))), "{result:?}");
     }
-    let setup = setup(small, "drt", Estimator::Radiative(Variant::Pipelined));
+    let setup = setup(small, "paired", Estimator::Radiative(Variant::Pipelined));
     let result = load(&setup).render_and_backpropagate(&setup.batch, keys(1), 1);
     assert!(
         matches!(result, Err(DeviceError::Unavailable(_))),

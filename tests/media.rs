@@ -10,25 +10,8 @@ use small::worlds::{SmallWorld, cube, grid};
 /// Looks along -z at the middle of the box, so nearly parallel that every ray is two long inside.
 const AHEAD: &str = r#", "to_world": [{"look_at": {"origin": [0, 0, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
 
-/// Mean and standard error of a channel over all paths.
-fn mean(small: &SmallWorld, spp: u32, channel: usize) -> (f64, f64) {
-    let mut setup = small.setup("drt", &Options::default());
-    setup.resident.sensors[0].focal = [1e5; 2];
-    setup.spp = spp;
-    let objective = Objective::new(&setup, gradient::DRT);
-    let n = objective.casts.len() as f64;
-    let (mut sum, mut squares) = (0.0, 0.0);
-    for cast in &objective.casts {
-        let x = objective.gather(&objective.fields, cast)[channel];
-        sum += x;
-        squares += x * x;
-    }
-    let mean = sum / n;
-    (mean, ((squares / n - mean * mean).max(0.0) / n).sqrt())
-}
-
 fn assert_mean(small: &SmallWorld, channel: usize, expected: f64) {
-    let (mean, error) = mean(small, 4096, channel);
+    let (mean, error) = small.mean(4096, channel);
     assert!(
         (mean - expected).abs() < 4.0 * error + 1e-6,
         "{}: {mean} ± {error}, not {expected}",

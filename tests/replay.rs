@@ -92,7 +92,7 @@ fn the_cpu_device_counts_no_drift() {
 #[test]
 fn replays_of_worlds_end_with_nothing_left() {
     for small in worlds() {
-        for gradient in ["free_flight", "drt"] {
+        for gradient in ["free_flight", "drt", "paired"] {
             let setup = small.setup(gradient, &Options::default());
             let objective = Objective::new(
                 &setup,
@@ -137,7 +137,7 @@ fn replays_of_worlds_end_with_nothing_left() {
 #[test]
 fn gradients_of_worlds_have_the_same_bits_on_any_number_of_threads() {
     let small = worlds().into_iter().find(|w| w.name.starts_with("point light"));
-    let setup = small.expect("it is in the table").setup("drt", &Options::default());
+    let setup = small.expect("it is in the table").setup("paired", &Options::default());
     let one = bits_of_a_run(&setup, 1);
     for threads in [1, 2, 5] {
         assert!(one == bits_of_a_run(&setup, threads), "{threads} threads");

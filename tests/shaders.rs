@@ -10,8 +10,8 @@ use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::hierarchy::MAX_LEVELS;
 use prbopt::resident::layout::{
-    self, LightRecord, MediumRecord, NodeRecord, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord,
-    TriangleRecord, VolumeRecord, WorldRecord,
+    self, CornerRecord, FacetRecord, LightRecord, MediumRecord, NodeRecord, PhaseRecord, SceneRecord, SensorRecord,
+    SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord, WorldRecord,
 };
 use prbopt::transport::{camera, film, hierarchy, phase, pixel, sampler, world};
 use wgpu::naga;
@@ -153,7 +153,7 @@ fn records_agree() {
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
-        parameters_at, environment_at,
+        parameters_at, nodes_at, triangles_at, corners_at, texels_at, facets_at, environment_at,
     ]);
     let (world, _) = module(Kernel::BackpropagateWorld, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -164,7 +164,11 @@ fn records_agree() {
     compare_record!(&world, SurfaceRecord, "Surface", [
         to_local, to_world, kind, bsdf, interior, exterior, light, side, texture = "surface_texture", first_corner,
     ]);
-    compare_record!(&world, LightRecord, "Light", [position, direction, kind, slot, surface, cos_beam]);
+    compare_record!(&world, CornerRecord, "Corner", [normals, uvs]);
+    compare_record!(&world, LightRecord, "Light", [
+        position, direction, kind, slot, surface, cos_beam, first_facet, facets,
+    ]);
+    compare_record!(&world, FacetRecord, "Facet", [a, begins, b, ends, c]);
     compare_record!(&world, TextureRecord, "Texture", [
         color0, color1, to_uv, kind, first, filter = "filter_kind", wrap, size,
     ]);
@@ -273,7 +277,6 @@ fn constants_agree() {
         ("RANDOM_BACKDROP", pixel::RANDOM_BACKDROP),
         ("LINEAR_WEIGHT", pixel::LINEAR_WEIGHT),
         ("NEWTON_STEPS", camera::NEWTON_STEPS),
-        ("MAX_LEVELS", MAX_LEVELS as u32),
     ] {
         assert_eq!(constant(&walk, name), f64::from(value), "{name}");
     }
@@ -293,6 +296,7 @@ fn constants_agree() {
         ("SURFACE_CUBE", layout::surface::CUBE),
         ("SURFACE_SPHERE", layout::surface::SPHERE),
         ("SURFACE_RECTANGLE", layout::surface::RECTANGLE),
+        ("SURFACE_MESH", layout::surface::MESH),
         ("BSDF_NULL", layout::bsdf::NULL),
         ("BSDF_DIFFUSE", layout::bsdf::DIFFUSE),
         ("LIGHT_POINT", layout::light::POINT),
@@ -300,6 +304,9 @@ fn constants_agree() {
         ("LIGHT_DIRECTIONAL", layout::light::DIRECTIONAL),
         ("LIGHT_AREA", layout::light::AREA),
         ("LIGHT_ENVMAP", layout::light::ENVMAP),
+        ("TEXTURE_CONSTANT", layout::texture::CONSTANT),
+        ("TEXTURE_CHECKERBOARD", layout::texture::CHECKERBOARD),
+        ("TEXTURE_BITMAP", layout::texture::BITMAP),
         ("GRADIENT_FREE_FLIGHT", layout::gradient::FREE_FLIGHT),
         ("GRADIENT_DRT", layout::gradient::DRT),
         ("PRIMAL", u32::from(world::PRIMAL)),
@@ -308,6 +315,7 @@ fn constants_agree() {
         ("WALK", sampler::WALK),
         ("ADJOINT", sampler::ADJOINT),
         ("MAX_NESTING", phase::MAX_NESTING as u32),
+        ("MAX_LEVELS", MAX_LEVELS as u32),
     ] {
         assert_eq!(constant(&world, name), f64::from(value), "{name}");
     }
@@ -317,10 +325,9 @@ fn constants_agree() {
         (&walk, "NEWTON_TOLERANCE", camera::NEWTON_TOLERANCE),
         (&walk, "GAUSSIAN_EXTENT", film::GAUSSIAN_EXTENT),
         (&walk, "EPSILON", f32::EPSILON),
-        (&walk, "FAR", hierarchy::FAR),
-        (&walk, "EDGE_TOLERANCE", hierarchy::EDGE_TOLERANCE),
-        (&walk, "BOX_TOLERANCE", hierarchy::BOX_TOLERANCE),
-        (&walk, "MIN_DIRECTION", hierarchy::MIN_DIRECTION),
+        (&world, "EDGE_TOLERANCE", hierarchy::EDGE_TOLERANCE),
+        (&world, "BOX_TOLERANCE", hierarchy::BOX_TOLERANCE),
+        (&world, "MIN_DIRECTION", hierarchy::MIN_DIRECTION),
         (&loss, "RELATIVE_FLOOR", RELATIVE_FLOOR),
         (&regularize, "TV_EPSILON", TV_EPSILON),
     ] {

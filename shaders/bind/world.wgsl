@@ -67,9 +67,27 @@ fn surface_record(index: u32) -> Surface {
 }
 
 fn light_record(index: u32) -> Light {
-    let at = launch.lights_at + 3u * index;
+    let at = launch.lights_at + 4u * index;
     let rest = records[at + 2u];
-    return Light(float_record(at), float_record(at + 1u), rest.x, rest.y, rest.z, bitcast<f32>(rest.w));
+    let facets = records[at + 3u];
+    return Light(
+        float_record(at),
+        float_record(at + 1u),
+        rest.x,
+        rest.y,
+        rest.z,
+        bitcast<f32>(rest.w),
+        facets.x,
+        facets.y,
+        vec2u(0u),
+    );
+}
+
+fn facet_record(index: u32) -> Facet {
+    let at = launch.facets_at + 3u * index;
+    let a = float_record(at);
+    let b = float_record(at + 1u);
+    return Facet(a.xyz, a.w, b.xyz, b.w, float_record(at + 2u).xyz, 0u);
 }
 
 fn texture_record(index: u32) -> Texture {

@@ -96,6 +96,7 @@ const PHASE_BLEND: u32 = 3u;
 const SURFACE_CUBE: u32 = 0u;
 const SURFACE_SPHERE: u32 = 1u;
 const SURFACE_RECTANGLE: u32 = 2u;
+const SURFACE_MESH: u32 = 3u;
 
 const BSDF_NULL: u32 = 0u;
 const BSDF_DIFFUSE: u32 = 1u;
@@ -106,8 +107,13 @@ const LIGHT_DIRECTIONAL: u32 = 2u;
 const LIGHT_AREA: u32 = 3u;
 const LIGHT_ENVMAP: u32 = 4u;
 
+const TEXTURE_CONSTANT: u32 = 0u;
+const TEXTURE_CHECKERBOARD: u32 = 1u;
+const TEXTURE_BITMAP: u32 = 2u;
+
 const GRADIENT_FREE_FLIGHT: u32 = 0u;
 const GRADIENT_DRT: u32 = 1u;
+const GRADIENT_PAIRED: u32 = 2u;
 
 // An array and where it lies in the world.
 struct Volume {
@@ -156,7 +162,14 @@ struct Surface {
     side: f32,
     // Index of its texture.
     surface_texture: u32,
+    // Index of a mesh's first triangle among the corners' records.
     first_corner: u32,
+}
+
+// What is known at the corners of a mesh's triangle: normals, and u and v of one after the other.
+struct Corner {
+    normals: array<vec4f, 3>,
+    uvs: array<vec4f, 2>,
 }
 
 // A light that is sampled.
@@ -169,9 +182,24 @@ struct Light {
     slot: u32,
     surface: u32,
     cos_beam: f32,
+    // The facets of an area light on a cube or a mesh.
+    first_facet: u32,
+    facets: u32,
+    padding: vec2u,
 }
 
-// A texture of constant colours or of two that alternate.
+// A triangle that shines on the side of its normal.
+struct Facet {
+    // Where it begins and ends when the light's area is counted from 0 to 1.
+    a: vec3f,
+    begins: f32,
+    b: vec3f,
+    ends: f32,
+    c: vec3f,
+    padding: u32,
+}
+
+// A texture: one colour, two that alternate, or an image.
 struct Texture {
     color0: vec4f,
     color1: vec4f,
@@ -256,6 +284,11 @@ struct Launch {
     lights_at: u32,
     textures_at: u32,
     parameters_at: u32,
+    nodes_at: u32,
+    triangles_at: u32,
+    corners_at: u32,
+    texels_at: u32,
+    facets_at: u32,
     // Where the environment map's table begins, behind the majorants.
     environment_at: u32,
 }

@@ -26,6 +26,8 @@ struct Candidate {
     depth: u32,
     // Derivative by the light scattered there, over the candidate's weight.
     d: vec3f,
+    // What the light that comes through the point takes away, over the candidate's weight.
+    lost: vec3f,
 }
 
 var<private> adjoint: Adjoint;
@@ -42,6 +44,31 @@ fn extra_next() -> f32 {
 fn attenuate(path: ptr<function, Path>, medium: Medium, start: f32, end: f32) {
     let d = path_alive(path, adjoint.d_radiance * (*path).radiance);
     darken(medium, along((*path).origin, (*path).direction, start), (*path).direction, end - start, d);
+}
+
+// Offers a uniform point of a piece of a flight, between two tentative collisions: more extinction there takes away the
+// radiance that is still to come and adds what is scattered.
+fn offer_piece(path: ptr<function, Path>, start: f32, end: f32) {
+    if end >= ENDLESS {
+        return;
+    }
+    let length = end - start;
+    let d = path_alive(path, adjoint.d_radiance * (*path).beta * path_norm(path));
+    let lost = path_alive(path, adjoint.d_radiance * (*path).radiance);
+    let weight = (abs(d.x) * length + abs(d.y) * length) + abs(d.z) * length;
+    if weight > 0.0 {
+        let total = adjoint.candidate.total + weight;
+        adjoint.candidate.total = total;
+        // Given that it is less than the weight, the draw is uniform below it.
+        let drawn = extra_next() * total;
+        if drawn < weight {
+            let scale = length / weight;
+            let direction = (*path).direction;
+            let p = along((*path).origin, direction, start + length * (drawn / weight));
+            adjoint.candidate =
+                Candidate(total, p, direction, (*path).medium, (*path).depth, d * scale, lost * scale);
+        }
+    }
 }
 
 // The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision

@@ -43,7 +43,9 @@ fn gather_candidates(path: ptr<function, Path>, far: f32) {
             adjoint.candidate.total = total;
             if sampler_next(&extra) * total < weight {
                 let direction = (*path).direction;
-                adjoint.candidate = Candidate(total, p, direction, (*path).medium, (*path).depth, d * (1.0 / weight));
+                let scaled = d * (1.0 / weight);
+                adjoint.candidate =
+                    Candidate(total, p, direction, (*path).medium, (*path).depth, scaled, vec3f(0.0));
             }
         }
         // In a medium without end nothing else would stop them.
@@ -62,7 +64,8 @@ fn settle_candidate(radiance: vec3f) {
     let albedo_volume = volume_record(medium.albedo);
     let albedo = volume_eval(albedo_volume, volume_stencil(albedo_volume, chosen.p));
     let volume = volume_record(medium.sigma_t);
-    sink_volume(volume, volume_stencil(volume, chosen.p), chosen.d * albedo * radiance * (chosen.total * medium.scale));
+    let d = (chosen.d * albedo * radiance - chosen.lost) * (chosen.total * medium.scale);
+    sink_volume(volume, volume_stencil(volume, chosen.p), d);
 }
 
 #endif

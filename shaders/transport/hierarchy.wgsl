@@ -1,10 +1,11 @@
-// Rays against a hierarchy of triangles: the first hit, or any. Watertight at shared edges and vertices.
+// Rays against a hierarchy of triangles: the first hit. Watertight at shared edges and vertices.
 
 #import bind/hierarchy
 #import common/math
+#import transport/world
 
 // Where a ray meets a triangle: at distance t, in the point (1 - u - v) a + u b + v c.
-struct Hit {
+struct TriangleHit {
     t: f32,
     triangle: u32,
     u: f32,
@@ -14,61 +15,50 @@ struct Hit {
 // Marks a ray that hits nothing.
 const NO_HIT: u32 = 0xffffffffu;
 
-// Beyond every distance.
-const FAR: f32 = 3.4028235e38;
-
 const EDGE_TOLERANCE: f32 = 2.0 * EPSILON;
 const BOX_TOLERANCE: f32 = 8.0 * EPSILON;
 const MIN_DIRECTION: f32 = 1e-20;
 
-// The first hit with t_min < t < t_max.
-fn intersect(origin: vec3f, direction: vec3f, t_min: f32, t_max: f32) -> Hit {
-    return traverse(origin, direction, t_min, t_max, false);
-}
-
-// Whether there is a hit with t_min < t < t_max.
-fn intersect_any(origin: vec3f, direction: vec3f, t_min: f32, t_max: f32) -> bool {
-    return traverse(origin, direction, t_min, t_max, true).triangle != NO_HIT;
-}
-
-// Visits nodes from near to far; ends at the first hit that it finds if `any` will do.
-fn traverse(origin: vec3f, direction: vec3f, t_min: f32, t_max: f32, any: bool) -> Hit {
-    let slabs = slabs(origin, direction);
+// The first hit with t_min < t < t_max. Visits nodes from near to far.
+fn hierarchy_intersect(origin: vec3f, direction: vec3f, t_min: f32, t_max: f32) -> TriangleHit {
+    let root = node_record(0u);
+    let slabs = slabs(root, origin, direction);
     let shear = shear(direction);
-    var best = Hit(min(t_max, FAR), NO_HIT, 0.0, 0.0);
+    var best = TriangleHit(min(t_max, FAR), NO_HIT, 0.0, 0.0);
     // Nodes in wait, and where the ray enters them: at most one a level.
     var waiting: array<u32, MAX_LEVELS>;
     var waiting_t: array<f32, MAX_LEVELS>;
     var depth = 0u;
-    var node = 0u;
-    if enter(0u, origin, slabs, t_min, best.t) >= FAR {
+    var node = root;
+    if enter(root, origin, slabs, t_min, best.t) >= FAR {
         return best;
     }
     loop {
-        let first = bvh_nodes[node].first;
-        let count = bvh_nodes[node].count;
-        if count == 0u {
-            let t_left = enter(first, origin, slabs, t_min, best.t);
-            let t_right = enter(first + 1u, origin, slabs, t_min, best.t);
+        if node.count == 0u {
+            let left = node_record(node.first);
+            let right = node_record(node.first + 1u);
+            let t_left = enter(left, origin, slabs, t_min, best.t);
+            let t_right = enter(right, origin, slabs, t_min, best.t);
             let right_is_near = t_right < t_left;
             let t_near = min(t_left, t_right);
             let t_far = max(t_left, t_right);
             // A box that is missed lies at FAR, which no hit does.
             if t_near < FAR {
                 if t_far < FAR {
-                    waiting[depth] = select(first + 1u, first, right_is_near);
+                    waiting[depth] = select(node.first + 1u, node.first, right_is_near);
                     waiting_t[depth] = t_far;
                     depth++;
                 }
-                node = select(first, first + 1u, right_is_near);
+                if right_is_near {
+                    node = right;
+                } else {
+                    node = left;
+                }
                 continue;
             }
         } else {
-            for (var index = first; index < first + count; index++) {
+            for (var index = node.first; index < node.first + node.count; index++) {
                 best = intersect_triangle(index, origin, shear, t_min, best);
-                if any && best.triangle != NO_HIT {
-                    return best;
-                }
             }
         }
         // A node that begins behind the hit found meanwhile is left out.
@@ -77,27 +67,27 @@ fn traverse(origin: vec3f, direction: vec3f, t_min: f32, t_max: f32, any: bool) 
                 return best;
             }
             depth--;
-            node = waiting[depth];
             if waiting_t[depth] <= best.t {
                 break;
             }
         }
+        node = node_record(waiting[depth]);
     }
     return best;
 }
 
 // What a ray has in common for all boxes: the inverse of its direction, and how far each box is widened.
-fn slabs(origin: vec3f, direction: vec3f) -> vec4f {
+fn slabs(root: Node, origin: vec3f, direction: vec3f) -> vec4f {
     let least = select(vec3f(MIN_DIRECTION), vec3f(-MIN_DIRECTION), direction < vec3f(0.0));
     let inverse = 1.0 / select(direction, least, abs(direction) < vec3f(MIN_DIRECTION));
-    let farthest = max(abs(bvh_nodes[0].low - origin), abs(bvh_nodes[0].high - origin));
+    let farthest = max(abs(root.low - origin), abs(root.high - origin));
     return vec4f(inverse, BOX_TOLERANCE * max(max(farthest.x, farthest.y), farthest.z));
 }
 
 // Where the ray enters a box, not before `t_min`; FAR if it misses it between `t_min` and `t_max`.
-fn enter(node: u32, origin: vec3f, slabs: vec4f, t_min: f32, t_max: f32) -> f32 {
-    let low = ((bvh_nodes[node].low - origin) - slabs.w) * slabs.xyz;
-    let high = ((bvh_nodes[node].high - origin) + slabs.w) * slabs.xyz;
+fn enter(node: Node, origin: vec3f, slabs: vec4f, t_min: f32, t_max: f32) -> f32 {
+    let low = ((node.low - origin) - slabs.w) * slabs.xyz;
+    let high = ((node.high - origin) + slabs.w) * slabs.xyz;
     let ends = max(low, high);
     let starts = min(low, high);
     let near = max(max(max(t_min, starts.x), starts.y), starts.z);
@@ -143,10 +133,11 @@ fn edge(p: vec3f, q: vec3f) -> f32 {
 }
 
 // The hit of one triangle with t_min < t < best.t, else `best`.
-fn intersect_triangle(index: u32, origin: vec3f, shear: Shear, t_min: f32, best: Hit) -> Hit {
-    let a = shear_vertex(bvh_triangles[index].a, origin, shear);
-    let b = shear_vertex(bvh_triangles[index].b, origin, shear);
-    let c = shear_vertex(bvh_triangles[index].c, origin, shear);
+fn intersect_triangle(index: u32, origin: vec3f, shear: Shear, t_min: f32, best: TriangleHit) -> TriangleHit {
+    let triangle = triangle_record(index);
+    let a = shear_vertex(triangle.a, origin, shear);
+    let b = shear_vertex(triangle.b, origin, shear);
+    let c = shear_vertex(triangle.c, origin, shear);
     let u = edge(b, c);
     let v = edge(c, a);
     let w = edge(a, b);
@@ -161,5 +152,5 @@ fn intersect_triangle(index: u32, origin: vec3f, shear: Shear, t_min: f32, best:
     if !(t > t_min && t < best.t) {
         return best;
     }
-    return Hit(t, index, v / sum, w / sum);
+    return TriangleHit(t, index, v / sum, w / sum);
 }

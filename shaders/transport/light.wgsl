@@ -36,7 +36,7 @@ fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
             drawn = Drawn(index, -record.direction.xyz, FAR, 1.0, 0.0, true);
         }
         case LIGHT_AREA: {
-            drawn = sample_area(record, p, vec2f(u, v));
+            drawn = sample_area(record, p, vec2f(u, v), sampler);
         }
         default: {
             drawn = sample_envmap(vec2f(u, v));
@@ -74,24 +74,61 @@ fn spot_falloff(record: Light, direction: vec3f) -> f32 {
     return (cutoff - arc_cosine(cosine)) / (cutoff - arc_cosine(record.cos_beam));
 }
 
-// A direction to an area light: uniform on a rectangle, in the cone of a sphere.
-fn sample_area(record: Light, p: vec3f, u: vec2f) -> Drawn {
+// A direction to an area light: uniform over its area, but in the cone of a sphere.
+fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler>) -> Drawn {
     let shape = surface_record(record.surface);
-    if shape.kind == SURFACE_SPHERE {
-        return sample_sphere(record, p, u);
+    var place: Place;
+    switch shape.kind {
+        case SURFACE_SPHERE: {
+            return sample_sphere(record, p, u);
+        }
+        case SURFACE_RECTANGLE: {
+            let q = transform_point(shape.to_world, vec3f(2.0 * u.x - 1.0, 2.0 * u.y - 1.0, 0.0));
+            place = Place(q, world_normal(shape, vec3f(0.0, 0.0, 1.0)), record.position.w);
+        }
+        default: {
+            place = sample_facet(record, sampler_next(sampler), u);
+        }
     }
-    let q = transform_point(shape.to_world, vec3f(2.0 * u.x - 1.0, 2.0 * u.y - 1.0, 0.0));
-    let normal = world_normal(shape, vec3f(0.0, 0.0, 1.0));
-    let to = q - p;
+    let to = place.q - p;
     let square = dot(to, to);
     let distance = sqrt(square);
     let direction = to / distance;
-    let cosine = -dot(direction, normal);
+    let cosine = -dot(direction, place.normal);
     if square == 0.0 || !(cosine > 0.0) {
         return DARK;
     }
-    let weight = cosine * record.position.w / square;
-    return Drawn(0u, direction, distance, weight, 1.0 / weight, true);
+    let weight = cosine * place.area / square;
+    return Drawn(0u, direction, distance, weight, square / (cosine * record.position.w), true);
+}
+
+// A place on a light, and the area over its density there.
+struct Place {
+    q: vec3f,
+    normal: vec3f,
+    area: f32,
+}
+
+// A place on the facets of a light: one of them by its share of the area, then uniform in it.
+fn sample_facet(record: Light, share: f32, u: vec2f) -> Place {
+    var low = 0u;
+    var high = record.facets;
+    while high - low > 1u {
+        let middle = (low + high) / 2u;
+        if facet_record(record.first_facet + middle).begins <= share {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let facet = facet_record(record.first_facet + low);
+    let ab = facet.b - facet.a;
+    let ac = facet.c - facet.a;
+    let face = cross(ab, ac);
+    let root = sqrt(1.0 - u.x);
+    let q = facet.a + ab * (1.0 - root) + ac * (root * u.y);
+    let size = sqrt(dot(face, face));
+    return Place(q, face / size, 0.5 * size / (facet.ends - facet.begins));
 }
 
 // The sphere of an area light: centre and radius in the world. Its shape maps the unit sphere by a similarity.

@@ -3,7 +3,6 @@
 #import bind/launch
 #import transport/background
 #import transport/camera
-#import transport/hierarchy
 #import transport/radiance_field
 #import transport/random
 #import transport/pixel

@@ -1,6 +1,7 @@
 // Where rays meet surfaces.
 
 #import common/math
+#import transport/hierarchy
 #import transport/world
 
 // A ray's meeting with a surface, if it is `found`.
@@ -9,6 +10,8 @@ struct Hit {
     surface: u32,
     // Unit normal in the world, outwards from a closed shape unless flipped.
     normal: vec3f,
+    // The normal that light is reflected about: interpolated between the corners of a mesh.
+    shading: vec3f,
     uv: vec2f,
     found: bool,
 }
@@ -49,8 +52,11 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
             case SURFACE_SPHERE: {
                 found = meet_sphere(o, d, nearest.t);
             }
-            default: {
+            case SURFACE_RECTANGLE: {
                 found = meet_rectangle(o, d, nearest.t);
+            }
+            default: {
+                continue;
             }
         }
         if found.met {
@@ -58,10 +64,32 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
             surface = i;
         }
     }
+    if MESHES {
+        let hit = hierarchy_intersect(origin, direction, 0.0, nearest.t);
+        if hit.triangle != NO_HIT {
+            return describe_triangle(hit);
+        }
+    }
     if !nearest.met {
-        return Hit(far, 0u, vec3f(0.0), vec2f(0.0), false);
+        return Hit(far, 0u, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
     }
     return describe(surface, nearest, origin, direction);
+}
+
+// A meeting with a triangle of a mesh.
+fn describe_triangle(hit: TriangleHit) -> Hit {
+    let triangle = triangle_record(hit.triangle);
+    let record = surface_record(triangle.shape);
+    let corners = corner_record(record.first_corner + triangle.triangle);
+    let normal = unit(record.side * cross(triangle.b - triangle.a, triangle.c - triangle.a));
+    let first = 1.0 - hit.u - hit.v;
+    let mean = first * corners.normals[0].xyz + hit.u * corners.normals[1].xyz + hit.v * corners.normals[2].xyz;
+    var shading = normal;
+    if dot(mean, mean) > 0.0 {
+        shading = unit(record.side * mean);
+    }
+    let uv = first * corners.uvs[0].xy + hit.u * corners.uvs[0].zw + hit.v * corners.uvs[1].xy;
+    return Hit(hit.t, triangle.shape, normal, shading, uv, true);
 }
 
 fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {
@@ -82,7 +110,8 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
         let u = arc_tangent(normal.y, normal.x) * (0.5 / PI);
         uv = vec2f(u - floor(u), arc_cosine(clamp(normal.z, -1.0, 1.0)) / PI);
     }
-    return Hit(found.t, surface, world_normal(record, normal), uv, true);
+    normal = world_normal(record, normal);
+    return Hit(found.t, surface, normal, normal, uv, true);
 }
 
 // A normal of the shape's own space in the world.

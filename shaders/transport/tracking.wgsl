@@ -103,7 +103,7 @@ fn ratio_track(
 ) -> vec3f {
     var transmittance = vec3f(1.0);
 #ifdef REPLAY
-    if shading && world.gradient_kind == GRADIENT_DRT && !is_unbounded(medium, far) {
+    if shading && world.gradient_kind != GRADIENT_FREE_FLIGHT && !is_unbounded(medium, far) {
         let part = clip(medium, origin, direction, 0.0, far);
         if part.met {
             darken(medium, along(origin, direction, part.start), direction, part.end - part.start, lit);
@@ -147,10 +147,18 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     }
     let start = points.t;
     var end = points.cells.end;
+    // Where the piece of the flight begins that is under way.
+    var piece = start;
     while candidates_next(&points) {
         flight.p = along((*path).origin, (*path).direction, points.t);
         flight.extinction = extinction(medium, flight.p);
         let sigma = flight.extinction.sigma;
+#ifdef REPLAY
+        if mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED {
+            offer_piece(path, piece, points.t);
+            piece = points.t;
+        }
+#endif
         if medium.emission != NONE {
             emit(path, medium, start, points.t, flight.extinction, points.mu);
         }
@@ -176,10 +184,13 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
         attenuate(path, medium, start, end);
     }
+    if mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED && !flight.collided {
+        offer_piece(path, piece, end);
+    }
 #endif
     if flight.collided {
 #ifdef REPLAY
-        if mode == REPLAY {
+        if mode == REPLAY && world.gradient_kind != GRADIENT_PAIRED {
             collide(path, medium, flight.extinction, flight.extinction.sigma[(*path).hero]);
         }
 #endif

@@ -29,14 +29,15 @@ struct Vertex {
     q: vec3f,
     p: vec3f,
     on_surface: bool,
+    // Of a surface: its own normal, the one that light is reflected about, and its reflectance, which is one in a medium.
     normal: vec3f,
-    // Reflectance; one in a medium.
+    shading: vec3f,
     color: vec3f,
 }
 
 // A place in a medium.
 fn medium_vertex(p: vec3f) -> Vertex {
-    return Vertex(true, p, p, false, vec3f(0.0), vec3f(1.0));
+    return Vertex(true, p, p, false, vec3f(0.0), vec3f(0.0), vec3f(1.0));
 }
 
 // Follows a path to its end, which begins with being scattered at `begin` if that is turning.
@@ -121,7 +122,7 @@ fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sa
     let incoming = (*path).direction;
     var index = 0u;
     var blend = vec4f(0.0);
-    var axis = vertex.normal;
+    var axis = vertex.shading;
     if !vertex.on_surface {
         index = medium_record((*path).medium).phase;
         blend = blend_weights(index, vertex.p);
@@ -135,12 +136,15 @@ fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sa
             drawn = light_sample(vertex.p, sampler);
             outgoing = drawn.direction;
             cosine = dot(axis, outgoing);
-            if !drawn.lit || (vertex.on_surface && cosine <= 0.0) {
+            if !drawn.lit || (vertex.on_surface && !(cosine > 0.0 && dot(outgoing, vertex.normal) > 0.0)) {
                 continue;
             }
         } else if vertex.on_surface {
             cosine = sqrt(1.0 - sampler_next(sampler));
             outgoing = around(axis, cosine, sampler_next(sampler));
+            if dot(outgoing, vertex.normal) <= 0.0 {
+                return false;
+            }
         } else {
             outgoing = phase_sample(index, blend, incoming, sampler);
             cosine = dot(axis, outgoing);
@@ -208,7 +212,7 @@ fn meet(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> b
     if all(color == vec3f(0.0)) {
         return false;
     }
-    *vertex = Vertex(true, q, leave(q, hit.normal, hit.normal), true, hit.normal, color);
+    *vertex = Vertex(true, q, leave(q, hit.normal, hit.normal), true, hit.normal, hit.shading, color);
     return true;
 }
 
@@ -222,7 +226,7 @@ struct Replayed {
 }
 
 // The adjoint of gather: walks twice with the numbers of `sampler` and sends the derivatives of `d_radiance` times the
-// radiance to the gradients; `extra` is for draws that the primal does not make. Under differential ratio tracking a
+// radiance to the gradients; `extra` is for draws that the primal does not make. Under differential tracking a
 // third walk follows the light that is scattered at the candidate.
 fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance: vec3f) -> Replayed {
     adjoint.d_radiance = d_radiance;
@@ -241,7 +245,7 @@ fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance
                 path.spare = first.spare;
             }
         } else {
-            if world.gradient_kind != GRADIENT_DRT || adjoint.candidate.total == 0.0 {
+            if adjoint.candidate.total == 0.0 {
                 break;
             }
             draws = adjoint.extra;

@@ -284,6 +284,23 @@ pub struct LightRecord {
     pub surface: u32,
     /// Cosine of the angle at which a spot begins to fall off.
     pub cos_beam: f32,
+    /// The first facet of an area light on a cube or a mesh, and their number.
+    pub first_facet: u32,
+    pub facets: u32,
+    pub padding: [u32; 2],
+}
+
+/// A triangle that shines on the side of its normal (b - a) × (c - a).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct FacetRecord {
+    pub a: [f32; 3],
+    /// Where it begins and ends when the light's area is counted from 0 to 1.
+    pub begins: f32,
+    pub b: [f32; 3],
+    pub ends: f32,
+    pub c: [f32; 3],
+    pub padding: u32,
 }
 
 /// Codes of [`TextureRecord::kind`].

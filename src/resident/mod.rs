@@ -1,6 +1,7 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
 pub mod environment;
+pub mod facets;
 pub mod filter;
 pub mod hierarchy;
 pub mod layout;

@@ -3,10 +3,11 @@
 use bytemuck::Zeroable;
 use glam::{Affine2, Affine3A, Vec3, Vec3A};
 
+use super::facets;
 use super::hierarchy::Hierarchy;
 use super::layout::{
-    self, CornerRecord, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord, TriangleRecord,
-    VolumeRecord, WorldRecord,
+    self, CornerRecord, FacetRecord, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord,
+    TriangleRecord, VolumeRecord, WorldRecord,
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::{add, rows};
@@ -35,6 +36,8 @@ pub struct World {
     /// Triangles of all meshes, in the world, and what is known at their corners.
     pub hierarchy: Hierarchy,
     pub corners: Vec<CornerRecord>,
+    /// Triangles of area lights on cubes and meshes.
+    pub facets: Vec<FacetRecord>,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
     /// For each medium how its majorants follow from its extinction.
@@ -62,6 +65,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
             texels: Vec::new(),
             hierarchy: Hierarchy::default(),
             corners: Vec::new(),
+            facets: Vec::new(),
             background: background.map_or(NONE, |slot| slot as u32),
             rules: Vec::new(),
         },
@@ -226,6 +230,7 @@ impl Build<'_> {
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
         (record.light, record.texture, record.first_corner) = (NONE, NONE, NONE);
+        let first_triangle = self.triangles.len();
         if let Geometry::Mesh {
             path,
             format,
@@ -252,7 +257,7 @@ impl Build<'_> {
         if let Some(radiance) = &surface.radiance {
             record.light = self.world.lights.len() as u32;
             let slot = add(self.params, radiance)? as u32;
-            let light = self.area_light(surface, kind, &to_world, slot)?;
+            let light = self.area_light(surface, kind, &to_world, first_triangle, slot)?;
             self.world.lights.push(light);
         }
         self.world.surfaces.push(record);
@@ -301,35 +306,54 @@ impl Build<'_> {
         }
     }
 
-    fn area_light(&self, surface: &Surface, kind: u32, to_world: &Affine3A, slot: u32) -> io::Result<LightRecord> {
+    /// The light of a shape that shines; a mesh's triangles are those from `first_triangle` on.
+    fn area_light(
+        &mut self,
+        surface: &Surface,
+        kind: u32,
+        to_world: &Affine3A,
+        first_triangle: usize,
+        slot: u32,
+    ) -> io::Result<LightRecord> {
         let mut light = LightRecord::zeroed();
         light.kind = layout::light::AREA;
         light.slot = slot;
         light.surface = self.world.surfaces.len() as u32;
-        let [x, y, z] = [
-            to_world.matrix3.x_axis,
-            to_world.matrix3.y_axis,
-            to_world.matrix3.z_axis,
-        ];
-        if kind == layout::surface::RECTANGLE {
-            light.position[3] = 4.0 * x.cross(y).length();
-            return Ok(light);
+        match kind {
+            layout::surface::SPHERE => match radius(to_world) {
+                Some(radius) => {
+                    light.position = to_world.translation.extend(0.0).to_array();
+                    light.direction[3] = radius;
+                    Ok(light)
+                }
+                None => self.refuse(format!(
+                    "the area light `{}` is a sphere that is not scaled alike along all axes: only round ones can shine \
+                     so far",
+                    surface.name
+                )),
+            },
+            layout::surface::RECTANGLE => {
+                light.position[3] = 4.0 * to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
+                Ok(light)
+            }
+            _ => {
+                let triangles = match kind {
+                    layout::surface::CUBE => facets::cube(to_world),
+                    _ => facets::corners(&self.triangles[first_triangle..]),
+                };
+                let Some((facets, area)) = facets::facets(&triangles, surface.flip_normals) else {
+                    return self.refuse(format!(
+                        "the area light `{}` has an area of zero or without bound: expected a shape that can shine",
+                        surface.name
+                    ));
+                };
+                light.position[3] = area;
+                light.first_facet = self.world.facets.len() as u32;
+                light.facets = facets.len() as u32;
+                self.world.facets.extend(facets);
+                Ok(light)
+            }
         }
-        let radius = x.length();
-        let similar = [y, z].iter().all(|a| (a.length() - radius).abs() <= 1e-4 * radius)
-            && [x.dot(y), y.dot(z), x.dot(z)]
-                .iter()
-                .all(|d| d.abs() <= 1e-4 * radius * radius);
-        if kind != layout::surface::SPHERE || !similar {
-            return self.refuse(format!(
-                "the area light `{}` is neither a rectangle nor a sphere scaled alike along all axes: only these can \
-                 shine so far",
-                surface.name
-            ));
-        }
-        light.position = to_world.translation.extend(0.0).to_array();
-        light.direction[3] = radius;
-        Ok(light)
     }
 
     fn texture(&mut self, texture: &Texture) -> io::Result<u32> {
@@ -408,6 +432,20 @@ fn wrap_code(wrap: Wrap) -> u32 {
 fn uv_rows(to_uv: &Affine2) -> [[f32; 4]; 2] {
     let (m, t) = (to_uv.matrix2, to_uv.translation);
     [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]]
+}
+
+/// The radius of the unit sphere under a map; None if it is not round there.
+fn radius(to_world: &Affine3A) -> Option<f32> {
+    let [x, y, z] = [
+        to_world.matrix3.x_axis,
+        to_world.matrix3.y_axis,
+        to_world.matrix3.z_axis,
+    ];
+    let radius = x.length();
+    let alike = [y, z].iter().all(|a| (a.length() - radius).abs() <= 1e-4 * radius);
+    let square = [x.dot(y), y.dot(z), x.dot(z)];
+    let upright = square.iter().all(|d| d.abs() <= 1e-4 * radius * radius);
+    (alike && upright).then_some(radius)
 }
 
 /// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).

@@ -106,6 +106,44 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         self.darken(world, medium, origin, path.direction, end - start, d);
     }
 
+    /// Offers a uniform point of a piece of a flight, between two tentative collisions, as a candidate: more extinction
+    /// there takes away the radiance that is still to come and adds what is scattered.
+    #[inline]
+    pub fn offer_piece(&mut self, world: &World, path: &Path<N>, start: f32, end: f32) {
+        let length = end - start;
+        if !length.is_finite() {
+            return;
+        }
+        let norm = N::lift(path.norm(world));
+        let (mut d, mut lost) = ([N::lift(0.0); 3], [N::lift(0.0); 3]);
+        let mut weight = 0.0;
+        for c in 0..3 {
+            if path.zeros[c] == 0 {
+                d[c] = self.d_radiance[c] * path.beta[c] * norm;
+                lost[c] = self.d_radiance[c] * path.radiance[c];
+                weight += d[c].value().abs() as f32 * length;
+            }
+        }
+        if weight > 0.0 {
+            let total = self.candidate.total + weight;
+            self.candidate.total = total;
+            // Given that it is less than the weight, the draw is uniform below it.
+            let drawn = self.extra.draw() * total;
+            if drawn < weight {
+                let scale = N::lift(length / weight);
+                self.candidate = Candidate {
+                    total,
+                    p: along(path.origin, path.direction, start + length * (drawn / weight)),
+                    direction: path.direction,
+                    medium: path.medium,
+                    depth: path.depth,
+                    d: d.map(|d| d * scale),
+                    lost: lost.map(|d| d * scale),
+                };
+            }
+        }
+    }
+
     /// The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision
     /// detached.
     #[inline]

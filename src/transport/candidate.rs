@@ -3,7 +3,6 @@
 
 use super::adjoint::{Adjoint, Candidate, free_flight_share};
 use super::number::Number;
-use super::sampler::along;
 use super::throughput::{FAINT, Path};
 use super::tracking::{extinction, is_unbounded, walk_candidates};
 use super::volume::{volume_eval, volume_stencil};
@@ -78,50 +77,6 @@ pub(super) fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
             !endless || (0..3).any(|c| sigma.sampled[c] > 0.0 && transmittance[c].value().abs() > FAINT)
         },
     );
-}
-
-/// Offers a uniform point of a piece of a flight, between two tentative collisions: more extinction there takes away the
-/// radiance that is still to come and adds what is scattered.
-#[inline]
-pub(super) fn offer_piece<N: Number, S: Sink<N>>(
-    world: &World,
-    path: &Path<N>,
-    start: f32,
-    end: f32,
-    adjoint: &mut Adjoint<'_, N, S>,
-) {
-    let length = end - start;
-    if !length.is_finite() {
-        return;
-    }
-    let norm = N::lift(path.norm(world));
-    let (mut d, mut lost) = ([N::lift(0.0); 3], [N::lift(0.0); 3]);
-    let mut weight = 0.0;
-    for c in 0..3 {
-        if path.zeros[c] == 0 {
-            d[c] = adjoint.d_radiance[c] * path.beta[c] * norm;
-            lost[c] = adjoint.d_radiance[c] * path.radiance[c];
-            weight += d[c].value().abs() as f32 * length;
-        }
-    }
-    if weight > 0.0 {
-        let total = adjoint.candidate.total + weight;
-        adjoint.candidate.total = total;
-        // Given that it is less than the weight, the draw is uniform below it.
-        let drawn = adjoint.extra.draw() * total;
-        if drawn < weight {
-            let scale = N::lift(length / weight);
-            adjoint.candidate = Candidate {
-                total,
-                p: along(path.origin, path.direction, start + length * (drawn / weight)),
-                direction: path.direction,
-                medium: path.medium,
-                depth: path.depth,
-                d: d.map(|d| d * scale),
-                lost: lost.map(|d| d * scale),
-            };
-        }
-    }
 }
 
 /// Sends the derivative by the extinction at the candidate, where light of this `radiance` was scattered.

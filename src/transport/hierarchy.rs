@@ -1,4 +1,4 @@
-//! Rays against a hierarchy of triangles: the first hit, or any.
+//! Rays against a hierarchy of triangles: the first hit.
 //!
 //! No ray slips through an edge or a vertex that triangles share. Triangles are tested as by Woop, Benthin and Wald
 //! (2013): sheared so that the ray runs along an axis, where an edge has the same sign for both its triangles. An edge
@@ -32,7 +32,7 @@ pub const BOX_TOLERANCE: f32 = 8.0 * f32::EPSILON;
 /// Components of a direction below this are replaced, so that each has an inverse.
 pub const MIN_DIRECTION: f32 = 1e-20;
 
-/// The first hit with `t_min` < t < `t_max`, from either side of a triangle.
+/// The first hit with `t_min` < t < `t_max`, from either side of a triangle. Visits nodes from near to far.
 ///
 /// `direction` need not be of length one but must be finite and not zero.
 pub fn intersect(
@@ -42,31 +42,6 @@ pub fn intersect(
     direction: [f32; 3],
     t_min: f32,
     t_max: f32,
-) -> Option<Hit> {
-    traverse(nodes, triangles, origin, direction, t_min, t_max, false)
-}
-
-/// Whether there is a hit with `t_min` < t < `t_max`.
-pub fn intersect_any(
-    nodes: &[NodeRecord],
-    triangles: &[TriangleRecord],
-    origin: [f32; 3],
-    direction: [f32; 3],
-    t_min: f32,
-    t_max: f32,
-) -> bool {
-    traverse(nodes, triangles, origin, direction, t_min, t_max, true).is_some()
-}
-
-/// Visits nodes from near to far; ends at the first hit that it finds if `any` will do.
-fn traverse(
-    nodes: &[NodeRecord],
-    triangles: &[TriangleRecord],
-    origin: [f32; 3],
-    direction: [f32; 3],
-    t_min: f32,
-    t_max: f32,
-    any: bool,
 ) -> Option<Hit> {
     let root = nodes.first()?;
     let slabs = slabs(root, origin, direction);
@@ -101,9 +76,6 @@ fn traverse(
                 if let Some(hit) = intersect_triangle(&triangles[index as usize], index, origin, &shear, t_min, end) {
                     end = hit.t;
                     best = Some(hit);
-                    if any {
-                        return best;
-                    }
                 }
             }
         }
@@ -314,9 +286,8 @@ mod tests {
                 }
                 let first = all(0.0).fold(f64::INFINITY, f64::min);
                 let hit = intersect(nodes, triangles, origin, direction, 0.0, f32::INFINITY);
-                let any = |end| intersect_any(nodes, triangles, origin, direction, 0.0, end);
+                let within = |end| intersect(nodes, triangles, origin, direction, 0.0, end).is_some();
                 assert_eq!(hit.is_some(), first.is_finite());
-                assert_eq!(any(f32::INFINITY), hit.is_some());
                 let Some(hit) = hit else { continue };
                 hits += 1;
                 let tolerance = 2e-5 * f64::from(scale);
@@ -328,7 +299,7 @@ mod tests {
                 let t = &triangles[hit.triangle as usize];
                 let [_, u, v] = oracle(t, origin, direction, 0.0).expect("it was hit");
                 assert!((f64::from(hit.u) - u).abs() < 1e-2 && (f64::from(hit.v) - v).abs() < 1e-2);
-                assert!(!any(hit.t * 0.999) && any(hit.t * 1.001));
+                assert!(!within(hit.t * 0.999) && within(hit.t * 1.001));
                 let beyond = intersect(nodes, triangles, origin, direction, hit.t, f32::INFINITY);
                 assert!(beyond.is_none_or(|next| next.t > hit.t));
             }
@@ -378,7 +349,6 @@ mod tests {
                 let direction = add(target, -1.0, origin);
                 let hit = intersect(nodes, triangles, origin, direction, 0.0, f32::INFINITY);
                 assert!(hit.is_some(), "from {origin:?} along {direction:?}");
-                assert!(intersect_any(nodes, triangles, origin, direction, 0.0, f32::INFINITY));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::background::env_stencil;
 use super::camera::{normalize, transform_point, transform_vector};
 use super::number::Number;
 use super::sampler::{Sampler, around, dot};
-use super::shape::{Hit, world_normal};
+use super::shape::{Hit, cross, world_normal};
 use super::world::World;
 use crate::resident::layout::{LightRecord, NONE, light, surface};
 
@@ -36,7 +36,7 @@ pub fn light_sample(world: &World, p: [f32; 3], sampler: &mut Sampler) -> Option
             weight: 1.0,
             density: 0.0,
         },
-        light::AREA => sample_area(world, record, p, [u, v])?,
+        light::AREA => sample_area(world, record, p, [u, v], sampler)?,
         _ => sample_envmap(world, [u, v])?,
     };
     Some(Drawn {
@@ -82,32 +82,68 @@ fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
     (cutoff - cosine.acos()) / (cutoff - beam)
 }
 
-/// A direction to an area light: uniform on a rectangle, in the cone of a sphere.
+/// A direction to an area light: uniform over its area, but in the cone of a sphere.
 #[inline]
-fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
+fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2], sampler: &mut Sampler) -> Option<Drawn> {
     let shape = &world.surfaces[record.surface as usize];
-    if shape.kind == surface::SPHERE {
-        return sample_sphere(record, p, u);
-    }
-    let local = [2.0 * u[0] - 1.0, 2.0 * u[1] - 1.0, 0.0];
-    let q = transform_point(&shape.to_world, local);
-    let normal = world_normal(shape, [0.0, 0.0, 1.0]);
-    let to = [0, 1, 2].map(|a| q[a] - p[a]);
+    let place = match shape.kind {
+        surface::SPHERE => return sample_sphere(record, p, u),
+        surface::RECTANGLE => Place {
+            q: transform_point(&shape.to_world, [2.0 * u[0] - 1.0, 2.0 * u[1] - 1.0, 0.0]),
+            normal: world_normal(shape, [0.0, 0.0, 1.0]),
+            area: record.position[3],
+        },
+        _ => sample_facet(world, record, sampler.draw(), u),
+    };
+    let to = [0, 1, 2].map(|a| place.q[a] - p[a]);
     let square = dot(to, to);
     let distance = square.sqrt();
     let direction = to.map(|x| x / distance);
-    let cosine = -dot(direction, normal);
-    if cosine <= 0.0 || square == 0.0 {
-        return None;
-    }
-    let weight = cosine * record.position[3] / square;
-    Some(Drawn {
+    let cosine = -dot(direction, place.normal);
+    (square > 0.0 && cosine > 0.0).then(|| Drawn {
         light: 0,
         direction,
         distance,
-        weight,
-        density: 1.0 / weight,
+        weight: cosine * place.area / square,
+        density: square / (cosine * record.position[3]),
     })
+}
+
+/// A place on a light.
+struct Place {
+    q: [f32; 3],
+    normal: [f32; 3],
+    /// One over the density with which it is drawn, which is the light's area but for rounding.
+    area: f32,
+}
+
+/// A place on the facets of a light: one of them by its share of the area, then uniform in it.
+#[inline]
+fn sample_facet(world: &World, record: &LightRecord, share: f32, u: [f32; 2]) -> Place {
+    let facets = &world.facets[record.first_facet as usize..][..record.facets as usize];
+    let (mut low, mut high) = (0, facets.len());
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if facets[middle].begins <= share {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let facet = &facets[low];
+    let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
+    for a in 0..3 {
+        ab[a] = facet.b[a] - facet.a[a];
+        ac[a] = facet.c[a] - facet.a[a];
+    }
+    let face = cross(ab, ac);
+    let root = (1.0 - u[0]).sqrt();
+    let size = dot(face, face).sqrt();
+    Place {
+        q: [0, 1, 2].map(|a| facet.a[a] + ab[a] * (1.0 - root) + ac[a] * (root * u[1])),
+        normal: face.map(|x| x / size),
+        area: 0.5 * size / (facet.ends - facet.begins),
+    }
 }
 
 /// The sphere of an area light: centre and radius in the world. Its shape maps the unit sphere by a similarity.

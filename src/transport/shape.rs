@@ -102,8 +102,9 @@ fn describe_triangle(world: &World, hit: &hierarchy::Hit) -> Hit {
     }
 }
 
+/// The cross product.
 #[inline(always)]
-fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     [
         a[1] * b[2] - a[2] * b[1],
         a[2] * b[0] - a[0] * b[2],

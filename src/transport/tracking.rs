@@ -5,7 +5,6 @@
 //! relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
 
 use super::adjoint::Adjoint;
-use super::candidate::offer_piece;
 use super::grid::Stencil;
 use super::majorant::Cells;
 use super::number::Number;
@@ -95,7 +94,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             let p = along(origin, direction, t);
             let sigma = extinction(world, fields, medium, p);
             if MODE == REPLAY && world.record.gradient == gradient::PAIRED {
-                offer_piece(world, path, piece, t, adjoint);
+                adjoint.offer_piece(world, path, piece, t);
                 piece = t;
             }
             if medium.emission != NONE {
@@ -131,7 +130,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     if MODE == REPLAY {
         match world.record.gradient {
             gradient::DRT => adjoint.attenuate(world, path, medium, start, cells.end),
-            gradient::PAIRED => offer_piece(world, path, piece, cells.end, adjoint),
+            gradient::PAIRED => adjoint.offer_piece(world, path, piece, cells.end),
             _ => {}
         }
     }

@@ -3,8 +3,8 @@
 use super::grid::Stencil;
 use super::number::Number;
 use crate::resident::layout::{
-    CornerRecord, LightRecord, MediumRecord, NONE, NodeRecord, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord,
-    TriangleRecord, VolumeRecord, WorldRecord,
+    CornerRecord, FacetRecord, LightRecord, MediumRecord, NONE, NodeRecord, PhaseRecord, SceneRecord, SurfaceRecord,
+    TextureRecord, TriangleRecord, VolumeRecord, WorldRecord,
 };
 use crate::resident::world::World as Records;
 
@@ -36,6 +36,8 @@ pub struct World<'a> {
     pub nodes: &'a [NodeRecord],
     pub triangles: &'a [TriangleRecord],
     pub corners: &'a [CornerRecord],
+    /// Triangles of area lights on cubes and meshes.
+    pub facets: &'a [FacetRecord],
     /// Upper bounds of every medium's scaled density, cell by cell.
     pub majorants: &'a [f32],
     /// Cumulated probabilities of the environment map: of its rows, then of each row's columns.
@@ -60,6 +62,7 @@ impl<'a> World<'a> {
             nodes: &records.hierarchy.nodes,
             triangles: &records.hierarchy.triangles,
             corners: &records.corners,
+            facets: &records.facets,
             majorants,
             environment,
             background: records.background,

@@ -26,9 +26,9 @@ const SPP: u32 = 4;
 const EDGE: u32 = 10;
 
 /// One scene and how it is differentiated.
-struct Case {
-    name: &'static str,
-    world: World,
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) world: World,
     background: Background,
     gradient: Gradient,
     max_depth: u32,
@@ -51,7 +51,7 @@ fn array(path: &str, kind: Kind, size: [usize; 3], values: &[f32], bounds: [f32;
     }
 }
 
-fn value(path: &str, values: &[f32], bounds: [f32; 2]) -> Array {
+pub(super) fn value(path: &str, values: &[f32], bounds: [f32; 2]) -> Array {
     array(path, Kind::Value, [1; 3], values, bounds)
 }
 
@@ -66,7 +66,7 @@ fn grid(path: &str, size: [usize; 3], values: &[f32], high: f32) -> Lookup {
     }
 }
 
-fn constant(path: &str, values: &[f32], high: f32) -> Lookup {
+pub(super) fn constant(path: &str, values: &[f32], high: f32) -> Lookup {
     Lookup {
         array: value(path, values, [0.0, high]),
         constant: true,
@@ -83,7 +83,7 @@ fn hg(path: &str, g: f32) -> Phase {
 }
 
 /// A smoky cube.
-fn smoke() -> Medium {
+pub(super) fn smoke() -> Medium {
     Medium {
         path: "cube.interior".into(),
         sigma_t: grid("cube.interior.sigma_t", [17, 9, 10], &[1.0], 4.0),
@@ -94,7 +94,7 @@ fn smoke() -> Medium {
     }
 }
 
-fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media: [Option<usize>; 2]) -> Surface {
+pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media: [Option<usize>; 2]) -> Surface {
     Surface {
         name: "surface".into(),
         geometry,
@@ -107,7 +107,7 @@ fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media: [Option<us
     }
 }
 
-fn cube() -> Surface {
+pub(super) fn cube() -> Surface {
     surface(Geometry::Cube, Affine3A::IDENTITY, Bsdf::Null, [Some(0), None])
 }
 
@@ -123,13 +123,13 @@ fn light(name: &str, kind: LightKind, intensity: f32) -> Light {
     }
 }
 
-fn sky() -> Background {
+pub(super) fn sky() -> Background {
     Background::Constant {
         radiance: value("sky.radiance", &[0.8, 0.9, 1.0], [0.0, 10.0]),
     }
 }
 
-fn envmap() -> Background {
+pub(super) fn envmap() -> Background {
     Background::Envmap {
         data: array("sky.data", Kind::Envmap, [12, 7, 1], &[1.0, 0.9, 0.7], [0.0, 10.0]),
         scale: 1.3,
@@ -146,7 +146,7 @@ fn world(medium: Medium) -> World {
     }
 }
 
-fn case(name: &'static str, world: World, background: Background, gradient: Gradient) -> Case {
+pub(super) fn case(name: &'static str, world: World, background: Background, gradient: Gradient) -> Case {
     Case {
         name,
         world,
@@ -285,19 +285,23 @@ fn blended() -> Medium {
 }
 
 fn cases() -> Vec<Case> {
-    use Gradient::{Drt, FreeFlight};
+    use Gradient::{Drt, FreeFlight, Paired};
     let mut glowing = smoke();
     glowing.emission = Some(grid("cube.interior.emission", [17, 9, 10], &[2.0, 1.0, 0.5], 9.0));
     vec![
         case("constant light, drt", world(smoke()), sky(), Drt),
+        case("constant light, paired", world(smoke()), sky(), Paired),
         case("envmap, free flight", world(smoke()), envmap(), FreeFlight),
         case("lamps, nested media, drt", nested(), Background::None, Drt),
         case("rgb extinction, envmap, drt", world(coloured()), envmap(), Drt),
+        case("rgb extinction, envmap, paired", world(coloured()), envmap(), Paired),
         case("rgb extinction, free flight", world(coloured()), sky(), FreeFlight),
         case("blended phases, envmap, drt", world(blended()), envmap(), Drt),
-        case("emission, drt", world(glowing), Background::None, Drt),
+        case("emission, drt", world(glowing.clone()), Background::None, Drt),
+        case("emission, paired", world(glowing), Background::None, Paired),
         case("lookups, emission, free flight", world(lookups()), sky(), FreeFlight),
         case("floor, panel and ball, drt", furnished(), sky(), Drt),
+        case("floor, panel and ball, paired", furnished(), sky(), Paired),
         Case {
             hide_emitters: true,
             max_depth: 3,
@@ -355,7 +359,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
 }
 
 /// What a device computed: images and gradients by name.
-type Outcome = Vec<(String, Vec<f32>)>;
+pub(super) type Outcome = Vec<(String, Vec<f32>)>;
 
 const SGD: Optimizer = Optimizer::Sgd { momentum: 0.0 };
 
@@ -386,7 +390,7 @@ fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
 }
 
 /// Image, gradients, a step, and images after the step and at another resolution.
-fn run(device: &mut dyn Device, case: &Case) -> Outcome {
+pub(super) fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = load(device, case);
     let mut outcome = Outcome::new();
     image(device, &batch, "image", &mut outcome);
@@ -415,7 +419,7 @@ const BIAS: f32 = 0.01;
 ///
 /// # Errors
 /// The first array that differs, and how.
-fn compare(a: &Outcome, b: &Outcome) -> Result<(), String> {
+pub(super) fn compare(a: &Outcome, b: &Outcome) -> Result<(), String> {
     for ((name, a), (other, b)) in a.iter().zip(b) {
         assert_eq!((name, a.len()), (other, b.len()));
         if a.iter().chain(b).any(|x| !x.is_finite()) {

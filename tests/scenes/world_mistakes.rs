@@ -324,7 +324,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "prbvolpath""#,
         r#""type": "prbvolpath", "gradient": "free""#,
-        r#"2:52: unknown value "free" at integrator.gradient: allowed: `drt`, `free_flight`"#,
+        r#"2:52: unknown value "free" at integrator.gradient: allowed: `paired`, `drt`, `free_flight`"#,
     ),
     (
         r#""type": "prbvolpath""#,

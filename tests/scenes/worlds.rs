@@ -414,7 +414,7 @@ fn integrators() {
         max_depth: None,
         rr_depth: 5,
         hide_emitters: false,
-        gradient: Gradient::Drt,
+        gradient: Gradient::Paired,
     };
     assert_eq!(integrator(r#""type": "volpath""#), default);
     assert_eq!(objects("").integrator, default);

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use glam::Affine3A;
+use prbopt::gradcheck::world::objective::Objective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::params::{Kind, Shape};
+use prbopt::resident::layout::gradient;
 use prbopt::scene::{self, Array, Background, Source};
 
 use super::draw;
@@ -39,6 +41,12 @@ pub fn cube(medium: &str) -> String {
     format!(
         r#""box": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous", {medium}}}}}"#
     )
+}
+
+/// A mesh of `tests/data/meshes` as a shape's type and file.
+pub fn mesh(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/meshes/{name}.obj"));
+    format!(r#""type": "obj", "filename": {:?}"#, path.to_string_lossy())
 }
 
 /// The table: every parameter of every kind of medium and light at least once.
@@ -136,6 +144,20 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "smoke between a mesh and lights on a mesh and a cube",
+            objects: format!(
+                r#"{}, "gem": {{{}, "to_world": [{{"scale": 0.5}}], "bsdf": {{"type": "diffuse", "reflectance": [0.9, 0, 0.3]}}}},
+                   "panel": {{{}, "emitter": {{"type": "area"}},
+                    "to_world": [{{"scale": 0.7}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}},
+                   "brick": {{"type": "cube", "emitter": {{"type": "area"}},
+                    "to_world": [{{"scale": [0.2, 0.3, 0.4]}}, {{"rotate": {{"axis": [1, 1, 0], "angle": 30}}}}, {{"translate": [1.7, 0.4, 0.5]}}]}}"#,
+                smoke(hg),
+                mesh("octahedron"),
+                mesh("panel")
+            ),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "from within the medium",
             integrator: r#", "hide_emitters": true"#,
             sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
@@ -161,6 +183,23 @@ pub fn worlds() -> Vec<SmallWorld> {
 }
 
 impl SmallWorld {
+    /// Mean and standard error of a channel over all paths, `spp` a pixel, all through nearly the same point of the film.
+    pub fn mean(&self, spp: u32, channel: usize) -> (f64, f64) {
+        let mut setup = self.setup("drt", &Options::default());
+        setup.resident.sensors[0].focal = [1e5; 2];
+        setup.spp = spp;
+        let objective = Objective::new(&setup, gradient::DRT);
+        let n = objective.casts.len() as f64;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for cast in &objective.casts {
+            let x = objective.gather(&objective.fields, cast)[channel];
+            sum += x;
+            squares += x * x;
+        }
+        let mean = sum / n;
+        (mean, ((squares / n - mean * mean).max(0.0) / n).sqrt())
+    }
+
     /// The scene, read from its JSON.
     pub fn scene(&self, gradient: &str) -> scene::Scene {
         let view = r#", "to_world": [{"look_at": {"origin": [0.5, 1, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;

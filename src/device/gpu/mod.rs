@@ -176,7 +176,7 @@ impl Device for Gpu {
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
         assert_consistent(&resident, &params);
-        self.pipelines.set_degree(resident.scene.sh_degree);
+        self.pipelines.follow(&resident);
         self.arrays = Arrays::new(&self.context, &resident, &shapes, plan, accumulation, optimizer)?;
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
             let values = std::mem::take(&mut parameter.values);

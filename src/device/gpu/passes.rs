@@ -199,6 +199,11 @@ impl Gpu {
             lights_at: world.lights,
             textures_at: world.textures,
             parameters_at: world.parameters,
+            nodes_at: world.nodes,
+            triangles_at: world.triangles,
+            corners_at: world.corners,
+            texels_at: world.texels,
+            facets_at: world.facets,
             environment_at: self.arrays.world.environment_at,
             ..Launch::zeroed()
         }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::context::{Context, Pipeline, bind_group_layout};
-use super::shaders::{Accumulation, FOLDER_VARIABLE, Kernel, Library};
+use super::shaders::{Accumulation, Constant, FOLDER_VARIABLE, Kernel, Library};
 use crate::device::{DeviceError, Result};
+use crate::resident::Resident;
 
-/// The compiled kernels of one scene's degree of spherical harmonics.
+/// The kernels compiled for a scene.
 #[derive(Debug)]
 pub(super) struct Pipelines {
     library: Library,
@@ -15,6 +16,7 @@ pub(super) struct Pipelines {
     embedded: bool,
     pub accumulation: Accumulation,
     degree: u32,
+    meshes: bool,
     compiled: HashMap<Kernel, Pipeline>,
 }
 
@@ -34,16 +36,22 @@ impl Pipelines {
             embedded: folder.is_none(),
             accumulation,
             degree: 0,
+            meshes: false,
             compiled: HashMap::new(),
         })
     }
 
-    /// Follows a scene's degree: what depends on it will be compiled anew.
-    pub(super) fn set_degree(&mut self, degree: u32) {
-        if degree != self.degree {
-            self.degree = degree;
-            self.compiled.retain(|kernel, _| !kernel.depends_on_degree());
-        }
+    /// Follows a scene: what depends on its figures will be compiled anew.
+    pub(super) fn follow(&mut self, resident: &Resident) {
+        let degree = resident.scene.sh_degree;
+        let meshes = resident.world.as_ref().is_some_and(|w| !w.hierarchy.nodes.is_empty());
+        let (other_degree, other_meshes) = (degree != self.degree, meshes != self.meshes);
+        (self.degree, self.meshes) = (degree, meshes);
+        self.compiled.retain(|kernel, _| match kernel.constant() {
+            Some(Constant::Degree) => !other_degree,
+            Some(Constant::Meshes) => !other_meshes,
+            None => true,
+        });
     }
 
     /// Compiles a kernel, unless it is there.
@@ -87,8 +95,8 @@ impl Pipelines {
         };
         let module = if self.embedded {
             // SAFETY: the shaders index buffers by places that are clamped to their arrays' sizes, which the host has
-            // uploaded beside arrays of just these sizes; every loop counts towards a bound, goes on along a ray, or
-            // ends by Russian roulette; divisors are sizes, which are never zero where they are divided by.
+            // uploaded beside arrays of just these sizes; every loop counts towards a bound, goes on along a ray, goes
+            // down a tree, or ends by Russian roulette; divisors are sizes, which are never zero where they are divided by.
             unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
         } else {
             device.create_shader_module(descriptor)
@@ -99,14 +107,21 @@ impl Pipelines {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let degree = [("SH_DEGREE", f64::from(self.degree))];
+        let constants: Vec<(&str, f64)> = kernel
+            .constant()
+            .map(|constant| match constant {
+                Constant::Degree => (constant.name(), f64::from(self.degree)),
+                Constant::Meshes => (constant.name(), f64::from(u8::from(self.meshes))),
+            })
+            .into_iter()
+            .collect();
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(kernel.entry()),
             layout: Some(&pipeline_layout),
             module: &module,
             entry_point: Some("main"),
             compilation_options: wgpu::PipelineCompilationOptions {
-                constants: if kernel.depends_on_degree() { &degree } else { &[] },
+                constants: &constants,
                 zero_initialize_workgroup_memory: false,
             },
             cache: None,

@@ -146,7 +146,7 @@ fn describe(size: [usize; 3], channels: usize) -> String {
 }
 
 /// A size for people.
-fn mebibytes(bytes: u64) -> String {
+pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 

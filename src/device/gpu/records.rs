@@ -88,8 +88,14 @@ pub struct Launch {
     pub lights_at: u32,
     pub textures_at: u32,
     pub parameters_at: u32,
+    pub nodes_at: u32,
+    pub triangles_at: u32,
+    pub corners_at: u32,
+    pub texels_at: u32,
+    pub facets_at: u32,
     /// Where the environment map's table begins, behind the majorants.
     pub environment_at: u32,
+    pub padding: [u32; 3],
 }
 
 /// Work on the elements of one parameter.

@@ -130,6 +130,25 @@ pub enum Access {
     Write,
 }
 
+/// A figure that pipelines are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constant {
+    /// Degree of the spherical harmonics.
+    Degree,
+    /// Whether there are meshes: 0 or 1.
+    Meshes,
+}
+
+impl Constant {
+    /// Its name in WGSL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Degree => "SH_DEGREE",
+            Self::Meshes => "MESHES",
+        }
+    }
+}
+
 impl Kernel {
     /// Every kernel.
     pub const ALL: [Self; 10] = [
@@ -259,9 +278,13 @@ impl Kernel {
         defines
     }
 
-    /// Whether the degree of the spherical harmonics is a constant of its pipeline.
-    pub fn depends_on_degree(self) -> bool {
-        matches!(self, Self::Render | Self::Backpropagate)
+    /// The scene's figure that is a constant of its pipeline.
+    pub fn constant(self) -> Option<Constant> {
+        match self {
+            Self::Render | Self::Backpropagate => Some(Constant::Degree),
+            Self::RenderWorld | Self::BackpropagateWorld => Some(Constant::Meshes),
+            _ => None,
+        }
     }
 }
 

@@ -3,15 +3,18 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::Gpu;
+use super::adapters::AdapterSummary;
 use super::context::Context;
-use super::plan::Plan;
+use super::plan::{Plan, mebibytes};
 use super::records::{ELEMENT_GROUP, Elements};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
 use crate::resident::Resident;
 use crate::resident::environment::environment_table;
-use crate::resident::layout::{MediumRecord, SceneRecord, WorldRecord, background, texture};
+use crate::resident::layout::{
+    CornerRecord, FacetRecord, MediumRecord, NodeRecord, SceneRecord, TriangleRecord, WorldRecord, background,
+};
 use crate::resident::world::World;
 
 /// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/world.wgsl`.
@@ -31,6 +34,11 @@ pub(super) struct Places {
     pub lights: u32,
     pub textures: u32,
     pub parameters: u32,
+    pub nodes: u32,
+    pub triangles: u32,
+    pub corners: u32,
+    pub texels: u32,
+    pub facets: u32,
 }
 
 /// The buffers of a world; nearly empty without one.
@@ -60,12 +68,8 @@ impl WorldArrays {
                 environment_at: 0,
             });
         };
-        let has_images = world.textures.iter().any(|t| t.kind == texture::BITMAP);
-        if !world.hierarchy.nodes.is_empty() || has_images {
-            return Err(DeviceError::Unavailable(
-                "meshes and images as textures are traced on the CPU only so far: use `--device cpu`".into(),
-            ));
-        }
+        admit(&record_parts(world), &context.summary)?;
+        admit(&bound_parts(world, &resident.scene), &context.summary)?;
         context.upload(&record, 0, bytemuck::bytes_of(&world.record));
         let mut packed = Packed::default();
         let media: Vec<MediumRecord> = world.media.iter().map(finite).collect();
@@ -83,6 +87,11 @@ impl WorldArrays {
             lights: packed.add(&world.lights),
             textures: packed.add(&world.textures),
             parameters: packed.add(&parameters),
+            nodes: packed.add(&world.hierarchy.nodes),
+            triangles: packed.add(&world.hierarchy.triangles),
+            corners: packed.add(&world.corners),
+            texels: packed.add(&world.texels),
+            facets: packed.add(&world.facets),
         };
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
@@ -103,6 +112,56 @@ impl WorldArrays {
             .map(wgpu::Buffer::size)
             .iter()
             .sum()
+    }
+}
+
+/// A part of a buffer: what it is in the plural, its bytes, and how to have fewer.
+type Part = (&'static str, u64, &'static str);
+
+/// What makes up the records, but for what is small in any scene.
+fn record_parts(world: &World) -> [Part; 3] {
+    let bytes = |count: usize, each: usize| (count * each) as u64;
+    let hierarchy = &world.hierarchy;
+    let meshes = bytes(hierarchy.nodes.len(), size_of::<NodeRecord>())
+        + bytes(hierarchy.triangles.len(), size_of::<TriangleRecord>())
+        + bytes(world.corners.len(), size_of::<CornerRecord>());
+    let images = bytes(world.texels.len(), size_of::<[f32; 4]>());
+    let facets = bytes(world.facets.len(), size_of::<FacetRecord>());
+    [
+        ("meshes", meshes, "take meshes of fewer triangles"),
+        ("bitmaps", images, "take smaller images"),
+        ("area lights", facets, "let smaller meshes shine"),
+    ]
+}
+
+/// What makes up the bounds.
+fn bound_parts(world: &World, scene: &SceneRecord) -> [Part; 2] {
+    let majorants = 4 * world.majorants() as u64;
+    let table = 4 * environment_len(scene) as u64;
+    [
+        ("majorants", majorants, "lower the resolution of `sigma_t`"),
+        ("probabilities of the environment map", table, "take a smaller `envmap`"),
+    ]
+}
+
+/// Refuses parts of one buffer that together exceed what an adapter gives a shader.
+///
+/// # Errors
+/// The largest part: its size, the limit, and what would help.
+fn admit(parts: &[Part], adapter: &AdapterSummary) -> Result<()> {
+    /// Room for the records that are small in any scene.
+    const OTHERS: u64 = 1 << 20;
+    let limit = adapter.max_binding_bytes.min(adapter.max_buffer_bytes);
+    let total: u64 = parts.iter().map(|(_, bytes, _)| bytes).sum();
+    let largest = parts.iter().max_by_key(|(_, bytes, _)| *bytes);
+    match largest {
+        Some((what, bytes, remedy)) if total > limit.saturating_sub(OTHERS) => Err(DeviceError::TooLarge(format!(
+            "the scene's {what} take {}, but {} gives a shader at most {} of one array; {remedy}, or use --device cpu",
+            mebibytes(*bytes),
+            adapter.name,
+            mebibytes(limit),
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -227,5 +286,37 @@ impl Gpu {
             .context
             .download(buffer, 4 * place.first as u64, 4 * place.len as u64)?;
         Ok(bytemuck::pod_collect_to_vec(&bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::AdapterKind;
+
+    #[test]
+    fn a_refusal_names_the_largest_part_and_the_limit() {
+        let adapter = AdapterSummary {
+            name: "a small GPU".into(),
+            backend: "vulkan".into(),
+            kind: AdapterKind::DiscreteGpu,
+            driver: String::new(),
+            max_binding_bytes: 128 << 20,
+            max_buffer_bytes: u64::MAX,
+            max_storage_buffers: 8,
+            float_atomics: true,
+        };
+        let parts =
+            |meshes: u64, images: u64| [("meshes", meshes << 20, "fewer"), ("bitmaps", images << 20, "smaller")];
+        assert!(admit(&parts(100, 27), &adapter).is_ok());
+        let message = admit(&parts(60, 70), &adapter).expect_err("130 MiB").to_string();
+        for part in [
+            "bitmaps take 70 MiB",
+            "a small GPU",
+            "128 MiB",
+            "smaller, or use --device cpu",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
     }
 }

@@ -18,10 +18,7 @@ use difference::difference;
 use entries::{Checked, choose};
 use objective::{Adjoint, Objective};
 
-/// Why a device's gradients stand in no row.
-const NO_GPU: &str = "the device was not checked: worlds are traced on the CPU so far (--device cpu)";
-
-/// The same of a device whose estimator draws other numbers than path replay.
+/// Why the gradients of a device stand in no row whose estimator draws other numbers than path replay.
 const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation follows paths of its own, so that only \
                            means could be compared";
 
@@ -35,7 +32,6 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
     let checked = choose(setup, &objective, options)?;
     let (mut device, skipped) = match device {
-        Some(device) if device.info().kind != "cpu" => (None, Some(NO_GPU.to_string())),
         Some(_) if is_radiative(setup) => (None, Some(OTHER_PATHS.to_string())),
         device => (device, None),
     };

@@ -1,0 +1,121 @@
+//! Triangles that shine: the surface of an area light, cut up to draw points of it.
+
+use glam::{Affine3A, Vec3};
+
+use super::layout::{FacetRecord, TriangleRecord};
+
+/// The faces of the cube [-1, 1]³ under `to_world`, two triangles each, wound so that normals point outwards.
+pub fn cube(to_world: &Affine3A) -> Vec<[[f32; 3]; 3]> {
+    let mirrored = to_world.matrix3.determinant() < 0.0;
+    let mut triangles = Vec::with_capacity(12);
+    for (axis, side) in [(0, -1.0), (0, 1.0), (1, -1.0), (1, 1.0), (2, -1.0), (2, 1.0f32)] {
+        let corner = |u: f32, v: f32| {
+            let mut p = Vec3::ZERO;
+            (p[axis], p[(axis + 1) % 3], p[(axis + 2) % 3]) = (side, u, v);
+            to_world.transform_point3(p).to_array()
+        };
+        let [a, b, c, d] = [
+            corner(-1.0, -1.0),
+            corner(1.0, -1.0),
+            corner(1.0, 1.0),
+            corner(-1.0, 1.0),
+        ];
+        let outwards = (side > 0.0) != mirrored;
+        triangles.extend([[a, b, c], [a, c, d]].map(|t| if outwards { t } else { turned(t) }));
+    }
+    triangles
+}
+
+/// The corners of a hierarchy's triangles.
+pub fn corners(triangles: &[TriangleRecord]) -> Vec<[[f32; 3]; 3]> {
+    triangles.iter().map(|t| [t.a, t.b, t.c]).collect()
+}
+
+/// The facets of a light that shines from these triangles, from their backs if `flip_normals`, and their area. None if
+/// the area is zero or no finite number.
+pub fn facets(triangles: &[[[f32; 3]; 3]], flip_normals: bool) -> Option<(Vec<FacetRecord>, f32)> {
+    let areas: Vec<f64> = triangles.iter().map(area).collect();
+    let total: f64 = areas.iter().sum();
+    if !(total as f32).is_normal() {
+        return None;
+    }
+    let mut sum = 0.0;
+    let mut facets = Vec::with_capacity(triangles.len());
+    for (triangle, area) in triangles.iter().zip(areas) {
+        let begins = (sum / total) as f32;
+        sum += area;
+        let ends = (sum / total) as f32;
+        let [a, b, c] = if flip_normals { turned(*triangle) } else { *triangle };
+        // One that is too small to be drawn would only be in the way.
+        if begins < ends {
+            facets.push(FacetRecord {
+                a,
+                begins,
+                b,
+                ends,
+                c,
+                padding: 0,
+            });
+        }
+    }
+    Some((facets, total as f32))
+}
+
+/// The same triangle seen from behind.
+fn turned([a, b, c]: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
+    [a, c, b]
+}
+
+fn area(triangle: &[[f32; 3]; 3]) -> f64 {
+    let [a, b, c] = triangle.map(|p| glam::DVec3::from_array(p.map(f64::from)));
+    0.5 * (b - a).cross(c - a).length()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glam::{Mat3A, Vec3A};
+
+    fn normal(facet: &FacetRecord) -> Vec3 {
+        let [a, b, c] = [facet.a, facet.b, facet.c].map(Vec3::from_array);
+        (b - a).cross(c - a)
+    }
+
+    /// Under any map, mirrored or not, a cube's facets face away from its middle, or to it when flipped, and end where
+    /// the next begins.
+    #[test]
+    fn a_cube_shines_outwards_from_all_its_area() {
+        let middle = Vec3A::new(3.0, -2.0, 0.5);
+        for mirror in [1.0, -1.0] {
+            let sheared = Mat3A::from_cols_array(&[1.0, 0.2, 0.0, 0.0, 2.0, 0.3, 0.1, 0.0, mirror]);
+            let to_world = Affine3A {
+                matrix3: sheared,
+                translation: middle,
+            };
+            for flip in [false, true] {
+                let (facets, area) = facets(&cube(&to_world), flip).expect("it has an area");
+                assert_eq!(facets.len(), 12);
+                let side = |f: &FacetRecord| normal(f).dot(Vec3::from_array(f.a) - Vec3::from(middle));
+                assert!(facets.iter().all(|f| (side(f) < 0.0) == flip));
+                let of_facets: f32 = facets.iter().map(|f| 0.5 * normal(f).length()).sum();
+                assert!((of_facets - area).abs() < 1e-4 * area);
+                assert!(facets.windows(2).all(|f| f[0].ends == f[1].begins));
+                assert_eq!((facets[0].begins, facets[11].ends), (0.0, 1.0));
+            }
+        }
+        let (_, area) = facets(&cube(&Affine3A::from_scale(Vec3::new(1.0, 2.0, 3.0))), false).expect("it has an area");
+        assert_eq!(area, 88.0);
+    }
+
+    #[test]
+    fn triangles_without_area_are_left_out() {
+        let [o, x, y, z] = [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let soup = [[o, o, x], [o, x, y], [x, x, x], [o, y, z], [z, z, o]];
+        let (kept, area) = facets(&soup, false).expect("it has an area");
+        assert_eq!((kept.len(), area), (2, 1.0));
+        assert_eq!((kept[0].ends, kept[1].begins, kept[1].ends), (0.5, 0.5, 1.0));
+        assert!(facets(&soup[2..3], false).is_none());
+        let huge = [[[-f32::MAX; 3], [f32::MAX, 0.0, 0.0], [0.0, f32::MAX, 1.0]]];
+        assert!(facets(&huge, false).is_none());
+    }
+}

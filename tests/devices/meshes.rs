@@ -1,0 +1,207 @@
+//! Meshes, images on surfaces and shining shapes on both devices.
+
+use std::path::Path;
+
+use glam::{Affine2, Affine3A, Mat2, Quat, Vec2, Vec3};
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::Options;
+use prbopt::io::Image;
+use prbopt::io::image::write_png;
+use prbopt::scene::{Background, Bsdf, Geometry, Gradient, MeshFormat, Surface, Texture, TextureMap, World, Wrap};
+use tempfile::TempDir;
+
+use super::gpu;
+use super::scenes::noise;
+use super::worlds::{Case, case, compare, constant, cube, envmap, run, sky, smoke, surface, value};
+
+/// A folder with an image of noise, and a lumpy ball with and without corners of its own normals.
+fn files() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = Image {
+        width: 7,
+        height: 5,
+        channels: 3,
+        data: (0..105).map(|i| noise(9, i).clamp(0.0, 1.0)).collect(),
+    };
+    write_png(&folder.path().join("noise.png"), &image).expect("is written");
+    let (rings, columns) = (9, 14);
+    let mut text = String::new();
+    for i in 0..=rings {
+        for j in 0..=columns {
+            let (v, u) = (i as f32 / rings as f32, j as f32 / columns as f32);
+            let (theta, phi) = (std::f32::consts::PI * v, std::f32::consts::TAU * (u % 1.0));
+            let sine = if i == 0 || i == rings { 0.0 } else { theta.sin() };
+            let radius = 1.0 + 0.15 * (3.0 * phi).sin() * sine + 0.1 * (5.0 * theta).cos();
+            let p = Vec3::new(sine * phi.cos(), theta.cos(), -sine * phi.sin()) * radius;
+            text += &format!("v {} {} {}\nvt {u} {v}\n", p.x, p.y, p.z);
+        }
+    }
+    for i in 0..rings {
+        for j in 0..columns {
+            let at = |i: usize, j: usize| i * (columns + 1) + j + 1;
+            let [a, b, c, d] = [at(i, j), at(i + 1, j), at(i + 1, j + 1), at(i, j + 1)];
+            text += &format!("f {a}/{a} {b}/{b} {c}/{c}\nf {a}/{a} {c}/{c} {d}/{d}\n");
+        }
+    }
+    std::fs::write(folder.path().join("ball.obj"), text).expect("is written");
+    folder
+}
+
+fn ball(folder: &Path, face_normals: bool) -> Geometry {
+    Geometry::Mesh {
+        path: folder.join("ball.obj"),
+        format: MeshFormat::Obj,
+        face_normals,
+        flip_tex_coords: true,
+    }
+}
+
+fn image(folder: &Path, nearest: bool, wrap: Wrap) -> Bsdf {
+    Bsdf::Diffuse {
+        reflectance: Texture::Bitmap(TextureMap {
+            path: folder.join("noise.png"),
+            raw: nearest,
+            nearest,
+            wrap,
+            to_uv: Affine2 {
+                matrix2: Mat2::from_scale_angle(Vec2::new(1.7, 2.3), 0.4),
+                translation: Vec2::new(-0.6, 0.2),
+            },
+        }),
+    }
+}
+
+fn placed(scale: f32, angle: f32, at: [f32; 3]) -> Affine3A {
+    Affine3A::from_scale_rotation_translation(Vec3::splat(scale), Quat::from_rotation_y(angle), Vec3::from(at))
+}
+
+/// A floor with an image under the smoke.
+fn floor(folder: &Path, nearest: bool, wrap: Wrap) -> Surface {
+    let lying = Affine3A::from_scale_rotation_translation(
+        Vec3::splat(3.0),
+        Quat::from_rotation_x(-0.5 * std::f32::consts::PI),
+        Vec3::new(0.0, -1.2, 0.0),
+    );
+    surface(Geometry::Rectangle, lying, image(folder, nearest, wrap), [None; 2])
+}
+
+fn shining(mut shape: Surface, name: &str) -> Surface {
+    shape.radiance = Some(value(&format!("{name}.radiance"), &[3.0, 4.0, 2.0], [0.0, 100.0]));
+    shape.bsdf = Bsdf::Diffuse {
+        reflectance: Texture::Constant([0.3, 0.1, 0.2]),
+    };
+    shape
+}
+
+fn world(surfaces: Vec<Surface>) -> World {
+    World {
+        surfaces,
+        media: vec![smoke()],
+        lights: Vec::new(),
+    }
+}
+
+fn cases(folder: &Path) -> Vec<Case> {
+    use Gradient::{Drt, FreeFlight};
+    let mesh = |face_normals, to_world, bsdf, media| surface(ball(folder, face_normals), to_world, bsdf, media);
+    let clear = || mesh(true, placed(0.9, 0.3, [0.0; 3]), Bsdf::Null, [Some(0), None]);
+    let mut fog = smoke();
+    fog.sigma_t = constant("cube.interior.sigma_t", &[0.8], 4.0);
+    let mut bright = shining(cube(), "brick");
+    (bright.interior, bright.to_world) = (None, placed(0.3, 0.7, [1.6, 0.9, 0.6]));
+    let lamp = |face_normals| {
+        shining(
+            mesh(face_normals, placed(0.4, 1.0, [-1.7, 0.8, 0.3]), Bsdf::Null, [None; 2]),
+            "lamp",
+        )
+    };
+    let mut around = shining(cube(), "room");
+    (around.interior, around.flip_normals, around.to_world) = (None, true, placed(8.0, 0.2, [0.0; 3]));
+    let gem = |face_normals, bsdf| mesh(face_normals, placed(0.5, -0.5, [0.1, 0.1, 0.2]), bsdf, [None; 2]);
+    vec![
+        case(
+            "smooth mesh with a bilinear image, mirrored, envmap, drt",
+            world(vec![
+                cube(),
+                gem(false, image(folder, false, Wrap::Mirror)),
+                floor(folder, true, Wrap::Repeat),
+            ]),
+            envmap(),
+            Drt,
+        ),
+        case(
+            "mesh of faces, nearest and clamped images, free flight",
+            world(vec![
+                cube(),
+                gem(true, image(folder, true, Wrap::Clamp)),
+                floor(folder, false, Wrap::Clamp),
+            ]),
+            sky(),
+            FreeFlight,
+        ),
+        case("smoke in a mesh, drt", world(vec![clear()]), sky(), Drt),
+        case(
+            "lights on a mesh and a cube, drt",
+            world(vec![
+                cube(),
+                lamp(true),
+                bright.clone(),
+                floor(folder, false, Wrap::Repeat),
+            ]),
+            Background::None,
+            Drt,
+        ),
+        case(
+            "a smooth light beside fog in a mesh, free flight",
+            World {
+                media: vec![fog],
+                ..world(vec![clear(), lamp(false), floor(folder, true, Wrap::Mirror)])
+            },
+            envmap(),
+            FreeFlight,
+        ),
+        case(
+            "in a shining room, drt",
+            world(vec![around, cube(), gem(true, image(folder, false, Wrap::Repeat))]),
+            Background::None,
+            Drt,
+        ),
+    ]
+}
+
+#[test]
+fn devices_agree_on_meshes_images_and_shining_shapes() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let folder = files();
+    let mut wrong = Vec::new();
+    for case in cases(folder.path()) {
+        let (cpu, gpu) = (run(&mut Cpu::new(), &case), run(&mut gpu, &case));
+        if let Err(e) = compare(&cpu, &gpu) {
+            wrong.push(format!("{}: {e}", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// The comparison sees one thing that is other than it should be about a surface or a light.
+#[test]
+fn planted_faults_in_surfaces_are_seen() {
+    let folder = files();
+    let folder = folder.path();
+    let mut sound = cases(folder);
+    let mut seen = |at: usize, what: &str, plant: &dyn Fn(&mut Surface)| {
+        let right = run(&mut Cpu::new(), &sound[at]);
+        compare(&right, &run(&mut Cpu::new(), &sound[at])).expect("nothing is wrong yet");
+        plant(sound[at].world.surfaces.get_mut(1).expect("a second surface"));
+        compare(&right, &run(&mut Cpu::new(), &sound[at])).expect_err(what);
+    };
+    seen(0, "an image that repeats", &|s| {
+        s.bsdf = image(folder, false, Wrap::Repeat)
+    });
+    seen(0, "another filter", &|s| s.bsdf = image(folder, true, Wrap::Repeat));
+    seen(0, "normals of faces", &|s| s.geometry = ball(folder, true));
+    seen(3, "a light seen from behind", &|s| s.flip_normals = true);
+    seen(4, "a larger light", &|s| {
+        s.to_world *= Affine3A::from_scale(Vec3::splat(1.05))
+    });
+}
