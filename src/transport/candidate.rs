@@ -59,7 +59,8 @@ pub(super) fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
                 }
                 transmittance[c] *= (N::lift(mu) - sigma.integrand[c]) * N::lift(1.0 / mu);
             }
-            if weight > 0.0 {
+            // Of less there is no inverse.
+            if weight >= f32::MIN_POSITIVE {
                 choice.total += weight;
                 if sampler.draw() * choice.total < weight {
                     *choice = Candidate {

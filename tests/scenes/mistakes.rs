@@ -103,7 +103,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""background": {"#,
         r#""integrator": {"type": "ptracer"}, "background": {"#,
-        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `volpath`, `prbvolpath`, `advolpath`",
+        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `volpath`, `prbvolpath`, `advolpath`, `rbvolpath`",
     ),
     (
         r#""background": {"#,

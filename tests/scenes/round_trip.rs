@@ -123,6 +123,10 @@ fn worlds() {
             "\"type\": \"prbvolpath\"",
             r#""type": "advolpath", "max_depth": -1, "rr_depth": 9, "hide_emitters": true, "gradient": "free_flight""#,
         ),
+        (
+            "\"type\": \"prbvolpath\"",
+            r#""type": "rbvolpath", "variant": "biased_pipelined", "max_depth": 9"#,
+        ),
         ("\"integrator\": {\"type\": \"prbvolpath\"},", ""),
         (
             "{\"type\": \"rectangle\",",

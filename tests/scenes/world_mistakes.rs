@@ -328,6 +328,21 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
+        r#""type": "advolpath", "gradient": "drt""#,
+        "2:17: `advolpath` has no differential ratio tracking at integrator: remove `gradient`",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "rbvolpath", "variant": "baised""#,
+        "2:50: unknown value \"baised\" at integrator.variant: did you mean `biased`?",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "prbvolpath", "variant": "biased""#,
+        "2:40: unknown parameter `variant` of `prbvolpath` at integrator.variant",
+    ),
+    (
+        r#""type": "prbvolpath""#,
         r#""type": "prbvolpath", "samples_per_pass": 4"#,
         "2:40: Mitsuba's parameter `samples_per_pass` of `prbvolpath` at integrator.samples_per_pass is not supported yet: remove it",
     ),

@@ -7,7 +7,7 @@ use prbopt::io::{self, Grid, Image};
 use prbopt::params::Kind;
 use prbopt::scene::{
     self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene,
-    Source, Surface, Texture, Wrap,
+    Source, Surface, Texture, Variant, Wrap,
 };
 
 use super::{WORLD, edited_world, read};
@@ -424,7 +424,24 @@ fn integrators() {
     };
     assert_eq!(integrator(r#""type": "prbvolpath""#), six);
     let estimator = Estimator::Tape;
-    assert_eq!(integrator(r#""type": "advolpath""#), Integrator { estimator, ..six });
+    let gradient = Gradient::FreeFlight;
+    let tape = Integrator {
+        estimator,
+        gradient,
+        ..six
+    };
+    assert_eq!(integrator(r#""type": "advolpath""#), tape);
+    for (text, variant) in [
+        ("", Variant::Unbiased),
+        (r#", "variant": "biased""#, Variant::Biased),
+        (r#", "variant": "pipelined""#, Variant::Pipelined),
+        (r#", "variant": "biased_pipelined""#, Variant::BiasedPipelined),
+    ] {
+        let estimator = Estimator::Radiative(variant);
+        assert_eq!(estimator.is_pipelined(), text.contains("pipelined"));
+        let found = integrator(&format!(r#""type": "rbvolpath"{text}"#));
+        assert_eq!(found, Integrator { estimator, ..six });
+    }
     assert_eq!(integrator(r#""type": "prbvolpath", "max_depth": -1"#), default);
     let other = integrator(
         r#""type": "volpath", "max_depth": 0, "rr_depth": 1, "hide_emitters": true, "gradient": "free_flight""#,

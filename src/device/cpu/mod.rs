@@ -157,6 +157,7 @@ impl Device for Cpu {
         }
         self.image = Vec::new();
         self.adjoint = Vec::new();
+        self.tape_bytes = 0;
         self.rendered = Batch::default();
         self.rebuild()
     }
