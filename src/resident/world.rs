@@ -3,11 +3,13 @@
 use bytemuck::Zeroable;
 use glam::{Affine2, Affine3A, Mat3A, Vec3, Vec3A};
 
+use super::containers::{self, Container};
 use super::hierarchy::Hierarchy;
 use super::layout::{
     self, CornerRecord, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord, TriangleRecord,
     VolumeRecord, WorldRecord,
 };
+use super::values::check_reflectance;
 use super::{add, rows};
 use crate::io::mesh::{Mesh, read_obj, read_ply};
 use crate::io::{self, Encoding, IoError, srgb};
@@ -71,6 +73,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         scene,
         params,
         triangles: Vec::new(),
+        containers: Vec::new(),
         world: World {
             record: describe(&scene.integrator),
             surfaces: Vec::new(),
@@ -96,8 +99,12 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         build.light(light)?;
     }
     let Build {
-        mut world, triangles, ..
+        mut world,
+        triangles,
+        containers,
+        ..
     } = build;
+    containers::check(scene, &containers)?;
     world.hierarchy = Hierarchy::new(triangles);
     if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
         world.record.environment = world.lights.len() as u32;
@@ -129,6 +136,7 @@ struct Build<'a> {
     scene: &'a Scene,
     params: &'a mut ParamSet,
     triangles: Vec<TriangleRecord>,
+    containers: Vec<Container>,
     world: World,
 }
 
@@ -245,6 +253,7 @@ impl Build<'_> {
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
         (record.light, record.texture, record.first_corner) = (NONE, NONE, NONE);
+        let first_triangle = self.triangles.len();
         if let Geometry::Mesh {
             path,
             format,
@@ -258,12 +267,17 @@ impl Build<'_> {
             };
             let mesh = read(path, *face_normals, *flip_tex_coords)?;
             let holds_medium = surface.interior.is_some() || surface.exterior.is_some();
-            if holds_medium && let Err(why) = mesh.is_closed() {
+            if holds_medium
+                && matches!(surface.bsdf, Bsdf::Null)
+                && let Err(why) = mesh.is_closed()
+            {
                 return Err(IoError::new(path, format!("the mesh bounds a medium but {why}")));
             }
             record.first_corner = self.world.corners.len() as u32;
             self.mesh(&mesh, &to_world, *face_normals);
         }
+        let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
+        self.containers.extend(container);
         if let Bsdf::Diffuse { reflectance } = &surface.bsdf {
             record.bsdf = layout::bsdf::DIFFUSE;
             record.texture = self.texture(reflectance)?;
@@ -369,6 +383,7 @@ impl Build<'_> {
 
     fn bitmap(&mut self, map: &TextureMap, record: &mut TextureRecord) -> io::Result<()> {
         let (image, encoding) = io::image::read(&map.path)?;
+        check_reflectance(&map.path, &image)?;
         let decode = |x: f32| match (encoding, map.raw) {
             (Encoding::Srgb, false) => srgb::decode(x),
             _ => x,
@@ -384,7 +399,7 @@ impl Build<'_> {
         record.size = [image.width as u32, image.height as u32];
         record.to_uv = uv_rows(&map.to_uv);
         let colors = image.data.chunks_exact(image.channels).map(|texel| {
-            let channel = |c: usize| decode(texel[if image.channels < 3 { 0 } else { c }]).clamp(0.0, 1.0);
+            let channel = |c: usize| decode(texel[if image.channels < 3 { 0 } else { c }]);
             [channel(0), channel(1), channel(2), 0.0]
         });
         self.world.texels.extend(colors);
