@@ -8,9 +8,8 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::Outcome;
-use super::shared::{DeviceArgs, VoiceArgs};
+use super::shared::{DeviceArgs, VoiceArgs, read_parameters};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
-use crate::output::parameters;
 use crate::scene;
 
 /// Arguments of `prbopt gradcheck`.
@@ -94,7 +93,7 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     let scene = scene::load(&args.scene)?;
     let mut setup = Setup::new(&scene, &options)?;
     if let Some(folder) = &args.parameters {
-        parameters::read_all(folder, &mut setup.params)?;
+        read_parameters(folder, &scene, &mut setup.params)?;
         let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
         setup.resident.fit(&shapes);
     }

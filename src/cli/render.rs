@@ -7,11 +7,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, VoiceArgs, default_folder};
+use super::shared::{DeviceArgs, VoiceArgs, default_folder, read_parameters};
 use crate::kernels::optimizer::Optimizer;
 use crate::optimize::{Look, render_view};
 use crate::output::images::{Picture, file_stems};
-use crate::output::parameters;
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::resident::Resident;
@@ -61,7 +60,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     }
     let (mut resident, mut params) = Resident::new(&scene)?;
     if let Some(folder) = &args.parameters {
-        parameters::read_all(folder, &mut params)?;
+        read_parameters(folder, &scene, &mut params)?;
         let shapes: Vec<_> = params.parameters.iter().map(|p| p.shape).collect();
         resident.fit(&shapes);
     }

@@ -6,7 +6,23 @@ use clap::{Args, ValueEnum};
 
 use crate::device::Device;
 use crate::device::select::{self, DeviceChoice, DeviceKind};
+use crate::output::parameters;
 use crate::output::progress::{Progress, Style};
+use crate::params::ParamSet;
+use crate::resident::values;
+use crate::scene::Scene;
+
+/// Takes the values of `scene`'s parameters from the files of a folder.
+///
+/// # Errors
+/// Files are missing, do not fit their parameter or hold what is not possible.
+pub(super) fn read_parameters(folder: &Path, scene: &Scene, params: &mut ParamSet) -> anyhow::Result<()> {
+    parameters::read_all(folder, params)?;
+    match values::fault(scene, params) {
+        Some(fault) => anyhow::bail!("{}: {}", folder.display(), fault.message),
+        None => Ok(()),
+    }
+}
 
 /// Which device to run on.
 #[derive(Debug, Clone, Default, Args)]

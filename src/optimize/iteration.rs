@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::run::Run;
 use super::schedule::rate_factor;
+use super::stage::samples;
 use crate::device::{self, Keys, LossValue, ReplayStats, Step, Term};
 use crate::output::metrics::{Figures, Milliseconds, psnr};
 use crate::transport::random::{Pass, pass_key};
@@ -18,6 +19,7 @@ impl Run<'_> {
     /// Makes the next iteration and returns its figures.
     pub(super) fn iterate(&mut self) -> device::Result<Figures> {
         let (rule, index) = (self.job.rule, self.state.iteration);
+        let [spp, spp_grad] = samples(rule, self.state.stage);
         let begun = Instant::now();
         let key = |pass| pass_key(rule.seed, index, pass);
         let keys = |pass| Keys {
@@ -29,19 +31,16 @@ impl Run<'_> {
         let mut replay = None;
         if self.carries {
             replay = Some(timed(&mut ms.adjoint, || {
-                self.device
-                    .render_and_backpropagate(&batch, keys(Pass::Primal), rule.spp)
+                self.device.render_and_backpropagate(&batch, keys(Pass::Primal), spp)
             })?);
         } else {
-            timed(&mut ms.primal, || {
-                self.device.render(&batch, keys(Pass::Primal), rule.spp)
-            })?;
+            timed(&mut ms.primal, || self.device.render(&batch, keys(Pass::Primal), spp))?;
         }
         let loss = timed(&mut ms.loss, || self.device.loss(&batch, keys(Pass::Primal), rule.loss))?;
         let replay = match replay {
             Some(replay) => replay,
             None => timed(&mut ms.adjoint, || {
-                self.device.backpropagate(&batch, keys(Pass::Adjoint), rule.spp_grad)
+                self.device.backpropagate(&batch, keys(Pass::Adjoint), spp_grad)
             })?,
         };
         self.carries = self.device.resident().is_pipelined();

@@ -122,6 +122,11 @@ fn target_renders(
 ) -> Result<HashMap<u32, Vec<[f32; 4]>>> {
     let mut target = scene::load_target(path)?;
     target.sensors = scene.sensors.clone();
+    for sensor in &mut target.sensors {
+        let media = &target.world.media;
+        let same = |index: usize| media.iter().position(|m| m.path == scene.world.media[index].path);
+        sensor.medium = sensor.medium.and_then(same);
+    }
     target.optimize = None;
     let (resident, params) = Resident::new(&target).context("the target scene")?;
     let mark = target_mark(&target, &resident, spp, &device.arithmetic());
@@ -153,20 +158,17 @@ const REFERENCE_SEED: u64 = 0x7265_6665_7265_6e63;
 
 /// What renders of a target depend on.
 fn target_mark(target: &Scene, resident: &Resident, spp: u32, arithmetic: &str) -> String {
-    let mut mark = Fingerprint::default()
+    let mark = Fingerprint::default()
         .with(env!("CARGO_PKG_VERSION").as_bytes())
         .with(arithmetic.as_bytes())
         .with(target.resolved.to_string().as_bytes())
         .with(bytemuck::cast_slice(&resident.sensors))
         .with(&spp.to_le_bytes());
-    for array in target.arrays() {
-        if let Source::GridFile(file) | Source::ImageFile(file) = &array.source {
-            let metadata = std::fs::metadata(file).ok();
-            let changed = metadata.as_ref().and_then(|m| m.modified().ok());
-            mark = mark.with(format!("{:?} {changed:?}", metadata.map(|m| m.len())).as_bytes());
-        }
-    }
-    mark.text()
+    target
+        .files()
+        .iter()
+        .fold(mark, |mark, file| mark.with_file(file))
+        .text()
 }
 
 const MARK: &str = "prbopt_references";
@@ -214,6 +216,62 @@ mod tests {
         let random = backdrop_color(Backdrop::Random, &Background::None);
         assert_eq!(random, Some([0.0; 3]));
         assert_eq!(backdrop_color(Backdrop::Opaque, &Background::None), None);
+    }
+
+    #[test]
+    fn a_target_whose_files_change_is_another() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        let write_mesh = |height: f32| {
+            let text = format!("v 0 0 {height}\nv 1 0 0\nv 0 1 0\nf 1 2 3\n");
+            std::fs::write(at("mesh.obj"), text).expect("writable");
+        };
+        let write_texture = |grey: f32| {
+            let (width, height, channels) = (1, 1, 3);
+            let data = vec![grey; 3];
+            let image = Image {
+                width,
+                height,
+                channels,
+                data,
+            };
+            crate::io::image::write_exr(&at("texture.exr"), &image).expect("writable");
+        };
+        let write_grid = |density: f32| {
+            let grid = crate::io::Grid {
+                size: [2, 1, 1],
+                channels: 1,
+                bounds: crate::io::UNIT_CUBE,
+                data: vec![density; 2],
+            };
+            crate::io::vol::write(&at("smoke.vol"), &grid).expect("writable");
+        };
+        let text = r#"{
+            "m": {"type": "obj", "filename": "mesh.obj",
+                  "b": {"type": "diffuse", "reflectance": {"type": "bitmap", "filename": "texture.exr"}}},
+            "s": {"type": "sphere", "b": {"type": "null"}, "interior": {"type": "heterogeneous",
+                  "sigma_t": {"type": "gridvolume", "filename": "smoke.vol"}}},
+            "p": {"type": "point"}}"#;
+        std::fs::write(at("target.json"), text).expect("writable");
+        let mark = || {
+            let target = scene::load_target(&at("target.json")).expect("no mistakes");
+            let (resident, _) = Resident::new(&target).expect("it can be flattened");
+            target_mark(&target, &resident, 4, "")
+        };
+        write_mesh(0.0);
+        write_texture(0.25);
+        write_grid(0.5);
+        let before = mark();
+        assert_eq!(before, mark());
+        write_mesh(0.5);
+        let meshed = mark();
+        write_texture(0.75);
+        let textured = mark();
+        write_grid(0.75);
+        let marks = [before, meshed, textured, mark()];
+        for (i, one) in marks.iter().enumerate() {
+            assert!(!marks[..i].contains(one), "{marks:?}");
+        }
     }
 
     #[test]

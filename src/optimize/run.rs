@@ -65,7 +65,11 @@ impl<'a> Run<'a> {
     ) -> Result<Self> {
         let (scene, rule) = (job.scene, job.rule);
         let identity = Identity {
-            scene: scene_fingerprint(&scene.resolved, scene.path.parent().unwrap_or(&scene.path)),
+            scene: scene_fingerprint(
+                &scene.resolved,
+                scene.path.parent().unwrap_or(&scene.path),
+                &scene.files(),
+            ),
             seed: rule.seed,
             arithmetic: device.arithmetic(),
         };

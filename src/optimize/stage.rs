@@ -3,12 +3,20 @@
 use crate::device::{self, Device, What};
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{Kind, Parameter, Shape};
-use crate::scene::{MomentRule, Stage};
+use crate::scene::{MomentRule, Optimize, Stage};
 
 /// The iteration (from 0) before which a change happens: never before the first, never after the last.
 pub fn begins_at(stage: &Stage, iterations: u32) -> u32 {
     let at = (f64::from(stage.at) * f64::from(iterations)).round() as u32;
     at.clamp(1, iterations.saturating_sub(1).max(1))
+}
+
+/// Samples a pixel of the primal and of the adjoint pass after `passed` changes of resolution.
+pub fn samples(rule: &Optimize, passed: u32) -> [u32; 2] {
+    let last = (passed as usize)
+        .checked_sub(1)
+        .and_then(|index| rule.stages.get(index));
+    last.map_or([rule.spp, rule.spp_grad], |stage| [stage.spp, stage.spp_grad])
 }
 
 /// The shape of a parameter after some changes of resolution: optimised grids follow, all else stays.
@@ -69,6 +77,8 @@ mod tests {
             at,
             upsample: 2,
             moments: MomentRule::Reset,
+            spp: 1,
+            spp_grad: 1,
         }
     }
 

@@ -208,6 +208,8 @@ fn scene() -> Scene {
             at: 0.5,
             upsample: 2,
             moments: MomentRule::Reset,
+            spp: 2,
+            spp_grad: 4,
         }],
         regularizers: vec![Regularizer {
             parameter: "sigma_t".into(),
@@ -287,6 +289,11 @@ fn a_stage_resamples_all_grids_and_starts_the_count_of_steps_anew() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut device = Diary::new();
     drive(&scene(), &mut device, folder.path(), false, false).expect("runs");
+    assert_eq!((device.count("render 3"), device.count("render 2")), (20, 20));
+    assert_eq!(
+        (device.count("backpropagate 5"), device.count("backpropagate 4")),
+        (20, 20)
+    );
     assert_eq!(device.count("resample [(0, [4, 4, 4]), (1, [4, 4, 4])] false"), 1);
     let counts: Vec<u32> = device.steps.iter().map(|s| s.count).collect();
     let expected: Vec<u32> = (1..=20).chain(1..=20).collect();

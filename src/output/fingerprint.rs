@@ -1,5 +1,7 @@
 //! Short marks by which two descriptions are told apart.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
@@ -17,9 +19,30 @@ impl Default for Fingerprint {
 impl Fingerprint {
     /// Takes in bytes and their number.
     #[must_use]
-    pub fn with(mut self, bytes: &[u8]) -> Self {
-        for byte in bytes.iter().copied().chain((bytes.len() as u64).to_le_bytes()) {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    pub fn with(self, bytes: &[u8]) -> Self {
+        self.with_bytes(bytes).with_bytes(&(bytes.len() as u64).to_le_bytes())
+    }
+
+    /// Takes in the contents of a file; one that cannot be read differs from all that can.
+    #[must_use]
+    pub fn with_file(self, path: &Path) -> Self {
+        let Ok(mut file) = File::open(path) else {
+            return self.with(b"unreadable");
+        };
+        let (mut mark, mut buffer) = (self, vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return mark.with(b"file"),
+                Ok(count) => mark = mark.with_bytes(&buffer[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return mark.with(b"unreadable"),
+            }
+        }
+    }
+
+    fn with_bytes(mut self, bytes: &[u8]) -> Self {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         self
     }
@@ -30,9 +53,10 @@ impl Fingerprint {
     }
 }
 
-/// The mark of a resolved scene: everything that decides what a run computes. Left out are what a run may be asked for
-/// anew when it goes on (its length, its seed, its output), and the folder that the scene lies in.
-pub fn scene_fingerprint(resolved: &Value, folder: &Path) -> String {
+/// The mark of a resolved scene and of the contents of its `files`: everything that decides what a run computes. Left out
+/// are what a run may be asked for anew when it goes on (its length, its seed, its output), and the folder that the scene
+/// lies in.
+pub fn scene_fingerprint(resolved: &Value, folder: &Path, files: &[&Path]) -> String {
     let mut scene = resolved.clone();
     if let Some(block) = scene.get_mut("optimize").and_then(Value::as_object_mut) {
         for key in ["iterations", "seed", "output"] {
@@ -49,7 +73,8 @@ pub fn scene_fingerprint(resolved: &Value, folder: &Path) -> String {
         prefixes.push(path.display().to_string());
     }
     make_relative(&mut scene, &prefixes);
-    Fingerprint::default().with(scene.to_string().as_bytes()).text()
+    let mark = Fingerprint::default().with(scene.to_string().as_bytes());
+    files.iter().fold(mark, |mark, file| mark.with_file(file)).text()
 }
 
 fn make_relative(value: &mut Value, prefixes: &[String]) {
@@ -73,7 +98,7 @@ mod tests {
     #[test]
     fn what_decides_the_run_decides_the_mark() {
         let scene = |loss: &str, iterations: u32, folder: &str| json!({"a": {"filename": format!("{folder}/a.vol")}, "optimize": {"loss": loss, "iterations": iterations}});
-        let mark = |v: &Value, folder: &str| scene_fingerprint(v, Path::new(folder));
+        let mark = |v: &Value, folder: &str| scene_fingerprint(v, Path::new(folder), &[]);
         let first = mark(&scene("l1", 10, "/x"), "/x");
         assert_eq!(
             first,
@@ -82,6 +107,26 @@ mod tests {
         );
         assert_ne!(first, mark(&scene("l2", 10, "/x"), "/x"));
         assert_ne!(first, mark(&scene("l1", 10, "/z"), "/x"));
+    }
+
+    #[test]
+    fn contents_of_files_count_and_nothing_else_of_them() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("mesh.ply");
+        let mark = || scene_fingerprint(&json!({}), Path::new("/x"), &[&file]);
+        let missing = mark();
+        let with = |contents: &[u8]| {
+            std::fs::write(&file, contents).expect("writable");
+            mark()
+        };
+        let first = with(b"a");
+        assert_ne!(first, missing);
+        assert_ne!(first, with(b"b"), "of the same length, in the same moment");
+        assert_ne!(first, with(b""));
+        assert_ne!(first, scene_fingerprint(&json!({}), Path::new("/x"), &[]));
+        assert_eq!(first, with(b"a"), "when it was written does not count");
+        let long = vec![7; 200_000];
+        assert_ne!(with(&long), with(&long[1..]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
+mod containers;
 pub mod environment;
 pub mod facets;
 pub mod filter;
@@ -8,6 +9,7 @@ pub mod layout;
 pub mod majorants;
 pub mod photographs;
 pub mod references;
+pub mod values;
 pub mod world;
 
 use glam::{Affine3A, Vec3A};
@@ -73,7 +75,7 @@ impl Resident {
     /// Flattens a scene without its references and materialises its arrays.
     ///
     /// # Errors
-    /// A file that an array comes from cannot be read.
+    /// A file cannot be read or holds what is not possible, or media and what stands in them do not fit.
     pub fn new(scene: &Scene) -> io::Result<(Self, ParamSet)> {
         let mut params = ParamSet::default();
         let mut slots = Slots::default();
@@ -106,6 +108,9 @@ impl Resident {
             true => None,
             false => Some(world::flatten(scene, &mut params, slots.emitter)?),
         };
+        if let Some(fault) = values::fault(scene, &params) {
+            return Err(io::IoError::new(fault.origin(scene), &fault.message));
+        }
         let sensors = scene.sensors.iter().map(sensor_record).collect();
         let mut resident = Self {
             scene: record,

@@ -3,6 +3,7 @@
 use bytemuck::Zeroable;
 use glam::{Affine2, Affine3A, Vec3, Vec3A};
 
+use super::containers::{self, Container};
 use super::facets;
 use super::hierarchy::Hierarchy;
 use super::layout::{
@@ -10,6 +11,7 @@ use super::layout::{
     TriangleRecord, VolumeRecord, WorldRecord,
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
+use super::values::check_reflectance;
 use super::{add, rows};
 use crate::io::mesh::{Mesh, read_obj, read_ply};
 use crate::io::{self, Encoding, IoError, srgb};
@@ -53,6 +55,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         scene,
         params,
         triangles: Vec::new(),
+        containers: Vec::new(),
         world: World {
             estimator: scene.integrator.estimator,
             record: describe(&scene.integrator),
@@ -80,8 +83,12 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         build.light(light)?;
     }
     let Build {
-        mut world, triangles, ..
+        mut world,
+        triangles,
+        containers,
+        ..
     } = build;
+    containers::check(scene, &containers)?;
     world.hierarchy = Hierarchy::new(triangles);
     if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
         world.record.environment = world.lights.len() as u32;
@@ -114,6 +121,7 @@ struct Build<'a> {
     scene: &'a Scene,
     params: &'a mut ParamSet,
     triangles: Vec<TriangleRecord>,
+    containers: Vec<Container>,
     world: World,
 }
 
@@ -244,12 +252,17 @@ impl Build<'_> {
             };
             let mesh = read(path, *face_normals, *flip_tex_coords)?;
             let holds_medium = surface.interior.is_some() || surface.exterior.is_some();
-            if holds_medium && let Err(why) = mesh.is_closed() {
+            if holds_medium
+                && matches!(surface.bsdf, Bsdf::Null)
+                && let Err(why) = mesh.is_closed()
+            {
                 return Err(IoError::new(path, format!("the mesh bounds a medium but {why}")));
             }
             record.first_corner = self.world.corners.len() as u32;
             self.mesh(&mesh, &to_world, *face_normals);
         }
+        let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
+        self.containers.extend(container);
         if let Bsdf::Diffuse { reflectance } = &surface.bsdf {
             record.bsdf = layout::bsdf::DIFFUSE;
             record.texture = self.texture(reflectance)?;
@@ -374,6 +387,7 @@ impl Build<'_> {
 
     fn bitmap(&mut self, map: &TextureMap, record: &mut TextureRecord) -> io::Result<()> {
         let (image, encoding) = io::image::read(&map.path)?;
+        check_reflectance(&map.path, &image)?;
         let decode = |x: f32| match (encoding, map.raw) {
             (Encoding::Srgb, false) => srgb::decode(x),
             _ => x,
@@ -389,7 +403,7 @@ impl Build<'_> {
         record.size = [image.width as u32, image.height as u32];
         record.to_uv = uv_rows(&map.to_uv);
         let colors = image.data.chunks_exact(image.channels).map(|texel| {
-            let channel = |c: usize| decode(texel[if image.channels < 3 { 0 } else { c }]).clamp(0.0, 1.0);
+            let channel = |c: usize| decode(texel[if image.channels < 3 { 0 } else { c }]);
             [channel(0), channel(1), channel(2), 0.0]
         });
         self.world.texels.extend(colors);

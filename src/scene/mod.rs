@@ -38,7 +38,7 @@ mod warnings;
 mod world;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use glam::Affine3A;
 
@@ -87,6 +87,19 @@ impl Scene {
         field
             .chain(self.world.arrays())
             .chain(self.background.array())
+            .collect()
+    }
+
+    /// The files that decide what is seen, whatever a run changes: those of meshes, textures, and arrays that no run
+    /// changes.
+    pub fn files(&self) -> Vec<&Path> {
+        let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
+        let of_arrays = arrays.filter_map(|array| match &array.source {
+            Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
+            _ => None,
+        });
+        of_arrays
+            .chain(self.world.surfaces.iter().flat_map(Surface::files))
             .collect()
     }
 }
@@ -276,7 +289,7 @@ pub enum Backdrop {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimize {
     pub iterations: u32,
-    /// Samples a pixel of the primal and of the adjoint pass.
+    /// Samples a pixel of the primal and of the adjoint pass, up to the first stage.
     pub spp: u32,
     pub spp_grad: u32,
     pub batch: BatchRule,
@@ -332,6 +345,9 @@ pub struct Stage {
     /// Whole-number factor on the resolution of every optimised grid.
     pub upsample: u32,
     pub moments: MomentRule,
+    /// Samples a pixel of the primal and of the adjoint pass from then on.
+    pub spp: u32,
+    pub spp_grad: u32,
 }
 
 /// What happens to the optimiser's state at a change of resolution.

@@ -15,7 +15,9 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     let iterations = object.integer("iterations", 1000, 1, 100_000_000);
     let spp = object.integer("spp", 1, 1, MAX_SPP);
     let spp_grad = object.integer("spp_grad", spp, 1, MAX_SPP);
-    let stages = object.get("stages").map_or_else(Vec::new, |value| stages(&value));
+    let stages = object
+        .get("stages")
+        .map_or_else(Vec::new, |value| stages(&value, [spp, spp_grad]));
     let tuned = object.require("parameters", "the parameters to recover, by path");
     if let Some(tuned) = &tuned {
         parameters::tune(tuned, &stages, scene);
@@ -186,12 +188,13 @@ fn schedule(value: &Value<'_>, iterations: u32) -> Option<Schedule> {
     Some(Schedule { decay, warm_up })
 }
 
-/// The changes of resolution, which must be in order.
-fn stages(value: &Value<'_>) -> Vec<Stage> {
+/// The changes of resolution, which must be in order; `samples` a pixel are taken before the first.
+fn stages(value: &Value<'_>, mut samples: [u32; 2]) -> Vec<Stage> {
     let items = value.list().unwrap_or_default();
     let mut stages: Vec<Stage> = Vec::with_capacity(items.len());
     for item in &items {
-        let Some(stage) = stage(item) else { continue };
+        let Some(stage) = stage(item, samples) else { continue };
+        samples = [stage.spp, stage.spp_grad];
         if stages.last().is_some_and(|last| last.at >= stage.at) {
             item.error(
                 "this stage is not later than the one before",
@@ -203,7 +206,8 @@ fn stages(value: &Value<'_>) -> Vec<Stage> {
     stages
 }
 
-fn stage(value: &Value<'_>) -> Option<Stage> {
+/// One change of resolution. What it does not say of samples stays as before.
+fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage> {
     let mut object = value.block("stage")?;
     let at = object
         .require("at", "the fraction of the run after which it begins")
@@ -211,11 +215,16 @@ fn stage(value: &Value<'_>) -> Option<Stage> {
     let upsample = object.integer("upsample", 2, 2, 8);
     let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
     let moments = object.choice("moments", &words, MomentRule::Reset);
+    let given = object.get("spp").and_then(|value| value.integer(1, MAX_SPP.into()));
+    let (spp, grad) = given.map_or((spp_before, grad_before), |spp| (spp as u32, spp as u32));
+    let spp_grad = object.integer("spp_grad", grad, 1, MAX_SPP);
     object.finish();
     Some(Stage {
         at: at? as f32,
         upsample,
         moments,
+        spp,
+        spp_grad,
     })
 }
 

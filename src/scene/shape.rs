@@ -34,6 +34,11 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         exterior,
         radiance,
     };
+    let bounds = surface.interior != surface.exterior && matches!(surface.bsdf, Bsdf::Null);
+    if bounds && surface.geometry == Geometry::Rectangle {
+        let what = "a `rectangle` has no inside: it cannot bound a medium";
+        value.error(what, "use a `cube`, a `sphere` or a closed mesh");
+    }
     warn(value, &surface, unsaid);
     Some(surface)
 }

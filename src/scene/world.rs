@@ -1,6 +1,6 @@
 //! Shapes, scattering media and lights as typed data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use glam::{Affine2, Affine3A};
 
@@ -51,6 +51,23 @@ pub struct Surface {
     pub exterior: Option<usize>,
     /// Radiance of an `area` emitter; a value of three channels.
     pub radiance: Option<Array>,
+}
+
+impl Surface {
+    /// The files of its mesh and its texture.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        let mesh = match &self.geometry {
+            Geometry::Mesh { path, .. } => Some(path.as_path()),
+            _ => None,
+        };
+        let texture = match &self.bsdf {
+            Bsdf::Diffuse {
+                reflectance: Texture::Bitmap(map),
+            } => Some(map.path.as_path()),
+            _ => None,
+        };
+        mesh.into_iter().chain(texture)
+    }
 }
 
 /// The form of a shape in its own space.

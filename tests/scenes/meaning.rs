@@ -271,6 +271,16 @@ fn what_a_run_does_unless_told_otherwise() {
 }
 
 #[test]
+fn stages_take_as_many_samples_as_before_unless_told_otherwise() {
+    let stages = r#""spp": 3, "spp_grad": 5, "stages": [
+        {"at": 0.1}, {"at": 0.2, "spp": 8}, {"at": 0.3, "spp_grad": 2}, {"at": 0.4}, {"at": 0.5, "spp": 4, "spp_grad": 6}]"#;
+    let scene = read(&edited(r#""stages": [{"at": 0.25}, {"at": 0.5}]"#, stages));
+    let stages = scene.optimize.expect("the scene has the block").stages;
+    let samples: Vec<_> = stages.iter().map(|stage| (stage.spp, stage.spp_grad)).collect();
+    assert_eq!(samples, [(3, 5), (8, 8), (8, 2), (8, 2), (4, 6)]);
+}
+
+#[test]
 fn the_block_optimize_reaches_the_arrays() {
     let text = edited(
         "\"bounds\": [0, null]",

@@ -1,9 +1,9 @@
 //! The inner parts of a walk in wide vectors, bit for bit what the plain code gives.
 
-#[cfg(target_arch = "x86_64")]
-use super::{avx2, avx512};
 use super::records::Record;
 use super::reduce::reduce_plain;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
 use crate::resident::layout::{SceneRecord, density};
 use crate::transport::grid::{Stencils, grid_eval, grid_eval_sh, grid_stencils};
 use crate::transport::radiance_field::{self, LANES, Lattice, Segment};

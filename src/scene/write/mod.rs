@@ -318,7 +318,13 @@ fn stage(stage: &Stage) -> Value {
         MomentRule::Reset => "reset",
         MomentRule::Resample => "resample",
     };
-    json!({"at": number(stage.at), "upsample": stage.upsample, "moments": moments})
+    json!({
+        "at": number(stage.at),
+        "upsample": stage.upsample,
+        "moments": moments,
+        "spp": stage.spp,
+        "spp_grad": stage.spp_grad,
+    })
 }
 
 fn regularizer(regularizer: &Regularizer) -> Value {

@@ -1,0 +1,254 @@
+//! The shapes that bound media: whether they nest or lie apart, and whether what stands in them says so.
+//!
+//! A walk changes its medium where it passes a surface and never asks again where it is: boundaries that cut each other,
+//! and a sensor that does not name the medium around it, would give wrong images without a sign.
+
+mod ellipsoid;
+mod soup;
+
+use std::path::Path;
+
+use glam::{Affine3A, DAffine3, DMat3, DVec3};
+
+use self::ellipsoid::Ellipsoid;
+use self::soup::Soup;
+use super::layout::TriangleRecord;
+use crate::io::{IoError, Result};
+use crate::scene::{Bsdf, Geometry, Scene, Surface};
+
+/// Boundaries nearer than this, in units of the larger of 1 and their coordinates, are met at once: a walk that leaves one
+/// is moved over the other.
+const GAP: f64 = 3e-5;
+
+/// A closed surface that light passes, with media on its sides.
+#[derive(Debug)]
+pub(super) struct Container {
+    name: String,
+    boundary: Boundary,
+    /// Indices of the media on the inner and the outer side.
+    inner: Option<usize>,
+    outer: Option<usize>,
+}
+
+#[derive(Debug)]
+enum Boundary {
+    Ellipsoid(Ellipsoid),
+    Soup(Soup),
+}
+
+impl Container {
+    /// The container that a surface is, if it is one; `triangles` are those of its mesh in the world.
+    ///
+    /// # Errors
+    /// Its mesh is inside out.
+    pub(super) fn of(surface: &Surface, to_world: &Affine3A, triangles: &[TriangleRecord]) -> Result<Option<Self>> {
+        let holds = surface.interior.is_some() || surface.exterior.is_some();
+        if !holds || !matches!(surface.bsdf, Bsdf::Null) {
+            return Ok(None);
+        }
+        let (boundary, outwards) = match &surface.geometry {
+            Geometry::Rectangle => return Ok(None),
+            Geometry::Sphere { .. } => (Boundary::Ellipsoid(Ellipsoid::new(double(to_world))), true),
+            Geometry::Cube => (Boundary::Soup(Soup::cube(&double(to_world))), true),
+            Geometry::Mesh { path, .. } => {
+                let soup = Soup::new(triangles.iter().map(|t| [t.a, t.b, t.c].map(place)).collect());
+                let outwards = soup.volume() >= 0.0;
+                if !outwards && !surface.flip_normals && surface.exterior.is_none() {
+                    let message = "the mesh bounds a medium but its faces look inwards, so that its `interior` is all that \
+                                   lies around it; turn them round, or set \"flip_normals\": true";
+                    return Err(IoError::new(path, message));
+                }
+                (Boundary::Soup(soup), outwards)
+            }
+        };
+        let (inner, outer) = match outwards != surface.flip_normals {
+            true => (surface.interior, surface.exterior),
+            false => (surface.exterior, surface.interior),
+        };
+        Ok(Some(Self {
+            name: surface.name.clone(),
+            boundary,
+            inner,
+            outer,
+        }))
+    }
+
+    fn holds(&self, p: DVec3) -> bool {
+        match &self.boundary {
+            Boundary::Ellipsoid(ellipsoid) => ellipsoid.holds(p),
+            Boundary::Soup(soup) => soup.holds(p),
+        }
+    }
+
+    fn volume(&self) -> f64 {
+        match &self.boundary {
+            Boundary::Ellipsoid(ellipsoid) => ellipsoid.volume(),
+            Boundary::Soup(soup) => soup.volume().abs(),
+        }
+    }
+
+    /// A point on the boundary.
+    fn point(&self) -> DVec3 {
+        match &self.boundary {
+            Boundary::Ellipsoid(ellipsoid) => ellipsoid.point(),
+            Boundary::Soup(soup) => soup.triangles()[0][0],
+        }
+    }
+
+    /// Where the boundaries of two containers meet, about.
+    fn meets(&self, other: &Self) -> Option<DVec3> {
+        match (&self.boundary, &other.boundary) {
+            (Boundary::Soup(a), Boundary::Soup(b)) => a.meets(b, GAP),
+            (Boundary::Ellipsoid(a), Boundary::Soup(b)) | (Boundary::Soup(b), Boundary::Ellipsoid(a)) => {
+                b.triangles().iter().find(|t| a.meets_triangle(t, GAP)).map(centroid)
+            }
+            (Boundary::Ellipsoid(a), Boundary::Ellipsoid(b)) => a.meets(b, GAP).then(|| a.nearest(b.center())),
+        }
+    }
+}
+
+/// Checks all containers of a scene with each other and with its sensors.
+///
+/// # Errors
+/// Two boundaries touch or cut each other, or the media that stand around a container or a sensor are not those that it
+/// names.
+pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
+    for (i, container) in containers.iter().enumerate() {
+        for other in &containers[..i] {
+            if let Some(at) = container.meets(other) {
+                return refuse(&scene.path, cut(other, container, at));
+            }
+        }
+    }
+    let around = Around::new(containers);
+    for container in containers {
+        let holder = innermost(containers, container.point(), Some(container));
+        let expected = around.medium(holder);
+        if container.outer != expected {
+            return refuse(&scene.path, misplaced(scene, container, holder, expected));
+        }
+    }
+    // Without containers a sensor's medium has no end.
+    for sensor in scene.sensors.iter().filter(|_| !containers.is_empty()) {
+        let holder = innermost(containers, sensor.to_world.translation.as_dvec3(), None);
+        let expected = around.medium(holder);
+        if sensor.medium != expected {
+            return refuse(
+                &scene.path,
+                unaware(scene, sensor.medium, &sensor.name, holder, expected),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The smallest container around a point, except one.
+fn innermost<'a>(containers: &'a [Container], p: DVec3, but: Option<&Container>) -> Option<&'a Container> {
+    let others = containers
+        .iter()
+        .filter(|c| but.is_none_or(|but| !std::ptr::eq(*c, but)));
+    others
+        .filter(|c| c.holds(p))
+        .min_by(|a, b| a.volume().total_cmp(&b.volume()))
+}
+
+/// What lies around everything: what the first of the outermost containers says.
+struct Around {
+    medium: Option<usize>,
+}
+
+impl Around {
+    fn new(containers: &[Container]) -> Self {
+        let outermost = containers
+            .iter()
+            .find(|c| innermost(containers, c.point(), Some(c)).is_none());
+        Self {
+            medium: outermost.and_then(|c| c.outer),
+        }
+    }
+
+    /// The medium in a container, outside of those in it.
+    fn medium(&self, holder: Option<&Container>) -> Option<usize> {
+        holder.map_or(self.medium, |container| container.inner)
+    }
+}
+
+fn refuse(scene: &Path, message: String) -> Result<()> {
+    Err(IoError::new(scene, message))
+}
+
+fn cut(first: &Container, second: &Container, at: DVec3) -> String {
+    let (a, b) = (&first.name, &second.name);
+    let [x, y, z] = at.to_array();
+    format!(
+        "the boundaries of `{a}` and `{b}` touch or cut each other near [{x:.4}, {y:.4}, {z:.4}]; shapes that bound media \
+         lie apart or one in the other, with a gap of at least {GAP:e} of their coordinates: move or scale one of them"
+    )
+}
+
+fn misplaced(scene: &Scene, container: &Container, holder: Option<&Container>, expected: Option<usize>) -> String {
+    let name = &container.name;
+    let where_it_is = match holder {
+        Some(holder) => format!("lies in `{}`", holder.name),
+        None => "lies in no other shape that bounds a medium".to_string(),
+    };
+    let found = match container.outer {
+        Some(outer) => format!("is surrounded by the medium `{}`", scene.world.media[outer].path),
+        None => "has no medium around it".to_string(),
+    };
+    let advice = match expected {
+        Some(medium) => format!(
+            "expected `{path}`: add \"exterior\": {{\"type\": \"ref\", \"id\": \"{path}\"}}",
+            path = scene.world.media[medium].path
+        ),
+        None => "expected none: remove its `exterior`".to_string(),
+    };
+    format!("the shape `{name}` {where_it_is} but {found}; {advice}")
+}
+
+fn unaware(
+    scene: &Scene,
+    found: Option<usize>,
+    name: &str,
+    holder: Option<&Container>,
+    expected: Option<usize>,
+) -> String {
+    let path = |medium: usize| &scene.world.media[medium].path;
+    let place = match holder {
+        Some(holder) => format!("stands in `{}`", holder.name),
+        None => "stands in no shape that bounds a medium".to_string(),
+    };
+    let found = match found {
+        Some(medium) => format!("has the medium `{}`", path(medium)),
+        None => "has no `medium`".to_string(),
+    };
+    let advice = match expected {
+        Some(medium) => format!(
+            "add \"medium\": {{\"type\": \"ref\", \"id\": \"{}\"}}, or move it",
+            path(medium)
+        ),
+        None => "remove its `medium`, or move it".to_string(),
+    };
+    format!("the sensor `{name}` {place} but {found}: {advice}")
+}
+
+fn centroid(triangle: &[DVec3; 3]) -> DVec3 {
+    (triangle[0] + triangle[1] + triangle[2]) / 3.0
+}
+
+fn place(p: [f32; 3]) -> DVec3 {
+    DVec3::from_array(p.map(f64::from))
+}
+
+fn double(map: &Affine3A) -> DAffine3 {
+    let [x, y, z] = [map.matrix3.x_axis, map.matrix3.y_axis, map.matrix3.z_axis].map(|axis| axis.as_dvec3());
+    DAffine3 {
+        matrix3: DMat3::from_cols(x, y, z),
+        translation: map.translation.as_dvec3(),
+    }
+}
+
+/// The gap between boundaries at a place.
+fn gap_at(p: DVec3, gap: f64) -> f64 {
+    gap * p.abs().max_element().max(1.0)
+}
