@@ -218,7 +218,7 @@ fn differential_tracking_has_the_mean_of_free_flight() {
 fn a_wrong_mean_is_seen() {
     let setup = find("point light").setup("drt", &options());
     let wanted: Vec<(usize, usize)> = (0..27).map(|i| (0, i)).collect();
-    let means = means(&setup, gradient::PAIRED, &wanted, 4096);
+    let means = means(&setup, gradient::DRT, &wanted, 4096);
     let failed = |scale: f64| {
         let z = |i: usize| (scale * means.tracked[i] - means.free_flight[i]) / means.error[i];
         (0..27).filter(|&i| z(i).abs() > 4.0).count()

@@ -32,6 +32,9 @@ struct Candidate {
 
 var<private> adjoint: Adjoint;
 
+// The smallest normal number.
+const MIN_POSITIVE: f32 = 1.1754944e-38;
+
 fn extra_next() -> f32 {
     var extra = adjoint.extra;
     let u = sampler_next(&extra);
@@ -56,7 +59,8 @@ fn offer_piece(path: ptr<function, Path>, start: f32, end: f32) {
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * path_norm(path));
     let lost = path_alive(path, adjoint.d_radiance * (*path).radiance);
     let weight = (abs(d.x) * length + abs(d.y) * length) + abs(d.z) * length;
-    if weight > 0.0 {
+    // Of less there is no inverse.
+    if weight >= MIN_POSITIVE {
         let total = adjoint.candidate.total + weight;
         adjoint.candidate.total = total;
         // Given that it is less than the weight, the draw is uniform below it.

@@ -38,7 +38,8 @@ fn gather_candidates(path: ptr<function, Path>, far: f32) {
         let d = path_alive(path, adjoint.d_radiance * (*path).beta * transmittance * scale);
         let weight = abs(d.x) + abs(d.y) + abs(d.z);
         transmittance *= (points.mu - sigma) * (1.0 / points.mu);
-        if weight > 0.0 {
+        // Of less there is no inverse.
+        if weight >= MIN_POSITIVE {
             let total = adjoint.candidate.total + weight;
             adjoint.candidate.total = total;
             if sampler_next(&extra) * total < weight {

@@ -17,7 +17,7 @@ use crate::io::mesh::{Mesh, read_obj, read_ply};
 use crate::io::{self, Encoding, IoError, srgb};
 use crate::params::ParamSet;
 use crate::scene::{
-    Bsdf, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene, Surface, Texture,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene, Surface, Texture,
     TextureMap, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
@@ -58,7 +58,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         containers: Vec::new(),
         world: World {
             estimator: scene.integrator.estimator,
-            record: describe(&scene.integrator),
+            record: describe(scene),
             surfaces: Vec::new(),
             media: Vec::new(),
             volumes: Vec::new(),
@@ -103,13 +103,18 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
     Ok(world)
 }
 
-fn describe(integrator: &Integrator) -> WorldRecord {
+fn describe(scene: &Scene) -> WorldRecord {
+    let integrator = &scene.integrator;
     let mut record = WorldRecord::zeroed();
     record.environment = NONE;
     record.max_depth = integrator.max_depth.unwrap_or(NONE);
     record.rr_depth = integrator.rr_depth;
     record.hide_emitters = u32::from(integrator.hide_emitters);
     record.gradient = match integrator.gradient {
+        Gradient::Auto if integrator.estimator == Estimator::Tape => layout::gradient::FREE_FLIGHT,
+        // What comes through a point and what is scattered there are alike where light comes from everywhere.
+        Gradient::Auto if matches!(scene.background, Background::None) => layout::gradient::DRT,
+        Gradient::Auto => layout::gradient::PAIRED,
         Gradient::FreeFlight => layout::gradient::FREE_FLIGHT,
         Gradient::Drt => layout::gradient::DRT,
         Gradient::Paired => layout::gradient::PAIRED,

@@ -44,16 +44,13 @@ fn variant(object: &mut Object<'_>) -> Variant {
 /// A tape can only differentiate the walk as it is, which flies freely.
 fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
     let words = [
+        ("auto", Gradient::Auto),
         ("paired", Gradient::Paired),
         ("drt", Gradient::Drt),
         ("free_flight", Gradient::FreeFlight),
     ];
-    let default = match estimator {
-        Estimator::Tape => Gradient::FreeFlight,
-        _ => Gradient::Paired,
-    };
-    let gradient = object.choice("gradient", &words, default);
-    if estimator == Estimator::Tape && gradient != Gradient::FreeFlight {
+    let gradient = object.choice("gradient", &words, Gradient::default());
+    if estimator == Estimator::Tape && matches!(gradient, Gradient::Paired | Gradient::Drt) {
         let advice = "remove `gradient`: a tape differentiates the walk as it is, which is `free_flight`";
         object.error("`advolpath` has no differential tracking", advice);
     }

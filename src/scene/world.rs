@@ -237,7 +237,7 @@ impl Default for Integrator {
             max_depth: None,
             rr_depth: 5,
             hide_emitters: false,
-            gradient: Gradient::Paired,
+            gradient: Gradient::Auto,
         }
     }
 }
@@ -278,11 +278,13 @@ pub enum Variant {
 /// How extinction is differentiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Gradient {
+    /// What suits the scene: [`Self::Paired`] where there is a background, else [`Self::Drt`]; of a tape what it can do.
+    #[default]
+    Auto,
     /// At the collisions of free-flight sampling.
     FreeFlight,
     /// Differential ratio tracking.
     Drt,
     /// Differential tracking along the flight itself: what comes through a point and what is scattered there, together.
-    #[default]
     Paired,
 }

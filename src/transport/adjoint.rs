@@ -124,7 +124,8 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
                 weight += d[c].value().abs() as f32 * length;
             }
         }
-        if weight > 0.0 {
+        // Of less there is no inverse.
+        if weight >= f32::MIN_POSITIVE {
             let total = self.candidate.total + weight;
             self.candidate.total = total;
             // Given that it is less than the weight, the draw is uniform below it.

@@ -330,12 +330,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "prbvolpath""#,
         r#""type": "prbvolpath", "gradient": "free""#,
-        r#"2:52: unknown value "free" at integrator.gradient: allowed: `paired`, `drt`, `free_flight`"#,
+        r#"2:52: unknown value "free" at integrator.gradient: allowed: `auto`, `paired`, `drt`, `free_flight`"#,
     ),
     (
         r#""type": "prbvolpath""#,
         r#""type": "advolpath", "gradient": "drt""#,
-        "2:17: `advolpath` has no differential ratio tracking at integrator: remove `gradient`",
+        "2:17: `advolpath` has no differential tracking at integrator: remove `gradient`",
     ),
     (
         r#""type": "prbvolpath""#,

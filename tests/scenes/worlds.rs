@@ -414,7 +414,7 @@ fn integrators() {
         max_depth: None,
         rr_depth: 5,
         hide_emitters: false,
-        gradient: Gradient::Paired,
+        gradient: Gradient::Auto,
     };
     assert_eq!(integrator(r#""type": "volpath""#), default);
     assert_eq!(objects("").integrator, default);
@@ -424,12 +424,7 @@ fn integrators() {
     };
     assert_eq!(integrator(r#""type": "prbvolpath""#), six);
     let estimator = Estimator::Tape;
-    let gradient = Gradient::FreeFlight;
-    let tape = Integrator {
-        estimator,
-        gradient,
-        ..six
-    };
+    let tape = Integrator { estimator, ..six };
     assert_eq!(integrator(r#""type": "advolpath""#), tape);
     for (text, variant) in [
         ("", Variant::Unbiased),

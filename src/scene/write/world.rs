@@ -210,6 +210,7 @@ pub(super) fn integrator(integrator: &Integrator) -> Value {
         "rr_depth": integrator.rr_depth,
         "hide_emitters": integrator.hide_emitters,
         "gradient": match integrator.gradient {
+            Gradient::Auto => "auto",
             Gradient::Paired => "paired",
             Gradient::Drt => "drt",
             Gradient::FreeFlight => "free_flight",
