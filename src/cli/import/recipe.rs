@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use crate::io::dataset::bounds::{Bounds, Content};
 
 /// Iterations of a run.
-const ITERATIONS: u32 = 12500;
+const ITERATIONS: u32 = 11000;
 /// Rays an iteration.
 const RAYS: u32 = 8192;
 /// Fractions of the run after which the resolution doubles; fewer where it cannot be halved as often.
-const DOUBLINGS: [f64; 2] = [0.08, 0.25];
+const DOUBLINGS: [f64; 2] = [0.08, 0.33];
 /// The resolution is not halved below this.
 const COARSEST: u32 = 16;
 /// Density at the start, and its learning rate, in optical depth across half the box.
