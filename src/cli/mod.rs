@@ -7,6 +7,7 @@ pub mod import;
 pub mod info;
 pub mod optimize;
 pub mod render;
+pub mod report;
 pub mod shared;
 
 use clap::{Parser, Subcommand};
@@ -28,6 +29,8 @@ pub enum Command {
     Optimize(optimize::OptimizeArgs),
     /// Render views of a scene, with the result of a run if wanted
     Render(render::RenderArgs),
+    /// Make the page that shows a run, or several side by side
+    Report(report::ReportArgs),
     /// Compare two images: figures, and an exit code for scripts
     Compare(compare::CompareArgs),
     /// Compare gradients with finite differences; the exit code says whether they are right
@@ -66,6 +69,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Import(args) => import::run(args),
         Command::Optimize(args) => optimize::run(args),
         Command::Render(args) => render::run(args),
+        Command::Report(args) => report::run(args),
         Command::Info(args) => info::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gradcheck(args) => gradcheck::run(args),

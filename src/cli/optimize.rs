@@ -15,6 +15,7 @@ use crate::output::checkpoint::Checkpoint;
 use crate::output::progress::{Progress, decibels, duration};
 use crate::output::record::{self, Record};
 use crate::output::run_folder::{Opening, RunFolder};
+use crate::report::Live;
 use crate::scene::{self, Optimize};
 
 /// Arguments of `prbopt optimize`.
@@ -88,7 +89,9 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     };
     announce(&progress, &record, &path, from);
     let stop = stop_on_signal(args.voice.speaks())?;
+    let live = Live::new(&folder);
     let job = Job {
+        observer: &live,
         scene: &scene,
         rule: &rule,
         folder: &folder,
@@ -102,8 +105,14 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     record::write_json(&folder.scene(), &scene.resolved)?;
     record::write(&folder.record(), &record, from)?;
     let report = run.finish()?;
+    let resume_command = job.resume_command;
+    // What was computed is on the disk already: a page that cannot be written is not a run that failed.
+    let page = live.finish();
+    if let Err(error) = &page {
+        progress.note(&format!("warning: there is no report: {error:#}"));
+    }
     if report.interrupted {
-        let command = &job.resume_command;
+        let command = &resume_command;
         progress.event(
             "interrupted",
             json!({ "iteration": report.iteration, "command": command }),
@@ -113,7 +122,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         }
         return Ok(Outcome::Interrupted);
     }
-    conclude(&args, &progress, &folder, &report);
+    conclude(&args, &progress, &folder, &report, page.ok().as_deref());
     Ok(Outcome::Done)
 }
 
@@ -207,7 +216,7 @@ fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
 }
 
 /// Tells what came of it, and what to try next.
-fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report: &Report) {
+fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report: &Report, page: Option<&Path>) {
     let last = report.last.as_ref();
     let held_out = report.held_out.as_ref();
     let event = json!({
@@ -215,7 +224,7 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         "loss": last.map(|f| f.loss), "psnr": last.and_then(|f| f.psnr),
         "held_out_mean_psnr": held_out.and_then(|h| h.mean_psnr),
         "held_out_mean_ssim": held_out.and_then(|h| h.mean_ssim),
-        "results": folder.results(),
+        "results": folder.results(), "report": page,
     });
     progress.event("done", event);
     if !args.voice.speaks() {
@@ -247,6 +256,9 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
     }
     let results = folder.results();
     eprintln!("  results: {}", results.display());
+    if let Some(page) = page {
+        eprintln!("  report: {}", page.display());
+    }
     let (scene, results) = (args.scene.display().to_string(), results.display().to_string());
     let next = command_line(["prbopt", "render", &scene, "--parameters", &results, "--sensor", "all"]);
     eprintln!("next: {next}");
