@@ -124,7 +124,7 @@ fn mentions(value: &Value, key: &str, word: &str) -> bool {
 fn activated(activation: &str, value: f32) -> f32 {
     match activation {
         "sigmoid" => 1.0 / (1.0 + (-value).exp()),
-        "relu_half" => value + 0.5,
+        "relu" => value + 0.5,
         _ => value,
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
         _ => (Estimator::Tape, Some(DEFAULT_DEPTH)),
     };
     let max_depth = max_depth(&mut object, default_depth);
-    let rr_depth = object.integer("rr_depth", 5, 1, i32::MAX as u32);
+    let rr_depth = object.integer("rr_depth", 5);
     let hide_emitters = object.boolean("hide_emitters", false);
     let words = [("drt", Gradient::Drt), ("free_flight", Gradient::FreeFlight)];
     let gradient = object.choice("gradient", &words, Gradient::Drt);
