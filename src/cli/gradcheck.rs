@@ -8,10 +8,9 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::Outcome;
-use super::shared::{DeviceArgs, VoiceArgs};
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
 use crate::output::parameters;
-use crate::scene;
 
 /// Arguments of `prbopt gradcheck`.
 #[derive(Debug, Args)]
@@ -53,6 +52,8 @@ pub struct GradcheckArgs {
     #[arg(long, value_name = "STEP")]
     pub epsilon: Option<f64>,
     #[command(flatten)]
+    pub set: SetArgs,
+    #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
     pub voice: VoiceArgs,
@@ -91,7 +92,7 @@ impl FromStr for Index {
 /// The scene has mistakes, there is no such parameter, entry or device, or a file cannot be read or written.
 pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     let options = options(&args)?;
-    let scene = scene::load(&args.scene)?;
+    let scene = args.set.load(&args.scene)?;
     let mut setup = Setup::new(&scene, &options)?;
     if let Some(folder) = &args.parameters {
         parameters::read_all(folder, &mut setup.params)?;

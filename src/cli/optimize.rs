@@ -9,23 +9,24 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, VoiceArgs, command_line, default_folder};
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs, command_line, default_folder};
 use crate::optimize::{Job, Report, Run};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::progress::{Progress, decibels, duration};
 use crate::output::record::{self, Record};
 use crate::output::run_folder::{Opening, RunFolder};
 use crate::report::Live;
-use crate::scene::{self, Optimize};
+use crate::scene::Optimize;
 
 /// Arguments of `prbopt optimize`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     prbopt optimize scenes/two_blobs.json\n  \
     prbopt optimize lego.json --iterations 2000 -o runs/quick\n  \
-    prbopt optimize lego.json --resume")]
+    prbopt optimize lego.json --resume\n  \
+    prbopt optimize lego.json --set optimize.loss=l1 --set object.interior.sh_degree=1")]
 pub struct OptimizeArgs {
-    /// The scene file
+    /// The scene file, or - for standard input
     pub scene: PathBuf,
     /// Iterations, instead of the scene's; stages are fractions of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -43,6 +44,8 @@ pub struct OptimizeArgs {
     #[arg(long)]
     pub seed: Option<u64>,
     #[command(flatten)]
+    pub set: SetArgs,
+    #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
     pub voice: VoiceArgs,
@@ -53,7 +56,7 @@ pub struct OptimizeArgs {
 /// # Errors
 /// The scene has mistakes, the folder is taken or cannot be written, there is no such device, or the run failed.
 pub fn run(args: OptimizeArgs) -> Result<Outcome> {
-    let scene = scene::load(&args.scene)?;
+    let scene = args.set.load(&args.scene)?;
     let Some(block) = &scene.optimize else {
         bail!(
             "{} has no block `optimize` that says what to recover; `prbopt render` renders it as it is",
@@ -208,6 +211,7 @@ fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
     let mut words: Vec<String> = ["prbopt", "optimize"].map(String::from).to_vec();
     words.push(args.scene.display().to_string());
     words.push("--resume".into());
+    words.extend(args.set.words());
     if args.output.is_some() {
         words.extend(["-o".into(), path.display().to_string()]);
     }
@@ -260,7 +264,9 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         eprintln!("  report: {}", page.display());
     }
     let (scene, results) = (args.scene.display().to_string(), results.display().to_string());
-    let next = command_line(["prbopt", "render", &scene, "--parameters", &results, "--sensor", "all"]);
+    let set = args.set.words();
+    let words = ["prbopt", "render", &scene, "--parameters", &results, "--sensor", "all"];
+    let next = command_line(words.into_iter().chain(set.iter().map(String::as_str)));
     eprintln!("next: {next}");
 }
 

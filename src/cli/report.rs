@@ -1,11 +1,13 @@
 //! `prbopt report`: the page that shows a run, or several side by side.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 
 use super::Outcome;
+use crate::io::atomic;
 use crate::output::progress::print_line;
 use crate::output::run_folder::RunFolder;
 use crate::report;
@@ -19,7 +21,8 @@ pub struct ReportArgs {
     /// Folders of runs
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// The page [default: report.html in the folder of the run, or in the current folder for several]
+    /// The page, or - for standard output [default: report.html in the folder of the run, or in the current folder for
+    /// several]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -40,7 +43,12 @@ pub fn run(args: ReportArgs) -> Result<Outcome> {
         [run] => RunFolder::at(run).report(),
         _ => PathBuf::from("report.html"),
     });
-    report::write(&args.runs, &file)?;
+    let page = report::page(&args.runs)?;
+    if file == Path::new("-") {
+        std::io::stdout().write_all(page.as_bytes())?;
+        return Ok(Outcome::Done);
+    }
+    atomic::write_bytes(&file, page.as_bytes())?;
     print_line(&file.display().to_string());
     Ok(Outcome::Done)
 }

@@ -115,7 +115,7 @@ impl Curve {
 pub(super) struct Chart<'a> {
     pub(super) title: &'a str,
     pub(super) over: Over,
-    /// Logarithmic; values must be positive.
+    /// Logarithmic if values differ enough; they must be positive.
     pub(super) log: bool,
     pub(super) curves: Vec<Curve>,
     /// Places of a change, with a word each.
@@ -137,13 +137,15 @@ impl Chart<'_> {
             return None;
         }
         let mut svg = String::new();
-        let drawn = if self.log {
+        // Within a decade a logarithmic axis has next to no marks, and looks like a linear one.
+        let drawn = if self.log && high > 8.0 * low {
             let range = low / 1.3..high * 1.3;
             self.draw(&mut svg, right, range.clone().log_scale(), range, &|v| power(*v))
         } else {
-            let margin = 0.06 * (high - low).max(0.1);
+            let span = if high > low { high - low } else { high.abs().max(1e-9) };
+            let margin = 0.06 * span;
             let range = low - margin..high + margin;
-            self.draw(&mut svg, right, range.clone(), range, &|v| short(*v))
+            self.draw(&mut svg, right, range.clone(), range, &|v| fixed(*v, span))
         };
         drawn.ok().map(|()| svg)
     }
@@ -288,6 +290,20 @@ fn short(value: f64) -> String {
     }
 }
 
+/// A number of a linear axis of some length.
+fn fixed(value: f64, span: f64) -> String {
+    if span < 1e-6 || span >= 1e5 {
+        return short(value);
+    }
+    let digits = (1.3 - span.log10()).ceil().clamp(0.0, 8.0) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
 /// A number of a logarithmic axis.
 fn power(value: f64) -> String {
     if (0.01..1000.0).contains(&value) {
@@ -362,6 +378,10 @@ mod tests {
         assert_eq!(
             (short(0.5), short(1e-7), short(250.0)),
             ("0.5".into(), "1e-7".into(), "250".into())
+        );
+        assert_eq!(
+            (fixed(0.0025, 0.003), fixed(30.0, 25.0)),
+            ("0.0025".into(), "30".into())
         );
         assert_eq!(
             (power(0.01), power(1e-3), percent(0.001)),

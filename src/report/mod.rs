@@ -14,6 +14,7 @@ mod pictures;
 pub mod tone;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::Result;
 
@@ -33,22 +34,34 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn write(&mut self, runs: &[RunData], file: &Path) -> Result<()> {
+    fn page(&mut self, runs: &[RunData]) -> Result<String> {
         let views = self.album.views(runs)?;
-        let html = page::html(runs, &views);
-        Ok(atomic::write_bytes(file, html.as_bytes())?)
+        Ok(page::html(runs, &views))
+    }
+
+    fn write(&mut self, runs: &[RunData], file: &Path) -> Result<()> {
+        let begun = Instant::now();
+        let html = self.page(runs)?;
+        atomic::write_bytes(file, html.as_bytes())?;
+        log::debug!(
+            "{} of {} bytes written in {:?}",
+            file.display(),
+            html.len(),
+            begun.elapsed()
+        );
+        Ok(())
     }
 }
 
-/// Writes the report of the runs in some folders, at most [`MAX_RUNS`], to `file`.
+/// The report of the runs in some folders, at most [`MAX_RUNS`], as HTML.
 ///
 /// # Errors
-/// A folder holds no run, something in it cannot be read, or the file cannot be written.
-pub fn write(folders: &[PathBuf], file: &Path) -> Result<()> {
+/// A folder holds no run, or something in it cannot be read.
+pub fn page(folders: &[PathBuf]) -> Result<String> {
     let mut runs = Vec::new();
     for folder in folders {
         runs.push(data::read(folder, false)?);
     }
     data::tell_apart(&mut runs);
-    Reporter::default().write(&runs, file)
+    Reporter::default().page(&runs)
 }

@@ -63,7 +63,9 @@ impl Change {
                     return self.add(at, rest, value);
                 };
                 rest = &rest[members[index].name.len()..];
-                let Json::Object(members) = &mut at.json else { unreachable!("it was one above") };
+                let Json::Object(members) = &mut at.json else {
+                    unreachable!("it was one above")
+                };
                 at = &mut members[index].value;
             }
             rest = rest.strip_prefix('.').unwrap_or(rest);
@@ -77,7 +79,9 @@ impl Change {
 
     /// The list item that `inner`, behind an opening bracket, begins with, and what follows.
     fn item<'a, 'b>(&self, at: &'a mut Node, inner: &'b str) -> Result<(&'a mut Node, &'b str), String> {
-        let split = inner.split_once(']').and_then(|(i, rest)| Some((i.parse::<usize>().ok()?, rest)));
+        let split = inner
+            .split_once(']')
+            .and_then(|(i, rest)| Some((i.parse::<usize>().ok()?, rest)));
         let Some((index, rest)) = split else {
             return Err(format!("--set {self}: expected a number in brackets, such as [0]"));
         };
@@ -94,11 +98,16 @@ impl Change {
 
     fn add(&self, at: &mut Node, name: &str, mut value: Node) -> Result<(), String> {
         let start = at.start;
-        let Json::Object(members) = &mut at.json else { unreachable!("the caller has checked that it is an object") };
+        let Json::Object(members) = &mut at.json else {
+            unreachable!("the caller has checked that it is an object")
+        };
         if name.contains(['.', '[']) {
             let names: Vec<&str> = members.iter().map(|m| m.name.as_str()).collect();
             let first = name.split(['.', '[']).next().unwrap_or(name);
-            return Err(format!("--set {self}: there is no `{first}`: {}", suggest(first, &names)));
+            return Err(format!(
+                "--set {self}: there is no `{first}`: {}",
+                suggest(first, &names)
+            ));
         }
         value.move_to(start);
         members.push(Member {
@@ -116,7 +125,10 @@ fn longest(members: &[Member], path: &str) -> Option<usize> {
         let rest = path.strip_prefix(name)?;
         (rest.is_empty() || rest.starts_with(['.', '['])).then_some(name.len())
     };
-    let found = members.iter().enumerate().filter_map(|(i, m)| Some((begins(&m.name)?, i)));
+    let found = members
+        .iter()
+        .enumerate()
+        .filter_map(|(i, m)| Some((begins(&m.name)?, i)));
     found.max().map(|(_, i)| i)
 }
 
@@ -154,11 +166,17 @@ mod tests {
         let root = changed(text, "a.b=7").expect("there");
         assert!(number(root.member("a").and_then(|a| a.member("b")).expect("there")));
         let root = changed(text, "p.a.b.r = 7").expect("names may have dots");
-        assert!(number(root.member("p").and_then(|p| p.member("a.b")?.member("r")).expect("there")));
+        assert!(number(
+            root.member("p")
+                .and_then(|p| p.member("a.b")?.member("r"))
+                .expect("there")
+        ));
         let root = changed(text, "a.new=word").expect("can be added");
         assert_eq!(root.member("a").and_then(|a| a.member("new")?.as_str()), Some("word"));
         let root = changed(text, "l[1].c=7").expect("there");
-        let Json::Array(items) = &root.member("l").expect("there").json else { panic!("a list") };
+        let Json::Array(items) = &root.member("l").expect("there").json else {
+            panic!("a list")
+        };
         assert!(number(items[1].member("c").expect("there")));
     }
 

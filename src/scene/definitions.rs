@@ -70,20 +70,34 @@ impl Definition {
     /// If there is none of that name: a reader must not ask for what no one may write.
     pub(super) fn form(&self, key: &str) -> Form {
         let found = self.parameters.iter().find(|parameter| parameter.key == key);
-        found.unwrap_or_else(|| panic!("`{}` defines no parameter `{key}`", self.name)).form
+        found
+            .unwrap_or_else(|| panic!("`{}` defines no parameter `{key}`", self.name))
+            .form
     }
 }
 
 const fn may(key: &'static str, form: Form) -> Parameter {
-    Parameter { key, form, required: false }
+    Parameter {
+        key,
+        form,
+        required: false,
+    }
 }
 
 const fn must(key: &'static str, form: Form) -> Parameter {
-    Parameter { key, form, required: true }
+    Parameter {
+        key,
+        form,
+        required: true,
+    }
 }
 
 const fn plain(name: &'static str, parameters: &'static [Parameter]) -> Definition {
-    Definition { name, parameters, nested: &[] }
+    Definition {
+        name,
+        parameters,
+        nested: &[],
+    }
 }
 
 const ANY: Form = Form::Number(Limit::Any);
@@ -97,7 +111,10 @@ const SHARE: Limit = Limit::Within(0.0, 1.0);
 const DECAY: Form = Form::Number(Limit::Within(0.0, 0.999_999));
 const FILTER_WIDTH: Form = Form::Number(super::film::FILTER_WIDTH);
 const COLOR_SPACE: Form = Form::Words(&["linear", "srgb"]);
-const BACKDROP: Form = Form::OneOf(&[Form::Words(&["none", "white", "black", "random"]), Form::Color(Limit::Any)]);
+const BACKDROP: Form = Form::OneOf(&[
+    Form::Words(&["none", "white", "black", "random"]),
+    Form::Color(Limit::Any),
+]);
 const GRID_FILTER: Form = Form::Words(&["trilinear", "nearest"]);
 const WRAP: Form = Form::Words(&["repeat", "mirror", "clamp"]);
 const REFLECTANCE: Form = Form::OneOf(&[Form::Color(SHARE), Form::Object(Class::Texture)]);
@@ -184,14 +201,22 @@ pub(super) static PLUGINS: &[(Class, Definition)] = &[
         Class::Emitter,
         plain(
             "point",
-            &[may("intensity", LIGHT), may("position", Form::Vector(3)), may("to_world", Form::Space)],
+            &[
+                may("intensity", LIGHT),
+                may("position", Form::Vector(3)),
+                may("to_world", Form::Space),
+            ],
         ),
     ),
     (
         Class::Emitter,
         plain(
             "directional",
-            &[may("irradiance", LIGHT), may("direction", Form::Vector(3)), may("to_world", Form::Space)],
+            &[
+                may("irradiance", LIGHT),
+                may("direction", Form::Vector(3)),
+                may("to_world", Form::Space),
+            ],
         ),
     ),
     (
@@ -251,7 +276,10 @@ pub(super) static PLUGINS: &[(Class, Definition)] = &[
     (Class::Medium, medium!("homogeneous")),
     (Class::Phase, plain("isotropic", &[])),
     (Class::Phase, plain("rayleigh", &[])),
-    (Class::Phase, plain("hg", &[may("g", Form::Number(Limit::Between(-1.0, 1.0)))])),
+    (
+        Class::Phase,
+        plain("hg", &[may("g", Form::Number(Limit::Between(-1.0, 1.0)))]),
+    ),
     (
         Class::Phase,
         Definition {
@@ -262,7 +290,10 @@ pub(super) static PLUGINS: &[(Class, Definition)] = &[
     ),
     (
         Class::Sampler,
-        plain("independent", &[may("sample_count", SAMPLES), may("seed", Form::Only("0"))]),
+        plain(
+            "independent",
+            &[may("sample_count", SAMPLES), may("seed", Form::Only("0"))],
+        ),
     ),
     (
         Class::Sensor,
@@ -290,7 +321,10 @@ pub(super) static PLUGINS: &[(Class, Definition)] = &[
         },
     ),
     (Class::Shape, shape!("cube")),
-    (Class::Shape, shape!("sphere", may("center", Form::Vector(3)), may("radius", POSITIVE))),
+    (
+        Class::Shape,
+        shape!("sphere", may("center", Form::Vector(3)), may("radius", POSITIVE)),
+    ),
     (Class::Shape, shape!("rectangle")),
     (
         Class::Shape,
@@ -332,7 +366,11 @@ pub(super) static PLUGINS: &[(Class, Definition)] = &[
         Class::Texture,
         plain(
             "checkerboard",
-            &[may("color0", REFLECTANCE), may("color1", REFLECTANCE), may("to_uv", Form::Plane)],
+            &[
+                may("color0", REFLECTANCE),
+                may("color1", REFLECTANCE),
+                may("to_uv", Form::Plane),
+            ],
         ),
     ),
     (
@@ -416,7 +454,10 @@ pub(super) static BLOCKS: &[(&str, Definition)] = &[
                 may("learning_rate", POSITIVE),
                 may("bounds", Form::Bounds),
                 may("initial", Form::OneOf(&[Form::Volume(Limit::Any), Form::File])),
-                may("start_resolution", Form::OneOf(&[Form::Resolution(3), Form::Resolution(2)])),
+                may(
+                    "start_resolution",
+                    Form::OneOf(&[Form::Resolution(3), Form::Resolution(2)]),
+                ),
             ],
         ),
     ),
@@ -424,7 +465,10 @@ pub(super) static BLOCKS: &[(&str, Definition)] = &[
         "batch",
         plain(
             "batch",
-            &[may("views", Form::Integer(1, u32::MAX as u64)), may("rays", Form::Integer(1, 1 << 28))],
+            &[
+                may("views", Form::Integer(1, u32::MAX as u64)),
+                may("rays", Form::Integer(1, 1 << 28)),
+            ],
         ),
     ),
     (
@@ -464,7 +508,14 @@ pub(super) static BLOCKS: &[(&str, Definition)] = &[
     ),
     (
         "image",
-        plain("image", &[must("filename", Form::File), may("downscale", SIDE), may("background", BACKDROP)]),
+        plain(
+            "image",
+            &[
+                must("filename", Form::File),
+                may("downscale", SIDE),
+                may("background", BACKDROP),
+            ],
+        ),
     ),
     (
         "distortion",
@@ -483,7 +534,13 @@ pub(super) static BLOCKS: &[(&str, Definition)] = &[
     ),
     (
         "data",
-        plain("data", &[must("resolution", Form::Resolution(2)), may("value", Form::Color(Limit::Any))]),
+        plain(
+            "data",
+            &[
+                must("resolution", Form::Resolution(2)),
+                may("value", Form::Color(Limit::Any)),
+            ],
+        ),
     ),
     (
         "blob",
@@ -496,13 +553,23 @@ pub(super) static BLOCKS: &[(&str, Definition)] = &[
             ],
         ),
     ),
-    ("rotate", plain("rotate", &[must("axis", Form::Vector(3)), must("angle", ANY)])),
-    ("rotate in the plane", plain("rotate", &[may("axis", Form::Vector(3)), must("angle", ANY)])),
+    (
+        "rotate",
+        plain("rotate", &[must("axis", Form::Vector(3)), must("angle", ANY)]),
+    ),
+    (
+        "rotate in the plane",
+        plain("rotate", &[may("axis", Form::Vector(3)), must("angle", ANY)]),
+    ),
     (
         "look_at",
         plain(
             "look_at",
-            &[must("origin", Form::Vector(3)), must("target", Form::Vector(3)), must("up", Form::Vector(3))],
+            &[
+                must("origin", Form::Vector(3)),
+                must("target", Form::Vector(3)),
+                must("up", Form::Vector(3)),
+            ],
         ),
     ),
 ];
@@ -561,7 +628,9 @@ const FINAL_FACTOR: Parameter = may("final_factor", Form::Number(Limit::Within(1
 /// # Panics
 /// If a type of the vocabulary has none.
 pub(super) fn plugin(class: Class, name: &str) -> &'static Definition {
-    let found = PLUGINS.iter().find(|(c, definition)| *c == class && definition.name == name);
+    let found = PLUGINS
+        .iter()
+        .find(|(c, definition)| *c == class && definition.name == name);
     &found.unwrap_or_else(|| panic!("the {class} `{name}` is not defined")).1
 }
 
@@ -580,7 +649,9 @@ pub(super) fn block(key: &str) -> &'static Definition {
 /// If there is none.
 pub(super) fn variants(group: &str) -> &'static [Definition] {
     let found = VARIANTS.iter().find(|(g, _)| *g == group);
-    found.unwrap_or_else(|| panic!("the variants of `{group}` are not defined")).1
+    found
+        .unwrap_or_else(|| panic!("the variants of `{group}` are not defined"))
+        .1
 }
 
 #[cfg(test)]
@@ -591,7 +662,12 @@ mod tests {
     #[test]
     fn every_supported_type_is_defined_and_no_other() {
         for (class, definition) in PLUGINS {
-            assert_eq!(vocabulary::lookup(definition.name), Known::Supported(*class), "{}", definition.name);
+            assert_eq!(
+                vocabulary::lookup(definition.name),
+                Known::Supported(*class),
+                "{}",
+                definition.name
+            );
         }
         let classes: Vec<Class> = PLUGINS.iter().map(|(class, _)| *class).collect();
         for class in classes {
@@ -604,7 +680,11 @@ mod tests {
     #[test]
     fn no_parameter_is_defined_twice() {
         let variants = VARIANTS.iter().flat_map(|(_, all)| all.iter());
-        let all = PLUGINS.iter().map(|(_, d)| d).chain(BLOCKS.iter().map(|(_, d)| d)).chain(variants);
+        let all = PLUGINS
+            .iter()
+            .map(|(_, d)| d)
+            .chain(BLOCKS.iter().map(|(_, d)| d))
+            .chain(variants);
         for definition in all {
             for (i, parameter) in definition.parameters.iter().enumerate() {
                 assert!(

@@ -80,7 +80,9 @@ impl<'a> Object<'a> {
     /// A number, or the default where it is absent or mistaken.
     pub(super) fn number(&mut self, key: &'static str, default: f32) -> f32 {
         let value = self.get(key);
-        value.and_then(|value| self.limited(&value, key)).map_or(default, |x| x as f32)
+        value
+            .and_then(|value| self.limited(&value, key))
+            .map_or(default, |x| x as f32)
     }
 
     /// A number that must be given.

@@ -203,8 +203,7 @@ fn stages(value: &Value<'_>) -> Vec<Stage> {
 
 fn stage(value: &Value<'_>) -> Option<Stage> {
     let mut object = value.block("stage")?;
-    let at = object
-        .require_number("at", "the fraction of the run after which it begins");
+    let at = object.require_number("at", "the fraction of the run after which it begins");
     let upsample = object.integer("upsample", 2);
     let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
     let moments = object.choice("moments", &words, MomentRule::Reset);
@@ -231,8 +230,7 @@ fn regularizer(value: &Value<'_>, scene: &Scene) -> Option<Regularizer> {
         .require("type", "`total_variation` or `sparsity`")
         .and_then(|v| v.choice(&penalties, &[]));
     let path = object.require("parameter", "the path of an optimised parameter");
-    let weight = object
-        .require_number("weight", "its weight");
+    let weight = object.require_number("weight", "its weight");
     let every = object.integer("every", 1);
     object.finish();
     let (path, penalty) = (path?, penalty?);

@@ -306,7 +306,10 @@ impl<'a> Value<'a> {
                 }
             },
             _ => {
-                self.mismatch(&format!("a string or an object with a `type` ({})", suggest("", &names)));
+                self.mismatch(&format!(
+                    "a string or an object with a `type` ({})",
+                    suggest("", &names)
+                ));
                 return None;
             }
         };

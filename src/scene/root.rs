@@ -64,7 +64,9 @@ fn read_text(path: &Path) -> Result<String, Diagnostics> {
         let read = std::io::stdin().take(MAX_BYTES + 1).read_to_string(&mut text);
         read.map_err(|error| refuse(format!("standard input cannot be read: {error}")))?;
         if text.len() as u64 > MAX_BYTES {
-            return Err(refuse(format!("standard input holds more than {MAX_BYTES} bytes, the most of a scene")));
+            return Err(refuse(format!(
+                "standard input holds more than {MAX_BYTES} bytes, the most of a scene"
+            )));
         }
         return Ok(text);
     }

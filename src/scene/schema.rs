@@ -96,7 +96,11 @@ fn object(definition: &Definition, name: Option<&str>) -> Value {
         }
     }
     let nested: Vec<Value> = definition.nested.iter().map(|class| to_class(*class)).collect();
-    let others = if nested.is_empty() { json!(false) } else { json!({ "anyOf": nested }) };
+    let others = if nested.is_empty() {
+        json!(false)
+    } else {
+        json!({ "anyOf": nested })
+    };
     json!({
         "type": "object",
         "properties": properties,
@@ -154,7 +158,11 @@ fn form(form: &Form) -> Value {
         Form::Resolution(axes) => {
             let side = json!({ "type": "integer", "minimum": 1, "maximum": 65_536 });
             let all = list(side.clone(), axes);
-            if axes == 3 { json!({ "anyOf": [side, all] }) } else { all }
+            if axes == 3 {
+                json!({ "anyOf": [side, all] })
+            } else {
+                all
+            }
         }
         Form::Bounds => list(json!({ "type": ["number", "null"] }), 2),
         Form::Object(class) => to_class(class),

@@ -72,8 +72,7 @@ fn plane_vector(value: &Value<'_>) -> Option<DVec2> {
 /// Counter-clockwise in the plane; the axis, if given, is the third.
 fn rotate(value: &Value<'_>) -> Option<DAffine2> {
     let mut object = value.block("rotate in the plane")?;
-    let angle = object
-        .require_number("angle", "the angle in degrees");
+    let angle = object.require_number("angle", "the angle in degrees");
     let sign = match object.get("axis") {
         None => Some(1.0),
         Some(axis) => match axis.vector::<3>() {

@@ -283,8 +283,7 @@ fn blob(value: &Value<'_>, wanted: Wanted) -> Option<Blob> {
     let center = object
         .require("center", "its place in the unit cube, [x, y, z]")
         .and_then(|v| v.vector::<3>());
-    let radius = object
-        .require_number("radius", "its standard deviation");
+    let radius = object.require_number("radius", "its standard deviation");
     let value = object
         .require("value", "its height in each channel")
         .and_then(|v| channel_values(&v, wanted));

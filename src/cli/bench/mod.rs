@@ -19,7 +19,7 @@ use crate::transport::random::{Pass, pass_key};
 
 /// Arguments of `prbopt bench`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json")]
+#[command(after_help = "Examples:\n  prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json")]
 pub struct BenchArgs {
     /// What to time
     #[arg(value_enum, default_value_t = Workload::RadianceField)]
