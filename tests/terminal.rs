@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 use std::io::{Read, Write};
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -58,7 +59,9 @@ impl Terminal {
         }
         let child = pair.slave.spawn_command(command).expect("starts");
         let mut reader = pair.master.try_clone_reader().expect("can be read");
-        let seen = Arc::new(Mutex::new((Vec::new(), vt100::Parser::new(24, columns, 0))));
+        let rows = NonZeroU16::new(24).expect("not zero");
+        let width = NonZeroU16::new(columns).expect("not zero");
+        let seen = Arc::new(Mutex::new((Vec::new(), vt100::Parser::new(rows, width, 0))));
         let shared = Arc::clone(&seen);
         std::thread::spawn(move || {
             let mut chunk = [0; 4096];

@@ -38,7 +38,7 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionsArgs) -> Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "prbopt", &mut script);
-    std::io::stdout().write_all(&script)?;
+    print(&script);
     Ok(Outcome::Done)
 }
 
@@ -50,7 +50,9 @@ pub fn run(args: &ManArgs) -> Result<Outcome> {
     let mut command = Cli::command();
     command.build();
     let Some(folder) = &args.output else {
-        Man::new(command).render(&mut std::io::stdout())?;
+        let mut text = Vec::new();
+        Man::new(command).render(&mut text)?;
+        print(&text);
         return Ok(Outcome::Done);
     };
     create(folder)?;
@@ -62,4 +64,9 @@ pub fn run(args: &ManArgs) -> Result<Outcome> {
         atomic::write_bytes(&folder.join(man.get_filename()), &text)?;
     }
     Ok(Outcome::Done)
+}
+
+/// A reader that has gone away, such as a pager, is no error.
+fn print(text: &[u8]) {
+    let _ = std::io::stdout().write_all(text);
 }
