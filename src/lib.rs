@@ -9,6 +9,7 @@
 //!              resident──▶ Resident  the scene flattened into the records that both devices read
 //! optimize drives a device::Device: render → loss → backpropagate → regularise → step
 //!              output  ──▶           run folder: images, grids, metrics, checkpoint
+//!              report  ──▶           the page that shows a run, or several
 //! ```
 //!
 //! `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
@@ -33,5 +34,7 @@ pub mod optimize;
 pub mod gradcheck;
 
 pub mod output;
+
+pub mod report;
 
 pub mod cli;

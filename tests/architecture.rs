@@ -45,6 +45,10 @@ const RULES: &[(&str, &[&str])] = &[
     ),
     ("output", &["device", "io", "kernels::optimizer", "params", "scene"]),
     (
+        "report",
+        &["io", "kernels::quality", "optimize::Observer", "output", "params"],
+    ),
+    (
         "cli",
         &[
             "device",
@@ -54,6 +58,7 @@ const RULES: &[(&str, &[&str])] = &[
             "optimize",
             "output",
             "params",
+            "report",
             "resident",
             "scene",
             "transport",

@@ -11,6 +11,9 @@ use crate::kernels::quality;
 
 /// Arguments of `prbopt compare`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    prbopt compare render.exr photograph.png\n  \
+    prbopt compare render.exr photograph.png --psnr-min 30 && echo close enough")]
 pub struct CompareArgs {
     /// The image to judge: EXR (linear), PNG or JPEG (sRGB-coded)
     pub a: PathBuf,

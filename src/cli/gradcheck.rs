@@ -8,9 +8,8 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::Outcome;
-use super::shared::{DeviceArgs, VoiceArgs, read_parameters};
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs, read_parameters};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
-use crate::scene;
 
 /// Arguments of `prbopt gradcheck`.
 #[derive(Debug, Args)]
@@ -52,6 +51,8 @@ pub struct GradcheckArgs {
     #[arg(long, value_name = "STEP")]
     pub epsilon: Option<f64>,
     #[command(flatten)]
+    pub set: SetArgs,
+    #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
     pub voice: VoiceArgs,
@@ -90,7 +91,7 @@ impl FromStr for Index {
 /// The scene has mistakes, there is no such parameter, entry or device, or a file cannot be read or written.
 pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     let options = options(&args)?;
-    let scene = scene::load(&args.scene)?;
+    let scene = args.set.load(&args.scene)?;
     let mut setup = Setup::new(&scene, &options)?;
     if let Some(folder) = &args.parameters {
         read_parameters(folder, &scene, &mut setup.params)?;

@@ -1,24 +1,45 @@
 //! `prbopt info`: what this program is and where it would run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Outcome;
-use crate::device::Device;
+use super::extent::Extent;
+use super::shared::{DeviceArgs, SetArgs};
 use crate::device::cpu::Cpu;
 use crate::device::select::{self, DeviceChoice, Selection};
+use crate::device::{Device, parameter_bytes};
+use crate::io::image;
+use crate::kernels::optimizer::Optimizer;
+use crate::optimize::{Look, render_view};
+use crate::output::images::Picture;
 use crate::output::progress::{bytes, print_line};
-use crate::scene::{self, Array, Scene};
+use crate::params::{Kind, Shape};
+use crate::resident::Resident;
+use crate::scene::{
+    Array, Background, Bsdf, Geometry, LightKind, Medium, Phase, RadianceField, Scene, Sensor, Stage, Surface,
+};
+
+/// The longer side of a preview in pixels, and its samples a pixel.
+const PREVIEW_SIDE: u32 = 256;
+const PREVIEW_SPP: u32 = 16;
 
 /// Arguments of `prbopt info`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  prbopt info\n  prbopt info --json\n  prbopt info lego.json")]
+#[command(after_help = "Examples:\n  prbopt info\n  prbopt info --json\n  prbopt info lego.json --preview")]
 pub struct InfoArgs {
-    /// A scene file to check and summarise
+    /// A scene file to check and summarise, or - for standard input
     pub scene: Option<PathBuf>,
+    /// Render the first view small and write it beside the scene, as <scene>.preview.png
+    #[arg(long, requires = "scene")]
+    pub preview: bool,
+    #[command(flatten)]
+    pub set: SetArgs,
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -29,16 +50,25 @@ pub struct InfoArgs {
 /// # Errors
 /// The scene has mistakes.
 pub fn run(args: InfoArgs) -> Result<Outcome> {
-    let report = match &args.scene {
-        Some(path) => scene_report(&scene::load(path)?),
-        None => program_report()?,
+    let Some(path) = &args.scene else {
+        print(&program_report()?, args.json);
+        return Ok(Outcome::Done);
     };
-    if args.json {
+    let scene = args.set.load(path)?;
+    let mut report = scene_report(&scene);
+    if args.preview {
+        report["preview"] = json!(write_preview(scene, &args, path)?);
+    }
+    print(&report, args.json);
+    Ok(Outcome::Done)
+}
+
+fn print(report: &Value, json: bool) {
+    if json {
         print_line(&report.to_string());
     } else {
-        lines(&report).iter().for_each(|line| print_line(line));
+        lines(report).iter().for_each(|line| print_line(line));
     }
-    Ok(Outcome::Done)
 }
 
 fn program_report() -> Result<Value> {
@@ -73,60 +103,252 @@ fn program_report() -> Result<Value> {
 fn scene_report(scene: &Scene) -> Value {
     let parameters: Map<String, Value> = scene.arrays().into_iter().map(describe).collect();
     let held_out = scene.sensors.iter().filter(|s| s.held_out).count();
+    let extent = Extent::of(scene);
+    let rule = scene.optimize.as_ref();
     json!({
         "scene": scene.path,
+        "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
+        "radiance_field": scene.field.as_ref().map(field),
+        "surfaces": scene.world.surfaces.iter().map(surface).collect::<Map<_, _>>(),
+        "media": scene.world.media.iter().map(medium).collect::<Map<_, _>>(),
+        "lights": scene.world.lights.iter().map(|l| (l.name.clone(), json!(light_kind(&l.kind)))).collect::<Map<_, _>>(),
+        "background": match &scene.background {
+            Background::None => "black",
+            Background::Constant { .. } => "constant",
+            Background::Envmap { .. } => "envmap",
+        },
         "sensors": scene.sensors.len(),
         "held_out": held_out,
+        "views": views(scene),
         "parameters": parameters,
-        "iterations": scene.optimize.as_ref().map(|o| o.iterations),
-        "stages": scene.optimize.as_ref().map(|o| o.stages.len() + 1),
+        "iterations": rule.map(|o| o.iterations),
+        "stages": rule.map(|o| o.stages.len() + 1),
+        "memory_bytes": memory(scene),
         "warnings": scene.warnings,
     })
 }
 
+fn field(field: &RadianceField) -> Value {
+    json!({
+        "sh_degree": field.sh_degree,
+        "sigma_t": field.sigma_t.path,
+        "sh_coeffs": field.sh_coeffs.path,
+    })
+}
+
+fn surface(surface: &Surface) -> (String, Value) {
+    let form = match &surface.geometry {
+        Geometry::Cube => "cube".to_owned(),
+        Geometry::Sphere { .. } => "sphere".to_owned(),
+        Geometry::Rectangle => "rectangle".to_owned(),
+        Geometry::Mesh { path, .. } => format!("mesh {}", path.display()),
+    };
+    let extent = Extent::of_shape(&surface.geometry, &surface.to_world);
+    let description = json!({
+        "form": form,
+        "bsdf": if matches!(surface.bsdf, Bsdf::Null) { "null" } else { "diffuse" },
+        "emits": surface.radiance.is_some(),
+        "low": extent.map(|e| e.low.to_array()),
+        "high": extent.map(|e| e.high.to_array()),
+    });
+    (surface.name.clone(), description)
+}
+
+fn medium(medium: &Medium) -> (String, Value) {
+    let description = json!({
+        "sigma_t": if medium.sigma_t.constant { "constant" } else { "grid" },
+        "albedo": if medium.albedo.constant { "constant" } else { "grid" },
+        "emits": medium.emission.is_some(),
+        "scale": medium.scale,
+        "phase": match medium.phase {
+            Phase::Isotropic => "isotropic",
+            Phase::Hg { .. } => "hg",
+            Phase::Rayleigh => "rayleigh",
+            Phase::Blend { .. } => "blendphase",
+        },
+    });
+    (medium.path.clone(), description)
+}
+
+fn light_kind(kind: &LightKind) -> &'static str {
+    match kind {
+        LightKind::Point { .. } => "point",
+        LightKind::Spot { .. } => "spot",
+        LightKind::Directional { .. } => "directional",
+    }
+}
+
+/// The sizes that views have, and how many have each.
+fn views(scene: &Scene) -> Value {
+    let mut sizes: Vec<([u32; 2], usize)> = Vec::new();
+    for sensor in &scene.sensors {
+        let size = [sensor.width, sensor.height];
+        match sizes.iter_mut().find(|(s, _)| *s == size) {
+            Some((_, count)) => *count += 1,
+            None => sizes.push((size, 1)),
+        }
+    }
+    let sizes = sizes
+        .into_iter()
+        .map(|([w, h], count)| (format!("{w}×{h} pixels"), json!(count)));
+    Value::Object(sizes.collect())
+}
+
+/// Bytes of values, gradients and moments at the finest resolution; of values alone where nothing is optimised.
+fn memory(scene: &Scene) -> u64 {
+    let stages = scene.optimize.as_ref().map_or(&[][..], |o| &o.stages[..]);
+    let optimizer = scene
+        .optimize
+        .as_ref()
+        .map_or(Optimizer::Sgd { momentum: 0.0 }, |o| o.optimizer);
+    let shapes = scene
+        .arrays()
+        .into_iter()
+        .map(|a| (finest(a, stages), a.tuning.is_some()));
+    parameter_bytes(shapes, optimizer)
+}
+
+fn finest(array: &Array, stages: &[Stage]) -> Shape {
+    let mut shape = array.shape;
+    if array.kind == Kind::Grid && array.tuning.is_some() {
+        for stage in stages {
+            shape.size = shape.size.map(|n| n.saturating_mul(stage.upsample as usize));
+        }
+    }
+    shape
+}
+
 fn describe(array: &Array) -> (String, Value) {
+    let tuning = array.tuning;
+    let finite = |v: f32| v.is_finite().then_some(v);
     let description = json!({
         "size": array.shape.size,
         "channels": array.shape.channels,
-        "optimized": array.tuning.is_some(),
+        "optimized": tuning.is_some(),
+        "learning_rate": tuning.map(|t| t.learning_rate),
+        "least": tuning.and_then(|t| finite(t.bounds[0])),
+        "most": tuning.and_then(|t| finite(t.bounds[1])),
     });
     (array.path.clone(), description)
 }
 
-/// JSON as an indented list, without what is null or empty.
+/// Renders the first view small and writes it beside the scene.
+fn write_preview(scene: Scene, args: &InfoArgs, path: &Path) -> Result<PathBuf> {
+    let Some(sensor) = scene.sensors.first().cloned() else {
+        bail!("{} has no sensor to make a preview with", path.display());
+    };
+    let shrink = f64::from(PREVIEW_SIDE) / f64::from(sensor.width.max(sensor.height));
+    let shrunk = |n: u32| (f64::from(n) * shrink).round().max(1.0) as u32;
+    let [width, height] = [shrunk(sensor.width), shrunk(sensor.height)];
+    let [x, y] = [width as f32 / sensor.width as f32, height as f32 / sensor.height as f32];
+    let small = Sensor {
+        width,
+        height,
+        focal: [sensor.focal[0] * x, sensor.focal[1] * y],
+        center: [sensor.center[0] * x, sensor.center[1] * y],
+        reference: None,
+        ..sensor
+    };
+    let file = path.with_extension("preview.png");
+    let mut scene = scene;
+    scene.sensors = vec![small.clone()];
+    let (resident, mut params) = Resident::new(&scene)?;
+    params.parameters.iter_mut().for_each(|p| p.tuning = None);
+    let mut device = args.device.open()?;
+    device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    let look = Look {
+        seed: 0,
+        iteration: 0,
+        spp: PREVIEW_SPP,
+    };
+    let pixels = render_view(device.as_mut(), 0, look)?;
+    image::write_png(&file, &Picture::of(&small, pixels).coded())?;
+    Ok(file)
+}
+
+/// JSON as a tree, without what is null or empty.
 fn lines(value: &Value) -> Vec<String> {
     match value {
-        Value::Object(members) => members.iter().flat_map(|(key, value)| member(key, value)).collect(),
-        Value::Array(items) => items.iter().flat_map(|item| hang("- ", lines(item))).collect(),
-        Value::String(text) => vec![text.clone()],
-        other => vec![other.to_string()],
+        Value::Object(members) => {
+            let shown: Vec<_> = members.iter().filter(|(_, value)| !is_nothing(value)).collect();
+            let last = shown.len().saturating_sub(1);
+            shown
+                .iter()
+                .enumerate()
+                .flat_map(|(i, (key, value))| branch(member(key, value), i == last))
+                .collect()
+        }
+        Value::Array(items) => {
+            let last = items.len().saturating_sub(1);
+            items
+                .iter()
+                .enumerate()
+                .flat_map(|(i, item)| branch(named(i, item), i == last))
+                .collect()
+        }
+        other => vec![text(other)],
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// An item of a list: under its name where it has one, else under its number.
+fn named(index: usize, item: &Value) -> Vec<String> {
+    match item {
+        Value::Object(members) => {
+            let name = members.get("name").map_or_else(|| index.to_string(), text);
+            let mut all = vec![name];
+            all.extend(lines(
+                &members
+                    .iter()
+                    .filter(|(key, _)| *key != "name")
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect::<Map<_, _>>()
+                    .into(),
+            ));
+            all
+        }
+        other => lines(other),
     }
 }
 
 fn member(key: &str, value: &Value) -> Vec<String> {
     match value {
-        Value::Null => Vec::new(),
-        Value::Array(items) if items.is_empty() => Vec::new(),
         Value::Array(items) if items.iter().all(Value::is_number) => {
             let numbers: Vec<String> = items.iter().map(ToString::to_string).collect();
-            vec![format!("{key}: {}", numbers.join(" × "))]
+            let joint = if key == "size" { " × " } else { ", " };
+            vec![format!("{key}: {}", numbers.join(joint))]
         }
         Value::Object(_) | Value::Array(_) => {
-            let mut all = vec![format!("{key}:")];
-            all.extend(hang("  ", lines(value)));
+            let mut all = vec![key.to_owned()];
+            all.extend(lines(value));
             all
         }
         Value::Number(count) if key.ends_with("_bytes") => {
             let size = count.as_u64().map_or_else(|| count.to_string(), bytes);
             vec![format!("{}: {size}", key.trim_end_matches("_bytes"))]
         }
-        Value::String(text) => vec![format!("{key}: {text}")],
-        other => vec![format!("{key}: {other}")],
+        other => vec![format!("{key}: {}", text(other))],
     }
 }
 
-/// Lines behind a mark of two characters, the first one's only.
-fn hang(mark: &str, lines: Vec<String>) -> impl Iterator<Item = String> {
-    let behind = move |(i, line)| format!("{}{line}", if i == 0 { mark } else { "  " });
-    lines.into_iter().enumerate().map(behind)
+/// Lines that hang on a branch.
+fn branch(lines: Vec<String>, last: bool) -> impl Iterator<Item = String> {
+    let (first, rest) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+    let hung = move |(i, line)| format!("{}{line}", if i == 0 { first } else { rest });
+    lines.into_iter().enumerate().map(hung)
 }

@@ -2,14 +2,22 @@
 
 pub mod bench;
 pub mod compare;
+mod extent;
 pub mod gradcheck;
+pub mod gradient;
 pub mod import;
 pub mod info;
+mod log;
+pub mod manual;
 pub mod optimize;
 pub mod render;
+pub mod report;
+pub mod schema;
 pub mod shared;
 
 use clap::{Parser, Subcommand};
+
+pub use self::log::Level;
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -17,6 +25,9 @@ use clap::{Parser, Subcommand};
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+    /// Which messages about its own workings the program prints to standard error
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "LEVEL")]
+    pub log: Level,
 }
 
 /// The commands.
@@ -28,14 +39,24 @@ pub enum Command {
     Optimize(optimize::OptimizeArgs),
     /// Render views of a scene, with the result of a run if wanted
     Render(render::RenderArgs),
+    /// Make the page that shows a run, or several side by side
+    Report(report::ReportArgs),
     /// Compare two images: figures, and an exit code for scripts
     Compare(compare::CompareArgs),
     /// Compare gradients with finite differences; the exit code says whether they are right
     Gradcheck(gradcheck::GradcheckArgs),
+    /// Show how the image changes with a parameter, or how a loss does with all of them
+    Gradient(gradient::GradientArgs),
     /// Time the passes of an iteration, beside what the machine can do
     Bench(bench::BenchArgs),
     /// Show the version, the devices and what `auto` would choose, or summarise a scene
     Info(info::InfoArgs),
+    /// Print a JSON Schema of scene files
+    Schema(schema::SchemaArgs),
+    /// Print completions for a shell
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(manual::ManArgs),
 }
 
 /// How a command that met no error ended.
@@ -62,13 +83,19 @@ impl Outcome {
 
 /// Runs one command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    self::log::begin(cli.log);
     match cli.command {
         Command::Import(args) => import::run(args),
         Command::Optimize(args) => optimize::run(args),
         Command::Render(args) => render::run(args),
+        Command::Report(args) => report::run(args),
         Command::Info(args) => info::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gradcheck(args) => gradcheck::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Gradient(args) => gradient::run(args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::run(&args),
     }
 }

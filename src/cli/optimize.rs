@@ -9,22 +9,24 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, VoiceArgs, command_line, default_folder};
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs, command_line, default_folder};
 use crate::optimize::{Job, Report, Run};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::progress::{Progress, decibels, duration};
 use crate::output::record::{self, Record};
 use crate::output::run_folder::{Opening, RunFolder};
-use crate::scene::{self, Optimize};
+use crate::report::Live;
+use crate::scene::Optimize;
 
 /// Arguments of `prbopt optimize`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     prbopt optimize scenes/two_blobs.json\n  \
     prbopt optimize lego.json --iterations 2000 -o runs/quick\n  \
-    prbopt optimize lego.json --resume")]
+    prbopt optimize lego.json --resume\n  \
+    prbopt optimize lego.json --set optimize.loss=l1 --set object.interior.sh_degree=1")]
 pub struct OptimizeArgs {
-    /// The scene file
+    /// The scene file, or - for standard input
     pub scene: PathBuf,
     /// Iterations, instead of the scene's; stages are fractions of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -42,6 +44,8 @@ pub struct OptimizeArgs {
     #[arg(long)]
     pub seed: Option<u64>,
     #[command(flatten)]
+    pub set: SetArgs,
+    #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
     pub voice: VoiceArgs,
@@ -52,7 +56,7 @@ pub struct OptimizeArgs {
 /// # Errors
 /// The scene has mistakes, the folder is taken or cannot be written, there is no such device, or the run failed.
 pub fn run(args: OptimizeArgs) -> Result<Outcome> {
-    let scene = scene::load(&args.scene)?;
+    let scene = args.set.load(&args.scene)?;
     let Some(block) = &scene.optimize else {
         bail!(
             "{} has no block `optimize` that says what to recover; `prbopt render` renders it as it is",
@@ -88,7 +92,9 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     };
     announce(&progress, &record, &path, from);
     let stop = stop_on_signal(args.voice.speaks())?;
+    let live = Live::new(&folder);
     let job = Job {
+        observer: &live,
         scene: &scene,
         rule: &rule,
         folder: &folder,
@@ -102,8 +108,14 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     record::write_json(&folder.scene(), &scene.resolved)?;
     record::write(&folder.record(), &record, from)?;
     let report = run.finish()?;
+    let resume_command = job.resume_command;
+    // What was computed is on the disk already: a page that cannot be written is not a run that failed.
+    let page = live.finish();
+    if let Err(error) = &page {
+        progress.note(&format!("warning: there is no report: {error:#}"));
+    }
     if report.interrupted {
-        let command = &job.resume_command;
+        let command = &resume_command;
         progress.event(
             "interrupted",
             json!({ "iteration": report.iteration, "command": command }),
@@ -113,7 +125,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         }
         return Ok(Outcome::Interrupted);
     }
-    conclude(&args, &progress, &folder, &report);
+    conclude(&args, &progress, &folder, &report, page.ok().as_deref());
     Ok(Outcome::Done)
 }
 
@@ -199,6 +211,7 @@ fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
     let mut words: Vec<String> = ["prbopt", "optimize"].map(String::from).to_vec();
     words.push(args.scene.display().to_string());
     words.push("--resume".into());
+    words.extend(args.set.words());
     if args.output.is_some() {
         words.extend(["-o".into(), path.display().to_string()]);
     }
@@ -207,7 +220,7 @@ fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
 }
 
 /// Tells what came of it, and what to try next.
-fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report: &Report) {
+fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report: &Report, page: Option<&Path>) {
     let last = report.last.as_ref();
     let held_out = report.held_out.as_ref();
     let event = json!({
@@ -215,7 +228,7 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         "loss": last.map(|f| f.loss), "psnr": last.and_then(|f| f.psnr),
         "held_out_mean_psnr": held_out.and_then(|h| h.mean_psnr),
         "held_out_mean_ssim": held_out.and_then(|h| h.mean_ssim),
-        "results": folder.results(),
+        "results": folder.results(), "report": page,
     });
     progress.event("done", event);
     if !args.voice.speaks() {
@@ -247,8 +260,13 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
     }
     let results = folder.results();
     eprintln!("  results: {}", results.display());
+    if let Some(page) = page {
+        eprintln!("  report: {}", page.display());
+    }
     let (scene, results) = (args.scene.display().to_string(), results.display().to_string());
-    let next = command_line(["prbopt", "render", &scene, "--parameters", &results, "--sensor", "all"]);
+    let set = args.set.words();
+    let words = ["prbopt", "render", &scene, "--parameters", &results, "--sensor", "all"];
+    let next = command_line(words.into_iter().chain(set.iter().map(String::as_str)));
     eprintln!("next: {next}");
 }
 

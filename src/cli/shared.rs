@@ -10,7 +10,7 @@ use crate::output::parameters;
 use crate::output::progress::{Progress, Style};
 use crate::params::ParamSet;
 use crate::resident::values;
-use crate::scene::Scene;
+use crate::scene::{self, Change, Diagnostics, Scene};
 
 /// Takes the values of `scene`'s parameters from the files of a folder.
 ///
@@ -88,6 +88,32 @@ impl DeviceArgs {
     }
 }
 
+/// Values that take the place of the scene file's.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SetArgs {
+    /// Put a value in the place of the scene's, such as object.interior.scale=20; may be repeated
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub changes: Vec<Change>,
+}
+
+impl SetArgs {
+    /// Reads a scene file, or standard input for `-`, with these values.
+    ///
+    /// # Errors
+    /// The scene has mistakes, or a value leads nowhere.
+    pub fn load(&self, path: &Path) -> Result<Scene, Diagnostics> {
+        scene::load_with(path, &self.changes)
+    }
+
+    /// The flags again, as they would be typed.
+    pub fn words(&self) -> Vec<String> {
+        self.changes
+            .iter()
+            .flat_map(|change| ["--set".into(), change.to_string()])
+            .collect()
+    }
+}
+
 /// How much to say, and to whom.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct VoiceArgs {
@@ -113,6 +139,9 @@ impl VoiceArgs {
 
 /// The scene's name without folder and extension, and the folder under `parent` that results go to by default.
 pub fn default_folder(parent: &str, scene: &Path) -> PathBuf {
+    if scene == Path::new("-") {
+        return Path::new(parent).join("scene");
+    }
     let stem = scene.file_stem().map_or_else(|| "scene".into(), |s| s.to_os_string());
     Path::new(parent).join(stem)
 }

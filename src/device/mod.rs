@@ -86,7 +86,7 @@ pub struct LossValue {
 }
 
 /// How the replays of a backpropagation went.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct ReplayStats {
     /// Rays replayed.
     pub rays: u64,

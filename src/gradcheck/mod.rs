@@ -4,6 +4,7 @@
 pub mod difference;
 pub mod entries;
 pub mod fields;
+pub mod forward;
 pub mod objective;
 pub mod report;
 pub mod sight;

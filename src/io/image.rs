@@ -90,6 +90,11 @@ pub fn write_exr(path: &Path, image: &Image) -> Result<()> {
 /// # Errors
 /// If the file cannot be written.
 pub fn write_png(path: &Path, image: &Image) -> Result<()> {
+    atomic::write_bytes(path, &png_bytes(image))
+}
+
+/// The bytes of such a PNG.
+pub fn png_bytes(image: &Image) -> Vec<u8> {
     let color = match image.channels {
         1 => ExtendedColorType::L8,
         3 => ExtendedColorType::Rgb8,
@@ -100,14 +105,10 @@ pub fn write_png(path: &Path, image: &Image) -> Result<()> {
         .iter()
         .map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)
         .collect();
-    atomic::write(path, |out| {
-        let encoder = PngEncoder::new(out);
-        let written = encoder.write_image(&bytes, image.width as u32, image.height as u32, color);
-        written.map_err(|e| match e {
-            ::image::ImageError::IoError(e) => e,
-            other => std::io::Error::other(other),
-        })
-    })
+    let mut out = Vec::new();
+    let written = PngEncoder::new(&mut out).write_image(&bytes, image.width as u32, image.height as u32, color);
+    written.expect("memory takes all bytes, and their number is that of the pixels");
+    out
 }
 
 /// Refuses image sizes that are empty, absurd, or more than a file of `length` bytes can hold.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::references::Targets;
 use super::views::{Look, render_view};
 use crate::device::Device;
-use crate::io::Image;
+use crate::io::{Image, image};
 use crate::kernels::quality;
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::Progress;
@@ -65,6 +65,7 @@ pub fn judge(
         let picture = Picture::of(sensor, render_view(device, index as u32, look)?);
         picture.write(&folder.held_out().join(&stems[index]))?;
         if let Some(reference) = targets.coded_image(scene, index as u32)? {
+            write_reference(folder, &stems[index], &reference)?;
             let figures = compare(&sensor.name, &picture, reference);
             progress.event("held_out", serde_json::to_value(&figures)?);
             views.push(figures);
@@ -80,6 +81,16 @@ pub fn judge(
     };
     write_json(&folder.held_out_figures(), &serde_json::to_value(&figures)?)?;
     Ok(Some(figures))
+}
+
+/// Writes what a view should look like, coded for the eye.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn write_reference(folder: &RunFolder, stem: &str, coded: &Image) -> Result<()> {
+    let parent = folder.reference_images();
+    create(&parent)?;
+    Ok(image::write_png(&parent.join(format!("{stem}.png")), coded)?)
 }
 
 fn compare(name: &str, picture: &Picture, mut reference: Image) -> ViewFigures {

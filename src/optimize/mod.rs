@@ -27,6 +27,17 @@ pub(crate) use run::Run;
 /// Iterations after which a parameter that has never received a gradient is taken for a mistake.
 pub const PATIENCE: u32 = 20;
 
+/// Who follows a run by what it leaves in its folder.
+pub trait Observer: std::fmt::Debug {
+    /// An iteration is done and its line is in `metrics.jsonl`. The run waits until this returns.
+    fn iterated(&self);
+}
+
+/// Nobody.
+impl Observer for () {
+    fn iterated(&self) {}
+}
+
 /// What to run and where.
 #[derive(Debug)]
 pub struct Job<'a> {
@@ -38,6 +49,7 @@ pub struct Job<'a> {
     pub stop: &'a AtomicBool,
     /// The command that goes on with the run.
     pub resume_command: String,
+    pub observer: &'a dyn Observer,
 }
 
 /// How a run ended.

@@ -22,13 +22,13 @@ use crate::scene::{self, Backdrop, Background, References, Scene, Sensor, Source
 pub enum Targets {
     /// Read again when a view that was held out is judged.
     Photographs,
-    /// Renders of the views that were held out, by the index of their sensor.
+    /// Renders of the views that are held out or looked at on the way, by the index of their sensor.
     Rendered(HashMap<u32, Vec<[f32; 4]>>),
     Constant([f32; 3]),
 }
 
-/// Gives `resident` the references of the training views and keeps what the held-out ones need. Rendering a target
-/// scene leaves that scene on the device.
+/// Gives `resident` the references of the training views and keeps what the held-out and the `shown` ones need.
+/// Rendering a target scene leaves that scene on the device.
 ///
 /// # Errors
 /// A photograph or the target scene cannot be read, or the target cannot be rendered.
@@ -36,6 +36,7 @@ pub fn prepare(
     scene: &Scene,
     references: &References,
     training: &[u32],
+    shown: &[u32],
     resident: &mut Resident,
     device: &mut dyn Device,
     cache: &Path,
@@ -54,7 +55,12 @@ pub fn prepare(
             let mut rendered = target_renders(scene, path, *spp, device, cache, progress)?;
             let mut taken = Vec::new();
             for &index in training {
-                taken.extend(rendered.remove(&index).map(|pixels| (index as usize, pixels)));
+                let pixels = if shown.contains(&index) {
+                    rendered.get(&index).cloned()
+                } else {
+                    rendered.remove(&index)
+                };
+                taken.extend(pixels.map(|pixels| (index as usize, pixels)));
             }
             resident.set_references(&taken);
             Ok(Targets::Rendered(rendered))

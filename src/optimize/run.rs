@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::batch::Batches;
 use super::estimate::{self, Estimate};
+use super::held_out::write_reference;
 use super::references::{self, Targets};
-use super::views::{Look, Preview, previews, render_view, training_views};
+use super::views::{Look, Preview, chosen_views, previews, render_view, training_views};
 use super::{Job, PATIENCE, Report, held_out, stage};
 use crate::device::{Device, DeviceError, Term};
 use crate::io::IoError;
@@ -90,16 +91,18 @@ impl<'a> Run<'a> {
             );
         }
         let cache = job.folder.references();
+        let chosen = chosen_views(scene, rule, &training)?;
         let targets = references::prepare(
             scene,
             &rule.references,
             &training,
+            &chosen,
             &mut resident,
             device,
             &cache,
             progress,
         )?;
-        let previews = previews(scene, rule, &training, &mut resident)?;
+        let previews = previews(scene, &chosen, &mut resident);
         let references = resident.references.bytes();
         let estimate = Estimate::new(
             &params,
@@ -166,6 +169,7 @@ impl<'a> Run<'a> {
         let mut metrics = Metrics::open(&self.job.folder.metrics(), self.state.iteration)?;
         let rule = self.job.rule;
         self.progress.begin(self.state.iteration, rule.iterations);
+        self.write_references()?;
         if self.state.iteration == 0 {
             self.preview()?;
         }
@@ -178,6 +182,7 @@ impl<'a> Run<'a> {
             let figures = self.iterate()?;
             metrics.add(&figures)?;
             self.progress.iteration(&figures);
+            self.job.observer.iterated();
             self.last = Some(figures);
             self.check_reach()?;
             if rule.output.images_every > 0 && self.state.iteration.is_multiple_of(rule.output.images_every) {
@@ -241,6 +246,20 @@ impl<'a> Run<'a> {
              `optimize`, or start it from another `initial` value",
             unreached.join(" and ")
         )
+    }
+
+    /// Writes what the views that are rendered on the way should look like.
+    fn write_references(&self) -> Result<()> {
+        if self.job.rule.output.images_every == 0 {
+            return Ok(());
+        }
+        for preview in &self.previews {
+            let reference = self.targets.coded_image(self.job.scene, preview.sensor as u32)?;
+            if let Some(image) = reference {
+                write_reference(self.job.folder, &preview.stem, &image)?;
+            }
+        }
+        Ok(())
     }
 
     /// Renders the views that the scene asks for into `images/`.

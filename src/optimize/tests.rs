@@ -245,6 +245,7 @@ fn drive(scene: &Scene, device: &mut Diary, folder: &Path, resume: bool, stop: b
     let checkpoint = resume.then(|| Checkpoint::open(&folder.checkpoint())).transpose()?;
     let stop = AtomicBool::new(stop);
     let job = Job {
+        observer: &(),
         scene,
         rule: scene.optimize.as_ref().expect("given"),
         folder: &folder,

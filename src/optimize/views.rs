@@ -53,28 +53,26 @@ pub(super) fn training_views(scene: &Scene, references: &References) -> Vec<u32>
         .collect()
 }
 
+/// Indices of the sensors to look through on the way.
+pub(super) fn chosen_views(scene: &Scene, rule: &Optimize, training: &[u32]) -> Result<Vec<u32>> {
+    if rule.output.sensors.is_empty() {
+        return Ok(training.first().copied().into_iter().collect());
+    }
+    let find = |name: &String| {
+        let index = scene.sensors.iter().position(|s| s.name == *name);
+        index.ok_or_else(|| anyhow!("optimize.output.sensors: there is no sensor named `{name}`"))
+    };
+    let sensors = rule.output.sensors.iter();
+    sensors.map(|name| find(name).map(|i| i as u32)).collect()
+}
+
 /// The views to render on the way. One whose backdrop is random in training gets a second record, without reference,
 /// through which the scene's own emitter is seen.
-pub(super) fn previews(
-    scene: &Scene,
-    rule: &Optimize,
-    training: &[u32],
-    resident: &mut Resident,
-) -> Result<Vec<Preview>> {
+pub(super) fn previews(scene: &Scene, chosen: &[u32], resident: &mut Resident) -> Vec<Preview> {
     let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
     let stems = file_stems(&names);
-    let chosen: Vec<usize> = if rule.output.sensors.is_empty() {
-        training.first().map(|&i| i as usize).into_iter().collect()
-    } else {
-        let find = |name: &String| names.iter().position(|n| n == name);
-        let missing = |name: &String| anyhow!("optimize.output.sensors: there is no sensor named `{name}`");
-        let sensors = rule.output.sensors.iter();
-        sensors
-            .map(|name| find(name).ok_or_else(|| missing(name)))
-            .collect::<Result<_>>()?
-    };
     let mut previews = Vec::new();
-    for sensor in chosen {
+    for sensor in chosen.iter().map(|&i| i as usize) {
         let mut record = sensor as u32;
         if resident.sensors[sensor].backdrop == backdrop::RANDOM {
             let mut plain = resident.sensors[sensor];
@@ -86,5 +84,5 @@ pub(super) fn previews(
         let stem = stems[sensor].clone();
         previews.push(Preview { sensor, record, stem });
     }
-    Ok(previews)
+    previews
 }

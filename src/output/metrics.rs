@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::device::ReplayStats;
 use crate::io::atomic;
 
 /// Milliseconds of the passes of one iteration.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Milliseconds {
     pub primal: f64,
     pub loss: f64,
@@ -24,7 +24,7 @@ pub struct Milliseconds {
 }
 
 /// The figures of one iteration.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Iterations done, this one included.
     pub iteration: u32,
@@ -54,6 +54,21 @@ pub struct Figures {
 /// Peak signal-to-noise ratio in dB of a mean squared error of values in [0, 1].
 pub fn psnr(mse: f64) -> Option<f64> {
     (mse > 0.0 && mse.is_finite()).then(|| -10.0 * mse.log10())
+}
+
+/// The figures in a file; lines that are not whole, or of another version, are left out.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read(path: &Path) -> Result<Vec<Figures>> {
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
+    let mut all = Vec::new();
+    for line in BufReader::new(file).split(b'\n') {
+        let line = line.with_context(|| format!("{shown} cannot be read"))?;
+        all.extend(serde_json::from_slice::<Figures>(&line).ok());
+    }
+    Ok(all)
 }
 
 /// The open file.

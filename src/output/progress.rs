@@ -95,7 +95,8 @@ impl Progress {
     pub fn begin(&mut self, first: u32, total: u32) {
         (self.total, self.last_end) = (total, Instant::now());
         if self.style == Style::Bar {
-            let template = "{wide_bar} {pos}/{len}  {msg}  {elapsed} gone, {eta} left";
+            // What is wide gives way, so that a narrow window is never broken by a line that does not fit.
+            let template = "{bar:24} {pos}/{len}  {wide_msg}";
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             self.bar = ProgressBar::new(total.into()).with_style(style);
             self.bar.set_position(first.into());
@@ -112,7 +113,8 @@ impl Progress {
             Style::Quiet => {}
             Style::Json => self.event("iteration", serde_json::to_value(figures).unwrap_or_default()),
             Style::Bar => {
-                self.bar.set_message(self.summary(figures));
+                let left = duration(self.seconds_left(figures.iteration));
+                self.bar.set_message(format!("{}  {left} left", self.summary(figures)));
                 self.bar.set_position(figures.iteration.into());
             }
             Style::Lines => {
@@ -122,6 +124,21 @@ impl Progress {
                     let left = self.seconds_left(figures.iteration);
                     let text = self.summary(figures);
                     eprintln!("{}/{}  {text}  {} left", figures.iteration, self.total, duration(left));
+                }
+            }
+        }
+    }
+
+    /// One of the steps that are not iterations is done.
+    pub fn advance(&mut self, done: u32, event: &Value) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.event("step", event.clone()),
+            Style::Bar => self.bar.set_position(done.into()),
+            Style::Lines => {
+                if self.last_line.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) || done == self.total {
+                    self.last_line = Some(Instant::now());
+                    eprintln!("{done}/{}", self.total);
                 }
             }
         }

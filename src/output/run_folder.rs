@@ -26,7 +26,7 @@ pub struct RunFolder {
 const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl", "final"];
 
 /// Everything that belongs to one run; the rendered references stay, they name what they were made of.
-const CONTENTS: [&str; 10] = [
+const CONTENTS: [&str; 12] = [
     "run.json",
     "scene.json",
     "checkpoint.safetensors",
@@ -37,6 +37,8 @@ const CONTENTS: [&str; 10] = [
     "images",
     "held_out",
     "last_good",
+    "references",
+    "report.html",
 ];
 
 impl RunFolder {
@@ -61,6 +63,11 @@ impl RunFolder {
             .tempfile_in(path)
             .with_context(|| format!("the folder {shown} cannot be written to; choose another with --output"))?;
         Ok(folder)
+    }
+
+    /// The folder of a run that is only looked at.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
     }
 
     /// Whether there is a run in it.
@@ -126,6 +133,16 @@ impl RunFolder {
     /// Rendered references.
     pub fn references(&self) -> PathBuf {
         self.path.join("references.safetensors")
+    }
+
+    /// What the rendered views should look like.
+    pub fn reference_images(&self) -> PathBuf {
+        self.path.join("references")
+    }
+
+    /// The page that shows the run.
+    pub fn report(&self) -> PathBuf {
+        self.path.join("report.html")
     }
 
     /// Removes the run that it holds, and nothing else.

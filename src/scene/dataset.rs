@@ -32,8 +32,8 @@ pub(super) fn read(value: &Value<'_>, with_images: bool) -> Option<Vec<Sensor>> 
     let skip_missing = object.boolean("skip_missing", false);
     let rules = Rules {
         to_world: transform::read_similarity(&mut object, "to_world"),
-        downscale: object.integer("downscale", 1, 1, film::MAX_SIDE),
-        hold_out: object.integer("hold_out", 0, 0, u32::MAX),
+        downscale: object.integer("downscale", 1),
+        hold_out: object.integer("hold_out", 0),
         held_out: object.boolean("held_out", false),
         backdrop: object.get("background").and_then(|v| backdrop(&v)).unwrap_or_default(),
         color_space: film::color_space(&mut object, ColorSpace::Srgb),

@@ -3,7 +3,7 @@
 use crate::params::{Kind, Shape};
 
 use super::object::Object;
-use super::reader::{Limit, Value};
+use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Array, Background, Source, color, files, transform, volume};
 
@@ -39,7 +39,7 @@ fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
 }
 
 fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
-    let scale = object.number("scale", 1.0, Limit::NonNegative);
+    let scale = object.number("scale", 1.0);
     let to_world = transform::read_rotation(object, "to_world");
     let (shape, source) = match (object.get("filename"), object.get("data")) {
         (Some(file), None) => image(&file)?,

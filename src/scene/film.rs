@@ -12,6 +12,9 @@ const DEFAULT_FILTER: Filter = Filter::Gaussian { stddev: 0.5 };
 pub(super) const DEFAULT_SIZE: [u32; 2] = [768, 576];
 
 /// The largest width or height of an image.
+/// Wider filters than this are mistakes, and their samples would leave the film.
+pub(super) const FILTER_WIDTH: Limit = Limit::Between(0.0, 16.0);
+
 pub(super) const MAX_SIDE: u32 = 65_536;
 
 /// What a film says.
@@ -72,15 +75,13 @@ pub(super) fn nested_filter(object: &mut Object<'_>, default: Filter) -> Filter 
     let Some(mut filter) = object.nested(Class::Filter) else {
         return default;
     };
-    // Wider filters than this are mistakes, and their samples would leave the film.
-    let width = Limit::Between(0.0, 16.0);
     let read = match filter.name {
         "box" => Filter::Box,
         "tent" => Filter::Tent {
-            radius: filter.number("radius", 1.0, width),
+            radius: filter.number("radius", 1.0),
         },
         _ => Filter::Gaussian {
-            stddev: filter.number("stddev", 0.5, width),
+            stddev: filter.number("stddev", 0.5),
         },
     };
     filter.finish();

@@ -18,7 +18,7 @@ pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
         _ => (Estimator::Radiative(variant(&mut object)), Some(DEFAULT_DEPTH)),
     };
     let max_depth = max_depth(&mut object, default_depth);
-    let rr_depth = object.integer("rr_depth", 5, 1, i32::MAX as u32);
+    let rr_depth = object.integer("rr_depth", 5);
     let hide_emitters = object.boolean("hide_emitters", false);
     let gradient = gradient(&mut object, estimator);
     object.finish();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::object::Object;
 use super::quantity::Quantity;
-use super::reader::{Limit, Value};
+use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Medium, lookup, phase, radiance_field};
 
@@ -60,7 +60,7 @@ fn medium(value: &Value<'_>, path: &str) -> Option<Medium> {
         );
     }
     let emission = emission(&mut object, &at("emission"));
-    let scale = object.number("scale", 1.0, Limit::NonNegative);
+    let scale = object.number("scale", 1.0);
     let phase = phase::nested(&mut object, path);
     object.only("sample_emitters", true);
     object.only("has_spectral_extinction", true);

@@ -3,9 +3,11 @@
 //! Nothing here knows of devices or transport. Arrays are not read while a scene is checked, only their headers:
 //! [`crate::resident`] materialises them.
 
+mod change;
 mod color;
 mod context;
 mod dataset;
+mod definitions;
 mod diagnostics;
 mod emitter;
 mod files;
@@ -26,6 +28,7 @@ mod reader;
 mod reference;
 mod root;
 mod sampler;
+mod schema;
 mod sensor;
 mod shape;
 mod source;
@@ -42,8 +45,10 @@ use std::path::{Path, PathBuf};
 
 use glam::Affine3A;
 
+pub use self::change::Change;
 pub use self::diagnostics::{Diagnostic, Diagnostics};
-pub use self::root::{load, load_target, parse};
+pub use self::root::{load, load_target, load_with, parse};
+pub use self::schema::schema;
 pub use self::world::{
     Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Surface,
     Texture, TextureMap, Variant, World, Wrap,

@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 
+use super::definitions::{Definition, Form};
 use super::diagnostics::suggest;
 use super::json::Member;
-use super::reader::{Limit, Value};
+use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
 
 /// An object that is being read: it remembers what it was asked for, so that the rest can be reported.
@@ -13,17 +14,19 @@ pub(super) struct Object<'a> {
     pub(super) value: Value<'a>,
     /// Its type, or the name of the block.
     pub(super) name: &'static str,
+    definition: &'static Definition,
     members: &'a [Member],
     seen: Vec<bool>,
     allowed: Vec<&'static str>,
 }
 
 impl<'a> Object<'a> {
-    /// The object with these members, called `name` in messages.
-    pub(super) fn new(value: Value<'a>, name: &'static str, members: &'a [Member]) -> Self {
+    /// The object with these members.
+    pub(super) fn new(value: Value<'a>, definition: &'static Definition, members: &'a [Member]) -> Self {
         Self {
             value,
-            name,
+            name: definition.name,
+            definition,
             members,
             seen: vec![false; members.len()],
             allowed: Vec::new(),
@@ -49,6 +52,7 @@ impl<'a> Object<'a> {
     /// The parameter `key`, if given.
     pub(super) fn get(&mut self, key: &'static str) -> Option<Value<'a>> {
         if !self.allowed.contains(&key) {
+            self.definition.form(key);
             self.allowed.push(key);
         }
         let i = self.index(key)?;
@@ -65,16 +69,40 @@ impl<'a> Object<'a> {
         value
     }
 
+    /// A number within the limit that the definition states.
+    fn limited(&self, value: &Value<'a>, key: &str) -> Option<f64> {
+        match self.definition.form(key) {
+            Form::Number(limit) => value.number(limit),
+            other => panic!("`{key}` of `{}` is defined as {other:?}, not as a number", self.name),
+        }
+    }
+
     /// A number, or the default where it is absent or mistaken.
-    pub(super) fn number(&mut self, key: &'static str, default: f32, limit: Limit) -> f32 {
-        self.get(key)
-            .and_then(|value| value.number(limit))
+    pub(super) fn number(&mut self, key: &'static str, default: f32) -> f32 {
+        let value = self.get(key);
+        value
+            .and_then(|value| self.limited(&value, key))
             .map_or(default, |x| x as f32)
     }
 
+    /// A number that must be given.
+    pub(super) fn require_number(&mut self, key: &'static str, expected: &str) -> Option<f64> {
+        let value = self.require(key, expected)?;
+        self.limited(&value, key)
+    }
+
     /// A whole number, or the default where it is absent or mistaken.
-    pub(super) fn integer(&mut self, key: &'static str, default: u32, low: u32, high: u32) -> u32 {
-        let value = self.get(key).and_then(|value| value.integer(low.into(), high.into()));
+    pub(super) fn integer(&mut self, key: &'static str, default: u32) -> u32 {
+        self.integer_up_to(key, default, u32::MAX)
+    }
+
+    /// As [`Object::integer`], where something else in the scene sets a bound too.
+    pub(super) fn integer_up_to(&mut self, key: &'static str, default: u32, most: u32) -> u32 {
+        let value = self.get(key);
+        let Form::Integer(low, high) = self.definition.form(key) else {
+            panic!("`{key}` of `{}` is not defined as a whole number", self.name);
+        };
+        let value = value.and_then(|value| value.integer(low, high.min(most.into())));
         value.map_or(default, |n| n as u32)
     }
 
@@ -85,6 +113,9 @@ impl<'a> Object<'a> {
 
     /// One of a few words, or the default where it is absent or mistaken.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)], default: T) -> T {
+        let defined = matches!(self.definition.form(key), Form::Words(names)
+            if names.len() == words.len() && words.iter().all(|(word, _)| names.contains(word)));
+        assert!(defined, "`{key}` of `{}` is defined with other words", self.name);
         self.get(key)
             .and_then(|value| value.choice(words, &[]))
             .unwrap_or(default)

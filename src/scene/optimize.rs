@@ -2,8 +2,7 @@
 
 use super::diagnostics::suggest;
 use super::object::Object;
-use super::reader::{Limit, Value};
-use super::sampler::MAX_SPP;
+use super::reader::Value;
 use super::{
     BatchRule, Decay, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer, Scene,
     Schedule, Stage, color, parameters, root,
@@ -12,9 +11,9 @@ use super::{
 /// Reads the block and applies what it says of the parameters to the arrays of `scene`, which is otherwise complete.
 pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     let mut object = value.block("optimize")?;
-    let iterations = object.integer("iterations", 1000, 1, 100_000_000);
-    let spp = object.integer("spp", 1, 1, MAX_SPP);
-    let spp_grad = object.integer("spp_grad", spp, 1, MAX_SPP);
+    let iterations = object.integer("iterations", 1000);
+    let spp = object.integer("spp", 1);
+    let spp_grad = object.integer("spp_grad", spp);
     let stages = object
         .get("stages")
         .map_or_else(Vec::new, |value| stages(&value, [spp, spp_grad]));
@@ -135,14 +134,14 @@ fn batch(value: &Value<'_>, scene: &Scene) -> Option<BatchRule> {
 }
 
 fn loss(value: &Value<'_>) -> Option<Loss> {
-    let mut object = value.variant(&["l1", "l2", "huber", "relative_l2", "log_l1"])?;
+    let mut object = value.variant("loss")?;
     let loss = match object.name {
         "l1" => Loss::L1,
         "l2" => Loss::L2,
         "relative_l2" => Loss::RelativeL2,
         "log_l1" => Loss::LogL1,
         _ => Loss::Huber {
-            delta: object.number("delta", 0.1, Limit::Positive),
+            delta: object.number("delta", 0.1),
         },
     };
     object.finish();
@@ -150,20 +149,19 @@ fn loss(value: &Value<'_>) -> Option<Loss> {
 }
 
 fn optimizer(value: &Value<'_>) -> Option<Optimizer> {
-    let decay = Limit::Within(0.0, 0.999_999);
-    let mut object = value.variant(&["adam", "sgd", "rmsprop"])?;
+    let mut object = value.variant("optimizer")?;
     let optimizer = match object.name {
         "sgd" => Optimizer::Sgd {
-            momentum: object.number("momentum", 0.0, decay),
+            momentum: object.number("momentum", 0.0),
         },
         "rmsprop" => Optimizer::RmsProp {
-            decay: object.number("decay", 0.99, decay),
-            epsilon: object.number("epsilon", 1e-8, Limit::Positive),
+            decay: object.number("decay", 0.99),
+            epsilon: object.number("epsilon", 1e-8),
         },
         _ => Optimizer::Adam {
-            beta_1: object.number("beta_1", 0.9, decay),
-            beta_2: object.number("beta_2", 0.999, decay),
-            epsilon: object.number("epsilon", 1e-8, Limit::Positive),
+            beta_1: object.number("beta_1", 0.9),
+            beta_2: object.number("beta_2", 0.999),
+            epsilon: object.number("epsilon", 1e-8),
             mask_updates: object.boolean("mask_updates", false),
         },
     };
@@ -172,18 +170,18 @@ fn optimizer(value: &Value<'_>) -> Option<Optimizer> {
 }
 
 fn schedule(value: &Value<'_>, iterations: u32) -> Option<Schedule> {
-    let mut object = value.variant(&["constant", "exponential", "cosine"])?;
+    let mut object = value.variant("schedule")?;
     let final_factor = if object.name == "constant" {
         1.0
     } else {
-        object.number("final_factor", 0.1, Limit::Within(1e-6, 1.0))
+        object.number("final_factor", 0.1)
     };
     let decay = match object.name {
         "constant" => Decay::Constant,
         "exponential" => Decay::Exponential { final_factor },
         _ => Decay::Cosine { final_factor },
     };
-    let warm_up = object.integer("warm_up", 0, 0, iterations);
+    let warm_up = object.integer_up_to("warm_up", 0, iterations);
     object.finish();
     Some(Schedule { decay, warm_up })
 }
@@ -209,15 +207,16 @@ fn stages(value: &Value<'_>, mut samples: [u32; 2]) -> Vec<Stage> {
 /// One change of resolution. What it does not say of samples stays as before.
 fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage> {
     let mut object = value.block("stage")?;
-    let at = object
-        .require("at", "the fraction of the run after which it begins")
-        .and_then(|v| v.number(FRACTION));
-    let upsample = object.integer("upsample", 2, 2, 8);
+    let at = object.require_number("at", "the fraction of the run after which it begins");
+    let upsample = object.integer("upsample", 2);
     let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
     let moments = object.choice("moments", &words, MomentRule::Reset);
-    let given = object.get("spp").and_then(|value| value.integer(1, MAX_SPP.into()));
-    let (spp, grad) = given.map_or((spp_before, grad_before), |spp| (spp as u32, spp as u32));
-    let spp_grad = object.integer("spp_grad", grad, 1, MAX_SPP);
+    // No one may write zero: it is the default, which says that nothing was written.
+    let (spp, grad) = match object.integer("spp", 0) {
+        0 => (spp_before, grad_before),
+        spp => (spp, spp),
+    };
+    let spp_grad = object.integer("spp_grad", grad);
     object.finish();
     Some(Stage {
         at: at? as f32,
@@ -227,8 +226,6 @@ fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage
         spp_grad,
     })
 }
-
-const FRACTION: Limit = Limit::Between(0.0, 1.0);
 
 fn regularizers(value: &Value<'_>, scene: &Scene) -> Vec<Regularizer> {
     let items = value.list().unwrap_or_default();
@@ -245,10 +242,8 @@ fn regularizer(value: &Value<'_>, scene: &Scene) -> Option<Regularizer> {
         .require("type", "`total_variation` or `sparsity`")
         .and_then(|v| v.choice(&penalties, &[]));
     let path = object.require("parameter", "the path of an optimised parameter");
-    let weight = object
-        .require("weight", "its weight")
-        .and_then(|v| v.number(Limit::NonNegative));
-    let every = object.integer("every", 1, 1, 1_000_000);
+    let weight = object.require_number("weight", "its weight");
+    let every = object.integer("every", 1);
     object.finish();
     let (path, penalty) = (path?, penalty?);
     let parameter = path.string()?;
@@ -262,7 +257,7 @@ fn regularizer(value: &Value<'_>, scene: &Scene) -> Option<Regularizer> {
 }
 
 fn references(value: &Value<'_>) -> Option<References> {
-    let mut object = value.variant(&["images", "scene", "constant"])?;
+    let mut object = value.variant("references")?;
     let references = match object.name {
         "images" => Some(References::Images),
         "constant" => {
@@ -273,7 +268,7 @@ fn references(value: &Value<'_>) -> Option<References> {
         }
         _ => {
             let file = object.require("filename", "the target's scene file");
-            let spp = object.integer("spp", 64, 1, MAX_SPP);
+            let spp = object.integer("spp", 64);
             file.and_then(|file| target(&file))
                 .map(|path| References::Scene { path, spp })
         }
@@ -311,9 +306,9 @@ fn output(object: &mut Object<'_>, scene: &Scene) -> OutputRule {
     let Some(mut output) = object.get("output").and_then(|value| value.block("output")) else {
         return rule;
     };
-    rule.images_every = output.integer("images_every", rule.images_every, 0, u32::MAX);
-    rule.checkpoint_seconds = output.number("checkpoint_seconds", rule.checkpoint_seconds, Limit::NonNegative);
-    rule.spp = output.integer("spp", rule.spp, 1, MAX_SPP);
+    rule.images_every = output.integer("images_every", rule.images_every);
+    rule.checkpoint_seconds = output.number("checkpoint_seconds", rule.checkpoint_seconds);
+    rule.spp = output.integer("spp", rule.spp);
     let names = output.get("sensors").and_then(|value| value.list()).unwrap_or_default();
     rule.sensors = names.iter().filter_map(|name| sensor_name(name, scene)).collect();
     output.finish();

@@ -120,7 +120,7 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
             "only volumes with the `filter_type` `trilinear` and the `wrap_mode` `clamp` can",
         );
     }
-    let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE, Limit::Positive);
+    let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE);
     let bounds = bounds(&mut object, tunable.quantity);
     if let Some((shape, source)) = object.get("initial").and_then(|value| initial(&value, tunable)) {
         tunable.array.shape = shape;

@@ -27,7 +27,7 @@ fn read(value: &Value<'_>, path: &str, blends: u32) -> Option<Phase> {
         "isotropic" => Some(Phase::Isotropic),
         "rayleigh" => Some(Phase::Rayleigh),
         "hg" => {
-            let g = object.number("g", DEFAULT_G, Quantity::Asymmetry.limit());
+            let g = object.number("g", DEFAULT_G);
             let g = lookup::value(format!("{path}.g"), vec![g]);
             Some(Phase::Hg { g })
         }

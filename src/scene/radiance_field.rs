@@ -4,7 +4,7 @@ use crate::params::Kind;
 
 use super::object::Object;
 use super::quantity::Quantity;
-use super::reader::{Limit, Value};
+use super::reader::Value;
 use super::vocabulary::Class;
 use super::volume::{self, Channels, Volume, Wanted};
 use super::{Array, ColorActivation, DensityActivation, RadianceField, transform};
@@ -48,7 +48,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<RadianceField> {
 /// The medium at `value`, which stands at `path` in the file and fills a cube.
 fn medium(value: &Value<'_>, path: &str, to_world: glam::DAffine3) -> Option<RadianceField> {
     let mut object = value.plugin(Class::Medium)?;
-    let sh_degree = object.integer("sh_degree", DEFAULT_SH_DEGREE, 0, 3);
+    let sh_degree = object.integer("sh_degree", DEFAULT_SH_DEGREE);
     let channels = 3 * (sh_degree as usize + 1).pow(2);
     let mut grid = |key: &'static str, quantity, channels| {
         let channels = Channels::Exactly(channels);
@@ -61,8 +61,8 @@ fn medium(value: &Value<'_>, path: &str, to_world: glam::DAffine3) -> Option<Rad
     let sh_coeffs = grid("sh_coeffs", Quantity::Coefficients, channels);
     let density_activation = density_activation(&mut object);
     let color_activation = color_activation(&mut object);
-    let step = object.number("step", 1.0, Limit::Within(1e-3, 1e3));
-    let stop = object.number("stop", 1e-4, Limit::Within(0.0, 0.5));
+    let step = object.number("step", 1.0);
+    let stop = object.number("stop", 1e-4);
     object.finish();
     Some(RadianceField {
         to_world: transform::to_f32(to_world),

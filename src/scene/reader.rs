@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use super::context::Context;
+use super::definitions;
 use super::diagnostics::suggest;
 use super::json::{Json, Member, Node};
 use super::object::Object;
@@ -282,37 +283,42 @@ impl<'a> Value<'a> {
         None
     }
 
-    /// An object without a type, called `name` in messages.
-    pub(super) fn block(&self, name: &'static str) -> Option<Object<'a>> {
+    /// An object without a type, by the key of its definition.
+    pub(super) fn block(&self, key: &str) -> Option<Object<'a>> {
         let Json::Object(members) = &self.node.json else {
             self.mismatch("an object `{…}`");
             return None;
         };
-        Some(Object::new(self.clone(), name, members))
+        Some(Object::new(self.clone(), definitions::block(key), members))
     }
 
-    /// One of a few kinds of thing: its bare name, or an object whose `type` is the name.
-    pub(super) fn variant(&self, names: &[&'static str]) -> Option<Object<'a>> {
+    /// One of the kinds of a group: its bare name, or an object whose `type` is the name.
+    pub(super) fn variant(&self, group: &str) -> Option<Object<'a>> {
+        let kinds = definitions::variants(group);
+        let names: Vec<&'static str> = kinds.iter().map(|kind| kind.name).collect();
         let (value, members): (Value<'a>, &'a [Member]) = match &self.node.json {
             Json::String(_) => (self.clone(), &[]),
             Json::Object(members) => match self.node.member("type") {
                 Some(node) => (self.child(node, "type"), members),
                 None => {
-                    self.error("missing `type`", suggest("", names));
+                    self.error("missing `type`", suggest("", &names));
                     return None;
                 }
             },
             _ => {
-                self.mismatch(&format!("a string or an object with a `type` ({})", suggest("", names)));
+                self.mismatch(&format!(
+                    "a string or an object with a `type` ({})",
+                    suggest("", &names)
+                ));
                 return None;
             }
         };
         let text = value.string()?;
-        let Some(name) = names.iter().copied().find(|name| *name == text) else {
-            value.error(format!("unknown type `{text}`"), suggest(text, names));
+        let Some(kind) = kinds.iter().find(|kind| kind.name == text) else {
+            value.error(format!("unknown type `{text}`"), suggest(text, &names));
             return None;
         };
-        let mut object = Object::new(self.clone(), name, members);
+        let mut object = Object::new(self.clone(), kind, members);
         object.skip("type");
         Some(object)
     }
@@ -346,7 +352,7 @@ impl<'a> Value<'a> {
             value.report_type(text, class);
             return None;
         };
-        let mut object = Object::new(value.clone(), name, members);
+        let mut object = Object::new(value.clone(), definitions::plugin(class, name), members);
         object.skip("type");
         object.skip("id");
         Some(object)

@@ -1,8 +1,10 @@
 //! The scene as a whole: the objects at the top level of the file.
 
 use std::collections::HashSet;
+use std::io::Read;
 use std::path::Path;
 
+use super::change::Change;
 use super::context::Context;
 use super::diagnostics::{Diagnostics, suggest};
 use super::json::{self, Node};
@@ -20,7 +22,15 @@ const MAX_BYTES: u64 = 1 << 28;
 /// # Errors
 /// Every mistake that was found, each with its place and the likely intention.
 pub fn load(path: &Path) -> Result<Scene, Diagnostics> {
-    parse(&read_text(path)?, path)
+    load_with(path, &[])
+}
+
+/// Like [`load`], with values put in place of the file's, which are checked like the file.
+///
+/// # Errors
+/// As [`load`]; also a change whose place is not there.
+pub fn load_with(path: &Path, changes: &[Change]) -> Result<Scene, Diagnostics> {
+    parse_as(&read_text(path)?, path, Role::Main, changes)
 }
 
 /// Like [`load`], for a text that is already here; `path` is what relative file names are relative to.
@@ -28,7 +38,7 @@ pub fn load(path: &Path) -> Result<Scene, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn parse(text: &str, path: &Path) -> Result<Scene, Diagnostics> {
-    parse_as(text, path, Role::Main)
+    parse_as(text, path, Role::Main, &[])
 }
 
 /// Like [`load`], for the target of another scene, whose own block `optimize` plays no part.
@@ -36,7 +46,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Scene, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_target(path: &Path) -> Result<Scene, Diagnostics> {
-    parse_as(&read_text(path)?, path, Role::Target)
+    parse_as(&read_text(path)?, path, Role::Target, &[])
 }
 
 /// What a scene is read for.
@@ -46,8 +56,20 @@ enum Role {
     Target,
 }
 
+/// The text of a file, or of standard input for `-`.
 fn read_text(path: &Path) -> Result<String, Diagnostics> {
     let refuse = |message: String| Diagnostics::whole_file(path, message);
+    if path == Path::new("-") {
+        let mut text = String::new();
+        let read = std::io::stdin().take(MAX_BYTES + 1).read_to_string(&mut text);
+        read.map_err(|error| refuse(format!("standard input cannot be read: {error}")))?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(refuse(format!(
+                "standard input holds more than {MAX_BYTES} bytes, the most of a scene"
+            )));
+        }
+        return Ok(text);
+    }
     let size = std::fs::metadata(path)
         .map_err(|error| refuse(format!("the scene cannot be read: {error}")))?
         .len();
@@ -65,10 +87,17 @@ fn read_text(path: &Path) -> Result<String, Diagnostics> {
     })
 }
 
-fn parse_as(text: &str, path: &Path, role: Role) -> Result<Scene, Diagnostics> {
+fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change]) -> Result<Scene, Diagnostics> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let parsed = json::read(text);
+    let mut parsed = json::read(text);
     let mut context = Context::new(path, text);
+    if let Ok(root) = &mut parsed {
+        for change in changes {
+            if let Err(message) = change.apply(root) {
+                context.error(root.start, message);
+            }
+        }
+    }
     let scene = match &parsed {
         Ok(root) => {
             context.references = reference::resolve(root, &context);
@@ -130,7 +159,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
                 "this file does not hold a scene",
                 "the `type` of the whole is `scene`, or left out",
             ),
-            "id" => {
+            "id" | "$schema" => {
                 entry.string();
             }
             _ => reader.object(key, entry),

@@ -11,7 +11,7 @@ pub(super) fn nested(object: &mut Object<'_>) -> u32 {
     let Some(mut sampler) = object.nested(Class::Sampler) else {
         return 4;
     };
-    let spp = sampler.integer("sample_count", 4, 1, MAX_SPP);
+    let spp = sampler.integer("sample_count", 4);
     sampler.only("seed", 0);
     sampler.finish();
     spp

@@ -74,7 +74,7 @@ fn reference<'a>(value: &Value<'a>) -> Option<Photograph<'a>> {
     } else {
         let mut object = value.block("image")?;
         let path = object.require("filename", "the image file").and_then(|v| v.file());
-        let downscale = object.integer("downscale", 1, 1, film::MAX_SIDE);
+        let downscale = object.integer("downscale", 1);
         let backdrop = object.get("background").and_then(|v| backdrop(&v)).unwrap_or_default();
         object.finish();
         Reference {
@@ -135,8 +135,8 @@ fn size(object: &Object<'_>, film: &Film, image: Option<&Photograph<'_>>, requir
 
 /// `near_clip` and `far_clip`.
 pub(super) fn clip_range(object: &mut Object<'_>) -> [f32; 2] {
-    let near = object.number("near_clip", 1e-2, Limit::Positive);
-    let far = object.number("far_clip", 1e4, Limit::Positive);
+    let near = object.number("near_clip", 1e-2);
+    let far = object.number("far_clip", 1e4);
     if near >= far {
         object.error(
             format!("`near_clip` is {near} and `far_clip` {far}"),
@@ -297,7 +297,7 @@ fn distortion(object: &mut Object<'_>) -> Distortion {
     let model = lens
         .require("model", "`opencv` or `fisheye`")
         .and_then(|value| value.choice(&models, &[]));
-    let mut number = |key| lens.number(key, 0.0, Limit::Any);
+    let mut number = |key| lens.number(key, 0.0);
     let k = [number("k1"), number("k2"), number("k3")];
     let read = match model {
         None => {

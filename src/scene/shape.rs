@@ -3,7 +3,7 @@
 use super::medium::Media;
 use super::object::Object;
 use super::quantity::Quantity;
-use super::reader::{Limit, Value};
+use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Array, Bsdf, Geometry, MeshFormat, Surface, Texture, color, lookup, texture, transform};
 
@@ -49,7 +49,7 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
         "rectangle" => Some(Geometry::Rectangle),
         "sphere" => {
             let center = object.get("center").map_or(Some([0.0; 3]), |v| v.vector::<3>());
-            let radius = object.number("radius", 1.0, Limit::Positive);
+            let radius = object.number("radius", 1.0);
             Some(Geometry::Sphere {
                 center: center?.map(|x| x as f32),
                 radius,

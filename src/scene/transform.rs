@@ -145,9 +145,7 @@ fn rotate(value: &Value<'_>) -> Option<DAffine3> {
     let axis = object
         .require("axis", "the axis, such as [0, 1, 0]")
         .and_then(|v| Some((v.vector::<3>()?, v)));
-    let angle = object
-        .require("angle", "the angle in degrees")
-        .and_then(|v| v.number(Limit::Any));
+    let angle = object.require_number("angle", "the angle in degrees");
     object.finish();
     let (axis, axis_value) = axis?;
     let Some(axis) = DVec3::from(axis).try_normalize() else {

@@ -71,10 +71,8 @@ fn plane_vector(value: &Value<'_>) -> Option<DVec2> {
 
 /// Counter-clockwise in the plane; the axis, if given, is the third.
 fn rotate(value: &Value<'_>) -> Option<DAffine2> {
-    let mut object = value.block("rotate")?;
-    let angle = object
-        .require("angle", "the angle in degrees")
-        .and_then(|v| v.number(Limit::Any));
+    let mut object = value.block("rotate in the plane")?;
+    let angle = object.require_number("angle", "the angle in degrees");
     let sign = match object.get("axis") {
         None => Some(1.0),
         Some(axis) => match axis.vector::<3>() {

@@ -6,7 +6,7 @@ use crate::params::Shape;
 
 use super::object::Object;
 use super::quantity::Quantity;
-use super::reader::{Limit, Value};
+use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Blob, Source, color, files};
 
@@ -283,9 +283,7 @@ fn blob(value: &Value<'_>, wanted: Wanted) -> Option<Blob> {
     let center = object
         .require("center", "its place in the unit cube, [x, y, z]")
         .and_then(|v| v.vector::<3>());
-    let radius = object
-        .require("radius", "its standard deviation")
-        .and_then(|v| v.number(Limit::Positive));
+    let radius = object.require_number("radius", "its standard deviation");
     let value = object
         .require("value", "its height in each channel")
         .and_then(|v| channel_values(&v, wanted));

@@ -184,3 +184,116 @@ fn no_parameter_is_left_out() {
         }
     }
 }
+
+/// A text without its comments.
+fn without_comments(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    let mut in_string = false;
+    while let Some(c) = rest.chars().next() {
+        if !in_string && rest.starts_with("//") {
+            rest = rest.find('\n').map_or("", |end| &rest[end..]);
+            continue;
+        }
+        if !in_string && rest.starts_with("/*") {
+            rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
+            continue;
+        }
+        let taken = if in_string && c == '\\' { 2 } else { c.len_utf8() };
+        in_string ^= c == '"';
+        plain += &rest[..taken];
+        rest = &rest[taken..];
+    }
+    plain
+}
+
+fn validator() -> jsonschema::Validator {
+    jsonschema::validator_for(&scene::schema()).expect("the schema is one")
+}
+
+#[track_caller]
+fn assert_valid(validator: &jsonschema::Validator, value: &serde_json::Value, of: &str) {
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{of}\n{}", errors.join("\n"));
+}
+
+#[test]
+fn every_example_and_every_bundled_scene_follows_the_schema() {
+    let validator = validator();
+    let mut texts: Vec<String> = blocks().into_iter().map(|(kind, block)| whole(kind, block)).collect();
+    for entry in std::fs::read_dir("scenes").expect("there") {
+        let path = entry.expect("readable").path();
+        texts.push(std::fs::read_to_string(&path).expect("text"));
+        let resolved = scene::load(&path).expect("without mistakes").resolved;
+        assert_valid(&validator, &resolved, &format!("{} as resolved", path.display()));
+    }
+    texts.extend([super::SCENE.to_string(), super::WORLD.to_string()]);
+    assert!(texts.len() > 20);
+    for text in texts {
+        let value: serde_json::Value = serde_json::from_str(&without_comments(&text)).expect("JSON");
+        assert_valid(&validator, &value, &text);
+    }
+}
+
+/// What the reader refuses by the form of a single value, the schema refuses too.
+#[test]
+fn the_schema_refuses_what_the_reader_refuses() {
+    let validator = validator();
+    for (from, to) in [
+        ("\"fov\": 40", "\"fov\": 400"),
+        ("\"fov\": 40", "\"fvo\": 40"),
+        ("\"width\": 64", "\"width\": 0"),
+        ("\"type\": \"tent\"", "\"type\": \"mitchell\""),
+        ("\"sh_degree\": 1", "\"sh_degree\": 4"),
+        ("\"at\": 0.25", "\"at\": 1.5"),
+        ("\"learning_rate\": 0.5", "\"learning_rate\": 0"),
+        ("\"bsdf\": {\"type\": \"null\"}", "\"bsdf\": {\"type\": \"hg\"}"),
+        ("\"bounds\": [0, null]", "\"bounds\": [0]"),
+    ] {
+        let text = super::edited(from, to);
+        super::mistakes_in(&text);
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert!(!validator.is_valid(&value), "{from} -> {to}");
+    }
+    let value: serde_json::Value = serde_json::from_str(super::SCENE).expect("JSON");
+    assert!(validator.is_valid(&value));
+}
+
+#[test]
+fn values_from_the_command_line_are_checked_like_the_file() {
+    let folder = folder();
+    let path = folder.path().join("scene.json");
+    std::fs::write(&path, super::SCENE).expect("is written");
+    let load = |changes: &[&str]| {
+        let changes: Vec<scene::Change> = changes.iter().map(|c| c.parse().expect("a change")).collect();
+        scene::load_with(&path, &changes)
+    };
+    let scene = load(&[
+        "camera.fov=50",
+        "object.interior.sigma_t.value=3",
+        "optimize.loss=l1",
+        "optimize.parameters.object.interior.sigma_t.learning_rate=0.25",
+        "optimize.stages[1].at=0.75",
+        "camera.film.height=16",
+    ])
+    .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let rule = scene.optimize.as_ref().expect("there");
+    assert_eq!(
+        (scene.sensors[0].height, rule.loss, rule.stages[1].at),
+        (16, scene::Loss::L1, 0.75)
+    );
+    let field = scene.field.expect("there");
+    assert_eq!(field.sigma_t.source, scene::Source::Fill(vec![3.0]));
+    assert_eq!(field.sigma_t.tuning.expect("tuned").learning_rate, 0.25);
+    for (change, words) in [
+        ("camera.fov=500", "camera.fov"),
+        ("camera.fvo=50", "did you mean `fov`"),
+        ("camra.fov=50", "there is no `camra`"),
+        ("optimize.stages[7].at=0.5", "2 items"),
+    ] {
+        let mistakes = load(&[change]).expect_err(change).to_string();
+        assert!(mistakes.contains(words), "{change}: {mistakes}");
+    }
+}

@@ -22,7 +22,7 @@ use estimators::Compared;
 
 /// Arguments of `prbopt bench`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json")]
+#[command(after_help = "Examples:\n  prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json")]
 pub struct BenchArgs {
     /// What to time
     #[arg(value_enum, default_value_t = Workload::RadianceField)]

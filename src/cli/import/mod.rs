@@ -18,10 +18,13 @@ use survey::{HeldOut, Survey};
 
 /// Arguments of `prbopt import`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    prbopt import lego/transforms_train.json -o lego.json\n  \
+    prbopt import garden/sparse/0 --downscale 4 --hold-out 8")]
 pub struct ImportArgs {
     /// A transforms.json, or the folder of a COLMAP model
     pub dataset: PathBuf,
-    /// The scene file to write [default: named after the data set's folder, in the current folder]
+    /// The scene file to write, or - for standard output [default: named after the data set's folder, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Hold out every N-th view, counted from 0; 0 for none [default: the data set's test split, else 8]
@@ -91,6 +94,7 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     if let Location::Transforms(file) = dataset::locate(&args.dataset)? {
         args.dataset = file;
     }
+    let to_standard_output = args.output.as_deref() == Some(Path::new("-"));
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
     ensure!(
         args.force || !output.exists(),
@@ -121,10 +125,14 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     };
     let text = json::pretty(&plan.scene());
     scene::parse(&text, &output)?;
+    if to_standard_output {
+        print!("{text}");
+        return Ok(Outcome::Done);
+    }
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
-        print!("{}", report(&args, &survey, &plan));
-        println!("wrote {0}; reconstruct with: prbopt optimize {0}", output.display());
+        eprint!("{}", report(&args, &survey, &plan));
+        eprintln!("wrote {0}; reconstruct with: prbopt optimize {0}", output.display());
     }
     Ok(Outcome::Done)
 }

@@ -1,5 +1,9 @@
 //! `prbopt render`: views of a scene as linear EXR and sRGB PNG.
 
+mod orbit;
+mod turntable;
+
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -7,23 +11,27 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, VoiceArgs, default_folder, read_parameters};
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder, read_parameters};
+use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::optimize::{Look, render_view};
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::resident::Resident;
-use crate::scene::{self, Scene};
+use crate::scene::Scene;
+use turntable::Turntable;
 
 /// Arguments of `prbopt render`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     prbopt render scenes/two_blobs.json --parameters runs/two_blobs/final\n  \
     prbopt render lego.json --parameters runs/lego/final --sensor all --spp 16 -o views\n  \
-    prbopt render lego.json --sensor r_8 -o r_8.exr")]
+    prbopt render lego.json --sensor r_8 -o r_8.exr\n  \
+    prbopt render scenes/smoke.json --spp 16 -o - > smoke.png\n  \
+    prbopt render scenes/two_blobs.json --parameters runs/two_blobs/final --turntable 120")]
 pub struct RenderArgs {
-    /// The scene file
+    /// The scene file, or - for standard input
     pub scene: PathBuf,
     /// Folder with values of parameters, such as `final` of a run, at any resolution
     #[arg(long, value_name = "FOLDER")]
@@ -34,16 +42,36 @@ pub struct RenderArgs {
     /// Which sensor to render: its name, its index from 0, or `all`
     #[arg(long, value_name = "INDEX|NAME|all", default_value = "0")]
     pub sensor: String,
-    /// An .exr or .png file (its sibling is written beside it), or a folder [default: renders/<scene>]
+    /// Render this many frames on a circle around the scene, with a camera like the sensor, and an animated PNG of
+    /// them; frames that are there already are kept
+    #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=9999))]
+    pub turntable: Option<u32>,
+    /// The way of the camera instead of a circle: a JSON list of places with `origin`, `target` and `up`
+    #[arg(long, value_name = "FILE", requires = "turntable")]
+    pub path: Option<PathBuf>,
+    /// Frames a second of the animated PNG
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120), requires = "turntable")]
+    pub fps: u16,
+    /// An .exr or .png file (its sibling is written beside it), a folder, or - for a PNG to standard output [default:
+    /// renders/<scene>]
     #[arg(short, long, value_name = "FILE|FOLDER")]
     pub output: Option<PathBuf>,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     #[command(flatten)]
+    pub set: SetArgs,
+    #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
     pub voice: VoiceArgs,
+}
+
+impl RenderArgs {
+    /// Whether the picture itself is what standard output carries.
+    fn to_standard_output(&self) -> bool {
+        self.output.as_deref() == Some(Path::new("-"))
+    }
 }
 
 /// Runs the command.
@@ -51,10 +79,17 @@ pub struct RenderArgs {
 /// # Errors
 /// The scene has mistakes, parameters are missing, there is no such sensor or device, or a file cannot be written.
 pub fn run(args: RenderArgs) -> Result<Outcome> {
-    let scene = scene::load(&args.scene)?;
+    let mut scene = args.set.load(&args.scene)?;
     let chosen = choose(&scene, &args.sensor)?;
-    let stems = destinations(&args, &scene, &chosen)?;
-    let progress = args.voice.progress();
+    let turntable = match args.turntable {
+        Some(frames) => Some(Turntable::prepare(&args, frames, &mut scene, chosen[0])?),
+        None => None,
+    };
+    let stems = match turntable {
+        Some(_) => Vec::new(),
+        None => destinations(&args, &scene, &chosen)?,
+    };
+    let mut progress = args.voice.progress();
     for warning in &scene.warnings {
         progress.note(&format!("warning: {warning}"));
     }
@@ -68,6 +103,9 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     params.parameters.iter_mut().for_each(|p| p.tuning = None);
     let mut device = args.device.open()?;
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    if let Some(turntable) = turntable {
+        return turntable.render(&args, &scene, device.as_mut(), &mut progress);
+    }
     for (&index, stem) in chosen.iter().zip(&stems) {
         let sensor = &scene.sensors[index];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));
@@ -78,6 +116,10 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         };
         let pixels = render_view(device.as_mut(), index as u32, look)?;
         let picture = Picture::of(sensor, pixels);
+        if args.to_standard_output() {
+            std::io::stdout().write_all(&image::png_bytes(&picture.coded()))?;
+            continue;
+        }
         let files = picture.write(stem)?;
         let masked = picture.masked();
         if masked > 0 {
@@ -129,6 +171,12 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
 
 /// Where each image goes, without extension. Folders are created, so that an unwritable place is told at once.
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
+    if args.to_standard_output() {
+        if chosen.len() > 1 || args.voice.json {
+            bail!("standard output takes one picture and nothing else: choose one sensor, without --json");
+        }
+        return Ok(vec![PathBuf::from("-")]);
+    }
     let output = args
         .output
         .clone()

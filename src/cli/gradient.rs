@@ -1,0 +1,309 @@
+//! `prbopt gradient`: how the image changes with one number, by forward mode; or how a loss changes with all of them.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgGroup, Args};
+use serde_json::json;
+
+use super::Outcome;
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder};
+use crate::device::{Batch, What};
+use crate::gradcheck::forward::{self, Forward, Motion};
+use crate::gradcheck::{Index, Options, Setup};
+use crate::io::{Image, atomic, image, npy};
+use crate::optimize::references;
+use crate::output::parameters;
+use crate::output::progress::print_line;
+use crate::output::run_folder::create;
+use crate::params::{Kind, Parameter};
+use crate::report::tone;
+use crate::scene::Scene;
+use crate::transport::pixel::PixelTable;
+use crate::transport::random::{Pass, pass_key};
+
+/// Arguments of `prbopt gradient`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("by").required(true).args(["index", "scale", "channel", "shift", "loss"]))]
+#[command(after_help = "Examples:\n  \
+    prbopt gradient scenes/smoke_small.json --parameter smoke.interior.sigma_t --scale\n  \
+    prbopt gradient scenes/smoke_small.json --parameter smoke.interior.sigma_t --shift 0,1,0 --spp 64\n  \
+    prbopt gradient scenes/two_blobs.json --parameter object.interior.sigma_t --index 6,6,6,0\n  \
+    prbopt gradient scenes/two_blobs.json --parameter object.interior.sigma_t --loss")]
+pub struct GradientArgs {
+    /// The scene file, or - for standard input
+    pub scene: PathBuf,
+    /// Path of the parameter
+    #[arg(long, value_name = "PATH")]
+    pub parameter: String,
+    /// By one entry: x,y,z,channel or its place in the array
+    #[arg(long, value_name = "INDEX")]
+    pub index: Option<Index>,
+    /// By a factor on all of its values
+    #[arg(long)]
+    pub scale: bool,
+    /// By a factor on one of its channels, counted from 0
+    #[arg(long, value_name = "CHANNEL")]
+    pub channel: Option<usize>,
+    /// By a shift of the grid, such as 0,1,0, in edges of its unit cube
+    #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
+    pub shift: Option<Shift>,
+    /// Of the scene's loss by every entry: slices through the gradient
+    #[arg(long)]
+    pub loss: bool,
+    /// The view: its sensor's name, or its index from 0
+    #[arg(long, value_name = "INDEX|NAME", default_value = "0")]
+    pub sensor: String,
+    /// Samples a pixel
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    pub spp: u32,
+    /// The step of the finite differences that forward mode is compared with, relative to the number
+    #[arg(long, default_value_t = 1e-3)]
+    pub step: f64,
+    /// Folder with other values of parameters, such as `final` of a run
+    #[arg(long, value_name = "FOLDER")]
+    pub parameters: Option<PathBuf>,
+    /// Folder of the pictures [default: gradients/<scene>]
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Seed of all random numbers
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub set: SetArgs,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    #[command(flatten)]
+    pub voice: VoiceArgs,
+}
+
+/// `--shift`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shift([f64; 3]);
+
+impl FromStr for Shift {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let numbers: Option<Vec<f64>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[x, y, z]) if [x, y, z].iter().all(|v| v.is_finite()) => Ok(Shift([x, y, z])),
+            _ => Err("expected three numbers such as 0,1,0".into()),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The scene has mistakes, there is no such parameter, sensor or device, or a file cannot be written.
+pub fn run(args: GradientArgs) -> Result<Outcome> {
+    ensure!(
+        args.step.is_finite() && args.step > 0.0,
+        "--step must be a positive number, found {}",
+        args.step
+    );
+    let scene = args.set.load(&args.scene)?;
+    let options = Options {
+        parameters: vec![args.parameter.clone()],
+        seed: args.seed,
+        ..Options::default()
+    };
+    let mut setup = Setup::new(&scene, &options)?;
+    if let Some(folder) = &args.parameters {
+        parameters::read_all(folder, &mut setup.params)?;
+        let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
+        setup.resident.fit(&shapes);
+    }
+    let folder = args
+        .output
+        .clone()
+        .unwrap_or_else(|| default_folder("gradients", &args.scene));
+    create(&folder)?;
+    if args.loss {
+        return of_loss(&args, &scene, setup, &folder);
+    }
+    let sensor = args.view(&scene)?;
+    setup.spp = args.spp;
+    setup.batch = Batch {
+        table: PixelTable::new(&setup.resident.sensors, &[sensor as u32])
+            .context("a view has more than 2^32 pixels")?,
+        drawn: None,
+    };
+    let parameter = setup.checked[0];
+    let direction = forward::direction(&setup.params.parameters[parameter], args.motion()?)?;
+    let found = forward::forward(&setup, parameter, &direction, args.step)?;
+    let size = [
+        scene.sensors[sensor].width as usize,
+        scene.sensors[sensor].height as usize,
+    ];
+    let stem = folder.join(format!("{}_{}", args.parameter, args.word()));
+    let files = write_image(&stem, &found, size)?;
+    let relative = found.difference / found.largest.max(f64::MIN_POSITIVE);
+    if args.voice.json {
+        print_line(
+            &json!({
+                "files": files, "largest": found.largest, "largest_difference": found.difference,
+                "relative_difference": relative,
+            })
+            .to_string(),
+        );
+    } else if args.voice.speaks() {
+        files.iter().for_each(|file| print_line(&file.display().to_string()));
+        eprintln!(
+            "largest derivative {:.4e}, in red where positive and blue where negative, zero grey",
+            found.largest
+        );
+        eprintln!(
+            "forward mode and finite differences with frozen sampling differ by {:.2e} at most, {relative:.1e} of that",
+            found.difference
+        );
+    }
+    Ok(Outcome::Done)
+}
+
+impl GradientArgs {
+    fn motion(&self) -> Result<Motion> {
+        if let Some(index) = self.index {
+            return Ok(Motion::Entry(index));
+        }
+        if let Some(Shift(by)) = self.shift {
+            return Ok(Motion::Shift(by));
+        }
+        match (self.scale, self.channel) {
+            (true, _) => Ok(Motion::Scale(None)),
+            (false, Some(channel)) => Ok(Motion::Scale(Some(channel))),
+            _ => bail!("say what to differentiate by: --index, --scale, --channel, --shift or --loss"),
+        }
+    }
+
+    /// What the files are called after.
+    fn word(&self) -> &'static str {
+        match (self.index, self.shift) {
+            (Some(_), _) => "entry",
+            (_, Some(_)) => "shift",
+            _ => "scale",
+        }
+    }
+
+    fn view(&self, scene: &Scene) -> Result<usize> {
+        let named = scene.sensors.iter().position(|s| s.name == self.sensor);
+        let index = named.or_else(|| self.sensor.parse().ok().filter(|i| *i < scene.sensors.len()));
+        index.with_context(|| {
+            let count = scene.sensors.len();
+            format!("--sensor {}: there is no such sensor among {count}", self.sensor)
+        })
+    }
+}
+
+/// The derivative as EXR, and its mean over the colours as a picture.
+fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Result<[PathBuf; 2]> {
+    let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
+    let slopes = || found.slopes.iter().map(|slope| slope.unwrap_or([0.0; 3]));
+    let (exr, png) = (file("exr"), file("png"));
+    image::write_exr(
+        &exr,
+        &Image {
+            width,
+            height,
+            channels: 3,
+            data: slopes().flatten().map(|v| v as f32).collect(),
+        },
+    )?;
+    let means: Vec<f32> = slopes().map(|[r, g, b]| ((r + g + b) / 3.0) as f32).collect();
+    atomic::write_bytes(&png, &signed_png(width, height, &means))?;
+    Ok([png, exr])
+}
+
+/// Signed numbers in red and blue, zero grey; the largest magnitude is at the end of the colours.
+fn signed_png(width: usize, height: usize, values: &[f32]) -> Vec<u8> {
+    let scale = values.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
+    let table = tone::signed();
+    let colors: Vec<u8> = values
+        .iter()
+        .flat_map(|v| table[usize::from(tone::signed_step(*v, scale))])
+        .collect();
+    tone::png(width, height, 3, &colors)
+}
+
+/// The gradient of the scene's own loss over all training views.
+fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> Result<Outcome> {
+    let Some(rule) = &scene.optimize else {
+        bail!(
+            "{} has no block `optimize` that says what its loss is",
+            args.scene.display()
+        );
+    };
+    let mut device = args.device.open()?;
+    let progress = args.voice.progress();
+    let parameter = setup.checked[0];
+    let mut resident = setup.resident;
+    let views = setup.batch.table.sensors.clone();
+    let cache = folder.join("references.safetensors");
+    references::prepare(
+        scene,
+        &rule.references,
+        &views,
+        &[],
+        &mut resident,
+        device.as_mut(),
+        &cache,
+        &progress,
+    )?;
+    let batch = Batch {
+        drawn: None,
+        ..setup.batch
+    };
+    let described = setup.params.parameters[parameter].clone();
+    device.load(resident, setup.params, rule.optimizer)?;
+    let keys = |pass| crate::device::Keys {
+        objective: pass_key(args.seed, 0, Pass::Objective),
+        pass: pass_key(args.seed, 0, pass),
+    };
+    device.render(&batch, keys(Pass::Primal), args.spp)?;
+    let loss = device.loss(&batch, keys(Pass::Primal), rule.loss)?;
+    device.backpropagate(&batch, keys(Pass::Adjoint), args.spp)?;
+    let gradient = device.read(parameter, What::Gradient)?;
+    let files = write_gradient(folder, &described, &gradient)?;
+    let largest = gradient.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
+    if args.voice.json {
+        print_line(&json!({ "files": files, "loss": loss.loss, "largest": largest }).to_string());
+    } else if args.voice.speaks() {
+        files.iter().for_each(|file| print_line(&file.display().to_string()));
+        eprintln!("loss {:.4e}, largest derivative {largest:.4e}", loss.loss);
+    }
+    Ok(Outcome::Done)
+}
+
+/// The gradient as numbers, and of a grid its middle slices along x, y and z: of each texel the sum over its channels.
+fn write_gradient(folder: &Path, parameter: &Parameter, gradient: &[f32]) -> Result<Vec<PathBuf>> {
+    let (size, channels) = (parameter.shape.size, parameter.shape.channels);
+    let stem = format!("{}_loss", parameter.path);
+    let numbers = folder.join(format!("{stem}.npy"));
+    let [x, y, z] = size.map(|n| n as u64);
+    npy::write_array(&numbers, &[z, y, x, channels as u64], gradient)?;
+    let mut files = vec![numbers];
+    if parameter.kind == Kind::Grid {
+        let texel = |p: [usize; 3]| -> f32 {
+            let at = ((p[2] * size[1] + p[1]) * size[0] + p[0]) * channels;
+            gradient[at..at + channels].iter().sum()
+        };
+        // As the report shows them: the second axis upwards.
+        for (axis, across, up) in [(0, 2, 1), (1, 0, 2), (2, 0, 1)] {
+            let (width, height) = (size[across], size[up]);
+            let mut slice = Vec::with_capacity(width * height);
+            for v in (0..height).rev() {
+                for u in 0..width {
+                    let mut place = [0; 3];
+                    (place[axis], place[across], place[up]) = (size[axis] / 2, u, v);
+                    slice.push(texel(place));
+                }
+            }
+            let file = folder.join(format!("{stem}_{}.png", ["x", "y", "z"][axis]));
+            atomic::write_bytes(&file, &signed_png(width, height, &slice))?;
+            files.push(file);
+        }
+    }
+    Ok(files)
+}

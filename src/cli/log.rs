@@ -1,0 +1,46 @@
+//! `--log`: messages of the program and of its libraries about their workings, to standard error.
+
+use clap::ValueEnum;
+use log::{LevelFilter, Log, Metadata, Record};
+
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Level {
+    Off,
+    #[default]
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug)]
+struct ToStandardError;
+
+impl Log for ToStandardError {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let level = record.level().as_str().to_lowercase();
+        eprintln!("{level}: {}: {}", record.target(), record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+/// Begins to tell.
+pub(super) fn begin(level: Level) {
+    log::set_max_level(match level {
+        Level::Off => LevelFilter::Off,
+        Level::Error => LevelFilter::Error,
+        Level::Warn => LevelFilter::Warn,
+        Level::Info => LevelFilter::Info,
+        Level::Debug => LevelFilter::Debug,
+        Level::Trace => LevelFilter::Trace,
+    });
+    // A second call, as tests make, keeps the first one's logger, which is the same.
+    let _ = log::set_logger(&ToStandardError);
+}

@@ -1,0 +1,272 @@
+//! Derivatives of an image by one number, forwards: dual numbers through the same walk, beside finite differences of the
+//! image made of the same rays and random numbers.
+
+use rayon::prelude::*;
+
+use super::fields::{Fields, Plain, Role};
+use super::world::fields::Sides;
+use super::world::objective::Objective as Paths;
+use super::{Index, Setup, asked};
+use crate::params::{Kind, Parameter};
+use crate::resident::layout::gradient;
+use crate::transport::number::dual::Dual;
+
+/// The number that an image is differentiated by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Motion {
+    /// One entry of the parameter.
+    Entry(Index),
+    /// A factor on all values of a channel, or of all; at one.
+    Scale(Option<usize>),
+    /// A shift of the whole grid along this direction, in edges of its unit cube: values are taken from where they came,
+    /// by central differences of the texels.
+    Shift([f64; 3]),
+}
+
+/// A derivative image.
+#[derive(Debug, Clone)]
+pub struct Forward {
+    /// RGB of each pixel of the batch, in order; none where there is no ray.
+    pub slopes: Vec<Option<[f64; 3]>>,
+    /// The largest of their magnitudes.
+    pub largest: f64,
+    /// The largest difference between forward mode and finite differences of a pixel.
+    pub difference: f64,
+}
+
+/// By how much each entry of a parameter moves.
+///
+/// # Errors
+/// An entry outside, a channel that there is not, or a shift of what is no grid.
+pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f64>> {
+    let (shape, values) = (parameter.shape, &parameter.values);
+    match motion {
+        Motion::Entry(index) => {
+            let mut direction = vec![0.0; values.len()];
+            direction[asked(parameter, index)?] = 1.0;
+            Ok(direction)
+        }
+        Motion::Scale(channel) => {
+            if let Some(channel) = channel.filter(|c| *c >= shape.channels) {
+                anyhow::bail!(
+                    "{} has {} channels, counted from 0, not {channel}",
+                    parameter.path,
+                    shape.channels
+                );
+            }
+            let scaled = |(i, v): (usize, &f32)| match channel {
+                Some(channel) if i % shape.channels != channel => 0.0,
+                _ => f64::from(*v),
+            };
+            Ok(values.iter().enumerate().map(scaled).collect())
+        }
+        Motion::Shift(by) => {
+            if parameter.kind != Kind::Grid || shape.texels() < 2 {
+                anyhow::bail!(
+                    "{} is no grid of several texels, so that nothing can be shifted",
+                    parameter.path
+                );
+            }
+            let [nx, ny, _] = shape.size;
+            let strides = [1, nx, nx * ny];
+            let moved = |i: usize| {
+                let (texel, channel) = (i / shape.channels, i % shape.channels);
+                let at = |texel: usize| f64::from(values[texel * shape.channels + channel]);
+                let along = |axis: usize| {
+                    let (n, stride) = (shape.size[axis], strides[axis]);
+                    let place = texel / stride % n;
+                    let (back, ahead) = (place.min(1), (n - 1 - place).min(1));
+                    let span = (back + ahead).max(1) as f64;
+                    (at(texel + ahead * stride) - at(texel - back * stride)) / span * n as f64
+                };
+                -(0..3).map(|axis| by[axis] * along(axis)).sum::<f64>()
+            };
+            Ok((0..values.len()).map(moved).collect())
+        }
+    }
+}
+
+/// Differentiates the image of a setup's batch by the motion of one parameter; `step` is the larger step of the finite
+/// differences, by which the entry that moves most moves relative to the largest value.
+///
+/// # Errors
+/// The parameter plays no part in the walk.
+pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> anyhow::Result<Forward> {
+    let largest = |of: &mut dyn Iterator<Item = f64>| of.fold(0.0, |m: f64, v| m.max(v.abs()));
+    let values = setup.params.parameters[parameter].values.iter();
+    let reach = largest(&mut values.map(|v| f64::from(*v)));
+    let speed = largest(&mut direction.iter().copied());
+    let step = if reach > 0.0 && speed > 0.0 {
+        step * reach / speed
+    } else {
+        step
+    };
+    if setup.resident.world.is_some() {
+        return Ok(of_world(setup, parameter, direction, step));
+    }
+    let objective = setup.objective();
+    let Some(role) = Role::of(&setup.resident.slots, parameter) else {
+        anyhow::bail!(
+            "{} plays no part in what is seen",
+            setup.params.parameters[parameter].path
+        );
+    };
+    let mut dual = Fields::new(&setup.resident, &setup.params, |v| Dual::constant(v.into()));
+    seed(dual.of_mut(role), direction);
+    let view = Plain {
+        scene: &objective.scene,
+        fields: &dual,
+    };
+    let slopes: Vec<[f64; 3]> = objective
+        .casts
+        .par_iter()
+        .map(|cast| objective.gather(&view, cast).radiance.map(|c| c.slope))
+        .collect();
+    let image = |t: f64| -> Vec<[f64; 3]> {
+        let mut moved = objective.fields.clone();
+        shift(moved.of_mut(role), direction, t);
+        let view = Plain {
+            scene: &objective.scene,
+            fields: &moved,
+        };
+        objective
+            .casts
+            .par_iter()
+            .map(|cast| objective.gather(&view, cast).radiance)
+            .collect()
+    };
+    let places = objective.casts.iter().map(|cast| cast.place).collect::<Vec<_>>();
+    Ok(gathered(setup, &places, &slopes, &extrapolated(image, step)))
+}
+
+fn of_world(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
+    let objective = Paths::new(setup, gradient::FREE_FLIGHT);
+    let mut dual: Sides<Dual> = Sides::new(&setup.params, |v| Dual::constant(v.into()));
+    seed(&mut dual.integrand[parameter], direction);
+    let slopes: Vec<[f64; 3]> = objective
+        .casts
+        .par_iter()
+        .map(|cast| objective.gather(&dual, cast).map(|c| c.slope))
+        .collect();
+    let image = |t: f64| -> Vec<[f64; 3]> {
+        let mut moved = objective.fields.clone();
+        shift(&mut moved.integrand[parameter], direction, t);
+        objective
+            .casts
+            .par_iter()
+            .map(|cast| objective.gather(&moved, cast))
+            .collect()
+    };
+    let places = objective.casts.iter().map(|cast| cast.place).collect::<Vec<_>>();
+    gathered(setup, &places, &slopes, &extrapolated(image, step))
+}
+
+fn seed(values: &mut [Dual], direction: &[f64]) {
+    for (value, slope) in values.iter_mut().zip(direction) {
+        value.slope = *slope;
+    }
+}
+
+fn shift(values: &mut [f64], direction: &[f64], t: f64) {
+    for (value, slope) in values.iter_mut().zip(direction) {
+        *value += t * slope;
+    }
+}
+
+/// Central differences at a step and at half of it, extrapolated to none (Richardson).
+fn extrapolated(image: impl Fn(f64) -> Vec<[f64; 3]>, step: f64) -> Vec<[f64; 3]> {
+    let central = |h: f64| -> Vec<[f64; 3]> {
+        let (above, below) = (image(h), image(-h));
+        let pairs = above.iter().zip(&below);
+        pairs
+            .map(|(a, b)| [0, 1, 2].map(|c| (a[c] - b[c]) / (2.0 * h)))
+            .collect()
+    };
+    let (coarse, fine) = (central(step), central(step / 2.0));
+    let pairs = coarse.iter().zip(&fine);
+    pairs
+        .map(|(a, b)| [0, 1, 2].map(|c| (4.0 * b[c] - a[c]) / 3.0))
+        .collect()
+}
+
+/// Means over the rays of each pixel.
+fn gathered(setup: &Setup, places: &[u32], slopes: &[[f64; 3]], differences: &[[f64; 3]]) -> Forward {
+    let spp = f64::from(setup.spp);
+    let mut pixels: Vec<Option<[[f64; 3]; 2]>> = vec![None; setup.batch.pixels() as usize];
+    for ((&place, slope), difference) in places.iter().zip(slopes).zip(differences) {
+        let sums = pixels[place as usize].get_or_insert([[0.0; 3]; 2]);
+        for c in 0..3 {
+            sums[0][c] += slope[c] / spp;
+            sums[1][c] += difference[c] / spp;
+        }
+    }
+    let both = || pixels.iter().flatten().flat_map(|[a, b]| a.iter().zip(b));
+    Forward {
+        largest: both().fold(0.0, |m, (a, _)| m.max(a.abs())),
+        difference: both().fold(0.0, |m, (a, b)| m.max((a - b).abs())),
+        slopes: pixels.iter().map(|pixel| pixel.map(|[slope, _]| slope)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gradcheck::Options;
+    use crate::scene;
+    use std::path::Path;
+
+    fn setup(file: &str) -> Setup {
+        let scene = scene::load(Path::new(file)).expect("a scene");
+        let mut setup = Setup::new(&scene, &Options::default()).expect("can be made ready");
+        setup.batch.drawn = Some(300);
+        setup
+    }
+
+    #[test]
+    fn forward_mode_agrees_with_frozen_differences() {
+        for (file, path, motion) in [
+            ("scenes/smoke_small.json", "smoke.interior.sigma_t", Motion::Scale(None)),
+            (
+                "scenes/smoke_small.json",
+                "smoke.interior.sigma_t",
+                Motion::Shift([0.0, 1.0, 0.0]),
+            ),
+            (
+                "scenes/smoke_small.json",
+                "smoke.interior.albedo",
+                Motion::Scale(Some(1)),
+            ),
+            ("scenes/two_blobs.json", "object.interior.sigma_t", Motion::Scale(None)),
+            (
+                "scenes/two_blobs.json",
+                "object.interior.sigma_t",
+                Motion::Entry(Index::Coordinates([6, 6, 6, 0])),
+            ),
+        ] {
+            let setup = setup(file);
+            let parameter = setup.params.find(path).expect("there");
+            let direction = direction(&setup.params.parameters[parameter], motion).expect("possible");
+            let found = forward(&setup, parameter, &direction, 1e-3).expect("a walk");
+            assert!(found.largest > 0.0, "{path} {motion:?} changes the image");
+            assert!(
+                found.difference <= 1e-6 * found.largest,
+                "{path} {motion:?}: {} of {}",
+                found.difference,
+                found.largest
+            );
+        }
+    }
+
+    #[test]
+    fn a_shift_of_a_ramp_is_its_slope() {
+        let setup = setup("scenes/smoke_small.json");
+        let mut grid = setup.params.parameters[setup.params.find("smoke.interior.sigma_t").expect("there")].clone();
+        let [nx, ny, _] = grid.shape.size;
+        grid.values = (0..grid.shape.len()).map(|i| (i / nx % ny) as f32).collect();
+        let moved = direction(&grid, Motion::Shift([0.0, 1.0, 0.0])).expect("a grid");
+        assert!(moved.iter().all(|v| (v + ny as f64).abs() < 1e-9), "{moved:?}");
+        let still = direction(&grid, Motion::Shift([1.0, 0.0, 0.0])).expect("a grid");
+        assert!(still.iter().all(|v| *v == 0.0));
+        assert!(direction(&grid, Motion::Scale(Some(7))).is_err());
+    }
+}

@@ -1,0 +1,235 @@
+//! A run as its folder tells it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use crate::io::tensors::Reader;
+use crate::io::{image, vol};
+use crate::output::metrics::{self, Figures};
+use crate::output::run_folder::RunFolder;
+use crate::params::Shape;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Its program is at work.
+    Running,
+    /// It has not come to its end, and nothing says that it is still at work.
+    Stopped,
+    Finished,
+}
+
+/// One run.
+#[derive(Debug)]
+pub(super) struct RunData {
+    /// Its folder's name.
+    pub(super) name: String,
+    pub(super) folder: RunFolder,
+    pub(super) standing: Standing,
+    /// `run.json`, or null.
+    pub(super) record: Value,
+    /// `scene.json`, or null.
+    pub(super) scene: Value,
+    /// `held_out.json`, or null.
+    pub(super) held_out: Value,
+    pub(super) figures: Vec<Figures>,
+    pub(super) views: Vec<View>,
+    pub(super) parameters: Vec<Recovered>,
+}
+
+/// A view and where its pictures are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct View {
+    /// The stem of its files.
+    pub(super) name: String,
+    pub(super) reference: Option<PathBuf>,
+    /// Iteration and render, in order. The held-out render is that of the end.
+    pub(super) frames: Vec<(u32, PathBuf)>,
+}
+
+/// A recovered parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Recovered {
+    pub(super) path: String,
+    pub(super) shape: Shape,
+    /// `[z][y][x][channel]`.
+    pub(super) values: Vec<f32>,
+}
+
+/// Reads what the folder of a run holds. Files that are not there yet leave their part empty.
+///
+/// # Errors
+/// The folder holds no run, or a file in it cannot be read.
+pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
+    let folder = RunFolder::at(path);
+    if !folder.metrics().is_file() {
+        bail!(
+            "{} holds no run: expected a folder that `prbopt optimize` has written, with metrics.jsonl in it",
+            path.display()
+        );
+    }
+    let figures = metrics::read(&folder.metrics())?;
+    let done = figures.last().map_or(0, |f| f.iteration);
+    let standing = match (folder.results().is_dir(), at_work) {
+        (_, true) => Standing::Running,
+        (true, false) => Standing::Finished,
+        (false, false) => Standing::Stopped,
+    };
+    Ok(RunData {
+        name: name_of(path),
+        standing,
+        record: json(&folder.record()),
+        scene: json(&folder.scene()),
+        held_out: json(&folder.held_out_figures()),
+        views: views(&folder, done),
+        parameters: parameters(&folder)?,
+        figures,
+        folder,
+    })
+}
+
+/// What a folder is called, also where it is given as `.`.
+fn name_of(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    whole
+        .file_name()
+        .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned())
+}
+
+fn json(path: &Path) -> Value {
+    let bytes = fs::read(path).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+/// Files of `folder` with this extension, in order.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
+        .filter(|path| !stem(path).starts_with('.'))
+        .collect();
+    found.sort();
+    found
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .map_or_else(String::new, |s| s.to_string_lossy().into_owned())
+}
+
+/// The views that a run has rendered: first those that it looked at on the way, then those that were held out.
+fn views(folder: &RunFolder, done: u32) -> Vec<View> {
+    let mut views: Vec<View> = Vec::new();
+    let mut add = |name: &str, iteration: u32, path: PathBuf| {
+        let at = views.iter().position(|v| v.name == name).unwrap_or_else(|| {
+            let reference = folder.reference_images().join(format!("{name}.png"));
+            views.push(View {
+                name: name.to_owned(),
+                reference: reference.is_file().then_some(reference),
+                frames: Vec::new(),
+            });
+            views.len() - 1
+        });
+        views[at].frames.push((iteration, path));
+    };
+    for path in files(&folder.images(), "png") {
+        let stem = stem(&path);
+        if let Some((number, name)) = stem.split_once('_')
+            && let Ok(iteration) = number.parse()
+            && iteration <= done
+        {
+            add(name, iteration, path.clone());
+        }
+    }
+    for path in files(&folder.held_out(), "png") {
+        add(&stem(&path), done, path.clone());
+    }
+    for view in &mut views {
+        view.frames.sort_by_key(|(iteration, _)| *iteration);
+        view.frames.dedup_by_key(|(iteration, _)| *iteration);
+    }
+    views
+}
+
+/// The values that the run ended with, or those of its newest checkpoint.
+fn parameters(folder: &RunFolder) -> Result<Vec<Recovered>> {
+    if folder.results().is_dir() {
+        return results(&folder.results());
+    }
+    // There is none in the first seconds of a run.
+    let Ok(mut reader) = Reader::open(&folder.checkpoint()) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for name in reader.names() {
+        let Some(path) = name.strip_suffix("/values") else {
+            continue;
+        };
+        let Some(&[z, y, x, channels]) = reader.shape(&name) else {
+            continue;
+        };
+        found.push(Recovered {
+            path: path.to_owned(),
+            shape: Shape {
+                size: [x, y, z],
+                channels,
+            },
+            values: reader.f32(&name)?,
+        });
+    }
+    Ok(found)
+}
+
+fn results(folder: &Path) -> Result<Vec<Recovered>> {
+    let mut found = Vec::new();
+    for path in files(folder, "vol") {
+        let grid = vol::read(&path)?;
+        found.push(Recovered {
+            path: stem(&path),
+            shape: Shape {
+                size: grid.size,
+                channels: grid.channels,
+            },
+            values: grid.data,
+        });
+    }
+    for path in files(folder, "exr") {
+        let (image, _) = image::read(&path)?;
+        found.push(Recovered {
+            path: stem(&path),
+            shape: Shape {
+                size: [image.width, image.height, 1],
+                channels: image.channels,
+            },
+            values: image.data,
+        });
+    }
+    for path in files(folder, "json") {
+        let numbers = json(&path)["value"].as_array().cloned().unwrap_or_default();
+        let values: Vec<f32> = numbers.iter().filter_map(Value::as_f64).map(|v| v as f32).collect();
+        found.push(Recovered {
+            path: stem(&path),
+            shape: Shape {
+                size: [1; 3],
+                channels: values.len(),
+            },
+            values,
+        });
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Gives runs whose folders have the same name different ones.
+pub(super) fn tell_apart(runs: &mut [RunData]) {
+    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
+    for (i, run) in runs.iter_mut().enumerate() {
+        if names.iter().filter(|name| **name == names[i]).count() > 1 {
+            run.name = run.folder.path().display().to_string();
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The recovered parameters of a report: volumes to slice, maps, numbers, and histograms of all.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::data::{Recovered, RunData};
+use super::pictures::data_uri;
+use super::tone;
+
+/// The most texels of a volume that are shown; larger ones are averaged over blocks.
+pub(super) const MAX_TEXELS: usize = 1 << 19;
+
+/// The most values that a histogram looks at, evenly spread.
+const MAX_SAMPLES: usize = 1 << 22;
+
+/// Bars of a histogram.
+pub(super) const BINS: usize = 64;
+
+/// The first spherical harmonic, 1 / (2 √π).
+const SH_0: f32 = 0.282_094_8;
+
+/// A volume in the page: one picture with its slices along z below each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct GridShown {
+    pub(super) path: String,
+    /// Index of the run.
+    pub(super) run: usize,
+    /// Texels along x, y, z that the parameter has, and those that are shown.
+    pub(super) size: [usize; 3],
+    pub(super) shown: [usize; 3],
+    /// Whether the picture holds colours; else steps of the table of amounts, from `low` to `high`.
+    pub(super) color: bool,
+    pub(super) low: f32,
+    pub(super) high: f32,
+    pub(super) uri: String,
+}
+
+/// How often values occur.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Histogram {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Shares of the values, [`BINS`] of them.
+    pub(super) shares: Vec<f64>,
+}
+
+/// What a texel is shown by.
+enum Look {
+    Amount,
+    /// Linear light or reflectance, divided by this.
+    Light(f32),
+    /// The mean colour over all directions of spherical harmonics.
+    Harmonics {
+        activation: String,
+        coded: bool,
+    },
+}
+
+/// The volume or map of a parameter; none for single numbers.
+pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Option<GridShown> {
+    let shape = parameter.shape;
+    if shape.texels() <= 1 || parameter.values.len() != shape.len() {
+        return None;
+    }
+    let look = look(data, parameter);
+    let picked = if matches!(look, Look::Amount) { 1 } else { 3 };
+    let (small, texels) = reduced(parameter, picked);
+    let (low, high) = spread(&texels);
+    let bytes: Vec<u8> = match &look {
+        Look::Amount => texels.iter().map(|v| tone::step(*v, low, high)).collect(),
+        Look::Light(scale) => texels.iter().map(|v| tone::light_byte(v / scale)).collect(),
+        Look::Harmonics { activation, coded } => {
+            let show = |v: &f32| {
+                let value = activated(activation, SH_0 * v);
+                if *coded {
+                    tone::coded_byte(value)
+                } else {
+                    tone::light_byte(value)
+                }
+            };
+            texels.iter().map(show).collect()
+        }
+    };
+    let png = tone::png(small[0], small[1] * small[2], picked, &bytes);
+    Some(GridShown {
+        path: parameter.path.clone(),
+        run,
+        size: shape.size,
+        shown: small,
+        color: picked == 3,
+        low,
+        high,
+        uri: data_uri(&png),
+    })
+}
+
+fn look(data: &RunData, parameter: &Recovered) -> Look {
+    let (owner, name) = parameter.path.rsplit_once('.').unwrap_or(("", &parameter.path));
+    if name == "sh_coeffs" {
+        let owner = owner.split('.').fold(&data.scene, |at, key| &at[key]);
+        return Look::Harmonics {
+            activation: owner["color_activation"].as_str().unwrap_or("clip").to_owned(),
+            coded: mentions(&data.scene, "color_space", "srgb"),
+        };
+    }
+    if parameter.shape.channels < 3 {
+        return Look::Amount;
+    }
+    let (_, high) = spread(&parameter.values);
+    Look::Light(high.max(1.0))
+}
+
+/// Whether some object of the scene has this entry.
+fn mentions(value: &Value, key: &str, word: &str) -> bool {
+    match value {
+        Value::Object(members) => {
+            members.get(key).and_then(Value::as_str) == Some(word) || members.values().any(|v| mentions(v, key, word))
+        }
+        Value::Array(items) => items.iter().any(|v| mentions(v, key, word)),
+        _ => false,
+    }
+}
+
+fn activated(activation: &str, value: f32) -> f32 {
+    match activation {
+        "sigmoid" => 1.0 / (1.0 + (-value).exp()),
+        "relu" => value + 0.5,
+        _ => value,
+    }
+}
+
+/// The first `picked` channels, averaged over blocks of the smallest whole edge that leaves at most [`MAX_TEXELS`].
+fn reduced(parameter: &Recovered, picked: usize) -> ([usize; 3], Vec<f32>) {
+    let ([nx, ny, nz], channels) = (parameter.shape.size, parameter.shape.channels);
+    let mut edge = 1;
+    let small = loop {
+        let small = [nx, ny, nz].map(|n| n.div_ceil(edge));
+        if small.iter().product::<usize>() <= MAX_TEXELS {
+            break small;
+        }
+        edge += 1;
+    };
+    let mut texels = Vec::with_capacity(small.iter().product::<usize>() * picked);
+    for z in 0..small[2] {
+        for y in 0..small[1] {
+            for x in 0..small[0] {
+                let mut sum = [0.0f32; 3];
+                let mut count = 0.0;
+                for k in z * edge..((z + 1) * edge).min(nz) {
+                    for j in y * edge..((y + 1) * edge).min(ny) {
+                        for i in x * edge..((x + 1) * edge).min(nx) {
+                            let at = ((k * ny + j) * nx + i) * channels;
+                            for c in 0..picked {
+                                sum[c] += parameter.values[at + c];
+                            }
+                            count += 1.0;
+                        }
+                    }
+                }
+                texels.extend(sum[..picked].iter().map(|v| v / count));
+            }
+        }
+    }
+    (small, texels)
+}
+
+/// The range that all but the most extreme thousandth of finite values lie in; an end at 0 where 0 is close.
+fn spread(values: &[f32]) -> (f32, f32) {
+    let stride = values.len().div_ceil(MAX_SAMPLES).max(1);
+    let mut sorted: Vec<f32> = values
+        .iter()
+        .step_by(stride)
+        .copied()
+        .filter(|v| v.is_finite())
+        .collect();
+    if sorted.is_empty() {
+        return (0.0, 1.0);
+    }
+    let tail = sorted.len() / 1000;
+    let last = sorted.len() - 1 - tail;
+    let low = *sorted.select_nth_unstable_by(tail, f32::total_cmp).1;
+    let high = *sorted.select_nth_unstable_by(last, f32::total_cmp).1;
+    let low = if low > 0.0 && low < 0.1 * high { 0.0 } else { low };
+    (low, high)
+}
+
+/// How often the values of a parameter occur, between `low` and `high`.
+pub(super) fn histogram(values: &[f32], low: f32, high: f32) -> Histogram {
+    let stride = values.len().div_ceil(MAX_SAMPLES).max(1);
+    let mut counts = vec![0u64; BINS];
+    let width = if high > low { (high - low) / BINS as f32 } else { 1.0 };
+    let mut all = 0u64;
+    for value in values.iter().step_by(stride).filter(|v| v.is_finite()) {
+        let bin = ((value - low) / width).floor().clamp(0.0, (BINS - 1) as f32);
+        counts[bin as usize] += 1;
+        all += 1;
+    }
+    Histogram {
+        low: low.into(),
+        high: f64::from(low) + f64::from(width) * BINS as f64,
+        shares: counts.iter().map(|n| *n as f64 / all.max(1) as f64).collect(),
+    }
+}
+
+/// The range of the finite values of several arrays.
+pub(super) fn range<'a>(arrays: impl Iterator<Item = &'a [f32]>) -> (f32, f32) {
+    let finite = arrays.flatten().filter(|v| v.is_finite());
+    let (low, high) = finite.fold((f32::MAX, f32::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
+    if low <= high { (low, high) } else { (0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Shape;
+
+    fn parameter(size: [usize; 3], channels: usize) -> Recovered {
+        let shape = Shape { size, channels };
+        Recovered {
+            path: "a.b".into(),
+            shape,
+            values: (0..shape.len()).map(|i| i as f32).collect(),
+        }
+    }
+
+    #[test]
+    fn volumes_are_averaged_over_blocks() {
+        let grid = parameter([128, 128, 128], 1);
+        let (small, texels) = reduced(&grid, 1);
+        assert_eq!(small, [64, 64, 64]);
+        assert_eq!(
+            texels[0],
+            (128.0 * 128.0 + 128.0 + 1.0) / 2.0,
+            "the middle of the first eight texels"
+        );
+        let (small, texels) = reduced(&parameter([2, 3, 1], 4), 3);
+        assert_eq!(
+            (small, texels[3]),
+            ([2, 3, 1], 4.0),
+            "small ones stay, the fourth channel is left out"
+        );
+    }
+
+    #[test]
+    fn histograms_count_everything_once() {
+        let values = [0.0, 1.0, 0.5, 0.5, f32::NAN, 1.0];
+        let (low, high) = range([&values[..]].into_iter());
+        let histogram = histogram(&values, low, high);
+        assert_eq!((low, high), (0.0, 1.0));
+        assert!((histogram.shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert_eq!(
+            (
+                histogram.shares[0],
+                histogram.shares[BINS / 2],
+                histogram.shares[BINS - 1]
+            ),
+            (0.2, 0.4, 0.4)
+        );
+        assert_eq!(range(std::iter::empty()), (0.0, 1.0));
+    }
+
+    #[test]
+    fn the_spread_leaves_extremes_out() {
+        let mut values: Vec<f32> = (0..10_000).map(|i| i as f32 / 10_000.0).collect();
+        values.push(1e9);
+        let (low, high) = spread(&values);
+        assert!(low == 0.0 && high < 1.0 && high > 0.99, "{low} {high}");
+        assert_eq!(spread(&[f32::NAN]), (0.0, 1.0));
+    }
+}

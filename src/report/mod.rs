@@ -1,0 +1,67 @@
+//! A page that shows runs: curves, views, recovered grids, times. One file without a network, made from what runs leave
+//! in their folders.
+//!
+//! Its size has a bound: pictures hold at most `pictures::MAX_PIXELS` pixels (4 Mi, at 3 bytes a pixel before
+//! compression and 4/3 for the text that they are written as) and volumes `grids::MAX_TEXELS` texels each, at one byte,
+//! or three for colours. A report of one radiance field is a few MiB.
+
+mod charts;
+mod data;
+mod grids;
+mod live;
+mod page;
+mod pictures;
+pub mod tone;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+
+pub use live::Live;
+
+use crate::io::atomic;
+use data::RunData;
+use pictures::Album;
+
+/// The most runs that one report compares.
+pub const MAX_RUNS: usize = charts::MAX_RUNS;
+
+/// Makes reports, and keeps pictures from one version to the next.
+#[derive(Debug, Default)]
+struct Reporter {
+    album: Album,
+}
+
+impl Reporter {
+    fn page(&mut self, runs: &[RunData]) -> Result<String> {
+        let views = self.album.views(runs)?;
+        Ok(page::html(runs, &views))
+    }
+
+    fn write(&mut self, runs: &[RunData], file: &Path) -> Result<()> {
+        let begun = Instant::now();
+        let html = self.page(runs)?;
+        atomic::write_bytes(file, html.as_bytes())?;
+        log::debug!(
+            "{} of {} bytes written in {:?}",
+            file.display(),
+            html.len(),
+            begun.elapsed()
+        );
+        Ok(())
+    }
+}
+
+/// The report of the runs in some folders, at most [`MAX_RUNS`], as HTML.
+///
+/// # Errors
+/// A folder holds no run, or something in it cannot be read.
+pub fn page(folders: &[PathBuf]) -> Result<String> {
+    let mut runs = Vec::new();
+    for folder in folders {
+        runs.push(data::read(folder, false)?);
+    }
+    data::tell_apart(&mut runs);
+    Reporter::default().page(&runs)
+}

@@ -1,0 +1,434 @@
+//! The page: HTML around the plots, and the data that its script draws views and slices from.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::charts::{Chart, Curve, Over, histograms};
+use super::data::{RunData, Standing};
+use super::pictures::ViewShown;
+use super::{grids, tone};
+use crate::output::metrics::{Figures, Milliseconds};
+use crate::output::progress::{bytes, duration};
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+/// The whole page.
+pub(super) fn html(runs: &[RunData], views: &[ViewShown]) -> String {
+    let running = runs.iter().any(|run| run.standing == Standing::Running);
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let title = names.join(", ");
+    let (state, subtitle) = match runs {
+        [run] => (state_of(run), source_of(run)),
+        _ => (String::new(), format!("{} runs side by side", runs.len())),
+    };
+    let parts = [
+        ("{{title}}", format!("{} · prbopt", escape(&title))),
+        ("{{style}}", STYLE.to_owned()),
+        (
+            "{{running}}",
+            if running { r#" data-running="true""# } else { "" }.to_owned(),
+        ),
+        ("{{heading}}", format!("{}{state}", escape(&title))),
+        ("{{subtitle}}", escape(&subtitle)),
+        ("{{body}}", body(runs, views, running)),
+        ("{{footer}}", format!("prbopt {}", env!("CARGO_PKG_VERSION"))),
+        ("{{data}}", data(runs, views)),
+        ("{{script}}", SCRIPT.to_owned()),
+    ];
+    // Each mark occurs once and in this order: what one part holds is never searched for the next.
+    let mut page = String::new();
+    let mut rest = PAGE;
+    for (mark, text) in &parts {
+        let (before, after) = rest.split_once(mark).expect("the page has every mark, in this order");
+        page += before;
+        page += text;
+        rest = after;
+    }
+    page + rest
+}
+
+/// Text that HTML takes literally.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+fn state_of(run: &RunData) -> String {
+    let done = run.figures.last().map_or(0, |f| f.iteration);
+    let (class, word) = match run.standing {
+        Standing::Running => ("running", format!("at iteration {done}")),
+        Standing::Stopped => ("stopped", format!("stopped at iteration {done}")),
+        Standing::Finished => ("finished", "finished".to_owned()),
+    };
+    format!(r#"<span class="pill {class}">{word}</span>"#)
+}
+
+fn source_of(run: &RunData) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let device = &run.record["device"];
+    format!(
+        "{} on {} ({}), begun {}",
+        text(&run.record["scene"]),
+        text(&device["name"]),
+        text(&device["detail"]),
+        text(&run.record["started"]).replace('T', " ").replace('Z', " UTC")
+    )
+}
+
+fn body(runs: &[RunData], views: &[ViewShown], running: bool) -> String {
+    let mut html = String::new();
+    if running {
+        html += r#"<p class="note"><label><input type="checkbox" id="follow"> reload every ten seconds while the run is at work</label></p>"#;
+    }
+    html += &match runs {
+        [run] => cards(run),
+        _ => comparison(runs),
+    };
+    html += "<h2>Views</h2>\n";
+    html += if views.is_empty() {
+        r#"<p class="note">No view has been rendered: the scene's <code>optimize.output.images_every</code> says when.</p>"#
+    } else {
+        ""
+    };
+    html += "<div id=\"views\"></div>\n<h2>Convergence</h2>\n";
+    html += &legend(runs);
+    html += &curves(runs, views);
+    html += "<h2>What was recovered</h2>\n";
+    html += &numbers(runs);
+    html += "<div id=\"grids\"></div>\n";
+    html += &parameter_histograms(runs);
+    html += "<h2>Time and memory</h2>\n";
+    runs.iter().for_each(|run| html += &passes(run, runs.len() > 1));
+    html += "<h2>How it was made</h2>\n";
+    runs.iter().for_each(|run| html += &provenance(run, runs.len() > 1));
+    html
+}
+
+/// The figures that one looks for first.
+fn headline(run: &RunData) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    let number = |value: &Value, digits: usize, unit: &str| value.as_f64().map(|v| format!("{v:.digits$}{unit}"));
+    if let Some(text) = number(&run.held_out["mean_psnr"], 2, " dB") {
+        all.push(("PSNR, held-out views", text));
+    }
+    if let Some(text) = number(&run.held_out["mean_ssim"], 4, "") {
+        all.push(("SSIM, held-out views", text));
+    }
+    if let Some(last) = run.figures.last() {
+        if let Some(psnr) = last.psnr {
+            all.push(("PSNR, last batch", format!("{psnr:.2} dB")));
+        }
+        all.push(("loss, last batch", format!("{:.3e}", last.loss)));
+        let total = run.record["iterations"]
+            .as_u64()
+            .filter(|n| *n > u64::from(last.iteration));
+        let of = total.map(|n| format!(" of {n}")).unwrap_or_default();
+        all.push(("iterations", format!("{}{of}", last.iteration)));
+        all.push(("time", duration(last.seconds)));
+        all.push(("memory of the device", bytes(greatest_memory(&run.figures))));
+    }
+    all
+}
+
+fn greatest_memory(figures: &[Figures]) -> u64 {
+    figures.iter().map(|f| f.memory_bytes).max().unwrap_or(0)
+}
+
+fn cards(run: &RunData) -> String {
+    let card = |(name, value): &(&str, String)| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(value));
+    let cards: String = headline(run).iter().map(card).collect();
+    format!("<dl class=\"figures\">{cards}</dl>\n")
+}
+
+fn comparison(runs: &[RunData]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let figures: Vec<Vec<(&str, String)>> = runs.iter().map(headline).collect();
+    for (name, _) in figures.iter().flatten() {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let mut html = "<div class=\"card scroll\" style=\"margin-top:24px\"><table><tr><th>run</th>".to_owned();
+    for name in &names {
+        let _ = write!(html, "<th class=\"number\">{name}</th>");
+    }
+    html += "<th></th></tr>\n";
+    for (i, run) in runs.iter().enumerate() {
+        let _ = write!(html, "<tr><td>{}{}</td>", swatch(i), escape(&run.name));
+        for name in &names {
+            let found = figures[i].iter().find(|(n, _)| n == name);
+            let text = found.map_or("", |(_, text)| text);
+            let _ = write!(html, "<td class=\"number\">{}</td>", escape(text));
+        }
+        let _ = writeln!(html, "<td>{}</td></tr>", state_of(run));
+    }
+    html + "</table></div>\n"
+}
+
+fn swatch(run: usize) -> String {
+    format!("<span class=\"swatch\" style=\"background:var(--run-{run})\"></span>")
+}
+
+fn legend(runs: &[RunData]) -> String {
+    if runs.len() < 2 {
+        return String::new();
+    }
+    let names = runs.iter().enumerate();
+    let items: String = names
+        .map(|(i, run)| format!("<li>{}{}</li>", swatch(i), escape(&run.name)))
+        .collect();
+    format!("<ul class=\"legend\">{items}</ul>\n")
+}
+
+/// Loss and PSNR over iterations and seconds.
+fn curves(runs: &[RunData], views: &[ViewShown]) -> String {
+    let mut html = "<div class=\"plots\">\n".to_owned();
+    for over in [Over::Iterations, Over::Seconds] {
+        let marks = match runs {
+            [run] => stage_marks(run, over),
+            _ => Vec::new(),
+        };
+        let loss =
+            |(i, run): (usize, &RunData)| Curve::new(i, over, &run.figures, |f| Some(f.loss).filter(|l| *l > 0.0));
+        let psnr = |(i, run): (usize, &RunData)| {
+            Curve::new(i, over, &run.figures, |f| f.psnr).with_dots(over, &run.figures, &dots(i, views))
+        };
+        let each = || runs.iter().enumerate();
+        let charts = [
+            Chart {
+                title: "Loss",
+                over,
+                log: true,
+                curves: each().map(loss).collect(),
+                marks: marks.clone(),
+            },
+            Chart {
+                title: "PSNR in dB",
+                over,
+                log: false,
+                curves: each().map(psnr).collect(),
+                marks,
+            },
+        ];
+        for svg in charts.iter().filter_map(Chart::svg) {
+            let _ = writeln!(html, "<figure>{svg}</figure>");
+        }
+    }
+    html += "</div>\n<p class=\"note\">Lines: mean of neighbouring batches, in the band of their least and greatest.";
+    if views
+        .iter()
+        .any(|v| v.runs.iter().any(|r| r.frames.iter().any(|f| f.psnr.is_some())))
+    {
+        html += " Dots: the views above.";
+    }
+    if matches!(runs, [run] if run.figures.last().is_some_and(|f| f.stage > 1)) {
+        html += " Dashed: changes of resolution.";
+    }
+    html + "</p>\n"
+}
+
+/// PSNR of the rendered views of a run by iteration.
+fn dots(run: usize, views: &[ViewShown]) -> Vec<(u32, f64)> {
+    let of_run = views.iter().flat_map(|v| &v.runs).filter(|r| r.run == run);
+    of_run
+        .flat_map(|r| &r.frames)
+        .filter_map(|f| Some((f.iteration, f.psnr?)))
+        .collect()
+}
+
+/// Where a run has changed its resolution.
+fn stage_marks(run: &RunData, over: Over) -> Vec<(f64, String)> {
+    let changes = run.figures.windows(2).filter(|pair| pair[1].stage != pair[0].stage);
+    let place = |pair: &[Figures]| match over {
+        Over::Iterations => f64::from(pair[0].iteration),
+        Over::Seconds => pair[0].seconds,
+    };
+    changes
+        .map(|pair| (place(pair), format!("stage {}", pair[1].stage)))
+        .collect()
+}
+
+/// Parameters of a few numbers.
+fn numbers(runs: &[RunData]) -> String {
+    let mut rows = String::new();
+    for (i, run) in runs.iter().enumerate() {
+        for parameter in run.parameters.iter().filter(|p| p.shape.texels() == 1) {
+            let values: Vec<String> = parameter.values.iter().map(|v| format!("{v:.5}")).collect();
+            let mark = if runs.len() > 1 { swatch(i) } else { String::new() };
+            let _ = writeln!(
+                rows,
+                "<tr><td>{mark}{}</td><td class=\"number\">{}</td></tr>",
+                escape(&parameter.path),
+                values.join("&ensp;")
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("<div class=\"card scroll\"><table>\n{rows}</table></div>\n")
+}
+
+fn parameter_histograms(runs: &[RunData]) -> String {
+    let mut paths: Vec<&str> = Vec::new();
+    for parameter in runs.iter().flat_map(|run| &run.parameters) {
+        if parameter.shape.texels() > 1 && !paths.contains(&parameter.path.as_str()) {
+            paths.push(&parameter.path);
+        }
+    }
+    let mut html = "<div class=\"plots\">\n".to_owned();
+    for path in paths {
+        let each = || {
+            let found = |(i, run): (usize, &'_ RunData)| Some((i, run.parameters.iter().position(|p| p.path == path)?));
+            let places = runs.iter().enumerate().filter_map(found);
+            places.map(|(i, at)| (i, runs[i].parameters[at].values.as_slice()))
+        };
+        let (low, high) = grids::range(each().map(|(_, values)| values));
+        let of_runs: Vec<_> = each()
+            .map(|(i, values)| (i, grids::histogram(values, low, high)))
+            .collect();
+        if let Some(svg) = histograms(path, &of_runs) {
+            let _ = writeln!(html, "<figure>{svg}</figure>");
+        }
+    }
+    html + "</div>\n"
+}
+
+/// Milliseconds of the passes of an iteration, as means over the run.
+fn passes(run: &RunData, named: bool) -> String {
+    let count = run.figures.len().max(1) as f64;
+    let mean = |of: fn(&Milliseconds) -> f64| run.figures.iter().map(|f| of(&f.ms)).sum::<f64>() / count;
+    let total = mean(|ms| ms.total);
+    let mut rows: Vec<(&str, f64)> = vec![
+        ("primal", mean(|ms| ms.primal)),
+        ("loss", mean(|ms| ms.loss)),
+        ("adjoint", mean(|ms| ms.adjoint)),
+        ("regularise", mean(|ms| ms.regularise)),
+        ("step", mean(|ms| ms.step)),
+        ("rebuild", mean(|ms| ms.rebuild)),
+    ];
+    let rest = total - rows.iter().map(|(_, ms)| ms).sum::<f64>();
+    rows.push(("other", rest.max(0.0)));
+    let mut html = "<div class=\"card scroll\">".to_owned();
+    if named {
+        let _ = write!(html, "<h3>{}</h3>", escape(&run.name));
+    }
+    html += "<table><tr><th>pass</th><th class=\"number\">ms an iteration</th><th class=\"number\">share</th><th></th></tr>\n";
+    for (name, ms) in rows {
+        let share = if total > 0.0 { 100.0 * ms / total } else { 0.0 };
+        let _ = writeln!(
+            html,
+            "<tr><td>{name}</td><td class=\"number\">{ms:.2}</td><td class=\"number\">{share:.1} %</td><td class=\"wide\"><i \
+             data-share=\"{share:.1}\" style=\"background:var(--accent)\"></i></td></tr>"
+        );
+    }
+    let _ = writeln!(
+        html,
+        "<tr><td>iteration</td><td class=\"number\">{total:.2}</td><td></td><td></td></tr></table>"
+    );
+    let last = run.figures.last();
+    let rays: u64 = run.figures.iter().map(|f| f.replay.rays).sum();
+    let seconds = last.map_or(0.0, |f| f.seconds);
+    let _ = write!(
+        html,
+        "<p class=\"note\">{} of passes in {}; {} on the device at most; {} rays replayed, {} of them drifted.</p></div>\n",
+        duration(total * count / 1e3),
+        duration(seconds),
+        bytes(greatest_memory(&run.figures)),
+        rays,
+        run.figures.iter().map(|f| f.replay.drifted).sum::<u64>()
+    );
+    html
+}
+
+fn provenance(run: &RunData, named: bool) -> String {
+    let record = &run.record;
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let words = record["command"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let command: Vec<&str> = words.collect();
+    let device = &record["device"];
+    let resumed = record["resumed"].as_array().map_or(0, Vec::len);
+    let rows = [
+        ("command", command.join(" ")),
+        ("scene", text(&record["scene"])),
+        (
+            "device",
+            format!(
+                "{}: {} ({})",
+                text(&device["kind"]),
+                text(&device["name"]),
+                text(&device["detail"])
+            ),
+        ),
+        ("arithmetic", text(&record["arithmetic"])),
+        ("threads", text(&record["threads"])),
+        ("seed", text(&record["seed"])),
+        ("version", format!("prbopt {}", text(&record["version"]))),
+        ("started", text(&record["started"])),
+        (
+            "resumed",
+            if resumed == 0 {
+                String::new()
+            } else {
+                format!("{resumed} times")
+            },
+        ),
+    ];
+    let mut html = "<div class=\"card\">".to_owned();
+    if named {
+        let _ = write!(html, "<h3>{}</h3>", escape(&run.name));
+    }
+    html += "<table>\n";
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        let _ = writeln!(html, "<tr><th>{name}</th><td><code>{}</code></td></tr>", escape(value));
+    }
+    html += "</table>\n";
+    if run.scene.is_object() {
+        let scene = escape(&format!("{:#}", run.scene));
+        let _ = writeln!(
+            html,
+            "<details style=\"margin-top:10px\"><summary>the scene as it was understood</summary><pre>{scene}</pre></details>"
+        );
+    }
+    html + "</div>\n"
+}
+
+/// What the script draws from.
+fn data(runs: &[RunData], views: &[ViewShown]) -> String {
+    let mut volumes = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        volumes.extend(run.parameters.iter().filter_map(|p| grids::shown(i, run, p)));
+    }
+    let names: Vec<Value> = runs.iter().map(|run| json!({ "name": run.name })).collect();
+    let hex = |table: [tone::Rgb; tone::STEPS]| -> String {
+        table.iter().flatten().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let all = json!({
+        "runs": names,
+        "views": views,
+        "grids": volumes,
+        "tables": { "amounts": hex(tone::amounts()), "signed": hex(tone::signed()) },
+    });
+    // Nothing in it may end the element that it stands in.
+    all.to_string().replace('<', "\\u003c")
+}

@@ -1,0 +1,309 @@
+//! The report in a real browser: what it draws, that what moves moves, and that nothing is wrong in its console.
+//!
+//! Without Chromium the tests say that they were skipped, unless `PRBOPT_REQUIRE_BROWSER` is set. Where
+//! `PRBOPT_SCREENSHOTS` names a folder, what the browser shows is left there to be looked at.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use headless_chrome::protocol::cdp::types::Event;
+use headless_chrome::protocol::cdp::{Emulation, Log, Page, Runtime};
+use headless_chrome::{Browser, LaunchOptions, Tab};
+use serde_json::Value;
+
+/// A browser, if there is one.
+fn browser() -> Option<Browser> {
+    let found = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+        .iter()
+        .find_map(|name| {
+            std::env::split_paths(&std::env::var_os("PATH")?)
+                .map(|p| p.join(name))
+                .find(|p| p.is_file())
+        });
+    let Some(path) = found else {
+        assert!(
+            std::env::var_os("PRBOPT_REQUIRE_BROWSER").is_none(),
+            "there is no Chromium"
+        );
+        eprintln!("skipped: there is no Chromium");
+        return None;
+    };
+    let options = LaunchOptions {
+        path: Some(path),
+        sandbox: false,
+        idle_browser_timeout: Duration::from_secs(300),
+        args: vec![
+            OsStr::new("--hide-scrollbars"),
+            OsStr::new("--force-device-scale-factor=1"),
+        ],
+        ..LaunchOptions::default()
+    };
+    Some(Browser::new(options).expect("Chromium starts"))
+}
+
+fn program(arguments: &[&OsStr]) {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"))
+        .args(arguments)
+        .output()
+        .expect("starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A short run of a bundled scene in a folder.
+fn run(folder: &Path, seed: &str) {
+    let words = [
+        "optimize",
+        "scenes/two_blobs.json",
+        "--iterations",
+        "60",
+        "--device",
+        "cpu",
+        "--quiet",
+        "--seed",
+        seed,
+        "--set",
+        "optimize.output.images_every=10",
+        "-o",
+    ];
+    let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+    words.push(folder.as_os_str());
+    program(&words);
+}
+
+/// A page and what its console has complained of.
+struct Open {
+    tab: Arc<Tab>,
+    complaints: Arc<Mutex<Vec<String>>>,
+}
+
+impl Open {
+    fn new(browser: &Browser, file: &Path, [width, height]: [u32; 2], dark: bool) -> Self {
+        let tab = browser.new_tab().expect("a tab");
+        tab.set_default_timeout(Duration::from_secs(60));
+        let complaints: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = Arc::clone(&complaints);
+        tab.enable_runtime().expect("can be listened to");
+        tab.enable_log().expect("can be listened to");
+        let listener = move |event: &Event| {
+            let complaint = match event {
+                Event::RuntimeExceptionThrown(e) => Some(format!("{:?}", e.params.exception_details)),
+                Event::RuntimeConsoleAPICalled(e) => match e.params.Type {
+                    Runtime::ConsoleAPICalledEventTypeOption::Error => Some(format!("{:?}", e.params.args)),
+                    _ => None,
+                },
+                Event::LogEntryAdded(e) if e.params.entry.level == Log::LogEntryLevel::Error => {
+                    Some(e.params.entry.text.clone())
+                }
+                _ => None,
+            };
+            heard.lock().expect("nobody panicked").extend(complaint);
+        };
+        tab.add_event_listener(Arc::new(listener)).expect("can be listened to");
+        let size = Emulation::SetDeviceMetricsOverride {
+            width,
+            height,
+            device_scale_factor: 1.0,
+            mobile: width < 600,
+            ..no_metrics()
+        };
+        tab.call_method(size).expect("the window has a size");
+        let scheme = Emulation::MediaFeature {
+            name: "prefers-color-scheme".into(),
+            value: if dark { "dark" } else { "light" }.into(),
+        };
+        tab.call_method(Emulation::SetEmulatedMedia {
+            media: None,
+            features: Some(vec![scheme]),
+        })
+        .expect("the scheme can be chosen");
+        let absolute = file.canonicalize().expect("there");
+        tab.navigate_to(&format!("file://{}", absolute.display()))
+            .expect("can be opened");
+        tab.wait_until_navigated().expect("opens");
+        let open = Self { tab, complaints };
+        open.settle();
+        open
+    }
+
+    /// What a script returns.
+    fn ask(&self, script: &str) -> Value {
+        let answer = self
+            .tab
+            .evaluate(script, true)
+            .unwrap_or_else(|e| panic!("{script}: {e}"));
+        answer.value.unwrap_or(Value::Null)
+    }
+
+    fn number(&self, script: &str) -> f64 {
+        self.ask(script)
+            .as_f64()
+            .unwrap_or_else(|| panic!("{script} is no number"))
+    }
+
+    /// Waits until every canvas has been drawn.
+    fn settle(&self) {
+        let drawn = self.ask(
+            "(async () => { for (let i = 0; i < 200; i++) { \
+               const all = [...document.querySelectorAll('canvas')]; \
+               if (all.length && all.every((c) => c.dataset.drawn)) return true; \
+               await new Promise((r) => setTimeout(r, 50)); } return false; })()",
+        );
+        assert_eq!(drawn, true, "all canvases are drawn: {:?}", self.complaints.lock());
+    }
+
+    /// The first screenful, also left in the folder for looking.
+    fn screenshot(&self, name: &str) -> image::RgbImage {
+        let png = self
+            .tab
+            .capture_screenshot(Page::CaptureScreenshotFormatOption::Png, None, None, true)
+            .expect("a screenshot");
+        if let Some(folder) = std::env::var_os("PRBOPT_SCREENSHOTS") {
+            std::fs::write(PathBuf::from(folder).join(format!("{name}.png")), &png).expect("writable");
+        }
+        image::load_from_memory(&png).expect("a PNG").into_rgb8()
+    }
+
+    fn close(self) {
+        let complaints = self.complaints.lock().expect("nobody panicked").clone();
+        assert!(complaints.is_empty(), "{complaints:#?}");
+        let elsewhere = self.tab.evaluate(
+            "performance.getEntriesByType('resource').map((e) => e.name).filter((n) => !n.startsWith('data:')).join()",
+            false,
+        );
+        let elsewhere = elsewhere.expect("can be asked").value;
+        assert_eq!(elsewhere, Some(Value::from("")), "nothing is loaded from elsewhere");
+        self.tab.close(false).expect("closes");
+    }
+}
+
+fn no_metrics() -> Emulation::SetDeviceMetricsOverride {
+    Emulation::SetDeviceMetricsOverride {
+        width: 0,
+        height: 0,
+        device_scale_factor: 1.0,
+        mobile: false,
+        scale: None,
+        screen_width: None,
+        screen_height: None,
+        position_x: None,
+        position_y: None,
+        dont_set_visible_size: None,
+        screen_orientation: None,
+        viewport: None,
+        display_feature: None,
+        device_posture: None,
+        scrollbar_type: None,
+        screen_orientation_lock_emulation: None,
+    }
+}
+
+/// Sets the first slider that `selector` finds and tells the page.
+fn slide(selector: &str, value: &str) -> String {
+    format!(
+        "(() => {{ const s = document.querySelector(`{selector}`); s.value = {value}; \
+         s.dispatchEvent(new Event('input')); return s.value; }})()"
+    )
+}
+
+#[test]
+fn the_report_is_drawn_and_moves() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let first = folder.path().join("first");
+    run(&first, "0");
+    let file = first.join("report.html");
+
+    let page = Open::new(&browser, &file, [1280, 1000], false);
+    // Four curves and a histogram for each of two grids, each with a line or bars of some size.
+    assert_eq!(page.number("document.querySelectorAll('figure > svg').length"), 6.0);
+    let flat = "[...document.querySelectorAll('figure > svg')].filter((s) => \
+                ![...s.querySelectorAll('polyline,rect')].some((l) => l.getBBox().height > 20)).length";
+    assert_eq!(page.number(flat), 0.0, "every plot has something in it");
+    let colors = "[...document.querySelectorAll('canvas')].map((c) => new Set(new Uint32Array(c.getContext('2d')\
+                  .getImageData(0, 0, c.width, c.height).data.buffer)).size).reduce((a, b) => Math.min(a, b))";
+    assert!(page.number(colors) > 10.0, "no canvas is of one colour");
+
+    // The slider over iterations shows another render, and its difference is another.
+    let state = "document.querySelectorAll('.view img')[1].src.length + '|' + \
+                 document.querySelector('.view canvas').toDataURL().length + '|' + \
+                 document.querySelector('.view output').textContent";
+    let last = page.ask(state);
+    assert!(last.as_str().is_some_and(|s| s.ends_with("iteration 60")), "{last}");
+    page.ask(&slide(".view input[type=range]", "0"));
+    std::thread::sleep(Duration::from_millis(300));
+    let start = page.ask(state);
+    assert!(
+        start.as_str().is_some_and(|s| s.ends_with("iteration 0")) && start != last,
+        "{start}"
+    );
+
+    // The sliders of each axis move the slice.
+    for axis in ["x", "y", "z"] {
+        let slice = "[...document.querySelectorAll('.grid canvas')].map((c) => c.toDataURL()).join()";
+        let before = page.ask(slice);
+        page.ask(&slide(&format!(".grid input[aria-label^='slice along {axis}']"), "3"));
+        std::thread::sleep(Duration::from_millis(200));
+        assert_ne!(page.ask(slice), before, "the slice along {axis} moves");
+    }
+
+    // The wiper follows the keyboard and the pointer.
+    let edge = "parseFloat(document.querySelector('.wiper .edge').style.left)";
+    let before = page.number(edge);
+    page.ask("document.querySelector('.wiper').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))");
+    assert!(page.number(edge) > before);
+
+    // Light and dark.
+    let paper = "getComputedStyle(document.body).backgroundColor";
+    let light = page.ask(paper);
+    page.ask("document.getElementById('theme').click()");
+    assert_ne!(page.ask(paper), light);
+    page.ask("document.getElementById('theme').click()");
+    page.ask("localStorage.clear()");
+    page.ask(&slide(".view input[type=range]", "99"));
+    page.screenshot("light");
+    page.close();
+
+    let page = Open::new(&browser, &file, [1280, 1000], true);
+    assert_ne!(page.ask(paper), light, "dark where the system is dark");
+    page.screenshot("dark");
+    page.close();
+
+    let page = Open::new(&browser, &file, [390, 844], false);
+    let width = page.number("document.documentElement.scrollWidth");
+    assert!(width <= 390.0, "nothing sticks out on a phone: {width}");
+    page.screenshot("phone");
+    page.close();
+}
+
+#[test]
+fn several_runs_stand_side_by_side() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (first, second) = (folder.path().join("one"), folder.path().join("<two & more>"));
+    run(&first, "0");
+    run(&second, "1");
+    let file = folder.path().join("both.html");
+    let words = [
+        OsStr::new("report"),
+        first.as_os_str(),
+        second.as_os_str(),
+        OsStr::new("-o"),
+        file.as_os_str(),
+    ];
+    program(&words);
+    let page = Open::new(&browser, &file, [1280, 1000], false);
+    let names = page.ask("[...document.querySelectorAll('.legend li')].map((l) => l.textContent).join()");
+    assert_eq!(names, "one,<two & more>", "names are text, not tags");
+    // A reference, two renders with their differences, and the wiper.
+    assert_eq!(
+        page.number("document.querySelector('.view .tiles').children.length"),
+        6.0
+    );
+    let lines = "document.querySelector('figure > svg').querySelectorAll('polyline').length";
+    assert!(page.number(lines) >= 2.0, "two curves in a plot");
+    page.screenshot("two_runs");
+    page.close();
+}

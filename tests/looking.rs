@@ -1,0 +1,189 @@
+//! Commands that make pictures and pages, in a fresh folder: what they leave, what they keep, what they refuse.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
+
+const SCENE: &str = r#"{
+    "object": {
+        "type": "cube", "bsdf": {"type": "null"},
+        "interior": {
+            "type": "radiance_field", "sh_degree": 0,
+            "sigma_t": {"type": "blobs", "resolution": 8, "blobs": [{"center": [0.4, 0.5, 0.6], "radius": 0.2, "value": 8}]},
+            "sh_coeffs": [2, 1, 0.5]
+        }
+    },
+    "sky": {"type": "constant", "radiance": 0.2},
+    "camera": {
+        "type": "perspective", "fov": 40,
+        "to_world": [{"look_at": {"origin": [0, 1, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}],
+        "film": {"type": "hdrfilm", "width": 24, "height": 16, "rfilter": {"type": "box"}}
+    },
+    "optimize": {
+        "parameters": {"object.interior.sigma_t": {}},
+        "references": {"type": "constant", "value": 0.5},
+        "iterations": 12,
+        "output": {"images_every": 4, "checkpoint_seconds": 0}
+    }
+}"#;
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("scene.json"), SCENE).expect("writable");
+    folder
+}
+
+fn run(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"));
+    command
+        .args(arguments.split(' '))
+        .current_dir(folder)
+        .output()
+        .expect("starts")
+}
+
+#[track_caller]
+fn done(folder: &Path, arguments: &str) -> String {
+    let output = run(folder, arguments);
+    assert!(
+        output.status.success(),
+        "{arguments}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn written(file: &Path) -> SystemTime {
+    fs::metadata(file)
+        .and_then(|m| m.modified())
+        .unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+#[test]
+fn a_turntable_goes_on_where_it_stopped() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join("t").join(name);
+    let command = "render scene.json --turntable 5 --spp 1 --device cpu -o t";
+    assert_eq!(done(folder.path(), command), "t/turntable.png\n");
+    let first = image::open(at("frame_0000.png")).expect("a frame");
+    assert_eq!((first.width(), first.height()), (24, 16));
+    assert_ne!(
+        first,
+        image::open(at("frame_0002.png")).expect("a frame"),
+        "the camera moves"
+    );
+    let decoder = png::Decoder::new(std::io::BufReader::new(
+        fs::File::open(at("turntable.png")).expect("there"),
+    ));
+    let reader = decoder.read_info().expect("a PNG");
+    assert_eq!(reader.info().animation_control().map(|a| a.num_frames), Some(5));
+
+    let (kept, lost) = (
+        written(&at("frame_0001.png")),
+        fs::read(at("frame_0003.png")).expect("there"),
+    );
+    fs::remove_file(at("frame_0003.png")).expect("removable");
+    done(folder.path(), command);
+    assert_eq!(written(&at("frame_0001.png")), kept, "what is there is kept");
+    assert_eq!(
+        fs::read(at("frame_0003.png")).expect("there"),
+        lost,
+        "and what is not is made again"
+    );
+    done(folder.path(), &format!("{command} --set sky.radiance=0.4"));
+    assert_ne!(written(&at("frame_0001.png")), kept, "another scene has other frames");
+    let way = r#"[{"origin": [0, 0, 4], "target": [0, 0, 0]}, {"origin": [4, 0, 1], "target": [0, 0, 0]}]"#;
+    fs::write(folder.path().join("way.json"), way).expect("writable");
+    done(
+        folder.path(),
+        "render scene.json --turntable 3 --path way.json --spp 1 --device cpu -o w",
+    );
+}
+
+#[test]
+fn derivatives_are_pictures_and_agree_with_differences() {
+    let folder = folder();
+    for by in ["--scale", "--shift 0,1,0", "--index 3,4,4,0", "--channel 0"] {
+        let command = format!("gradient scene.json --parameter object.interior.sigma_t {by} --spp 2 --json -o g");
+        let told: serde_json::Value = serde_json::from_str(&done(folder.path(), &command)).expect("JSON");
+        assert!(told["largest"].as_f64().is_some_and(|v| v > 0.0), "{told}");
+        assert!(told["relative_difference"].as_f64().is_some_and(|v| v < 1e-6), "{told}");
+    }
+    let picture = image::open(folder.path().join("g/object.interior.sigma_t_scale.png"))
+        .expect("a picture")
+        .into_rgb8();
+    let corner = picture.get_pixel(0, 0).0;
+    assert!(
+        corner[0] == corner[1] && corner[1] == corner[2],
+        "nothing changes beside the cube: grey"
+    );
+    done(
+        folder.path(),
+        "gradient scene.json --parameter object.interior.sigma_t --loss --device cpu -o g",
+    );
+    assert!(folder.path().join("g/object.interior.sigma_t_loss_x.png").is_file());
+    let refused = run(folder.path(), "gradient scene.json --parameter object.interior.sigma_t");
+    assert_eq!(refused.status.code(), Some(2), "by what is not said");
+}
+
+#[test]
+fn a_report_is_made_by_the_run_and_again_afterwards() {
+    let folder = folder();
+    done(folder.path(), "optimize scene.json --device cpu --quiet -o run");
+    let file = folder.path().join("run/report.html");
+    let first = fs::read_to_string(&file).expect("the run leaves a report");
+    assert!(first.contains(">finished<") && first.contains("data:image/png;base64,"));
+    for elsewhere in ["src=\"http", "href=\"http", "url(http", "@import"] {
+        assert!(!first.contains(elsewhere), "{elsewhere}");
+    }
+    fs::remove_file(&file).expect("removable");
+    done(folder.path(), "report run");
+    assert_eq!(
+        fs::read_to_string(&file).expect("made again"),
+        first,
+        "the page is a function of the folder"
+    );
+    assert_eq!(done(folder.path(), "report run -o -"), first);
+    let refused = run(folder.path(), "report .");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        refused.status.code() == Some(2) && told.contains("holds no run"),
+        "{told}"
+    );
+}
+
+#[test]
+fn standard_input_and_output_stand_for_files() {
+    let folder = folder();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"))
+        .args(["render", "-", "--device", "cpu", "--spp", "1", "-o", "-"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(SCENE.as_bytes())
+        .expect("read");
+    let output = child.wait_with_output().expect("ends");
+    let picture = image::load_from_memory(&output.stdout).expect("a picture and nothing else");
+    assert_eq!((picture.width(), picture.height()), (24, 16));
+}
+
+#[test]
+fn a_scene_is_summed_up_as_a_tree() {
+    let folder = folder();
+    let tree = done(
+        folder.path(),
+        "info scene.json --set object.interior.sigma_t.resolution=16",
+    );
+    assert!(tree.contains("├─ ") && tree.contains("size: 16 × 16 × 16"), "{tree}");
+    done(folder.path(), "info scene.json --preview --device cpu");
+    let preview = image::open(folder.path().join("scene.preview.png")).expect("a preview");
+    assert_eq!((preview.width(), preview.height()), (256, 171));
+}
