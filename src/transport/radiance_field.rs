@@ -63,6 +63,15 @@ pub trait View<N: Number> {
     /// A hint that the colours at the lanes of `live` will be looked up soon.
     #[inline(always)]
     fn expect_colors(&self, _at: &Stencils<LANES>, _live: u32) {}
+    /// Whether it pays to ask early for what a ray's next places need: where rays that take turns look at places of their
+    /// own, the first-level cache has none of it.
+    #[inline(always)]
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+    /// A hint that densities and colours at the lanes of `live` will be looked up when the other rays have had their turns.
+    #[inline(always)]
+    fn expect_later(&self, _at_sigma: &Stencils<LANES>, _at_color: &Stencils<LANES>, _live: u32) {}
     /// The emitter's texels as RGB: one for a constant, empty without an emitter.
     fn emitter(&self) -> &[N];
 }
@@ -311,20 +320,10 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
 ) -> bool {
     let h = scene.step_length;
     let needed = if REPLAY { occupancy::LEARNS } else { occupancy::RENDERS };
-    let (p, mut live) = loop {
-        if segment.first + state.index as f32 * h >= segment.far {
-            return false;
-        }
-        let places = view.lattice(scene, segment, state.index);
-        state.index += LANES as u32;
-        let mut live = 0;
-        for lane in Lanes(places.inside) {
-            live |= u32::from(view.occupancy(places.cells[lane]) & needed != 0) << lane;
-        }
-        if live != 0 {
-            break (places.p, live);
-        }
+    let Some((p, mut live)) = next_places(scene, view, segment, state, needed) else {
+        return false;
     };
+    state.index += LANES as u32;
     let at_sigma = view.stencils(scene.sigma_size, &p);
     let of_color;
     let at_color = if same_size(scene) {
@@ -384,7 +383,44 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
         }
     }
     *state = now;
+    if more && view.looks_ahead() {
+        let Some((p, live)) = next_places(scene, view, segment, state, needed) else {
+            return false;
+        };
+        let at_sigma = view.stencils(scene.sigma_size, &p);
+        if same_size(scene) {
+            view.expect_later(&at_sigma, &at_sigma, live);
+        } else {
+            view.expect_later(&at_sigma, &view.stencils(scene.sh_size, &p), live);
+        }
+    }
     more
+}
+
+/// Goes on to the next [`LANES`] places of which one lies in a cell that is `needed`; none if the segment ends before.
+/// Returns where they are and a mask of those that do.
+#[inline(always)]
+fn next_places<N: Number, V: View<N>>(
+    scene: &SceneRecord,
+    view: &V,
+    segment: &Segment,
+    state: &mut State<N>,
+    needed: u32,
+) -> Option<([[f32; LANES]; 3], u32)> {
+    loop {
+        if segment.first + state.index as f32 * scene.step_length >= segment.far {
+            return None;
+        }
+        let places = view.lattice(scene, segment, state.index);
+        let mut live = 0;
+        for lane in Lanes(places.inside) {
+            live |= u32::from(view.occupancy(places.cells[lane]) & needed != 0) << lane;
+        }
+        if live != 0 {
+            return Some((places.p, live));
+        }
+        state.index += LANES as u32;
+    }
 }
 
 /// Iterates over the bits that are set.

@@ -184,7 +184,7 @@ impl Kernel for ReplayChunk<'_> {
             replays,
         } = self;
         let scene = &cpu.resident.scene;
-        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy);
+        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy, batch);
         replays.clear();
         let scale = 1.0 / spp as f32;
         let mut scaled = [[0.0; 3]; CHUNK];

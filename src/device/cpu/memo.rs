@@ -137,6 +137,16 @@ impl<V: View<f32>, const RECALL: bool> View<f32> for Remembering<'_, V, RECALL> 
     }
 
     #[inline(always)]
+    fn looks_ahead(&self) -> bool {
+        !RECALL && self.view.looks_ahead()
+    }
+
+    #[inline(always)]
+    fn expect_later(&self, at_sigma: &Stencils<LANES>, at_color: &Stencils<LANES>, live: u32) {
+        self.view.expect_later(at_sigma, at_color, live);
+    }
+
+    #[inline(always)]
     fn emitter(&self) -> &[f32] {
         self.view.emitter()
     }

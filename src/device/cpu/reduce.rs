@@ -5,7 +5,7 @@
 use super::level::Kernel;
 use super::records::{Record, Replays};
 use super::shared::SharedSlice;
-use super::wide::{Wide, reduce_sh};
+use super::wide::{Wide, prefetch_sh, reduce_sh};
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::{Stencil, Stencils, grid_scatter};
 use crate::transport::radiance_field::{LANES, same_size};
@@ -29,9 +29,21 @@ impl Kernel for ReduceBrick<'_> {
         // so that no element is touched by two threads.
         let (sigma, sh) = unsafe { (self.sigma.get(), self.sh.get()) };
         let scene = self.scene;
-        for replays in self.replays {
+        for (i, replays) in self.replays.iter().enumerate() {
             let records = replays.of_brick(self.brick);
             let bases = &replays.bases;
+            // A run may be short: its first texels are asked for while the one before is summed.
+            if let Some(next) = self.replays.get(i + 1).map(|r| r.of_brick(self.brick))
+                && !next.is_empty()
+            {
+                let lanes = LANES.min(next.len());
+                prefetch_sh::<W>(
+                    scene.sh_size[3],
+                    sh,
+                    &stencils_of::<W>(scene.sh_size, next, 0),
+                    (1 << lanes) - 1,
+                );
+            }
             if same_size(scene) {
                 reduce_sh::<W>(scene.sh_size, records, bases, sigma, sh);
             } else {

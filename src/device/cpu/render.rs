@@ -69,7 +69,7 @@ impl Kernel for RenderChunk<'_> {
             chunk,
             out,
         } = self;
-        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy);
+        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy, batch);
         let mut packet = Packet::take();
         for sample in 0..spp {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);

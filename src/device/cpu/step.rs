@@ -178,12 +178,17 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64
     if masked && !touched {
         return Some(0.0);
     }
+    // What nothing has touched is zero, and need not come from memory nor go there.
+    let mut zeros = [0.0; BLOCK];
     // SAFETY: the caller steps each block once, on one thread.
     let (values, gradient, first, second) = unsafe {
         let second = task.second.get();
         (
             &mut task.values.get()[range.clone()],
-            &mut task.gradient.get()[range.clone()],
+            match touched {
+                true => &mut task.gradient.get()[range.clone()],
+                false => &mut zeros[..range.len()],
+            },
             &mut task.first.get()[range.clone()],
             if second.is_empty() { second } else { &mut second[range] },
         )

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use super::wide::{Wide, eval_sh, prefetch_sh};
+use crate::device::Batch;
 use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
@@ -19,11 +20,13 @@ pub(super) struct Arrays<'a, W> {
     pub occupancy: &'a [u8],
     /// Channels of the coefficients: 3, 12, 27 or 48.
     pub channels: u32,
+    /// Whether rays were drawn one by one, so that neighbours in a packet are none in space.
+    scattered: bool,
     level: PhantomData<W>,
 }
 
 impl<'a, W> Arrays<'a, W> {
-    pub(super) fn new(params: &'a ParamSet, resident: &Resident, occupancy: &'a [u8]) -> Self {
+    pub(super) fn new(params: &'a ParamSet, resident: &Resident, occupancy: &'a [u8], batch: &Batch) -> Self {
         let values = |slot: Option<usize>| slot.map_or(&[][..], |i| &params.parameters[i].values[..]);
         Self {
             sigma: values(resident.slots.sigma_t),
@@ -31,6 +34,7 @@ impl<'a, W> Arrays<'a, W> {
             emitter: values(resident.slots.emitter),
             occupancy,
             channels: resident.scene.sh_size[3],
+            scattered: batch.drawn.is_some(),
             level: PhantomData,
         }
     }
@@ -87,6 +91,17 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
     #[inline(always)]
     fn expect_colors(&self, at: &Stencils<LANES>, live: u32) {
         prefetch_sh::<W>(self.channels, self.sh, at, live);
+    }
+
+    #[inline(always)]
+    fn looks_ahead(&self) -> bool {
+        self.scattered
+    }
+
+    #[inline(always)]
+    fn expect_later(&self, at_sigma: &Stencils<LANES>, at_color: &Stencils<LANES>, live: u32) {
+        W::prefetch::<1>(self.sigma, at_sigma, live);
+        prefetch_sh::<W>(self.channels, self.sh, at_color, live);
     }
 
     #[inline(always)]
