@@ -195,8 +195,6 @@ fn no_metrics() -> Emulation::SetDeviceMetricsOverride {
         viewport: None,
         display_feature: None,
         device_posture: None,
-        scrollbar_type: None,
-        screen_orientation_lock_emulation: None,
     }
 }
 

@@ -95,6 +95,7 @@ pub struct ReplayStats {
     /// Rays whose radiance left over exceeded 8 n eps times the sum of their contributions.
     pub drifted: u64,
     /// Bytes of the tape that conventional differentiation recorded; other estimators record nothing.
+    #[serde(default)]
     pub tape_bytes: u64,
 }
 
