@@ -32,6 +32,7 @@ pub enum Targets {
 ///
 /// # Errors
 /// A photograph or the target scene cannot be read, or the target cannot be rendered.
+#[allow(clippy::too_many_arguments, reason = "what references are made of and where they go")]
 pub fn prepare(
     scene: &Scene,
     references: &References,

@@ -282,7 +282,7 @@ fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         "0".into()
-    } else if size >= 1e5 || size < 1e-3 {
+    } else if !(1e-3..1e5).contains(&size) {
         format!("{value:.0e}")
     } else {
         let text = format!("{value:.3}");
@@ -292,7 +292,7 @@ fn short(value: f64) -> String {
 
 /// A number of a linear axis of some length.
 fn fixed(value: f64, span: f64) -> String {
-    if span < 1e-6 || span >= 1e5 {
+    if !(1e-6..1e5).contains(&span) {
         return short(value);
     }
     let digits = (1.3 - span.log10()).ceil().clamp(0.0, 8.0) as usize;

@@ -341,9 +341,9 @@ fn passes(run: &RunData, named: bool) -> String {
     let last = run.figures.last();
     let rays: u64 = run.figures.iter().map(|f| f.replay.rays).sum();
     let seconds = last.map_or(0.0, |f| f.seconds);
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "<p class=\"note\">{} of passes in {}; {} on the device at most; {} rays replayed, {} of them drifted.</p></div>\n",
+        "<p class=\"note\">{} of passes in {}; {} on the device at most; {} rays replayed, {} of them drifted.</p></div>",
         duration(total * count / 1e3),
         duration(seconds),
         bytes(greatest_memory(&run.figures)),
