@@ -220,12 +220,14 @@ fn finest(array: &Array, stages: &[Stage]) -> Shape {
 
 fn describe(array: &Array) -> (String, Value) {
     let tuning = array.tuning;
-    let finite = |v: f32| v.is_finite().then_some(v);
+    // As a person would write the number, not what its 24 bits are in 53.
+    let written = |v: f32| v.to_string().parse::<f64>().ok();
+    let finite = |v: f32| v.is_finite().then(|| written(v));
     let description = json!({
         "size": array.shape.size,
         "channels": array.shape.channels,
         "optimized": tuning.is_some(),
-        "learning_rate": tuning.map(|t| t.learning_rate),
+        "learning_rate": tuning.map(|t| written(t.learning_rate)),
         "least": tuning.and_then(|t| finite(t.bounds[0])),
         "most": tuning.and_then(|t| finite(t.bounds[1])),
     });

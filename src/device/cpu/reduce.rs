@@ -197,3 +197,95 @@ pub(super) fn reduce_plain<W: Wide, const CHANNELS: usize>(
         sums.close(k, sigma, sh);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu::bricks::Bricks;
+    use crate::device::cpu::level::Level;
+    use crate::device::cpu::wide::Plain;
+    use crate::transport::grid::{grid_scatter_sh, grid_stencil};
+    use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+    use crate::transport::sh::sh_basis;
+
+    /// Records all over a grid, its borders included, most cells holding several, in the order of their keys.
+    fn records(scene: &SceneRecord) -> Vec<Record> {
+        let key = pass_key(8, 0, Pass::Host);
+        let draw = |pixel, block| {
+            random_uniform(
+                key,
+                Counter {
+                    sensor: 0,
+                    pixel,
+                    sample: 0,
+                    block,
+                },
+            )
+        };
+        let bricks = Bricks::new(scene);
+        let mut records: Vec<Record> = (0..3000)
+            .map(|i| {
+                let (u, v) = (draw(i, 0), draw(i, 1));
+                Record {
+                    p: [u[0], u[1], u[2]],
+                    ray: i % 5,
+                    d_sigma: u[3] - 0.5,
+                    d_color: [v[0] - 0.5, v[1] - 0.5, v[2] - 0.5],
+                }
+            })
+            .collect();
+        records.sort_by_key(|record| bricks.key(record.p));
+        records
+    }
+
+    fn reduced<W: Wide>(size: [u32; 4], records: &[Record], bases: &[Basis], lens: [usize; 2]) -> [Vec<f32>; 2] {
+        let [mut sigma, mut sh] = lens.map(|len| vec![0.0; len]);
+        reduce_sh::<W>(size, records, bases, &mut sigma, &mut sh);
+        [sigma, sh]
+    }
+
+    #[test]
+    fn cells_sum_what_records_scatter_and_every_level_gives_the_same_bits() {
+        for (degree, channels) in [(0, 3), (1, 12), (2, 27), (3, 48)] {
+            let size = [9, 8, 7, channels];
+            let mut scene: SceneRecord = bytemuck::Zeroable::zeroed();
+            (scene.sigma_size, scene.sh_size) = ([9, 8, 7, 1], size);
+            let bases: Vec<Basis> = (0..5)
+                .map(|i| sh_basis(degree, [0.6, 0.16 * i as f32, -0.64]))
+                .collect();
+            let records = records(&scene);
+            let all = [504, 504 * channels as usize];
+            let [sigma, sh] = reduced::<Plain>(size, &records, &bases, all);
+            let (mut sigma_each, mut sh_each) = (vec![0.0f64; all[0]], vec![0.0f64; all[1]]);
+            for record in &records {
+                let at = grid_stencil(size, record.p);
+                let basis = &bases[record.ray as usize];
+                let d_color = record.d_color.map(f64::from);
+                grid_scatter(&mut sigma_each, &at, f64::from(record.d_sigma));
+                match channels {
+                    3 => grid_scatter_sh::<f64, 3>(&mut sh_each, &at, basis, d_color),
+                    12 => grid_scatter_sh::<f64, 12>(&mut sh_each, &at, basis, d_color),
+                    27 => grid_scatter_sh::<f64, 27>(&mut sh_each, &at, basis, d_color),
+                    _ => grid_scatter_sh::<f64, 48>(&mut sh_each, &at, basis, d_color),
+                }
+            }
+            for (found, expected) in sigma.iter().zip(&sigma_each).chain(sh.iter().zip(&sh_each)) {
+                assert!(
+                    (f64::from(*found) - expected).abs() < 1e-5,
+                    "{channels}: {found} for {expected}"
+                );
+            }
+            #[cfg(target_arch = "x86_64")]
+            for lens in [all, [all[0], 0], [0, all[1]]] {
+                use crate::device::cpu::wide::{Avx2, Avx512};
+                let plain = reduced::<Plain>(size, &records, &bases, lens);
+                if Level::detect() != Level::Baseline {
+                    assert_eq!(plain, reduced::<Avx2>(size, &records, &bases, lens), "{channels}");
+                }
+                if Level::detect() == Level::Avx512 {
+                    assert_eq!(plain, reduced::<Avx512>(size, &records, &bases, lens), "{channels}");
+                }
+            }
+        }
+    }
+}
