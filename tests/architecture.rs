@@ -69,8 +69,9 @@ const RULES: &[(&str, &[&str])] = &[
 /// What no file outside these folders may name.
 const CONFINED: &[(&str, &str)] = &[("wgpu", "device/gpu"), ("clap", "cli")];
 
-/// Files of Rust that have no twin in WGSL, because they are about Rust, or for comparisons on the CPU.
-const RUST_ONLY: &[&str] = &["mod", "quality", "radiative"];
+/// Files of Rust that have no twin in WGSL, because they are about Rust, for comparisons on the CPU, or take memory that a
+/// GPU lacks.
+const RUST_ONLY: &[&str] = &["mod", "quality", "radiative", "trail"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -3,7 +3,7 @@
 mod small;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::{Device, Keys, Step, Term, What};
+use prbopt::device::{Device, Keys, ReplayStats, Step, Term, What};
 use prbopt::gradcheck::fields::{Fields, Plain};
 use prbopt::gradcheck::objective::Cast;
 use prbopt::gradcheck::world::objective::Objective;
@@ -17,8 +17,9 @@ use prbopt::transport::number::Number;
 use prbopt::transport::path::propagate;
 use prbopt::transport::radiance_field::NoSink;
 use prbopt::transport::random::{Pass, pass_key};
+use prbopt::transport::trail::NOTED;
 use prbopt::transport::world::NoSink as WorldNoSink;
-use small::worlds::worlds;
+use small::worlds::{SmallWorld, cube, grid, worlds};
 use small::{Small, table};
 
 fn setup(small: &Small) -> Setup {
@@ -62,26 +63,28 @@ fn replays_end_with_nothing_left() {
     }
 }
 
+/// What the CPU device says of the replays of a setup.
+fn replay_on_device(setup: &Setup) -> ReplayStats {
+    let mut device = Cpu::new();
+    let optimizer = Optimizer::Sgd { momentum: 0.0 };
+    device
+        .load(setup.resident.clone(), setup.params.clone(), optimizer)
+        .expect("it fits");
+    device.render(&setup.batch, setup.keys, setup.spp).expect("it renders");
+    device
+        .loss(&setup.batch, setup.keys, Loss::Linear { seed: 0 })
+        .expect("it compares");
+    device
+        .backpropagate(&setup.batch, setup.keys, setup.spp)
+        .expect("it replays")
+}
+
 /// The device counts rays that leave more than the bound: none does, and every ray is replayed.
 #[test]
 fn the_cpu_device_counts_no_drift() {
     for small in table() {
         let setup = setup(&small);
-        let mut device = Cpu::new();
-        device
-            .load(
-                setup.resident.clone(),
-                setup.params.clone(),
-                Optimizer::Sgd { momentum: 0.0 },
-            )
-            .expect("it fits");
-        device.render(&setup.batch, setup.keys, setup.spp).expect("it renders");
-        device
-            .loss(&setup.batch, setup.keys, Loss::Linear { seed: 0 })
-            .expect("it compares");
-        let stats = device
-            .backpropagate(&setup.batch, setup.keys, setup.spp)
-            .expect("it replays");
+        let stats = replay_on_device(&setup);
         assert_eq!(stats.drifted, 0, "{}", small.name);
         assert_eq!(stats.rays, setup.objective().casts.len() as u64, "{}", small.name);
     }
@@ -112,18 +115,7 @@ fn replays_of_worlds_end_with_nothing_left() {
                     assert!(replay.spare[c].abs() <= bound * first.spare[c], "{}", small.name);
                 }
             }
-            let mut device = Cpu::new();
-            let optimizer = Optimizer::Sgd { momentum: 0.0 };
-            device
-                .load(setup.resident.clone(), setup.params.clone(), optimizer)
-                .expect("it fits");
-            device.render(&setup.batch, setup.keys, setup.spp).expect("it renders");
-            device
-                .loss(&setup.batch, setup.keys, Loss::Linear { seed: 0 })
-                .expect("it compares");
-            let stats = device
-                .backpropagate(&setup.batch, setup.keys, setup.spp)
-                .expect("it replays");
+            let stats = replay_on_device(&setup);
             assert_eq!(
                 (stats.drifted, stats.rays),
                 (0, objective.casts.len() as u64),
@@ -131,6 +123,44 @@ fn replays_of_worlds_end_with_nothing_left() {
                 small.name
             );
         }
+    }
+}
+
+/// Paths that make more flights and connections than are noted of them: the rest is tracked anew, in the right place.
+#[test]
+fn long_paths_are_replayed_beyond_their_notes() {
+    let sigma = grid([3, 3, 3], 1, "");
+    let albedo = grid([3, 3, 3], 3, "");
+    let medium = cube(&format!(r#""sigma_t": {sigma}, "albedo": {albedo}, "scale": 40"#));
+    let small = SmallWorld {
+        name: "long paths",
+        integrator: r#", "rr_depth": 1000"#,
+        objects: format!(
+            r#"{medium}, "sky": {{"type": "constant"}}, "lamp": {{"type": "point", "position": [1, 2, 1]}}"#
+        ),
+        set: vec![("albedo.data", vec![0.99])],
+        ..SmallWorld::default()
+    };
+    for gradient in ["drt", "paired"] {
+        let setup = small.setup(gradient, &Options::default());
+        let objective = Objective::new(
+            &setup,
+            setup.resident.world.as_ref().expect("it has one").record.gradient,
+        );
+        let depth = |cast| objective.replay([1.0; 3], cast, &mut WorldNoSink).0.depth as usize;
+        let long = objective
+            .casts
+            .iter()
+            .map(depth)
+            .filter(|depth| *depth > 2 * NOTED)
+            .count();
+        assert!(long > 0, "no path is long");
+        let stats = replay_on_device(&setup);
+        assert_eq!(
+            (stats.drifted, stats.rays),
+            (0, objective.casts.len() as u64),
+            "{gradient}"
+        );
     }
 }
 

@@ -84,8 +84,8 @@ fn every_module_is_embedded_and_used() {
     }
 }
 
-/// What only the host runs: figures of finished images, and an estimator to compare with.
-const HOST_ONLY: [&str; 2] = ["quality", "radiative"];
+/// What only the host runs: figures of finished images, an estimator to compare with, and notes that take memory a path.
+const HOST_ONLY: [&str; 3] = ["quality", "radiative", "trail"];
 
 #[test]
 fn every_transport_and_kernel_file_has_its_twin() {
@@ -158,7 +158,7 @@ fn records_agree() {
     let (world, _) = module(Kernel::BackpropagateWorld, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
     compare_record!(&world, MediumRecord, "Medium", [
-        world_to_grid, low, high, majorants, sigma_t, albedo, emission, phase, scale, spectral, aligned, kappa,
+        world_to_grid, low, clear, high, unused, majorants, sigma_t, albedo, emission, phase, scale, spectral, aligned, kappa,
     ]);
     compare_record!(&world, PhaseRecord, "Phase", [kind, slot, weight, first]);
     compare_record!(&world, SurfaceRecord, "Surface", [

@@ -25,12 +25,16 @@ fn volume_record(index: u32) -> Volume {
 
 fn medium_record(index: u32) -> Medium {
     let at = launch.media_at + 8u * index;
+    let low = records[at + 3u];
+    let high = records[at + 4u];
     let volumes = records[at + 6u];
     let rest = records[at + 7u];
     return Medium(
         rows_record(at),
-        float_record(at + 3u),
-        float_record(at + 4u),
+        bitcast<vec3f>(low.xyz),
+        low.w,
+        bitcast<vec3f>(high.xyz),
+        high.w,
         records[at + 5u],
         volumes.x,
         volumes.y,

@@ -128,8 +128,12 @@ struct Volume {
 // A medium: indices of its volumes and its majorants.
 struct Medium {
     world_to_grid: Rows,
-    low: vec4f,
-    high: vec4f,
+    // World-space box outside of which there is nothing.
+    low: vec3f,
+    // 1 if no surface passes through that box.
+    clear: u32,
+    high: vec3f,
+    unused: u32,
     // Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     majorants: vec4u,
     sigma_t: u32,

@@ -16,6 +16,11 @@ struct Hit {
     found: bool,
 }
 
+// No meeting before `far`.
+fn no_hit(far: f32) -> Hit {
+    return Hit(far, 0u, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
+}
+
 // How far rays are moved off a surface that they leave, for coordinates near one.
 const OFFSET: f32 = 1e-5;
 
@@ -71,7 +76,7 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
         }
     }
     if !nearest.met {
-        return Hit(far, 0u, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
+        return no_hit(far);
     }
     return describe(surface, nearest, origin, direction);
 }

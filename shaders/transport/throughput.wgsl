@@ -55,6 +55,15 @@ fn path_hero(sampler: ptr<function, Sampler>) -> u32 {
     return 0u;
 }
 
+// Whether the path is in a medium, and in its box, where no surface is met.
+fn path_flies_free(path: ptr<function, Path>) -> bool {
+    if (*path).medium == NONE {
+        return false;
+    }
+    let medium = medium_record((*path).medium);
+    return medium.clear == 1u && all(medium.low <= (*path).origin) && all((*path).origin <= medium.high);
+}
+
 fn path_start(origin: vec3f, direction: vec3f, far: f32, medium: u32, hero: u32) -> Path {
     var path: Path;
     path.beta = vec3f(1.0);

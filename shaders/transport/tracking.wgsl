@@ -149,12 +149,17 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     var end = points.cells.end;
     // Where the piece of the flight begins that is under way.
     var piece = start;
+#ifdef REPLAY
+    // Whether tentative collisions in the medium change what a path carries.
+    let alters = world.spectral == 1u || medium.emission != NONE;
+    let splits = mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED && alters;
+#endif
     while candidates_next(&points) {
         flight.p = along((*path).origin, (*path).direction, points.t);
         flight.extinction = extinction(medium, flight.p);
         let sigma = flight.extinction.sigma;
 #ifdef REPLAY
-        if mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED {
+        if splits {
             offer_piece(path, piece, points.t);
             piece = points.t;
         }
@@ -184,7 +189,7 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
         attenuate(path, medium, start, end);
     }
-    if mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED && !flight.collided {
+    if mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED {
         offer_piece(path, piece, end);
     }
 #endif

@@ -46,6 +46,8 @@ fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler
         return;
     }
     var vertex = begin;
+    // Whether the path has flown through a clear box to its end, so that what it meets is still to be found.
+    var flown = false;
     loop {
         if vertex.turning {
             if !redirect(path, vertex, sampler) {
@@ -53,8 +55,12 @@ fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler
             }
             vertex.turning = false;
         }
-        let hit = intersect((*path).origin, (*path).direction, (*path).far);
-        if (*path).medium != NONE {
+        let free = !flown && path_flies_free(path);
+        var hit = no_hit((*path).far);
+        if !free {
+            hit = intersect((*path).origin, (*path).direction, (*path).far);
+        }
+        if (*path).medium != NONE && !flown {
 #ifdef REPLAY
             if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
                 gather_candidates(path, hit.t);
@@ -68,7 +74,12 @@ fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler
                 vertex = medium_vertex(flight.p);
                 continue;
             }
+            if free {
+                flown = true;
+                continue;
+            }
         }
+        flown = false;
         if !hit.found {
             escape(path);
             return;

@@ -204,9 +204,12 @@ pub struct VolumeRecord {
 pub struct MediumRecord {
     /// World to the unit cube that the majorant grid fills.
     pub world_to_grid: Rows,
-    /// World-space box outside of which there is nothing; the fourth entries are unused.
-    pub low: [f32; 4],
-    pub high: [f32; 4],
+    /// World-space box outside of which there is nothing.
+    pub low: [f32; 3],
+    /// 1 if no surface passes through that box.
+    pub clear: u32,
+    pub high: [f32; 3],
+    pub unused: u32,
     /// Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     pub majorants: [u32; 4],
     /// Volumes.

@@ -1,5 +1,6 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
+mod clearance;
 mod containers;
 pub mod environment;
 pub mod facets;

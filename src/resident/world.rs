@@ -3,6 +3,7 @@
 use bytemuck::Zeroable;
 use glam::{Affine2, Affine3A, Vec3, Vec3A};
 
+use super::clearance::mark_clear;
 use super::containers::{self, Container};
 use super::facets;
 use super::hierarchy::Hierarchy;
@@ -89,6 +90,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         ..
     } = build;
     containers::check(scene, &containers)?;
+    mark_clear(&mut world.media, &world.surfaces, &triangles);
     world.hierarchy = Hierarchy::new(triangles);
     if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
         world.record.environment = world.lights.len() as u32;
@@ -146,8 +148,7 @@ impl Build<'_> {
         let (low, high) = bounds(&medium.sigma_t);
         let diagonal = (high - low).length();
         let mut record = MediumRecord::zeroed();
-        record.low = low.extend(0.0).to_array();
-        record.high = high.extend(0.0).to_array();
+        (record.low, record.high) = (low.to_array(), high.to_array());
         (record.sigma_t, record.albedo, record.emission, record.phase) = (sigma_t, albedo, emission, phase);
         record.scale = medium.scale;
         let spectral = medium.sigma_t.array.shape.channels == 3;

@@ -3,7 +3,8 @@
 use super::number::Number;
 use super::sampler::{Sampler, along};
 use super::throughput::Path;
-use super::tracking::Extinction;
+use super::tracking::{Extinction, Flight, Flown};
+use super::trail::Trail;
 use super::volume::volume_stencil;
 use super::world::{Sink, World};
 use crate::resident::layout::{MediumRecord, NONE, gradient};
@@ -29,6 +30,8 @@ pub struct Adjoint<'s, N, S> {
     /// Draws that only the adjoint makes.
     pub extra: Sampler,
     pub candidate: Candidate<N>,
+    /// What a first walk notes for a replay.
+    pub trail: Option<&'s mut Trail<N>>,
     /// Under radiative backpropagation: what the path itself has added so far, and the radiance that it was last told to
     /// expect.
     added: [N; 3],
@@ -73,6 +76,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
             sink,
             extra,
             candidate: Candidate::none(),
+            trail: None,
             added: [N::lift(0.0); 3],
             expected: [N::lift(0.0); 3],
         }
@@ -92,10 +96,26 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         [0, 1, 2].map(|c| self.added[c] + (self.expected[c] - path.radiance[c]))
     }
 
+    /// Sends, or offers as a candidate, the derivatives of a flight by the extinction.
+    #[inline]
+    pub(super) fn settle_flight(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, flown: &Flown<N>) {
+        let Some([start, end]) = flown.part else {
+            return;
+        };
+        match world.record.gradient {
+            gradient::PAIRED => return self.offer_piece(world, path, start, end),
+            gradient::DRT => self.attenuate(world, path, medium, start, end),
+            _ => {}
+        }
+        if let Flight::Collided { sigma, .. } = &flown.flight {
+            self.collide(world, path, medium, sigma, sigma.sampled[path.hero as usize]);
+        }
+    }
+
     /// Differential ratio tracking of the transmittance of a flight from `start` to `end`: minus its length times the
     /// radiance still to come, at a uniform place on it.
     #[inline]
-    pub fn attenuate(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, start: f32, end: f32) {
+    fn attenuate(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, start: f32, end: f32) {
         let mut d = [N::lift(0.0); 3];
         for c in 0..3 {
             if path.zeros[c] == 0 {
@@ -106,8 +126,8 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         self.darken(world, medium, origin, path.direction, end - start, d);
     }
 
-    /// Offers a uniform point of a piece of a flight, between two tentative collisions, as a candidate: more extinction
-    /// there takes away the radiance that is still to come and adds what is scattered.
+    /// Offers a uniform point of a piece of a flight, on which the path stays as it is, as a candidate: more extinction there
+    /// takes away the radiance that is still to come and adds what is scattered.
     #[inline]
     pub fn offer_piece(&mut self, world: &World, path: &Path<N>, start: f32, end: f32) {
         let length = end - start;
@@ -148,7 +168,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
     /// The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision
     /// detached.
     #[inline]
-    pub fn collide(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, sigma: &Extinction<N>, hero: f32) {
+    fn collide(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, sigma: &Extinction<N>, hero: f32) {
         let mut weight = medium.scale;
         if world.record.gradient == gradient::DRT {
             weight *= free_flight_share(medium, &sigma.sampled);

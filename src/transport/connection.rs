@@ -9,7 +9,7 @@ use super::sampler::{Sampler, along, dot};
 use super::shape::{intersect, leave};
 use super::throughput::Path;
 use super::tracking::{extinction, is_unbounded, ratio_track, walk_candidates};
-use super::world::{Fields, REPLAY, Sink, World};
+use super::world::{Fields, GATHER, REPLAY, Sink, World};
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
 
 /// Shadow rays end this fraction short of what they are drawn to.
@@ -39,22 +39,22 @@ pub(super) fn connect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 ) -> N {
     let start = *sampler;
     let zero = N::lift(0.0);
-    let mut transmittance = [N::lift(1.0); 3];
-    let open = shadow(world, path.medium, p, drawn, |medium, origin, far| {
-        ratio_track(
-            world,
-            fields,
-            medium,
-            origin,
-            drawn.direction,
-            far,
-            sampler,
-            &mut transmittance,
-        );
+    let noted = match &mut adjoint.trail {
+        Some(trail) if MODE == REPLAY => trail.connections.recall(sampler),
+        _ => None,
+    };
+    let found = noted.unwrap_or_else(|| {
+        let found = look_through(world, fields, path.medium, p, drawn, sampler);
+        if MODE == GATHER
+            && let Some(trail) = &mut adjoint.trail
+        {
+            trail.connections.note(found, sampler);
+        }
+        found
     });
-    if !open {
+    let Some(transmittance) = found else {
         return zero;
-    }
+    };
     let record = &world.lights[drawn.light as usize];
     let mut weight = drawn.weight * path.norm(world);
     if drawn.density > 0.0 {
@@ -86,6 +86,33 @@ pub(super) fn connect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     }
     shade(world, fields, path.medium, p, drawn, lit, start, adjoint);
     sum
+}
+
+/// The transmittance of a shadow ray; None if something opaque is in the way.
+#[inline]
+fn look_through<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    medium: u32,
+    p: [f32; 3],
+    drawn: &Drawn,
+    sampler: &mut Sampler,
+) -> Option<[N; 3]> {
+    let mut transmittance = [N::lift(1.0); 3];
+    let direction = drawn.direction;
+    let open = shadow(world, medium, p, drawn, |medium, origin, far| {
+        ratio_track(
+            world,
+            fields,
+            medium,
+            origin,
+            direction,
+            far,
+            sampler,
+            &mut transmittance,
+        );
+    });
+    open.then_some(transmittance)
 }
 
 /// What a drawn light sends, per unit of the draw's weight.

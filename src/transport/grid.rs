@@ -218,6 +218,28 @@ pub fn grid_eval<N: Number>(data: &[N], at: &Stencil) -> N {
     sum
 }
 
+/// A lookup of a few channels, summed in pairs: a walk waits for each, so that the longest chain of additions counts.
+#[inline(always)]
+pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil) -> [N; CHANNELS] {
+    at.check(data.len(), CHANNELS);
+    let mut sums = [[N::lift(0.0); CHANNELS]; 4];
+    for k in 0..4 {
+        for c in 0..CHANNELS {
+            let term = |k: usize| {
+                // SAFETY: `check` has accepted the largest index.
+                let texel = unsafe { *data.get_unchecked(at.texels[k] as usize * CHANNELS + c) };
+                texel * N::lift(at.weights[k])
+            };
+            sums[k][c] = term(k) + term(k + 4);
+        }
+    }
+    let mut sum = [N::lift(0.0); CHANNELS];
+    for c in 0..CHANNELS {
+        sum[c] = (sums[0][c] + sums[1][c]) + (sums[2][c] + sums[3][c]);
+    }
+    sum
+}
+
 /// The adjoint of [`grid_eval`]: adds `gradient` times each weight.
 #[inline(always)]
 pub fn grid_scatter<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {

@@ -125,8 +125,8 @@ mod tests {
     fn every_point_lies_in_the_cell_that_is_visited() {
         let mut medium = MediumRecord::zeroed();
         medium.world_to_grid = [[0.5, 0.0, 0.0, 0.5], [0.0, 0.5, 0.0, 0.5], [0.0, 0.0, 0.5, 0.5]];
-        medium.low = [-1.0; 4];
-        medium.high = [1.0; 4];
+        medium.low = [-1.0; 3];
+        medium.high = [1.0; 3];
         medium.majorants = [3, 5, 2, 7];
         let mut state = 1u32;
         let mut random = || {

@@ -26,6 +26,7 @@ pub mod shape;
 pub mod texture;
 pub mod throughput;
 pub mod tracking;
+pub mod trail;
 pub mod volpath;
 pub mod volume;
 pub mod world;

@@ -8,6 +8,7 @@ use super::number::Number;
 use super::sampler::{Sampler, along};
 use super::tracking::Extinction;
 use super::world::{Fields, GLIMPSE, PRIMAL, REPLAY, World};
+use crate::resident::layout::NONE;
 
 /// Less than this of the light of a flight without end is none.
 pub(super) const FAINT: f64 = 1e-30;
@@ -102,6 +103,15 @@ impl<N: Number> Path<N> {
             radiance: [zero; 3],
             spare: [zero; 3],
             ..*self
+        }
+    }
+
+    /// Whether the path is in a medium, and in its box, where no surface is met.
+    #[inline]
+    pub(super) fn flies_free(&self, world: &World) -> bool {
+        self.medium != NONE && {
+            let medium = &world.media[self.medium as usize];
+            medium.clear == 1 && (0..3).all(|a| medium.low[a] <= self.origin[a] && self.origin[a] <= medium.high[a])
         }
     }
 

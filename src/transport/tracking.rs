@@ -11,7 +11,7 @@ use super::number::Number;
 use super::sampler::{Sampler, along, exponential};
 use super::throughput::Path;
 use super::volume::{volume_eval, volume_stencil};
-use super::world::{Fields, REPLAY, Sink, World};
+use super::world::{Fields, GATHER, REPLAY, Sink, World};
 use crate::resident::layout::{MediumRecord, NONE, gradient};
 
 /// Scaled extinction at a point.
@@ -60,6 +60,15 @@ pub enum Flight<N> {
     Collided { p: [f32; 3], sigma: Extinction<N> },
 }
 
+/// A flight that was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Flown<N> {
+    pub flight: Flight<N>,
+    /// Where it began and ended in the medium, but for the pieces that were offered on the way; None if there is nothing to
+    /// say of it.
+    pub part: Option<[f32; 2]>,
+}
+
 /// Flies from the path's origin until a real collision or `far`.
 #[inline]
 pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
@@ -71,13 +80,59 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> Flight<N> {
     let medium = &world.media[path.medium as usize];
+    let noted = !F::TWO_SIDED && !alters(world, medium) && world.record.gradient != gradient::FREE_FLIGHT;
+    let flown = match &mut adjoint.trail {
+        Some(trail) if MODE == REPLAY && noted => trail.flights.recall(sampler),
+        _ => None,
+    };
+    let flown = flown.unwrap_or_else(|| {
+        let flown = track::<N, F, S, MODE>(world, fields, path, far, sampler, adjoint);
+        if MODE == GATHER
+            && noted
+            && let Some(trail) = &mut adjoint.trail
+        {
+            trail.flights.note(flown, sampler);
+        }
+        flown
+    });
+    if MODE == REPLAY {
+        adjoint.settle_flight(world, path, medium, &flown);
+    }
+    if let Flight::Collided { sigma, .. } = &flown.flight {
+        path.weigh_real::<F>(world, sigma, sigma.sampled[path.hero as usize]);
+    }
+    flown.flight
+}
+
+/// Whether tentative collisions in the medium change what a path carries.
+#[inline(always)]
+fn alters(world: &World, medium: &MediumRecord) -> bool {
+    world.record.spectral == 1 || medium.emission != NONE
+}
+
+/// Delta tracking from the path's origin until a real collision or `far`.
+#[inline]
+fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    world: &World,
+    fields: &F,
+    path: &mut Path<N>,
+    far: f32,
+    sampler: &mut Sampler,
+    adjoint: &mut Adjoint<'_, N, S>,
+) -> Flown<N> {
+    let passed = |part| Flown {
+        flight: Flight::Passed,
+        part,
+    };
+    let medium = &world.media[path.medium as usize];
     let (origin, direction) = (path.origin, path.direction);
     let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
-        return Flight::Passed;
+        return passed(None);
     };
     let start = cells.t;
     // Where the piece of the flight begins that is under way.
     let mut piece = start;
+    let splits = MODE == REPLAY && world.record.gradient == gradient::PAIRED && alters(world, medium);
     let mut rest = exponential(sampler.draw());
     loop {
         let mu = world.majorants[cells.index as usize];
@@ -93,7 +148,7 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             t = next;
             let p = along(origin, direction, t);
             let sigma = extinction(world, fields, medium, p);
-            if MODE == REPLAY && world.record.gradient == gradient::PAIRED {
+            if splits {
                 adjoint.offer_piece(world, path, piece, t);
                 piece = t;
             }
@@ -102,16 +157,10 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             }
             let hero = sigma.sampled[path.hero as usize];
             if sampler.draw() * mu < hero {
-                if MODE == REPLAY {
-                    if world.record.gradient == gradient::DRT {
-                        adjoint.attenuate(world, path, medium, start, t);
-                    }
-                    if world.record.gradient != gradient::PAIRED {
-                        adjoint.collide(world, path, medium, &sigma, hero);
-                    }
-                }
-                path.weigh_real::<F>(world, &sigma, hero);
-                return Flight::Collided { p, sigma };
+                return Flown {
+                    flight: Flight::Collided { p, sigma },
+                    part: Some([piece, t]),
+                };
             }
             if MODE == REPLAY && world.record.gradient == gradient::FREE_FLIGHT {
                 null_collision(world, path, medium, &sigma, mu, adjoint);
@@ -119,22 +168,14 @@ pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             path.weigh_null::<F>(world, &sigma, hero, mu);
             // What its channel does not see, the path would never collide with in a medium without end.
             if hero == 0.0 && cells.end == f32::INFINITY && path.fades(&sigma) {
-                return Flight::Passed;
+                return passed(None);
             }
             rest = exponential(sampler.draw());
         }
         if !cells.advance() {
-            break;
+            return passed(Some([piece, cells.end]));
         }
     }
-    if MODE == REPLAY {
-        match world.record.gradient {
-            gradient::DRT => adjoint.attenuate(world, path, medium, start, cells.end),
-            gradient::PAIRED => adjoint.offer_piece(world, path, piece, cells.end),
-            _ => {}
-        }
-    }
-    Flight::Passed
 }
 
 /// Sends the derivative of a null collision's factor, 1 - sigma / mu.

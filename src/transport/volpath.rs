@@ -18,6 +18,7 @@ use super::shape::{Hit, intersect, leave};
 use super::texture::texture_eval;
 use super::throughput::Path;
 use super::tracking::{Extinction, Flight, fly};
+use super::trail::Trail;
 use super::volume::{volume_eval, volume_stencil};
 use super::world::{Fields, GATHER, GLIMPSE, NoSink, PRIMAL, REPLAY, Sink, World};
 use crate::resident::layout::{NONE, background, bsdf, gradient};
@@ -35,12 +36,16 @@ pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         return;
     }
     loop {
-        let hit = intersect(world, path.origin, path.direction, path.far);
-        let far = match &hit {
-            Some(hit) => hit.t,
-            None => path.far,
+        let free = adjoint.incident == Incident::Replayed && path.flies_free(world);
+        let mut hit = match free {
+            true => None,
+            false => intersect(world, path.origin, path.direction, path.far),
         };
         if path.medium != NONE {
+            let far = match &hit {
+                Some(hit) => hit.t,
+                None => path.far,
+            };
             if MODE == REPLAY {
                 look_ahead(world, fields, path, hit.as_ref(), far, *sampler, adjoint);
                 if world.record.gradient == gradient::DRT {
@@ -53,6 +58,9 @@ pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
                 }
                 continue;
             }
+        }
+        if free {
+            hit = intersect(world, path.origin, path.direction, path.far);
         }
         let Some(hit) = hit else {
             escape::<N, F, S, MODE>(world, fields, path, adjoint);
@@ -156,7 +164,11 @@ fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         }
     }
     let outgoing = phase_sample(world, fields, index, p, incoming, sampler);
-    let density = phase_density(world, fields, index, p, incoming, outgoing);
+    // Only lights that could also have been drawn ask for it.
+    let density = match F::TWO_SIDED || world.record.lights > 0 {
+        true => phase_density(world, fields, index, p, incoming, outgoing),
+        false => 0.0,
+    };
     if F::TWO_SIDED {
         let value = phase_eval(world, fields, index, p, incoming, outgoing);
         path.multiply::<F>([value * N::lift(1.0 / density); 3]);
@@ -302,12 +314,19 @@ pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(
     d_radiance: [N; 3],
     sink: &mut S,
 ) -> (Path<N>, Path<N>) {
-    let first = gather::<N, F, GATHER>(world, fields, ray, medium, sampler);
+    let mut trail = Trail::new();
+    let mut begin = sampler;
+    let mut first = Path::new(world, ray, medium, &mut begin);
+    let mut nothing = NoSink;
+    let mut notes = Adjoint::new([N::lift(0.0); 3], &mut nothing, begin);
+    notes.trail = Some(&mut trail);
+    walk::<N, F, NoSink, GATHER>(world, fields, &mut first, &mut begin, &mut notes);
     let mut sampler = sampler;
     let mut replay = Path::new(world, ray, medium, &mut sampler);
     replay.radiance = first.radiance;
     replay.spare = first.spare;
     let mut adjoint = Adjoint::new(d_radiance, sink, extra);
+    adjoint.trail = Some(&mut trail);
     backpropagate(world, fields, &mut replay, &mut sampler, &mut adjoint);
     (first, replay)
 }

@@ -1,36 +1,55 @@
 //! Lookups in volumes that lie somewhere in the world: trilinear or nearest, with Mitsuba's wrap modes.
 
 use super::camera::transform_point;
-use super::grid::{Stencil, grid_eval, grid_stencil, grid_stencil_wrapped, nearest_stencil};
+use super::grid::{Stencil, grid_eval_balanced, grid_stencil, grid_stencil_wrapped, nearest_stencil};
 use super::number::Number;
 use crate::resident::layout::{VolumeRecord, lookup, wrap};
 
 /// The stencil of the world-space point `p`.
-#[inline]
+#[inline(always)]
 pub fn volume_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
-    if volume.filter == lookup::CONSTANT {
-        return Stencil::first();
-    }
-    let local = transform_point(&volume.world_to_unit, p);
-    if volume.filter == lookup::NEAREST {
-        nearest_stencil(volume.size, volume.wrap, local)
-    } else if volume.wrap == wrap::CLAMP {
-        grid_stencil(volume.size, local)
+    if is_plain(volume) {
+        grid_stencil(volume.size, transform_point(&volume.world_to_unit, p))
     } else {
-        grid_stencil_wrapped(volume.size, volume.wrap, local)
+        other_stencil(volume, p)
+    }
+}
+
+/// Whether lookups are trilinear and clamped, as nearly all are.
+#[inline(always)]
+fn is_plain(volume: &VolumeRecord) -> bool {
+    volume.filter == lookup::TRILINEAR && volume.wrap == wrap::CLAMP
+}
+
+#[inline(never)]
+fn other_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
+    let local = transform_point(&volume.world_to_unit, p);
+    match volume.filter {
+        lookup::CONSTANT => Stencil::first(),
+        lookup::NEAREST => nearest_stencil(volume.size, volume.wrap, local),
+        _ => grid_stencil_wrapped(volume.size, volume.wrap, local),
     }
 }
 
 /// The value there: three channels, or one repeated.
-#[inline]
+#[inline(always)]
 pub fn volume_eval<N: Number>(volume: &VolumeRecord, data: &[N], at: &Stencil) -> [N; 3] {
+    if is_plain(volume) {
+        match volume.size[3] {
+            1 => return [grid_eval_balanced::<N, 1>(data, at)[0]; 3],
+            3 => return grid_eval_balanced::<N, 3>(data, at),
+            _ => {}
+        }
+    }
+    other_eval(volume, data, at)
+}
+
+#[inline(never)]
+fn other_eval<N: Number>(volume: &VolumeRecord, data: &[N], at: &Stencil) -> [N; 3] {
     let channels = volume.size[3] as usize;
     if volume.filter == lookup::CONSTANT {
         let last = channels - 1;
         return [data[0], data[1.min(last)], data[2.min(last)]];
-    }
-    if channels == 1 && volume.wrap == wrap::CLAMP {
-        return [grid_eval(data, at); 3];
     }
     let mut sum = [N::lift(0.0); 3];
     for k in 0..8 {

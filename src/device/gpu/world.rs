@@ -181,7 +181,7 @@ impl Packed {
 
 /// A medium whose box is no larger than shaders can express.
 fn finite(medium: &MediumRecord) -> MediumRecord {
-    let clamp = |corner: [f32; 4]| corner.map(|x| x.clamp(-FAR, FAR));
+    let clamp = |corner: [f32; 3]| corner.map(|x| x.clamp(-FAR, FAR));
     MediumRecord {
         low: clamp(medium.low),
         high: clamp(medium.high),
