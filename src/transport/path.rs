@@ -5,7 +5,7 @@ use super::camera::{Ray, camera_ray};
 use super::film::filter_sample;
 use super::number::Number;
 use super::pixel::{Pixel, random_backdrop};
-use super::radiance_field::{NoSink, Segment, Sink, State, View, field_segment, walk};
+use super::radiance_field::{NoSink, PRIMAL, REPLAY, Segment, Sink, State, View, field_segment, walk};
 use super::random::{Counter, Key, random_uniform};
 use super::sh::{Basis, MAX_COEFFICIENTS};
 use crate::resident::layout::{SceneRecord, SensorRecord, backdrop};
@@ -95,7 +95,7 @@ impl<N: Number> Path<N> {
 
     /// Goes on for a few places and says whether more is to come.
     #[inline(always)]
-    pub fn walk<V: View<N>, S: Sink<N>, const REPLAY: bool>(
+    pub fn walk<V: View<N>, S: Sink<N>, const MODE: u8>(
         &mut self,
         scene: &SceneRecord,
         view: &V,
@@ -103,7 +103,7 @@ impl<N: Number> Path<N> {
         sink: &mut S,
     ) -> bool {
         match &self.segment {
-            Some(segment) => walk::<N, V, S, REPLAY>(scene, view, segment, &mut self.state, d_radiance, sink),
+            Some(segment) => walk::<N, V, S, MODE>(scene, view, segment, &mut self.state, d_radiance, sink),
             None => false,
         }
     }
@@ -198,7 +198,7 @@ fn primal<N: Number, V: View<N>>(
     backdrop: Option<[f32; 3]>,
 ) -> Path<N> {
     let mut path = Path::new(scene, ray, jitter, backdrop);
-    while path.walk::<V, NoSink, false>(scene, view, [N::lift(0.0); 3], &mut NoSink) {}
+    while path.walk::<V, NoSink, PRIMAL>(scene, view, [N::lift(0.0); 3], &mut NoSink) {}
     path.end_primal(scene, view);
     path
 }
@@ -217,7 +217,7 @@ pub fn propagate<N: Number, V: View<N>, S: Sink<N>>(
 ) -> (Gathered<N>, Replayed<N>) {
     let path = primal(scene, view, ray, jitter, backdrop);
     let mut replay = path.replay();
-    while replay.walk::<V, S, true>(scene, view, d_radiance, sink) {}
+    while replay.walk::<V, S, REPLAY>(scene, view, d_radiance, sink) {}
     replay.end_replay(scene, view, d_radiance, sink);
     let State {
         radiance,

@@ -51,6 +51,15 @@ pub trait View<N: Number> {
     fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [N; 3] {
         self.color(&at.lane(lane), basis)
     }
+    /// [`color_activate`] of three channels, likewise.
+    #[inline(always)]
+    fn activate_color(&self, kind: u32, raw: [N; 3]) -> [N; 3] {
+        [
+            color_activate(kind, raw[0]),
+            color_activate(kind, raw[1]),
+            color_activate(kind, raw[2]),
+        ]
+    }
     /// Raw density at the lanes of `live`; what the others hold does not matter.
     #[inline(always)]
     fn sigmas(&self, at: &Stencils<LANES>, live: u32) -> [N; LANES] {
@@ -76,8 +85,32 @@ pub trait View<N: Number> {
     fn emitter(&self) -> &[N];
 }
 
+/// Adds radiance.
+pub const PRIMAL: u8 = 0;
+/// Adds radiance, visits all that a replay visits, and tells the sink of every sample.
+pub const GATHER: u8 = 1;
+/// Subtracts radiance and sends gradients.
+pub const REPLAY: u8 = 2;
+
+/// What a walk finds at a place.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<N> {
+    /// In the unit cube.
+    pub p: [f32; 3],
+    pub raw_sigma: N,
+    /// 1 - exp(-σ h).
+    pub alpha: N,
+    pub raw_color: [N; 3],
+}
+
 /// Where a replay sends gradients.
 pub trait Sink<N: Number> {
+    /// The places that a gathering walk is about to look at.
+    #[inline(always)]
+    fn approach(&mut self, _p: &[[f32; LANES]; 3]) {}
+    /// A sample that it found at the place `lane` of these.
+    #[inline(always)]
+    fn note(&mut self, _lane: usize, _sample: &Sample<N>) {}
     /// The gradient of a sample at `p` (unit cube): with respect to raw density and raw colour.
     fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: N, d_color: [N; 3]);
     /// The gradient of the emitter's radiance along the unit direction `d` (world).
@@ -131,6 +164,32 @@ impl<N: Number> State<N> {
             index: 0,
             count: 0,
         }
+    }
+
+    /// Goes through a sample of the opacity `alpha`: what of its colour arrives at the camera.
+    #[inline(always)]
+    fn pass(&mut self, alpha: N) -> N {
+        let weight = self.transmittance * alpha;
+        self.transmittance -= weight;
+        self.count += 1;
+        weight
+    }
+
+    /// Goes through a sample and subtracts its radiance. Returns the derivatives of `d_radiance` · radiance by its raw
+    /// density and its raw colour.
+    #[inline(always)]
+    pub fn replay(&mut self, scene: &SceneRecord, sample: &Sample<N>, d_radiance: [N; 3]) -> (N, [N; 3]) {
+        let weight = self.pass(sample.alpha);
+        let mut d_sigma = N::lift(0.0);
+        let mut d_color = [N::lift(0.0); 3];
+        for c in 0..3 {
+            let color = color_activate(scene.color_activation, sample.raw_color[c]);
+            self.radiance[c] -= weight * color;
+            d_sigma += d_radiance[c] * (self.transmittance * color - self.radiance[c]);
+            d_color[c] = d_radiance[c] * weight * color_slope(scene.color_activation, sample.raw_color[c]);
+        }
+        let slope = density_slope(scene.density_activation, sample.raw_sigma);
+        (d_sigma * N::lift(scene.step_length) * slope, d_color)
     }
 }
 
@@ -207,12 +266,10 @@ pub fn density_slope<N: Number>(kind: u32, raw: N) -> N {
 
 #[inline(always)]
 fn sigmoid<N: Number>(x: N) -> N {
-    if x.below(0.0) {
-        let e = x.exp();
-        e * (N::lift(1.0) + e).recip()
-    } else {
-        (N::lift(1.0) + (-x).exp()).recip()
-    }
+    let negative = x.below(0.0);
+    let e = if negative { x } else { -x }.exp();
+    let share = (N::lift(1.0) + e).recip();
+    if negative { e * share } else { share }
 }
 
 /// Colour from a raw sum of spherical harmonics.
@@ -221,11 +278,7 @@ pub fn color_activate<N: Number>(kind: u32, raw: N) -> N {
     match kind {
         color::CLIP => {
             let floored = if raw.below(0.0) { N::lift(0.0) } else { raw };
-            if N::lift(1.0).value() < raw.value() {
-                N::lift(1.0)
-            } else {
-                floored
-            }
+            if raw.above(1.0) { N::lift(1.0) } else { floored }
         }
         color::SIGMOID => sigmoid(raw),
         _ => {
@@ -242,11 +295,7 @@ pub fn color_activate<N: Number>(kind: u32, raw: N) -> N {
 #[inline(always)]
 pub fn color_slope<N: Number>(kind: u32, raw: N) -> N {
     match kind {
-        color::CLIP => N::lift(if raw.below(0.0) || N::lift(1.0).value() < raw.value() {
-            0.0
-        } else {
-            1.0
-        }),
+        color::CLIP => N::lift(if raw.below(0.0) | raw.above(1.0) { 0.0 } else { 1.0 }),
         color::SIGMOID => {
             let s = sigmoid(raw);
             s * (N::lift(1.0) - s)
@@ -306,11 +355,11 @@ pub fn opacities<N: Number>(scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; 
 /// Walks on along a segment, to the end of the next [`LANES`] places of which one matters, and says whether more is to
 /// come. Rays that take turns find the texels that their neighbours have just read.
 ///
-/// The primal mode adds to `state.radiance`; the replay subtracts from it and sends `d_radiance` (the derivative of the
-/// loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin looks at one place at a time and
+/// [`PRIMAL`] and [`GATHER`] add to `state.radiance`; [`REPLAY`] subtracts from it and sends `d_radiance` (the derivative of
+/// the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin looks at one place at a time and
 /// so takes the same samples in the same order.
 #[inline(always)]
-pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
+pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     scene: &SceneRecord,
     view: &V,
     segment: &Segment,
@@ -318,8 +367,11 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
     d_radiance: [N; 3],
     sink: &mut S,
 ) -> bool {
-    let h = scene.step_length;
-    let needed = if REPLAY { occupancy::LEARNS } else { occupancy::RENDERS };
+    let needed = if MODE == PRIMAL {
+        occupancy::RENDERS
+    } else {
+        occupancy::LEARNS
+    };
     let Some((p, mut live)) = next_places(scene, view, segment, state, needed) else {
         return false;
     };
@@ -341,35 +393,34 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const REPLAY: bool>(
             live &= !(u32::from(raw_sigma[lane].below(0.0)) << lane);
         }
     }
+    if MODE == GATHER {
+        sink.approach(&p);
+    }
     // A copy, which can live in registers.
     let mut now = *state;
     let mut more = true;
     for lane in Lanes(live) {
         if V::TWO_SIDED {
             let sampled = density_activate(scene.density_activation, view.sigma_sampled(&at_sigma.lane(lane)));
-            now.sampled_transmittance *= (-(sampled * N::lift(h))).exp();
+            now.sampled_transmittance *= (-(sampled * N::lift(scene.step_length))).exp();
         }
-        let raw_color = view.color_of_lane(at_color, lane, &segment.basis);
-        let mut color = [N::lift(0.0); 3];
-        for c in 0..3 {
-            color[c] = color_activate(scene.color_activation, raw_color[c]);
-        }
-        let weight = now.transmittance * alpha[lane];
-        now.transmittance -= weight;
-        now.count += 1;
-        if REPLAY {
-            let mut d_sigma = N::lift(0.0);
-            let mut d_color = [N::lift(0.0); 3];
-            for c in 0..3 {
-                now.radiance[c] -= weight * color[c];
-                d_sigma += d_radiance[c] * (now.transmittance * color[c] - now.radiance[c]);
-                d_color[c] = d_radiance[c] * weight * color_slope(scene.color_activation, raw_color[c]);
-            }
-            let d_sigma = d_sigma * N::lift(h) * density_slope(scene.density_activation, raw_sigma[lane]);
-            sink.sample([p[0][lane], p[1][lane], p[2][lane]], &segment.basis, d_sigma, d_color);
+        let sample = Sample {
+            p: [p[0][lane], p[1][lane], p[2][lane]],
+            raw_sigma: raw_sigma[lane],
+            alpha: alpha[lane],
+            raw_color: view.color_of_lane(at_color, lane, &segment.basis),
+        };
+        if MODE == REPLAY {
+            let (d_sigma, d_color) = now.replay(scene, &sample, d_radiance);
+            sink.sample(sample.p, &segment.basis, d_sigma, d_color);
         } else {
+            let weight = now.pass(sample.alpha);
+            let color = view.activate_color(scene.color_activation, sample.raw_color);
             for c in 0..3 {
                 now.radiance[c] += weight * color[c];
+            }
+            if MODE == GATHER {
+                sink.note(lane, &sample);
             }
         }
         let decided = if V::TWO_SIDED {

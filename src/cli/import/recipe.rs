@@ -188,7 +188,8 @@ impl Plan {
             "iterations": ITERATIONS,
             "batch": { "rays": RAYS },
             "loss": { "type": "l2" },
-            "optimizer": { "type": "adam" },
+            // Most of a field is empty: what no ray learns from need not be read.
+            "optimizer": { "type": "adam", "mask_updates": true },
             "schedule": { "type": "exponential", "final_factor": FINAL_FACTOR, "warm_up": WARM_UP },
             "stages": stages,
             "output": { "images_every": 250 },

@@ -10,15 +10,16 @@ use super::Cpu;
 use super::bricks::Bricks;
 use super::chunk::{CHUNK, Chunk, chunks};
 use super::level::Kernel;
-use super::packet::{Packet, Sample, TurnSink};
-use super::records::{Record, Replays, Unsorted};
+use super::packet::{self, Lane, Packet, PacketSink};
+use super::records::{Replays, Unsorted};
 use super::reduce::ReduceBrick;
 use super::shared::SharedSlice;
 use super::view::Arrays;
 use super::wide::Wide;
 use crate::device::{Batch, Keys, ReplayStats};
+use crate::resident::layout::SceneRecord;
 use crate::transport::background::background_scatter;
-use crate::transport::radiance_field::{Sink, State};
+use crate::transport::radiance_field::{LANES, Sample, Sink, State};
 use crate::transport::sh::Basis;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
@@ -80,10 +81,7 @@ impl Cpu {
         if let (Some(sigma_slot), Some(sh_slot)) = (resident.slots.sigma_t, resident.slots.sh_coeffs) {
             let (sigma, sh) = pair_mut(&mut self.gradients, sigma_slot, sh_slot);
             let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
-            let grids = [
-                (sigma_slot, scene.sigma_size, 1),
-                (sh_slot, scene.sh_size, scene.sh_size[3]),
-            ];
+            let activities = [sigma_slot, sh_slot].map(|slot| &activity[slot]);
             for color in 0..8 {
                 bricks.of_color(color).into_par_iter().for_each(|brick| {
                     if replays.iter().all(|r| r.of_brick(brick).is_empty()) {
@@ -95,10 +93,8 @@ impl Cpu {
                         replays,
                         sigma: &sigma,
                         sh: &sh,
+                        activities,
                     });
-                    for (slot, size, channels) in grids {
-                        bricks.touch(brick, size, channels as usize, &activity[slot]);
-                    }
                 });
             }
         }
@@ -141,19 +137,26 @@ struct Recorder<'a> {
     /// Index of the packet's first ray in the chunk, and of the ray whose turn it is.
     first: u32,
     ray: u32,
+    /// Number of the packet's first record.
+    begin: usize,
+    /// Keys of the places that the ray looks at.
+    keys: [u32; LANES],
 }
 
 impl Sink<f32> for Recorder<'_> {
     #[inline(always)]
-    fn sample(&mut self, p: [f32; 3], _: &Basis, d_sigma: f32, d_color: [f32; 3]) {
-        let record = Record {
-            p,
-            ray: self.ray,
-            d_sigma,
-            d_color,
-        };
-        self.unsorted.push(self.bricks.key(p), record);
+    fn approach(&mut self, p: &[[f32; LANES]; 3]) {
+        self.keys = self.bricks.keys(p);
     }
+
+    #[inline(always)]
+    fn note(&mut self, lane: usize, sample: &Sample<f32>) {
+        self.unsorted.push(self.keys[lane], self.ray, sample);
+    }
+
+    /// Samples are replayed by [`PacketSink::replay`].
+    #[inline(always)]
+    fn sample(&mut self, _: [f32; 3], _: &Basis, _: f32, _: [f32; 3]) {}
 
     #[inline(always)]
     fn emitter(&mut self, d: [f32; 3], d_radiance: [f32; 3]) {
@@ -161,10 +164,15 @@ impl Sink<f32> for Recorder<'_> {
     }
 }
 
-impl TurnSink for Recorder<'_> {
+impl PacketSink for Recorder<'_> {
     #[inline(always)]
     fn turn(&mut self, lane: u32) {
         self.ray = self.first + lane;
+    }
+
+    #[inline(always)]
+    fn replay(&mut self, scene: &SceneRecord, lanes: &mut [Lane]) {
+        self.unsorted.replay(scene, self.begin, lanes, self.first);
     }
 }
 
@@ -198,7 +206,7 @@ impl Kernel for ReplayChunk<'_> {
             while packet.fill(
                 &cpu.resident,
                 &mut pixels,
-                Sample {
+                packet::Sample {
                     keys,
                     index: sample,
                     adjoint: &scaled,
@@ -209,11 +217,13 @@ impl Kernel for ReplayChunk<'_> {
                     replays.bases.push(lane.path.basis());
                 }
                 let mut recorder = Recorder {
+                    begin: unsorted.len(),
                     unsorted: &mut unsorted,
                     emitters: &mut replays.emitters,
                     bricks,
                     first,
                     ray: first,
+                    keys: [0; LANES],
                 };
                 packet.propagate(scene, &view, &mut recorder);
                 for (lane, radiance) in packet.lanes.iter().zip(&packet.radiances) {

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 use super::avx2;
 use super::records::Record;
-use super::reduce::Move;
+use super::reduce::{Gradient, Move};
 use crate::transport::grid::Stencils;
 use crate::transport::radiance_field::LANES;
 use crate::transport::sh::{Basis, MAX_COEFFICIENTS};
@@ -130,13 +130,15 @@ type TexelSums = (__m512, __m512);
 /// [`super::reduce::reduce_plain`] of nine coefficients, with the sums of a cell in sixteen registers.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
-pub(super) fn reduce_27(size: [u32; 4], records: &[Record], bases: &[Basis], sigma: &mut [f32], sh: &mut [f32]) {
+pub(super) fn reduce_27(size: [u32; 4], records: &[Record], bases: &[Basis], sigma: &mut Gradient, sh: &mut Gradient) {
     if records.is_empty() {
         return;
     }
     let count = size[0] as usize * size[1] as usize * size[2] as usize;
     assert!(
-        (sigma.is_empty() || sigma.len() == count) && (sh.is_empty() || sh.len() == count * TEXEL),
+        [(&sigma.values, count), (&sh.values, count * TEXEL)]
+            .iter()
+            .all(|(g, len)| g.is_empty() || g.len() == *len),
         "a gradient has the size of its grid"
     );
     let mut next = stencils(size, &records[..LANES.min(records.len())]);
@@ -147,7 +149,7 @@ pub(super) fn reduce_27(size: [u32; 4], records: &[Record], bases: &[Basis], sig
         let at = next;
         let ahead = &records[start + lanes..(start + lanes + LANES).min(records.len())];
         next = stencils(size, ahead);
-        expect(sh, &next, ahead.len());
+        expect(sh.values, &next, ahead.len());
         let (texels, weights) = at.parts();
         for lane in 0..lanes {
             match Move::between(&open, texels[0][lane], texels[6][lane], texels[7][lane]) {
@@ -262,18 +264,20 @@ fn spread(record: &Record, basis: &Basis) -> TexelSums {
 /// The texel lies within the gradients that are not empty.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn close(texel: u32, (lower, upper): TexelSums, sigma: &mut [f32], sh: &mut [f32]) {
-    if !sigma.is_empty() {
+unsafe fn close(texel: u32, (lower, upper): TexelSums, sigma: &mut Gradient, sh: &mut Gradient) {
+    if !sigma.values.is_empty() {
         // SAFETY: as the caller promises.
-        *unsafe { sigma.get_unchecked_mut(texel as usize) } += _mm512_cvtss_f32(upper);
+        *unsafe { sigma.values.get_unchecked_mut(texel as usize) } += _mm512_cvtss_f32(upper);
+        sigma.activity.touch_texel::<1>(texel as usize);
     }
-    if sh.is_empty() {
+    if sh.values.is_empty() {
         return;
     }
+    sh.activity.touch_texel::<TEXEL>(texel as usize);
     // SAFETY: as the caller promises. Both vectors are read before either is written; the lanes that they share are taken
     // from the lower one.
     unsafe {
-        let texel = sh.as_mut_ptr().add(texel as usize * TEXEL);
+        let texel = sh.values.as_mut_ptr().add(texel as usize * TEXEL);
         let rest = texel.add(TEXEL - 16);
         let (a, b) = (_mm512_loadu_ps(texel), _mm512_loadu_ps(rest));
         let a = _mm512_add_ps(a, lower);

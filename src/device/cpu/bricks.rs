@@ -1,7 +1,5 @@
 //! The lattice of bricks in which the gradients of the grids are summed.
 
-use super::step::Activity;
-use crate::kernels::occupancy::reachable;
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::index_below;
 
@@ -37,35 +35,23 @@ impl Bricks {
         self.count.iter().product::<u32>() as usize
     }
 
-    /// What records are sorted by: the brick that holds `p`, and in its low [`CELL_BITS`] the cell of the colour grid, x
+    /// What records at the places `p`, axis by axis, are sorted by: the brick that holds each, and in its low [`CELL_BITS`] the cell of the colour grid, x
     /// fastest.
     #[inline(always)]
-    pub(super) fn key(self, p: [f32; 3]) -> u32 {
-        let (mut brick, mut cell) = ([0; 3], [0; 3]);
+    pub(super) fn keys<const N: usize>(self, p: &[[f32; N]; 3]) -> [u32; N] {
+        let (mut brick, mut cell) = ([[0; N]; 3], [[0; N]; 3]);
         for axis in 0..3 {
-            brick[axis] = index_below(p[axis] * self.count[axis] as f32, self.count[axis] - 1);
-            cell[axis] = index_below(p[axis] * self.texels[axis] as f32 + 0.5, self.texels[axis]) & 15;
-        }
-        let brick = (brick[2] * self.count[1] + brick[1]) * self.count[0] + brick[0];
-        brick << CELL_BITS | cell[2] << 8 | cell[1] << 4 | cell[0]
-    }
-
-    /// Takes note that a brick's texels, in a grid of `size`, may have received gradients.
-    pub(super) fn touch(self, brick: u32, size: [u32; 4], channels: usize, activity: &Activity) {
-        if activity.is_empty() {
-            return;
-        }
-        let [nx, ny, _] = self.count;
-        let place = [brick % nx, brick / nx % ny, brick / (nx * ny)];
-        let reach = |a: usize| reachable(place[a] as usize, self.count[a] as usize, size[a] as usize);
-        let ((x0, x1), (y0, y1), (z0, z1)) = (reach(0), reach(1), reach(2));
-        let [width, height] = [size[0] as usize, size[1] as usize];
-        for z in z0..=z1 {
-            for y in y0..=y1 {
-                let row = (z * height + y) * width;
-                activity.touch((row + x0) * channels..(row + x1 + 1) * channels);
+            for i in 0..N {
+                brick[axis][i] = index_below(p[axis][i] * self.count[axis] as f32, self.count[axis] - 1);
+                cell[axis][i] = index_below(p[axis][i] * self.texels[axis] as f32 + 0.5, self.texels[axis]) & 15;
             }
         }
+        let mut keys = [0; N];
+        for i in 0..N {
+            let brick = (brick[2][i] * self.count[1] + brick[1][i]) * self.count[0] + brick[0][i];
+            keys[i] = brick << CELL_BITS | cell[2][i] << 8 | cell[1][i] << 4 | cell[0][i];
+        }
+        keys
     }
 
     /// The bricks of one of eight colours.

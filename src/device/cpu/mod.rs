@@ -11,7 +11,6 @@ mod bricks;
 mod chunk;
 mod compare;
 mod level;
-mod memo;
 mod packet;
 mod pages;
 mod records;

@@ -4,12 +4,11 @@
 use std::cell::Cell;
 
 use super::chunk::{Pixels, Place};
-use super::memo::Memo;
 use crate::device::Keys;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::transport::path::{Path, pixel_backdrop, sample_ray};
-use crate::transport::radiance_field::{NoSink, Sink, View};
+use crate::transport::radiance_field::{GATHER, NoSink, PRIMAL, Sink, View};
 
 /// Rays of a packet: an 8×4 block of a tile. What they read at a time fits the nearest cache.
 pub(super) const RAYS: usize = 32;
@@ -24,9 +23,18 @@ pub(super) struct Lane {
     pub(super) path: Path<f32>,
 }
 
-/// A sink that is told whose gradients come next.
-pub(super) trait TurnSink: Sink<f32> {
+/// A sink that is told whose samples come next, keeps those of a packet, and replays them.
+pub(super) trait PacketSink: Sink<f32> {
     fn turn(&mut self, lane: u32);
+    /// Replays all samples since the packet began, of rays whose replays begin.
+    fn replay(&mut self, scene: &SceneRecord, lanes: &mut [Lane]);
+}
+
+impl PacketSink for NoSink {
+    #[inline(always)]
+    fn turn(&mut self, _: u32) {}
+    #[inline(always)]
+    fn replay(&mut self, _: &SceneRecord, _: &mut [Lane]) {}
 }
 
 /// Rays that walk together.
@@ -39,7 +47,6 @@ pub(super) struct Packet {
     pub(super) radiances: Vec<[f32; 3]>,
     /// Lanes whose walk goes on.
     active: Vec<u32>,
-    memo: Memo,
 }
 
 thread_local! {
@@ -107,19 +114,7 @@ impl Packet {
     /// Walks all paths to their ends.
     #[inline(always)]
     pub(super) fn gather<V: View<f32>>(&mut self, scene: &SceneRecord, view: &V) {
-        self.start();
-        while !self.active.is_empty() {
-            let mut kept = 0;
-            for i in 0..self.active.len() {
-                let lane = self.active[i];
-                let path = &mut self.lanes[lane as usize].path;
-                if path.walk::<V, NoSink, false>(scene, view, [0.0; 3], &mut NoSink) {
-                    self.active[kept] = lane;
-                    kept += 1;
-                }
-            }
-            self.active.truncate(kept);
-        }
+        self.turns::<V, _, PRIMAL>(scene, view, &mut NoSink);
         for lane in &mut self.lanes {
             lane.path.end_primal(scene, view);
         }
@@ -128,17 +123,15 @@ impl Packet {
     /// Walks all paths to their ends, then replays them, sending the gradients of lane i to `sink` after
     /// `sink.turn(i)`. Leaves the radiances that the paths gathered in `self.radiances`.
     #[inline(always)]
-    pub(super) fn propagate<V: View<f32>, S: TurnSink>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
-        self.memo.rewind();
-        self.turns::<V, S, false>(scene, view, sink);
+    pub(super) fn propagate<V: View<f32>, S: PacketSink>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
+        self.turns::<V, S, GATHER>(scene, view, sink);
         self.radiances.clear();
         for lane in &mut self.lanes {
             lane.path.end_primal(scene, view);
             self.radiances.push(lane.path.state.radiance);
             lane.path = lane.path.replay();
         }
-        self.memo.rewind();
-        self.turns::<V, S, true>(scene, view, sink);
+        sink.replay(scene, &mut self.lanes);
         for lane in &mut self.lanes {
             lane.path.end_replay(scene, view, lane.d_radiance, sink);
         }
@@ -146,28 +139,21 @@ impl Packet {
 
     /// Walks all paths to their ends, turn by turn.
     #[inline(always)]
-    fn turns<V: View<f32>, S: TurnSink, const REPLAY: bool>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
-        self.start();
+    fn turns<V: View<f32>, S: PacketSink, const MODE: u8>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
+        self.active.clear();
+        self.active.extend(0..self.lanes.len() as u32);
         while !self.active.is_empty() {
             let mut kept = 0;
             for i in 0..self.active.len() {
                 let index = self.active[i];
                 let lane = &mut self.lanes[index as usize];
-                let view = self.memo.of::<V, REPLAY>(view, index as usize);
                 sink.turn(index);
-                if lane.path.walk::<_, S, REPLAY>(scene, &view, lane.d_radiance, sink) {
+                if lane.path.walk::<V, S, MODE>(scene, view, lane.d_radiance, sink) {
                     self.active[kept] = index;
                     kept += 1;
                 }
             }
             self.active.truncate(kept);
         }
-    }
-
-    /// Makes every lane active.
-    #[inline(always)]
-    fn start(&mut self) {
-        self.active.clear();
-        self.active.extend(0..self.lanes.len() as u32);
     }
 }

@@ -4,18 +4,21 @@ use std::cell::Cell;
 use std::mem::size_of;
 
 use super::bricks::CELL_BITS;
+use super::packet::Lane;
 use crate::device::ReplayStats;
+use crate::resident::layout::{SceneRecord, color};
+use crate::transport::radiance_field::{Sample, State, color_activate, color_slope, density_slope};
 use crate::transport::sh::Basis;
 
-/// A sample's gradients, waiting for its brick.
+/// A sample: what its ray found there, then, after the replay, its gradients, which wait for its brick.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Record {
     pub(super) p: [f32; 3],
     /// Index of the ray in its chunk, for the basis of its direction.
     pub(super) ray: u32,
-    pub(super) d_sigma: f32,
-    pub(super) d_color: [f32; 3],
+    /// Raw density and colour; then the derivatives by them.
+    pub(super) values: [f32; 4],
 }
 
 /// What a chunk's replays leave. Kept between rounds, so that nothing is allocated in a running optimisation.
@@ -35,6 +38,8 @@ pub(super) struct Replays {
 #[derive(Debug, Default)]
 pub(super) struct Unsorted {
     records: Vec<Record>,
+    /// Opacities, for the replay.
+    alphas: Vec<f32>,
     keys: Vec<u32>,
     order: Vec<u32>,
 }
@@ -48,6 +53,7 @@ impl Unsorted {
     pub(super) fn take() -> Box<Self> {
         let mut unsorted: Box<Self> = SPARE.take().unwrap_or_default();
         unsorted.records.clear();
+        unsorted.alphas.clear();
         unsorted.keys.clear();
         unsorted
     }
@@ -58,9 +64,81 @@ impl Unsorted {
     }
 
     #[inline(always)]
-    pub(super) fn push(&mut self, key: u32, record: Record) {
-        self.records.push(record);
+    pub(super) fn push(&mut self, key: u32, ray: u32, sample: &Sample<f32>) {
+        self.records.push(Record {
+            p: sample.p,
+            ray,
+            values: [
+                sample.raw_sigma,
+                sample.raw_color[0],
+                sample.raw_color[1],
+                sample.raw_color[2],
+            ],
+        });
+        self.alphas.push(sample.alpha);
         self.keys.push(key);
+    }
+
+    /// Number of records so far.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Replays the samples from the record `begin` on, in the order in which they were found. The first of `lanes` is the
+    /// ray `first`.
+    #[inline(always)]
+    pub(super) fn replay(&mut self, scene: &SceneRecord, begin: usize, lanes: &mut [Lane], first: u32) {
+        let (records, alphas) = (&mut self.records[begin..], &self.alphas[begin..]);
+        match scene.color_activation {
+            color::CLIP => replay::<{ color::CLIP }>(scene, records, alphas, lanes, first),
+            color::SIGMOID => replay::<{ color::SIGMOID }>(scene, records, alphas, lanes, first),
+            _ => replay::<{ color::RELU_HALF }>(scene, records, alphas, lanes, first),
+        }
+    }
+}
+
+/// The steps of [`State::replay`] for samples of several rays, a vector of density and colour at a time.
+#[inline(always)]
+fn replay<const COLOR: u32>(
+    scene: &SceneRecord,
+    records: &mut [Record],
+    alphas: &[f32],
+    lanes: &mut [Lane],
+    first: u32,
+) {
+    let mut i = 0;
+    while i < records.len() {
+        let ray = records[i].ray;
+        let lane = &mut lanes[(ray - first) as usize];
+        let State {
+            radiance: [r, g, b],
+            mut transmittance,
+            mut count,
+            ..
+        } = lane.path.state;
+        let mut radiance = [0.0, r, g, b];
+        let [r, g, b] = lane.d_radiance;
+        let d_radiance = [0.0, r, g, b];
+        while i < records.len() && records[i].ray == ray {
+            let raw = records[i].values;
+            let weight = transmittance * alphas[i];
+            transmittance -= weight;
+            let (mut seen, mut d_values) = ([0.0; 4], [0.0; 4]);
+            for k in 0..4 {
+                let color = color_activate(COLOR, raw[k]);
+                radiance[k] -= weight * color;
+                seen[k] = d_radiance[k] * (transmittance * color - radiance[k]);
+                d_values[k] = d_radiance[k] * weight * color_slope(COLOR, raw[k]);
+            }
+            let slope = density_slope(scene.density_activation, raw[0]);
+            d_values[0] = ((seen[1] + seen[2]) + seen[3]) * scene.step_length * slope;
+            records[i].values = d_values;
+            count += 1;
+            i += 1;
+        }
+        let state = &mut lane.path.state;
+        state.radiance = [radiance[1], radiance[2], radiance[3]];
+        (state.transmittance, state.count) = (transmittance, count);
     }
 }
 
@@ -90,7 +168,9 @@ impl Replays {
     #[inline(always)]
     pub(super) fn sort(&mut self, unsorted: &mut Unsorted, bricks: usize) {
         const CELLS: usize = 1 << CELL_BITS;
-        let Unsorted { records, keys, order } = unsorted;
+        let Unsorted {
+            records, keys, order, ..
+        } = unsorted;
         let mut places = [0u32; CELLS + 1];
         for i in 0..keys.len() {
             places[(keys[i] as usize & (CELLS - 1)) + 1] += 1;
@@ -122,5 +202,84 @@ impl Replays {
         // Each start has moved to its brick's end, which is the next one's start.
         self.starts.rotate_right(1);
         self.starts[0] = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packet::Lane;
+    use super::*;
+    use crate::resident::layout::density;
+    use crate::transport::camera::Ray;
+    use crate::transport::path::Path;
+    use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+
+    /// Samples of two rays in turns, with raw values inside and outside of every activation's range.
+    fn samples() -> Vec<(u32, Sample<f32>)> {
+        let key = pass_key(4, 0, Pass::Host);
+        let draw = |i, block| {
+            let counter = Counter {
+                sensor: 0,
+                pixel: i,
+                sample: 0,
+                block,
+            };
+            random_uniform(key, counter)
+        };
+        let sample = |i| {
+            let (u, v) = (draw(i, 0), draw(i, 1));
+            Sample {
+                p: [u[0], u[1], u[2]],
+                raw_sigma: 4.0 * u[3] - 1.0,
+                alpha: 0.2 * v[3],
+                raw_color: [v[0], v[1], v[2]].map(|x| 3.0 * x - 1.0),
+            }
+        };
+        (0..64).map(|i| (i / 5 % 2, sample(i))).collect()
+    }
+
+    #[test]
+    fn a_vector_a_sample_replays_what_the_walk_replays() {
+        let d_radiance = [[0.5, -0.25, 1.0], [-0.125, 2.0, 0.75]];
+        let radiance = [[0.9, 0.8, 0.7], [0.3, 0.6, 0.5]];
+        for color in [color::CLIP, color::SIGMOID, color::RELU_HALF] {
+            for density in [density::RELU, density::SOFTPLUS, density::EXP] {
+                let mut scene: SceneRecord = bytemuck::Zeroable::zeroed();
+                (scene.color_activation, scene.density_activation, scene.step_length) = (color, density, 0.03);
+                let ray = Ray {
+                    origin: [0.0; 3],
+                    direction: [0.0, 0.0, 1.0],
+                    near: 0.0,
+                    far: 1.0,
+                };
+                let mut lanes = [0, 1].map(|i| {
+                    let mut path = Path::new(&scene, &ray, 0.5, None);
+                    path.state = State::new(radiance[i]);
+                    Lane {
+                        place: i,
+                        d_radiance: d_radiance[i],
+                        path,
+                    }
+                });
+                let mut states = radiance.map(State::new);
+                let mut unsorted = Unsorted::default();
+                let mut expected = Vec::new();
+                for (ray, sample) in samples() {
+                    unsorted.push(0, 7 + ray, &sample);
+                    let (d_sigma, [r, g, b]) = states[ray as usize].replay(&scene, &sample, d_radiance[ray as usize]);
+                    expected.push([d_sigma, r, g, b]);
+                }
+                unsorted.replay(&scene, 0, &mut lanes, 7);
+                let found: Vec<[f32; 4]> = unsorted.records.iter().map(|r| r.values).collect();
+                assert_eq!(found, expected, "colour {color}, density {density}");
+                for (lane, state) in lanes.iter().zip(&states) {
+                    let left = &lane.path.state;
+                    assert_eq!(
+                        (left.radiance, left.transmittance, left.count),
+                        (state.radiance, state.transmittance, state.count)
+                    );
+                }
+            }
+        }
     }
 }

@@ -5,11 +5,18 @@
 use super::level::Kernel;
 use super::records::{Record, Replays};
 use super::shared::SharedSlice;
+use super::step::Activity;
 use super::wide::{Wide, prefetch_sh, reduce_sh};
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::{Stencil, Stencils, grid_scatter};
 use crate::transport::radiance_field::{LANES, same_size};
 use crate::transport::sh::Basis;
+
+/// The gradient of a grid, empty if it is not wanted, and the notes of what is touched in it.
+pub(super) struct Gradient<'a> {
+    pub(super) values: &'a mut [f32],
+    pub(super) activity: &'a Activity,
+}
 
 /// All records of a brick.
 pub(super) struct ReduceBrick<'a> {
@@ -18,6 +25,8 @@ pub(super) struct ReduceBrick<'a> {
     pub(super) replays: &'a [Replays],
     pub(super) sigma: &'a SharedSlice<'a, f32>,
     pub(super) sh: &'a SharedSlice<'a, f32>,
+    /// Of both.
+    pub(super) activities: [&'a Activity; 2],
 }
 
 impl Kernel for ReduceBrick<'_> {
@@ -28,6 +37,8 @@ impl Kernel for ReduceBrick<'_> {
         // SAFETY: bricks reduced at the same time have the same colour, and such bricks share no texel (see `Bricks`),
         // so that no element is touched by two threads.
         let (sigma, sh) = unsafe { (self.sigma.get(), self.sh.get()) };
+        let gradient = |values, activity| Gradient { values, activity };
+        let (mut sigma, mut sh) = (gradient(sigma, self.activities[0]), gradient(sh, self.activities[1]));
         let scene = self.scene;
         for (i, replays) in self.replays.iter().enumerate() {
             let records = replays.of_brick(self.brick);
@@ -39,16 +50,17 @@ impl Kernel for ReduceBrick<'_> {
                 let lanes = LANES.min(next.len());
                 prefetch_sh::<W>(
                     scene.sh_size[3],
-                    sh,
+                    sh.values,
                     &stencils_of::<W>(scene.sh_size, next, 0),
                     (1 << lanes) - 1,
                 );
             }
             if same_size(scene) {
-                reduce_sh::<W>(scene.sh_size, records, bases, sigma, sh);
+                reduce_sh::<W>(scene.sh_size, records, bases, &mut sigma, &mut sh);
             } else {
-                reduce_sh::<W>(scene.sh_size, records, bases, &mut [], sh);
-                reduce_sigma::<W>(scene.sigma_size, records, sigma);
+                let mut unwanted = gradient(&mut [], self.activities[0]);
+                reduce_sh::<W>(scene.sh_size, records, bases, &mut unwanted, &mut sh);
+                reduce_sigma::<W>(scene.sigma_size, records, &mut sigma);
             }
         }
     }
@@ -56,14 +68,18 @@ impl Kernel for ReduceBrick<'_> {
 
 /// Adds the densities' part, record by record.
 #[inline(always)]
-fn reduce_sigma<W: Wide>(size: [u32; 4], records: &[Record], sigma: &mut [f32]) {
-    if sigma.is_empty() {
+fn reduce_sigma<W: Wide>(size: [u32; 4], records: &[Record], sigma: &mut Gradient) {
+    if sigma.values.is_empty() {
         return;
     }
     for start in (0..records.len()).step_by(LANES) {
         let at = stencils_of::<W>(size, records, start);
         for lane in 0..LANES.min(records.len() - start) {
-            grid_scatter(sigma, &at.lane(lane), records[start + lane].d_sigma);
+            let at = at.lane(lane);
+            grid_scatter(sigma.values, &at, records[start + lane].values[0]);
+            for texel in at.texels() {
+                sigma.activity.touch_texel::<1>(*texel as usize);
+            }
         }
     }
 }
@@ -113,13 +129,15 @@ struct Sums<const CHANNELS: usize> {
 impl<const CHANNELS: usize> Sums<CHANNELS> {
     /// Adds the sums of texel `k` to the gradients and starts them anew.
     #[inline(always)]
-    fn close(&mut self, k: usize, sigma: &mut [f32], sh: &mut [f32]) {
+    fn close(&mut self, k: usize, sigma: &mut Gradient, sh: &mut Gradient) {
         let texel = self.texels[k] as usize;
-        if !sigma.is_empty() {
-            sigma[texel] += self.sigma[k];
+        if !sigma.values.is_empty() {
+            sigma.values[texel] += self.sigma[k];
+            sigma.activity.touch_texel::<1>(texel);
         }
-        if !sh.is_empty() {
-            let texel = &mut sh[texel * CHANNELS..(texel + 1) * CHANNELS];
+        if !sh.values.is_empty() {
+            sh.activity.touch_texel::<CHANNELS>(texel);
+            let texel = &mut sh.values[texel * CHANNELS..(texel + 1) * CHANNELS];
             for c in 0..CHANNELS {
                 texel[c] += self.sh[k][c];
             }
@@ -130,7 +148,7 @@ impl<const CHANNELS: usize> Sums<CHANNELS> {
 
     /// Goes on to another cell.
     #[inline(always)]
-    fn open(&mut self, texels: &[u32; 8], sigma: &mut [f32], sh: &mut [f32]) {
+    fn open(&mut self, texels: &[u32; 8], sigma: &mut Gradient, sh: &mut Gradient) {
         match Move::between(&self.texels, texels[0], texels[6], texels[7]) {
             Move::Stay => return,
             Move::Right => {
@@ -154,12 +172,12 @@ impl<const CHANNELS: usize> Sums<CHANNELS> {
         let mut spread = [0.0; CHANNELS];
         for i in 0..CHANNELS / 3 {
             for c in 0..3 {
-                spread[3 * i + c] = record.d_color[c] * basis[i];
+                spread[3 * i + c] = record.values[1 + c] * basis[i];
             }
         }
         for k in 0..8 {
             let weight = at.weights()[k];
-            self.sigma[k] += record.d_sigma * weight;
+            self.sigma[k] += record.values[0] * weight;
             for c in 0..CHANNELS {
                 self.sh[k][c] += spread[c] * weight;
             }
@@ -173,8 +191,8 @@ pub(super) fn reduce_plain<W: Wide, const CHANNELS: usize>(
     size: [u32; 4],
     records: &[Record],
     bases: &[Basis],
-    sigma: &mut [f32],
-    sh: &mut [f32],
+    sigma: &mut Gradient,
+    sh: &mut Gradient,
 ) {
     if records.is_empty() {
         return;
@@ -229,18 +247,38 @@ mod tests {
                 Record {
                     p: [u[0], u[1], u[2]],
                     ray: i % 5,
-                    d_sigma: u[3] - 0.5,
-                    d_color: [v[0] - 0.5, v[1] - 0.5, v[2] - 0.5],
+                    values: [u[3] - 0.5, v[0] - 0.5, v[1] - 0.5, v[2] - 0.5],
                 }
             })
             .collect();
-        records.sort_by_key(|record| bricks.key(record.p));
+        records.sort_by_key(|record| bricks.keys(&record.p.map(|x| [x])));
         records
     }
 
     fn reduced<W: Wide>(size: [u32; 4], records: &[Record], bases: &[Basis], lens: [usize; 2]) -> [Vec<f32>; 2] {
         let [mut sigma, mut sh] = lens.map(|len| vec![0.0; len]);
-        reduce_sh::<W>(size, records, bases, &mut sigma, &mut sh);
+        let activities = lens.map(|len| Activity::new(len, false));
+        let [of_sigma, of_sh] = &activities;
+        reduce_sh::<W>(
+            size,
+            records,
+            bases,
+            &mut Gradient {
+                values: &mut sigma,
+                activity: of_sigma,
+            },
+            &mut Gradient {
+                values: &mut sh,
+                activity: of_sh,
+            },
+        );
+        for (gradient, activity) in [(&sigma, of_sigma), (&sh, of_sh)] {
+            let untouched = gradient
+                .iter()
+                .enumerate()
+                .find(|(i, g)| **g != 0.0 && !activity.is_touched(*i));
+            assert_eq!(untouched, None, "a gradient that no one takes note of");
+        }
         [sigma, sh]
     }
 
@@ -260,8 +298,9 @@ mod tests {
             for record in &records {
                 let at = grid_stencil(size, record.p);
                 let basis = &bases[record.ray as usize];
-                let d_color = record.d_color.map(f64::from);
-                grid_scatter(&mut sigma_each, &at, f64::from(record.d_sigma));
+                let [d_sigma, r, g, b] = record.values.map(f64::from);
+                let d_color = [r, g, b];
+                grid_scatter(&mut sigma_each, &at, d_sigma);
                 match channels {
                     3 => grid_scatter_sh::<f64, 3>(&mut sh_each, &at, basis, d_color),
                     12 => grid_scatter_sh::<f64, 12>(&mut sh_each, &at, basis, d_color),

@@ -13,11 +13,11 @@ use crate::device::{DeviceError, Result, Step};
 use crate::kernels::optimizer::StepRule;
 use crate::params::Shape;
 
-/// Entries stepped together: the unit of norms and of skipping.
-pub(super) const BLOCK: usize = 256;
+/// Entries stepped together: the unit of skipping. Of a field's gradient few texels differ from zero, in few places.
+const BLOCK: usize = 64;
 
 /// Blocks that a thread takes at a time.
-const SPAN: usize = 64;
+const SPAN: usize = 256;
 
 /// Which blocks of an array have something to do in a step.
 #[derive(Debug, Default)]
@@ -38,15 +38,26 @@ impl Activity {
         }
     }
 
-    /// Whether the array is empty, as those of fixed parameters are.
-    pub(super) fn is_empty(&self) -> bool {
-        self.touched.is_empty()
-    }
-
     /// Takes note of gradients in this range of entries.
     pub(super) fn touch(&self, range: Range<usize>) {
         for block in &self.touched[range.start / BLOCK..range.end.div_ceil(BLOCK)] {
             block.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is a note of an entry.
+    #[cfg(test)]
+    pub(super) fn is_touched(&self, entry: usize) -> bool {
+        self.touched[entry / BLOCK].load(Ordering::Relaxed)
+    }
+
+    /// Takes note of the gradient of one texel.
+    #[inline(always)]
+    pub(super) fn touch_texel<const CHANNELS: usize>(&self, texel: usize) {
+        let first = texel * CHANNELS;
+        self.touched[first / BLOCK].store(true, Ordering::Relaxed);
+        if CHANNELS > 1 {
+            self.touched[(first + CHANNELS - 1) / BLOCK].store(true, Ordering::Relaxed);
         }
     }
 
@@ -150,34 +161,40 @@ impl Kernel for StepSpan<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(self) -> Option<f64> {
-        let mut total = Some(0.0);
+        let mut total = Squares::default();
+        let mut broken = false;
         let last = self.count.div_ceil(BLOCK);
+        let masked = self.task.rule.masks_updates();
         for block in self.span * SPAN..((self.span + 1) * SPAN).min(last) {
             let touched = self.task.touched[block].swap(false, Ordering::Relaxed);
             // SAFETY: each block is stepped once, by one thread, and touches its own range and flag alone.
             let awake = unsafe { &mut self.task.awake.get()[block] };
-            if !touched && !*awake {
-                continue;
+            *awake |= touched;
+            if touched || (*awake && !masked) {
+                let range = block * BLOCK..((block + 1) * BLOCK).min(self.count);
+                broken |= !step_block(self.task, range, touched, &mut total);
             }
-            *awake = true;
-            let squares = step_block(self.task, block * BLOCK..((block + 1) * BLOCK).min(self.count), touched);
-            total = match (total, squares) {
-                (Some(total), Some(squares)) => Some(total + squares),
-                _ => None,
-            };
         }
-        total
+        (!broken).then(|| total.sum())
     }
 }
 
-/// Steps one block; `touched` if its gradient may differ from zero.
+/// Sixteen running sums of squares, added in a fixed order at the end.
+#[derive(Debug, Default)]
+struct Squares([f64; LANES]);
+
+impl Squares {
+    fn sum(&self) -> f64 {
+        self.0.iter().sum()
+    }
+}
+
+/// Steps one block and adds the squares of its gradient to `total`; `touched` if the gradient may differ from zero. False
+/// if an entry is not finite.
 #[inline(always)]
-fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64> {
+fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut Squares) -> bool {
     let rule = task.rule;
     let masked = rule.masks_updates();
-    if masked && !touched {
-        return Some(0.0);
-    }
     // What nothing has touched is zero, and need not come from memory nor go there.
     let mut zeros = [0.0; BLOCK];
     // SAFETY: the caller steps each block once, on one thread.
@@ -193,25 +210,35 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64
             if second.is_empty() { second } else { &mut second[range] },
         )
     };
-    let squares = sum_of_squares(gradient);
-    if !squares.is_finite() {
-        return step_carefully(&rule, values, gradient, first, second);
-    }
-    if masked && squares == 0.0 && gradient.iter().all(|g| *g == 0.0) {
-        return Some(0.0);
+    if touched {
+        let squares = sums_of_squares(gradient);
+        let mut finite = true;
+        for l in 0..LANES {
+            finite &= squares[l].is_finite();
+        }
+        if !finite {
+            step_carefully(&rule, values, gradient, first, second);
+            return false;
+        }
+        for l in 0..LANES {
+            total.0[l] += f64::from(squares[l]);
+        }
     }
     if second.is_empty() {
         for ((x, g), m) in values.iter_mut().zip(gradient).zip(first) {
             let (value, [moment, _]) = rule.apply(*x, *g, [*m, 0.0]);
             (*x, *m, *g) = (value, moment, 0.0);
         }
-        return Some(squares);
+        return true;
     }
     let (x, x_rest) = values.as_chunks_mut::<LANES>();
     let (g, g_rest) = gradient.as_chunks_mut::<LANES>();
     let (m, m_rest) = first.as_chunks_mut::<LANES>();
     let (v, v_rest) = second.as_chunks_mut::<LANES>();
     for i in 0..x.len() {
+        if masked && g[i] == [0.0; LANES] {
+            continue;
+        }
         (x[i], m[i], v[i]) = step_lanes(&rule, masked, x[i], g[i], m[i], v[i]);
         g[i] = [0.0; LANES];
     }
@@ -222,7 +249,7 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool) -> Option<f64
         }
         g_rest[i] = 0.0;
     }
-    Some(squares)
+    true
 }
 
 /// Entries that are stepped side by side.
@@ -249,34 +276,28 @@ fn step_lanes(rule: &StepRule, masked: bool, x: Lanes, g: Lanes, m: Lanes, v: La
     (next, first, second)
 }
 
-/// Sixteen running sums, added in a fixed order at the end.
+/// The squares of every sixteenth entry.
 #[inline(always)]
-fn sum_of_squares(gradient: &[f32]) -> f64 {
-    let mut lanes = [0f32; 16];
-    let (whole, rest) = gradient.as_chunks::<16>();
-    for chunk in whole {
-        for (lane, g) in lanes.iter_mut().zip(chunk) {
-            *lane += g * g;
+fn sums_of_squares(gradient: &[f32]) -> Lanes {
+    let mut lanes = [0f32; LANES];
+    let (whole, rest) = gradient.as_chunks::<LANES>();
+    for i in 0..whole.len() {
+        for l in 0..LANES {
+            lanes[l] += whole[i][l] * whole[i][l];
         }
     }
-    let tail: f64 = rest.iter().map(|g| f64::from(*g) * f64::from(*g)).sum();
-    lanes.iter().map(|l| f64::from(*l)).sum::<f64>() + tail
+    for l in 0..rest.len() {
+        lanes[l] += rest[l] * rest[l];
+    }
+    lanes
 }
 
 /// Steps the finite entries of a block and leaves the others, gradient included, as they are.
 #[cold]
-fn step_carefully(
-    rule: &StepRule,
-    values: &mut [f32],
-    gradient: &mut [f32],
-    first: &mut [f32],
-    second: &mut [f32],
-) -> Option<f64> {
-    let mut squares = Some(0.0);
+fn step_carefully(rule: &StepRule, values: &mut [f32], gradient: &mut [f32], first: &mut [f32], second: &mut [f32]) {
     for i in 0..values.len() {
         let g = gradient[i];
         if !g.is_finite() {
-            squares = None;
             continue;
         }
         if g == 0.0 && rule.masks_updates() {
@@ -288,7 +309,5 @@ fn step_carefully(
         if let Some(v) = second.get_mut(i) {
             *v = moments[1];
         }
-        squares = squares.map(|s| s + f64::from(g) * f64::from(g));
     }
-    squares
 }

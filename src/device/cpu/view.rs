@@ -6,9 +6,9 @@ use super::wide::{Wide, eval_sh, prefetch_sh};
 use crate::device::Batch;
 use crate::params::ParamSet;
 use crate::resident::Resident;
-use crate::resident::layout::SceneRecord;
+use crate::resident::layout::{SceneRecord, color};
 use crate::transport::grid::{Stencil, Stencils, grid_eval};
-use crate::transport::radiance_field::{LANES, Lattice, Segment, View};
+use crate::transport::radiance_field::{LANES, Lattice, Segment, View, color_activate};
 use crate::transport::sh::Basis;
 
 /// The parameters of a scene.
@@ -61,6 +61,24 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
     #[inline(always)]
     fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
         eval_sh::<W>(self.channels, self.sh, at, lane, basis)
+    }
+
+    /// Of sigmoids a vector of four, the last of which does not matter.
+    #[inline(always)]
+    fn activate_color(&self, kind: u32, raw: [f32; 3]) -> [f32; 3] {
+        let [r, g, b] = raw;
+        if kind != color::SIGMOID {
+            return [
+                color_activate(kind, r),
+                color_activate(kind, g),
+                color_activate(kind, b),
+            ];
+        }
+        let mut lanes = [r, g, b, b];
+        for k in 0..4 {
+            lanes[k] = color_activate(color::SIGMOID, lanes[k]);
+        }
+        [lanes[0], lanes[1], lanes[2]]
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! The inner parts of a walk in wide vectors, bit for bit what the plain code gives.
 
 use super::records::Record;
-use super::reduce::reduce_plain;
+use super::reduce::{Gradient, reduce_plain};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::resident::layout::{SceneRecord, density};
@@ -20,8 +20,8 @@ pub(super) trait Wide: Copy + Send + Sync {
         size: [u32; 4],
         records: &[Record],
         bases: &[Basis],
-        sigma: &mut [f32],
-        sh: &mut [f32],
+        sigma: &mut Gradient,
+        sh: &mut Gradient,
     ) {
         reduce_plain::<Self, CHANNELS>(size, records, bases, sigma, sh);
     }
@@ -95,8 +95,8 @@ pub(super) fn reduce_sh<W: Wide>(
     size: [u32; 4],
     records: &[Record],
     bases: &[Basis],
-    sigma: &mut [f32],
-    sh: &mut [f32],
+    sigma: &mut Gradient,
+    sh: &mut Gradient,
 ) {
     match size[3] {
         27 => W::reduce::<27>(size, records, bases, sigma, sh),
@@ -135,8 +135,8 @@ impl Wide for Avx512 {
         size: [u32; 4],
         records: &[Record],
         bases: &[Basis],
-        sigma: &mut [f32],
-        sh: &mut [f32],
+        sigma: &mut Gradient,
+        sh: &mut Gradient,
     ) {
         if CHANNELS == 27 {
             // SAFETY: as above.

@@ -85,6 +85,9 @@ impl Number for Dual {
     fn below(self, bound: f32) -> bool {
         self.value < f64::from(bound)
     }
+    fn above(self, bound: f32) -> bool {
+        self.value > f64::from(bound)
+    }
     fn exp(self) -> Self {
         let e = self.value.exp();
         Self::new(e, e * self.slope)

@@ -30,6 +30,8 @@ pub trait Number:
     fn detach(self) -> Self;
     /// Whether the value is less than a constant.
     fn below(self, bound: f32) -> bool;
+    /// Whether the value is greater than a constant.
+    fn above(self, bound: f32) -> bool;
     /// exp x
     fn exp(self) -> Self;
     /// exp x - 1 without cancellation
@@ -56,6 +58,10 @@ impl Number for f32 {
     #[inline(always)]
     fn below(self, bound: f32) -> bool {
         self < bound
+    }
+    #[inline(always)]
+    fn above(self, bound: f32) -> bool {
+        self > bound
     }
     #[inline(always)]
     fn exp(self) -> Self {
@@ -110,6 +116,10 @@ impl Number for f64 {
     #[inline(always)]
     fn below(self, bound: f32) -> bool {
         self < f64::from(bound)
+    }
+    #[inline(always)]
+    fn above(self, bound: f32) -> bool {
+        self > f64::from(bound)
     }
     #[inline(always)]
     fn exp(self) -> Self {

@@ -232,6 +232,9 @@ impl Number for Recorded {
     fn below(self, bound: f32) -> bool {
         self.value < f64::from(bound)
     }
+    fn above(self, bound: f32) -> bool {
+        self.value > f64::from(bound)
+    }
     fn exp(self) -> Self {
         let e = self.value.exp();
         self.unary(e, e)
