@@ -44,6 +44,19 @@ fn replay_in_f64_agrees_with_finite_differences() {
     }
 }
 
+/// More samples a pixel than a round of the device takes.
+#[test]
+fn samples_of_many_rounds_are_all_summed() {
+    let options = Options {
+        entries: 4,
+        ..options()
+    };
+    let mut setup = table()[0].setup(&options);
+    setup.spp = 2000;
+    let report = check(&setup, Some(&mut Cpu::new()), &options).expect("the check runs").report;
+    assert!(report.passed, "{report}");
+}
+
 #[test]
 fn the_cpu_device_agrees_with_f64() {
     for small in table() {

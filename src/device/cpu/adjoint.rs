@@ -4,6 +4,8 @@
 //!
 //! Bricks are reduced in eight rounds by the parity of their place along each axis: bricks of one round share no texel.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::Cpu;
@@ -24,16 +26,23 @@ use crate::transport::sh::Basis;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
 const ROUND_RECORDS: usize = 1 << 20;
+/// Chunks of a round, even if they leave more.
+const LEAST_CHUNKS: usize = 4;
 
 impl Cpu {
     /// Adds a batch's derivatives to the gradients.
     pub(super) fn propagate_batch(&mut self, batch: &Batch, keys: Keys, spp: u32) -> ReplayStats {
         let chunks = chunks(&self.resident, batch);
         let bricks = Bricks::new(&self.resident.scene);
-        let per_round = (ROUND_RECORDS / (CHUNK * self.longest_ray() * spp as usize)).max(4);
+        // Rounds take several chunks, for all threads to have something to do, and as many samples a pixel as then fit.
+        let records = CHUNK * self.longest_ray();
+        let samples = (ROUND_RECORDS / (LEAST_CHUNKS * records)).clamp(1, spp as usize);
+        let per_round = (ROUND_RECORDS / (records * samples)).max(LEAST_CHUNKS);
         let mut replays = std::mem::take(&mut self.replays);
         let mut stats = ReplayStats::default();
-        for (round, chunks) in chunks.chunks(per_round).enumerate() {
+        let rounds = chunks.chunks(per_round).enumerate();
+        let rounds = rounds.flat_map(|round| (0..spp).step_by(samples).map(move |first| (first, round)));
+        for (first, (round, chunks)) in rounds {
             replays.resize_with(chunks.len().max(replays.len()), Replays::default);
             let used = &mut replays[..chunks.len()];
             let this = &*self;
@@ -47,6 +56,7 @@ impl Cpu {
                         batch,
                         keys,
                         spp,
+                        samples: first..(first + samples as u32).min(spp),
                         chunk,
                         adjoint,
                         bricks,
@@ -123,6 +133,8 @@ struct ReplayChunk<'a> {
     batch: &'a Batch,
     keys: Keys,
     spp: u32,
+    /// Those of this round.
+    samples: Range<u32>,
     chunk: Chunk,
     adjoint: &'a [[f32; 3]],
     bricks: Bricks,
@@ -186,6 +198,7 @@ impl Kernel for ReplayChunk<'_> {
             batch,
             keys,
             spp,
+            samples,
             chunk,
             adjoint,
             bricks,
@@ -201,7 +214,7 @@ impl Kernel for ReplayChunk<'_> {
         }
         let mut packet = Packet::take();
         let mut unsorted = Unsorted::take();
-        for sample in 0..spp {
+        for sample in samples {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
             while packet.fill(
                 &cpu.resident,

@@ -37,11 +37,17 @@ pub(super) struct Replays {
 /// A chunk's records in the order in which they were made, with their keys. One a thread, which stays in its caches.
 #[derive(Debug, Default)]
 pub(super) struct Unsorted {
-    records: Vec<Record>,
-    /// Opacities, for the replay.
-    alphas: Vec<f32>,
-    keys: Vec<u32>,
+    notes: Vec<Note>,
     order: Vec<u32>,
+}
+
+/// A record before it is sorted.
+#[derive(Debug, Clone, Copy)]
+struct Note {
+    record: Record,
+    key: u32,
+    /// The sample's opacity, for the replay.
+    alpha: f32,
 }
 
 thread_local! {
@@ -52,9 +58,7 @@ impl Unsorted {
     /// This thread's, empty, to be put back.
     pub(super) fn take() -> Box<Self> {
         let mut unsorted: Box<Self> = SPARE.take().unwrap_or_default();
-        unsorted.records.clear();
-        unsorted.alphas.clear();
-        unsorted.keys.clear();
+        unsorted.notes.clear();
         unsorted
     }
 
@@ -65,50 +69,43 @@ impl Unsorted {
 
     #[inline(always)]
     pub(super) fn push(&mut self, key: u32, ray: u32, sample: &Sample<f32>) {
-        self.records.push(Record {
+        let [r, g, b] = sample.raw_color;
+        let record = Record {
             p: sample.p,
             ray,
-            values: [
-                sample.raw_sigma,
-                sample.raw_color[0],
-                sample.raw_color[1],
-                sample.raw_color[2],
-            ],
+            values: [sample.raw_sigma, r, g, b],
+        };
+        self.notes.push(Note {
+            record,
+            key,
+            alpha: sample.alpha,
         });
-        self.alphas.push(sample.alpha);
-        self.keys.push(key);
     }
 
     /// Number of records so far.
     pub(super) fn len(&self) -> usize {
-        self.records.len()
+        self.notes.len()
     }
 
     /// Replays the samples from the record `begin` on, in the order in which they were found. The first of `lanes` is the
     /// ray `first`.
     #[inline(always)]
     pub(super) fn replay(&mut self, scene: &SceneRecord, begin: usize, lanes: &mut [Lane], first: u32) {
-        let (records, alphas) = (&mut self.records[begin..], &self.alphas[begin..]);
+        let notes = &mut self.notes[begin..];
         match scene.color_activation {
-            color::CLIP => replay::<{ color::CLIP }>(scene, records, alphas, lanes, first),
-            color::SIGMOID => replay::<{ color::SIGMOID }>(scene, records, alphas, lanes, first),
-            _ => replay::<{ color::RELU_HALF }>(scene, records, alphas, lanes, first),
+            color::CLIP => replay::<{ color::CLIP }>(scene, notes, lanes, first),
+            color::SIGMOID => replay::<{ color::SIGMOID }>(scene, notes, lanes, first),
+            _ => replay::<{ color::RELU_HALF }>(scene, notes, lanes, first),
         }
     }
 }
 
 /// The steps of [`State::replay`] for samples of several rays, a vector of density and colour at a time.
 #[inline(always)]
-fn replay<const COLOR: u32>(
-    scene: &SceneRecord,
-    records: &mut [Record],
-    alphas: &[f32],
-    lanes: &mut [Lane],
-    first: u32,
-) {
+fn replay<const COLOR: u32>(scene: &SceneRecord, notes: &mut [Note], lanes: &mut [Lane], first: u32) {
     let mut i = 0;
-    while i < records.len() {
-        let ray = records[i].ray;
+    while i < notes.len() {
+        let ray = notes[i].record.ray;
         let lane = &mut lanes[(ray - first) as usize];
         let State {
             radiance: [r, g, b],
@@ -119,9 +116,9 @@ fn replay<const COLOR: u32>(
         let mut radiance = [0.0, r, g, b];
         let [r, g, b] = lane.d_radiance;
         let d_radiance = [0.0, r, g, b];
-        while i < records.len() && records[i].ray == ray {
-            let raw = records[i].values;
-            let weight = transmittance * alphas[i];
+        while i < notes.len() && notes[i].record.ray == ray {
+            let raw = notes[i].record.values;
+            let weight = transmittance * notes[i].alpha;
             transmittance -= weight;
             let (mut seen, mut d_values) = ([0.0; 4], [0.0; 4]);
             for k in 0..4 {
@@ -132,7 +129,7 @@ fn replay<const COLOR: u32>(
             }
             let slope = density_slope(scene.density_activation, raw[0]);
             d_values[0] = ((seen[1] + seen[2]) + seen[3]) * scene.step_length * slope;
-            records[i].values = d_values;
+            notes[i].record.values = d_values;
             count += 1;
             i += 1;
         }
@@ -168,35 +165,33 @@ impl Replays {
     #[inline(always)]
     pub(super) fn sort(&mut self, unsorted: &mut Unsorted, bricks: usize) {
         const CELLS: usize = 1 << CELL_BITS;
-        let Unsorted {
-            records, keys, order, ..
-        } = unsorted;
+        let Unsorted { notes, order } = unsorted;
         let mut places = [0u32; CELLS + 1];
-        for i in 0..keys.len() {
-            places[(keys[i] as usize & (CELLS - 1)) + 1] += 1;
+        for i in 0..notes.len() {
+            places[(notes[i].key as usize & (CELLS - 1)) + 1] += 1;
         }
         for cell in 0..CELLS {
             places[cell + 1] += places[cell];
         }
-        order.resize(keys.len(), 0);
-        for i in 0..keys.len() {
-            let place = &mut places[keys[i] as usize & (CELLS - 1)];
+        order.resize(notes.len(), 0);
+        for i in 0..notes.len() {
+            let place = &mut places[notes[i].key as usize & (CELLS - 1)];
             order[*place as usize] = i as u32;
             *place += 1;
         }
         self.starts.clear();
         self.starts.resize(bricks + 1, 0);
-        for i in 0..keys.len() {
-            self.starts[(keys[i] >> CELL_BITS) as usize + 1] += 1;
+        for i in 0..notes.len() {
+            self.starts[(notes[i].key >> CELL_BITS) as usize + 1] += 1;
         }
         for b in 0..bricks {
             self.starts[b + 1] += self.starts[b];
         }
-        self.sorted.resize(records.len(), Record::default());
+        self.sorted.resize(notes.len(), Record::default());
         for n in 0..order.len() {
             let i = order[n] as usize;
-            let place = &mut self.starts[(keys[i] >> CELL_BITS) as usize];
-            self.sorted[*place as usize] = records[i];
+            let place = &mut self.starts[(notes[i].key >> CELL_BITS) as usize];
+            self.sorted[*place as usize] = notes[i].record;
             *place += 1;
         }
         // Each start has moved to its brick's end, which is the next one's start.
@@ -270,7 +265,7 @@ mod tests {
                     expected.push([d_sigma, r, g, b]);
                 }
                 unsorted.replay(&scene, 0, &mut lanes, 7);
-                let found: Vec<[f32; 4]> = unsorted.records.iter().map(|r| r.values).collect();
+                let found: Vec<[f32; 4]> = unsorted.notes.iter().map(|n| n.record.values).collect();
                 assert_eq!(found, expected, "colour {color}, density {density}");
                 for (lane, state) in lanes.iter().zip(&states) {
                     let left = &lane.path.state;
