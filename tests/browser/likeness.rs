@@ -12,12 +12,15 @@ use image::imageops::{self, FilterType};
 /// Blocks along the width of a page.
 const ACROSS: u32 = 12;
 
+/// Where pages are kept.
+const FOLDER: &str = "tests/data/report";
+
 /// The environment variable with which references are written anew.
 const UPDATE: &str = "PRBOPT_UPDATE_SCREENSHOTS";
 
 /// How far two pages are apart.
 #[derive(Debug, Clone, Copy)]
-pub struct Distance {
+pub(super) struct Distance {
     /// Mean absolute difference of the blocks' colours, from 0 to 255.
     color: f64,
     /// Sum of absolute differences of the blocks' ink, over the sum of the reference's.
@@ -28,19 +31,19 @@ pub struct Distance {
 
 impl Distance {
     /// What other fonts may do; the tests plant faults that must be farther away.
-    pub fn is_near(self) -> bool {
+    pub(super) fn is_near(self) -> bool {
         self.color < 6.0 && self.ink < 0.25 && (0.85..1.18).contains(&self.height)
     }
 }
 
 /// A page of `picture`'s kind, made `width` pixels wide.
-pub fn thumbnail(picture: &RgbImage, width: u32) -> RgbImage {
+pub(super) fn thumbnail(picture: &RgbImage, width: u32) -> RgbImage {
     let height = (picture.height() * width).div_ceil(picture.width());
     imageops::resize(picture, width, height, FilterType::Triangle)
 }
 
 /// How far the page is from the committed one of this name, which is written anew if that is asked for.
-pub fn distance(name: &str, page: &RgbImage) -> Distance {
+pub(super) fn distance(name: &str, page: &RgbImage) -> Distance {
     let file = file_of(name);
     if std::env::var_os(UPDATE).is_some() && !file.exists() {
         page.save(&file).expect("the reference can be written");
@@ -52,16 +55,18 @@ pub fn distance(name: &str, page: &RgbImage) -> Distance {
 }
 
 /// Forgets the committed pages, if they are to be written anew.
-pub fn begin(names: &[&str]) {
+pub(super) fn begin(names: &[&str]) {
     if std::env::var_os(UPDATE).is_some() {
+        std::fs::create_dir_all(FOLDER).expect("the folder can be created");
         names.iter().for_each(|name| {
             let _ = std::fs::remove_file(file_of(name));
         });
     }
 }
 
+/// Where the page of a name is kept.
 fn file_of(name: &str) -> PathBuf {
-    Path::new("tests/data/report").join(format!("{name}.png"))
+    Path::new(FOLDER).join(format!("{name}.png"))
 }
 
 fn between(reference: &RgbImage, page: &RgbImage) -> Distance {

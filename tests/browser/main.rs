@@ -315,7 +315,7 @@ fn the_report_looks_as_it_did() {
     for (name, size, dark) in kinds {
         let page = Open::new(&browser, &file, size, dark);
         // Thumbnails are as fine as lines of plots need, and small enough to be kept.
-        let thumbnail = |shot: &str| likeness::thumbnail(&page.screenshot(shot), if size == wide { 320 } else { 130 });
+        let thumbnail = |shot: &str| likeness::thumbnail(&page.screenshot(shot), if size == wide { 160 } else { 98 });
         let seen = likeness::distance(name, &thumbnail(name));
         assert!(seen.is_near(), "{name}: {seen:?}; see PRBOPT_SCREENSHOTS");
         for (change, rules, near) in [
