@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     match cli::run(Cli::parse()) {
         Ok(outcome) => ExitCode::from(outcome.exit_code()),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", cli::sentence(&error));
             ExitCode::from(2)
         }
     }

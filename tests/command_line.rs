@@ -331,7 +331,7 @@ fn a_folder_that_holds_a_run_is_refused() {
     let before = contents(&place.path("run/final"));
     let (_, err) = place.expect(2, &words);
     assert!(
-        err.starts_with("error: run holds a run") && err.contains("--resume") && err.contains("--force"),
+        err.starts_with("error: run: holds a run already") && err.contains("--resume") && err.contains("--force"),
         "{err}"
     );
     assert_eq!(contents(&place.path("run/final")), before);

@@ -103,6 +103,42 @@ fn a_turntable_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_turntable_goes_around_meshes() {
+    let folder = folder();
+    let corners = "v 9 0 0\nv 11 0 0\nv 10 2 0\nv 10 1 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n";
+    fs::write(folder.path().join("mesh.obj"), corners).expect("writable");
+    let scene = r#"{
+        "mesh": {"type": "obj", "filename": "mesh.obj", "bsdf": {"type": "diffuse", "reflectance": 0}},
+        "sky": {"type": "constant", "radiance": 1},
+        "camera": {
+            "type": "perspective", "fov": 40,
+            "to_world": [{"look_at": {"origin": [0, 1, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}],
+            "film": {"type": "hdrfilm", "width": 17, "height": 17, "rfilter": {"type": "box"}}
+        }
+    }"#;
+    fs::write(folder.path().join("mesh.json"), scene).expect("writable");
+    done(
+        folder.path(),
+        "render mesh.json --turntable 3 --spp 4 --device cpu -o m",
+    );
+    for frame in 0..3 {
+        let file = folder.path().join(format!("m/frame_{frame:04}.png"));
+        let image = image::open(&file).expect("a frame").into_luma8();
+        assert!(image.get_pixel(8, 8).0[0] < 50, "frame {frame} looks at the black mesh");
+        let border = (0..17).flat_map(|i| [(i, 0), (i, 16), (0, i), (16, i)]);
+        for (x, y) in border {
+            assert!(image.get_pixel(x, y).0[0] > 200, "frame {frame} sees all of it");
+        }
+    }
+    let told = done(folder.path(), "info mesh.json --json");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["bounds"]["low"], serde_json::json!([9.0, 0.0, 0.0]));
+    fs::write(folder.path().join("mesh.obj"), "v 0 0\n").expect("writable");
+    let refused = run(folder.path(), "render mesh.json --turntable 3");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("mesh.obj: line 1"));
+}
+
+#[test]
 fn derivatives_are_pictures_and_agree_with_differences() {
     let folder = folder();
     for by in ["--scale", "--shift 0,1,0", "--index 3,4,4,0", "--channel 0"] {
@@ -173,6 +209,44 @@ fn standard_input_and_output_stand_for_files() {
     let output = child.wait_with_output().expect("ends");
     let picture = image::load_from_memory(&output.stdout).expect("a picture and nothing else");
     assert_eq!((picture.width(), picture.height()), (24, 16));
+}
+
+#[test]
+fn a_run_of_standard_input_goes_on_by_its_folder() {
+    let folder = folder();
+    let references = r#""references": {"type": "scene", "filename": "scene.json", "spp": 1}"#;
+    let scene = SCENE.replace(r#""references": {"type": "constant", "value": 0.5}"#, references);
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"))
+        .args([
+            "optimize",
+            "-",
+            "--device",
+            "cpu",
+            "-o",
+            "run",
+            "--set",
+            "sky.radiance=0.3",
+        ])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(scene.as_bytes()).expect("read");
+    drop(input);
+    let output = child.wait_with_output().expect("ends");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        told.contains("next: prbopt render run/scene.json --parameters run/final"),
+        "{told}"
+    );
+    done(
+        folder.path(),
+        "optimize run/scene.json --resume -o run --iterations 14 --device cpu --quiet",
+    );
+    let metrics = fs::read_to_string(folder.path().join("run/metrics.jsonl")).expect("there");
+    assert!(metrics.contains("\"iteration\":14,"), "{metrics}");
 }
 
 #[test]

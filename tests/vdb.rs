@@ -91,20 +91,14 @@ fn tiles_are_filled() {
 #[test]
 fn what_is_no_fog_volume_is_refused() {
     for (name, expected) in [
-        (
-            "level_set.vdb",
-            "\"density\" of class \"level set\", expected a fog volume",
-        ),
-        (
-            "vector.vdb",
-            "\"velocity\" (Tree_vec3s_5_4_3); expected a grid of floats",
-        ),
+        ("level_set.vdb", "`density` of class `level set`, expected a fog volume"),
+        ("vector.vdb", "`velocity` (Tree_vec3s_5_4_3), expected a grid of floats"),
         ("rotated.vdb", "rotates or shears"),
         (
             "several.vdb",
-            "\"fuel\" (Tree_float_5_4_3), \"heat\" (Tree_float_5_4_3); expected one of them to be called \"density\"",
+            "`fuel` (Tree_float_5_4_3), `heat` (Tree_float_5_4_3), expected one of them to be called `density`",
         ),
-        ("empty.vdb", "\"density\" without an active voxel"),
+        ("empty.vdb", "`density` without an active voxel"),
         ("write.cc", "is not an OpenVDB file"),
     ] {
         let header = vdb::header(&file(name)).expect_err(name).to_string();
@@ -141,7 +135,7 @@ fn damage_is_told() {
             "tiles.vdb",
             b"UniformScaleMap",
             b"UniformWarpsMap",
-            "of type \"UniformWarpsMap\"",
+            "of type `UniformWarpsMap`",
         ),
         (
             "tiles.vdb",
@@ -156,7 +150,7 @@ fn damage_is_told() {
             &origin(-4096 << 12),
             "a box of 16773257 × 256 × 128",
         ),
-        ("float_mask.vdb", &value, &nan, "is NaN; expected finite numbers"),
+        ("float_mask.vdb", &value, &nan, "is NaN, expected finite numbers"),
     ] {
         let error = read_damaged(name, from, to).expect_err(expected);
         assert!(error.contains(expected), "{error}");

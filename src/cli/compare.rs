@@ -68,7 +68,7 @@ pub fn run(args: CompareArgs) -> Result<Outcome> {
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     ensure!(
         (a.0.width, a.0.height) == (b.0.width, b.0.height),
-        "{} has {}×{} pixels, but {} has {}×{}: images of one size can be compared",
+        "{}: has {}×{} pixels, but {} has {}×{}; give images of one size",
         args.a.display(),
         a.0.width,
         a.0.height,

@@ -1,8 +1,9 @@
-//! Where a scene lies in space, as far as its file tells without reading meshes.
+//! Where a scene lies in space.
 
 use glam::{Affine3A, Vec3};
 
-use crate::scene::{Bsdf, Geometry, Scene};
+use crate::io::Result;
+use crate::scene::{Bsdf, Geometry, Scene, Surface};
 
 /// A box along the axes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,32 +13,41 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// The box of what a scene is about: its radiance field, else the shapes that hold media, else all shapes whose
-    /// form the file tells. None if there is nothing of them.
-    pub(super) fn of(scene: &Scene) -> Option<Self> {
+    /// The box of what a scene is about: its radiance field, else the shapes that hold media, else all shapes. None if
+    /// there is nothing of them.
+    ///
+    /// # Errors
+    /// A mesh cannot be read.
+    pub(super) fn of(scene: &Scene) -> Result<Option<Self>> {
         if let Some(field) = &scene.field {
-            return Some(Self::of_box(&field.to_world, [-1.0; 3], [1.0; 3]));
+            return Ok(Some(Self::of_box(&field.to_world, [-1.0; 3], [1.0; 3])));
         }
-        let surfaces = &scene.world.surfaces;
-        let media = surfaces
-            .iter()
-            .filter(|s| s.interior.is_some() && matches!(s.bsdf, Bsdf::Null));
-        let held = media
-            .filter_map(|s| Self::of_shape(&s.geometry, &s.to_world))
-            .reduce(Self::around);
-        let all = surfaces.iter().filter_map(|s| Self::of_shape(&s.geometry, &s.to_world));
-        held.or_else(|| all.reduce(Self::around))
+        let holds_medium = |s: &&Surface| s.interior.is_some() && matches!(s.bsdf, Bsdf::Null);
+        let mut shapes: Vec<&Surface> = scene.world.surfaces.iter().filter(holds_medium).collect();
+        if shapes.is_empty() {
+            shapes.extend(&scene.world.surfaces);
+        }
+        let boxes = shapes.iter().map(|s| Self::of_shape(&s.geometry, &s.to_world));
+        let boxes: Vec<Self> = boxes.collect::<Result<_>>()?;
+        Ok(boxes.into_iter().reduce(Self::around))
     }
 
-    /// The box around a shape; none for a mesh, whose file would have to be read.
-    pub(super) fn of_shape(geometry: &Geometry, to_world: &Affine3A) -> Option<Self> {
+    /// The box around a shape.
+    ///
+    /// # Errors
+    /// A mesh cannot be read.
+    pub(super) fn of_shape(geometry: &Geometry, to_world: &Affine3A) -> Result<Self> {
         let (low, high) = match geometry {
             Geometry::Cube => ([-1.0; 3], [1.0; 3]),
             Geometry::Sphere { center, radius } => (center.map(|x| x - radius), center.map(|x| x + radius)),
             Geometry::Rectangle => ([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]),
-            Geometry::Mesh { .. } => return None,
+            Geometry::Mesh { path, format, .. } => {
+                let mesh = format.read(path, true, false)?;
+                let corners = mesh.triangles.iter().flatten().map(|v| mesh.positions[*v as usize]);
+                return Ok(Self::of_points(corners.map(|p| to_world.transform_point3(p.into()))));
+            }
         };
-        Some(Self::of_box(to_world, low, high))
+        Ok(Self::of_box(to_world, low, high))
     }
 
     fn of_box(to_world: &Affine3A, low: [f32; 3], high: [f32; 3]) -> Self {
@@ -45,11 +55,15 @@ impl Extent {
             let place: [f32; 3] = std::array::from_fn(|axis| if i >> axis & 1 == 0 { low[axis] } else { high[axis] });
             to_world.transform_point3(place.into())
         };
-        let start = Self {
-            low: corner(0),
-            high: corner(0),
+        Self::of_points((0..8).map(corner))
+    }
+
+    fn of_points(points: impl Iterator<Item = Vec3>) -> Self {
+        let nothing = Self {
+            low: Vec3::INFINITY,
+            high: Vec3::NEG_INFINITY,
         };
-        (1..8).map(corner).fold(start, |all, p| Self {
+        points.fold(nothing, |all, p| Self {
             low: all.low.min(p),
             high: all.high.max(p),
         })
@@ -76,12 +90,34 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::MeshFormat;
 
     #[test]
     fn boxes_hold_their_turned_shapes() {
         let turned = Affine3A::from_rotation_z(std::f32::consts::FRAC_PI_4);
-        let extent = Extent::of_shape(&Geometry::Cube, &turned).expect("a cube has a box");
+        let extent = Extent::of_shape(&Geometry::Cube, &turned).expect("no file is read");
         assert!((extent.high - Vec3::new(2f32.sqrt(), 2f32.sqrt(), 1.0)).length() < 1e-6);
         assert!(extent.center().length() < 1e-6 && (extent.radius() - 5f32.sqrt()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn meshes_are_read() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("mesh.obj");
+        let geometry = Geometry::Mesh {
+            path: file.clone(),
+            format: MeshFormat::Obj,
+            face_normals: false,
+            flip_tex_coords: false,
+        };
+        let moved = Affine3A::from_translation(Vec3::new(10.0, 0.0, 0.0));
+        assert!(Extent::of_shape(&geometry, &moved).is_err(), "there is no file yet");
+        // The last vertex belongs to no triangle.
+        std::fs::write(&file, "v 0 0 0\nv 2 0 0\nv 0 4 -1\nv 9 9 9\nf 1 2 3\n").expect("writable");
+        let extent = Extent::of_shape(&geometry, &moved).expect("a mesh");
+        assert_eq!(
+            (extent.low.to_array(), extent.high.to_array()),
+            ([10.0, 0.0, -1.0], [12.0, 4.0, 0.0])
+        );
     }
 }

@@ -18,16 +18,16 @@ use crate::gradcheck::{self, Index, Options, Setup, Weighting};
     prbopt gradcheck scenes/two_blobs.json --parameters runs/two_blobs/final --entries 100\n  \
     prbopt gradcheck lego.json --parameter object.interior.sigma_t --index 3,4,5,0 --write gradients")]
 pub struct GradcheckArgs {
-    /// The scene whose gradients are checked, at the values that its run begins with
+    /// The scene file, or - for standard input; it is checked at the values that its run begins with
     pub scene: PathBuf,
-    /// Folder with other values of parameters, such as `final` of a run, at any resolution
+    /// Folder with values of parameters, such as `final` of a run, at any resolution
     #[arg(long, value_name = "FOLDER")]
     pub parameters: Option<PathBuf>,
     /// Path of a parameter to check; may be repeated [default: all that the scene optimises, or else all]
     #[arg(long, value_name = "PATH")]
     pub parameter: Vec<String>,
     /// Entries drawn of each parameter
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    #[arg(long, default_value_t = 16, value_name = "N", allow_negative_numbers = true)]
     pub entries: usize,
     /// An entry to check in place of drawn ones: x,y,z,channel or its place in the array; may be repeated
     #[arg(long, value_name = "INDEX")]
@@ -42,13 +42,13 @@ pub struct GradcheckArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Relative tolerance of the f64 walk against finite differences
-    #[arg(long, default_value_t = 1e-6)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1e-6, allow_negative_numbers = true)]
     pub tolerance: f64,
     /// Relative tolerance of the device against the f64 walk
-    #[arg(long, default_value_t = 1e-3)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1e-3, allow_negative_numbers = true)]
     pub device_tolerance: f64,
     /// Largest step of the finite differences [default: one that suits the parameter]
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
     #[command(flatten)]
     pub set: SetArgs,
@@ -124,20 +124,20 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
 }
 
 fn options(args: &GradcheckArgs) -> anyhow::Result<Options> {
-    ensure!(args.entries > 0, "--entries must be at least 1");
+    ensure!(args.entries > 0, "--entries 0: expected a whole number from 1");
     for (flag, value) in [
         ("--tolerance", args.tolerance),
         ("--device-tolerance", args.device_tolerance),
     ] {
-        ensure!(value >= 0.0, "{flag} must not be negative, found {value}");
+        ensure!(value >= 0.0, "{flag} {value}: expected a number from 0");
     }
     if let Some(step) = args.epsilon
         && !(step.is_finite() && step > 0.0)
     {
-        bail!("--epsilon must be a positive number, found {step}");
+        bail!("--epsilon {step}: expected a positive number");
     }
     if !args.index.is_empty() && args.parameter.len() != 1 {
-        bail!("--index needs exactly one --parameter, whose entries it names");
+        bail!("--index names an entry of one parameter; give exactly one --parameter with it");
     }
     let weightings = if args.loss.is_empty() {
         vec![Weighting::Mean, Weighting::Random]

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder};
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder, sensor_index};
 use crate::device::{Batch, What};
 use crate::gradcheck::forward::{self, Forward, Motion};
 use crate::gradcheck::{Index, Options, Setup};
@@ -34,7 +34,7 @@ use crate::transport::random::{Pass, pass_key};
 pub struct GradientArgs {
     /// The scene file, or - for standard input
     pub scene: PathBuf,
-    /// Path of the parameter
+    /// Path of the parameter to differentiate by
     #[arg(long, value_name = "PATH")]
     pub parameter: String,
     /// By one entry: x,y,z,channel or its place in the array
@@ -44,7 +44,7 @@ pub struct GradientArgs {
     #[arg(long)]
     pub scale: bool,
     /// By a factor on one of its channels, counted from 0
-    #[arg(long, value_name = "CHANNEL")]
+    #[arg(long, value_name = "N")]
     pub channel: Option<usize>,
     /// By a shift of the grid, such as 0,1,0, in edges of its unit cube
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
@@ -59,9 +59,9 @@ pub struct GradientArgs {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     pub spp: u32,
     /// The step of the finite differences that forward mode is compared with, relative to the number
-    #[arg(long, default_value_t = 1e-3)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1e-3, allow_negative_numbers = true)]
     pub step: f64,
-    /// Folder with other values of parameters, such as `final` of a run
+    /// Folder with values of parameters, such as `final` of a run, at any resolution
     #[arg(long, value_name = "FOLDER")]
     pub parameters: Option<PathBuf>,
     /// Folder of the pictures [default: gradients/<scene>]
@@ -101,7 +101,7 @@ impl FromStr for Shift {
 pub fn run(args: GradientArgs) -> Result<Outcome> {
     ensure!(
         args.step.is_finite() && args.step > 0.0,
-        "--step must be a positive number, found {}",
+        "--step {}: expected a positive number",
         args.step
     );
     let scene = args.set.load(&args.scene)?;
@@ -124,11 +124,15 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     if args.loss {
         return of_loss(&args, &scene, setup, &folder);
     }
-    let sensor = args.view(&scene)?;
+    let sensor = sensor_index(&scene, &args.sensor)?;
     setup.spp = args.spp;
     setup.batch = Batch {
-        table: PixelTable::new(&setup.resident.sensors, &[sensor as u32])
-            .context("a view has more than 2^32 pixels")?,
+        table: PixelTable::new(&setup.resident.sensors, &[sensor as u32]).with_context(|| {
+            format!(
+                "--sensor {}: has more than 2³² pixels; make its film smaller",
+                args.sensor
+            )
+        })?,
         drawn: None,
     };
     let parameter = setup.checked[0];
@@ -139,7 +143,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         scene.sensors[sensor].height as usize,
     ];
     let stem = folder.join(format!("{}_{}", args.parameter, args.word()));
-    let files = write_image(&stem, &found, size)?;
+    let (files, end) = write_image(&stem, &found, size)?;
     let relative = found.difference / found.largest.max(f64::MIN_POSITIVE);
     if args.voice.json {
         print_line(
@@ -152,7 +156,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     } else if args.voice.speaks() {
         files.iter().for_each(|file| print_line(&file.display().to_string()));
         eprintln!(
-            "largest derivative {:.4e}, in red where positive and blue where negative, zero grey",
+            "largest derivative {:.4e}; red is positive, blue negative, grey zero, and colours end at {end:.4e}",
             found.largest
         );
         eprintln!(
@@ -186,19 +190,10 @@ impl GradientArgs {
             _ => "scale",
         }
     }
-
-    fn view(&self, scene: &Scene) -> Result<usize> {
-        let named = scene.sensors.iter().position(|s| s.name == self.sensor);
-        let index = named.or_else(|| self.sensor.parse().ok().filter(|i| *i < scene.sensors.len()));
-        index.with_context(|| {
-            let count = scene.sensors.len();
-            format!("--sensor {}: there is no such sensor among {count}", self.sensor)
-        })
-    }
 }
 
-/// The derivative as EXR, and its mean over the colours as a picture.
-fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Result<[PathBuf; 2]> {
+/// The derivative as EXR, and its mean over the colours as a picture, with the magnitude at which its colours end.
+fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Result<([PathBuf; 2], f32)> {
     let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
     let slopes = || found.slopes.iter().map(|slope| slope.unwrap_or([0.0; 3]));
     let (exr, png) = (file("exr"), file("png"));
@@ -212,13 +207,23 @@ fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Res
         },
     )?;
     let means: Vec<f32> = slopes().map(|[r, g, b]| ((r + g + b) / 3.0) as f32).collect();
-    atomic::write_bytes(&png, &signed_png(width, height, &means))?;
-    Ok([png, exr])
+    let end = end_of_colors(&means);
+    atomic::write_bytes(&png, &signed_png(width, height, &means, end))?;
+    Ok(([png, exr], end))
 }
 
-/// Signed numbers in red and blue, zero grey; the largest magnitude is at the end of the colours.
-fn signed_png(width: usize, height: usize, values: &[f32]) -> Vec<u8> {
-    let scale = values.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
+/// The magnitude at which colours end: that of the largest but one in 200, for single noisy pixels would leave all others
+/// grey.
+fn end_of_colors(values: &[f32]) -> f32 {
+    let mut sizes: Vec<f32> = values.iter().map(|v| v.abs()).collect();
+    sizes.sort_unstable_by(f32::total_cmp);
+    let most = sizes.last().copied().unwrap_or(0.0);
+    let robust = sizes.get((sizes.len() * 199).div_ceil(200).saturating_sub(1)).copied();
+    robust.filter(|size| *size > 0.0).unwrap_or(most)
+}
+
+/// Signed numbers in red and blue, zero grey; `scale` is at the end of the colours.
+fn signed_png(width: usize, height: usize, values: &[f32], scale: f32) -> Vec<u8> {
     let table = tone::signed();
     let colors: Vec<u8> = values
         .iter()
@@ -231,7 +236,7 @@ fn signed_png(width: usize, height: usize, values: &[f32]) -> Vec<u8> {
 fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> Result<Outcome> {
     let Some(rule) = &scene.optimize else {
         bail!(
-            "{} has no block `optimize` that says what its loss is",
+            "{}: has no block `optimize`, which says what the loss is; add one, or differentiate the image by --scale",
             args.scene.display()
         );
     };
@@ -301,9 +306,29 @@ fn write_gradient(folder: &Path, parameter: &Parameter, gradient: &[f32]) -> Res
                 }
             }
             let file = folder.join(format!("{stem}_{}.png", ["x", "y", "z"][axis]));
-            atomic::write_bytes(&file, &signed_png(width, height, &slice))?;
+            atomic::write_bytes(&file, &signed_png(width, height, &slice, end_of_colors(&slice)))?;
             files.push(file);
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_pixels_do_not_set_the_end_of_the_colors() {
+        let mut values: Vec<f32> = (0..400).map(|i| i as f32 / -400.0).collect();
+        values[7] = 1e6;
+        assert!((0.99..1.0).contains(&end_of_colors(&values)));
+        values.fill(0.0);
+        values[7] = -3.0;
+        assert_eq!(
+            end_of_colors(&values),
+            3.0,
+            "where nearly all is zero, the largest ends them"
+        );
+        assert_eq!(end_of_colors(&[]), 0.0);
+    }
 }

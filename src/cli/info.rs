@@ -48,14 +48,14 @@ pub struct InfoArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// The scene has mistakes.
+/// The scene has mistakes, or a mesh cannot be read.
 pub fn run(args: InfoArgs) -> Result<Outcome> {
     let Some(path) = &args.scene else {
         print(&program_report()?, args.json);
         return Ok(Outcome::Done);
     };
     let scene = args.set.load(path)?;
-    let mut report = scene_report(&scene);
+    let mut report = scene_report(&scene)?;
     if args.preview {
         report["preview"] = json!(write_preview(scene, &args, path)?);
     }
@@ -100,16 +100,22 @@ fn program_report() -> Result<Value> {
     }))
 }
 
-fn scene_report(scene: &Scene) -> Value {
+fn scene_report(scene: &Scene) -> Result<Value> {
     let parameters: Map<String, Value> = scene.arrays().into_iter().map(describe).collect();
     let held_out = scene.sensors.iter().filter(|s| s.held_out).count();
-    let extent = Extent::of(scene);
+    let extent = Extent::of(scene)?;
+    let surfaces = scene
+        .world
+        .surfaces
+        .iter()
+        .map(surface)
+        .collect::<Result<Map<_, _>>>()?;
     let rule = scene.optimize.as_ref();
-    json!({
+    Ok(json!({
         "scene": scene.path,
         "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
         "radiance_field": scene.field.as_ref().map(field),
-        "surfaces": scene.world.surfaces.iter().map(surface).collect::<Map<_, _>>(),
+        "surfaces": surfaces,
         "media": scene.world.media.iter().map(medium).collect::<Map<_, _>>(),
         "lights": scene.world.lights.iter().map(|l| (l.name.clone(), json!(light_kind(&l.kind)))).collect::<Map<_, _>>(),
         "background": match &scene.background {
@@ -125,7 +131,7 @@ fn scene_report(scene: &Scene) -> Value {
         "stages": rule.map(|o| o.stages.len() + 1),
         "memory_bytes": memory(scene),
         "warnings": scene.warnings,
-    })
+    }))
 }
 
 fn field(field: &RadianceField) -> Value {
@@ -136,22 +142,22 @@ fn field(field: &RadianceField) -> Value {
     })
 }
 
-fn surface(surface: &Surface) -> (String, Value) {
+fn surface(surface: &Surface) -> Result<(String, Value)> {
     let form = match &surface.geometry {
         Geometry::Cube => "cube".to_owned(),
         Geometry::Sphere { .. } => "sphere".to_owned(),
         Geometry::Rectangle => "rectangle".to_owned(),
         Geometry::Mesh { path, .. } => format!("mesh {}", path.display()),
     };
-    let extent = Extent::of_shape(&surface.geometry, &surface.to_world);
+    let extent = Extent::of_shape(&surface.geometry, &surface.to_world)?;
     let description = json!({
         "form": form,
         "bsdf": if matches!(surface.bsdf, Bsdf::Null) { "null" } else { "diffuse" },
         "emits": surface.radiance.is_some(),
-        "low": extent.map(|e| e.low.to_array()),
-        "high": extent.map(|e| e.high.to_array()),
+        "low": extent.low.to_array(),
+        "high": extent.high.to_array(),
     });
-    (surface.name.clone(), description)
+    Ok((surface.name.clone(), description))
 }
 
 fn medium(medium: &Medium) -> (String, Value) {
@@ -237,7 +243,10 @@ fn describe(array: &Array) -> (String, Value) {
 /// Renders the first view small and writes it beside the scene.
 fn write_preview(scene: Scene, args: &InfoArgs, path: &Path) -> Result<PathBuf> {
     let Some(sensor) = scene.sensors.first().cloned() else {
-        bail!("{} has no sensor to make a preview with", path.display());
+        bail!(
+            "{}: has no sensor to render; add one, or leave --preview out",
+            path.display()
+        );
     };
     let shrink = f64::from(PREVIEW_SIDE) / f64::from(sensor.width.max(sensor.height));
     let shrunk = |n: u32| (f64::from(n) * shrink).round().max(1.0) as u32;

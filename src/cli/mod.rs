@@ -26,7 +26,14 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
     /// Which messages about its own workings the program prints to standard error
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "LEVEL")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "LEVEL",
+        display_order = 900
+    )]
     pub log: Level,
 }
 
@@ -81,6 +88,27 @@ impl Outcome {
     }
 }
 
+/// What an error says, as one sentence: the system's own phrases are put into the program's words, without their numbers.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut text = format!("{error:#}");
+    while let Some(at) = text.find(" (os error ")
+        && let Some(length) = text[at..].find(')')
+    {
+        text.replace_range(at..=at + length, "");
+    }
+    let phrases = [
+        ("No such file or directory", "there is no such file or folder"),
+        ("Permission denied", "permission is denied"),
+        ("Is a directory", "it is a folder"),
+        ("Not a directory", "a part of the path is no folder"),
+        ("Read-only file system", "the file system is read-only"),
+        ("No space left on device", "the disk is full"),
+    ];
+    phrases
+        .iter()
+        .fold(text, |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
 /// Runs one command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     self::log::begin(cli.log);
@@ -97,5 +125,23 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_phrases_become_words_of_a_sentence() {
+        let missing = std::io::Error::from_raw_os_error(2);
+        let error = anyhow::Error::from(missing).context("a.json: cannot be read");
+        let told = sentence(&error);
+        assert!(
+            told.starts_with("a.json: cannot be read: ") && !told.contains("os error"),
+            "{told}"
+        );
+        #[cfg(target_os = "linux")]
+        assert_eq!(told, "a.json: cannot be read: there is no such file or folder");
     }
 }

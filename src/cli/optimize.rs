@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     let scene = args.set.load(&args.scene)?;
     let Some(block) = &scene.optimize else {
         bail!(
-            "{} has no block `optimize` that says what to recover; `prbopt render` renders it as it is",
+            "{}: has no block `optimize`, which says what to recover; add one, or render the scene as it is by `prbopt render`",
             args.scene.display()
         );
     };
@@ -112,7 +112,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     // What was computed is on the disk already: a page that cannot be written is not a run that failed.
     let page = live.finish();
     if let Err(error) = &page {
-        progress.note(&format!("warning: there is no report: {error:#}"));
+        progress.note(&format!("warning: there is no report: {}", super::sentence(error)));
     }
     if report.interrupted {
         let command = &resume_command;
@@ -142,9 +142,7 @@ fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Che
     let path = folder.checkpoint();
     if args.resume && path.exists() {
         let opened = Checkpoint::open(&path);
-        return Ok(Some(opened.context(
-            "the run cannot go on from its checkpoint; start anew with --force",
-        )?));
+        return Ok(Some(opened.map_err(|e| anyhow!("{e:#}; start anew with --force"))?));
     }
     Ok(None)
 }
@@ -206,12 +204,22 @@ fn stop_on_signal(speaks: bool) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// The scene as a later command names it: one that came through standard input is in the folder of its run, with the values
+/// that were set.
+fn scene_words(args: &OptimizeArgs, path: &Path) -> Vec<String> {
+    if args.scene == Path::new("-") {
+        return vec![RunFolder::at(path).scene().display().to_string()];
+    }
+    let mut words = vec![args.scene.display().to_string()];
+    words.extend(args.set.words());
+    words
+}
+
 /// The command that goes on with this run.
 fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
     let mut words: Vec<String> = ["prbopt", "optimize"].map(String::from).to_vec();
-    words.push(args.scene.display().to_string());
+    words.extend(scene_words(args, path));
     words.push("--resume".into());
-    words.extend(args.set.words());
     if args.output.is_some() {
         words.extend(["-o".into(), path.display().to_string()]);
     }
@@ -263,10 +271,10 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
     if let Some(page) = page {
         eprintln!("  report: {}", page.display());
     }
-    let (scene, results) = (args.scene.display().to_string(), results.display().to_string());
-    let set = args.set.words();
-    let words = ["prbopt", "render", &scene, "--parameters", &results, "--sensor", "all"];
-    let next = command_line(words.into_iter().chain(set.iter().map(String::as_str)));
+    let (scene, results) = (scene_words(args, folder.path()), results.display().to_string());
+    let words = ["--parameters", &results, "--sensor", "all"];
+    let scene = scene.iter().map(String::as_str);
+    let next = command_line(["prbopt", "render"].into_iter().chain(scene).chain(words));
     eprintln!("next: {next}");
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use crate::device::Device;
@@ -19,15 +20,46 @@ use crate::scene::{self, Change, Diagnostics, Scene};
 pub(super) fn read_parameters(folder: &Path, scene: &Scene, params: &mut ParamSet) -> anyhow::Result<()> {
     parameters::read_all(folder, params)?;
     match values::fault(scene, params) {
-        Some(fault) => anyhow::bail!("{}: {}", folder.display(), fault.message),
+        Some(fault) => bail!("{}: {}", folder.display(), fault.message),
         None => Ok(()),
+    }
+}
+
+/// The index of the sensor that `--sensor` means. A name goes before an index: photographs are often named by numbers.
+///
+/// # Errors
+/// There is no such sensor.
+pub(super) fn sensor_index(scene: &Scene, wanted: &str) -> anyhow::Result<usize> {
+    let names = || scene.sensors.iter().map(|s| s.name.as_str());
+    if let Some(index) = names().position(|name| name == wanted) {
+        return Ok(index);
+    }
+    if let Some(index) = wanted.parse().ok().filter(|i| *i < scene.sensors.len()) {
+        return Ok(index);
+    }
+    let likeness = |name: &str| strsim::jaro_winkler(name, wanted);
+    let nearest = names()
+        .filter(|name| likeness(name) > 0.8)
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match (nearest, scene.sensors.len()) {
+        (Some(name), _) => bail!("--sensor {wanted}: there is no such sensor; did you mean `{name}`?"),
+        (None, 0) => bail!("--sensor {wanted}: there is no such sensor; add one to the scene"),
+        (None, 1) => bail!(
+            "--sensor {wanted}: there is no such sensor; the only one is `{}`",
+            scene.sensors[0].name
+        ),
+        (None, count) => bail!(
+            "--sensor {wanted}: there is no such sensor; give a name such as `{}`, or an index from 0 to {}",
+            scene.sensors[0].name,
+            count - 1
+        ),
     }
 }
 
 /// Which device to run on.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DeviceArgs {
-    /// Where to run
+    /// The device to run on
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceName,
     /// Part of the name of the GPU to use, if there are several
@@ -44,7 +76,9 @@ pub enum DeviceName {
     /// A hardware GPU if there is one, else the CPU
     #[default]
     Auto,
+    /// The CPU
     Cpu,
+    /// A GPU; without a hardware GPU, what stands in for one
     Gpu,
 }
 
@@ -118,7 +152,7 @@ impl SetArgs {
 #[derive(Debug, Clone, Copy, Args)]
 pub struct VoiceArgs {
     /// Say nothing but errors
-    #[arg(long)]
+    #[arg(short, long)]
     pub quiet: bool,
     /// Print one line of JSON an event to standard output
     #[arg(long)]

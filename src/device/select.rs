@@ -67,19 +67,21 @@ pub fn open(choice: &DeviceChoice) -> Result<Box<dyn Device>> {
 /// # Errors
 /// None will do.
 pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary]) -> Result<Selection> {
+    if choice.kind == DeviceKind::Cpu && choice.adapter.is_some() {
+        return Err(DeviceError::Unavailable(
+            "--adapter names a GPU, but --device cpu asks for none; leave one of them out".into(),
+        ));
+    }
     let named: Vec<usize> = match &choice.adapter {
         Some(name) => named(name, adapters)?,
         None => (0..adapters.len()).collect(),
     };
     let best = named.into_iter().min_by_key(|&i| rank(adapters[i].kind));
     match (choice.kind, best) {
-        (DeviceKind::Cpu, _) if choice.adapter.is_some() => Err(DeviceError::Unavailable(
-            "--adapter names a GPU, but --device cpu asks for none; leave one of them out".into(),
-        )),
         (DeviceKind::Cpu, _) => Ok(Selection::Cpu),
         (DeviceKind::Gpu, Some(index)) => Ok(Selection::Gpu(index)),
         (DeviceKind::Gpu, None) => Err(DeviceError::Unavailable(
-            "no GPU was found: install its Vulkan driver (on Linux; Metal and DirectX 12 come with their systems), or \
+            "no GPU was found; install its Vulkan driver (on Linux; Metal and DirectX 12 come with their systems), or \
              use --device cpu"
                 .into(),
         )),
@@ -102,7 +104,7 @@ fn named(name: &str, adapters: &[AdapterSummary]) -> Result<Vec<usize>> {
     }
     let names: Vec<&str> = adapters.iter().map(|a| a.name.as_str()).collect();
     Err(DeviceError::Unavailable(if names.is_empty() {
-        format!("no adapter matches `{name}`: there is none at all on this machine; use --device cpu")
+        format!("no adapter matches `{name}`: this machine has none; use --device cpu")
     } else {
         format!("no adapter matches `{name}`; there are: {}", names.join(", "))
     }))

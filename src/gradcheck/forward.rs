@@ -49,9 +49,9 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
         Motion::Scale(channel) => {
             if let Some(channel) = channel.filter(|c| *c >= shape.channels) {
                 anyhow::bail!(
-                    "{} has {} channels, counted from 0, not {channel}",
+                    "{}: there is no channel {channel}, expected one from 0 to {}",
                     parameter.path,
-                    shape.channels
+                    shape.channels - 1
                 );
             }
             let scaled = |(i, v): (usize, &f32)| match channel {
@@ -63,7 +63,7 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
         Motion::Shift(by) => {
             if parameter.kind != Kind::Grid || shape.texels() < 2 {
                 anyhow::bail!(
-                    "{} is no grid of several texels, so that nothing can be shifted",
+                    "{}: is no grid of several texels, so that nothing can be shifted; scale it instead",
                     parameter.path
                 );
             }
@@ -107,7 +107,7 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
     let objective = setup.objective();
     let Some(role) = Role::of(&setup.resident.slots, parameter) else {
         anyhow::bail!(
-            "{} plays no part in what is seen",
+            "{}: plays no part in what is seen; choose another parameter",
             setup.params.parameters[parameter].path
         );
     };

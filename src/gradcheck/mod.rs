@@ -152,8 +152,12 @@ impl Setup {
                 scene.path.display()
             );
         }
-        let table = PixelTable::new(&resident.sensors, &views)
-            .with_context(|| format!("{}: the views have more than 2^32 pixels", scene.path.display()))?;
+        let table = PixelTable::new(&resident.sensors, &views).with_context(|| {
+            format!(
+                "{}: the views have more than 2³² pixels; make their films smaller",
+                scene.path.display()
+            )
+        })?;
         let spp = scene.optimize.as_ref().map_or(1, |o| o.spp_grad).clamp(1, most);
         let drawn = (table.len() > most / spp).then_some((most / spp).max(1));
         let keys = Keys {
@@ -180,7 +184,7 @@ impl Setup {
 fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
     if all.is_empty() {
-        bail!("the scene has no parameters: it needs a radiance field or an emitter");
+        bail!("the scene has no parameters; add a radiance field, a medium or an emitter");
     }
     if paths.is_empty() {
         let tuned: Vec<usize> = (0..all.len()).filter(|&i| all[i].tuning.is_some()).collect();
@@ -195,7 +199,7 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
         .map(|path| {
             params.find(path).with_context(|| {
                 let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
-                format!("there is no parameter `{path}`; the scene has {}", known.join(", "))
+                format!("there is no parameter `{path}`; there are `{}`", known.join("`, `"))
             })
         })
         .collect()
@@ -278,11 +282,15 @@ fn asked(parameter: &crate::params::Parameter, index: Index) -> anyhow::Result<u
         Index::Coordinates([x, y, z, c]) if x < nx && y < ny && z < nz && c < shape.channels => {
             Ok(((z * ny + y) * nx + x) * shape.channels + c)
         }
-        _ => bail!(
-            "{}: {index:?} is outside; it has {nx} x {ny} x {nz} texels of {} channels, {} entries",
+        Index::Coordinates([x, y, z, c]) => bail!(
+            "{}: there is no entry {x},{y},{z},{c}, expected less than {nx},{ny},{nz},{}",
             parameter.path,
-            shape.channels,
-            shape.len()
+            shape.channels
+        ),
+        Index::Flat(flat) => bail!(
+            "{}: there is no entry {flat}, expected one from 0 to {}",
+            parameter.path,
+            shape.len() - 1
         ),
     }
 }

@@ -54,5 +54,5 @@ pub fn write(folder: &Path, setup: &Setup, options: &Options, outcome: &Outcome)
 }
 
 fn create(folder: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(folder).map_err(|e| IoError::new(folder, format!("cannot be created: {e}")))
+    std::fs::create_dir_all(folder).map_err(|e| IoError::new(folder, format!("the folder cannot be created: {e}")))
 }

@@ -91,7 +91,7 @@ fn fill_temporary<T>(
     let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
         return Err(io::Error::new(
             io::ErrorKind::IsADirectory,
-            "it is a folder, expected a file name",
+            "it is a folder, expected a file",
         ));
     };
     // One name for each target, so that what a killed program leaves behind is overwritten by the next one's.

@@ -159,7 +159,7 @@ fn check_finite(path: &Path, grid: Grid) -> Result<Grid> {
     let [nx, ny, _] = grid.size;
     let (x, y, z) = (texel % nx, texel / nx % ny, texel / (nx * ny));
     let value = grid.data[index];
-    let message = format!("texel x={x} y={y} z={z}, channel {channel}, is {value}; expected finite numbers");
+    let message = format!("texel x={x} y={y} z={z}, channel {channel}, is {value}, expected finite numbers");
     Err(IoError::new(path, message))
 }
 

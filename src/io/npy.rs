@@ -118,7 +118,7 @@ fn interpret(path: &Path, npy: &NpyHeader, payload: u64) -> Result<GridHeader> {
         ));
     };
     if npy.order() != Order::C {
-        return fail("is in Fortran order, expected C order: write it with numpy.ascontiguousarray".into());
+        return fail("is in Fortran order, expected C order; write it with numpy.ascontiguousarray".into());
     }
     let (size, channels) = match *npy.shape() {
         [z, y, x] => ([x, y, z], 1),

@@ -66,11 +66,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self> {
         let (scene, rule) = (job.scene, job.rule);
         let identity = Identity {
-            scene: scene_fingerprint(
-                &scene.resolved,
-                scene.path.parent().unwrap_or(&scene.path),
-                &scene.files(),
-            ),
+            scene: scene_fingerprint(&scene.resolved, scene.folder(), &scene.files()),
             seed: rule.seed,
             arithmetic: device.arithmetic(),
         };
@@ -363,7 +359,7 @@ impl<'a> Run<'a> {
         let _ = self.finish_saving();
         match self.saved {
             Some(iteration) => anyhow!(
-                "{error:#}; what was saved before is untouched: go on from the checkpoint of iteration {iteration} by: {}",
+                "{error:#}; what was saved before is untouched; go on from the checkpoint of iteration {iteration} by: {}",
                 self.job.resume_command
             ),
             None if error.is::<IoError>() => anyhow!("{error:#}; what was saved before is untouched"),

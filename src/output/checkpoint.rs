@@ -105,10 +105,7 @@ impl Checkpoint {
         let reader = Reader::open(path)?;
         let head = reader.text(HEAD).and_then(|text| serde_json::from_str(text).ok());
         let Some(head) = head else {
-            bail!(
-                "{} is no checkpoint of this program, or of another version of it",
-                path.display()
-            );
+            bail!("{}: is no checkpoint of this version of the program", path.display());
         };
         Ok(Self {
             path: path.to_owned(),
@@ -140,20 +137,20 @@ impl Checkpoint {
         let (path, saved) = (self.path.display(), &self.head.identity);
         if saved.scene != identity.scene {
             bail!(
-                "{path} belongs to another scene, or the scene has been changed since: restore it, or start anew with \
+                "{path}: belongs to another scene, or the scene has been changed since; restore it, or start anew with \
                  --force"
             );
         }
         if saved.seed != identity.seed {
             bail!(
-                "{path} was made with seed {}, not {}: leave --seed out, or start anew with --force",
+                "{path}: was made with seed {}, not {}; leave --seed out, or start anew with --force",
                 saved.seed,
                 identity.seed
             );
         }
         if saved.arithmetic != identity.arithmetic {
             bail!(
-                "{path} was made by {}, this would go on with {}, which rounds differently: resume where the run \
+                "{path}: was made by {}, this would go on with {}, which rounds differently; resume where the run \
                  began, or start anew with --force",
                 saved.arithmetic,
                 identity.arithmetic

@@ -55,22 +55,24 @@ impl Fingerprint {
 
 /// The mark of a resolved scene and of the contents of its `files`: everything that decides what a run computes. Left out
 /// are what a run may be asked for anew when it goes on (its length, its seed, its output), and the folder that the scene
-/// lies in.
-pub fn scene_fingerprint(resolved: &Value, folder: &Path, files: &[&Path]) -> String {
+/// lies in, if it lies in one.
+pub fn scene_fingerprint(resolved: &Value, folder: Option<&Path>, files: &[&Path]) -> String {
     let mut scene = resolved.clone();
     if let Some(block) = scene.get_mut("optimize").and_then(Value::as_object_mut) {
         for key in ["iterations", "seed", "output"] {
             block.shift_remove(key);
         }
     }
-    let place = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
     let mut prefixes = Vec::new();
-    for path in [place.canonicalize(), std::path::absolute(place)].into_iter().flatten() {
-        prefixes.push(path.display().to_string());
+    if let Some(folder) = folder {
+        let place = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        for path in [place.canonicalize(), std::path::absolute(place)].into_iter().flatten() {
+            prefixes.push(path.display().to_string());
+        }
     }
     make_relative(&mut scene, &prefixes);
     let mark = Fingerprint::default().with(scene.to_string().as_bytes());
@@ -98,7 +100,7 @@ mod tests {
     #[test]
     fn what_decides_the_run_decides_the_mark() {
         let scene = |loss: &str, iterations: u32, folder: &str| json!({"a": {"filename": format!("{folder}/a.vol")}, "optimize": {"loss": loss, "iterations": iterations}});
-        let mark = |v: &Value, folder: &str| scene_fingerprint(v, Path::new(folder), &[]);
+        let mark = |v: &Value, folder: &str| scene_fingerprint(v, Some(Path::new(folder)), &[]);
         let first = mark(&scene("l1", 10, "/x"), "/x");
         assert_eq!(
             first,
@@ -113,7 +115,7 @@ mod tests {
     fn contents_of_files_count_and_nothing_else_of_them() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("mesh.ply");
-        let mark = || scene_fingerprint(&json!({}), Path::new("/x"), &[&file]);
+        let mark = || scene_fingerprint(&json!({}), Some(Path::new("/x")), &[&file]);
         let missing = mark();
         let with = |contents: &[u8]| {
             std::fs::write(&file, contents).expect("writable");
@@ -123,7 +125,7 @@ mod tests {
         assert_ne!(first, missing);
         assert_ne!(first, with(b"b"), "of the same length, in the same moment");
         assert_ne!(first, with(b""));
-        assert_ne!(first, scene_fingerprint(&json!({}), Path::new("/x"), &[]));
+        assert_ne!(first, scene_fingerprint(&json!({}), Some(Path::new("/x")), &[]));
         assert_eq!(first, with(b"a"), "when it was written does not count");
         let long = vec![7; 200_000];
         assert_ne!(with(&long), with(&long[1..]));

@@ -62,10 +62,10 @@ pub fn psnr(mse: f64) -> Option<f64> {
 /// The file cannot be read.
 pub fn read(path: &Path) -> Result<Vec<Figures>> {
     let shown = path.display();
-    let file = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
+    let file = File::open(path).with_context(|| format!("{shown}: cannot be read"))?;
     let mut all = Vec::new();
     for line in BufReader::new(file).split(b'\n') {
-        let line = line.with_context(|| format!("{shown} cannot be read"))?;
+        let line = line.with_context(|| format!("{shown}: cannot be read"))?;
         all.extend(serde_json::from_slice::<Figures>(&line).ok());
     }
     Ok(all)
@@ -88,9 +88,9 @@ impl Metrics {
         let shown = path.display();
         let mut kept = Vec::new();
         if iteration > 0 && path.exists() {
-            let file = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
+            let file = File::open(path).with_context(|| format!("{shown}: cannot be read"))?;
             for line in BufReader::new(file).split(b'\n') {
-                let line = line.with_context(|| format!("{shown} cannot be read"))?;
+                let line = line.with_context(|| format!("{shown}: cannot be read"))?;
                 let number = serde_json::from_slice::<Value>(&line)
                     .ok()
                     .and_then(|v| v.get("iteration")?.as_u64());
@@ -104,7 +104,7 @@ impl Metrics {
         let file = OpenOptions::new()
             .append(true)
             .open(path)
-            .with_context(|| format!("{shown} cannot be written"))?;
+            .with_context(|| format!("{shown}: cannot be written"))?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -120,7 +120,7 @@ impl Metrics {
         line.push(b'\n');
         self.file.write_all(&line).with_context(|| {
             let shown = self.path.display();
-            format!("{shown} cannot be written; what was saved before is untouched")
+            format!("{shown}: cannot be written; what was saved before is untouched")
         })
     }
 }

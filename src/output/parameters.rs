@@ -72,7 +72,10 @@ fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
 /// Files are missing, which are then all listed, or do not fit their parameter.
 pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<()> {
     if !folder.is_dir() {
-        bail!("{} is not a folder; give the folder `final` of a run", folder.display());
+        bail!(
+            "{}: is not a folder; give the folder `final` of a run",
+            folder.display()
+        );
     }
     let any_tuned = params.parameters.iter().any(|p| p.tuning.is_some());
     let mut missing = Vec::new();
@@ -92,11 +95,11 @@ pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<()> {
     if (any_tuned && !missing.is_empty()) || found == 0 {
         let nested = folder.join("final");
         let hint = if nested.is_dir() {
-            format!("; did you mean {}?", nested.display())
+            format!("did you mean {}?", nested.display())
         } else {
-            String::new()
+            "give the folder `final` of a run of this scene".to_owned()
         };
-        bail!("{} lacks {}{hint}", folder.display(), missing.join(", "));
+        bail!("{}: lacks {}; {hint}", folder.display(), missing.join(", "));
     }
     Ok(())
 }
@@ -139,7 +142,7 @@ fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
     if channels != parameter.shape.channels {
         let (shown, expected) = (path.display(), parameter.shape.channels);
         bail!(
-            "{shown} has {channels} channels, {} has {expected} in this scene",
+            "{shown}: has {channels} channels, but {} has {expected} in this scene",
             parameter.path
         );
     }
@@ -175,15 +178,15 @@ fn read_radiance(path: &Path) -> Result<Image> {
 
 fn read_value(path: &Path) -> Result<Vec<f32>> {
     let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("{shown} cannot be read"))?;
-    let value: Value = serde_json::from_slice(&bytes).with_context(|| format!("{shown} is not JSON"))?;
+    let bytes = std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))?;
+    let value: Value = serde_json::from_slice(&bytes).with_context(|| format!("{shown}: is not JSON"))?;
     let numbers = value["value"].as_array().map(|list| {
         let number = |v: &Value| v.as_f64().map(|v| v as f32).filter(|v| v.is_finite());
         list.iter().map(number).collect::<Option<Vec<f32>>>()
     });
     match numbers {
         Some(Some(values)) => Ok(values),
-        _ => bail!("{shown} should hold {{\"value\": [numbers]}}"),
+        _ => bail!("{shown}: expected {{\"value\": [numbers]}}"),
     }
 }
 

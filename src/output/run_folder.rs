@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 /// What to do with a folder that may hold a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,17 +51,16 @@ impl RunFolder {
         let shown = path.display();
         if opening == Opening::New && folder.holds_run() {
             bail!(
-                "{shown} holds a run: go on with it by --resume, replace it by --force, or choose another folder with \
+                "{shown}: holds a run already; go on with it by --resume, replace it by --force, or choose another folder with \
                  --output"
             );
         }
-        fs::create_dir_all(path).with_context(|| {
-            format!("the folder {shown} cannot be created; choose a folder that can be written with --output")
-        })?;
+        fs::create_dir_all(path)
+            .map_err(|e| anyhow!("{shown}: the folder cannot be created: {e}; choose another with --output"))?;
         tempfile::Builder::new()
             .prefix(".prbopt-")
             .tempfile_in(path)
-            .with_context(|| format!("the folder {shown} cannot be written to; choose another with --output"))?;
+            .map_err(|e| anyhow!("{shown}: the folder cannot be written to: {e}; choose another with --output"))?;
         Ok(folder)
     }
 
@@ -159,7 +158,7 @@ impl RunFolder {
             } else {
                 Ok(())
             };
-            removed.with_context(|| format!("{} of the earlier run cannot be removed", path.display()))?;
+            removed.with_context(|| format!("{}: of the earlier run, cannot be removed", path.display()))?;
         }
         Ok(())
     }
@@ -170,7 +169,7 @@ impl RunFolder {
 /// # Errors
 /// It cannot be created.
 pub fn create(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("the folder {} cannot be created", path.display()))
+    fs::create_dir_all(path).with_context(|| format!("{}: the folder cannot be created", path.display()))
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ impl Chart<'_> {
             .margin(6)
             .margin_right(14)
             .x_label_area_size(34)
-            .y_label_area_size(52)
+            .y_label_area_size(58)
             .build_cartesian_2d(0.0..right, axis)?;
         chart
             .configure_mesh()
@@ -240,7 +240,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
             .margin(6)
             .margin_right(14)
             .x_label_area_size(34)
-            .y_label_area_size(52)
+            .y_label_area_size(58)
             .build_cartesian_2d(first.low..first.high, (floor..most * 1.5).log_scale())?;
         chart
             .configure_mesh()
@@ -314,7 +314,8 @@ fn power(value: f64) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", short(share * 100.0))
+    let text = format!("{:.7}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
     let folder = RunFolder::at(path);
     if !folder.metrics().is_file() {
         bail!(
-            "{} holds no run: expected a folder that `prbopt optimize` has written, with metrics.jsonl in it",
+            "{}: holds no run, expected a folder that `prbopt optimize` has written, with metrics.jsonl in it",
             path.display()
         );
     }

@@ -46,14 +46,12 @@ pub(super) struct Histogram {
 
 /// What a texel is shown by.
 enum Look {
-    Amount,
+    /// How much of something there is, after this activation.
+    Amount(String),
     /// Linear light or reflectance, divided by this.
     Light(f32),
     /// The mean colour over all directions of spherical harmonics.
-    Harmonics {
-        activation: String,
-        coded: bool,
-    },
+    Harmonics { activation: String, coded: bool },
 }
 
 /// The volume or map of a parameter; none for single numbers.
@@ -63,11 +61,15 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Option
         return None;
     }
     let look = look(data, parameter);
-    let picked = if matches!(look, Look::Amount) { 1 } else { 3 };
-    let (small, texels) = reduced(parameter, picked);
+    let picked = if matches!(look, Look::Amount(_)) { 1 } else { 3 };
+    let amount = |v: f32| match &look {
+        Look::Amount(activation) => density(activation, v),
+        _ => v,
+    };
+    let (small, texels) = reduced(parameter, picked, amount);
     let (low, high) = spread(&texels);
     let bytes: Vec<u8> = match &look {
-        Look::Amount => texels.iter().map(|v| tone::step(*v, low, high)).collect(),
+        Look::Amount(_) => texels.iter().map(|v| tone::step(*v, low, high)).collect(),
         Look::Light(scale) => texels.iter().map(|v| tone::light_byte(v / scale)).collect(),
         Look::Harmonics { activation, coded } => {
             let show = |v: &f32| {
@@ -96,15 +98,16 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Option
 
 fn look(data: &RunData, parameter: &Recovered) -> Look {
     let (owner, name) = parameter.path.rsplit_once('.').unwrap_or(("", &parameter.path));
+    let owner = owner.split('.').fold(&data.scene, |at, key| &at[key]);
     if name == "sh_coeffs" {
-        let owner = owner.split('.').fold(&data.scene, |at, key| &at[key]);
         return Look::Harmonics {
             activation: owner["color_activation"].as_str().unwrap_or("clip").to_owned(),
             coded: mentions(&data.scene, "color_space", "srgb"),
         };
     }
     if parameter.shape.channels < 3 {
-        return Look::Amount;
+        let activation = owner["density_activation"].as_str().filter(|_| name == "sigma_t");
+        return Look::Amount(activation.unwrap_or_default().to_owned());
     }
     let (_, high) = spread(&parameter.values);
     Look::Light(high.max(1.0))
@@ -129,8 +132,18 @@ fn activated(activation: &str, value: f32) -> f32 {
     }
 }
 
-/// The first `picked` channels, averaged over blocks of the smallest whole edge that leaves at most [`MAX_TEXELS`].
-fn reduced(parameter: &Recovered, picked: usize) -> ([usize; 3], Vec<f32>) {
+/// The density that a value of a grid stands for.
+fn density(activation: &str, value: f32) -> f32 {
+    match activation {
+        "relu" => value.max(0.0),
+        "softplus" => value.max(0.0) + (-value.abs()).exp().ln_1p(),
+        "exp" => value.exp(),
+        _ => value,
+    }
+}
+
+/// The first `picked` channels after an activation, averaged over blocks of the smallest whole edge that leaves at most [`MAX_TEXELS`].
+fn reduced(parameter: &Recovered, picked: usize, activation: impl Fn(f32) -> f32) -> ([usize; 3], Vec<f32>) {
     let ([nx, ny, nz], channels) = (parameter.shape.size, parameter.shape.channels);
     let mut edge = 1;
     let small = loop {
@@ -151,7 +164,7 @@ fn reduced(parameter: &Recovered, picked: usize) -> ([usize; 3], Vec<f32>) {
                         for i in x * edge..((x + 1) * edge).min(nx) {
                             let at = ((k * ny + j) * nx + i) * channels;
                             for c in 0..picked {
-                                sum[c] += parameter.values[at + c];
+                                sum[c] += activation(parameter.values[at + c]);
                             }
                             count += 1.0;
                         }
@@ -226,19 +239,32 @@ mod tests {
     #[test]
     fn volumes_are_averaged_over_blocks() {
         let grid = parameter([128, 128, 128], 1);
-        let (small, texels) = reduced(&grid, 1);
+        let (small, texels) = reduced(&grid, 1, |v| v);
         assert_eq!(small, [64, 64, 64]);
         assert_eq!(
             texels[0],
             (128.0 * 128.0 + 128.0 + 1.0) / 2.0,
             "the middle of the first eight texels"
         );
-        let (small, texels) = reduced(&parameter([2, 3, 1], 4), 3);
+        let (small, texels) = reduced(&parameter([2, 3, 1], 4), 3, |v| v);
         assert_eq!(
             (small, texels[3]),
             ([2, 3, 1], 4.0),
             "small ones stay, the fourth channel is left out"
         );
+    }
+
+    #[test]
+    fn densities_are_shown_as_rays_meet_them() {
+        let grid = Recovered {
+            values: vec![-3.0, 1.0, 2.0, -8.0],
+            ..parameter([2, 2, 1], 1)
+        };
+        let of = |activation: &'static str| reduced(&grid, 1, move |v| density(activation, v)).1;
+        assert_eq!(of("relu"), [0.0, 1.0, 2.0, 0.0]);
+        assert_eq!(of("exp")[1], 1f32.exp());
+        assert!((of("softplus")[1] - 1f32.exp().ln_1p()).abs() < 1e-6);
+        assert_eq!(of(""), grid.values);
     }
 
     #[test]

@@ -341,14 +341,16 @@ fn passes(run: &RunData, named: bool) -> String {
     let last = run.figures.last();
     let rays: u64 = run.figures.iter().map(|f| f.replay.rays).sum();
     let seconds = last.map_or(0.0, |f| f.seconds);
+    let drifted = match run.figures.iter().map(|f| f.replay.drifted).sum::<u64>() {
+        0 => String::new(),
+        drifted => format!(", {drifted} of them off their first walk"),
+    };
     let _ = writeln!(
         html,
-        "<p class=\"note\">{} of passes in {}; {} on the device at most; {} rays replayed, {} of them drifted.</p></div>",
+        "<p class=\"note\">{} of passes in {}; {} on the device at most; {rays} rays replayed{drifted}.</p></div>",
         duration(total * count / 1e3),
         duration(seconds),
         bytes(greatest_memory(&run.figures)),
-        rays,
-        run.figures.iter().map(|f| f.replay.drifted).sum::<u64>()
     );
     html
 }

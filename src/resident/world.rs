@@ -14,12 +14,12 @@ use super::layout::{
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::values::check_reflectance;
 use super::{add, rows};
-use crate::io::mesh::{Mesh, read_obj, read_ply};
+use crate::io::mesh::Mesh;
 use crate::io::{self, Encoding, IoError, srgb};
 use crate::params::ParamSet;
 use crate::scene::{
-    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene, Surface, Texture,
-    TextureMap, Wrap,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Texture, TextureMap,
+    Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
 /// The records of a scene that is not a radiance field.
@@ -252,11 +252,7 @@ impl Build<'_> {
             flip_tex_coords,
         } = &surface.geometry
         {
-            let read = match format {
-                MeshFormat::Obj => read_obj,
-                MeshFormat::Ply => read_ply,
-            };
-            let mesh = read(path, *face_normals, *flip_tex_coords)?;
+            let mesh = format.read(path, *face_normals, *flip_tex_coords)?;
             let holds_medium = surface.interior.is_some() || surface.exterior.is_some();
             if holds_medium
                 && matches!(surface.bsdf, Bsdf::Null)

@@ -1,7 +1,7 @@
 //! Mistakes in a scene file: where each stands, what was found, and what was probably meant.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +16,14 @@ pub struct Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path == Path::new("-") {
+            write!(f, "standard input")?;
+        } else {
+            write!(f, "{}", self.path.display())?;
+        }
         match self.position {
-            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.path.display(), self.message),
-            None => write!(f, "{}: {}", self.path.display(), self.message),
+            Some((line, column)) => write!(f, ":{line}:{column}: {}", self.message),
+            None => write!(f, ": {}", self.message),
         }
     }
 }

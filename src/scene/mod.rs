@@ -95,6 +95,11 @@ impl Scene {
             .collect()
     }
 
+    /// The folder that its file lies in; none of a scene that came through standard input.
+    pub fn folder(&self) -> Option<&Path> {
+        self.path.parent().filter(|_| self.path != Path::new("-"))
+    }
+
     /// The files that decide what is seen, whatever a run changes: those of meshes, textures, and arrays that no run
     /// changes.
     pub fn files(&self) -> Vec<&Path> {

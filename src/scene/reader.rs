@@ -78,6 +78,7 @@ impl<'a> Value<'a> {
             Json::Number(number) => format!("the number {number}"),
             Json::String(text) if text.chars().count() <= 40 => format!("the string {text:?}"),
             Json::String(_) => "a long string".to_string(),
+            Json::Array(items) if items.is_empty() => "an empty list".to_string(),
             Json::Array(items) => format!("a list of {}", items.len()),
             Json::Object(_) => match self.node.member("type").and_then(Node::as_str) {
                 Some(name) => format!("an object of type `{name}`"),

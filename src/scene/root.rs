@@ -62,28 +62,26 @@ fn read_text(path: &Path) -> Result<String, Diagnostics> {
     if path == Path::new("-") {
         let mut text = String::new();
         let read = std::io::stdin().take(MAX_BYTES + 1).read_to_string(&mut text);
-        read.map_err(|error| refuse(format!("standard input cannot be read: {error}")))?;
+        read.map_err(|error| refuse(format!("cannot be read: {error}")))?;
         if text.len() as u64 > MAX_BYTES {
             return Err(refuse(format!(
-                "standard input holds more than {MAX_BYTES} bytes, the most of a scene"
+                "holds more than {MAX_BYTES} bytes, the most of a scene file"
             )));
         }
         return Ok(text);
     }
     let size = std::fs::metadata(path)
-        .map_err(|error| refuse(format!("the scene cannot be read: {error}")))?
+        .map_err(|error| refuse(format!("cannot be read: {error}")))?
         .len();
     if size > MAX_BYTES {
         return Err(refuse(format!(
-            "the file has {size} bytes, a scene file at most {MAX_BYTES}"
+            "has {size} bytes, a scene file has at most {MAX_BYTES}"
         )));
     }
-    let bytes = std::fs::read(path).map_err(|error| refuse(format!("the scene cannot be read: {error}")))?;
+    let bytes = std::fs::read(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        refuse(format!(
-            "the file is not UTF-8 text from byte {at} on: a scene file is JSON"
-        ))
+        refuse(format!("is not UTF-8 text from byte {at} on, expected JSON"))
     })
 }
 

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use glam::{Affine2, Affine3A};
 
 use super::Array;
+use crate::io;
+use crate::io::mesh::{Mesh, read_obj, read_ply};
 
 /// What light is followed through.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +97,19 @@ pub enum Geometry {
 pub enum MeshFormat {
     Obj,
     Ply,
+}
+
+impl MeshFormat {
+    /// Reads a mesh of this format; with `face_normals` without those of its vertices.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no such mesh.
+    pub fn read(self, path: &Path, face_normals: bool, flip_tex_coords: bool) -> io::Result<Mesh> {
+        match self {
+            Self::Obj => read_obj(path, face_normals, flip_tex_coords),
+            Self::Ply => read_ply(path, face_normals, flip_tex_coords),
+        }
+    }
 }
 
 /// How a surface reflects.

@@ -587,7 +587,7 @@ fn media_fit_together() {
     let outer = bounds("room", "cube", "", "");
     let told = |objects: &[String]| flattened(&scene_of(objects), here).unwrap_or_default();
     let found = told(&[outer.clone(), bounds("core", "sphere", half, "")]);
-    let expected = "test.json: the shape `core` lies in `room` but has no medium around it; expected `room.interior`: \
+    let expected = "test.json: the shape `core` lies in `room` but has no medium around it, expected `room.interior`; \
                     add \"exterior\": {\"type\": \"ref\", \"id\": \"room.interior\"}";
     assert_eq!(found, expected);
     let exterior = r#""exterior": {"type": "ref", "id": "room.interior"}, "#;
@@ -595,7 +595,7 @@ fn media_fit_together() {
     assert_eq!(told(&[outer.clone(), bounds("core", "sphere", half, exterior)]), "");
     let found = told(&[outer.clone(), bounds("core", "sphere", far, exterior)]);
     let expected = "test.json: the shape `core` lies in no other shape that bounds a medium but is surrounded by the \
-                    medium `room.interior`; expected none: remove its `exterior`";
+                    medium `room.interior`, expected none; remove its `exterior`";
     assert_eq!(found, expected);
     let flipped = r#""flip_normals": true, "exterior": {"type": "homogeneous", "albedo": 0.5}, "#;
     let core = bounds("core", "sphere", half, flipped);
@@ -615,11 +615,11 @@ fn sensors_name_the_medium_that_they_stand_in() {
     let medium = r#", "medium": {"type": "ref", "id": "smoke.interior"}"#;
     assert_eq!(told(&[smoke.clone(), sensor(3.0, "")]), "");
     assert_eq!(told(&[smoke.clone(), sensor(0.5, medium)]), "");
-    let expected = "test.json: the sensor `camera` stands in `smoke` but has no `medium`: add \"medium\": {\"type\": \"ref\", \
+    let expected = "test.json: the sensor `camera` stands in `smoke` but has no `medium`; add \"medium\": {\"type\": \"ref\", \
                     \"id\": \"smoke.interior\"}, or move it";
     assert_eq!(told(&[smoke.clone(), sensor(0.5, "")]), expected);
     let expected = "test.json: the sensor `camera` stands in no shape that bounds a medium but has the medium \
-                    `smoke.interior`: remove its `medium`, or move it";
+                    `smoke.interior`; remove its `medium`, or move it";
     assert_eq!(told(&[smoke, sensor(3.0, medium)]), expected);
     let fog = r#", "medium": {"type": "homogeneous"}"#;
     assert_eq!(told(&[sensor(0.0, fog)]), "", "fog without end");
@@ -724,7 +724,7 @@ fn values_of_grid_files_are_possible() {
         assert_eq!(told(medium), "");
     }
     write(f32::NAN);
-    let expected = "texel x=1 y=0 z=1, channel 0, is NaN; expected finite numbers";
+    let expected = "texel x=1 y=0 z=1, channel 0, is NaN, expected finite numbers";
     assert_eq!(told(&sigma_t), format!("{}: {expected}", path.display()));
     let blobs = r#""albedo": {"type": "blobs", "resolution": 4, "base": 0.6, "blobs": [{"center": [0.5, 0.5, 0.5], "radius": 1, "value": 0.6}]}"#;
     let found = told(blobs);

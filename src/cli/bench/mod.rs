@@ -28,40 +28,40 @@ pub struct BenchArgs {
     #[arg(value_enum, default_value_t = Workload::RadianceField)]
     workload: Workload,
     /// Texels along each edge of the grids
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     resolution: u32,
     /// Pixels along each edge of a view [default: 128; of estimators 16]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8192))]
     image: Option<u32>,
     /// Degree of the spherical harmonics
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
+    #[arg(long, value_name = "DEGREE", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
     sh_degree: u32,
     /// Samples a pixel of the primal pass
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     spp: u32,
     /// Samples a pixel of the adjoint pass [default: as many as of the primal pass]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     spp_grad: Option<u32>,
     /// Longest path of a volume, in edges
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "EDGES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_depth: u32,
     /// Longest paths, in edges, for which estimators are compared
-    #[arg(long, value_delimiter = ',', default_values_t = [4, 16, 64, 256], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "EDGES", value_delimiter = ',', default_values_t = [4, 16, 64, 256], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depths: Vec<u32>,
     /// Only these estimators [default: all]
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "ESTIMATOR", value_enum, value_delimiter = ',')]
     only: Vec<Compared>,
     /// Albedo of a volume [default: 0.9; of estimators 0.99]
     #[arg(long)]
     albedo: Option<f32>,
     /// Factor on the density of a volume, whose largest value is near one [default: 20; of estimators 400]
-    #[arg(long)]
+    #[arg(long, value_name = "FACTOR")]
     scale: Option<f32>,
     /// How the extinction of a volume is differentiated
     #[arg(long, value_enum, default_value_t = GradientKind::Paired)]
     gradient: GradientKind,
     /// Iterations that are timed, after two that are not
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: u32,
     #[command(flatten)]
     device: DeviceArgs,
@@ -69,7 +69,7 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Estimates of the noise
-    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     runs: u32,
     /// Print one line of JSON
     #[arg(long)]

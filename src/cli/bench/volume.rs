@@ -118,7 +118,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
     let slot = params.find("cube.interior.sigma_t").expect("the scene has this medium");
     params.parameters[slot].values = density(size[0]);
     let table = PixelTable::new(&resident.sensors, &[0])
-        .ok_or_else(|| DeviceError::TooLarge("a view has more than 2^32 pixels".into()))?;
+        .ok_or_else(|| DeviceError::TooLarge("--image: a view has more than 2³² pixels; take fewer".into()))?;
     Ok((resident, params, vec![Batch { table, drawn: None }]))
 }
 

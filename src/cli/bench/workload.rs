@@ -90,7 +90,7 @@ pub(super) fn prepare(args: &BenchArgs) -> anyhow::Result<Prepared> {
     let batches = (0..VIEWS)
         .map(|view| {
             let table = PixelTable::new(&resident.sensors, &[view])
-                .ok_or_else(|| DeviceError::TooLarge("a view has more than 2^32 pixels".into()))?;
+                .ok_or_else(|| DeviceError::TooLarge("--image: a view has more than 2³² pixels; take fewer".into()))?;
             Ok(Batch { table, drawn: None })
         })
         .collect::<Result<_, DeviceError>>()?;

@@ -98,7 +98,7 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
     ensure!(
         args.force || !output.exists(),
-        "{}: exists already; give --force to overwrite it, or another name with -o",
+        "{}: exists already; overwrite it by --force, or choose another name with --output",
         output.display()
     );
     let survey = Survey::new(&args)?;
@@ -226,9 +226,12 @@ fn relative(file: &Path, output: &Path) -> Result<String> {
             )
             .collect()
     };
-    let text = path
-        .to_str()
-        .with_context(|| format!("{}: is not UTF-8, which a scene file needs", path.display()))?;
+    let text = path.to_str().with_context(|| {
+        format!(
+            "{}: the path is not UTF-8, which a scene file needs; rename it",
+            path.display()
+        )
+    })?;
     Ok(if cfg!(windows) {
         text.replace('\\', "/")
     } else {

@@ -56,14 +56,14 @@ impl Survey {
             let left = places.iter().filter(|&&place| place % n as usize != 0).count();
             ensure!(
                 left > 0,
-                "--hold-out {n} leaves none of the {} views to learn from",
+                "--hold-out {n}: leaves none of the {} views to learn from; give a larger number, or 0 to hold out none",
                 places.len()
             );
         }
         let transparent = has_transparent_parts(&dataset.views)?;
         let background = match args.background {
             Some(BackgroundChoice::Random) if !transparent => {
-                bail!("--background random: the images have no transparent parts that it could fill")
+                bail!("--background random: the images have no transparent parts that it could fill; leave it out")
             }
             Some(choice) => choice,
             None if transparent => BackgroundChoice::Color([1.0; 3]),
@@ -165,7 +165,7 @@ fn retain_present(path: &Path, dataset: &mut Dataset, skip: bool) -> Result<Vec<
     dataset.views.retain(|view| view.image.is_file());
     ensure!(
         !dataset.views.is_empty(),
-        "{}: no view is left: all of its {count} images are missing",
+        "{}: all of its {count} images are missing; put them where it says",
         path.display()
     );
     Ok(places)
@@ -176,7 +176,7 @@ fn check_images(views: &[View], downscale: u32) -> Result<()> {
     let check = |view: &View| match view.check_image() {
         Err(error) => Some(error.to_string()),
         Ok(()) if view.width.min(view.height) < downscale => Some(format!(
-            "{}: is too small to be reduced {downscale} times",
+            "{}: is too small to be reduced {downscale} times; give a smaller --downscale",
             view.image.display()
         )),
         Ok(()) => None,

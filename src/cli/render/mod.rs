@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder, read_parameters};
+use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder, read_parameters, sensor_index};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::optimize::{Look, render_view};
@@ -137,35 +137,15 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Indices of the sensors that `--sensor` means. A name goes before an index: photographs are often named by numbers.
+/// Indices of the sensors that `--sensor` means.
 fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
     let count = scene.sensors.len();
     if count == 0 {
-        bail!("{} has no sensor to render", scene.path.display());
+        bail!("{}: has no sensor to render; add one", scene.path.display());
     }
-    if let Some(index) = scene.sensors.iter().position(|s| s.name == wanted) {
-        return Ok(vec![index]);
-    }
-    if wanted == "all" {
-        return Ok((0..count).collect());
-    }
-    match wanted.parse::<usize>() {
-        Ok(index) if index < count => Ok(vec![index]),
-        Ok(index) => bail!(
-            "--sensor {index}: the scene has {count} sensors, expected 0 to {}",
-            count - 1
-        ),
-        Err(_) => {
-            let likeness = |name: &str| strsim::jaro_winkler(name, wanted);
-            let names = scene.sensors.iter().map(|s| s.name.as_str());
-            let nearest = names
-                .filter(|name| likeness(name) > 0.8)
-                .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-            let hint = nearest
-                .map(|name| format!("; did you mean `{name}`?"))
-                .unwrap_or_default();
-            bail!("--sensor {wanted}: there is no sensor of that name{hint}")
-        }
+    match sensor_index(scene, wanted) {
+        Err(_) if wanted == "all" => Ok((0..count).collect()),
+        found => Ok(vec![found?]),
     }
 }
 
@@ -173,7 +153,7 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
     if args.to_standard_output() {
         if chosen.len() > 1 || args.voice.json {
-            bail!("standard output takes one picture and nothing else: choose one sensor, without --json");
+            bail!("--output -: standard output takes one picture and nothing else; choose one sensor, without --json");
         }
         return Ok(vec![PathBuf::from("-")]);
     }
@@ -185,7 +165,7 @@ fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Ve
     if matches!(extension.as_deref(), Some("exr" | "png")) {
         if chosen.len() > 1 {
             bail!(
-                "{} is one file for {} sensors: give a folder",
+                "{}: is one file for {} sensors; give a folder",
                 output.display(),
                 chosen.len()
             );
@@ -196,7 +176,10 @@ fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Ve
         return Ok(vec![output.with_extension("")]);
     }
     if output.is_file() {
-        bail!("{} is a file; give an .exr or .png file, or a folder", output.display());
+        bail!(
+            "{}: is a file; give an .exr or .png file, or a folder",
+            output.display()
+        );
     }
     create(&output)?;
     let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();

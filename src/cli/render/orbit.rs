@@ -33,12 +33,11 @@ fn upwards() -> Vec3List {
 /// distance from which all of it is seen.
 ///
 /// # Errors
-/// The scene does not tell where it lies.
+/// The scene has no shapes, or a mesh cannot be read.
 pub(super) fn circle(scene: &Scene, base: &Sensor, count: usize) -> Result<Vec<Affine3A>> {
-    let Some(extent) = Extent::of(scene).filter(|extent| extent.radius() > 0.0) else {
+    let Some(extent) = Extent::of(scene)?.filter(|extent| extent.radius() > 0.0) else {
         bail!(
-            "{}: nothing tells where the scene lies, so that no circle fits around it; give the way of the camera with \
-             --path",
+            "{}: has no shape that a circle of the camera would fit around; add one, or give the way of the camera by --path",
             scene.path.display()
         );
     };
@@ -86,7 +85,7 @@ fn look(origin: Vec3, target: Vec3, up: Vec3) -> Result<Affine3A> {
     let forward = (target - origin).normalize_or_zero();
     let left = up.cross(forward).normalize_or_zero();
     if forward == Vec3::ZERO || left == Vec3::ZERO {
-        bail!("a camera at {origin} that looks at {target} with {up} upwards has no direction");
+        bail!("a camera at {origin} that looks at {target} with {up} upwards has no direction; move one of them");
     }
     let matrix = Mat3A::from_cols(left.into(), forward.cross(left).into(), forward.into());
     Ok(Affine3A::from_mat3_translation(matrix.into(), origin))
@@ -99,12 +98,14 @@ fn look(origin: Vec3, target: Vec3, up: Vec3) -> Result<Affine3A> {
 /// The file cannot be read, is no such list, or two places fall together.
 pub(super) fn path(file: &Path, count: usize) -> Result<Vec<Affine3A>> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
+    let text = std::fs::read_to_string(file).with_context(|| format!("{shown}: cannot be read"))?;
     let places: Vec<Place> = serde_json::from_str(&text).with_context(|| {
-        format!("{shown}: expected a list of places such as {{\"origin\": [0, 1, 4], \"target\": [0, 0, 0], \"up\": [0, 1, 0]}}")
+        format!(
+            "{shown}: is no list of places such as {{\"origin\": [0, 1, 4], \"target\": [0, 0, 0], \"up\": [0, 1, 0]}}"
+        )
     })?;
     if places.len() < 2 {
-        bail!("{shown} has {} places, a way needs at least two", places.len());
+        bail!("{shown}: has {} places, expected two or more", places.len());
     }
     let camera = |i: usize| {
         let at = i as f32 / (count.max(2) - 1) as f32 * (places.len() - 1) as f32;

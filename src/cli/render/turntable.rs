@@ -44,7 +44,7 @@ impl Turntable {
             .unwrap_or_else(|| default_folder("renders", &args.scene).join("turntable"));
         if folder.is_file() || folder.extension().is_some_and(|e| e == "png" || e == "exr") {
             bail!(
-                "{}: a turntable has many files; give a folder with --output",
+                "{}: is one file for many frames; give a folder with --output",
                 folder.display()
             );
         }
@@ -126,7 +126,7 @@ impl Turntable {
             mark = mark.with(bytemuck::cast_slice(&sensor.to_world.to_cols_array()));
         }
         if let Some(folder) = &args.parameters {
-            let entries = std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+            let entries = std::fs::read_dir(folder).with_context(|| format!("{}: cannot be read", folder.display()))?;
             let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
             files.sort();
             for file in files {
@@ -167,7 +167,7 @@ fn decode(file: &Path) -> io::Result<(u32, u32, Vec<u8>)> {
     let frame = reader.next_frame(&mut pixels).map_err(io::Error::other)?;
     if frame.color_type != png::ColorType::Rgb || frame.bit_depth != png::BitDepth::Eight {
         return Err(io::Error::other(format!(
-            "{} is no frame of this program",
+            "{}: is no frame of this program; remove it, or choose another folder with --output",
             file.display()
         )));
     }

@@ -14,8 +14,8 @@ fn too_large(needed: u64, there: u64) -> DeviceError {
     let gib = |bytes: u64| bytes as f64 / f64::from(1u32 << 30);
     let edge = (there as f64 / needed as f64).cbrt();
     DeviceError::TooLarge(format!(
-        "the parameters need {:.1} GiB with gradients and moments at the finest resolution, the machine has {:.1}: \
-         {:.2} times the resolution along each edge would fit, or one stage less",
+        "the parameters need {:.1} GiB with gradients and moments at the finest resolution, the machine has \
+         {:.1} GiB; take {:.2} times the resolution along each edge, or one stage less",
         gib(needed),
         gib(there),
         edge

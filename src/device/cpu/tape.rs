@@ -44,7 +44,7 @@ impl<'a> Variables<'a> {
             count += parameter.values.len();
             if count > MAX_VARIABLES {
                 return Err(DeviceError::TooLarge(format!(
-                    "conventional differentiation (`advolpath`) numbers at most {MAX_VARIABLES} values: use a coarser \
+                    "conventional differentiation (`advolpath`) numbers at most {MAX_VARIABLES} values; use a coarser \
                      grid, or `prbvolpath`"
                 )));
             }
@@ -84,7 +84,7 @@ pub(super) fn differentiate(pass: &Propagation<'_>, chunks: &[Chunk]) -> Result<
     let records: Option<Vec<Record>> = chunks.par_iter().enumerate().map(record).collect();
     let records = records.ok_or_else(|| {
         DeviceError::TooLarge(format!(
-            "the tape of conventional differentiation (`advolpath`) exceeds {:.1} GiB, the most that it may take: use fewer pixels or samples, a smaller `max_depth`, or `prbvolpath`, which needs no tape",
+            "the tape of conventional differentiation (`advolpath`) exceeds {:.1} GiB, the most that it may take; use fewer pixels or samples, a smaller `max_depth`, or `prbvolpath`, which needs no tape",
             most as f64 / f64::from(1u32 << 30)
         ))
     })?;

@@ -150,7 +150,7 @@ impl Cpu {
             return Err(unshared());
         };
         if self.adjoint.len() != chunks.len() * CHUNK {
-            let message = "the adjoint image is not of this batch: pipelining needs the same pixels in every iteration";
+            let message = "the adjoint image is not of this batch; pipelining needs the same pixels in every iteration";
             return Err(DeviceError::Unavailable(message.into()));
         }
         let mut image = std::mem::take(&mut self.image);
@@ -193,8 +193,8 @@ impl Cpu {
         self.activity.iter_mut().for_each(super::step::Activity::touch_all);
         ended.map_err(|slot| {
             DeviceError::Overflow(format!(
-                "the gradient of {} left the range of its sums: a smaller learning rate, or density away from zero, \
-                 would keep it smaller",
+                "the gradient of {} left the range of its sums; lower the learning rate, or bound the density \
+                 away from zero",
                 self.params.parameters[slot].path
             ))
         })?;

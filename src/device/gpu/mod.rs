@@ -165,7 +165,7 @@ impl Device for Gpu {
             .is_some_and(|w| w.estimator != Estimator::PathReplay)
         {
             return Err(DeviceError::Unavailable(
-                "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only: use `--device cpu`, or \
+                "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, or \
                  `prbvolpath`"
                     .into(),
             ));

@@ -192,7 +192,7 @@ fn intrinsics(camera: &Camera) -> Parsed<([f64; 2], [f64; 2], Distortion)> {
                 parameters.len()
             )),
             None => Err(format!(
-                "is of model {model}, which is not supported; expected {}: undistort the images with COLMAP",
+                "is of model {model}, which is not supported, expected {}; undistort the images with COLMAP",
                 MODELS[..6].iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
             )),
         },

@@ -20,7 +20,8 @@ pub(super) fn load(path: &Path) -> Result<Dataset> {
     let fail = |message: String| IoError::new(path, message);
     super::super::open(path)?;
     let text = std::fs::read_to_string(path).map_err(|e| fail(format!("cannot be read as text: {e}")))?;
-    let root: Value = serde_json::from_str(&text).map_err(|e| fail(format!("is not valid JSON: {e}")))?;
+    let root: Value = serde_json::from_str(&text)
+        .map_err(|e| fail(format!("is not valid JSON ({e}), expected a transforms.json")))?;
     let Some(top) = root.as_object() else {
         return Err(fail(
             "is not a transforms file: expected an object with `frames`".into(),
@@ -168,7 +169,7 @@ impl Reader<'_> {
             _ => {
                 let known = "PINHOLE, SIMPLE_PINHOLE, RADIAL, SIMPLE_RADIAL, OPENCV or OPENCV_FISHEYE";
                 return Err(format!(
-                    "{at} has camera_model {model}, which is not supported; expected {known}"
+                    "{at} has camera_model {model}, which is not supported, expected {known}"
                 ));
             }
         };

@@ -40,7 +40,7 @@ impl Mesh {
         };
         edges().for_each(|edge| *directed.entry(edge).or_default() += 1);
         if directed.is_empty() {
-            return Err("has no triangle with an area; expected a closed surface".into());
+            return Err("has no triangle with an area, expected a closed surface".into());
         }
         for [a, b] in edges() {
             let (same, opposite) = (directed[&[a, b]], directed.get(&[b, a]).copied().unwrap_or(0));
@@ -52,7 +52,7 @@ impl Mesh {
             };
             let [a, b] = [a, b].map(|v| self.positions[v as usize]);
             return Err(format!(
-                "is not closed: the edge from {a:?} to {b:?} {wrong}; expected two triangles that pass it in opposite \
+                "is not closed: the edge from {a:?} to {b:?} {wrong}, expected two triangles that pass it in opposite \
                  directions"
             ));
         }
@@ -82,7 +82,7 @@ impl Mesh {
         for (what, values, width) in arrays {
             if let Some(i) = values.iter().position(|v| !v.is_finite()) {
                 let message = format!(
-                    "the {what} of vertex {} holds {}; expected finite numbers",
+                    "the {what} of vertex {} holds {}, expected finite numbers",
                     i / width,
                     values[i]
                 );

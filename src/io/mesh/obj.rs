@@ -91,7 +91,7 @@ impl Reader {
         let normal = optional(self.normals.len(), "normal")?.filter(|_| !self.face_normals);
         if parts.next().is_some() {
             return Err(format!(
-                "a face has the corner \"{word}\", expected at most three indices"
+                "a face has the corner `{word}`, expected at most three indices"
             ));
         }
         let corner = (position, uv, normal);
@@ -138,7 +138,7 @@ fn numbers<'a, const N: usize>(
             .parse()
             .ok()
             .filter(|v: &f32| v.is_finite())
-            .ok_or_else(|| format!("found \"{word}\", expected a finite number"))?;
+            .ok_or_else(|| format!("found `{word}`, expected a finite number"))?;
         found += 1;
     }
     if found < needed {
@@ -151,7 +151,7 @@ fn numbers<'a, const N: usize>(
 fn index(text: &str, count: usize, what: &str) -> std::result::Result<u32, String> {
     let found: i64 = text
         .parse()
-        .map_err(|_| format!("found \"{text}\", expected the index of a {what}"))?;
+        .map_err(|_| format!("found `{text}`, expected the index of a {what}"))?;
     let index = if found < 0 { count as i64 + found } else { found - 1 };
     if index < 0 || index >= count as i64 {
         return Err(format!("a face has {what} {found}, but {count} come before it"));
@@ -226,9 +226,9 @@ mod tests {
             ("f -5 1 2", "position -5"),
             ("f 1/1 2 3", "texture coordinate 1, but 0"),
             ("f 1 2", "2 corners"),
-            ("f 1 2 x", "\"x\""),
+            ("f 1 2 x", "`x`"),
             ("f 1/ 2/ 3/1/1/1", "texture coordinate 1"),
-            ("v 1 nan 2", "line 6: found \"nan\""),
+            ("v 1 nan 2", "line 6: found `nan`"),
             ("v 1 1e99 2", "1e99"),
             ("v 1 2", "2 numbers, expected 3"),
             ("o nothing", "no faces"),

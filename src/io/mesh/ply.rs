@@ -72,7 +72,7 @@ impl Scalar {
             "uint" | "uint32" => Self::U32,
             "float" | "float32" => Self::F32,
             "double" | "float64" => Self::F64,
-            _ => return Err(format!("has a property of type \"{name}\", which .ply does not know")),
+            _ => return Err(format!("has a property of type `{name}`, which .ply does not know")),
         })
     }
 }
@@ -137,14 +137,14 @@ fn header(bytes: &[u8]) -> Parsed<(Values<'_>, Vec<Element>)> {
                     "ascii" => Encoding::Text,
                     "binary_little_endian" => Encoding::Little,
                     "binary_big_endian" => Encoding::Big,
-                    _ => return Err(format!("has the format \"{name}\", which .ply does not know")),
+                    _ => return Err(format!("has the format `{name}`, which .ply does not know")),
                 });
             }
             ["element", name, count] => elements.push(Element {
                 name: name.into(),
                 count: count
                     .parse()
-                    .map_err(|_| format!("has \"{count}\" {name} elements, expected a number"))?,
+                    .map_err(|_| format!("has `{count}` {name} elements, expected a number"))?,
                 properties: Vec::new(),
             }),
             ["property", ref words @ ..] if !elements.is_empty() => {
@@ -153,7 +153,7 @@ fn header(bytes: &[u8]) -> Parsed<(Values<'_>, Vec<Element>)> {
                     [value, name] => (None, Scalar::parse(value)?, name),
                     _ => {
                         return Err(format!(
-                            "has the property \"{}\", expected a type and a name",
+                            "has the property `{}`, expected a type and a name",
                             words.join(" ")
                         ));
                     }
@@ -168,10 +168,7 @@ fn header(bytes: &[u8]) -> Parsed<(Values<'_>, Vec<Element>)> {
             }
             [] | ["comment" | "obj_info", ..] => {}
             ref words => {
-                return Err(format!(
-                    "has the line \"{}\", which .ply does not know",
-                    words.join(" ")
-                ));
+                return Err(format!("has the line `{}`, which .ply does not know", words.join(" ")));
             }
         }
     }
@@ -257,7 +254,7 @@ impl Values<'_> {
         };
         let length = self.next(length)?;
         if length < 0.0 || length.fract() != 0.0 {
-            return Err(format!("has a list \"{}\" of length {length}", property.name));
+            return Err(format!("has a list `{}` of length {length}", property.name));
         }
         // Every value takes bytes, so that the file's end ends the loop whatever the length claims.
         for _ in 0..length as u64 {
@@ -287,7 +284,7 @@ impl Values<'_> {
         let is_float = matches!(scalar, Scalar::F32 | Scalar::F64);
         number
             .filter(|v| v.is_finite() && (is_float || v.fract() == 0.0))
-            .ok_or_else(|| format!("holds \"{word}\", expected a number of the type that its header states"))
+            .ok_or_else(|| format!("holds `{word}`, expected a number of the type that its header states"))
     }
 
     fn number(&mut self, scalar: Scalar, big: bool) -> Parsed<f64> {
@@ -381,8 +378,8 @@ mod tests {
         let with = |from: &str, to: &str| String::from_utf8(example("ascii")).expect("text").replacen(from, to, 1);
         for (text, expected) in [
             (with("ply", "plx"), "does not begin"),
-            (with("ascii", "text"), "format \"text\""),
-            (with("double y", "long y"), "type \"long\""),
+            (with("ascii", "text"), "format `text`"),
+            (with("double y", "long y"), "type `long`"),
             (with("double y", "double w"), "without x, y and z"),
             (with("vertex_indices", "corners"), "without a list of vertex_indices"),
             (with("vertex 4", "vertex 3"), "expected a number of the type"),
@@ -391,7 +388,7 @@ mod tests {
             (with("-7 4 0 1 2 3", "-7 4 0 1 2 4"), "vertex 4, expected less than 4"),
             (with("-7 4 0 1 2 3", "-7 4 0 1 2 -3"), "vertex -3, expected an index"),
             (with("-7 4 0 1 2 3", "-7 2 0 1"), "2 corners"),
-            (with("0.25", "nan"), "\"nan\""),
+            (with("0.25", "nan"), "`nan`"),
         ] {
             let error = read(text.as_bytes(), false, false).expect_err(expected).to_string();
             assert!(error.contains(expected), "{expected}: {error}");

@@ -42,7 +42,7 @@ pub(super) fn open(stream: &mut Stream) -> Parsed<Entry> {
     if !VERSIONS.contains(&version) {
         let (first, last) = (VERSIONS.start(), VERSIONS.end());
         return Err(format!(
-            "has OpenVDB's file version {version}, expected {first} to {last}: write it again with a newer OpenVDB"
+            "has OpenVDB's file version {version}, expected {first} to {last}; write it again with a newer OpenVDB"
         ));
     }
     // Versions of the library that wrote it.
@@ -59,7 +59,7 @@ pub(super) fn open(stream: &mut Stream) -> Parsed<Entry> {
     let class = metadata(stream)?;
     if class == "level set" {
         return Err(format!(
-            "has the grid \"{name}\" of class \"level set\", expected a fog volume: convert it with OpenVDB's \
+            "has the grid `{name}` of class `level set`, expected a fog volume; convert it with OpenVDB's \
              sdfToFogVolume"
         ));
     }
@@ -103,7 +103,7 @@ fn list(stream: &mut Stream) -> Parsed<Vec<Listed>> {
         // Lists that go backwards would never end.
         let (Ok(at), Some(end)) = (u64::try_from(at), u64::try_from(end).ok().filter(|e| *e >= stream.at())) else {
             return Err(format!(
-                "claims that the grid \"{name}\" lies at byte {at} to {end}: it is damaged"
+                "claims that the grid `{name}` lies at byte {at} to {end}: it is damaged"
             ));
         };
         grids.push(Listed {
@@ -119,7 +119,7 @@ fn list(stream: &mut Stream) -> Parsed<Vec<Listed>> {
 
 /// The grid of floats that is called `density`, or else the only one.
 fn choose(mut grids: Vec<Listed>) -> Parsed<Listed> {
-    let found: Vec<String> = grids.iter().map(|g| format!("\"{}\" ({})", g.name, g.kind)).collect();
+    let found: Vec<String> = grids.iter().map(|g| format!("`{}` ({})", g.name, g.kind)).collect();
     let found = if found.is_empty() {
         "no grids".into()
     } else {
@@ -128,14 +128,14 @@ fn choose(mut grids: Vec<Listed>) -> Parsed<Listed> {
     grids.retain(|g| g.kind.strip_suffix(AS_HALF).unwrap_or(&g.kind) == FLOAT_GRID);
     let chosen = match grids.iter().position(|g| g.name == "density") {
         Some(density) => grids.swap_remove(density),
-        None if grids.len() > 1 => return Err(format!("holds {found}; expected one of them to be called \"density\"")),
+        None if grids.len() > 1 => return Err(format!("holds {found}, expected one of them to be called `density`")),
         None => grids
             .pop()
-            .ok_or_else(|| format!("holds {found}; expected a grid of floats ({FLOAT_GRID})"))?,
+            .ok_or_else(|| format!("holds {found}, expected a grid of floats ({FLOAT_GRID})"))?,
     };
     if !chosen.instance_of.is_empty() {
         return Err(format!(
-            "has the grid \"{}\" as an instance of \"{}\", expected a grid with a tree of its own",
+            "has the grid `{}` as an instance of `{}`, expected a grid with a tree of its own",
             chosen.name, chosen.instance_of
         ));
     }
@@ -164,7 +164,7 @@ fn transform(stream: &mut Stream) -> Parsed<([f64; 3], [f64; 3])> {
             let m = stream.f64s::<16>()?;
             if [1, 2, 3, 4, 6, 7, 8, 9, 11].iter().any(|&i| m[i] != 0.0) || m[15] != 1.0 {
                 return Err(
-                    "has a transform that rotates or shears, expected a scale and a translation: resample the \
+                    "has a transform that rotates or shears, expected a scale and a translation; resample the \
                             grid, and place it in the scene by its to_world"
                         .into(),
                 );
@@ -172,7 +172,7 @@ fn transform(stream: &mut Stream) -> Parsed<([f64; 3], [f64; 3])> {
             Ok(([m[0], m[5], m[10]], [m[12], m[13], m[14]]))
         }
         _ => Err(format!(
-            "has a transform of type \"{kind}\", expected a scale and a translation: resample the grid"
+            "has a transform of type `{kind}`, expected a scale and a translation; resample the grid"
         )),
     }
 }

@@ -72,7 +72,7 @@ fn measure(stream: &mut Stream, entry: &Entry) -> Parsed<Claim> {
         }
     })?;
     if low[0] > high[0] {
-        return Err(format!("has the grid \"{}\" without an active voxel", entry.name));
+        return Err(format!("has the grid `{}` without an active voxel", entry.name));
     }
     let size = [0, 1, 2].map(|axis| (high[axis] - low[axis] + 1) as u64);
     let voxels = size.iter().try_fold(1u64, |n, &s| n.checked_mul(s)).unwrap_or(u64::MAX);

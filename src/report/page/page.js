@@ -259,8 +259,8 @@ function gridCard(path, grids) {
   });
   const redraw = [];
   for (const grid of grids) {
-    const words = [grid.size.join(" × "), grid.color ? "colours" : `${short(grid.low)} to ${short(grid.high)}`];
-    if (grid.size.join() !== grid.shown.join()) words.push(`shown at ${grid.shown.join(" × ")}`);
+    const words = [grid.size.join(" × "), grid.color ? "colours" : `shown from ${short(grid.low)} to ${short(grid.high)}`];
+    if (grid.size.join() !== grid.shown.join()) words.push(`averaged to ${grid.shown.join(" × ")}`);
     const note = make("p", { className: "note", textContent: words.join(", ") });
     if (data.runs.length > 1) note.prepend(swatch(grid.run), make("b", { textContent: data.runs[grid.run].name + " " }));
     card.append(note);

@@ -198,12 +198,12 @@ fn misplaced(scene: &Scene, container: &Container, holder: Option<&Container>, e
     };
     let advice = match expected {
         Some(medium) => format!(
-            "expected `{path}`: add \"exterior\": {{\"type\": \"ref\", \"id\": \"{path}\"}}",
+            "expected `{path}`; add \"exterior\": {{\"type\": \"ref\", \"id\": \"{path}\"}}",
             path = scene.world.media[medium].path
         ),
-        None => "expected none: remove its `exterior`".to_string(),
+        None => "expected none; remove its `exterior`".to_string(),
     };
-    format!("the shape `{name}` {where_it_is} but {found}; {advice}")
+    format!("the shape `{name}` {where_it_is} but {found}, {advice}")
 }
 
 fn unaware(
@@ -229,7 +229,7 @@ fn unaware(
         ),
         None => "remove its `medium`, or move it".to_string(),
     };
-    format!("the sensor `{name}` {place} but {found}: {advice}")
+    format!("the sensor `{name}` {place} but {found}; {advice}")
 }
 
 fn centroid(triangle: &[DVec3; 3]) -> DVec3 {

@@ -1,7 +1,11 @@
 //! The report in a real browser: what it draws, that what moves moves, and that nothing is wrong in its console.
 //!
+//! The whole page, in both schemes and two widths, is compared loosely with a committed thumbnail ([`likeness`]).
+//!
 //! Without Chromium the tests say that they were skipped, unless `PRBOPT_REQUIRE_BROWSER` is set. Where
 //! `PRBOPT_SCREENSHOTS` names a folder, what the browser shows is left there to be looked at.
+
+mod likeness;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,6 +13,8 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use headless_chrome::protocol::cdp::types::Event;
 use headless_chrome::protocol::cdp::{Emulation, Log, Page, Runtime};
 use headless_chrome::{Browser, LaunchOptions, Tab};
@@ -154,12 +160,26 @@ impl Open {
         assert_eq!(drawn, true, "all canvases are drawn: {:?}", self.complaints.lock());
     }
 
-    /// The first screenful, also left in the folder for looking.
+    /// The page from its top to its end, also left in the folder for looking.
     fn screenshot(&self, name: &str) -> image::RgbImage {
-        let png = self
-            .tab
-            .capture_screenshot(Page::CaptureScreenshotFormatOption::Png, None, None, true)
-            .expect("a screenshot");
+        let [width, height] =
+            ["Width", "Height"].map(|of| self.number(&format!("document.documentElement.scroll{of}")));
+        let all = Page::Viewport {
+            x: 0.0,
+            y: 0.0,
+            width,
+            height,
+            scale: 1.0,
+        };
+        let shot = self.tab.call_method(Page::CaptureScreenshot {
+            format: Some(Page::CaptureScreenshotFormatOption::Png),
+            quality: None,
+            clip: Some(all),
+            from_surface: Some(true),
+            capture_beyond_viewport: Some(true),
+            optimize_for_speed: None,
+        });
+        let png = BASE64.decode(shot.expect("a screenshot").data).expect("base64");
         if let Some(folder) = std::env::var_os("PRBOPT_SCREENSHOTS") {
             std::fs::write(PathBuf::from(folder).join(format!("{name}.png")), &png).expect("writable");
         }
@@ -196,6 +216,11 @@ fn no_metrics() -> Emulation::SetDeviceMetricsOverride {
         display_feature: None,
         device_posture: None,
     }
+}
+
+/// A style sheet that is added to a page.
+fn style(rules: &str) -> String {
+    format!("document.head.insertAdjacentHTML('beforeend', `<style class=\"planted\">{rules}</style>`)")
 }
 
 /// Sets the first slider that `selector` finds and tells the page.
@@ -260,20 +285,58 @@ fn the_report_is_drawn_and_moves() {
     assert_ne!(page.ask(paper), light);
     page.ask("document.getElementById('theme').click()");
     page.ask("localStorage.clear()");
-    page.ask(&slide(".view input[type=range]", "99"));
-    page.screenshot("light");
     page.close();
 
     let page = Open::new(&browser, &file, [1280, 1000], true);
     assert_ne!(page.ask(paper), light, "dark where the system is dark");
-    page.screenshot("dark");
     page.close();
 
     let page = Open::new(&browser, &file, [390, 844], false);
     let width = page.number("document.documentElement.scrollWidth");
     assert!(width <= 390.0, "nothing sticks out on a phone: {width}");
-    page.screenshot("phone");
     page.close();
+}
+
+#[test]
+fn the_report_looks_as_it_did() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let first = folder.path().join("first");
+    run(&first, "0");
+    let file = first.join("report.html");
+    let (wide, phone) = ([1280, 1000], [390, 844]);
+    let kinds = [
+        ("light", wide, false),
+        ("dark", wide, true),
+        ("phone_light", phone, false),
+        ("phone_dark", phone, true),
+    ];
+    likeness::begin(&kinds.map(|kind| kind.0));
+    for (name, size, dark) in kinds {
+        let page = Open::new(&browser, &file, size, dark);
+        // Thumbnails are as fine as lines of plots need, and small enough to be kept.
+        let thumbnail = |shot: &str| likeness::thumbnail(&page.screenshot(shot), if size == wide { 160 } else { 98 });
+        let seen = likeness::distance(name, &thumbnail(name));
+        assert!(seen.is_near(), "{name}: {seen:?}; see PRBOPT_SCREENSHOTS");
+        for (change, rules, near) in [
+            (
+                "fonts",
+                "* { font-family: serif !important; letter-spacing: 0.02em }",
+                true,
+            ),
+            ("no_plots", "figure > svg { visibility: hidden }", false),
+            ("no_pictures", ".view img, .view canvas { visibility: hidden }", false),
+            ("no_slices", ".grid canvas { visibility: hidden }", false),
+            ("no_style", "* { all: revert }", false),
+        ] {
+            page.ask(&style(rules));
+            let planted = likeness::distance(name, &thumbnail(&format!("{name}_{change}")));
+            eprintln!("{name}, {change}: {planted:?}");
+            assert_eq!(planted.is_near(), near, "{name}, {change}: {planted:?}");
+            page.ask("document.querySelectorAll('.planted').forEach((s) => s.remove())");
+        }
+        page.close();
+    }
 }
 
 #[test]
