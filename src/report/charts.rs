@@ -167,7 +167,7 @@ impl Chart<'_> {
             .caption(self.title, ("sans-serif", 14, &INK))
             .margin(6)
             .margin_right(14)
-            .x_label_area_size(34)
+            .x_label_area_size(40)
             .y_label_area_size(58)
             .build_cartesian_2d(0.0..right, axis)?;
         chart
@@ -239,7 +239,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
             .caption(title, ("sans-serif", 14, &INK))
             .margin(6)
             .margin_right(14)
-            .x_label_area_size(34)
+            .x_label_area_size(40)
             .y_label_area_size(58)
             .build_cartesian_2d(first.low..first.high, (floor..most * 1.5).log_scale())?;
         chart
@@ -314,8 +314,7 @@ fn power(value: f64) -> String {
 }
 
 fn percent(share: f64) -> String {
-    let text = format!("{:.7}", share * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{} %", short(share * 100.0))
 }
 
 #[cfg(test)]
