@@ -519,7 +519,7 @@ fn wrong_requests_to_render_are_told() {
             "object.interior.sigma_t.vol, sky.radiance.json",
         ),
         (&["--parameters", "run"], "did you mean run/final"),
-        (&["--parameters", "none"], "none is not a folder"),
+        (&["--parameters", "none"], "none: is not a folder"),
         (&["--sensor", "9"], "has 4 sensors"),
         (&["--sensor", "all", "-o", "a.exr"], "4 sensors"),
         (&["--spp", "0"], "--spp"),
