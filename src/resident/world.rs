@@ -343,7 +343,7 @@ impl Build<'_> {
                 }
                 None => self.refuse(format!(
                     "the area light `{}` is a sphere that is not scaled alike along all axes: only round ones can \
-                     shine: scale it alike, or use a mesh",
+                     shine; scale it alike, or use a mesh",
                     surface.name
                 )),
             },

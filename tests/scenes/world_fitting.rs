@@ -301,19 +301,26 @@ fn only_some_files_say_where_their_grid_lies() {
         data: vec![0.5; 8],
     };
     let told = |name: &str| {
-        let medium =
-            format!(r#""sigma_t": {{"type": "gridvolume", "filename": "{name}", "use_grid_bbox": true}}"#);
+        let medium = format!(r#""sigma_t": {{"type": "gridvolume", "filename": "{name}", "use_grid_bbox": true}}"#);
         let text = scene_of(&[format!(
             r#""b": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous", {medium}}}}}"#
         )]);
-        scene::parse(&text, &folder.path().join("test.json")).expect_err("it has no place").to_string()
+        scene::parse(&text, &folder.path().join("test.json"))
+            .expect_err("it has no place")
+            .to_string()
     };
     io::npy::write(&folder.path().join("grid.npy"), &grid).expect("the test's folder is writable");
     let found = told("grid.npy");
-    assert!(found.contains("`use_grid_bbox` of a .npy file at b.interior.sigma_t: only a .vol or .vdb file"), "{found}");
+    assert!(
+        found.contains("`use_grid_bbox` of a .npy file at b.interior.sigma_t: only a .vol or .vdb file"),
+        "{found}"
+    );
     io::vol::write(&folder.path().join("grid.vol"), &grid).expect("the test's folder is writable");
     let found = told("grid.vol");
-    assert!(found.contains("is empty at b.interior.sigma_t: place the grid with `to_world`"), "{found}");
+    assert!(
+        found.contains("is empty at b.interior.sigma_t: place the grid with `to_world`"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -342,7 +349,10 @@ fn environments_shine_everywhere_and_nowhere_less_than_nothing() {
     let expected = format!("{}: pixel (0, 0) is not finite; replace it", path.display());
     assert_eq!(flattened(text, folder.path()), Some(expected));
     write(1, 0.5);
-    let found = scene::parse(text, &folder.path().join("test.json")).expect_err("it is too small").to_string();
-    let expected = "an environment of 1 × 1 pixels at s.filename: expected 2 × 2 or more; for one colour use a `constant`";
+    let found = scene::parse(text, &folder.path().join("test.json"))
+        .expect_err("it is too small")
+        .to_string();
+    let expected =
+        "an environment of 1 × 1 pixels at s.filename: expected 2 × 2 or more; for one colour use a `constant`";
     assert!(found.contains(expected), "{found}");
 }

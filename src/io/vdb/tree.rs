@@ -173,3 +173,44 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the topology of a root of active tiles at these places along x.
+    fn root(places: &[i32]) -> Parsed<usize> {
+        let mut bytes = [
+            1u32.to_le_bytes(),
+            0f32.to_le_bytes(),
+            (places.len() as u32).to_le_bytes(),
+            [0; 4],
+        ]
+        .concat();
+        for x in places {
+            bytes.extend([x.to_le_bytes(), [0; 4], [0; 4], 1f32.to_le_bytes()].concat());
+            bytes.push(1);
+        }
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        std::io::Write::write_all(&mut file, &bytes).expect("writable");
+        let mut stream = Stream::new(file, bytes.len() as u64);
+        let entry = Entry {
+            name: "density".into(),
+            half: false,
+            compression: 0,
+            scale: [1.0; 3],
+            translation: [0.0; 3],
+            tree_at: 0,
+        };
+        let mut parts = 0;
+        Tree::open(&mut stream, &entry)?.topology(&mut |_| parts += 1)?;
+        Ok(parts)
+    }
+
+    #[test]
+    fn nodes_have_places_of_their_own() {
+        assert_eq!(root(&[0, 4096, -4096]), Ok(3));
+        assert!(root(&[0, 4096, 0]).is_err_and(|e| e.contains("two nodes at [0, 0, 0]")));
+        assert!(root(&[8]).is_err_and(|e| e.contains("multiples of 4096")));
+    }
+}
