@@ -1,14 +1,13 @@
 //! Gradients of worlds: path replay through media against finite differences with the sampling frozen, conventional
-//! reverse-mode AD and forward mode; the f32 device against f64; differential ratio tracking against free flight.
+//! reverse-mode AD and forward mode; the f32 device against f64.
 
 mod small;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::gradcheck::report::relative_error;
 use prbopt::gradcheck::world::difference::{default_step, difference};
-use prbopt::gradcheck::world::fields::{Sides, Sums, Tell};
+use prbopt::gradcheck::world::fields::{Sides, Sums};
 use prbopt::gradcheck::world::objective::Objective;
-use prbopt::gradcheck::world::tracking::means;
 use prbopt::gradcheck::{Options, Setup, check};
 use prbopt::resident::layout::{VolumeRecord, gradient};
 use prbopt::transport::grid::Stencil;
@@ -16,7 +15,7 @@ use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
 use prbopt::transport::number::tape::{Recorded, Tape};
 use prbopt::transport::world::Sink;
-use small::worlds::{SmallWorld, cube, grid, worlds};
+use small::worlds::{find, worlds};
 
 fn options() -> Options {
     Options {
@@ -24,11 +23,6 @@ fn options() -> Options {
         seed: 5,
         ..Options::default()
     }
-}
-
-fn find(name: &str) -> SmallWorld {
-    let found = worlds().into_iter().find(|w| w.name.starts_with(name));
-    found.expect("it is in the table")
 }
 
 #[test]
@@ -191,82 +185,4 @@ fn planted_faults_are_rejected() {
     assert_eq!(verdicts(&setup, Fault::Large), [false, false, true, true]);
     assert_eq!(verdicts(&setup, Fault::Lost), [false, false, true, true]);
     assert_eq!(verdicts(&setup, Fault::Small), [true, true, false, false]);
-}
-
-#[test]
-fn differential_tracking_has_the_mean_of_free_flight() {
-    let names = ["point light", "emission", "a ball of rgb fog"];
-    for (name, gradient) in names.iter().flat_map(|name| [(name, "drt"), (name, "paired")]) {
-        let small = find(name);
-        let options = Options {
-            parameters: vec!["box.interior.sigma_t".into()],
-            ..options()
-        };
-        let setup = small.setup(gradient, &options);
-        let report = check(&setup, Some(&mut Cpu::new()), &options)
-            .expect("the check runs")
-            .report;
-        assert!(
-            report.passed && !report.tracking.is_empty(),
-            "{name}, {gradient}\n{report}"
-        );
-    }
-}
-
-/// The comparison above sees an error of twice the size that it says it would.
-#[test]
-fn a_wrong_mean_is_seen() {
-    let setup = find("point light").setup("drt", &options());
-    let wanted: Vec<(usize, usize)> = (0..27).map(|i| (0, i)).collect();
-    let means = means(&setup, gradient::DRT, &wanted, 4096);
-    let failed = |scale: f64| {
-        let z = |i: usize| (scale * means.tracked[i] - means.free_flight[i]) / means.error[i];
-        (0..27).filter(|&i| z(i).abs() > 4.0).count()
-    };
-    let seen = (0..27).map(|i| 4.0 * means.error[i] / means.free_flight[i].abs());
-    let seen = seen.fold(f64::INFINITY, f64::min);
-    assert!(seen < 0.1, "errors of {seen} say little");
-    assert_eq!(failed(1.0), 0);
-    assert!(failed(1.0 + 2.0 * seen) > 0, "{means:?}");
-}
-
-/// In an empty box free flight never collides and would not learn. Tracking finds what would be scattered: of light E
-/// from one side, seen through the length l, E albedo l / 4 pi, half of it in each half of the box.
-#[test]
-fn tracking_has_the_derivative_of_empty_space() {
-    let small = SmallWorld {
-        sensor: r#", "to_world": [{"look_at": {"origin": [0, 0, 50], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#,
-        objects: format!(
-            r#"{}, "sun": {{"type": "directional", "direction": [0, -1, 0], "irradiance": 3}}"#,
-            cube(&format!(r#""sigma_t": {}, "albedo": 0.5"#, grid([1, 1, 2], 1, "")))
-        ),
-        set: vec![("sigma_t", vec![0.0]), ("albedo", vec![0.5]), ("irradiance", vec![3.0])],
-        ..SmallWorld::default()
-    };
-    let mut scene = small.setup("drt", &options());
-    scene.resident.sensors[0].focal = [1e4; 2];
-    scene.spp = 4096;
-    let expected = 3.0 * 0.5 * 1.0 / (4.0 * std::f64::consts::PI);
-    let [drt, paired, missed] = [gradient::DRT, gradient::PAIRED, gradient::FREE_FLIGHT].map(|gradient| {
-        let objective = Objective::new(&scene, gradient);
-        let mut sums = [0.0; 2];
-        let mut sink = Tell {
-            scene: objective.scene(),
-            background: objective.records().background,
-            tell: |slot: usize, entry: usize, d: f64| {
-                if slot == 0 {
-                    sums[entry] += d;
-                }
-            },
-        };
-        for cast in &objective.casts {
-            objective.replay(objective.weight(0, cast), cast, &mut sink);
-        }
-        sums
-    });
-    for half in drt.into_iter().chain(paired) {
-        // 65536 paths with 0.6 candidates each, or one: one standard error is about a hundredth.
-        assert!((half / expected - 1.0).abs() < 0.05, "{half} != {expected}");
-    }
-    assert_eq!(missed, [0.0; 2]);
 }

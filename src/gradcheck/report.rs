@@ -204,7 +204,7 @@ pub struct Report {
     pub losses: Vec<LossReport>,
     pub passed: bool,
     pub parameters: Vec<ParameterReport>,
-    /// Differential ratio tracking beside free flight, for each extinction, where the scene uses it.
+    /// Differential tracking beside free flight, for each extinction, where the scene uses it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tracking: Vec<TrackingReport>,
 }
@@ -285,7 +285,7 @@ impl TrackingReport {
     fn show(&self, f: &mut fmt::Formatter<'_>, device: Option<&str>) -> fmt::Result {
         writeln!(
             f,
-            "\n{}, differential ratio tracking, mean of {} passes",
+            "\n{}, differential tracking, mean of {} passes",
             self.path, self.passes
         )?;
         write!(
@@ -297,20 +297,21 @@ impl TrackingReport {
             Some(kind) => writeln!(f, " {:>15} {:>9} verdict", format!("PRB {kind}"), "rel. err.")?,
             None => writeln!(f)?,
         }
-        for row in &self.rows {
+        let rows = self.rows.iter().map(|row| {
             let [x, y, z, c] = row.index;
+            (format!("{x},{y},{z},{c}"), row.place.name(), &row.means, row.device)
+        });
+        for (index, place, means, device) in rows.chain([("sum of all".into(), "", &self.sum, None)]) {
             write!(
                 f,
-                "  {:>18} {:<6} {:>15.8e} {:>15.8e} {:>6.2} {:>8.1e} {:<9}",
-                format!("{x},{y},{z},{c}"),
-                row.place.name(),
-                row.tracked,
-                row.free_flight,
-                row.z,
-                row.seen,
-                row.verdict.name(),
+                "  {index:>18} {place:<6} {:>15.8e} {:>15.8e} {:>6.2} {:>8.1e} {:<9}",
+                means.tracked,
+                means.free_flight,
+                means.z,
+                means.seen,
+                means.verdict.name(),
             )?;
-            match row.device {
+            match device {
                 Some(d) => writeln!(f, " {:>15.8e} {:>9.1e} {}", d.prb, d.error, d.verdict.name())?,
                 None => writeln!(f)?,
             }

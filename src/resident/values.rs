@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::io::{Image, IoError, Result};
 use crate::params::{ParamSet, Parameter};
-use crate::scene::{Array, Phase, Scene, Source};
+use crate::scene::{Array, Background, Phase, Scene, Source};
 
 /// A value that is not possible.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Fault<'_> {
 }
 
 /// The first value of the scattering media that a walk cannot use: a negative extinction, an albedo or a weight of a phase
-/// function outside [0, 1], a `g` outside (-1, 1).
+/// function outside [0, 1], a `g` outside (-1, 1), a negative radiance of the environment, which is drawn in proportion.
 pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     let mut found = None;
     let mut look = |array: &'a Array, what: &str, possible: fn(f32) -> bool, advice: &str| {
@@ -60,6 +60,11 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
                 }
             }
         }
+    }
+    if let Background::Envmap { data, .. } = &scene.background
+        && !scene.world.is_empty()
+    {
+        look(data, "radiance", |v| v >= 0.0, "must not be negative");
     }
     found
 }

@@ -342,8 +342,8 @@ impl Build<'_> {
                     Ok(light)
                 }
                 None => self.refuse(format!(
-                    "the area light `{}` is a sphere that is not scaled alike along all axes: only round ones can shine \
-                     so far",
+                    "the area light `{}` is a sphere that is not scaled alike along all axes: only round ones can \
+                     shine; scale it alike, or use a mesh",
                     surface.name
                 )),
             },

@@ -74,6 +74,13 @@ fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
 pub(super) fn image(value: &Value<'_>) -> Option<(Shape, Source)> {
     let path = value.file()?;
     match files::image_size(&path, 1) {
+        Ok([width, height]) if width < MIN_SIDE || height < MIN_SIDE => {
+            value.error(
+                format!("an environment of {width} × {height} pixels"),
+                format!("expected {MIN_SIDE} × {MIN_SIDE} or more; for one colour use a `constant` emitter"),
+            );
+            None
+        }
         Ok([width, height]) => {
             let shape = map_shape(width as usize, height as usize);
             volume::check_size(value, shape).then_some((shape, Source::ImageFile(path)))
@@ -96,9 +103,12 @@ fn values(value: &Value<'_>) -> Option<(Shape, Source)> {
     Some((size?, Source::Fill(fill?.to_vec())))
 }
 
-/// Width and height of a map; the rows at the poles need each other.
+/// The rows at the poles need each other.
+const MIN_SIDE: u32 = 2;
+
+/// Width and height of a map.
 pub(super) fn size(value: &Value<'_>) -> Option<Shape> {
-    let [width, height] = value.list_of::<2>()?.map(|side| side.integer(2, 1 << 16));
+    let [width, height] = value.list_of::<2>()?.map(|side| side.integer(MIN_SIDE.into(), 1 << 16));
     let shape = map_shape(width? as usize, height? as usize);
     volume::check_size(value, shape).then_some(shape)
 }

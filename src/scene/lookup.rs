@@ -86,11 +86,14 @@ impl Placement {
         let nearest = object.choice("filter_type", &filters, false);
         let wrap = object.choice("wrap_mode", WRAP_MODES, Wrap::Clamp);
         let use_grid_bbox = object.boolean("use_grid_bbox", false);
-        if use_grid_bbox && object.get("filename").is_none() {
-            object.error(
-                "`use_grid_bbox` without `filename`",
-                "only a file states a bounding box; place the grid with `to_world`",
-            );
+        let unstated = match object.get("filename").map(|file| file.as_str()) {
+            None => Some("`use_grid_bbox` without `filename`"),
+            Some(Some(name)) if name.ends_with(".npy") => Some("`use_grid_bbox` of a .npy file"),
+            Some(_) => None,
+        };
+        if use_grid_bbox && let Some(what) = unstated {
+            let advice = "only a .vol or .vdb file states a bounding box; place the grid with `to_world`";
+            object.error(what, advice);
         }
         Self {
             to_world,

@@ -208,6 +208,8 @@ impl<'a> Object<'a> {
                 format!("the {class} `{name}` at {place} has no place in `{owner}`: {advice}")
             }
             Some((name, Known::Mitsuba(_) | Known::Nobody)) => return value.report_unknown_type(name),
+            // What stands there is no object that could have been taken.
+            None if self.allowed.contains(&key.as_str()) => return target.report_untyped(),
             None => {
                 let advice = suggest(key, &self.allowed);
                 format!("unknown parameter `{key}` of `{owner}` at {place}: {advice}")

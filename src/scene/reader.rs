@@ -378,6 +378,15 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Notes that an object with a `type` is expected here, where there is none.
+    pub(super) fn report_untyped(&self) {
+        if self.is_object() {
+            self.error("missing `type`", "every object needs one");
+        } else {
+            self.mismatch("an object with a `type`");
+        }
+    }
+
     /// Notes why an object of type `name` cannot stand where any supported object could.
     pub(super) fn report_unknown_type(&self, name: &str) {
         match vocabulary::lookup(name) {

@@ -354,6 +354,8 @@ fn report_untyped(key: &str, entry: &Value<'_>) {
         entry.error("missing `type`", format!("every object of a scene needs one ({names})"));
     } else if entry.is_object() && entry.node.member("type").is_some() {
         entry.error("the `type` is not a string", suggest("", &vocabulary::top_level()));
+    } else if vocabulary::is_usual_key(key) {
+        entry.report_untyped();
     } else {
         let advice = suggest(key, &["type", "optimize"]);
         entry.error(

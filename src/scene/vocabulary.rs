@@ -242,6 +242,19 @@ pub(super) fn supported(class: Class) -> &'static [&'static str] {
         .map_or(&[], |(_, names)| names)
 }
 
+/// Whether an object of a scene usually stands under this name.
+pub(super) fn is_usual_key(key: &str) -> bool {
+    let classes = [
+        Class::Bsdf,
+        Class::Emitter,
+        Class::Film,
+        Class::Integrator,
+        Class::Sensor,
+        Class::Shape,
+    ];
+    classes.iter().any(|class| class.usual_key() == key)
+}
+
 /// Every type that may stand at the top level of a scene.
 pub(super) fn top_level() -> Vec<&'static str> {
     SUPPORTED.iter().flat_map(|(_, names)| names.iter().copied()).collect()

@@ -136,7 +136,7 @@ pub(super) fn channel_values(value: &Value<'_>, wanted: Wanted) -> Option<Vec<f3
         return Some(color::read_within(value, limit)?.to_vec());
     }
     if !value.is_list() {
-        value.error("this is not a value", expected_values(channels));
+        value.error(format!("found {}", value.describe()), expected_values(channels));
         return None;
     }
     let items = value.list()?;

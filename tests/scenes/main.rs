@@ -6,6 +6,7 @@ mod meaning;
 mod mistakes;
 mod random;
 mod round_trip;
+mod world_fitting;
 mod world_mistakes;
 mod worlds;
 

@@ -293,7 +293,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""value": 0.75"#,
         r#""value": "thick""#,
-        "13:75: this is not a value at object.interior.sigma_t.value: expected a number",
+        "13:75: found the string \"thick\" at object.interior.sigma_t.value: expected a number",
     ),
     (
         r#""value": 0.75"#,

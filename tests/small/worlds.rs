@@ -182,6 +182,12 @@ pub fn worlds() -> Vec<SmallWorld> {
     ]
 }
 
+/// The world of the table whose name begins like this.
+pub fn find(name: &str) -> SmallWorld {
+    let found = worlds().into_iter().find(|w| w.name.starts_with(name));
+    found.expect("it is in the table")
+}
+
 impl SmallWorld {
     /// Mean and standard error of a channel over all paths, `spp` a pixel, all through nearly the same point of the film.
     pub fn mean(&self, spp: u32, channel: usize) -> (f64, f64) {

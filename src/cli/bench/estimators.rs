@@ -29,6 +29,8 @@ pub(super) enum Compared {
     Prb,
     /// Path replay with differential ratio tracking
     PrbDrt,
+    /// Path replay with paired points
+    PrbPaired,
     /// Conventional differentiation
     Ad,
     /// Radiative backpropagation, all of `free_flight`
@@ -40,7 +42,7 @@ pub(super) enum Compared {
 impl Compared {
     fn estimator(self) -> (Estimator, Gradient) {
         let estimator = match self {
-            Self::Prb | Self::PrbDrt => Estimator::PathReplay,
+            Self::Prb | Self::PrbDrt | Self::PrbPaired => Estimator::PathReplay,
             Self::Ad => Estimator::Tape,
             Self::Rb => Estimator::Radiative(Variant::Unbiased),
             Self::RbBiased => Estimator::Radiative(Variant::Biased),
@@ -48,6 +50,7 @@ impl Compared {
         };
         let gradient = match self {
             Self::PrbDrt => Gradient::Drt,
+            Self::PrbPaired => Gradient::Paired,
             _ => Gradient::FreeFlight,
         };
         (estimator, gradient)
@@ -57,6 +60,7 @@ impl Compared {
         match self {
             Self::Prb => "prbvolpath",
             Self::PrbDrt => "prbvolpath, drt",
+            Self::PrbPaired => "prbvolpath, paired",
             Self::Ad => "advolpath",
             Self::Rb => "rbvolpath",
             Self::RbBiased => "rbvolpath, biased",

@@ -22,19 +22,26 @@ const PASSES: [u32; 2] = [64, 1 << 14];
 /// Standard errors that the means may differ by.
 const MOST: f64 = 4.0;
 
+/// Means of both estimators.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Comparison {
+    pub tracked: f64,
+    pub free_flight: f64,
+    /// Their difference over its standard error.
+    pub z: f64,
+    /// The relative error that would have been seen.
+    pub seen: f64,
+    pub verdict: Verdict,
+}
+
 /// One entry of an extinction.
 #[derive(Debug, Clone, Serialize)]
 pub struct TrackingRow {
     /// x, y, z, channel.
     pub index: [usize; 4],
     pub place: Place,
-    /// Means of both estimators, and their difference over its standard error.
-    pub tracked: f64,
-    pub free_flight: f64,
-    pub z: f64,
-    /// The relative error that would have been seen.
-    pub seen: f64,
-    pub verdict: Verdict,
+    #[serde(flatten)]
+    pub means: Comparison,
     /// The device's gradient by differential tracking, judged against that in f64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceCell>,
@@ -46,10 +53,13 @@ pub struct TrackingReport {
     pub path: String,
     pub passes: u32,
     pub passed: bool,
+    /// The sum over all entries that are not zero: what their noise hides one by one is seen here.
+    pub sum: Comparison,
     pub rows: Vec<TrackingRow>,
 }
 
-/// Both estimators' means over many passes, and the standard errors of the means' difference.
+/// Both estimators' means over many passes, and the standard errors of the means' difference: of each entry asked for, and
+/// last of the sum over all entries of the parameter that are not zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Means {
     pub tracked: Vec<f64>,
@@ -58,13 +68,21 @@ pub struct Means {
 }
 
 impl Means {
-    /// The mean difference over its standard error; zero where there is no difference.
-    pub fn z(&self, i: usize) -> f64 {
-        let difference = self.tracked[i] - self.free_flight[i];
-        if difference == 0.0 {
-            0.0
-        } else {
-            difference / self.error[i]
+    /// Judges the `i`-th difference.
+    pub fn compare(&self, i: usize) -> Comparison {
+        let (tracked, free_flight, error) = (self.tracked[i], self.free_flight[i], self.error[i]);
+        let difference = tracked - free_flight;
+        let z = if difference == 0.0 { 0.0 } else { difference / error };
+        Comparison {
+            tracked,
+            free_flight,
+            z,
+            seen: if free_flight == 0.0 {
+                0.0
+            } else {
+                MOST * error / free_flight.abs()
+            },
+            verdict: if z.abs() < MOST { Verdict::Pass } else { Verdict::Fail },
         }
     }
 }
@@ -74,14 +92,13 @@ pub fn passes(batch: &Batch) -> u32 {
     (PATHS / batch.pixels().clamp(1, PIXELS)).clamp(PASSES[0], PASSES[1])
 }
 
-/// Follows `passes` passes of new paths by `tracking`, one of [`gradient`], and by free flight, for the mean of the images. `wanted` are entries as pairs of
-/// parameter and place in the array.
-pub fn means(setup: &Setup, tracking: u32, wanted: &[(usize, usize)], passes: u32) -> Means {
+/// Follows `passes` passes of new paths by `tracking`, one of [`gradient`], and by free flight, for the mean of the images.
+/// `wanted` are entries of the parameter `of`, as places in its array.
+pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: u32) -> Means {
     let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
-    let mut slots: Vec<Vec<u32>> = vec![Vec::new(); setup.params.parameters.len()];
-    for (i, &(parameter, flat)) in wanted.iter().enumerate() {
-        let slots = &mut slots[parameter];
-        slots.resize(setup.params.parameters[parameter].values.len(), u32::MAX);
+    let values = &setup.params.parameters[of].values;
+    let mut slots = vec![u32::MAX; values.len()];
+    for (i, &flat) in wanted.iter().enumerate() {
         slots[flat] = i as u32;
     }
     let pixels = setup.batch.pixels();
@@ -98,14 +115,19 @@ pub fn means(setup: &Setup, tracking: u32, wanted: &[(usize, usize)], passes: u3
         let casts = cast(&setup.resident, &batch, keys, 1);
         [0, 1].map(|i: usize| {
             let objective = &objectives[i];
-            let mut sums = vec![0.0; wanted.len()];
+            let mut sums = vec![0.0; wanted.len() + 1];
             let mut sink = Tell {
                 scene: objective.scene(),
                 background: objective.records().background,
                 tell: |parameter: usize, flat: usize, d: f64| {
-                    let slot = slots[parameter].get(flat).copied().unwrap_or(u32::MAX);
-                    if slot != u32::MAX {
-                        sums[slot as usize] += d;
+                    if parameter != of {
+                        return;
+                    }
+                    if slots[flat] != u32::MAX {
+                        sums[slots[flat] as usize] += d;
+                    }
+                    if values[flat] != 0.0 {
+                        sums[wanted.len()] += d;
                     }
                 },
             };
@@ -123,7 +145,7 @@ pub fn means(setup: &Setup, tracking: u32, wanted: &[(usize, usize)], passes: u3
         free_flight: Vec::new(),
         error: Vec::new(),
     };
-    for i in 0..wanted.len() {
+    for i in 0..=wanted.len() {
         let (tracked, free_flight) = (mean(&|f| f[0][i]), mean(&|f| f[1][i]));
         let variance = mean(&|f| (f[0][i] - f[1][i] - (tracked - free_flight)).powi(2));
         means.tracked.push(tracked);
@@ -167,18 +189,14 @@ pub fn check(
             continue;
         }
         let parameter = &setup.params.parameters[c.parameter];
-        let wanted: Vec<_> = c.entries.iter().map(|e| (c.parameter, e.flat)).collect();
-        let means = means(&setup, tracking, &wanted, passes);
+        let wanted: Vec<usize> = c.entries.iter().map(|e| e.flat).collect();
+        let means = means(&setup, tracking, c.parameter, &wanted, passes);
         let rows = c.entries.iter().enumerate().map(|(i, entry)| {
-            let (z, free_flight) = (means.z(i), means.free_flight[i]);
-            let verdict = if parameter.values[entry.flat] == 0.0 {
+            let mut compared = means.compare(i);
+            if parameter.values[entry.flat] == 0.0 {
                 // Free flight never collides there and misses what would be scattered.
-                Verdict::Unjudged
-            } else if z.abs() < MOST {
-                Verdict::Pass
-            } else {
-                Verdict::Fail
-            };
+                compared.verdict = Verdict::Unjudged;
+            }
             let device = found.as_ref().map(|(device, adjoint)| {
                 let gradient = &adjoint.gradient[c.parameter];
                 let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
@@ -188,23 +206,17 @@ pub fn check(
             TrackingRow {
                 index: coordinates(parameter.shape, entry.flat),
                 place: entry.place,
-                tracked: means.tracked[i],
-                free_flight,
-                z,
-                seen: if free_flight == 0.0 {
-                    0.0
-                } else {
-                    MOST * means.error[i] / free_flight.abs()
-                },
-                verdict,
+                means: compared,
                 device,
             }
         });
         let rows: Vec<TrackingRow> = rows.collect();
+        let sum = means.compare(wanted.len());
         reports.push(TrackingReport {
             path: parameter.path.clone(),
             passes,
-            passed: rows.iter().all(TrackingRow::passed),
+            passed: sum.verdict != Verdict::Fail && rows.iter().all(TrackingRow::passed),
+            sum,
             rows,
         });
     }
@@ -214,6 +226,6 @@ pub fn check(
 impl TrackingRow {
     /// Whether neither the mean nor the device failed.
     pub fn passed(&self) -> bool {
-        self.verdict != Verdict::Fail && self.device.is_none_or(|d| d.verdict != Verdict::Fail)
+        self.means.verdict != Verdict::Fail && self.device.is_none_or(|d| d.verdict != Verdict::Fail)
     }
 }

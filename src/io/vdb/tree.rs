@@ -1,5 +1,7 @@
 //! A tree of floats: first its topology with the values of its tiles, then the voxels of its leaves in the same order.
 
+use std::collections::HashSet;
+
 use super::archive::Entry;
 use super::stream::{Parsed, Stream};
 use super::values::{Coding, is_on};
@@ -97,8 +99,9 @@ impl<'a> Tree<'a> {
     pub(super) fn topology(&mut self, visit: &mut impl FnMut(Part)) -> Parsed<()> {
         let edge = LEVELS[0].child_edge << LEVELS[0].log2;
         let (tiles, children) = (self.stream.u32()?, self.stream.u32()?);
+        let mut places = HashSet::new();
         for _ in 0..tiles {
-            let origin = self.origin(edge)?;
+            let origin = self.root_origin(edge, &mut places)?;
             let (value, active) = (self.stream.f32()?, self.stream.u8()? != 0);
             visit(Part::Tile {
                 origin,
@@ -108,7 +111,7 @@ impl<'a> Tree<'a> {
             });
         }
         for _ in 0..children {
-            let origin = self.origin(edge)?;
+            let origin = self.root_origin(edge, &mut places)?;
             self.node(&LEVELS, origin, visit)?;
         }
         Ok(())
@@ -118,6 +121,16 @@ impl<'a> Tree<'a> {
     pub(super) fn leaf(&mut self) -> Parsed<Vec<f32>> {
         let mask = self.stream.array::<LEAF_MASK>()?;
         self.coding.values(self.stream, &mask)
+    }
+
+    /// Where a node below the root begins. No two share a place, or a small file could fill a grid without end.
+    fn root_origin(&mut self, edge: i64, places: &mut HashSet<[i64; 3]>) -> Parsed<[i64; 3]> {
+        let origin = self.origin(edge)?;
+        if places.insert(origin) {
+            Ok(origin)
+        } else {
+            Err(format!("has two nodes at {origin:?}, expected one: it is damaged"))
+        }
     }
 
     fn origin(&mut self, edge: i64) -> Parsed<[i64; 3]> {
@@ -158,5 +171,46 @@ impl<'a> Tree<'a> {
             self.node(below, place(i), visit)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the topology of a root of active tiles at these places along x.
+    fn root(places: &[i32]) -> Parsed<usize> {
+        let mut bytes = [
+            1u32.to_le_bytes(),
+            0f32.to_le_bytes(),
+            (places.len() as u32).to_le_bytes(),
+            [0; 4],
+        ]
+        .concat();
+        for x in places {
+            bytes.extend([x.to_le_bytes(), [0; 4], [0; 4], 1f32.to_le_bytes()].concat());
+            bytes.push(1);
+        }
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        std::io::Write::write_all(&mut file, &bytes).expect("writable");
+        let mut stream = Stream::new(file, bytes.len() as u64);
+        let entry = Entry {
+            name: "density".into(),
+            half: false,
+            compression: 0,
+            scale: [1.0; 3],
+            translation: [0.0; 3],
+            tree_at: 0,
+        };
+        let mut parts = 0;
+        Tree::open(&mut stream, &entry)?.topology(&mut |_| parts += 1)?;
+        Ok(parts)
+    }
+
+    #[test]
+    fn nodes_have_places_of_their_own() {
+        assert_eq!(root(&[0, 4096, -4096]), Ok(3));
+        assert!(root(&[0, 4096, 0]).is_err_and(|e| e.contains("two nodes at [0, 0, 0]")));
+        assert!(root(&[8]).is_err_and(|e| e.contains("multiples of 4096")));
     }
 }

@@ -1,0 +1,358 @@
+//! Mistakes of scenes of shapes, media and lights that show once their files are read and all is put together.
+
+use std::path::Path;
+
+use prbopt::io::{self, Grid, Image};
+use prbopt::resident::Resident;
+use prbopt::scene;
+
+use super::mistakes_in;
+
+/// What is said of a scene without mistakes in its text when it is flattened, its files in `folder`; none if nothing.
+fn flattened(text: &str, folder: &Path) -> Option<String> {
+    let scene =
+        scene::parse(text, &folder.join("test.json")).unwrap_or_else(|mistakes| panic!("{mistakes}\nin {text}"));
+    Resident::new(&scene).err().map(|error| error.to_string())
+}
+
+/// A box that lets light pass, with more of its text.
+fn bounds(name: &str, kind: &str, to_world: &str, more: &str) -> String {
+    format!(
+        r#""{name}": {{"type": "{kind}", "to_world": [{to_world}], "bsdf": {{"type": "null"}}, {more}
+            "interior": {{"type": "homogeneous"}}}}"#
+    )
+}
+
+fn scene_of(objects: &[String]) -> String {
+    format!(r#"{{{}, "sky": {{"type": "constant"}}}}"#, objects.join(", "))
+}
+
+/// A tetrahedron as an OBJ file, its faces outwards, but for those left out.
+fn write_tetrahedron(path: &Path, faces: &str) {
+    let text = format!("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n{faces}\n");
+    std::fs::write(path, text).expect("the test's folder is writable");
+}
+
+const CLOSED: &str = "f 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3";
+
+#[test]
+fn boundaries_of_media_nest_or_lie_apart() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    write_tetrahedron(&folder.path().join("mesh.obj"), CLOSED);
+    let file = r#""filename": "mesh.obj", "#;
+    let inside = r#""exterior": {"type": "ref", "id": "a.interior"}, "#;
+    let quarter = r#"{"rotate": {"axis": [0, 0, 1], "angle": 45}}"#;
+    let at = |x: f32, y: f32, z: f32| format!(r#"{{"translate": [{x}, {y}, {z}]}}"#);
+    let scaled = |s: f32| format!(r#"{{"scale": {s}}}"#);
+    let turned = |x: f32, y: f32| format!("{quarter}, {}", at(x, y, 0.0));
+    let flat = r#"{"scale": [1, 1, 0.1]}"#.to_string();
+    let small_at = |x: f32, y: f32, z: f32| format!("{}, {}", scaled(0.3), at(x, y, z));
+    // The first shape stands where it is, the second is moved; whether that is a mistake.
+    let cases = [
+        ("cube", "cube", at(1.0, 0.5, 0.2), "", true),
+        ("cube", "cube", at(2.0, 0.0, 0.0), "", true),
+        ("cube", "cube", at(2.001, 0.0, 0.0), "", false),
+        ("cube", "cube", turned(1.75, 1.75), "", false),
+        ("cube", "cube", turned(1.7, 1.7), "", true),
+        ("cube", "cube", scaled(0.9), inside, false),
+        ("cube", "sphere", scaled(1.2), "", true),
+        ("cube", "sphere", scaled(0.99), inside, false),
+        ("cube", "sphere", scaled(1.0), inside, true),
+        ("cube", "sphere", at(1.7, 1.7, 1.0), "", true),
+        ("cube", "sphere", at(1.71, 1.71, 0.5), "", false),
+        ("sphere", "sphere", at(1.9, 0.0, 0.0), "", true),
+        ("sphere", "sphere", at(2.1, 0.0, 0.0), "", false),
+        ("sphere", "sphere", at(1.5, 1.5, 0.0), "", false),
+        ("sphere", "sphere", format!("{flat}, {}", scaled(1.5)), "", true),
+        ("sphere", "sphere", format!("{flat}, {}", scaled(0.9)), inside, false),
+        ("cube", "obj", at(0.5, 0.0, 0.0), "", true),
+        ("cube", "obj", scaled(0.5), inside, false),
+        (
+            "cube",
+            "obj",
+            format!("{}, {}", scaled(-1.0), at(1.9, 1.9, 1.9)),
+            "",
+            false,
+        ),
+        (
+            "cube",
+            "obj",
+            format!("{}, {}", scaled(-1.0), at(1.3, 1.3, 1.3)),
+            "",
+            true,
+        ),
+        ("sphere", "obj", scaled(0.5), inside, false),
+        ("sphere", "obj", scaled(1.1), "", true),
+        ("sphere", "obj", at(0.6, 0.6, 0.6), "", false),
+        ("obj", "obj", small_at(0.05, 0.05, 0.05), inside, false),
+        ("obj", "obj", small_at(0.6, 0.6, 0.6), "", false),
+        ("obj", "obj", small_at(0.3, 0.3, 0.3), "", true),
+    ];
+    let more = |kind: &str| if kind == "obj" { file } else { "" };
+    let mut failures = Vec::new();
+    for (first, second, to_world, exterior, mistaken) in cases {
+        let text = scene_of(&[
+            bounds("a", first, "", more(first)),
+            bounds("b", second, &to_world, &format!("{}{exterior}", more(second))),
+        ]);
+        let found = flattened(&text, folder.path());
+        let told = found
+            .as_ref()
+            .is_some_and(|found| found.contains("the boundaries of `a` and `b` touch or cut"));
+        if told != mistaken || (!told && found.is_some()) {
+            failures.push(format!("{second} at {to_world} and {first}: {found:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let opaque = r#""b": {"type": "sphere", "to_world": [{"translate": [1, 0, 0]}]}"#.to_string();
+    let text = scene_of(&[bounds("a", "cube", "", ""), opaque]);
+    assert_eq!(
+        flattened(&text, folder.path()),
+        None,
+        "what is opaque may stand anywhere"
+    );
+}
+
+#[test]
+fn media_fit_together() {
+    let here = Path::new("");
+    let half = r#"{"scale": 0.5}"#;
+    let outer = bounds("room", "cube", "", "");
+    let told = |objects: &[String]| flattened(&scene_of(objects), here).unwrap_or_default();
+    let found = told(&[outer.clone(), bounds("core", "sphere", half, "")]);
+    let expected = "test.json: the shape `core` lies in `room` but has no medium around it, expected `room.interior`; \
+                    add \"exterior\": {\"type\": \"ref\", \"id\": \"room.interior\"}";
+    assert_eq!(found, expected);
+    let exterior = r#""exterior": {"type": "ref", "id": "room.interior"}, "#;
+    let far = r#"{"translate": [9, 0, 0]}"#;
+    assert_eq!(told(&[outer.clone(), bounds("core", "sphere", half, exterior)]), "");
+    let found = told(&[outer.clone(), bounds("core", "sphere", far, exterior)]);
+    let expected = "test.json: the shape `core` lies in no other shape that bounds a medium but is surrounded by the \
+                    medium `room.interior`, expected none; remove its `exterior`";
+    assert_eq!(found, expected);
+    let flipped = r#""flip_normals": true, "exterior": {"type": "homogeneous", "albedo": 0.5}, "#;
+    let core = bounds("core", "sphere", half, flipped);
+    assert!(
+        told(&[outer.clone(), core]).contains("`core` lies in `room` but is surrounded by the medium `core.interior`")
+    );
+}
+
+#[test]
+fn sensors_name_the_medium_that_they_stand_in() {
+    let here = Path::new("");
+    let smoke = bounds("smoke", "cube", "", "");
+    let sensor = |z: f32, more: &str| {
+        format!(r#""camera": {{"type": "perspective", "to_world": [{{"translate": [0, 0, {z}]}}]{more}}}"#)
+    };
+    let told = |objects: &[String]| flattened(&scene_of(objects), here).unwrap_or_default();
+    let medium = r#", "medium": {"type": "ref", "id": "smoke.interior"}"#;
+    assert_eq!(told(&[smoke.clone(), sensor(3.0, "")]), "");
+    assert_eq!(told(&[smoke.clone(), sensor(0.5, medium)]), "");
+    let expected = "test.json: the sensor `camera` stands in `smoke` but has no `medium`; add \"medium\": {\"type\": \"ref\", \
+                    \"id\": \"smoke.interior\"}, or move it";
+    assert_eq!(told(&[smoke.clone(), sensor(0.5, "")]), expected);
+    let expected = "test.json: the sensor `camera` stands in no shape that bounds a medium but has the medium \
+                    `smoke.interior`; remove its `medium`, or move it";
+    assert_eq!(told(&[smoke, sensor(3.0, medium)]), expected);
+    let fog = r#", "medium": {"type": "homogeneous"}"#;
+    assert_eq!(told(&[sensor(0.0, fog)]), "", "fog without end");
+}
+
+#[test]
+fn meshes_that_bound_media_are_closed_and_look_outwards() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("mesh.obj");
+    let file = r#""filename": "mesh.obj", "#;
+    let told = |more: &str| {
+        flattened(
+            &scene_of(&[bounds("m", "obj", "", &format!("{file}{more}"))]),
+            folder.path(),
+        )
+    };
+    write_tetrahedron(&path, CLOSED);
+    assert_eq!(told(""), None);
+    write_tetrahedron(&path, "f 1 3 2\nf 1 2 4\nf 2 3 4");
+    let found = told("").expect("a face is missing");
+    assert!(
+        found.starts_with(&format!(
+            "{}: the mesh bounds a medium but is not closed: the edge from",
+            path.display()
+        )) && found.contains("belongs to one triangle only: the surface has a hole"),
+        "{found}"
+    );
+    let open = r#"{"m": {"type": "obj", "filename": "mesh.obj", "exterior": {"type": "homogeneous"}}, "s": {"type": "constant"}}"#;
+    assert_eq!(flattened(open, folder.path()), None, "what is opaque may be open");
+    write_tetrahedron(&path, "f 1 2 3\nf 1 4 2\nf 2 4 3\nf 1 3 4");
+    let found = told("").expect("the faces look inwards");
+    assert!(
+        found.contains("faces look inwards") && found.contains("\"flip_normals\": true"),
+        "{found}"
+    );
+    assert_eq!(told(r#""flip_normals": true, "#), None);
+    let rectangle = scene_of(&[bounds("r", "rectangle", "", "")]);
+    let found = mistakes_in(&rectangle);
+    assert!(
+        found.contains(
+            "a `rectangle` has no inside: it cannot bound a medium at r: use a `cube`, a `sphere` or a closed mesh"
+        ),
+        "{found}"
+    );
+}
+
+#[test]
+fn values_of_grid_files_are_possible() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("grid.vol");
+    let write = |value: f32| {
+        let mut data = vec![0.5; 12];
+        data[7] = value;
+        let grid = Grid {
+            size: [2, 3, 2],
+            channels: 1,
+            bounds: io::UNIT_CUBE,
+            data,
+        };
+        let written = io::vol::write(&path, &grid);
+        written.expect("the test's folder is writable");
+    };
+    let told = |medium: &str| {
+        let text = format!(
+            r#"{{"smoke": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous", {medium}}}}},
+                "sky": {{"type": "constant"}}}}"#
+        );
+        flattened(&text, folder.path()).unwrap_or_default()
+    };
+    let grid = r#"{"type": "gridvolume", "filename": "grid.vol"}"#;
+    let blend = format!(
+        r#""phase": {{"type": "blendphase", "weight": {grid}, "a": {{"type": "hg"}}, "b": {{"type": "rayleigh"}}}}"#
+    );
+    let [sigma_t, albedo] = ["sigma_t", "albedo"].map(|key| format!(r#""{key}": {grid}"#));
+    let place = format!("{}: texel x=1 y=0 z=1, channel 0, of ", path.display());
+    let cases = [
+        (
+            &sigma_t,
+            -0.25,
+            "`smoke.interior.sigma_t` is -0.25; extinction must not be negative: correct the values",
+        ),
+        (
+            &albedo,
+            1.5,
+            "`smoke.interior.albedo` is 1.5; an albedo must lie between 0 and 1: correct the values",
+        ),
+        (
+            &albedo,
+            -0.5,
+            "`smoke.interior.albedo` is -0.5; an albedo must lie between 0 and 1: correct the values",
+        ),
+        (
+            &blend,
+            2.0,
+            "`smoke.interior.phase.weight` is 2; a weight must lie between 0 and 1: correct the values",
+        ),
+    ];
+    for (medium, value, expected) in cases {
+        write(value);
+        assert_eq!(told(medium), format!("{place}{expected}"));
+        write(0.75);
+        assert_eq!(told(medium), "");
+    }
+    write(f32::NAN);
+    let expected = "texel x=1 y=0 z=1, channel 0, is NaN, expected finite numbers";
+    assert_eq!(told(&sigma_t), format!("{}: {expected}", path.display()));
+    let blobs = r#""albedo": {"type": "blobs", "resolution": 4, "base": 0.6, "blobs": [{"center": [0.5, 0.5, 0.5], "radius": 1, "value": 0.6}]}"#;
+    let found = told(blobs);
+    assert!(
+        found.contains("`smoke.interior.albedo` is 1.") && found.contains("between 0 and 1"),
+        "{found}"
+    );
+}
+
+#[test]
+fn textures_are_reflectances() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("texture.exr");
+    let text = r#"{"f": {"type": "rectangle", "bsdf": {"type": "diffuse",
+        "reflectance": {"type": "bitmap", "filename": "texture.exr"}}}, "s": {"type": "constant"}}"#;
+    for (value, expected) in [(1.25, "1.25"), (-0.5, "-0.5"), (f32::NAN, "NaN")] {
+        let mut data = vec![0.5; 12];
+        data[10] = value;
+        let image = Image {
+            width: 2,
+            height: 2,
+            channels: 3,
+            data,
+        };
+        io::image::write_exr(&path, &image).expect("the test's folder is writable");
+        let expected = format!(
+            "{}: pixel (1, 1) is {expected}; a reflectance must lie between 0 and 1: correct the values",
+            path.display()
+        );
+        assert_eq!(flattened(text, folder.path()), Some(expected));
+    }
+}
+
+#[test]
+fn only_some_files_say_where_their_grid_lies() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let grid = Grid {
+        size: [2, 2, 2],
+        channels: 1,
+        bounds: [[0.0, 0.0, 0.0], [1.0, 0.0, 1.0]],
+        data: vec![0.5; 8],
+    };
+    let told = |name: &str| {
+        let medium = format!(r#""sigma_t": {{"type": "gridvolume", "filename": "{name}", "use_grid_bbox": true}}"#);
+        let text = scene_of(&[format!(
+            r#""b": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous", {medium}}}}}"#
+        )]);
+        scene::parse(&text, &folder.path().join("test.json"))
+            .expect_err("it has no place")
+            .to_string()
+    };
+    io::npy::write(&folder.path().join("grid.npy"), &grid).expect("the test's folder is writable");
+    let found = told("grid.npy");
+    assert!(
+        found.contains("`use_grid_bbox` of a .npy file at b.interior.sigma_t: only a .vol or .vdb file"),
+        "{found}"
+    );
+    io::vol::write(&folder.path().join("grid.vol"), &grid).expect("the test's folder is writable");
+    let found = told("grid.vol");
+    assert!(
+        found.contains("is empty at b.interior.sigma_t: place the grid with `to_world`"),
+        "{found}"
+    );
+}
+
+#[test]
+fn environments_shine_everywhere_and_nowhere_less_than_nothing() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("sky.exr");
+    let write = |side: usize, value: f32| {
+        let mut data = vec![0.5; 3 * side * side];
+        data[2] = value;
+        let image = Image {
+            width: side,
+            height: side,
+            channels: 3,
+            data,
+        };
+        io::image::write_exr(&path, &image).expect("the test's folder is writable");
+    };
+    let text = r#"{"s": {"type": "envmap", "filename": "sky.exr"}, "f": {"type": "rectangle"}}"#;
+    write(2, -0.5);
+    let expected = format!(
+        "{}: texel x=0 y=0 z=0, channel 2, of `s.data` is -0.5; radiance must not be negative: correct the values",
+        path.display()
+    );
+    assert_eq!(flattened(text, folder.path()), Some(expected));
+    write(2, f32::NAN);
+    let expected = format!("{}: pixel (0, 0) is not finite; replace it", path.display());
+    assert_eq!(flattened(text, folder.path()), Some(expected));
+    write(1, 0.5);
+    let found = scene::parse(text, &folder.path().join("test.json"))
+        .expect_err("it is too small")
+        .to_string();
+    let expected =
+        "an environment of 1 × 1 pixels at s.filename: expected 2 × 2 or more; for one colour use a `constant`";
+    assert!(found.contains(expected), "{found}");
+}
