@@ -520,8 +520,8 @@ fn wrong_requests_to_render_are_told() {
         ),
         (&["--parameters", "run"], "did you mean run/final"),
         (&["--parameters", "none"], "none: is not a folder"),
-        (&["--sensor", "9"], "has 4 sensors"),
-        (&["--sensor", "all", "-o", "a.exr"], "4 sensors"),
+        (&["--sensor", "9"], "an index from 0 to 3"),
+        (&["--sensor", "all", "-o", "a.exr"], "for 4 sensors"),
         (&["--spp", "0"], "--spp"),
     ];
     for (more, expected) in cases {
