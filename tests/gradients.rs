@@ -53,7 +53,9 @@ fn samples_of_many_rounds_are_all_summed() {
     };
     let mut setup = table()[0].setup(&options);
     setup.spp = 2000;
-    let report = check(&setup, Some(&mut Cpu::new()), &options).expect("the check runs").report;
+    let report = check(&setup, Some(&mut Cpu::new()), &options)
+        .expect("the check runs")
+        .report;
     assert!(report.passed, "{report}");
 }
 

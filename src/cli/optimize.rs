@@ -1,5 +1,6 @@
 //! `prbopt optimize`: reconstructs what a scene's `optimize` block names.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +87,10 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         arithmetic: device.arithmetic(),
         seed: rule.seed,
         iterations: rule.iterations,
-        command: std::env::args().collect(),
+        // As one types it, wherever the program is.
+        command: iter::once("prbopt".to_owned())
+            .chain(std::env::args().skip(1))
+            .collect(),
         threads: rayon::current_num_threads(),
         started: record::now(),
     };

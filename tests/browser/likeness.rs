@@ -1,13 +1,14 @@
 //! Whether two pictures of a page show the same things in about the same places, whatever the fonts.
 //!
-//! A page is kept as a thumbnail. Two of them are compared block by block: by the mean colour, and by the ink, which is
-//! how much a block varies inside. Fonts move single letters and lines, and blocks change little; a plot that is not
-//! drawn leaves blocks without ink.
+//! A page is kept as thumbnails of its parts, so that what is higher in one part moves no other. They are compared block by
+//! block: by the mean colour, and by the ink, which is
+//! how much a block varies inside. Fonts move single letters and lines, and few blocks lose or gain all of their ink; a
+//! plot that is not drawn leaves blank blocks.
 
 use std::path::{Path, PathBuf};
 
-use image::RgbImage;
 use image::imageops::{self, FilterType};
+use image::{Rgb, RgbImage};
 
 /// Blocks along the width of a page.
 const ACROSS: u32 = 12;
@@ -15,42 +16,62 @@ const ACROSS: u32 = 12;
 /// Where pages are kept.
 const FOLDER: &str = "tests/data/report";
 
+/// Between the parts of a committed page.
+const LINE: Rgb<u8> = Rgb([255, 0, 255]);
+
 /// The environment variable with which references are written anew.
 const UPDATE: &str = "PRBOPT_UPDATE_SCREENSHOTS";
+
+/// The ink from which on a block shows something, and the part of another's ink below which it is blank beside it.
+const INKED: f64 = 3.0;
+const BLANK: f64 = 0.35;
 
 /// How far two pages are apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Distance {
     /// Mean absolute difference of the blocks' colours, from 0 to 255.
     color: f64,
-    /// Sum of absolute differences of the blocks' ink, over the sum of the reference's.
-    ink: f64,
-    /// Height over the reference's.
+    /// Share of the inked blocks that are blank on the other page.
+    lost: f64,
+    gained: f64,
+    /// The largest ratio of the heights of a part, the larger over the smaller.
     height: f64,
 }
 
 impl Distance {
     /// What other fonts may do; the tests plant faults that must be farther away.
     pub(super) fn is_near(self) -> bool {
-        self.color < 6.0 && self.ink < 0.25 && (0.85..1.18).contains(&self.height)
+        self.color < 2.5 && self.lost < 0.08 && self.gained < 0.08 && self.height < 1.5
     }
 }
 
-/// A page of `picture`'s kind, made `width` pixels wide.
-pub(super) fn thumbnail(picture: &RgbImage, width: u32) -> RgbImage {
-    let height = (picture.height() * width).div_ceil(picture.width());
-    imageops::resize(picture, width, height, FilterType::Triangle)
+/// The parts of a page between the heights `cuts`, made `width` pixels wide.
+pub(super) fn thumbnails(page: &RgbImage, cuts: &[u32], width: u32) -> Vec<RgbImage> {
+    let ends = cuts.iter().copied().chain([page.height()]);
+    let starts = [0].into_iter().chain(cuts.iter().copied());
+    let part = |(start, end): (u32, u32)| {
+        let part = imageops::crop_imm(page, 0, start, page.width(), end - start).to_image();
+        imageops::resize(
+            &part,
+            width,
+            ((end - start) * width).div_ceil(page.width()),
+            FilterType::Triangle,
+        )
+    };
+    starts.zip(ends).map(part).collect()
 }
 
-/// How far the page is from the committed one of this name, which is written anew if that is asked for.
-pub(super) fn distance(name: &str, page: &RgbImage) -> Distance {
+/// How far the parts of a page are from the committed ones of this name, which are written anew if that is asked for.
+pub(super) fn distance(name: &str, page: &[RgbImage]) -> Distance {
     let file = file_of(name);
     if std::env::var_os(UPDATE).is_some() && !file.exists() {
-        page.save(&file).expect("the reference can be written");
+        stacked(page).save(&file).expect("the reference can be written");
     }
     let reference = image::open(&file)
         .unwrap_or_else(|e| panic!("{}: {e}; write it with {UPDATE}=1", file.display()))
         .into_rgb8();
+    let reference = taken_apart(&reference);
+    assert_eq!(reference.len(), page.len(), "{name} has as many parts as it had");
     between(&reference, page)
 }
 
@@ -64,21 +85,56 @@ pub(super) fn begin(names: &[&str]) {
     }
 }
 
-/// Where the page of a name is kept.
 fn file_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.png"))
 }
 
-fn between(reference: &RgbImage, page: &RgbImage) -> Distance {
-    let down = ACROSS * reference.height() / reference.width();
-    let (a, b) = (blocks(reference, down), blocks(page, down));
-    let pairs = || a.iter().zip(&b);
+/// The parts below each other, each with a line in a colour that no page has below it.
+fn stacked(parts: &[RgbImage]) -> RgbImage {
+    let mut all = RgbImage::from_pixel(parts[0].width(), parts.iter().map(|p| p.height() + 1).sum(), LINE);
+    let mut y = 0;
+    for part in parts {
+        imageops::replace(&mut all, part, 0, y.into());
+        y += part.height() + 1;
+    }
+    all
+}
+
+fn taken_apart(all: &RgbImage) -> Vec<RgbImage> {
+    let mut start = 0;
+    let ends = (0..all.height()).filter(|y| (0..all.width()).all(|x| *all.get_pixel(x, *y) == LINE));
+    let part = |end| {
+        let part = imageops::crop_imm(all, 0, start, all.width(), end - start).to_image();
+        start = end + 1;
+        part
+    };
+    ends.map(part).collect()
+}
+
+fn between(reference: &[RgbImage], page: &[RgbImage]) -> Distance {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let mut height: f64 = 1.0;
+    for (reference, page) in reference.iter().zip(page) {
+        let down = (ACROSS * reference.height() / reference.width()).max(1);
+        a.extend(blocks(reference, down));
+        b.extend(blocks(page, down));
+        let ratio = f64::from(page.height()) / f64::from(reference.height());
+        height = height.max(ratio).max(1.0 / ratio);
+    }
     let apart = |(a, b): (&Block, &Block)| (0..3).map(|c| (a.color[c] - b.color[c]).abs()).sum::<f64>() / 3.0;
     Distance {
-        color: pairs().map(apart).sum::<f64>() / a.len() as f64,
-        ink: pairs().map(|(a, b)| (a.ink - b.ink).abs()).sum::<f64>() / a.iter().map(|block| block.ink).sum::<f64>(),
-        height: f64::from(page.height()) / f64::from(reference.height()),
+        color: a.iter().zip(&b).map(apart).sum::<f64>() / a.len() as f64,
+        lost: blank(&a, &b),
+        gained: blank(&b, &a),
+        height,
     }
+}
+
+/// The share of the inked blocks that are blank in `other`.
+fn blank(blocks: &[Block], other: &[Block]) -> f64 {
+    let inked = blocks.iter().zip(other).filter(|(block, _)| block.ink > INKED);
+    let blank = inked.clone().filter(|(block, other)| other.ink < BLANK * block.ink);
+    blank.count() as f64 / inked.count().max(1) as f64
 }
 
 /// Figures of a part of a page.
