@@ -530,7 +530,7 @@ fn wrong_options_are_refused() {
             &["set/transforms.json", "--background", "random"],
             "no transparent parts",
         ),
-        (&["set/transforms.json", "--hold-out", "1"], "--hold-out 1 leaves none"),
+        (&["set/transforms.json", "--hold-out", "1"], "--hold-out 1: leaves none"),
         (&["set/transforms.json", "--resolution", "0"], "--resolution"),
         (&["set/transforms.json", "--downscale", "60"], "too small"),
         (&["nowhere"], "nowhere: there is no such file"),
