@@ -10,7 +10,7 @@ use crate::transport::radiance_field::{LANES, Lattice, Segment};
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn floats(v: __m256) -> [f32; LANES] {
+pub(super) fn floats(v: __m256) -> [f32; LANES] {
     // SAFETY: both are 32 bytes of plain numbers.
     unsafe { std::mem::transmute(v) }
 }

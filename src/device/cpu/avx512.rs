@@ -141,50 +141,68 @@ pub(super) fn reduce_27(size: [u32; 4], records: &[Record], bases: &[Basis], sig
             .all(|(g, len)| g.is_empty() || g.len() == *len),
         "a gradient has the size of its grid"
     );
-    let mut next = stencils(size, &records[..LANES.min(records.len())]);
-    let mut open = corners(&next, 0);
-    let mut sums = [(_mm512_setzero_ps(), _mm512_setzero_ps()); 8];
+    // One name a texel: sums stay in registers only where nothing asks for their addresses.
+    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = [zero(); 8];
+    // Those of this turn and of the next, which are not moved but change places.
+    let mut spare = [stencils(size, &records[..LANES.min(records.len())]); 2];
+    let [at, next] = &mut spare;
+    let (mut at, mut next) = (at, next);
+    let mut open = corners(at, 0);
     for start in (0..records.len()).step_by(LANES) {
         let lanes = LANES.min(records.len() - start);
-        let at = next;
         let ahead = &records[start + lanes..(start + lanes + LANES).min(records.len())];
-        next = stencils(size, ahead);
-        expect(sh.values, &next, ahead.len());
+        *next = stencils(size, ahead);
+        expect(sh.values, next, ahead.len());
         let (texels, weights) = at.parts();
         for lane in 0..lanes {
             match Move::between(&open, texels[0][lane], texels[6][lane], texels[7][lane]) {
                 Move::Stay => {}
                 Move::Right => {
-                    for k in [0, 2, 4, 6] {
-                        // SAFETY: the texel comes from a stencil of this grid.
-                        unsafe { close(open[k], sums[k], sigma, sh) };
-                        sums[k] = sums[k + 1];
-                        sums[k + 1] = (_mm512_setzero_ps(), _mm512_setzero_ps());
-                    }
-                    open = corners(&at, lane);
+                    // SAFETY: the texels come from a stencil of this grid.
+                    unsafe { close(&[open[0], open[2], open[4], open[6]], &[a, c, e, g], sigma, sh) };
+                    (a, c, e, g) = (b, d, f, h);
+                    [b, d, f, h] = [zero(); 4];
+                    open = corners(at, lane);
                 }
                 Move::Away => {
-                    for k in 0..8 {
-                        // SAFETY: as above.
-                        unsafe { close(open[k], sums[k], sigma, sh) };
-                        sums[k] = (_mm512_setzero_ps(), _mm512_setzero_ps());
-                    }
-                    open = corners(&at, lane);
+                    // SAFETY: as above.
+                    unsafe { close(&open, &[a, b, c, d, e, f, g, h], sigma, sh) };
+                    [a, b, c, d, e, f, g, h] = [zero(); 8];
+                    open = corners(at, lane);
                 }
             }
             let record = &records[start + lane];
-            let (lower, upper) = spread(record, &bases[record.ray as usize]);
-            for k in 0..8 {
-                let weight = _mm512_set1_ps(weights[k][lane]);
-                sums[k].0 = _mm512_add_ps(sums[k].0, _mm512_mul_ps(lower, weight));
-                sums[k].1 = _mm512_add_ps(sums[k].1, _mm512_mul_ps(upper, weight));
-            }
+            let spread = spread(record, &bases[record.ray as usize]);
+            a = add(a, spread, weights[0][lane]);
+            b = add(b, spread, weights[1][lane]);
+            c = add(c, spread, weights[2][lane]);
+            d = add(d, spread, weights[3][lane]);
+            e = add(e, spread, weights[4][lane]);
+            f = add(f, spread, weights[5][lane]);
+            g = add(g, spread, weights[6][lane]);
+            h = add(h, spread, weights[7][lane]);
         }
+        std::mem::swap(&mut at, &mut next);
     }
-    for k in 0..8 {
-        // SAFETY: as above.
-        unsafe { close(open[k], sums[k], sigma, sh) };
-    }
+    // SAFETY: as above.
+    unsafe { close(&open, &[a, b, c, d, e, f, g, h], sigma, sh) };
+}
+
+/// A texel's sums with what a record sends there.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn add(sums: TexelSums, spread: TexelSums, weight: f32) -> TexelSums {
+    let weight = _mm512_set1_ps(weight);
+    (
+        _mm512_add_ps(sums.0, _mm512_mul_ps(spread.0, weight)),
+        _mm512_add_ps(sums.1, _mm512_mul_ps(spread.1, weight)),
+    )
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn zero() -> TexelSums {
+    (_mm512_setzero_ps(), _mm512_setzero_ps())
 }
 
 /// Asks for the texels of the cells in the first `lanes` lanes to be brought near, those once that several share.
@@ -222,6 +240,9 @@ fn corners(at: &Stencils<LANES>, lane: usize) -> [u32; 8] {
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512vl")]
 fn stencils(size: [u32; 4], records: &[Record]) -> Stencils<LANES> {
+    if let Some(records) = records.first_chunk() {
+        return avx2::stencils(size, &places(records));
+    }
     let mut p = [[0.0; LANES]; 3];
     for lane in 0..records.len().min(LANES) {
         for axis in 0..3 {
@@ -229,6 +250,25 @@ fn stencils(size: [u32; 4], records: &[Record]) -> Stencils<LANES> {
         }
     }
     avx2::stencils(size, &p)
+}
+
+/// The places of eight records, axis by axis: two transposed squares of four records side by side.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+fn places(records: &[Record; LANES]) -> [[f32; LANES]; 3] {
+    // SAFETY: a record begins with four words, the first three of which are its place.
+    let rows = |i: usize| unsafe {
+        let row = |i: usize| _mm_loadu_ps(records[i].p.as_ptr());
+        _mm256_set_m128(row(i + 4), row(i))
+    };
+    let (a, b, c, d) = (rows(0), rows(1), rows(2), rows(3));
+    let (xy, more_xy) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+    let (z, more_z) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+    [
+        avx2::floats(_mm256_shuffle_ps::<0b01_00_01_00>(xy, more_xy)),
+        avx2::floats(_mm256_shuffle_ps::<0b11_10_11_10>(xy, more_xy)),
+        avx2::floats(_mm256_shuffle_ps::<0b01_00_01_00>(z, more_z)),
+    ]
 }
 
 /// A record's gradients by a texel of weight one, in the lanes of [`TexelSums`].
@@ -258,33 +298,36 @@ fn spread(record: &Record, basis: &Basis) -> TexelSums {
     (lower, upper)
 }
 
-/// Adds the sums of a texel to the gradients.
+/// Adds the sums of some texels to the gradients.
 ///
 /// # Safety
-/// The texel lies within the gradients that are not empty.
-#[inline]
+/// The texels lie within the gradients that are not empty.
+#[inline(never)]
 #[target_feature(enable = "avx512f")]
-unsafe fn close(texel: u32, (lower, upper): TexelSums, sigma: &mut Gradient, sh: &mut Gradient) {
-    if !sigma.values.is_empty() {
-        // SAFETY: as the caller promises.
-        *unsafe { sigma.values.get_unchecked_mut(texel as usize) } += _mm512_cvtss_f32(upper);
-        sigma.activity.touch_texel::<1>(texel as usize);
-    }
-    if sh.values.is_empty() {
-        return;
-    }
-    sh.activity.touch_texel::<TEXEL>(texel as usize);
-    // SAFETY: as the caller promises. Both vectors are read before either is written; the lanes that they share are taken
-    // from the lower one.
-    unsafe {
-        let texel = sh.values.as_mut_ptr().add(texel as usize * TEXEL);
-        let rest = texel.add(TEXEL - 16);
-        let (a, b) = (_mm512_loadu_ps(texel), _mm512_loadu_ps(rest));
-        let a = _mm512_add_ps(a, lower);
-        let shared = _mm512_castps_si512(a);
-        let shared = _mm512_castsi512_ps(_mm512_alignr_epi32::<11>(shared, shared));
-        let b = _mm512_mask_add_ps(shared, UPPER, b, upper);
-        _mm512_storeu_ps(texel, a);
-        _mm512_storeu_ps(rest, b);
+unsafe fn close<const N: usize>(texels: &[u32; N], sums: &[TexelSums; N], sigma: &mut Gradient, sh: &mut Gradient) {
+    for k in 0..N {
+        let (texel, (lower, upper)) = (texels[k] as usize, sums[k]);
+        if !sigma.values.is_empty() {
+            // SAFETY: as the caller promises.
+            *unsafe { sigma.values.get_unchecked_mut(texel) } += _mm512_cvtss_f32(upper);
+            sigma.activity.touch_texel::<1>(texel);
+        }
+        if sh.values.is_empty() {
+            continue;
+        }
+        sh.activity.touch_texel::<TEXEL>(texel);
+        // SAFETY: as the caller promises. Both vectors are read before either is written; the lanes that they share are
+        // taken from the lower one.
+        unsafe {
+            let texel = sh.values.as_mut_ptr().add(texel * TEXEL);
+            let rest = texel.add(TEXEL - 16);
+            let (a, b) = (_mm512_loadu_ps(texel), _mm512_loadu_ps(rest));
+            let a = _mm512_add_ps(a, lower);
+            let shared = _mm512_castps_si512(a);
+            let shared = _mm512_castsi512_ps(_mm512_alignr_epi32::<11>(shared, shared));
+            let b = _mm512_mask_add_ps(shared, UPPER, b, upper);
+            _mm512_storeu_ps(texel, a);
+            _mm512_storeu_ps(rest, b);
+        }
     }
 }
