@@ -152,6 +152,7 @@ impl Perturbed<'_> {
 
 impl View<f64> for Perturbed<'_> {
     const TWO_SIDED: bool = true;
+    type Bases = Basis;
     fn sigma_sampled(&self, at: &Stencil) -> f64 {
         self.base.sigma(at)
     }
@@ -161,6 +162,9 @@ impl View<f64> for Perturbed<'_> {
             Role::Density => self.shift(density_kinks(self.base.scene), raw, at, 1.0),
             _ => raw,
         }
+    }
+    fn bases(&self, basis: &Basis) -> Basis {
+        *basis
     }
     fn color(&self, at: &Stencil, basis: &Basis) -> [f64; 3] {
         let mut raw = self.base.color(at, basis);

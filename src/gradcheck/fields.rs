@@ -105,12 +105,17 @@ pub struct Plain<'a, N> {
 
 impl<N: Number> View<N> for Plain<'_, N> {
     const TWO_SIDED: bool = false;
+    type Bases = Basis;
     fn sigma_sampled(&self, at: &Stencil) -> N {
         self.sigma(at)
     }
     #[inline(always)]
     fn sigma(&self, at: &Stencil) -> N {
         grid_eval(&self.fields.sigma, at)
+    }
+    #[inline(always)]
+    fn bases(&self, basis: &Basis) -> Basis {
+        *basis
     }
     #[inline(always)]
     fn color(&self, at: &Stencil, basis: &Basis) -> [N; 3] {

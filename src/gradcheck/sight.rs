@@ -147,6 +147,7 @@ impl<F: Fn(Role, u32, u8)> Watched<'_, F> {
 impl<F: Fn(Role, u32, u8)> View<f64> for Watched<'_, F> {
     /// So that samples of no density are looked at too.
     const TWO_SIDED: bool = true;
+    type Bases = Basis;
     fn sigma_sampled(&self, at: &Stencil) -> f64 {
         self.base.sigma(at)
     }
@@ -158,6 +159,9 @@ impl<F: Fn(Role, u32, u8)> View<f64> for Watched<'_, F> {
             density_kinks(self.scene()).iter().any(|(kink, _)| raw == *kink),
         );
         raw
+    }
+    fn bases(&self, basis: &Basis) -> Basis {
+        *basis
     }
     fn color(&self, at: &Stencil, basis: &Basis) -> [f64; 3] {
         let raw = self.base.color(at, basis);

@@ -262,30 +262,35 @@ pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, 
         let texel = unsafe { data.get_unchecked(start..start + CHANNELS) };
         let weight = N::lift(at.weights[k]);
         for (s, v) in sum.iter_mut().zip(texel) {
-            *s += *v * weight;
+            if k == 0 {
+                *s = *v * weight;
+            } else {
+                *s += *v * weight;
+            }
         }
     }
     sum_harmonics(&sum, basis)
 }
 
-/// The sum of coefficients times basis, in an order that suits vectors of five coefficients: five sums over every fifth
-/// coefficient, which are then added, (0 + 2) + (1 + 3) + 4.
+/// The sum of coefficients times basis, in an order that suits vectors of five coefficients each of which begins with the
+/// last coefficient of the one before: five sums, of coefficient 0 alone and of every fourth from 1, 2, 3 and 4 on, which
+/// are then added, (0 + 2) + (1 + 3) + 4.
 #[inline(always)]
 fn sum_harmonics<N: Number, const CHANNELS: usize>(coefficients: &[N; CHANNELS], basis: &Basis) -> [N; 3] {
-    let mut fifths = [[N::lift(0.0); 3]; 5];
+    let mut sums = [[N::lift(0.0); 3]; 5];
     for i in 0..CHANNELS / 3 {
         for c in 0..3 {
             let term = coefficients[3 * i + c] * N::lift(basis[i]);
             if i < 5 {
-                fifths[i][c] = term;
+                sums[i][c] = term;
             } else {
-                fifths[i % 5][c] += term;
+                sums[1 + (i - 1) % 4][c] += term;
             }
         }
     }
     let mut color = [N::lift(0.0); 3];
     for c in 0..3 {
-        color[c] = ((fifths[0][c] + fifths[2][c]) + (fifths[1][c] + fifths[3][c])) + fifths[4][c];
+        color[c] = ((sums[0][c] + sums[2][c]) + (sums[1][c] + sums[3][c])) + sums[4][c];
     }
     color
 }

@@ -23,12 +23,16 @@ use crate::resident::layout::{SceneRecord, color, density, occupancy};
 pub trait View<N: Number> {
     /// Whether the two sides differ.
     const TWO_SIDED: bool;
+    /// The basis of a ray's direction, as lookups take it.
+    type Bases: Copy;
     /// Raw density on the sampling side.
     fn sigma_sampled(&self, at: &Stencil) -> N;
     /// Raw density on the integrand's side.
     fn sigma(&self, at: &Stencil) -> N;
+    /// What the lookups along a ray share.
+    fn bases(&self, basis: &Basis) -> Self::Bases;
     /// Raw colour, the sum of spherical harmonics.
-    fn color(&self, at: &Stencil, basis: &Basis) -> [N; 3];
+    fn color(&self, at: &Stencil, bases: &Self::Bases) -> [N; 3];
     /// Bits of an occupancy cell.
     fn occupancy(&self, cell: u32) -> u32;
     /// [`lattice`], for views that know a faster way to the same bits.
@@ -48,8 +52,8 @@ pub trait View<N: Number> {
     }
     /// Raw colour at one lane.
     #[inline(always)]
-    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [N; 3] {
-        self.color(&at.lane(lane), basis)
+    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, bases: &Self::Bases) -> [N; 3] {
+        self.color(&at.lane(lane), bases)
     }
     /// [`color_activate`] of three channels, likewise.
     #[inline(always)]
@@ -398,6 +402,7 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     }
     // A copy, which can live in registers.
     let mut now = *state;
+    let bases = view.bases(&segment.basis);
     let mut more = true;
     for lane in Lanes(live) {
         if V::TWO_SIDED {
@@ -408,7 +413,7 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
             p: [p[0][lane], p[1][lane], p[2][lane]],
             raw_sigma: raw_sigma[lane],
             alpha: alpha[lane],
-            raw_color: view.color_of_lane(at_color, lane, &segment.basis),
+            raw_color: view.color_of_lane(at_color, lane, &bases),
         };
         if MODE == REPLAY {
             let (d_sigma, d_color) = now.replay(scene, &sample, d_radiance);

@@ -12,6 +12,49 @@ use crate::transport::sh::{Basis, MAX_COEFFICIENTS};
 
 /// Lanes of a vector that hold the colours of five coefficients.
 const FILLED: usize = 15;
+/// Channels from one vector to the next: four coefficients, so that colours stay where they are.
+const STRIDE: usize = 12;
+
+/// Vectors that cover a texel. All but the first begin with a coefficient that the one before has already.
+const fn vectors(channels: usize) -> usize {
+    if channels <= FILLED {
+        1
+    } else {
+        1 + (channels - FILLED).div_ceil(STRIDE)
+    }
+}
+
+/// Lanes of vector `v` that count.
+const fn counted(channels: usize, v: usize) -> __mmask16 {
+    let lanes = if channels - STRIDE * v < FILLED {
+        channels - STRIDE * v
+    } else {
+        FILLED
+    };
+    let first = if v == 0 { 0 } else { FILLED - STRIDE };
+    ((1 << lanes) - (1 << first)) as __mmask16
+}
+
+/// The basis as each vector of a texel takes it.
+pub(super) type Bases = [[f32; 16]; 4];
+
+/// The basis of the coefficients of each vector, three lanes each.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn bases(basis: &Basis) -> Bases {
+    const { assert!(vectors(3 * MAX_COEFFICIENTS) <= 4) };
+    let of_lane = _mm512_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 4);
+    let mut bases = [[0.0; 16]; 4];
+    for v in 0..4 {
+        let index = _mm512_add_epi32(of_lane, _mm512_set1_epi32(4 * v as i32));
+        // SAFETY: a basis holds 16 floats, and so does a vector.
+        unsafe {
+            let spread = _mm512_permutexvar_ps(index, _mm512_loadu_ps(basis.as_ptr()));
+            _mm512_storeu_ps(bases[v].as_mut_ptr(), spread);
+        }
+    }
+    bases
+}
 
 /// The lookup at one lane of the stencils.
 #[inline]
@@ -20,28 +63,29 @@ pub(super) fn eval_sh<const CHANNELS: usize>(
     data: &[f32],
     at: &Stencils<LANES>,
     lane: usize,
-    basis: &Basis,
+    bases: &Bases,
 ) -> [f32; 3] {
     const { assert!(CHANNELS <= 3 * MAX_COEFFICIENTS) };
+    let last = at.parts().0[7][lane] as usize;
     assert!(
-        (at.parts().0[7][lane] as usize + 1) * CHANNELS <= data.len(),
+        (last + 1) * CHANNELS <= data.len(),
         "a stencil reaches outside its grid"
     );
+    // Whole vectors may reach beyond their texel, and at the very end beyond the grid.
+    let reach = STRIDE * (vectors(CHANNELS) - 1) + 16;
     // SAFETY: the largest index has been checked.
     let terms = unsafe {
-        if CHANNELS == 27 {
-            terms_of_27(data, at, lane, basis)
+        if last * CHANNELS + reach <= data.len() {
+            terms::<CHANNELS, false>(data, at, lane, bases)
         } else {
-            terms::<CHANNELS>(data, at, lane, basis)
+            terms::<CHANNELS, true>(data, at, lane, bases)
         }
     };
     // The order of `sum_harmonics`.
-    let moved = _mm512_castps_si512(terms);
-    let two = _mm512_castsi512_si256(_mm512_alignr_epi32::<6>(moved, moved));
-    let two = _mm256_add_ps(_mm512_castps512_ps256(terms), _mm256_castsi256_ps(two));
-    let one = _mm256_castps_si256(two);
-    let one = _mm256_castsi256_ps(_mm256_alignr_epi32::<3>(one, one));
-    let four = _mm_add_ps(_mm256_castps256_ps128(two), _mm256_castps256_ps128(one));
+    let sums = _mm512_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
+    let sums = _mm512_permutexvar_ps(sums, terms);
+    let two = _mm256_add_ps(_mm512_castps512_ps256(sums), _mm512_extractf32x8_ps::<1>(sums));
+    let four = _mm_add_ps(_mm256_castps256_ps128(two), _mm256_extractf128_ps::<1>(two));
     let color = _mm_add_ps(four, _mm512_extractf32x4_ps::<3>(terms));
     let mut out = [0f32; 4];
     // SAFETY: `out` holds four floats.
@@ -49,74 +93,48 @@ pub(super) fn eval_sh<const CHANNELS: usize>(
     [out[0], out[1], out[2]]
 }
 
-/// Coefficients times basis, five coefficients a vector, all vectors added.
+/// Coefficients times basis, in the five sums of `sum_harmonics`, three lanes each. Loads without masks become operands of
+/// the multiplication.
 ///
 /// # Safety
-/// The texels of the lane lie within `data`.
+/// The texels of the lane lie within `data`, and, unless `MASKED`, so do all vectors that begin in them.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
-unsafe fn terms<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> __m512 {
-    let vectors = CHANNELS.div_ceil(FILLED);
+unsafe fn terms<const CHANNELS: usize, const MASKED: bool>(
+    data: &[f32],
+    at: &Stencils<LANES>,
+    lane: usize,
+    bases: &Bases,
+) -> __m512 {
     let (texels, weights) = at.parts();
     let mut sums = [_mm512_setzero_ps(); 4];
     for k in 0..8 {
         let weight = _mm512_set1_ps(weights[k][lane]);
-        for v in 0..vectors {
-            let lanes = (CHANNELS - v * FILLED).min(FILLED);
-            let mask = ((1u32 << lanes) - 1) as __mmask16;
-            // SAFETY: the mask covers `lanes` floats of a texel.
+        for v in 0..vectors(CHANNELS) {
+            // SAFETY: as the caller promises; the mask covers lanes within the texel.
             let values = unsafe {
-                let texel = data.as_ptr().add(texels[k][lane] as usize * CHANNELS + v * FILLED);
-                _mm512_maskz_loadu_ps(mask, texel)
+                let start = data.as_ptr().add(texels[k][lane] as usize * CHANNELS + STRIDE * v);
+                if MASKED {
+                    _mm512_maskz_loadu_ps(counted(CHANNELS, v), start)
+                } else {
+                    _mm512_loadu_ps(start)
+                }
             };
-            sums[v] = _mm512_add_ps(sums[v], _mm512_mul_ps(values, weight));
+            let term = _mm512_mul_ps(values, weight);
+            sums[v] = if k == 0 { term } else { _mm512_add_ps(sums[v], term) };
         }
     }
-    let mut terms = _mm512_mul_ps(sums[0], basis_of_fifths(basis, 0));
-    for v in 1..vectors {
-        terms = _mm512_add_ps(terms, _mm512_mul_ps(sums[v], basis_of_fifths(basis, v)));
+    let mut terms = _mm512_setzero_ps();
+    for v in 0..vectors(CHANNELS) {
+        // SAFETY: the basis of a vector is 16 floats.
+        let basis = unsafe { _mm512_loadu_ps(bases[v].as_ptr()) };
+        terms = if v == 0 {
+            _mm512_maskz_mul_ps(counted(CHANNELS, v), sums[v], basis)
+        } else {
+            _mm512_mask_add_ps(terms, counted(CHANNELS, v), terms, _mm512_mul_ps(sums[v], basis))
+        };
     }
     terms
-}
-
-/// [`terms`] of nine coefficients. Two full vectors cover a texel, channels 0 to 15 and 11 to 26, so that loads need no
-/// masks and become operands of the multiplication.
-///
-/// # Safety
-/// The texels of the lane lie within `data`.
-#[inline]
-#[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
-unsafe fn terms_of_27(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> __m512 {
-    const CHANNELS: usize = 27;
-    let (texels, weights) = at.parts();
-    let (mut low, mut high) = (_mm512_setzero_ps(), _mm512_setzero_ps());
-    for k in 0..8 {
-        let weight = _mm512_set1_ps(weights[k][lane]);
-        // SAFETY: both vectors lie within a texel.
-        let (a, b) = unsafe {
-            let texel = data.as_ptr().add(texels[k][lane] as usize * CHANNELS);
-            (_mm512_loadu_ps(texel), _mm512_loadu_ps(texel.add(CHANNELS - 16)))
-        };
-        low = _mm512_add_ps(low, _mm512_mul_ps(a, weight));
-        high = _mm512_add_ps(high, _mm512_mul_ps(b, weight));
-    }
-    // Channel 15, the first of coefficient 5, moves to lane 0.
-    let high = _mm512_castps_si512(high);
-    let high = _mm512_castsi512_ps(_mm512_alignr_epi32::<4>(high, high));
-    _mm512_add_ps(
-        _mm512_maskz_mul_ps((1 << FILLED) - 1, low, basis_of_fifths(basis, 0)),
-        _mm512_maskz_mul_ps((1 << (CHANNELS - FILLED)) - 1, high, basis_of_fifths(basis, 1)),
-    )
-}
-
-/// The basis of coefficients 5 v … 5 v + 4, three lanes each.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn basis_of_fifths(basis: &Basis, v: usize) -> __m512 {
-    let of_lane = _mm512_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 0);
-    let index = _mm512_add_epi32(of_lane, _mm512_set1_epi32(5 * v as i32));
-    // SAFETY: a basis holds 16 floats.
-    _mm512_permutexvar_ps(index, unsafe { _mm512_loadu_ps(basis.as_ptr()) })
 }
 
 /// Channels of a texel with nine coefficients a colour.

@@ -42,6 +42,7 @@ impl<'a, W> Arrays<'a, W> {
 
 impl<W: Wide> View<f32> for Arrays<'_, W> {
     const TWO_SIDED: bool = false;
+    type Bases = W::Bases;
 
     #[inline(always)]
     fn sigma_sampled(&self, at: &Stencil) -> f32 {
@@ -54,31 +55,27 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
     }
 
     #[inline(always)]
-    fn color(&self, at: &Stencil, basis: &Basis) -> [f32; 3] {
-        self.color_of_lane(&at.spread(), 0, basis)
+    fn bases(&self, basis: &Basis) -> W::Bases {
+        W::bases(basis)
     }
 
     #[inline(always)]
-    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
-        eval_sh::<W>(self.channels, self.sh, at, lane, basis)
+    fn color(&self, at: &Stencil, bases: &W::Bases) -> [f32; 3] {
+        self.color_of_lane(&at.spread(), 0, bases)
     }
 
-    /// Of sigmoids a vector of four, the last of which does not matter.
+    #[inline(always)]
+    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, bases: &W::Bases) -> [f32; 3] {
+        eval_sh::<W>(self.channels, self.sh, at, lane, bases)
+    }
+
     #[inline(always)]
     fn activate_color(&self, kind: u32, raw: [f32; 3]) -> [f32; 3] {
-        let [r, g, b] = raw;
-        if kind != color::SIGMOID {
-            return [
-                color_activate(kind, r),
-                color_activate(kind, g),
-                color_activate(kind, b),
-            ];
+        match kind {
+            color::CLIP => activate_three::<{ color::CLIP }>(raw),
+            color::SIGMOID => activate_three::<{ color::SIGMOID }>(raw),
+            _ => activate_three::<{ color::RELU_HALF }>(raw),
         }
-        let mut lanes = [r, g, b, b];
-        for k in 0..4 {
-            lanes[k] = color_activate(color::SIGMOID, lanes[k]);
-        }
-        [lanes[0], lanes[1], lanes[2]]
     }
 
     #[inline(always)]
@@ -126,4 +123,14 @@ impl<W: Wide> View<f32> for Arrays<'_, W> {
     fn emitter(&self) -> &[f32] {
         self.emitter
     }
+}
+
+/// A vector of four, the last of which does not matter.
+#[inline(always)]
+fn activate_three<const KIND: u32>([r, g, b]: [f32; 3]) -> [f32; 3] {
+    let mut lanes = [r, g, b, b];
+    for k in 0..4 {
+        lanes[k] = color_activate(KIND, lanes[k]);
+    }
+    [lanes[0], lanes[1], lanes[2]]
 }

@@ -11,8 +11,14 @@ use crate::transport::sh::Basis;
 
 /// How a vector level looks colours up.
 pub(super) trait Wide: Copy + Send + Sync {
+    /// The basis of a direction, as lookups take it.
+    type Bases: Copy;
+
+    fn bases(basis: &Basis) -> Self::Bases;
+
     /// [`grid_eval_sh`] on f32.
-    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3];
+    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, bases: &Self::Bases)
+    -> [f32; 3];
 
     /// [`reduce_plain`]
     #[inline(always)]
@@ -61,20 +67,20 @@ pub(super) trait Wide: Copy + Send + Sync {
     }
 }
 
-/// The lookup for a number of channels that is known only at run time: 3, 12, 27 or 48.
+/// [`Wide::eval_sh`] for a number of channels that is known only at run time: 3, 12, 27 or 48.
 #[inline(always)]
 pub(super) fn eval_sh<W: Wide>(
     channels: u32,
     data: &[f32],
     at: &Stencils<LANES>,
     lane: usize,
-    basis: &Basis,
+    bases: &W::Bases,
 ) -> [f32; 3] {
     match channels {
-        27 => W::eval_sh::<27>(data, at, lane, basis),
-        12 => W::eval_sh::<12>(data, at, lane, basis),
-        48 => W::eval_sh::<48>(data, at, lane, basis),
-        _ => W::eval_sh::<3>(data, at, lane, basis),
+        27 => W::eval_sh::<27>(data, at, lane, bases),
+        12 => W::eval_sh::<12>(data, at, lane, bases),
+        48 => W::eval_sh::<48>(data, at, lane, bases),
+        _ => W::eval_sh::<3>(data, at, lane, bases),
     }
 }
 
@@ -111,6 +117,13 @@ pub(super) fn reduce_sh<W: Wide>(
 pub(super) struct Plain;
 
 impl Wide for Plain {
+    type Bases = Basis;
+
+    #[inline(always)]
+    fn bases(basis: &Basis) -> Basis {
+        *basis
+    }
+
     #[inline(always)]
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
         grid_eval_sh::<f32, CHANNELS>(data, &at.lane(lane), basis)
@@ -124,10 +137,24 @@ pub(super) struct Avx512;
 
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx512 {
+    type Bases = avx512::Bases;
+
+    // SAFETY of the calls below: this type is used by `Level::Avx512` alone, which exists only where the features do.
     #[inline(always)]
-    fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
-        // SAFETY: this type is used by `Level::Avx512` alone, which exists only where the features do.
-        unsafe { avx512::eval_sh::<CHANNELS>(data, at, lane, basis) }
+    fn bases(basis: &Basis) -> avx512::Bases {
+        // SAFETY: as above.
+        unsafe { avx512::bases(basis) }
+    }
+
+    #[inline(always)]
+    fn eval_sh<const CHANNELS: usize>(
+        data: &[f32],
+        at: &Stencils<LANES>,
+        lane: usize,
+        bases: &avx512::Bases,
+    ) -> [f32; 3] {
+        // SAFETY: as above.
+        unsafe { avx512::eval_sh::<CHANNELS>(data, at, lane, bases) }
     }
 
     #[inline(always)]
@@ -180,9 +207,16 @@ pub(super) struct Avx2;
 // SAFETY of the calls below: this type is used by levels that exist only where AVX2 does.
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx2 {
+    type Bases = Basis;
+
+    #[inline(always)]
+    fn bases(basis: &Basis) -> Basis {
+        *basis
+    }
+
     #[inline(always)]
     fn eval_sh<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, lane: usize, basis: &Basis) -> [f32; 3] {
-        Plain::eval_sh::<CHANNELS>(data, at, lane, basis)
+        grid_eval_sh::<f32, CHANNELS>(data, &at.lane(lane), basis)
     }
 
     /// The lower and the upper neighbour along x lie side by side: four pairs, a line of 64 bytes at a time.
@@ -271,7 +305,7 @@ mod tests {
             if Level::detect() == Level::Avx512 {
                 assert_eq!(
                     plain,
-                    Avx512::eval_sh::<CHANNELS>(&data, &at, lane, &basis),
+                    Avx512::eval_sh::<CHANNELS>(&data, &at, lane, &Avx512::bases(&basis)),
                     "degree {degree}, point {i}"
                 );
             }
