@@ -39,6 +39,8 @@ impl Cpu {
         let samples = (ROUND_RECORDS / (LEAST_CHUNKS * records)).clamp(1, spp as usize);
         let per_round = (ROUND_RECORDS / (records * samples)).max(LEAST_CHUNKS);
         let mut replays = std::mem::take(&mut self.replays);
+        let mut bases = std::mem::take(&mut self.bases);
+        bases.resize(per_round.min(chunks.len()) * samples * CHUNK, [0.0; 16]);
         let mut stats = ReplayStats::default();
         let rounds = chunks.chunks(per_round).enumerate();
         let rounds = rounds.flat_map(|round| (0..spp).step_by(samples).map(move |first| (first, round)));
@@ -47,9 +49,10 @@ impl Cpu {
             let used = &mut replays[..chunks.len()];
             let this = &*self;
             used.par_iter_mut()
+                .zip(bases.par_chunks_mut(samples * CHUNK))
                 .zip(chunks)
                 .enumerate()
-                .for_each(|(i, (replays, &chunk))| {
+                .for_each(|(i, ((replays, bases), &chunk))| {
                     let adjoint = &this.adjoint[(round * per_round + i) * CHUNK..][..CHUNK];
                     this.level.run(ReplayChunk {
                         cpu: this,
@@ -60,17 +63,19 @@ impl Cpu {
                         chunk,
                         adjoint,
                         bricks,
+                        first_ray: (i * samples * CHUNK) as u32,
                         replays,
+                        bases,
                     });
                 });
-            self.reduce(bricks, used);
+            self.reduce(bricks, used, &bases);
             for replay in used.iter() {
                 stats.rays += replay.stats.rays;
                 stats.samples += replay.stats.samples;
                 stats.drifted += replay.stats.drifted;
             }
         }
-        self.replays = replays;
+        (self.replays, self.bases) = (replays, bases);
         stats
     }
 
@@ -84,7 +89,7 @@ impl Cpu {
     }
 
     /// Sums the records of a round into the gradients.
-    fn reduce(&mut self, bricks: Bricks, replays: &[Replays]) {
+    fn reduce(&mut self, bricks: Bricks, replays: &[Replays], bases: &[Basis]) {
         let (resident, level) = (&self.resident, self.level);
         let scene = &resident.scene;
         let activity = &self.activity;
@@ -101,6 +106,7 @@ impl Cpu {
                         scene,
                         brick,
                         replays,
+                        bases,
                         sigma: &sigma,
                         sh: &sh,
                         activities,
@@ -138,7 +144,11 @@ struct ReplayChunk<'a> {
     chunk: Chunk,
     adjoint: &'a [[f32; 3]],
     bricks: Bricks,
+    /// Index of the chunk's first ray in the round.
+    first_ray: u32,
     replays: &'a mut Replays,
+    /// Of the directions of the chunk's rays.
+    bases: &'a mut [Basis],
 }
 
 /// Records the gradients of one chunk.
@@ -146,7 +156,7 @@ struct Recorder<'a> {
     unsorted: &'a mut Unsorted,
     emitters: &'a mut Vec<([f32; 3], [f32; 3])>,
     bricks: Bricks,
-    /// Index of the packet's first ray in the chunk, and of the ray whose turn it is.
+    /// Index of the packet's first ray in the round, and of the ray whose turn it is.
     first: u32,
     ray: u32,
     /// Number of the packet's first record.
@@ -202,7 +212,9 @@ impl Kernel for ReplayChunk<'_> {
             chunk,
             adjoint,
             bricks,
+            first_ray,
             replays,
+            bases,
         } = self;
         let scene = &cpu.resident.scene;
         let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy, batch);
@@ -213,6 +225,7 @@ impl Kernel for ReplayChunk<'_> {
             *s = [d[0] * scale, d[1] * scale, d[2] * scale];
         }
         let mut packet = Packet::take();
+        let mut rays = 0;
         let mut unsorted = Unsorted::take();
         for sample in samples {
             let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
@@ -225,9 +238,10 @@ impl Kernel for ReplayChunk<'_> {
                     adjoint: &scaled,
                 },
             ) {
-                let first = replays.bases.len() as u32;
+                let first = first_ray + rays as u32;
                 for lane in &packet.lanes {
-                    replays.bases.push(lane.path.basis());
+                    bases[rays] = lane.path.basis();
+                    rays += 1;
                 }
                 let mut recorder = Recorder {
                     begin: unsorted.len(),
@@ -245,7 +259,7 @@ impl Kernel for ReplayChunk<'_> {
             }
         }
         packet.put_back();
-        replays.sort(&mut unsorted, bricks.len());
+        replays.sort(&unsorted, bricks.len());
         unsorted.put_back();
     }
 }

@@ -190,7 +190,7 @@ pub(super) fn reduce_27(size: [u32; 4], records: &[Record], bases: &[Basis], sig
                 }
             }
             let record = &records[start + lane];
-            let spread = spread(record, &bases[record.ray as usize]);
+            let spread = spread(record, &bases[record.ray() as usize]);
             a = add(a, spread, weights[0][lane]);
             b = add(b, spread, weights[1][lane]);
             c = add(c, spread, weights[2][lane]);

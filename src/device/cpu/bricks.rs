@@ -3,9 +3,9 @@
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::index_below;
 
-/// Bits of a key that tell the cells of a brick apart, four an axis: cells are the cubes between texel centres. Where a
-/// brick is wider than 16 cells some share a key, which costs time and nothing else.
-pub(super) const CELL_BITS: u32 = 12;
+/// Bits of a key that tell the cells of a brick apart, three an axis: cells are the cubes between texel centres. Where a
+/// brick is wider than eight cells some share a key, which costs time and nothing else.
+pub(super) const CELL_BITS: u32 = 9;
 
 /// The lattice of bricks: the same for both grids, and along each axis at least three texels of either a brick, so that
 /// bricks two apart share no texel.
@@ -14,6 +14,8 @@ pub(super) struct Bricks {
     count: [u32; 3],
     /// Texels of the colour grid.
     texels: [u32; 3],
+    /// Half a texel of it, in bricks: bricks begin where cells do.
+    shift: [f32; 3],
 }
 
 impl Bricks {
@@ -25,9 +27,11 @@ impl Bricks {
             (texels / edge).clamp(1, 32)
         };
         let [x, y, z, _] = scene.sh_size;
+        let (count, texels) = ([along(0), along(1), along(2)], [x, y, z]);
         Self {
-            count: [along(0), along(1), along(2)],
-            texels: [x, y, z],
+            count,
+            texels,
+            shift: [0, 1, 2].map(|axis| 0.5 * count[axis] as f32 / texels[axis] as f32),
         }
     }
 
@@ -35,21 +39,22 @@ impl Bricks {
         self.count.iter().product::<u32>() as usize
     }
 
-    /// What records at the places `p`, axis by axis, are sorted by: the brick that holds each, and in its low [`CELL_BITS`] the cell of the colour grid, x
-    /// fastest.
+    /// What records at the places `p`, axis by axis, are sorted by: the brick that holds each, and in its low [`CELL_BITS`]
+    /// the cell of the colour grid, x fastest.
     #[inline(always)]
     pub(super) fn keys<const N: usize>(self, p: &[[f32; N]; 3]) -> [u32; N] {
         let (mut brick, mut cell) = ([[0; N]; 3], [[0; N]; 3]);
         for axis in 0..3 {
+            let (count, texels) = (self.count[axis], self.texels[axis]);
             for i in 0..N {
-                brick[axis][i] = index_below(p[axis][i] * self.count[axis] as f32, self.count[axis] - 1);
-                cell[axis][i] = index_below(p[axis][i] * self.texels[axis] as f32 + 0.5, self.texels[axis]) & 15;
+                brick[axis][i] = index_below(p[axis][i] * count as f32 + self.shift[axis], count - 1);
+                cell[axis][i] = index_below(p[axis][i] * texels as f32 + 0.5, texels) & 7;
             }
         }
         let mut keys = [0; N];
         for i in 0..N {
             let brick = (brick[2][i] * self.count[1] + brick[1][i]) * self.count[0] + brick[0][i];
-            keys[i] = brick << CELL_BITS | cell[2][i] << 8 | cell[1][i] << 4 | cell[0][i];
+            keys[i] = brick << CELL_BITS | cell[2][i] << 6 | cell[1][i] << 3 | cell[0][i];
         }
         keys
     }

@@ -30,6 +30,7 @@ use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
+use crate::transport::sh::Basis;
 
 use level::Level;
 use records::Replays;
@@ -61,6 +62,8 @@ pub struct Cpu {
     image: Vec<[f32; 4]>,
     adjoint: Vec<[f32; 3]>,
     replays: Vec<Replays>,
+    /// Of the directions of a round's rays.
+    bases: Vec<Basis>,
     /// Majorants and the environment map's table, for a world.
     tables: Tables,
     sums: Sums,
@@ -102,6 +105,7 @@ impl Cpu {
             image: Vec::new(),
             adjoint: Vec::new(),
             replays: Vec::new(),
+            bases: Vec::new(),
             tables: Tables::default(),
             sums: Sums::default(),
             tape_bytes: 0,
@@ -289,6 +293,7 @@ impl Device for Cpu {
             + self.occupancy.len()
             + self.resident.references.bytes()
             + replays
+            + size_of_val(&self.bases[..])
             + self.tables.bytes()
             + self.sums.bytes()) as u64
             + self.tape_bytes

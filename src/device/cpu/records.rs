@@ -8,44 +8,62 @@ use super::packet::Lane;
 use crate::device::ReplayStats;
 use crate::resident::layout::{SceneRecord, color};
 use crate::transport::radiance_field::{Sample, State, color_activate, color_slope, density_slope};
-use crate::transport::sh::Basis;
+
+const CELLS: usize = 1 << CELL_BITS;
 
 /// A sample: what its ray found there, then, after the replay, its gradients, which wait for its brick.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Record {
     pub(super) p: [f32; 3],
-    /// Index of the ray in its chunk, for the basis of its direction.
-    pub(super) ray: u32,
+    /// Index of the ray in its round, and in the low [`CELL_BITS`] the cell.
+    tag: u32,
     /// Raw density and colour; then the derivatives by them.
     pub(super) values: [f32; 4],
+}
+
+impl Record {
+    pub(super) fn new(p: [f32; 3], ray: u32, cell: u32, values: [f32; 4]) -> Self {
+        Self {
+            p,
+            tag: ray << CELL_BITS | cell,
+            values,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn ray(&self) -> u32 {
+        self.tag >> CELL_BITS
+    }
+
+    #[inline(always)]
+    pub(super) fn cell(&self) -> usize {
+        self.tag as usize % CELLS
+    }
 }
 
 /// What a chunk's replays leave. Kept between rounds, so that nothing is allocated in a running optimisation.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
-    /// By brick, then by cell, ray order kept; brick b holds `starts[b]..starts[b + 1]`.
+    /// By brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`.
     sorted: Vec<Record>,
     starts: Vec<u32>,
-    /// The basis of each ray's direction.
-    pub(super) bases: Vec<Basis>,
     /// Direction and gradient of each ray's emitter.
     pub(super) emitters: Vec<([f32; 3], [f32; 3])>,
     pub(super) stats: ReplayStats,
 }
 
-/// A chunk's records in the order in which they were made, with their keys. One a thread, which stays in its caches.
+/// A chunk's records in the order in which they were made. One a thread, which stays in its caches.
 #[derive(Debug, Default)]
 pub(super) struct Unsorted {
     notes: Vec<Note>,
-    order: Vec<u32>,
 }
 
 /// A record before it is sorted.
 #[derive(Debug, Clone, Copy)]
 struct Note {
     record: Record,
-    key: u32,
+    brick: u32,
     /// The sample's opacity, for the replay.
     alpha: f32,
 }
@@ -70,14 +88,9 @@ impl Unsorted {
     #[inline(always)]
     pub(super) fn push(&mut self, key: u32, ray: u32, sample: &Sample<f32>) {
         let [r, g, b] = sample.raw_color;
-        let record = Record {
-            p: sample.p,
-            ray,
-            values: [sample.raw_sigma, r, g, b],
-        };
         self.notes.push(Note {
-            record,
-            key,
+            record: Record::new(sample.p, ray, key % CELLS as u32, [sample.raw_sigma, r, g, b]),
+            brick: key >> CELL_BITS,
             alpha: sample.alpha,
         });
     }
@@ -105,7 +118,7 @@ impl Unsorted {
 fn replay<const COLOR: u32>(scene: &SceneRecord, notes: &mut [Note], lanes: &mut [Lane], first: u32) {
     let mut i = 0;
     while i < notes.len() {
-        let ray = notes[i].record.ray;
+        let ray = notes[i].record.ray();
         let lane = &mut lanes[(ray - first) as usize];
         let State {
             radiance: [r, g, b],
@@ -116,7 +129,7 @@ fn replay<const COLOR: u32>(scene: &SceneRecord, notes: &mut [Note], lanes: &mut
         let mut radiance = [0.0, r, g, b];
         let [r, g, b] = lane.d_radiance;
         let d_radiance = [0.0, r, g, b];
-        while i < notes.len() && notes[i].record.ray == ray {
+        while i < notes.len() && notes[i].record.ray() == ray {
             let raw = notes[i].record.values;
             let weight = transmittance * notes[i].alpha;
             transmittance -= weight;
@@ -142,7 +155,6 @@ fn replay<const COLOR: u32>(scene: &SceneRecord, notes: &mut [Note], lanes: &mut
 impl Replays {
     pub(super) fn clear(&mut self) {
         self.sorted.clear();
-        self.bases.clear();
         self.emitters.clear();
         self.stats = ReplayStats::default();
     }
@@ -155,48 +167,52 @@ impl Replays {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.sorted.capacity() * size_of::<Record>()
-            + 4 * self.starts.capacity()
-            + self.bases.capacity() * size_of::<Basis>()
-            + 24 * self.emitters.capacity()
+        self.sorted.capacity() * size_of::<Record>() + 4 * self.starts.capacity() + 24 * self.emitters.capacity()
     }
 
-    /// Sorts by key: a counting sort by cell, then one by brick, both stable.
+    /// Takes over a chunk's records, sorted by brick: a stable counting sort.
     #[inline(always)]
-    pub(super) fn sort(&mut self, unsorted: &mut Unsorted, bricks: usize) {
-        const CELLS: usize = 1 << CELL_BITS;
-        let Unsorted { notes, order } = unsorted;
-        let mut places = [0u32; CELLS + 1];
-        for i in 0..notes.len() {
-            places[(notes[i].key as usize & (CELLS - 1)) + 1] += 1;
-        }
-        for cell in 0..CELLS {
-            places[cell + 1] += places[cell];
-        }
-        order.resize(notes.len(), 0);
-        for i in 0..notes.len() {
-            let place = &mut places[notes[i].key as usize & (CELLS - 1)];
-            order[*place as usize] = i as u32;
-            *place += 1;
-        }
+    pub(super) fn sort(&mut self, unsorted: &Unsorted, bricks: usize) {
+        let notes = &unsorted.notes;
         self.starts.clear();
         self.starts.resize(bricks + 1, 0);
-        for i in 0..notes.len() {
-            self.starts[(notes[i].key >> CELL_BITS) as usize + 1] += 1;
+        for note in notes {
+            self.starts[note.brick as usize + 1] += 1;
         }
         for b in 0..bricks {
             self.starts[b + 1] += self.starts[b];
         }
         self.sorted.resize(notes.len(), Record::default());
-        for n in 0..order.len() {
-            let i = order[n] as usize;
-            let place = &mut self.starts[(notes[i].key >> CELL_BITS) as usize];
-            self.sorted[*place as usize] = notes[i].record;
+        for note in notes {
+            let place = &mut self.starts[note.brick as usize];
+            self.sorted[*place as usize] = note.record;
             *place += 1;
         }
         // Each start has moved to its brick's end, which is the next one's start.
         self.starts.rotate_right(1);
         self.starts[0] = 0;
+    }
+}
+
+/// The records of a brick that all chunks of a round have, sorted by cell: a stable counting sort.
+#[inline(always)]
+pub(super) fn by_cell(replays: &[Replays], brick: u32, sorted: &mut Vec<Record>) {
+    let mut places = [0u32; CELLS + 1];
+    for replays in replays {
+        for record in replays.of_brick(brick) {
+            places[record.cell() + 1] += 1;
+        }
+    }
+    for cell in 0..CELLS {
+        places[cell + 1] += places[cell];
+    }
+    sorted.resize(places[CELLS] as usize, Record::default());
+    for replays in replays {
+        for record in replays.of_brick(brick) {
+            let place = &mut places[record.cell()];
+            sorted[*place as usize] = *record;
+            *place += 1;
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 //! stay in registers until its last record; of two neighbours along x, the second takes over what the first has for the
 //! texels that they share.
 
+use std::cell::Cell;
+
 use super::level::Kernel;
-use super::records::{Record, Replays};
+use super::records::{Record, Replays, by_cell};
 use super::shared::SharedSlice;
 use super::step::Activity;
-use super::wide::{Wide, prefetch_sh, reduce_sh};
+use super::wide::{Wide, reduce_sh};
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::{Stencil, Stencils, grid_scatter};
 use crate::transport::radiance_field::{LANES, same_size};
@@ -18,11 +20,18 @@ pub(super) struct Gradient<'a> {
     pub(super) activity: &'a Activity,
 }
 
+thread_local! {
+    /// Room for the records of a brick.
+    static SPARE: Cell<Vec<Record>> = const { Cell::new(Vec::new()) };
+}
+
 /// All records of a brick.
 pub(super) struct ReduceBrick<'a> {
     pub(super) scene: &'a SceneRecord,
     pub(super) brick: u32,
     pub(super) replays: &'a [Replays],
+    /// Of the directions of the round's rays.
+    pub(super) bases: &'a [Basis],
     pub(super) sigma: &'a SharedSlice<'a, f32>,
     pub(super) sh: &'a SharedSlice<'a, f32>,
     /// Of both.
@@ -40,29 +49,16 @@ impl Kernel for ReduceBrick<'_> {
         let gradient = |values, activity| Gradient { values, activity };
         let (mut sigma, mut sh) = (gradient(sigma, self.activities[0]), gradient(sh, self.activities[1]));
         let scene = self.scene;
-        for (i, replays) in self.replays.iter().enumerate() {
-            let records = replays.of_brick(self.brick);
-            let bases = &replays.bases;
-            // A run may be short: its first texels are asked for while the one before is summed.
-            if let Some(next) = self.replays.get(i + 1).map(|r| r.of_brick(self.brick))
-                && !next.is_empty()
-            {
-                let lanes = LANES.min(next.len());
-                prefetch_sh::<W>(
-                    scene.sh_size[3],
-                    sh.values,
-                    &stencils_of::<W>(scene.sh_size, next, 0),
-                    (1 << lanes) - 1,
-                );
-            }
-            if same_size(scene) {
-                reduce_sh::<W>(scene.sh_size, records, bases, &mut sigma, &mut sh);
-            } else {
-                let mut unwanted = gradient(&mut [], self.activities[0]);
-                reduce_sh::<W>(scene.sh_size, records, bases, &mut unwanted, &mut sh);
-                reduce_sigma::<W>(scene.sigma_size, records, &mut sigma);
-            }
+        let mut records = SPARE.take();
+        by_cell(self.replays, self.brick, &mut records);
+        if same_size(scene) {
+            reduce_sh::<W>(scene.sh_size, &records, self.bases, &mut sigma, &mut sh);
+        } else {
+            let mut unwanted = gradient(&mut [], self.activities[0]);
+            reduce_sh::<W>(scene.sh_size, &records, self.bases, &mut unwanted, &mut sh);
+            reduce_sigma::<W>(scene.sigma_size, &records, &mut sigma);
         }
+        SPARE.set(records);
     }
 }
 
@@ -208,7 +204,7 @@ pub(super) fn reduce_plain<W: Wide, const CHANNELS: usize>(
             let record = &records[start + lane];
             let at = at.lane(lane);
             sums.open(at.texels(), sigma, sh);
-            sums.add(&at, &bases[record.ray as usize], record);
+            sums.add(&at, &bases[record.ray() as usize], record);
         }
     }
     for k in 0..8 {
@@ -244,11 +240,8 @@ mod tests {
         let mut records: Vec<Record> = (0..3000)
             .map(|i| {
                 let (u, v) = (draw(i, 0), draw(i, 1));
-                Record {
-                    p: [u[0], u[1], u[2]],
-                    ray: i % 5,
-                    values: [u[3] - 0.5, v[0] - 0.5, v[1] - 0.5, v[2] - 0.5],
-                }
+                let values = [u[3] - 0.5, v[0] - 0.5, v[1] - 0.5, v[2] - 0.5];
+                Record::new([u[0], u[1], u[2]], i % 5, 0, values)
             })
             .collect();
         records.sort_by_key(|record| bricks.keys(&record.p.map(|x| [x])));
@@ -297,7 +290,7 @@ mod tests {
             let (mut sigma_each, mut sh_each) = (vec![0.0f64; all[0]], vec![0.0f64; all[1]]);
             for record in &records {
                 let at = grid_stencil(size, record.p);
-                let basis = &bases[record.ray as usize];
+                let basis = &bases[record.ray() as usize];
                 let [d_sigma, r, g, b] = record.values.map(f64::from);
                 let d_color = [r, g, b];
                 grid_scatter(&mut sigma_each, &at, d_sigma);
