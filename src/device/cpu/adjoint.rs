@@ -4,6 +4,7 @@
 //!
 //! Bricks are reduced in eight rounds by the parity of their place along each axis: bricks of one round share no texel.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -152,7 +153,7 @@ struct ReplayChunk<'a> {
 }
 
 /// Records the gradients of one chunk.
-struct Recorder<'a> {
+struct Recorder<'a, W> {
     unsorted: &'a mut Unsorted,
     emitters: &'a mut Vec<([f32; 3], [f32; 3])>,
     bricks: Bricks,
@@ -163,12 +164,13 @@ struct Recorder<'a> {
     begin: usize,
     /// Keys of the places that the ray looks at.
     keys: [u32; LANES],
+    level: PhantomData<W>,
 }
 
-impl Sink<f32> for Recorder<'_> {
+impl<W: Wide> Sink<f32> for Recorder<'_, W> {
     #[inline(always)]
     fn approach(&mut self, p: &[[f32; LANES]; 3]) {
-        self.keys = self.bricks.keys(p);
+        self.keys = W::keys(&self.bricks, p);
     }
 
     #[inline(always)]
@@ -186,7 +188,7 @@ impl Sink<f32> for Recorder<'_> {
     }
 }
 
-impl PacketSink for Recorder<'_> {
+impl<W: Wide> PacketSink for Recorder<'_, W> {
     #[inline(always)]
     fn turn(&mut self, lane: u32) {
         self.ray = self.first + lane;
@@ -243,7 +245,7 @@ impl Kernel for ReplayChunk<'_> {
                     bases[rays] = lane.path.basis();
                     rays += 1;
                 }
-                let mut recorder = Recorder {
+                let mut recorder = Recorder::<W> {
                     begin: unsorted.len(),
                     unsorted: &mut unsorted,
                     emitters: &mut replays.emitters,
@@ -251,6 +253,7 @@ impl Kernel for ReplayChunk<'_> {
                     first,
                     ray: first,
                     keys: [0; LANES],
+                    level: PhantomData,
                 };
                 packet.propagate(scene, &view, &mut recorder);
                 for (lane, radiance) in packet.lanes.iter().zip(&packet.radiances) {

@@ -4,6 +4,7 @@
 
 use std::arch::x86_64::*;
 
+use super::bricks::{Bricks, CELL_BITS};
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::Stencils;
 use crate::transport::radiance_field::{LANES, Lattice, Segment};
@@ -109,6 +110,28 @@ pub(super) fn stencils(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES>
         ));
     }
     Stencils::from_parts(corners, products)
+}
+
+/// [`Bricks::keys`] of eight points.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn keys(bricks: &Bricks, p: &[[f32; LANES]; 3]) -> [u32; LANES] {
+    let mut brick = [_mm256_setzero_si256(); 3];
+    let mut cell = [_mm256_setzero_si256(); 3];
+    for axis in 0..3 {
+        let (p, count, texels) = (vector(&p[axis]), bricks.count[axis], bricks.texels[axis]);
+        let x = _mm256_mul_ps(p, _mm256_set1_ps(count as f32));
+        brick[axis] = index_below(_mm256_add_ps(x, _mm256_set1_ps(bricks.shift[axis])), count - 1);
+        let x = _mm256_mul_ps(p, _mm256_set1_ps(texels as f32));
+        let x = index_below(_mm256_add_ps(x, _mm256_set1_ps(0.5)), texels);
+        cell[axis] = _mm256_and_si256(x, _mm256_set1_epi32(7));
+    }
+    let [nx, ny] = [bricks.count[0] as i32, bricks.count[1] as i32];
+    let rows = _mm256_add_epi32(_mm256_mullo_epi32(brick[2], _mm256_set1_epi32(ny)), brick[1]);
+    let brick = _mm256_add_epi32(_mm256_mullo_epi32(rows, _mm256_set1_epi32(nx)), brick[0]);
+    let upper = _mm256_or_si256(_mm256_slli_epi32::<6>(cell[2]), _mm256_slli_epi32::<3>(cell[1]));
+    let cell = _mm256_or_si256(upper, cell[0]);
+    words(_mm256_or_si256(_mm256_slli_epi32::<{ CELL_BITS as i32 }>(brick), cell))
 }
 
 /// One-channel lookups at eight points. Neighbours along x lie side by side and are loaded as pairs; where a lookup

@@ -11,11 +11,11 @@ pub(super) const CELL_BITS: u32 = 9;
 /// bricks two apart share no texel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bricks {
-    count: [u32; 3],
+    pub(super) count: [u32; 3],
     /// Texels of the colour grid.
-    texels: [u32; 3],
+    pub(super) texels: [u32; 3],
     /// Half a texel of it, in bricks: bricks begin where cells do.
-    shift: [f32; 3],
+    pub(super) shift: [f32; 3],
 }
 
 impl Bricks {

@@ -45,7 +45,7 @@ impl Record {
 /// What a chunk's replays leave. Kept between rounds, so that nothing is allocated in a running optimisation.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
-    /// By brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`.
+    /// By brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`. What lies behind the last is of rounds before.
     sorted: Vec<Record>,
     starts: Vec<u32>,
     /// Direction and gradient of each ray's emitter.
@@ -154,7 +154,6 @@ fn replay<const COLOR: u32>(scene: &SceneRecord, notes: &mut [Note], lanes: &mut
 
 impl Replays {
     pub(super) fn clear(&mut self) {
-        self.sorted.clear();
         self.emitters.clear();
         self.stats = ReplayStats::default();
     }
@@ -182,7 +181,7 @@ impl Replays {
         for b in 0..bricks {
             self.starts[b + 1] += self.starts[b];
         }
-        self.sorted.resize(notes.len(), Record::default());
+        at_least(&mut self.sorted, notes.len());
         for note in notes {
             let place = &mut self.starts[note.brick as usize];
             self.sorted[*place as usize] = note.record;
@@ -194,9 +193,17 @@ impl Replays {
     }
 }
 
-/// The records of a brick that all chunks of a round have, sorted by cell: a stable counting sort.
+/// Makes room for `count` records. None is cleared: what is longer already stays as it is.
 #[inline(always)]
-pub(super) fn by_cell(replays: &[Replays], brick: u32, sorted: &mut Vec<Record>) {
+fn at_least(records: &mut Vec<Record>, count: usize) {
+    if records.len() < count {
+        records.resize(count, Record::default());
+    }
+}
+
+/// The records of a brick that all chunks of a round have, sorted by cell: a stable counting sort into `spare`.
+#[inline(always)]
+pub(super) fn by_cell<'a>(replays: &[Replays], brick: u32, spare: &'a mut Vec<Record>) -> &'a [Record] {
     let mut places = [0u32; CELLS + 1];
     for replays in replays {
         for record in replays.of_brick(brick) {
@@ -206,14 +213,16 @@ pub(super) fn by_cell(replays: &[Replays], brick: u32, sorted: &mut Vec<Record>)
     for cell in 0..CELLS {
         places[cell + 1] += places[cell];
     }
-    sorted.resize(places[CELLS] as usize, Record::default());
+    let count = places[CELLS] as usize;
+    at_least(spare, count);
     for replays in replays {
         for record in replays.of_brick(brick) {
             let place = &mut places[record.cell()];
-            sorted[*place as usize] = *record;
+            spare[*place as usize] = *record;
             *place += 1;
         }
     }
+    &spare[..count]
 }
 
 #[cfg(test)]

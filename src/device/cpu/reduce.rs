@@ -49,16 +49,16 @@ impl Kernel for ReduceBrick<'_> {
         let gradient = |values, activity| Gradient { values, activity };
         let (mut sigma, mut sh) = (gradient(sigma, self.activities[0]), gradient(sh, self.activities[1]));
         let scene = self.scene;
-        let mut records = SPARE.take();
-        by_cell(self.replays, self.brick, &mut records);
+        let mut spare = SPARE.take();
+        let records = by_cell(self.replays, self.brick, &mut spare);
         if same_size(scene) {
-            reduce_sh::<W>(scene.sh_size, &records, self.bases, &mut sigma, &mut sh);
+            reduce_sh::<W>(scene.sh_size, records, self.bases, &mut sigma, &mut sh);
         } else {
             let mut unwanted = gradient(&mut [], self.activities[0]);
-            reduce_sh::<W>(scene.sh_size, &records, self.bases, &mut unwanted, &mut sh);
-            reduce_sigma::<W>(scene.sigma_size, &records, &mut sigma);
+            reduce_sh::<W>(scene.sh_size, records, self.bases, &mut unwanted, &mut sh);
+            reduce_sigma::<W>(scene.sigma_size, records, &mut sigma);
         }
-        SPARE.set(records);
+        SPARE.set(spare);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The inner parts of a walk in wide vectors, bit for bit what the plain code gives.
 
+use super::bricks::Bricks;
 use super::records::Record;
 use super::reduce::{Gradient, reduce_plain};
 #[cfg(target_arch = "x86_64")]
@@ -40,6 +41,12 @@ pub(super) trait Wide: Copy + Send + Sync {
     #[inline(always)]
     fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
         radiance_field::lattice(scene, segment, index)
+    }
+
+    /// [`Bricks::keys`]
+    #[inline(always)]
+    fn keys(bricks: &Bricks, p: &[[f32; LANES]; 3]) -> [u32; LANES] {
+        bricks.keys(p)
     }
 
     /// [`grid_stencils`]
@@ -184,6 +191,11 @@ impl Wide for Avx512 {
     }
 
     #[inline(always)]
+    fn keys(bricks: &Bricks, p: &[[f32; LANES]; 3]) -> [u32; LANES] {
+        Avx2::keys(bricks, p)
+    }
+
+    #[inline(always)]
     fn stencils(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
         Avx2::stencils(size, p)
     }
@@ -244,6 +256,12 @@ impl Wide for Avx2 {
     fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
         // SAFETY: as above.
         unsafe { avx2::lattice(scene, segment, index) }
+    }
+
+    #[inline(always)]
+    fn keys(bricks: &Bricks, p: &[[f32; LANES]; 3]) -> [u32; LANES] {
+        // SAFETY: as above.
+        unsafe { avx2::keys(bricks, p) }
     }
 
     #[inline(always)]
@@ -360,6 +378,14 @@ mod tests {
             let size = [1 + i % 9, 1 + i % 4, if i % 2 == 0 { 1 } else { 33 }, 0];
             let (a, b) = (Plain::stencils(size, &plain.p), Avx2::stencils(size, &plain.p));
             assert_eq!(a.parts(), b.parts(), "stencils {i}");
+            scene.sh_size = size;
+            scene.sigma_size = [size[0] + 64, size[1], size[2] + i % 5, 0];
+            let bricks = Bricks::new(&scene);
+            assert_eq!(
+                Plain::keys(&bricks, &plain.p),
+                Avx2::keys(&bricks, &plain.p),
+                "keys {i}"
+            );
             let cells = size[0] * size[1] * size[2];
             let data: Vec<f32> = (0..cells).map(|c| u[0] + (c as f32 * v[1]).fract()).collect();
             assert_eq!(
