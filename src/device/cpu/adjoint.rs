@@ -2,7 +2,8 @@
 //! each brick is summed by one thread, cell by cell, in ray order. Neither atomics nor a gradient copy a thread, and the
 //! same bits whatever the number of threads.
 //!
-//! Bricks are reduced in eight rounds by the parity of their place along each axis: bricks of one round share no texel.
+//! Rows of bricks along x are reduced in four turns by the parity of their places along y and z: rows of one turn share no
+//! texel.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -98,20 +99,21 @@ impl Cpu {
             let (sigma, sh) = pair_mut(&mut self.gradients, sigma_slot, sh_slot);
             let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
             let activities = [sigma_slot, sh_slot].map(|slot| &activity[slot]);
-            for color in 0..8 {
-                bricks.of_color(color).into_par_iter().for_each(|brick| {
-                    if replays.iter().all(|r| r.of_brick(brick).is_empty()) {
-                        return;
+            for color in 0..4 {
+                bricks.of_color(color).into_par_iter().for_each(|row| {
+                    for brick in row {
+                        if replays.iter().any(|r| !r.of_brick(brick).is_empty()) {
+                            level.run(ReduceBrick {
+                                scene,
+                                brick,
+                                replays,
+                                bases,
+                                sigma: &sigma,
+                                sh: &sh,
+                                activities,
+                            });
+                        }
                     }
-                    level.run(ReduceBrick {
-                        scene,
-                        brick,
-                        replays,
-                        bases,
-                        sigma: &sigma,
-                        sh: &sh,
-                        activities,
-                    });
                 });
             }
         }

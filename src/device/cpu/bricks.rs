@@ -1,5 +1,7 @@
 //! The lattice of bricks in which the gradients of the grids are summed.
 
+use std::ops::Range;
+
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::index_below;
 
@@ -59,15 +61,14 @@ impl Bricks {
         keys
     }
 
-    /// The bricks of one of eight colours.
-    pub(super) fn of_color(self, color: u32) -> Vec<u32> {
+    /// The rows of bricks along x of one of four colours, each as the range of its bricks.
+    pub(super) fn of_color(self, color: u32) -> Vec<Range<u32>> {
         let [nx, ny, nz] = self.count;
         let mut all = Vec::new();
-        for z in (color >> 2..nz).step_by(2) {
-            for y in ((color >> 1) & 1..ny).step_by(2) {
-                for x in (color & 1..nx).step_by(2) {
-                    all.push((z * ny + y) * nx + x);
-                }
+        for z in (color >> 1..nz).step_by(2) {
+            for y in (color & 1..ny).step_by(2) {
+                let first = (z * ny + y) * nx;
+                all.push(first..first + nx);
             }
         }
         all
