@@ -270,7 +270,7 @@ impl Device for Cpu {
                 &mut self.gradients[parameter]
             }
             What::Moment(i) => {
-                self.activity[parameter].touch_all();
+                self.activity[parameter].wake(values);
                 &mut self.moments[parameter][i]
             }
         };

@@ -61,10 +61,16 @@ impl Activity {
         }
     }
 
-    /// Takes note of gradients, or of moments, anywhere.
+    /// Takes note of gradients anywhere.
     pub(super) fn touch_all(&mut self) {
         self.touched.iter_mut().for_each(|block| *block.get_mut() = true);
-        self.awake.fill(true);
+    }
+
+    /// Takes note of moments that were written.
+    pub(super) fn wake(&mut self, moments: &[f32]) {
+        for (awake, moments) in self.awake.iter_mut().zip(moments.chunks(BLOCK)) {
+            *awake |= moments.iter().any(|m| *m != 0.0);
+        }
     }
 }
 
