@@ -21,7 +21,7 @@ fn alpha_stays_straight_through_exr() {
 fn palettes_and_their_transparency_are_expanded() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("misnamed.exr");
-    std::fs::write(&path, PALETTE_PNG).expect("writable");
+    fs::write(&path, PALETTE_PNG).expect("writable");
     let (image, encoding) = image::read(&path).expect("told by its content");
     assert_eq!(
         (image.width, image.height, image.channels, encoding),
@@ -69,7 +69,7 @@ fn numpy_of_either_endianness_and_precision_is_read() {
         let mut text = format!("{{'descr': '{dtype}', 'fortran_order': {order}, 'shape': (1, 1, 2), }}");
         text.extend(std::iter::repeat_n(' ', 117 - text.len()));
         let bytes = [b"\x93NUMPY\x01\x00\x76\x00", text.as_bytes(), b"\n", payload].concat();
-        std::fs::write(&path, bytes).expect("writable");
+        fs::write(&path, bytes).expect("writable");
     };
     let values = [1.5f64, -0.25];
     for (dtype, payload) in [
