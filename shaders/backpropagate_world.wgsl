@@ -1,4 +1,5 @@
-// The adjoint pass over a world: replays the paths of every pixel and sends the adjoint image to the gradients of the parameters.
+// The adjoint pass over a world: replays the paths of every pixel and sends the adjoint image to the gradients of the
+// parameters.
 
 #import bind/launch
 #import bind/gradients

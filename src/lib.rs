@@ -15,6 +15,9 @@
 //! `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
 //! `gradcheck` compares the gradients with finite differences, `cli` is the program.
 
+// `println!` panics where a reader has gone away: `output::progress::print_line` does not.
+#![warn(clippy::print_stdout)]
+
 pub mod scene;
 
 pub mod io;

@@ -35,13 +35,27 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn run(folder: &Path, arguments: &str) -> Output {
+fn command(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"));
+    command.args(arguments.split(' ')).current_dir(folder);
     command
-        .args(arguments.split(' '))
-        .current_dir(folder)
-        .output()
-        .expect("starts")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn run(folder: &Path, arguments: &str) -> Output {
+    command(folder, arguments).output().expect("starts")
+}
+
+/// Runs the program with this on its standard input.
+fn run_on(folder: &Path, arguments: &str, input: &str) -> Output {
+    let mut child = command(folder, arguments).spawn().expect("starts");
+    let mut pipe = child.stdin.take().expect("piped");
+    pipe.write_all(input.as_bytes()).expect("read");
+    drop(pipe);
+    child.wait_with_output().expect("ends")
 }
 
 #[track_caller]
@@ -193,20 +207,7 @@ fn a_report_is_made_by_the_run_and_again_afterwards() {
 #[test]
 fn standard_input_and_output_stand_for_files() {
     let folder = folder();
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"))
-        .args(["render", "-", "--device", "cpu", "--spp", "1", "-o", "-"])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    child
-        .stdin
-        .take()
-        .expect("piped")
-        .write_all(SCENE.as_bytes())
-        .expect("read");
-    let output = child.wait_with_output().expect("ends");
+    let output = run_on(folder.path(), "render - --device cpu --spp 1 -o -", SCENE);
     let picture = image::load_from_memory(&output.stdout).expect("a picture and nothing else");
     assert_eq!((picture.width(), picture.height()), (24, 16));
 }
@@ -216,26 +217,8 @@ fn a_run_of_standard_input_goes_on_by_its_folder() {
     let folder = folder();
     let references = r#""references": {"type": "scene", "filename": "scene.json", "spp": 1}"#;
     let scene = SCENE.replace(r#""references": {"type": "constant", "value": 0.5}"#, references);
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"))
-        .args([
-            "optimize",
-            "-",
-            "--device",
-            "cpu",
-            "-o",
-            "run",
-            "--set",
-            "sky.radiance=0.3",
-        ])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let mut input = child.stdin.take().expect("piped");
-    input.write_all(scene.as_bytes()).expect("read");
-    drop(input);
-    let output = child.wait_with_output().expect("ends");
+    let words = "optimize - --device cpu -o run --set sky.radiance=0.3";
+    let output = run_on(folder.path(), words, &scene);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(
         told.contains("next: prbopt render run/scene.json --parameters run/final"),
@@ -247,6 +230,23 @@ fn a_run_of_standard_input_goes_on_by_its_folder() {
     );
     let metrics = fs::read_to_string(folder.path().join("run/metrics.jsonl")).expect("there");
     assert!(metrics.contains("\"iteration\":14,"), "{metrics}");
+}
+
+#[test]
+fn readers_may_go_away() {
+    let folder = folder();
+    done(folder.path(), "render scene.json --spp 1 --device cpu -o a.exr");
+    for words in [
+        "compare a.exr a.exr",
+        "gradcheck scene.json --entries 1 --device cpu",
+        "bench --resolution 4 --image 4 --iterations 1 --device cpu",
+    ] {
+        let mut child = command(folder.path(), words).spawn().expect("starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("ends");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}: {told}");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Differential tracking, `drt` and `paired`: derivatives that can be written down, and the mean against that of free flight.
+//! Differential tracking, `drt` and `paired`: derivatives that can be written down, and the mean against that of free
+//! flight.
 
 mod small;
 

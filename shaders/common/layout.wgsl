@@ -133,7 +133,7 @@ struct Medium {
     // 1 if no surface passes through that box.
     clear: u32,
     high: vec3f,
-    unused: u32,
+    padding: u32,
     // Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     majorants: vec4u,
     sigma_t: u32,

@@ -49,8 +49,8 @@ fn attenuate(path: ptr<function, Path>, medium: Medium, start: f32, end: f32) {
     darken(medium, along((*path).origin, (*path).direction, start), (*path).direction, end - start, d);
 }
 
-// Offers a uniform point of a piece of a flight, between two tentative collisions: more extinction there takes away the
-// radiance that is still to come and adds what is scattered.
+// Offers a uniform point of a piece of a flight, on which the path stays as it is, as a candidate: more extinction
+// there takes away the radiance that is still to come and adds what is scattered.
 fn offer_piece(path: ptr<function, Path>, start: f32, end: f32) {
     if end >= ENDLESS {
         return;

@@ -1,5 +1,5 @@
-// Which pixel a ray belongs to, the ray of a sample, and what is drawn for a pixel rather than for a ray: src/transport/pixel.rs
-// and the parts of src/transport/path.rs that are not about radiance fields.
+// Which pixel a ray belongs to, the ray of a sample, and what is drawn for a pixel rather than for a ray:
+// src/transport/pixel.rs and the parts of src/transport/path.rs that are not about radiance fields.
 
 #import bind/launch
 #import transport/camera

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::Outcome;
 use crate::io::{Encoding, Image, image, srgb};
 use crate::kernels::quality;
+use crate::output::progress::print_line;
 
 /// Arguments of `prbopt compare`.
 #[derive(Debug, clap::Args)]
@@ -83,10 +84,10 @@ pub fn run(args: CompareArgs) -> Result<Outcome> {
     }
     let failed = figures.failed_checks(&args);
     if args.json {
-        println!("{}", figures.to_json(&failed));
+        print_line(&figures.to_json(&failed).to_string());
     } else {
-        print!("{}", figures.in_words());
-        failed.iter().for_each(|check| println!("failed: {check}"));
+        print_line(&figures.in_words());
+        failed.iter().for_each(|check| print_line(&format!("failed: {check}")));
     }
     Ok(if failed.is_empty() {
         Outcome::Done
@@ -180,8 +181,11 @@ impl Figures {
             .map_or("none: smaller than its window".to_owned(), |ssim| format!("{ssim:.6}"));
         let [a, b] = self.means;
         format!(
-            "psnr            {:.4} dB\nssim            {ssim}\nmse             {:.6e}\n                (of clamped sRGB-coded values)\n\
-             mean            {a:.6} and {b:.6}\nmax difference  {:.6e}\n                (of {} values)\n",
+            "psnr            {:.4} dB\n\
+             ssim            {ssim}\n\
+             mse             {:.6e}\n                (of clamped sRGB-coded values)\n\
+             mean            {a:.6} and {b:.6}\n\
+             max difference  {:.6e}\n                (of {} values)",
             self.psnr, self.mse, self.max_abs, self.space
         )
     }

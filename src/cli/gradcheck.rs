@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::Outcome;
 use super::shared::{DeviceArgs, SetArgs, VoiceArgs, read_parameters};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
+use crate::output::progress::print_line;
 
 /// Arguments of `prbopt gradcheck`.
 #[derive(Debug, Args)]
@@ -27,8 +28,8 @@ pub struct GradcheckArgs {
     #[arg(long, value_name = "PATH")]
     pub parameter: Vec<String>,
     /// Entries drawn of each parameter
-    #[arg(long, default_value_t = 16, value_name = "N", allow_negative_numbers = true)]
-    pub entries: usize,
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub entries: u32,
     /// An entry to check in place of drawn ones: x,y,z,channel or its place in the array; may be repeated
     #[arg(long, value_name = "INDEX")]
     pub index: Vec<Index>,
@@ -105,16 +106,16 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     }
     let report = &outcome.report;
     if args.voice.json {
-        println!("{}", serde_json::to_string(report)?);
+        print_line(&serde_json::to_string(report)?);
     } else if args.voice.speaks() {
-        println!("{report}");
+        print_line(&report.to_string());
         let verdicts = report.parameters.iter().map(|p| p.passed);
         let verdicts: Vec<bool> = verdicts.chain(report.tracking.iter().map(|t| t.passed)).collect();
         let failed = verdicts.iter().filter(|passed| !**passed).count();
-        match failed {
-            0 => println!("gradcheck passed: {} verdicts", verdicts.len()),
-            _ => println!("gradcheck FAILED: {failed} of {} verdicts", verdicts.len()),
-        }
+        print_line(&match failed {
+            0 => format!("gradcheck passed: {} verdicts", verdicts.len()),
+            _ => format!("gradcheck FAILED: {failed} of {} verdicts", verdicts.len()),
+        });
     }
     Ok(if report.passed {
         Outcome::Done
@@ -124,7 +125,6 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
 }
 
 fn options(args: &GradcheckArgs) -> anyhow::Result<Options> {
-    ensure!(args.entries > 0, "--entries 0: expected a whole number from 1");
     for (flag, value) in [
         ("--tolerance", args.tolerance),
         ("--device-tolerance", args.device_tolerance),
@@ -146,7 +146,7 @@ fn options(args: &GradcheckArgs) -> anyhow::Result<Options> {
     };
     Ok(Options {
         parameters: args.parameter.clone(),
-        entries: args.entries,
+        entries: args.entries as usize,
         indices: args.index.clone(),
         weightings,
         seed: args.seed,

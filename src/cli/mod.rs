@@ -88,7 +88,8 @@ impl Outcome {
     }
 }
 
-/// What an error says, as one sentence: the system's own phrases are put into the program's words, without their numbers.
+/// What an error says, as one sentence: the system's own phrases are put into the program's words, without their
+/// numbers.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = format!("{error:#}");
     while let Some(at) = text.find(" (os error ")
@@ -99,6 +100,7 @@ pub fn sentence(error: &anyhow::Error) -> String {
     let phrases = [
         ("No such file or directory", "there is no such file or folder"),
         ("Permission denied", "permission is denied"),
+        ("File exists", "there is a file of that name"),
         ("Is a directory", "it is a folder"),
         ("Not a directory", "a part of the path is no folder"),
         ("Read-only file system", "the file system is read-only"),

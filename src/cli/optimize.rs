@@ -60,7 +60,8 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     let scene = args.set.load(&args.scene)?;
     let Some(block) = &scene.optimize else {
         bail!(
-            "{}: has no block `optimize`, which says what to recover; add one, or render the scene as it is by `prbopt render`",
+            "{}: has no block `optimize`, which says what to recover; add one, or render the scene as it is by \
+             `prbopt render`",
             args.scene.display()
         );
     };
@@ -208,8 +209,8 @@ fn stop_on_signal(speaks: bool) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The scene as a later command names it: one that came through standard input is in the folder of its run, with the values
-/// that were set.
+/// The scene as a later command names it: one that came through standard input is in the folder of its run, with the
+/// values that were set.
 fn scene_words(args: &OptimizeArgs, path: &Path) -> Vec<String> {
     if args.scene == Path::new("-") {
         return vec![RunFolder::at(path).scene().display().to_string()];

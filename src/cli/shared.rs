@@ -171,7 +171,7 @@ impl VoiceArgs {
     }
 }
 
-/// The scene's name without folder and extension, and the folder under `parent` that results go to by default.
+/// The folder under `parent` that results go to by default, named after the scene's file.
 pub fn default_folder(parent: &str, scene: &Path) -> PathBuf {
     if scene == Path::new("-") {
         return Path::new(parent).join("scene");

@@ -139,7 +139,7 @@ fn open(path: &Path) -> Result<(File, u64)> {
         .metadata()
         .map_err(|e| IoError::new(path, format!("cannot be opened: {e}")))?;
     if !metadata.is_file() {
-        return Err(IoError::new(path, "is not a regular file"));
+        return Err(IoError::new(path, "is a folder or a device, expected a file"));
     }
     Ok((file, metadata.len()))
 }

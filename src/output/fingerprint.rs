@@ -53,9 +53,9 @@ impl Fingerprint {
     }
 }
 
-/// The mark of a resolved scene and of the contents of its `files`: everything that decides what a run computes. Left out
-/// are what a run may be asked for anew when it goes on (its length, its seed, its output), and the folder that the scene
-/// lies in, if it lies in one.
+/// The mark of a resolved scene and of the contents of its `files`: everything that decides what a run computes. Left
+/// out are what a run may be asked for anew when it goes on (its length, its seed, its output), and the folder that the
+/// scene lies in, if it lies in one.
 pub fn scene_fingerprint(resolved: &Value, folder: Option<&Path>, files: &[&Path]) -> String {
     let mut scene = resolved.clone();
     if let Some(block) = scene.get_mut("optimize").and_then(Value::as_object_mut) {

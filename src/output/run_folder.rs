@@ -51,8 +51,8 @@ impl RunFolder {
         let shown = path.display();
         if opening == Opening::New && folder.holds_run() {
             bail!(
-                "{shown}: holds a run already; go on with it by --resume, replace it by --force, or choose another folder with \
-                 --output"
+                "{shown}: holds a run already; go on with it by --resume, replace it by --force, or choose another \
+                 folder with --output"
             );
         }
         fs::create_dir_all(path)
@@ -158,7 +158,7 @@ impl RunFolder {
             } else {
                 Ok(())
             };
-            removed.with_context(|| format!("{}: of the earlier run, cannot be removed", path.display()))?;
+            removed.with_context(|| format!("{}: is of the earlier run and cannot be removed", path.display()))?;
         }
         Ok(())
     }

@@ -72,24 +72,26 @@ fn apply(m: &Rows, p: [f32; 3]) -> [f32; 3] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows;
     use super::*;
     use bytemuck::Zeroable;
     use glam::{Affine3A, Quat, Vec3};
 
     fn medium() -> MediumRecord {
-        let mut medium = MediumRecord::zeroed();
-        (medium.low, medium.high) = ([-1.0; 3], [1.0; 3]);
-        medium
+        MediumRecord {
+            low: [-1.0; 3],
+            high: [1.0; 3],
+            ..MediumRecord::zeroed()
+        }
     }
 
     fn shape(kind: u32, to_world: Affine3A) -> SurfaceRecord {
-        let mut record = SurfaceRecord::zeroed();
-        let rows = |m: Affine3A| {
-            let t = m.to_cols_array_2d();
-            std::array::from_fn(|r| std::array::from_fn(|c| t[c][r]))
-        };
-        (record.kind, record.to_world, record.to_local) = (kind, rows(to_world), rows(to_world.inverse()));
-        record
+        SurfaceRecord {
+            kind,
+            to_world: rows(&to_world),
+            to_local: rows(&to_world.inverse()),
+            ..SurfaceRecord::zeroed()
+        }
     }
 
     #[test]

@@ -209,7 +209,7 @@ pub struct MediumRecord {
     /// 1 if no surface passes through that box.
     pub clear: u32,
     pub high: [f32; 3],
-    pub unused: u32,
+    pub padding: u32,
     /// Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     pub majorants: [u32; 4],
     /// Volumes.

@@ -24,8 +24,8 @@ impl Fault<'_> {
     }
 }
 
-/// The first value of the scattering media that a walk cannot use: a negative extinction, an albedo or a weight of a phase
-/// function outside [0, 1], a `g` outside (-1, 1), a negative radiance of the environment, which is drawn in proportion.
+/// The first value of media or of the environment that a walk cannot use: a negative extinction, an albedo or a weight
+/// of a phase function outside [0, 1], a `g` outside (-1, 1), a negative radiance, which is drawn in proportion.
 pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     let mut found = None;
     let mut look = |array: &'a Array, what: &str, possible: fn(f32) -> bool, advice: &str| {

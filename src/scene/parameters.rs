@@ -75,6 +75,11 @@ impl<'a> Tunable<'a> {
 /// Every array of the scene, in the order of [`Scene::arrays`].
 fn tunables(scene: &mut Scene) -> Vec<Tunable<'_>> {
     let mut all = Vec::new();
+    let environment = if scene.world.is_empty() {
+        Quantity::Light
+    } else {
+        Quantity::Environment
+    };
     if let Some(field) = &mut scene.field {
         all.push(Tunable::new(&mut field.sigma_t, Quantity::Density));
         all.push(Tunable::new(&mut field.sh_coeffs, Quantity::Coefficients));
@@ -88,13 +93,13 @@ fn tunables(scene: &mut Scene) -> Vec<Tunable<'_>> {
     }
     let radiance = scene.world.surfaces.iter_mut().filter_map(|s| s.radiance.as_mut());
     let intensity = scene.world.lights.iter_mut().map(|light| &mut light.intensity);
-    let background = match &mut scene.background {
-        Background::None => None,
-        Background::Constant { radiance } => Some(radiance),
-        Background::Envmap { data, .. } => Some(data),
-    };
-    let light = radiance.chain(intensity).chain(background);
+    let light = radiance.chain(intensity);
     all.extend(light.map(|array| Tunable::new(array, Quantity::Light)));
+    match &mut scene.background {
+        Background::None => {}
+        Background::Constant { radiance } => all.push(Tunable::new(radiance, Quantity::Light)),
+        Background::Envmap { data, .. } => all.push(Tunable::new(data, environment)),
+    }
     all
 }
 

@@ -20,6 +20,8 @@ pub(super) enum Quantity {
     Weight,
     /// Radiance, irradiance or intensity of an emitter.
     Light,
+    /// Radiance of an environment map that paths are drawn towards, in proportion to it.
+    Environment,
 }
 
 impl Quantity {
@@ -27,7 +29,7 @@ impl Quantity {
     pub(super) fn limit(self) -> Limit {
         match self {
             Quantity::Density | Quantity::Coefficients => Limit::Any,
-            Quantity::Extinction | Quantity::Emission | Quantity::Light => Limit::NonNegative,
+            Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
             Quantity::Albedo | Quantity::Weight => Limit::Within(0.0, 1.0),
             Quantity::Asymmetry => Limit::Between(-1.0, 1.0),
         }
@@ -37,7 +39,7 @@ impl Quantity {
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
             Quantity::Density | Quantity::Coefficients => [f32::NEG_INFINITY, f32::INFINITY],
-            Quantity::Extinction | Quantity::Emission | Quantity::Light => [0.0, f32::INFINITY],
+            Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => [0.0, f32::INFINITY],
             Quantity::Albedo | Quantity::Weight => [0.0, 1.0],
             Quantity::Asymmetry => [-0.99, 0.99],
         }

@@ -126,10 +126,10 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         self.darken(world, medium, origin, path.direction, end - start, d);
     }
 
-    /// Offers a uniform point of a piece of a flight, on which the path stays as it is, as a candidate: more extinction there
-    /// takes away the radiance that is still to come and adds what is scattered.
+    /// Offers a uniform point of a piece of a flight, on which the path stays as it is, as a candidate: more extinction
+    /// there takes away the radiance that is still to come and adds what is scattered.
     #[inline]
-    pub fn offer_piece(&mut self, world: &World, path: &Path<N>, start: f32, end: f32) {
+    pub(super) fn offer_piece(&mut self, world: &World, path: &Path<N>, start: f32, end: f32) {
         let length = end - start;
         if !length.is_finite() {
             return;
@@ -190,7 +190,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
 
     /// Sends -`length` · `d` to the extinction at a uniform place of the segment.
     #[inline]
-    pub fn darken(
+    pub(super) fn darken(
         &mut self,
         world: &World,
         medium: &MediumRecord,
@@ -199,11 +199,11 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         length: f32,
         d: [N; 3],
     ) {
-        let p = along(origin, direction, length * self.extra.draw());
         // Nothing comes through an unbounded medium, so that there is no derivative either.
         if !length.is_finite() {
             return;
         }
+        let p = along(origin, direction, length * self.extra.draw());
         let volume = &world.volumes[medium.sigma_t as usize];
         let weight = N::lift(-length * medium.scale);
         self.sink

@@ -178,9 +178,9 @@ fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
     let mut sampler = start;
-    let drt = world.record.gradient != gradient::FREE_FLIGHT;
+    let differential = world.record.gradient != gradient::FREE_FLIGHT;
     shadow(world, medium, p, drawn, |medium, origin, far| {
-        if drt {
+        if differential {
             if let Some((start, end)) = clip(medium, origin, drawn.direction, 0.0, far) {
                 let origin = along(origin, drawn.direction, start);
                 adjoint.darken(world, medium, origin, drawn.direction, end - start, lit);

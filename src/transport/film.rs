@@ -87,14 +87,13 @@ pub fn filter_sample(kind: u32, size: f32, table: &[f32; FILTER_TABLE], pixel: u
 mod tests {
     use super::*;
     use crate::resident::filter::gaussian_table;
-    use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+    use crate::transport::random::test_uniform;
 
     /// Chi-square of 2^17 samples against the exact filter's density truncated to the film, in 40 bins, for pixels
     /// inside and at the border. The bound is the 1 - 1e-4 quantile of 39 degrees of freedom.
     #[test]
     fn samples_follow_the_truncated_filter() {
         let table = gaussian_table();
-        let key = pass_key(11, 0, Pass::Primal);
         for (kind, size) in [
             (filter::BOX, 0.0),
             (filter::TENT, 1.0),
@@ -129,15 +128,7 @@ mod tests {
                 mass.iter_mut().for_each(|m| *m *= f64::from(count) / total);
                 let mut found = vec![0f64; bins];
                 for i in 0..count {
-                    let u = random_uniform(
-                        key,
-                        Counter {
-                            sensor: kind,
-                            pixel: i,
-                            sample: pixel,
-                            block: 0,
-                        },
-                    )[0];
+                    let u = test_uniform(11, i, pixel)[0];
                     let x = filter_sample(kind, size, &table, pixel, extent, u);
                     assert!((low - 1e-5..=high + 1e-5).contains(&x), "{x} outside {low}..{high}");
                     let b = ((x - low) / (high - low) * bins as f32) as usize;

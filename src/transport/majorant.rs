@@ -118,6 +118,7 @@ impl Cells {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::random::test_uniform;
     use bytemuck::Zeroable;
 
     /// A walk visits the cell of every point of the ray.
@@ -128,17 +129,15 @@ mod tests {
         medium.low = [-1.0; 3];
         medium.high = [1.0; 3];
         medium.majorants = [3, 5, 2, 7];
-        let mut state = 1u32;
-        let mut random = || {
-            state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
-            (state >> 8) as f32 / 16_777_216.0
-        };
         let mut met = 0;
-        for _ in 0..2000 {
-            let origin = [random(), random(), random()].map(|x| 4.0 * x - 2.0);
-            let target = [random(), random(), random()].map(|x| 2.0 * x - 1.0);
-            let mut direction = [0, 1, 2].map(|a| target[a] - origin[a]);
-            if random() < 0.2 {
+        for i in 0..2000 {
+            let (u, v) = (test_uniform(1, i, 0), test_uniform(1, i, 1));
+            let (mut origin, mut direction) = ([0.0; 3], [0.0; 3]);
+            for a in 0..3 {
+                origin[a] = 4.0 * u[a] - 2.0;
+                direction[a] = 2.0 * v[a] - 1.0 - origin[a];
+            }
+            if u[3] < 0.2 {
                 direction[0] = 0.0;
             }
             let Some(mut cells) = Cells::new(&medium, origin, direction, 0.0, 10.0) else {

@@ -83,6 +83,18 @@ pub fn random_index(word: u32, count: u32) -> u32 {
     ((u64::from(word) * u64::from(count)) >> 32) as u32
 }
 
+/// Four uniform numbers for a test, which tells its draws from those of others by `seed`.
+#[cfg(test)]
+pub(crate) fn test_uniform(seed: u64, index: u32, block: u32) -> [f32; 4] {
+    let counter = Counter {
+        sensor: 0,
+        pixel: index,
+        sample: 0,
+        block,
+    };
+    random_uniform(pass_key(seed, 0, Pass::Host), counter)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,20 +117,11 @@ mod tests {
     /// The bound is the 1 - 1e-4 quantile, so that a sound generator fails one of the five tests 1 time in 2000 seeds.
     #[test]
     fn draws_are_uniform_and_lanes_independent() {
-        let key = pass_key(1, 0, Pass::Primal);
         let count = 1u32 << 18;
         let mut single = [[0f64; 32]; 4];
         let mut pairs = [0f64; 256];
         for i in 0..count {
-            let u = random_uniform(
-                key,
-                Counter {
-                    sensor: 0,
-                    pixel: i,
-                    sample: 0,
-                    block: 0,
-                },
-            );
+            let u = test_uniform(1, i, 0);
             for (lane, x) in u.iter().enumerate() {
                 single[lane][(x * 32.0) as usize] += 1.0;
             }

@@ -290,12 +290,26 @@ pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
     fields: &F,
     ray: &Ray,
     medium: u32,
+    sampler: Sampler,
+) -> Path<N> {
+    gather_noting::<N, F, MODE>(world, fields, ray, medium, sampler, None)
+}
+
+/// [`gather`], with notes of its tracking if a replay is to come.
+#[inline]
+fn gather_noting<N: Number, F: Fields<N>, const MODE: u8>(
+    world: &World,
+    fields: &F,
+    ray: &Ray,
+    medium: u32,
     mut sampler: Sampler,
+    trail: Option<&mut Trail<N>>,
 ) -> Path<N> {
     let mut path = Path::new(world, ray, medium, &mut sampler);
     let mut nothing = NoSink;
-    let mut unused = Adjoint::new([N::lift(0.0); 3], &mut nothing, sampler);
-    walk::<N, F, NoSink, MODE>(world, fields, &mut path, &mut sampler, &mut unused);
+    let mut adjoint = Adjoint::new([N::lift(0.0); 3], &mut nothing, sampler);
+    adjoint.trail = trail;
+    walk::<N, F, NoSink, MODE>(world, fields, &mut path, &mut sampler, &mut adjoint);
     path
 }
 
@@ -315,12 +329,7 @@ pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &mut S,
 ) -> (Path<N>, Path<N>) {
     let mut trail = Trail::new();
-    let mut begin = sampler;
-    let mut first = Path::new(world, ray, medium, &mut begin);
-    let mut nothing = NoSink;
-    let mut notes = Adjoint::new([N::lift(0.0); 3], &mut nothing, begin);
-    notes.trail = Some(&mut trail);
-    walk::<N, F, NoSink, GATHER>(world, fields, &mut first, &mut begin, &mut notes);
+    let first = gather_noting::<N, F, GATHER>(world, fields, ray, medium, sampler, Some(&mut trail));
     let mut sampler = sampler;
     let mut replay = Path::new(world, ray, medium, &mut sampler);
     replay.radiance = first.radiance;

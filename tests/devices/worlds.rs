@@ -33,6 +33,8 @@ pub(super) struct Case {
     gradient: Gradient,
     max_depth: u32,
     hide_emitters: bool,
+    /// What the sensors stand in.
+    medium: Option<usize>,
 }
 
 fn array(path: &str, kind: Kind, size: [usize; 3], values: &[f32], bounds: [f32; 2]) -> Array {
@@ -154,6 +156,7 @@ pub(super) fn case(name: &'static str, world: World, background: Background, gra
         gradient,
         max_depth: 8,
         hide_emitters: false,
+        medium: None,
     }
 }
 
@@ -284,6 +287,26 @@ fn blended() -> Medium {
     }
 }
 
+/// Fog without end around a grey ball.
+fn fog() -> World {
+    let grey = Bsdf::Diffuse {
+        reflectance: Texture::Constant([0.5; 3]),
+    };
+    let place = Geometry::Sphere {
+        center: [0.0; 3],
+        radius: 0.5,
+    };
+    World {
+        surfaces: vec![surface(place, Affine3A::IDENTITY, grey, [None; 2])],
+        media: vec![Medium {
+            sigma_t: constant("fog.sigma_t", &[0.5, 0.3, 0.2], 5.0),
+            albedo: constant("fog.albedo", &[0.9, 0.8, 0.6], 0.99),
+            ..smoke()
+        }],
+        lights: lamps(),
+    }
+}
+
 fn cases() -> Vec<Case> {
     use Gradient::{Drt, FreeFlight, Paired};
     let mut glowing = smoke();
@@ -303,6 +326,10 @@ fn cases() -> Vec<Case> {
         case("floor, panel and ball, drt", furnished(), sky(), Drt),
         case("floor, panel and ball, paired", furnished(), sky(), Paired),
         Case {
+            medium: Some(0),
+            ..case("fog without end, paired", fog(), Background::None, Paired)
+        },
+        Case {
             hide_emitters: true,
             max_depth: 3,
             ..case("hidden lights, free flight", furnished(), envmap(), FreeFlight)
@@ -317,7 +344,7 @@ fn looking_from(eye: Vec3) -> Affine3A {
     Affine3A::from_cols(left.into(), forward.cross(left).into(), forward.into(), eye.into())
 }
 
-fn sensor(index: usize) -> Sensor {
+fn sensor(index: usize, medium: Option<usize>) -> Sensor {
     Sensor {
         name: format!("view {index}"),
         to_world: looking_from([Vec3::new(0.4, 0.5, 4.0), Vec3::new(3.4, 1.2, 1.5)][index]),
@@ -327,6 +354,7 @@ fn sensor(index: usize) -> Sensor {
         center: [0.5 * EDGE as f32; 2],
         near_clip: 0.1,
         far_clip: 100.0,
+        medium,
         ..Sensor::default()
     }
 }
@@ -343,7 +371,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
             gradient: case.gradient,
         },
         background: case.background.clone(),
-        sensors: (0..2).map(sensor).collect(),
+        sensors: (0..2).map(|i| sensor(i, case.medium)).collect(),
         ..Scene::default()
     };
     let (mut resident, mut params) = Resident::new(&scene).expect("nothing is read from files");

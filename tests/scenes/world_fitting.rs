@@ -348,6 +348,14 @@ fn environments_shine_everywhere_and_nowhere_less_than_nothing() {
     write(2, f32::NAN);
     let expected = format!("{}: pixel (0, 0) is not finite; replace it", path.display());
     assert_eq!(flattened(text, folder.path()), Some(expected));
+    let tuned = r#"{"s": {"type": "envmap", "data": {"resolution": [4, 2]}}, "f": {"type": "rectangle"},
+        "c": {"type": "perspective"}, "optimize": {"parameters": {"s.data": {"bounds": [null, 1]}},
+        "references": {"type": "constant", "value": 0}}}"#;
+    let found = mistakes_in(tuned);
+    assert!(
+        found.contains("the bounds null and 1 let in what is not possible at optimize.parameters.s.data.bounds"),
+        "{found}"
+    );
     write(1, 0.5);
     let found = scene::parse(text, &folder.path().join("test.json"))
         .expect_err("it is too small")

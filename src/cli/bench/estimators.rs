@@ -13,6 +13,7 @@ use crate::cli::Outcome;
 use crate::device::{Batch, Device, DeviceError, Keys, ReplayStats, What};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
+use crate::output::progress::print_line;
 use crate::resident::world::{Estimator, Variant};
 use crate::scene::Gradient;
 use crate::transport::random::{Pass, pass_key};
@@ -134,7 +135,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         }
     }
     if args.json {
-        println!("{}", serde_json::to_string(&figures)?);
+        print_line(&serde_json::to_string(&figures)?);
     } else {
         print(&figures);
     }
@@ -256,43 +257,40 @@ impl Sums {
 }
 
 fn print(figures: &Figures) {
-    println!("{} on {}, {} runs", figures.workload, figures.device, figures.runs);
+    print_line(&format!(
+        "{} on {}, {} runs",
+        figures.workload, figures.device, figures.runs
+    ));
     let names = figures.rows.iter().find(|row| row.refused.is_none());
-    let parameters: Vec<&str> = names
-        .iter()
-        .flat_map(|row| &row.gradients)
-        .map(|g| g.parameter.rsplit('.').next().unwrap_or_default())
-        .collect();
-    print!(
+    let parameters = names.iter().flat_map(|row| &row.gradients).map(|g| {
+        let name = g.parameter.rsplit('.').next().unwrap_or_default();
+        format!("  {:>23}{:>11}", format!("{name}: mean"), "variance")
+    });
+    let head = format!(
         "{:>6}  {:<21}{:>11}{:>11}{:>10}{:>10}{:>11}",
         "depth", "estimator", "adjoint ms", "iteration", "tape MiB", "rest MiB", "a path"
     );
-    for name in parameters {
-        print!("  {:>23}{:>11}", format!("{name}: mean"), "variance");
+    print_line(&(head + &parameters.collect::<String>()));
+    figures.rows.iter().for_each(|row| print_line(&in_words(row)));
+}
+
+fn in_words(row: &Row) -> String {
+    let of = format!("{:>6}  {:<21}", row.max_depth, row.estimator.name());
+    if let Some(why) = &row.refused {
+        return format!("{of}  {why}");
     }
-    println!();
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    for row in &figures.rows {
-        print!("{:>6}  {:<21}", row.max_depth, row.estimator.name());
-        if let Some(why) = &row.refused {
-            println!("  {why}");
-            continue;
-        }
-        print!(
-            "{:>11.1}{:>11.1}{:>10.1}{:>10.1}{:>11.1}",
-            row.adjoint_ms,
-            row.iteration_ms,
-            mib(row.tape_bytes),
-            mib(row.other_bytes),
-            row.contributions
-        );
-        for g in &row.gradients {
-            print!(
-                "  {:>23}{:>11.2e}",
-                format!("{:.3e} ± {:.1e}", g.mean, g.error),
-                g.variance
-            );
-        }
-        println!();
-    }
+    let costs = format!(
+        "{:>11.1}{:>11.1}{:>10.1}{:>10.1}{:>11.1}",
+        row.adjoint_ms,
+        row.iteration_ms,
+        mib(row.tape_bytes),
+        mib(row.other_bytes),
+        row.contributions
+    );
+    let gradients = row.gradients.iter().map(|g| {
+        let mean = format!("{:.3e} ± {:.1e}", g.mean, g.error);
+        format!("  {mean:>23}{:>11.2e}", g.variance)
+    });
+    of + &costs + &gradients.collect::<String>()
 }

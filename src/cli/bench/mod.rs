@@ -16,6 +16,7 @@ use super::shared::DeviceArgs;
 use crate::device::{Batch, Device, Keys, Step, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
+use crate::output::progress::print_line;
 use crate::scene::Gradient;
 use crate::transport::random::{Pass, pass_key};
 use estimators::Compared;
@@ -299,21 +300,22 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string(figures)?);
+        print_line(&serde_json::to_string(figures)?);
         return Ok(());
     }
-    println!("{} on {}", figures.workload, figures.device);
-    println!("  iteration {:8.1} ms", figures.iteration_ms);
-    println!("    primal  {:8.1} ms", figures.primal_ms);
-    println!("    loss    {:8.1} ms", figures.loss_ms);
-    println!("    adjoint {:8.1} ms", figures.adjoint_ms);
-    println!(
+    print_line(&format!("{} on {}", figures.workload, figures.device));
+    print_line(&format!("  iteration {:8.1} ms", figures.iteration_ms));
+    print_line(&format!("    primal  {:8.1} ms", figures.primal_ms));
+    print_line(&format!("    loss    {:8.1} ms", figures.loss_ms));
+    print_line(&format!("    adjoint {:8.1} ms", figures.adjoint_ms));
+    print_line(&format!(
         "    step    {:8.1} ms, {:.1} times its floor of {:.1} ms at {:.1} GB/s",
         figures.step_ms, figures.step_ratio_to_floor, figures.step_floor_ms, figures.memory_gb_per_second
-    );
-    println!("  {:.1} million samples a second", figures.samples_per_second * 1e-6);
+    ));
+    let rate = figures.samples_per_second * 1e-6;
+    print_line(&format!("  {rate:.1} million samples a second"));
     if let Some(peak) = figures.peak_rss_mib {
-        println!("  peak resident memory {peak} MiB");
+        print_line(&format!("  peak resident memory {peak} MiB"));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::cli::Outcome;
 use crate::device::{Device, Keys, What};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
+use crate::output::progress::print_line;
 use crate::transport::random::{Pass, pass_key};
 
 /// The figures of one parameter.
@@ -121,21 +122,21 @@ impl Moments {
 
 fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string(figures)?);
+        print_line(&serde_json::to_string(figures)?);
         return Ok(());
     }
-    println!(
+    print_line(&format!(
         "{}, gradient {}, {} runs",
         figures.workload,
         figures.gradient.name(),
         figures.runs
-    );
-    println!("  {:.1} ms an estimate", figures.seconds * 1e3);
+    ));
+    print_line(&format!("  {:.1} ms an estimate", figures.seconds * 1e3));
     for noise in &figures.noise {
-        println!(
+        print_line(&format!(
             "  {}: variance {:.3e}, times seconds {:.3e}; mean of norm {:.3e} and sum {:.3e}",
             noise.parameter, noise.variance, noise.variance_times_seconds, noise.mean_norm, noise.mean_sum
-        );
+        ));
     }
     Ok(())
 }

@@ -10,8 +10,10 @@ use anyhow::{Context, Result, ensure};
 use clap::value_parser;
 
 use super::Outcome;
+use super::shared::command_line;
 use crate::io::dataset::Location;
 use crate::io::{atomic, dataset, json};
+use crate::output::progress::print_line;
 use crate::scene;
 use recipe::{Behind, Plan};
 use survey::{HeldOut, Survey};
@@ -126,13 +128,15 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     let text = json::pretty(&plan.scene());
     scene::parse(&text, &output)?;
     if to_standard_output {
-        print!("{text}");
+        print_line(text.trim_end());
         return Ok(Outcome::Done);
     }
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
         eprint!("{}", report(&args, &survey, &plan));
-        eprintln!("wrote {0}; reconstruct with: prbopt optimize {0}", output.display());
+        let shown = output.display().to_string();
+        let next = command_line(["prbopt", "optimize", &shown]);
+        eprintln!("wrote {shown}; reconstruct with: {next}");
     }
     Ok(Outcome::Done)
 }
@@ -168,8 +172,8 @@ fn report(args: &ImportArgs, survey: &Survey, plan: &Plan) -> String {
         (
             "grids",
             format!(
-                "{}, voxels of {voxel:.3} at the end, SH of degree {}: {:.0} MiB, and 4 times that with gradient and moments \
-                 (--resolution, --sh-degree)",
+                "{}, voxels of {voxel:.3} at the end, SH of degree {}: {:.0} MiB, and 4 times that with gradient and \
+                 moments (--resolution, --sh-degree)",
                 steps.join(" → "),
                 plan.sh_degree,
                 values * 4.0 / f64::from(1 << 20)

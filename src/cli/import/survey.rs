@@ -56,7 +56,8 @@ impl Survey {
             let left = places.iter().filter(|&&place| place % n as usize != 0).count();
             ensure!(
                 left > 0,
-                "--hold-out {n}: leaves none of the {} views to learn from; give a larger number, or 0 to hold out none",
+                "--hold-out {n}: leaves none of the {} views to learn from; give a larger number, or 0 to hold out \
+                 none",
                 places.len()
             );
         }

@@ -37,7 +37,8 @@ fn upwards() -> Vec3List {
 pub(super) fn circle(scene: &Scene, base: &Sensor, count: usize) -> Result<Vec<Affine3A>> {
     let Some(extent) = Extent::of(scene)?.filter(|extent| extent.radius() > 0.0) else {
         bail!(
-            "{}: has no shape that a circle of the camera would fit around; add one, or give the way of the camera by --path",
+            "{}: has no shape that a circle of the camera would fit around; add one, or give the way of the camera by \
+             --path",
             scene.path.display()
         );
     };

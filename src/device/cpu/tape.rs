@@ -84,7 +84,8 @@ pub(super) fn differentiate(pass: &Propagation<'_>, chunks: &[Chunk]) -> Result<
     let records: Option<Vec<Record>> = chunks.par_iter().enumerate().map(record).collect();
     let records = records.ok_or_else(|| {
         DeviceError::TooLarge(format!(
-            "the tape of conventional differentiation (`advolpath`) exceeds {:.1} GiB, the most that it may take; use fewer pixels or samples, a smaller `max_depth`, or `prbvolpath`, which needs no tape",
+            "the tape of conventional differentiation (`advolpath`) exceeds {:.1} GiB, the most that it may take; use \
+             fewer pixels or samples, a smaller `max_depth`, or `prbvolpath`, which needs no tape",
             most as f64 / f64::from(1u32 << 30)
         ))
     })?;

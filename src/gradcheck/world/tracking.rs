@@ -58,8 +58,8 @@ pub struct TrackingReport {
     pub rows: Vec<TrackingRow>,
 }
 
-/// Both estimators' means over many passes, and the standard errors of the means' difference: of each entry asked for, and
-/// last of the sum over all entries of the parameter that are not zero.
+/// Both estimators' means over many passes, and the standard errors of the means' difference: of each entry asked for,
+/// and last of the sum over all entries of the parameter that are not zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Means {
     pub tracked: Vec<f64>,
@@ -92,8 +92,8 @@ pub fn passes(batch: &Batch) -> u32 {
     (PATHS / batch.pixels().clamp(1, PIXELS)).clamp(PASSES[0], PASSES[1])
 }
 
-/// Follows `passes` passes of new paths by `tracking`, one of [`gradient`], and by free flight, for the mean of the images.
-/// `wanted` are entries of the parameter `of`, as places in its array.
+/// Follows `passes` passes of new paths by `tracking`, one of [`gradient`], and by free flight, for the mean of the
+/// images. `wanted` are entries of the parameter `of`, as places in its array.
 pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: u32) -> Means {
     let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
     let values = &setup.params.parameters[of].values;

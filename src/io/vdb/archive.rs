@@ -164,8 +164,8 @@ fn transform(stream: &mut Stream) -> Parsed<([f64; 3], [f64; 3])> {
             let m = stream.f64s::<16>()?;
             if [1, 2, 3, 4, 6, 7, 8, 9, 11].iter().any(|&i| m[i] != 0.0) || m[15] != 1.0 {
                 return Err(
-                    "has a transform that rotates or shears, expected a scale and a translation; resample the \
-                            grid, and place it in the scene by its to_world"
+                    "has a transform that rotates or shears, expected a scale and a translation; resample the grid, \
+                     and place it in the scene by its `to_world`"
                         .into(),
                 );
             }

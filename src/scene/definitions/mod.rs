@@ -1,0 +1,192 @@
+//! What objects and blocks of a scene file may hold: the one place that readers take limits from, that unknown
+//! parameters are told by, and that the schema is made of.
+
+mod blocks;
+mod plugins;
+
+use super::film::MAX_SIDE;
+use super::reader::Limit;
+use super::sampler::MAX_SPP;
+use super::vocabulary::Class;
+pub(super) use blocks::{BLOCKS, VARIANTS};
+pub(super) use plugins::PLUGINS;
+
+/// The form of a value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    Number(Limit),
+    /// A whole number between two others, both included.
+    Integer(u64, u64),
+    Boolean,
+    Words(&'static [&'static str]),
+    Text,
+    File,
+    /// This many numbers.
+    Vector(usize),
+    /// Only one value is possible so far: JSON.
+    Only(&'static str),
+    /// A transform of space, or of a texture's plane.
+    Space,
+    Plane,
+    /// A number, three numbers, or an `rgb`.
+    Color(Limit),
+    /// A number, or one a channel.
+    Values(Limit),
+    /// A volume, or what stands for one.
+    Volume(Limit),
+    /// Texels along two or three axes, or one number for all three.
+    Resolution(usize),
+    /// Two numbers, or null for no bound.
+    Bounds,
+    /// An object of a class, or a reference to one.
+    Object(Class),
+    /// A block by its key in [`BLOCKS`].
+    Block(&'static str),
+    /// One of the kinds of a group of [`VARIANTS`].
+    Variant(&'static str),
+    List(&'static Form),
+    /// An object whose names are free.
+    Map(&'static Form),
+    OneOf(&'static [Form]),
+}
+
+/// A parameter.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    pub(super) key: &'static str,
+    pub(super) form: Form,
+    pub(super) required: bool,
+}
+
+/// An object or a block.
+#[derive(Debug)]
+pub(super) struct Definition {
+    /// Its type, or what it is called in messages.
+    pub(super) name: &'static str,
+    pub(super) parameters: &'static [Parameter],
+    /// Classes whose objects may stand in it under any name.
+    pub(super) nested: &'static [Class],
+}
+
+impl Definition {
+    /// The form of a parameter.
+    ///
+    /// # Panics
+    /// If there is none of that name: a reader must not ask for what no one may write.
+    pub(super) fn form(&self, key: &str) -> Form {
+        let found = self.parameters.iter().find(|parameter| parameter.key == key);
+        found
+            .unwrap_or_else(|| panic!("`{}` defines no parameter `{key}`", self.name))
+            .form
+    }
+}
+
+const fn may(key: &'static str, form: Form) -> Parameter {
+    Parameter {
+        key,
+        form,
+        required: false,
+    }
+}
+
+const fn must(key: &'static str, form: Form) -> Parameter {
+    Parameter {
+        key,
+        form,
+        required: true,
+    }
+}
+
+const fn plain(name: &'static str, parameters: &'static [Parameter]) -> Definition {
+    Definition {
+        name,
+        parameters,
+        nested: &[],
+    }
+}
+
+const ANY: Form = Form::Number(Limit::Any);
+const POSITIVE: Form = Form::Number(Limit::Positive);
+const NOT_NEGATIVE: Form = Form::Number(Limit::NonNegative);
+const SIDE: Form = Form::Integer(1, MAX_SIDE as u64);
+const COUNT: Form = Form::Integer(0, u32::MAX as u64);
+const SAMPLES: Form = Form::Integer(1, MAX_SPP as u64);
+const BACKDROP: Form = Form::OneOf(&[
+    Form::Words(&["none", "white", "black", "random"]),
+    Form::Color(Limit::Any),
+]);
+
+/// The definition of a supported type.
+///
+/// # Panics
+/// If a type of the vocabulary has none.
+pub(super) fn plugin(class: Class, name: &str) -> &'static Definition {
+    let found = PLUGINS
+        .iter()
+        .find(|(c, definition)| *c == class && definition.name == name);
+    &found.unwrap_or_else(|| panic!("the {class} `{name}` is not defined")).1
+}
+
+/// The definition of a block.
+///
+/// # Panics
+/// If there is none.
+pub(super) fn block(key: &str) -> &'static Definition {
+    let found = BLOCKS.iter().find(|(k, _)| *k == key);
+    &found.unwrap_or_else(|| panic!("the block `{key}` is not defined")).1
+}
+
+/// The definitions of a group of variants.
+///
+/// # Panics
+/// If there is none.
+pub(super) fn variants(group: &str) -> &'static [Definition] {
+    let found = VARIANTS.iter().find(|(g, _)| *g == group);
+    found
+        .unwrap_or_else(|| panic!("the variants of `{group}` are not defined"))
+        .1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::vocabulary::{self, Known};
+
+    #[test]
+    fn every_supported_type_is_defined_and_no_other() {
+        for (class, definition) in PLUGINS {
+            assert_eq!(
+                vocabulary::lookup(definition.name),
+                Known::Supported(*class),
+                "{}",
+                definition.name
+            );
+        }
+        let classes: Vec<Class> = PLUGINS.iter().map(|(class, _)| *class).collect();
+        for class in classes {
+            for name in vocabulary::supported(class) {
+                plugin(class, name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_parameter_is_defined_twice() {
+        let variants = VARIANTS.iter().flat_map(|(_, all)| all.iter());
+        let all = PLUGINS
+            .iter()
+            .map(|(_, d)| d)
+            .chain(BLOCKS.iter().map(|(_, d)| d))
+            .chain(variants);
+        for definition in all {
+            for (i, parameter) in definition.parameters.iter().enumerate() {
+                assert!(
+                    definition.parameters[..i].iter().all(|p| p.key != parameter.key),
+                    "{}.{}",
+                    definition.name,
+                    parameter.key
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What is done with the results of a run: renders, and checks of its gradients.
+
+use super::*;
+
+#[test]
+fn results_are_rendered_at_their_own_resolution() {
+    let place = Place::new();
+    place.expect(0, &["optimize", "scene.json", "--quiet", "-o", "run"]);
+    let mut finer = scene();
+    for grid in ["sigma_t", "sh_coeffs"] {
+        finer["object"]["interior"][grid]["resolution"] = json!([16, 16, 16]);
+    }
+    place.write("finer.json", &finer);
+    let render = |name: &str, output: &str| {
+        let words = [
+            "render",
+            name,
+            "--parameters",
+            "run/final",
+            "--sensor",
+            "d",
+            "--spp",
+            "2",
+            "-o",
+            output,
+        ];
+        place.expect(0, &words);
+    };
+    render("scene.json", "x/a.exr");
+    render("finer.json", "x/b.png");
+    for extension in ["exr", "png"] {
+        let read = |stem: &str| fs::read(place.path(&format!("x/{stem}.{extension}"))).expect("there");
+        assert_eq!(
+            read("a"),
+            read("b"),
+            "the grids' own resolution counts, not the scene's"
+        );
+    }
+    let (out, _) = place.expect(0, &["render", "scene.json", "--sensor", "all", "--spp", "1"]);
+    assert_eq!(out.lines().count(), 8, "two files a sensor: {out}");
+    assert!(out.lines().all(|file| place.path(file).exists()));
+    let initial = fs::read(place.path("renders/scene/d.exr")).expect("there");
+    assert_ne!(initial, fs::read(place.path("x/a.exr")).expect("there"));
+    let (out, _) = place.expect(0, &["render", "scene.json", "--json", "--sensor", "1"]);
+    let event: Value = serde_json::from_str(out.trim()).expect("one line of JSON");
+    assert_eq!(event["sensor"], "b");
+}
+
+#[test]
+fn wrong_requests_to_render_are_told() {
+    let place = Place::new();
+    place.expect(
+        0,
+        &["optimize", "scene.json", "--quiet", "--iterations", "2", "-o", "run"],
+    );
+    fs::remove_file(place.path("run/final/sky.radiance.json")).expect("there");
+    fs::remove_file(place.path("run/final/object.interior.sigma_t.vol")).expect("there");
+    fs::remove_file(place.path("run/final/object.interior.sigma_t.npy")).expect("there");
+    let cases: [(&[&str], &str); 6] = [
+        (
+            &["--parameters", "run/final"],
+            "object.interior.sigma_t.vol, sky.radiance.json",
+        ),
+        (&["--parameters", "run"], "did you mean run/final"),
+        (&["--parameters", "none"], "none: is not a folder"),
+        (&["--sensor", "9"], "an index from 0 to 3"),
+        (&["--sensor", "all", "-o", "a.exr"], "for 4 sensors"),
+        (&["--spp", "0"], "--spp"),
+    ];
+    for (more, expected) in cases {
+        let words: Vec<&str> = ["render", "scene.json"].iter().chain(more).copied().collect();
+        let (_, err) = place.expect(2, &words);
+        assert!(err.contains(expected), "{more:?}: {err}");
+    }
+    let (_, err) = place.expect(2, &["render", "target.json"]);
+    assert!(err.contains("no sensor"), "{err}");
+}
+
+/// The gradients of a sound scene pass; a tolerance of zero cannot be met, and a wrong path is an error of usage.
+#[test]
+fn gradcheck_says_by_its_exit_code_whether_gradients_are_right() {
+    let place = Place::new();
+    let (out, _) = place.expect(0, &["gradcheck", "scene.json", "--device", "cpu", "--entries", "6"]);
+    for expected in [
+        "object.interior.sigma_t, mean weights",
+        "sky.radiance, random weights",
+        "gradcheck passed",
+    ] {
+        assert!(out.contains(expected), "no `{expected}` in\n{out}");
+    }
+    let arguments = ["gradcheck", "scene.json", "--entries", "6", "--tolerance", "0"];
+    let (out, _) = place.expect(1, &arguments);
+    assert!(out.contains("FAIL") && out.contains("gradcheck FAILED"), "{out}");
+    let (out, _) = place.expect(1, &[&arguments[..], &["--quiet"]].concat());
+    assert_eq!(out, "");
+    let (_, err) = place.expect(2, &["gradcheck", "scene.json", "--parameter", "object.interior.sigma"]);
+    assert!(
+        err.contains("object.interior.sigma_t"),
+        "the known paths are named: {err}"
+    );
+    let (out, _) = place.expect(
+        0,
+        &[
+            "gradcheck",
+            "scene.json",
+            "--json",
+            "--loss",
+            "random",
+            "--entries",
+            "3",
+        ],
+    );
+    let report: Value = serde_json::from_str(&out).expect("one JSON value");
+    assert_eq!(report["passed"], true);
+    assert_eq!(report["parameters"].as_array().expect("a list").len(), 3);
+}
+
+/// What `--write` leaves is enough to check a gradient from outside: images are linear in the sky, so that the losses
+/// of two skies differ by exactly the gradient times the step.
+#[test]
+fn gradcheck_leaves_files_that_others_can_check() {
+    let place = Place::new();
+    let mut brighter = scene();
+    brighter["sky"]["radiance"] = json!(0.75);
+    place.write("brighter.json", &brighter);
+    place.expect(
+        0,
+        &[
+            "gradcheck",
+            "scene.json",
+            "--entries",
+            "2",
+            "--write",
+            "a",
+            "--seed",
+            "4",
+        ],
+    );
+    place.expect(
+        0,
+        &[
+            "gradcheck",
+            "brighter.json",
+            "--entries",
+            "2",
+            "--write",
+            "b",
+            "--seed",
+            "4",
+        ],
+    );
+    for (weights, folder) in [("mean", "a"), ("random", "a/random")] {
+        let loss = |run: &str| place.json(run)["losses"][weights].as_f64().expect("a number");
+        let difference = (loss("b/loss.json") - loss("a/loss.json")) / 0.25;
+        let file = place.path(folder).join("sky.radiance.npy");
+        let gradient = prbopt::io::npy::read(&file).expect("an array").data;
+        assert_eq!(gradient.len(), 3);
+        let slope: f64 = gradient.iter().map(|g| f64::from(*g)).sum();
+        assert!(
+            (slope - difference).abs() < 1e-6 * slope.abs(),
+            "{weights}: {slope} != {difference}"
+        );
+        let density = prbopt::io::npy::read(&place.path(folder).join("object.interior.sigma_t.npy")).expect("an array");
+        assert_eq!((density.size, density.channels), ([4, 4, 4], 1));
+    }
+}
