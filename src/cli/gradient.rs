@@ -49,7 +49,7 @@ pub struct GradientArgs {
     /// By a shift of the grid, such as 0,1,0, in edges of its unit cube
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
     pub shift: Option<Shift>,
-    /// Of the scene's loss by every entry: slices through the gradient
+    /// Of the scene's loss by every entry, on the device: slices through the gradient
     #[arg(long)]
     pub loss: bool,
     /// The view: its sensor's name, or its index from 0
