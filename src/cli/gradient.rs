@@ -183,11 +183,12 @@ impl GradientArgs {
     }
 
     /// What the files are called after.
-    fn word(&self) -> &'static str {
-        match (self.index, self.shift) {
-            (Some(_), _) => "entry",
-            (_, Some(_)) => "shift",
-            _ => "scale",
+    fn word(&self) -> String {
+        match (self.index, self.shift, self.channel) {
+            (Some(_), ..) => "entry".into(),
+            (_, Some(_), _) => "shift".into(),
+            (.., Some(channel)) => format!("channel_{channel}"),
+            _ => "scale".into(),
         }
     }
 }

@@ -284,6 +284,22 @@ mod tests {
         }
     }
 
+    /// Pixels are drawn one after the other, so that a batch of fewer, taken in one piece, is the beginning of a larger.
+    #[test]
+    fn pieces_do_not_show() {
+        let found = |pixels: u32| {
+            let mut setup = setup("scenes/smoke_small.json");
+            setup.spp = PATHS_AT_ONCE / 128;
+            setup.batch.drawn = Some(pixels);
+            let parameter = setup.params.find("smoke.interior.sigma_t").expect("there");
+            let direction = direction(&setup.params.parameters[parameter], Motion::Scale(None)).expect("possible");
+            forward(&setup, parameter, &direction, 1e-3).expect("a walk").slopes
+        };
+        let (several, one) = (found(150), found(128));
+        assert_eq!((several.len(), &several[..128]), (150, &one[..]));
+        assert!(several.iter().all(Option::is_some));
+    }
+
     #[test]
     fn a_shift_of_a_ramp_is_its_slope() {
         let setup = setup("scenes/smoke_small.json");

@@ -68,8 +68,9 @@ pub(super) struct Recovered {
 pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
     let folder = RunFolder::at(path);
     if !folder.metrics().is_file() {
+        let hint = first_run_in(path).map_or_else(String::new, |run| format!("; did you mean {}?", run.display()));
         bail!(
-            "{}: holds no run, expected a folder that `prbopt optimize` has written, with metrics.jsonl in it",
+            "{}: holds no run, expected a folder that `prbopt optimize` has written, with metrics.jsonl in it{hint}",
             path.display()
         );
     }
@@ -92,6 +93,13 @@ pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
         figures,
         folder,
     })
+}
+
+/// The first of the runs that lie in a folder.
+fn first_run_in(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let runs = entries.map(|entry| entry.path());
+    runs.filter(|path| RunFolder::at(path).metrics().is_file()).min()
 }
 
 /// What a folder is called, also where it is given as `.`.

@@ -108,7 +108,7 @@ fn mistakes_are_told_where_they_were_typed() {
             "sky.radiance=1e999",
             "the number 1e999 is too large; every number must be finite",
         ),
-        ("sky.radiance=.5", "malformed JSON: unexpected token"),
+        ("sky.radiance=.5", "malformed JSON: leading or trailing decimal points"),
         (
             r#"lamp={"type": "sphere", "emitter": {"type": "area", "radiance": -1}}"#,
             "the value -1 is not possible at lamp.emitter.radiance: it must not be negative",

@@ -296,7 +296,7 @@ fn stages_without_a_grid_upsample_nothing() {
         ),
         (
             r#"{"at": 0.5}"#,
-            "19:17: there is no grid that this stage could refine at optimize.stages[0]: remove it, say `spp`, or make \
+            "19:16: there is no grid that this stage could refine at optimize.stages[0]: remove it, say `spp`, or make \
              a `gridvolume` of an optimised volume",
         ),
     ] {
