@@ -161,6 +161,7 @@ fn derivatives_are_pictures_and_agree_with_differences() {
         assert!(told["largest"].as_f64().is_some_and(|v| v > 0.0), "{told}");
         assert!(told["relative_difference"].as_f64().is_some_and(|v| v < 1e-6), "{told}");
     }
+    assert!(folder.path().join("g/object.interior.sigma_t_channel_0.png").is_file());
     let picture = image::open(folder.path().join("g/object.interior.sigma_t_scale.png"))
         .expect("a picture")
         .into_rgb8();
@@ -199,7 +200,7 @@ fn a_report_is_made_by_the_run_and_again_afterwards() {
     let refused = run(folder.path(), "report .");
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        refused.status.code() == Some(2) && told.contains("holds no run"),
+        refused.status.code() == Some(2) && told.contains("holds no run") && told.contains("./run?"),
         "{told}"
     );
 }

@@ -49,7 +49,7 @@ pub struct GradientArgs {
     /// By a shift of the grid, such as 0,1,0, in edges of its unit cube
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
     pub shift: Option<Shift>,
-    /// Of the scene's loss by every entry: slices through the gradient
+    /// Of the scene's loss by every entry, on the device: slices through the gradient
     #[arg(long)]
     pub loss: bool,
     /// The view: its sensor's name, or its index from 0
@@ -183,11 +183,12 @@ impl GradientArgs {
     }
 
     /// What the files are called after.
-    fn word(&self) -> &'static str {
-        match (self.index, self.shift) {
-            (Some(_), _) => "entry",
-            (_, Some(_)) => "shift",
-            _ => "scale",
+    fn word(&self) -> String {
+        match (self.index, self.shift, self.channel) {
+            (Some(_), ..) => "entry".into(),
+            (_, Some(_), _) => "shift".into(),
+            (.., Some(channel)) => format!("channel_{channel}"),
+            _ => "scale".into(),
         }
     }
 }

@@ -22,6 +22,9 @@ pub use self::log::Level;
 /// The command line.
 #[derive(Debug, Parser)]
 #[command(version, about, arg_required_else_help = true)]
+#[command(after_help = "To begin with:\n  \
+    prbopt optimize scenes/two_blobs.json    and open runs/two_blobs/report.html in a browser\n  \
+    prbopt import lego/transforms_train.json -o lego.json    then  prbopt optimize lego.json")]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -52,7 +55,7 @@ pub enum Command {
     Compare(compare::CompareArgs),
     /// Compare gradients with finite differences; the exit code says whether they are right
     Gradcheck(gradcheck::GradcheckArgs),
-    /// Show how the image changes with a parameter, or how a loss does with all of them
+    /// Show how the image changes with one number, or the scene's loss with all entries of a parameter
     Gradient(gradient::GradientArgs),
     /// Time the passes of an iteration, beside what the machine can do
     Bench(bench::BenchArgs),

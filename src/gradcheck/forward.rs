@@ -1,15 +1,23 @@
 //! Derivatives of an image by one number, forwards: dual numbers through the same walk, beside finite differences of the
 //! image made of the same rays and random numbers.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::fields::{Fields, Plain, Role};
+use super::objective::{self, Cast};
 use super::world::fields::Sides;
 use super::world::objective::Objective as Paths;
-use super::{Index, Setup, asked};
+use super::{Index, Setup, asked, world};
 use crate::params::{Kind, Parameter};
 use crate::resident::layout::gradient;
+use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
+use crate::transport::path;
+
+/// Paths that are kept at a time (those of one pixel, if they are more): a few hundred bytes each.
+const PATHS_AT_ONCE: u32 = 1 << 18;
 
 /// The number that an image is differentiated by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,61 +112,98 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
     if setup.resident.world.is_some() {
         return Ok(of_world(setup, parameter, direction, step));
     }
-    let objective = setup.objective();
     let Some(role) = Role::of(&setup.resident.slots, parameter) else {
         anyhow::bail!(
             "{}: plays no part in what is seen; choose another parameter",
             setup.params.parameters[parameter].path
         );
     };
-    let mut dual = Fields::new(&setup.resident, &setup.params, |v| Dual::constant(v.into()));
+    Ok(of_field(setup, role, direction, step))
+}
+
+fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward {
+    let Setup { resident, params, .. } = setup;
+    let mut dual = Fields::new(resident, params, |v| Dual::constant(v.into()));
     seed(dual.of_mut(role), direction);
-    let view = Plain {
-        scene: &objective.scene,
-        fields: &dual,
-    };
-    let slopes: Vec<[f64; 3]> = objective
-        .casts
-        .par_iter()
-        .map(|cast| objective.gather(&view, cast).radiance.map(|c| c.slope))
-        .collect();
-    let image = |t: f64| -> Vec<[f64; 3]> {
-        let mut moved = objective.fields.clone();
-        shift(moved.of_mut(role), direction, t);
-        let view = Plain {
-            scene: &objective.scene,
-            fields: &moved,
+    let fields: Fields<f64> = Fields::new(resident, params, f64::lift);
+    let mut moved = fields.clone();
+    in_pieces(setup, |places| {
+        let casts = objective::cast(resident, &setup.batch, setup.keys, setup.spp, places);
+        let scene = &resident.scene;
+        let gather = |cast: &Cast| {
+            let view = Plain { scene, fields: &dual };
+            path::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance
         };
-        objective
-            .casts
-            .par_iter()
-            .map(|cast| objective.gather(&view, cast).radiance)
-            .collect()
-    };
-    let places = objective.casts.iter().map(|cast| cast.place).collect::<Vec<_>>();
-    Ok(gathered(setup, &places, &slopes, &extrapolated(image, step)))
+        let slopes = casts.par_iter().map(|cast| gather(cast).map(|c| c.slope)).collect();
+        let image = |t: f64| -> Vec<[f64; 3]> {
+            shift(moved.of_mut(role), fields.of(role), direction, t);
+            let view = Plain { scene, fields: &moved };
+            let gather = |cast: &Cast| path::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance;
+            casts.par_iter().map(gather).collect()
+        };
+        Piece {
+            differences: extrapolated(image, step),
+            slopes,
+            places: casts.iter().map(|cast| cast.place).collect(),
+        }
+    })
 }
 
 fn of_world(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
-    let objective = Paths::new(setup, gradient::FREE_FLIGHT);
+    let objective = Paths::without_paths(setup, gradient::FREE_FLIGHT);
     let mut dual: Sides<Dual> = Sides::new(&setup.params, |v| Dual::constant(v.into()));
     seed(&mut dual.integrand[parameter], direction);
-    let slopes: Vec<[f64; 3]> = objective
-        .casts
-        .par_iter()
-        .map(|cast| objective.gather(&dual, cast).map(|c| c.slope))
-        .collect();
-    let image = |t: f64| -> Vec<[f64; 3]> {
-        let mut moved = objective.fields.clone();
-        shift(&mut moved.integrand[parameter], direction, t);
-        objective
-            .casts
+    let mut moved = objective.fields.clone();
+    in_pieces(setup, |places| {
+        let casts = world::objective::cast(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
+        let slopes = casts
             .par_iter()
-            .map(|cast| objective.gather(&moved, cast))
-            .collect()
-    };
-    let places = objective.casts.iter().map(|cast| cast.place).collect::<Vec<_>>();
-    gathered(setup, &places, &slopes, &extrapolated(image, step))
+            .map(|cast| objective.gather(&dual, cast).map(|c| c.slope))
+            .collect();
+        let image = |t: f64| -> Vec<[f64; 3]> {
+            let base = &objective.fields.integrand[parameter];
+            shift(&mut moved.integrand[parameter], base, direction, t);
+            casts.par_iter().map(|cast| objective.gather(&moved, cast)).collect()
+        };
+        Piece {
+            differences: extrapolated(image, step),
+            slopes,
+            places: casts.iter().map(|cast| cast.place).collect(),
+        }
+    })
+}
+
+/// What was found of some paths, one entry each.
+struct Piece {
+    /// The places of their pixels in the batch.
+    places: Vec<u32>,
+    /// Derivatives by forward mode and by finite differences.
+    slopes: Vec<[f64; 3]>,
+    differences: Vec<[f64; 3]>,
+}
+
+/// Means over the paths of each pixel, of which `find` is given whole pixels, some at a time.
+fn in_pieces(setup: &Setup, mut find: impl FnMut(Range<u32>) -> Piece) -> Forward {
+    let (count, spp) = (setup.batch.pixels(), f64::from(setup.spp));
+    let at_once = (PATHS_AT_ONCE / setup.spp).max(1);
+    let mut pixels: Vec<Option<[[f64; 3]; 2]>> = vec![None; count as usize];
+    for first in (0..count).step_by(at_once as usize) {
+        let piece = find(first..count.min(first.saturating_add(at_once)));
+        let both = piece.slopes.iter().zip(&piece.differences);
+        for (&place, (slope, difference)) in piece.places.iter().zip(both) {
+            let sums = pixels[place as usize].get_or_insert([[0.0; 3]; 2]);
+            for c in 0..3 {
+                sums[0][c] += slope[c] / spp;
+                sums[1][c] += difference[c] / spp;
+            }
+        }
+    }
+    let both = || pixels.iter().flatten().flat_map(|[a, b]| a.iter().zip(b));
+    Forward {
+        largest: both().fold(0.0, |m, (a, _)| m.max(a.abs())),
+        difference: both().fold(0.0, |m, (a, b)| m.max((a - b).abs())),
+        slopes: pixels.iter().map(|pixel| pixel.map(|[slope, _]| slope)).collect(),
+    }
 }
 
 fn seed(values: &mut [Dual], direction: &[f64]) {
@@ -167,15 +212,16 @@ fn seed(values: &mut [Dual], direction: &[f64]) {
     }
 }
 
-fn shift(values: &mut [f64], direction: &[f64], t: f64) {
-    for (value, slope) in values.iter_mut().zip(direction) {
-        *value += t * slope;
+/// `base` moved by `t` along `direction`.
+fn shift(values: &mut [f64], base: &[f64], direction: &[f64], t: f64) {
+    for ((value, base), slope) in values.iter_mut().zip(base).zip(direction) {
+        *value = base + t * slope;
     }
 }
 
 /// Central differences at a step and at half of it, extrapolated to none (Richardson).
-fn extrapolated(image: impl Fn(f64) -> Vec<[f64; 3]>, step: f64) -> Vec<[f64; 3]> {
-    let central = |h: f64| -> Vec<[f64; 3]> {
+fn extrapolated(mut image: impl FnMut(f64) -> Vec<[f64; 3]>, step: f64) -> Vec<[f64; 3]> {
+    let mut central = |h: f64| -> Vec<[f64; 3]> {
         let (above, below) = (image(h), image(-h));
         let pairs = above.iter().zip(&below);
         pairs
@@ -187,25 +233,6 @@ fn extrapolated(image: impl Fn(f64) -> Vec<[f64; 3]>, step: f64) -> Vec<[f64; 3]
     pairs
         .map(|(a, b)| [0, 1, 2].map(|c| (4.0 * b[c] - a[c]) / 3.0))
         .collect()
-}
-
-/// Means over the rays of each pixel.
-fn gathered(setup: &Setup, places: &[u32], slopes: &[[f64; 3]], differences: &[[f64; 3]]) -> Forward {
-    let spp = f64::from(setup.spp);
-    let mut pixels: Vec<Option<[[f64; 3]; 2]>> = vec![None; setup.batch.pixels() as usize];
-    for ((&place, slope), difference) in places.iter().zip(slopes).zip(differences) {
-        let sums = pixels[place as usize].get_or_insert([[0.0; 3]; 2]);
-        for c in 0..3 {
-            sums[0][c] += slope[c] / spp;
-            sums[1][c] += difference[c] / spp;
-        }
-    }
-    let both = || pixels.iter().flatten().flat_map(|[a, b]| a.iter().zip(b));
-    Forward {
-        largest: both().fold(0.0, |m, (a, _)| m.max(a.abs())),
-        difference: both().fold(0.0, |m, (a, b)| m.max((a - b).abs())),
-        slopes: pixels.iter().map(|pixel| pixel.map(|[slope, _]| slope)).collect(),
-    }
 }
 
 #[cfg(test)]
@@ -255,6 +282,22 @@ mod tests {
                 found.largest
             );
         }
+    }
+
+    /// Pixels are drawn one after the other, so that a batch of fewer, taken in one piece, is the beginning of a larger.
+    #[test]
+    fn pieces_do_not_show() {
+        let found = |pixels: u32| {
+            let mut setup = setup("scenes/smoke_small.json");
+            setup.spp = PATHS_AT_ONCE / 128;
+            setup.batch.drawn = Some(pixels);
+            let parameter = setup.params.find("smoke.interior.sigma_t").expect("there");
+            let direction = direction(&setup.params.parameters[parameter], Motion::Scale(None)).expect("possible");
+            forward(&setup, parameter, &direction, 1e-3).expect("a walk").slopes
+        };
+        let (several, one) = (found(150), found(128));
+        assert_eq!((several.len(), &several[..128]), (150, &one[..]));
+        assert!(several.iter().all(Option::is_some));
     }
 
     #[test]

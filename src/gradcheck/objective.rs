@@ -3,6 +3,8 @@
 //! With w a weight a pixel and channel, F = Σ w L / (3 · pixels · spp) over all rays: the linear loss of the device,
 //! whose primal and adjoint pass use the same random numbers here.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::fields::{Fields, Plain, Scatter};
@@ -27,6 +29,35 @@ pub struct Cast {
     pub place: u32,
 }
 
+/// Casts the rays of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is masked, as
+/// on the devices.
+pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
+    let scene = resident.scene;
+    let of_pixel = |place: u32| {
+        let pixel = pixel_at(batch, keys, place);
+        let sensor = &resident.sensors[pixel.sensor as usize];
+        let backdrop = pixel_backdrop(sensor, keys.objective, pixel);
+        let rays: Option<Vec<_>> = (0..spp)
+            .map(|sample| sample_ray(&scene, sensor, pixel, keys.pass, sample))
+            .collect();
+        rays.into_iter().flatten().map(move |(ray, jitter)| Cast {
+            ray,
+            jitter,
+            backdrop,
+            place,
+        })
+    };
+    places.into_par_iter().flat_map_iter(of_pixel).collect()
+}
+
+/// The pixel at a place of a batch.
+pub(super) fn pixel_at(batch: &Batch, keys: Keys, place: u32) -> Pixel {
+    match batch.drawn {
+        Some(_) => drawn_pixel(&batch.table, keys.objective, place),
+        None => batch.table.pixel(place),
+    }
+}
+
 /// A function of the parameters and all that it needs.
 #[derive(Debug)]
 pub struct Objective {
@@ -47,36 +78,12 @@ pub struct Adjoint {
 }
 
 impl Objective {
-    /// Casts all rays of a batch. A pixel one of whose samples finds no ray is masked, as on the devices.
+    /// The function of all rays of a batch.
     pub fn new(resident: &Resident, params: &ParamSet, batch: &Batch, keys: Keys, spp: u32) -> Self {
-        let scene = resident.scene;
-        let pixel_at = |place: u32| -> Pixel {
-            match batch.drawn {
-                Some(_) => drawn_pixel(&batch.table, keys.objective, place),
-                None => batch.table.pixel(place),
-            }
-        };
-        let casts = (0..batch.pixels())
-            .into_par_iter()
-            .flat_map_iter(|place| {
-                let pixel = pixel_at(place);
-                let sensor = &resident.sensors[pixel.sensor as usize];
-                let backdrop = pixel_backdrop(sensor, keys.objective, pixel);
-                let rays: Option<Vec<_>> = (0..spp)
-                    .map(|sample| sample_ray(&scene, sensor, pixel, keys.pass, sample))
-                    .collect();
-                rays.into_iter().flatten().map(move |(ray, jitter)| Cast {
-                    ray,
-                    jitter,
-                    backdrop,
-                    place,
-                })
-            })
-            .collect();
         Self {
-            scene,
+            scene: resident.scene,
             fields: Fields::new(resident, params, f64::lift),
-            casts,
+            casts: cast(resident, batch, keys, spp, 0..batch.pixels()),
             pixels: batch.pixels(),
             spp,
         }

@@ -271,8 +271,8 @@ impl ParameterReport {
         write!(f, "  {}: ", if self.passed { "PASSED" } else { "FAILED" })?;
         write!(
             f,
-            "{} entries, {failed} failed, {kinks} at kinks, largest error {worst:.1e}",
-            self.rows.len()
+            "{}, {failed} failed, {kinks} at kinks, largest error {worst:.1e}",
+            entries(self.rows.len())
         )?;
         match self.device_worst {
             Some(worst) => writeln!(f, "; device over all entries {worst:.1e}"),
@@ -319,11 +319,15 @@ impl TrackingReport {
         let failed = self.rows.iter().filter(|r| !r.passed()).count();
         writeln!(
             f,
-            "  {}: {} entries, {failed} failed; `seen` is the relative error that would have been",
+            "  {}: {}, {failed} failed; `seen` is the relative error that would have been",
             if self.passed { "PASSED" } else { "FAILED" },
-            self.rows.len()
+            entries(self.rows.len())
         )
     }
+}
+
+fn entries(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "entry" } else { "entries" })
 }
 
 #[cfg(test)]

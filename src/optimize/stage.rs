@@ -38,17 +38,18 @@ pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
 /// The device's, if the finer grids do not fit.
 pub fn enter(device: &mut dyn Device, stage: &Stage, optimizer: Optimizer) -> device::Result<()> {
     let parameters = &device.params().parameters;
+    let refined = |p: &Parameter| follows(p) && stage.upsample > 1;
     let sizes: Vec<(usize, [usize; 3])> = parameters
         .iter()
         .enumerate()
-        .filter(|(_, p)| follows(p))
+        .filter(|(_, p)| refined(p))
         .map(|(i, p)| (i, shape_after(p, std::slice::from_ref(stage)).size))
         .collect();
     // The optimiser's bias correction is one for all parameters: those that keep their size start anew as well.
     let others: Vec<(usize, usize)> = parameters
         .iter()
         .enumerate()
-        .filter(|(_, p)| p.tuning.is_some() && !follows(p))
+        .filter(|(_, p)| p.tuning.is_some() && !refined(p))
         .map(|(i, p)| (i, p.shape.len()))
         .collect();
     let keep = stage.moments == MomentRule::Resample;

@@ -175,6 +175,7 @@ pub fn decibels(psnr: Option<f64>) -> String {
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.clamp(0.0, 1e9).round() as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, 0, _) if 0.0 < seconds && seconds < 0.995 => format!("{seconds:.2} s"),
         (0, 0, s) => format!("{s} s"),
         (0, m, s) => format!("{m} min {s:02} s"),
         (h, m, _) => format!("{h} h {m:02} min"),
@@ -183,13 +184,16 @@ pub fn duration(seconds: f64) -> String {
 
 /// A number of bytes for people.
 pub fn bytes(count: u64) -> String {
-    let mib = count as f64 / f64::from(1 << 20);
-    if mib >= 1024.0 {
-        format!("{:.2} GiB", mib / 1024.0)
-    } else if mib >= 10.0 {
-        format!("{mib:.0} MiB")
-    } else {
-        format!("{mib:.2} MiB")
+    let kib = count as f64 / 1024.0;
+    let (size, unit) = match kib {
+        ..1.0 => return format!("{count} bytes"),
+        ..1024.0 => (kib, "KiB"),
+        ..1048576.0 => (kib / 1024.0, "MiB"),
+        _ => (kib / 1048576.0, "GiB"),
+    };
+    match size >= 10.0 && unit != "GiB" {
+        true => format!("{size:.0} {unit}"),
+        false => format!("{size:.2} {unit}"),
     }
 }
 
@@ -203,6 +207,14 @@ mod tests {
         assert_eq!(duration(3723.0), "1 h 02 min");
         assert_eq!(bytes(3 << 29), "1.50 GiB");
         assert_eq!(bytes(5 << 19), "2.50 MiB");
+        assert_eq!(
+            (bytes(1500), bytes(99 << 10), bytes(12)),
+            ("1.46 KiB".into(), "99 KiB".into(), "12 bytes".into())
+        );
+        assert_eq!(
+            (duration(0.0), duration(0.114), duration(0.999)),
+            ("0 s".into(), "0.11 s".into(), "1 s".into())
+        );
         assert_eq!(decibels(None), "∞ dB");
     }
 }

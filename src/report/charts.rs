@@ -65,6 +65,8 @@ struct Point {
 pub(super) struct Curve {
     run: usize,
     points: Vec<Point>,
+    /// Where its last value lies.
+    end: f64,
     /// Single values: those of rendered views.
     dots: Vec<(f64, f64)>,
 }
@@ -93,6 +95,7 @@ impl Curve {
         Self {
             run,
             points: values.chunks(together).map(point).collect(),
+            end: values.last().map_or(0.0, |(x, _)| *x),
             dots: Vec::new(),
         }
     }
@@ -127,7 +130,12 @@ impl Chart<'_> {
     pub(super) fn svg(&self) -> Option<String> {
         let points = || self.curves.iter().flat_map(|c| &c.points);
         let dots = || self.curves.iter().flat_map(|c| &c.dots);
-        let right = points().map(|p| p.x).chain(dots().map(|d| d.0)).fold(0.0, f64::max);
+        let right = self
+            .curves
+            .iter()
+            .map(|c| c.end)
+            .chain(dots().map(|d| d.0))
+            .fold(0.0, f64::max);
         let lows = points().map(|p| p.low).chain(dots().map(|d| d.1));
         let highs = points().map(|p| p.high).chain(dots().map(|d| d.1));
         let positive = |v: &f64| !self.log || *v > 0.0;
@@ -137,10 +145,11 @@ impl Chart<'_> {
             return None;
         }
         let mut svg = String::new();
-        // Within a decade a logarithmic axis has next to no marks, and looks like a linear one.
+        // Within a decade a logarithmic axis looks like a linear one.
         let drawn = if self.log && high > 8.0 * low {
             let range = low / 1.3..high * 1.3;
-            self.draw(&mut svg, right, range.clone().log_scale(), range, &|v| power(*v))
+            let axis = range.clone().log_scale().with_key_points(marks_of_decades(&range));
+            self.draw(&mut svg, right, axis, range, &|v| power(*v))
         } else {
             let span = if high > low { high - low } else { high.abs().max(1e-9) };
             let margin = 0.06 * span;
@@ -277,6 +286,14 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
     draw(&mut svg).ok().map(|()| svg)
 }
 
+/// Where a logarithmic axis is marked: at powers of ten, and at two and five times those where they are few.
+fn marks_of_decades(range: &Range<f64>) -> Vec<f64> {
+    let [first, last] = [range.start, range.end].map(|v| v.log10().floor() as i32);
+    let steps: &[f64] = if last - first > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let all = (first..=last).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
+    all.filter(|mark| range.contains(mark)).collect()
+}
+
 /// A number as an axis shows it.
 fn short(value: f64) -> String {
     let size = value.abs();
@@ -371,6 +388,12 @@ mod tests {
             marks: vec![],
         };
         assert_eq!(chart.svg(), None);
+    }
+
+    #[test]
+    fn logarithmic_axes_have_several_marks() {
+        assert_eq!(marks_of_decades(&(0.0045..0.05)), [0.005, 0.01, 0.02]);
+        assert_eq!(marks_of_decades(&(0.0015..9.0)), [0.01, 0.1, 1.0]);
     }
 
     #[test]

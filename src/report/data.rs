@@ -46,6 +46,8 @@ pub(super) struct View {
     /// The stem of its files.
     pub(super) name: String,
     pub(super) reference: Option<PathBuf>,
+    /// Whether it was kept out of the optimisation.
+    pub(super) held_out: bool,
     /// Iteration and render, in order. The held-out render is that of the end.
     pub(super) frames: Vec<(u32, PathBuf)>,
 }
@@ -66,8 +68,9 @@ pub(super) struct Recovered {
 pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
     let folder = RunFolder::at(path);
     if !folder.metrics().is_file() {
+        let hint = first_run_in(path).map_or_else(String::new, |run| format!("; did you mean {}?", run.display()));
         bail!(
-            "{}: holds no run, expected a folder that `prbopt optimize` has written, with metrics.jsonl in it",
+            "{}: holds no run, expected a folder that `prbopt optimize` has written, with metrics.jsonl in it{hint}",
             path.display()
         );
     }
@@ -78,17 +81,25 @@ pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
         (true, false) => Standing::Finished,
         (false, false) => Standing::Stopped,
     };
+    let scene = json(&folder.scene());
     Ok(RunData {
         name: name_of(path),
         standing,
         record: json(&folder.record()),
-        scene: json(&folder.scene()),
         held_out: json(&folder.held_out_figures()),
-        views: views(&folder, done),
+        views: views(&folder, &scene, done),
+        scene,
         parameters: parameters(&folder)?,
         figures,
         folder,
     })
+}
+
+/// The first of the runs that lie in a folder.
+fn first_run_in(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let runs = entries.map(|entry| entry.path());
+    runs.filter(|path| RunFolder::at(path).metrics().is_file()).min()
 }
 
 /// What a folder is called, also where it is given as `.`.
@@ -122,7 +133,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// The views that a run has rendered: first those that it looked at on the way, then those that were held out.
-fn views(folder: &RunFolder, done: u32) -> Vec<View> {
+fn views(folder: &RunFolder, scene: &Value, done: u32) -> Vec<View> {
     let mut views: Vec<View> = Vec::new();
     let mut add = |name: &str, iteration: u32, path: PathBuf| {
         let at = views.iter().position(|v| v.name == name).unwrap_or_else(|| {
@@ -130,6 +141,7 @@ fn views(folder: &RunFolder, done: u32) -> Vec<View> {
             views.push(View {
                 name: name.to_owned(),
                 reference: reference.is_file().then_some(reference),
+                held_out: scene[name]["held_out"] == true,
                 frames: Vec::new(),
             });
             views.len() - 1

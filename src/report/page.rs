@@ -1,5 +1,6 @@
 //! The page: HTML around the plots, and the data that its script draws views and slices from.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -102,7 +103,9 @@ fn body(runs: &[RunData], views: &[ViewShown], running: bool) -> String {
     } else {
         ""
     };
-    html += "<div id=\"views\"></div>\n<h2>Convergence</h2>\n";
+    html += "<div id=\"views\"></div>\n";
+    html += &note_on_views(runs, views);
+    html += "<h2>Convergence</h2>\n";
     html += &legend(runs);
     html += &curves(runs, views);
     html += "<h2>What was recovered</h2>\n";
@@ -114,6 +117,30 @@ fn body(runs: &[RunData], views: &[ViewShown], running: bool) -> String {
     html += "<h2>How it was made</h2>\n";
     runs.iter().for_each(|run| html += &provenance(run, runs.len() > 1));
     html
+}
+
+/// What the differences are of, and how many views are not shown.
+fn note_on_views(runs: &[RunData], views: &[ViewShown]) -> String {
+    let names: BTreeSet<&str> = runs
+        .iter()
+        .flat_map(|run| &run.views)
+        .map(|view| view.name.as_str())
+        .collect();
+    let mut sentences = Vec::new();
+    if views
+        .iter()
+        .flat_map(|view| &view.runs)
+        .any(|run| run.reference.is_some())
+    {
+        sentences.push("Differences: of sRGB-coded values, mean of the colours.".to_owned());
+    }
+    if names.len() > views.len() {
+        sentences.push(format!("{} of {} views are shown.", views.len(), names.len()));
+    }
+    match sentences.is_empty() {
+        true => String::new(),
+        false => format!("<p class=\"note\">{}</p>\n", sentences.join(" ")),
+    }
 }
 
 /// The figures that one looks for first.
@@ -269,7 +296,7 @@ fn numbers(runs: &[RunData]) -> String {
             let mark = if runs.len() > 1 { swatch(i) } else { String::new() };
             let _ = writeln!(
                 rows,
-                "<tr><td>{mark}{}</td><td class=\"number\">{}</td></tr>",
+                "<tr><td>{mark}{}</td><td>{}</td></tr>",
                 escape(&parameter.path),
                 values.join("&ensp;")
             );
@@ -389,10 +416,10 @@ fn provenance(run: &RunData, named: bool) -> String {
         ("started", text(&record["started"])),
         (
             "resumed",
-            if resumed == 0 {
-                String::new()
-            } else {
-                format!("{resumed} times")
+            match resumed {
+                0 => String::new(),
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
             },
         ),
     ];

@@ -52,6 +52,7 @@ pub(super) struct RunView {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ViewShown {
     pub(super) name: String,
+    pub(super) held_out: bool,
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) runs: Vec<RunView>,
@@ -106,6 +107,7 @@ impl Album {
             }
             shown.push(ViewShown {
                 name: (*name).to_owned(),
+                held_out: views.iter().all(|(_, view)| view.held_out),
                 width: width / factor,
                 height: height / factor,
                 runs: of_runs,

@@ -3,7 +3,10 @@
 use std::str::FromStr;
 
 use super::diagnostics::suggest;
-use super::json::{self, Json, Member, Node};
+use super::json::{self, Fault, Json, Member, Node};
+
+/// Longer changes are cut off where they are named in a message, in characters.
+const LONGEST_SHOWN: usize = 80;
 
 /// A value and the place in the scene that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,33 +37,63 @@ impl std::fmt::Display for Change {
 }
 
 impl Change {
-    /// Puts the value into the tree. A mistake in it is then told at the place of what it replaces, or of the object
-    /// that it is added to.
+    /// How many places its value takes.
+    pub(super) fn len(&self) -> usize {
+        self.value.len() + 1
+    }
+
+    /// As it was typed, on one line, and a long value's beginning alone.
+    pub(super) fn shown(&self) -> String {
+        let text = self.to_string().replace(char::is_control, " ");
+        match text.char_indices().nth(LONGEST_SHOWN) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    }
+
+    /// Puts the value into the tree, at places from `first` on.
     ///
     /// # Errors
-    /// A sentence, if the path leads nowhere.
-    pub(super) fn apply(&self, root: &mut Node) -> Result<(), String> {
-        let mut value = json::read(&self.value).unwrap_or(Node {
-            start: 0,
-            end: 0,
-            json: Json::String(self.value.clone()),
-        });
+    /// The path leads nowhere, or the value is malformed.
+    pub(super) fn apply(&self, first: usize, root: &mut Node) -> Result<(), Vec<Fault>> {
+        let fault = |message| Fault { at: first, message };
+        let read = self.read();
+        let mut value = read.map_err(|faults| faults.into_iter().map(|f| fault(f.message)).collect::<Vec<_>>())?;
+        value.move_by(first);
+        self.place(value, root).map_err(|message| vec![fault(message)])
+    }
+
+    /// The value: JSON, unless it is a word that stands for itself.
+    fn read(&self) -> Result<Node, Vec<Fault>> {
+        let text = &self.value;
+        let word = !text.starts_with(['{', '[', '"']) && text.parse::<f64>().is_err();
+        json::read(text).or_else(|faults| match word {
+            true => Ok(Node {
+                start: 0,
+                end: text.len(),
+                json: Json::String(text.clone()),
+            }),
+            false => Err(faults),
+        })
+    }
+
+    fn place(&self, value: Node, root: &mut Node) -> Result<(), String> {
         let (mut at, mut rest) = (root, self.path.as_str());
         loop {
             if at.member("type").and_then(Node::as_str) == Some("ref") {
                 let target = at.member("id").and_then(Node::as_str).unwrap_or_default();
                 return Err(format!(
-                    "--set {self}: a reference to `{target}` stands there; set `{target}` instead"
+                    "a reference to `{target}` stands there: set `{target}` instead"
                 ));
             }
             if let Some(inner) = rest.strip_prefix('[') {
-                (at, rest) = self.item(at, inner)?;
+                (at, rest) = item(at, inner)?;
             } else {
                 let Json::Object(members) = &at.json else {
-                    return Err(format!("--set {self}: there is no object that `{rest}` could stand in"));
+                    return Err(format!("there is no object that `{rest}` could stand in"));
                 };
                 let Some(index) = longest(members, rest) else {
-                    return self.add(at, rest, value);
+                    return add(at, rest, value);
                 };
                 rest = &rest[members[index].name.len()..];
                 let Json::Object(members) = &mut at.json else {
@@ -70,53 +103,47 @@ impl Change {
             }
             rest = rest.strip_prefix('.').unwrap_or(rest);
             if rest.is_empty() {
-                value.move_to(at.start);
                 *at = value;
                 return Ok(());
             }
         }
     }
+}
 
-    /// The list item that `inner`, behind an opening bracket, begins with, and what follows.
-    fn item<'a, 'b>(&self, at: &'a mut Node, inner: &'b str) -> Result<(&'a mut Node, &'b str), String> {
-        let split = inner
-            .split_once(']')
-            .and_then(|(i, rest)| Some((i.parse::<usize>().ok()?, rest)));
-        let Some((index, rest)) = split else {
-            return Err(format!("--set {self}: expected a number in brackets, such as [0]"));
-        };
-        match &mut at.json {
-            Json::Array(items) => {
-                let count = items.len();
-                let item = items.get_mut(index);
-                let item = item.ok_or_else(|| format!("--set {self}: the list has {count} items, counted from 0"))?;
-                Ok((item, rest))
-            }
-            _ => Err(format!("--set {self}: what stands before [{index}] is no list")),
+/// The list item that `inner`, behind an opening bracket, begins with, and what follows.
+fn item<'a, 'b>(at: &'a mut Node, inner: &'b str) -> Result<(&'a mut Node, &'b str), String> {
+    let split = inner
+        .split_once(']')
+        .and_then(|(i, rest)| Some((i.parse::<usize>().ok()?, rest)));
+    let Some((index, rest)) = split else {
+        return Err("expected a number in brackets, such as [0]".into());
+    };
+    match &mut at.json {
+        Json::Array(items) => {
+            let count = items.len();
+            let item = items.get_mut(index);
+            let item = item.ok_or_else(|| format!("there is no item {index}: the list has {count}, counted from 0"))?;
+            Ok((item, rest))
         }
+        _ => Err(format!("what stands before [{index}] is no list")),
     }
+}
 
-    fn add(&self, at: &mut Node, name: &str, mut value: Node) -> Result<(), String> {
-        let start = at.start;
-        let Json::Object(members) = &mut at.json else {
-            unreachable!("the caller has checked that it is an object")
-        };
-        if name.contains(['.', '[']) {
-            let names: Vec<&str> = members.iter().map(|m| m.name.as_str()).collect();
-            let first = name.split(['.', '[']).next().unwrap_or(name);
-            return Err(format!(
-                "--set {self}: there is no `{first}`: {}",
-                suggest(first, &names)
-            ));
-        }
-        value.move_to(start);
-        members.push(Member {
-            name: name.to_owned(),
-            start,
-            value,
-        });
-        Ok(())
+fn add(at: &mut Node, name: &str, value: Node) -> Result<(), String> {
+    let Json::Object(members) = &mut at.json else {
+        unreachable!("the caller has checked that it is an object")
+    };
+    if name.contains(['.', '[']) {
+        let names: Vec<&str> = members.iter().map(|m| m.name.as_str()).collect();
+        let first = name.split(['.', '[']).next().unwrap_or(name);
+        return Err(format!("there is no `{first}`: {}", suggest(first, &names)));
     }
+    members.push(Member {
+        name: name.to_owned(),
+        start: value.start,
+        value,
+    });
+    Ok(())
 }
 
 /// The member whose name the path begins with; the longest, as names may have dots.
@@ -133,15 +160,16 @@ fn longest(members: &[Member], path: &str) -> Option<usize> {
 }
 
 impl Node {
-    /// Tells this and all in it to stand at one place of the file.
-    fn move_to(&mut self, place: usize) {
-        (self.start, self.end) = (place, place);
+    /// Moves this and all in it on by so many places.
+    fn move_by(&mut self, places: usize) {
+        self.start += places;
+        self.end += places;
         match &mut self.json {
-            Json::Array(items) => items.iter_mut().for_each(|item| item.move_to(place)),
+            Json::Array(items) => items.iter_mut().for_each(|item| item.move_by(places)),
             Json::Object(members) => {
                 for member in members {
-                    member.start = place;
-                    member.value.move_to(place);
+                    member.start += places;
+                    member.value.move_by(places);
                 }
             }
             _ => {}
@@ -155,7 +183,8 @@ mod tests {
 
     fn changed(text: &str, change: &str) -> Result<Node, String> {
         let mut root = json::read(text).expect("is JSON");
-        change.parse::<Change>()?.apply(&mut root)?;
+        let placed = change.parse::<Change>()?.apply(text.len() + 1, &mut root);
+        placed.map_err(|faults| faults[0].message.clone())?;
         Ok(root)
     }
 
@@ -186,11 +215,13 @@ mod tests {
         for (change, words) in [
             ("x.b=1", "no `x`"),
             ("a.b.c=1", "no object"),
-            ("l[3]=1", "1 items"),
+            ("l[3]=1", "the list has 1"),
             ("a[0]=1", "no list"),
             ("l[x]=1", "number in brackets"),
             ("r.b=1", "set `a` instead"),
             ("a", "a path, =, and a value"),
+            ("a.b=[1", "malformed JSON"),
+            ("a.b=1e999", "finite"),
         ] {
             let message = changed(text, change).expect_err(change);
             assert!(message.contains(words), "{change}: {message}");

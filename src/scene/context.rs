@@ -1,10 +1,15 @@
 //! What the readers of one scene file share: its text, its references, and the mistakes found so far.
+//!
+//! Places are bytes of the file's text, followed by the values that the command line puts into it.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use super::diagnostics::Diagnostic;
+use super::change::Change;
+use super::diagnostics::{Diagnostic, Place};
+use super::json::{Fault, Node};
 use super::reference::References;
 
 /// What all cursors of one file share.
@@ -13,6 +18,10 @@ pub(super) struct Context<'a> {
     path: &'a Path,
     line_starts: Vec<usize>,
     text: &'a str,
+    /// The first place of each value of the command line, and what was typed.
+    changes: Vec<(usize, String)>,
+    /// Behind the last place.
+    end: usize,
     pub(super) references: References<'a>,
     diagnostics: RefCell<Vec<Diagnostic>>,
     warnings: RefCell<Vec<String>>,
@@ -27,9 +36,66 @@ impl<'a> Context<'a> {
                 .chain(text.match_indices('\n').map(|(i, _)| i + 1))
                 .collect(),
             text,
+            changes: Vec::new(),
+            end: text.len() + 1,
             references: References::default(),
             diagnostics: RefCell::default(),
             warnings: RefCell::default(),
+        }
+    }
+
+    /// Puts a value of the command line into the scene.
+    pub(super) fn apply(&mut self, change: &Change, root: &mut Node) {
+        let first = self.end;
+        self.end += change.len();
+        self.changes.push((first, change.shown()));
+        for Fault { at, message } in change.apply(first, root).err().into_iter().flatten() {
+            self.error(at, message);
+        }
+    }
+
+    /// The number of the change that a place belongs to, if it does not belong to the file.
+    fn change_at(&self, at: usize) -> Option<usize> {
+        self.changes.partition_point(|(first, _)| *first <= at).checked_sub(1)
+    }
+
+    /// Whether the command line has put in `node`.
+    pub(super) fn is_change(&self, node: &Node) -> bool {
+        self.change_at(node.start).is_some()
+    }
+
+    fn place(&self, at: usize) -> Place {
+        match self.change_at(at) {
+            Some(number) => Place::Change(number, self.changes[number].1.clone()),
+            None => {
+                let (line, column) = self.position(at);
+                Place::Text(line, column)
+            }
+        }
+    }
+
+    /// Names what the command line has changed inside an object or list of the file, in brackets; empty if nothing.
+    pub(super) fn changes_inside(&self, node: &Node) -> String {
+        let mut numbers = BTreeSet::new();
+        if !self.changes.is_empty() && !self.is_change(node) {
+            self.collect_changes(node, &mut numbers);
+        }
+        if numbers.is_empty() {
+            return String::new();
+        }
+        let words: Vec<String> = numbers
+            .iter()
+            .map(|i| format!("`--set {}`", self.changes[*i].1))
+            .collect();
+        format!(" (with {})", words.join(" and "))
+    }
+
+    fn collect_changes(&self, node: &Node, numbers: &mut BTreeSet<usize>) {
+        match self.change_at(node.start) {
+            Some(number) => {
+                numbers.insert(number);
+            }
+            None => node.children().for_each(|child| self.collect_changes(child, numbers)),
         }
     }
 
@@ -43,11 +109,11 @@ impl<'a> Context<'a> {
         (line, column)
     }
 
-    /// Notes a mistake at a byte of the text.
+    /// Notes a mistake at a place.
     pub(super) fn error(&self, at: usize, message: impl Display) {
         self.diagnostics.borrow_mut().push(Diagnostic {
             path: self.path.to_path_buf(),
-            position: Some(self.position(at)),
+            place: self.place(at),
             message: message.to_string(),
         });
     }
@@ -67,10 +133,10 @@ impl<'a> Context<'a> {
         !self.diagnostics.borrow().is_empty()
     }
 
-    /// The mistakes in the order of the file, and the warnings.
+    /// The mistakes in the order of the file, then of the command line, and the warnings.
     pub(super) fn into_parts(self) -> (Vec<Diagnostic>, Vec<String>) {
         let mut diagnostics = self.diagnostics.into_inner();
-        diagnostics.sort_by_key(|d| (d.path != self.path, d.position));
+        diagnostics.sort_by(|a, b| (a.path != self.path, &a.place).cmp(&(b.path != self.path, &b.place)));
         (diagnostics, self.warnings.into_inner())
     }
 

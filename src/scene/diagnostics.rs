@@ -6,25 +6,37 @@ use std::path::{Path, PathBuf};
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file it stands in.
+    /// The file it stands in, or that is changed.
     pub path: PathBuf,
-    /// Line and column, counted from 1; absent where the file as a whole is meant.
-    pub position: Option<(usize, usize)>,
+    /// Where it stands in the scene.
+    pub place: Place,
     /// One sentence.
     pub message: String,
 }
 
+/// Where a mistake stands, in the order in which mistakes are told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The file as a whole is meant.
+    File,
+    /// In the file: line and column, counted from 1.
+    Text(usize, usize),
+    /// In a value of the command line: its number, counted from 0, and `path=value`.
+    Change(usize, String),
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path == Path::new("-") {
-            write!(f, "standard input")?;
-        } else {
-            write!(f, "{}", self.path.display())?;
+        let file = match self.path == Path::new("-") {
+            true => "standard input".into(),
+            false => self.path.to_string_lossy(),
+        };
+        match &self.place {
+            Place::File => write!(f, "{file}: ")?,
+            Place::Text(line, column) => write!(f, "{file}:{line}:{column}: ")?,
+            Place::Change(_, change) => write!(f, "in `--set {change}`: ")?,
         }
-        match self.position {
-            Some((line, column)) => write!(f, ":{line}:{column}: {}", self.message),
-            None => write!(f, ": {}", self.message),
-        }
+        f.write_str(&self.message)
     }
 }
 
@@ -40,7 +52,7 @@ impl Diagnostics {
         Self {
             items: vec![Diagnostic {
                 path: path.into(),
-                position: None,
+                place: Place::File,
                 message: message.to_string(),
             }],
         }

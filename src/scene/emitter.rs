@@ -23,7 +23,9 @@ fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
         .get("radiance")
         .map_or(Some([1.0; 3]), |value| color::read(&value))?;
     if radiance.iter().any(|x| *x < 0.0) {
-        object.error("`radiance` is negative", "light cannot be");
+        object
+            .value
+            .error_by("radiance", "`radiance` is negative", "light cannot be");
     }
     let radiance = Array {
         path: format!("{name}.radiance"),

@@ -43,6 +43,16 @@ impl Node {
         }
     }
 
+    /// What it holds, if it is a list or an object.
+    pub(super) fn children(&self) -> impl Iterator<Item = &Node> {
+        let (items, members): (&[Node], &[Member]) = match &self.json {
+            Json::Array(items) => (items, &[]),
+            Json::Object(members) => (&[], members),
+            _ => (&[], &[]),
+        };
+        items.iter().chain(members.iter().map(|member| &member.value))
+    }
+
     /// Whether this is the given string, number or truth value.
     pub(super) fn equals(&self, other: &serde_json::Value) -> bool {
         match &self.json {

@@ -68,7 +68,8 @@ fn directional(object: &mut Object<'_>) -> Option<LightKind> {
         None => transform::read(object, "to_world").matrix3.z_axis,
     };
     let Some(unit) = direction.try_normalize() else {
-        object.error(
+        object.value.error_by(
+            "direction",
             "`direction` has no direction",
             "at least one of its numbers must differ from zero",
         );

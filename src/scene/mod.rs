@@ -46,7 +46,7 @@ use std::path::{Path, PathBuf};
 use glam::Affine3A;
 
 pub use self::change::Change;
-pub use self::diagnostics::{Diagnostic, Diagnostics};
+pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::world::{
@@ -352,7 +352,7 @@ pub enum Decay {
 pub struct Stage {
     /// Fraction of the iterations after which it happens, in (0, 1).
     pub at: f32,
-    /// Whole-number factor on the resolution of every optimised grid.
+    /// Whole-number factor on the resolution of every optimised grid; 1 where there is none.
     pub upsample: u32,
     pub moments: MomentRule,
     /// Samples a pixel of the primal and of the adjoint pass from then on.

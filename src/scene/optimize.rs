@@ -1,5 +1,7 @@
 //! The block `optimize`: what to recover and how.
 
+use crate::params::Kind;
+
 use super::diagnostics::suggest;
 use super::object::Object;
 use super::reader::Value;
@@ -14,12 +16,16 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     let iterations = object.integer("iterations", 1000);
     let spp = object.integer("spp", 1);
     let spp_grad = object.integer("spp_grad", spp);
-    let stages = object
-        .get("stages")
-        .map_or_else(Vec::new, |value| stages(&value, [spp, spp_grad]));
+    let given_stages = object.get("stages");
+    let mut stages = given_stages
+        .as_ref()
+        .map_or_else(Vec::new, |value| stages(value, [spp, spp_grad]));
     let tuned = object.require("parameters", "the parameters to recover, by path");
     if let Some(tuned) = &tuned {
         parameters::tune(tuned, &stages, scene);
+    }
+    if let Some(given) = &given_stages {
+        check_refined(given, &mut stages, scene);
     }
     let batch = object
         .get("batch")
@@ -225,6 +231,28 @@ fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage
         spp,
         spp_grad,
     })
+}
+
+/// Stages refine grids: where none is optimised, they must say something else, and their factor is one.
+fn check_refined(value: &Value<'_>, stages: &mut [Stage], scene: &Scene) {
+    let mut tuned = scene.arrays().into_iter().filter(|array| array.tuning.is_some());
+    if value.context.has_errors() || tuned.any(|array| array.kind == Kind::Grid) {
+        return;
+    }
+    for (item, stage) in value.list().into_iter().flatten().zip(stages) {
+        let says = |key: &&str| item.node.member(key).is_some();
+        match item.node.member("upsample") {
+            Some(node) if stage.upsample > 1 => item.child(node, "upsample").error(
+                "there is no grid to upsample",
+                "leave `upsample` out, or make a `gridvolume` of an optimised volume",
+            ),
+            None if !["moments", "spp", "spp_grad"].iter().any(says) => item.error(
+                "there is no grid that this stage could refine",
+                "remove it, say `spp`, or make a `gridvolume` of an optimised volume",
+            ),
+            _ => stage.upsample = 1,
+        }
+    }
 }
 
 fn regularizers(value: &Value<'_>, scene: &Scene) -> Vec<Regularizer> {

@@ -139,18 +139,13 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
     volume::check_size(value, final_shape(tunable.array, stages));
 }
 
-/// The shape after all stages.
+/// The shape after all stages, which refine grids alone.
 fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
-    let axes = match array.kind {
-        Kind::Grid => 3,
-        Kind::Envmap => 2,
-        Kind::Value => 0,
-    };
     let mut shape = array.shape;
-    for stage in stages {
-        for side in &mut shape.size[..axes] {
-            *side = side.saturating_mul(stage.upsample as usize).min(1 << 32);
-        }
+    for stage in stages.iter().filter(|_| array.kind == Kind::Grid) {
+        shape.size = shape
+            .size
+            .map(|n| n.saturating_mul(stage.upsample as usize).min(1 << 32));
     }
     shape
 }

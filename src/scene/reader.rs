@@ -62,7 +62,19 @@ impl<'a> Value<'a> {
         } else {
             format!(" at {}", self.path)
         };
-        self.context.error(self.node.start, format!("{what}{place}: {advice}"));
+        let changed = self.context.changes_inside(self.node);
+        self.context
+            .error(self.node.start, format!("{what}{place}: {advice}{changed}"));
+    }
+
+    /// Notes a mistake of this object that its member `key` makes: there, if the command line has put the member in.
+    pub(super) fn error_by(&self, key: &str, what: impl Display, advice: impl Display) {
+        let given = self.node.member(key).filter(|node| self.context.is_change(node));
+        let place = Value {
+            node: given.unwrap_or(self.node),
+            ..self.clone()
+        };
+        place.error(what, advice);
     }
 
     /// Notes that this value is of the wrong kind.
@@ -365,16 +377,25 @@ impl<'a> Value<'a> {
         let allowed = suggest("", names);
         match vocabulary::lookup(name) {
             Known::Supported(other) => {
-                self.error(format!("`{name}` is a {other} where a {class} is expected"), allowed);
+                self.error_by(
+                    "type",
+                    format!("`{name}` is a {other} where a {class} is expected"),
+                    allowed,
+                );
             }
             Known::Mitsuba(other) if other == class => {
-                self.error(format!("Mitsuba's {class} `{name}` is not supported yet"), allowed);
+                self.error_by(
+                    "type",
+                    format!("Mitsuba's {class} `{name}` is not supported yet"),
+                    allowed,
+                );
             }
-            Known::Mitsuba(other) => self.error(
+            Known::Mitsuba(other) => self.error_by(
+                "type",
                 format!("Mitsuba's {other} `{name}` stands where a {class} is expected"),
                 format!("{allowed} (and `{name}` is not supported yet)"),
             ),
-            Known::Nobody => self.error(format!("unknown {class} type `{name}`"), suggest(name, names)),
+            Known::Nobody => self.error_by("type", format!("unknown {class} type `{name}`"), suggest(name, names)),
         }
     }
 
@@ -390,14 +411,16 @@ impl<'a> Value<'a> {
     /// Notes why an object of type `name` cannot stand where any supported object could.
     pub(super) fn report_unknown_type(&self, name: &str) {
         match vocabulary::lookup(name) {
-            Known::Mitsuba(class) => self.error(
+            Known::Mitsuba(class) => self.error_by(
+                "type",
                 format!("Mitsuba's {class} `{name}` is not supported yet"),
                 match vocabulary::supported(class) {
                     [] => format!("remove it; no {class} is needed"),
                     names => suggest("", names),
                 },
             ),
-            _ => self.error(
+            _ => self.error_by(
+                "type",
                 format!("unknown type `{name}`"),
                 suggest(name, &vocabulary::top_level()),
             ),

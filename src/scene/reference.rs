@@ -23,6 +23,14 @@ impl<'a> References<'a> {
     pub(super) fn is_target(&self, node: &Node) -> bool {
         self.targets.values().any(|(target, _)| target.start == node.start)
     }
+
+    /// The references inside `node`, itself included, by their first bytes.
+    fn inside(&self, node: &Node) -> Vec<usize> {
+        if self.targets.contains_key(&node.start) {
+            return vec![node.start];
+        }
+        node.children().flat_map(|child| self.inside(child)).collect()
+    }
 }
 
 /// The longest name of an object.
@@ -139,11 +147,6 @@ impl<'a> Index<'a> {
 fn circular(references: &References<'_>) -> Vec<usize> {
     let mut starts: Vec<usize> = references.targets.keys().copied().collect();
     starts.sort_unstable();
-    let inside = |node: &Node| {
-        let from = starts.partition_point(|at| *at < node.start);
-        let to = starts.partition_point(|at| *at < node.end);
-        from..to
-    };
     let mut finished: HashMap<usize, bool> = HashMap::new();
     let mut circles = Vec::new();
     for start in &starts {
@@ -152,20 +155,20 @@ fn circular(references: &References<'_>) -> Vec<usize> {
             continue;
         }
         finished.insert(root.start, false);
-        let mut stack = vec![(root.start, inside(root))];
+        let mut stack = vec![(root.start, references.inside(root).into_iter())];
         while let Some((object, pending)) = stack.last_mut() {
             let Some(next) = pending.next() else {
                 finished.insert(*object, true);
                 stack.pop();
                 continue;
             };
-            let target = references.targets[&starts[next]].0;
+            let target = references.targets[&next].0;
             match finished.get(&target.start) {
                 Some(true) => {}
-                Some(false) => circles.push(starts[next]),
+                Some(false) => circles.push(next),
                 None => {
                     finished.insert(target.start, false);
-                    stack.push((target.start, inside(target)));
+                    stack.push((target.start, references.inside(target).into_iter()));
                 }
             }
         }

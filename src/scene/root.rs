@@ -28,7 +28,7 @@ pub fn load(path: &Path) -> Result<Scene, Diagnostics> {
 /// Like [`load`], with values put in place of the file's, which are checked like the file.
 ///
 /// # Errors
-/// As [`load`]; also a change whose place is not there.
+/// As [`load`]; also a change that leads nowhere or is malformed.
 pub fn load_with(path: &Path, changes: &[Change]) -> Result<Scene, Diagnostics> {
     parse_as(&read_text(path)?, path, Role::Main, changes)
 }
@@ -90,11 +90,7 @@ fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change]) -> Result<S
     let mut parsed = json::read(text);
     let mut context = Context::new(path, text);
     if let Ok(root) = &mut parsed {
-        for change in changes {
-            if let Err(message) = change.apply(root) {
-                context.error(root.start, message);
-            }
-        }
+        changes.iter().for_each(|change| context.apply(change, root));
     }
     let scene = match &parsed {
         Ok(root) => {

@@ -1,6 +1,7 @@
 //! The report in a real browser: what it draws, that what moves moves, and that nothing is wrong in its console.
 //!
-//! The whole page, in both schemes and two widths, is compared loosely with a committed thumbnail ([`likeness`]).
+//! The whole page and its slices, in both schemes and two widths, are compared loosely with committed thumbnails
+//! ([`likeness`]).
 //!
 //! Without Chromium the tests say that they were skipped, unless `PRBOPT_REQUIRE_BROWSER` is set. Where
 //! `PRBOPT_SCREENSHOTS` names a folder, what the browser shows is left there to be looked at.
@@ -160,6 +161,26 @@ impl Open {
         assert_eq!(drawn, true, "all canvases are drawn: {:?}", self.complaints.lock());
     }
 
+    /// Left, top, width and height of everything that `selector` finds, from the page's corner.
+    fn boxes(&self, selector: &str) -> Vec<[u32; 4]> {
+        let found = format!("[...document.querySelectorAll('{selector}')].map((part) => part.getBoundingClientRect())");
+        let numbers = "[b.left + scrollX, b.top + scrollY, b.width, b.height].map(Math.round)";
+        let answer = self.ask(&format!("JSON.stringify({found}.map((b) => {numbers}))"));
+        serde_json::from_str(answer.as_str().expect("text")).expect("four whole numbers each")
+    }
+
+    /// Where the parts of the page begin, from the top down.
+    fn tops(&self) -> Vec<u32> {
+        let mut tops: Vec<u32> = self
+            .boxes("h2, .card, figure")
+            .iter()
+            .map(|[_, top, ..]| *top)
+            .collect();
+        tops.sort_unstable();
+        tops.dedup_by(|y, before| *y < *before + 24);
+        tops
+    }
+
     /// The page from its top to its end, also left in the folder for looking.
     fn screenshot(&self, name: &str) -> image::RgbImage {
         let [width, height] =
@@ -311,25 +332,12 @@ fn the_report_looks_as_it_did() {
         ("phone_light", phone, false),
         ("phone_dark", phone, true),
     ];
-    likeness::begin(&kinds.map(|kind| kind.0));
     let mut wrong = Vec::new();
     for (name, size, dark) in kinds {
+        let slices = format!("{name}_slices");
+        likeness::begin(name);
+        likeness::begin(&slices);
         let page = Open::new(&browser, &file, size, dark);
-        // Thumbnails are as fine as lines of plots need, and small enough to be kept.
-        let thumbnails = |shot: &str| {
-            let tops =
-                "[...document.querySelectorAll('h2, .card, figure')].map((part) => part.getBoundingClientRect())";
-            let tops = page.ask(&format!("{tops}.map((box) => Math.round(box.top + scrollY)).join()"));
-            let mut cuts: Vec<u32> = tops
-                .as_str()
-                .expect("text")
-                .split(',')
-                .map(|y| y.parse().expect("a number"))
-                .collect();
-            cuts.sort_unstable();
-            cuts.dedup_by(|y, before| *y < *before + 24);
-            likeness::thumbnails(&page.screenshot(shot), &cuts, if size == wide { 160 } else { 98 })
-        };
         for (change, rules, near) in [
             ("nothing", "", true),
             (
@@ -339,18 +347,17 @@ fn the_report_looks_as_it_did() {
             ),
             ("no_plots", "figure > svg { visibility: hidden }", false),
             ("no_pictures", ".view img, .view canvas { visibility: hidden }", false),
-            // On a phone, small dark slices on a dark page are not missed.
-            (
-                "no_slices",
-                ".grid canvas { visibility: hidden }",
-                size == phone && dark,
-            ),
+            ("no_slices", ".grid canvas { visibility: hidden }", false),
             ("no_style", "* { all: revert }", false),
         ] {
             page.ask(&style(rules));
-            let apart = likeness::distance(name, &thumbnails(&format!("{name}_{change}")));
+            let shot = page.screenshot(&format!("{name}_{change}"));
+            // Thumbnails are as fine as lines of plots need, and small enough to be kept.
+            let parts = likeness::thumbnails(&shot, &page.tops(), if size == wide { 160 } else { 98 });
+            let pictures = likeness::pictures(&shot, &page.boxes(".grid canvas"), 48);
+            let apart = [likeness::distance(name, &parts), likeness::distance(&slices, &pictures)];
             eprintln!("{name}, {change}: {apart:?}");
-            if apart.is_near() != near {
+            if apart.iter().all(|apart| apart.is_near()) != near {
                 wrong.push(format!("{name}, {change}: {apart:?}, expected near: {near}"));
             }
             page.ask("document.querySelectorAll('.planted').forEach((s) => s.remove())");

@@ -56,7 +56,7 @@ fn wrong_requests_to_render_are_told() {
     fs::remove_file(place.path("run/final/sky.radiance.json")).expect("there");
     fs::remove_file(place.path("run/final/object.interior.sigma_t.vol")).expect("there");
     fs::remove_file(place.path("run/final/object.interior.sigma_t.npy")).expect("there");
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (
             &["--parameters", "run/final"],
             "object.interior.sigma_t.vol, sky.radiance.json",
@@ -66,6 +66,7 @@ fn wrong_requests_to_render_are_told() {
         (&["--sensor", "9"], "an index from 0 to 3"),
         (&["--sensor", "all", "-o", "a.exr"], "for 4 sensors"),
         (&["--spp", "0"], "--spp"),
+        (&["-o", "a.jpg"], "a.jpg: cannot be written as .jpg"),
     ];
     for (more, expected) in cases {
         let words: Vec<&str> = ["render", "scene.json"].iter().chain(more).copied().collect();

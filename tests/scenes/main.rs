@@ -1,5 +1,6 @@
 //! Scene files: what is read from them, what a mistake says, and that no text makes the reader panic.
 
+mod changes;
 mod documents;
 mod files;
 mod meaning;

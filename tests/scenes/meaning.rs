@@ -7,7 +7,7 @@ use prbopt::scene::{
     Source,
 };
 
-use super::{SCENE, edited, mistakes_in, read};
+use super::{SCENE, edited, edited_world, mistakes_in, read};
 
 /// The small scene's camera with `lens` in place of its field of view.
 fn camera(lens: &str) -> Sensor {
@@ -278,6 +278,40 @@ fn stages_take_as_many_samples_as_before_unless_told_otherwise() {
     let stages = scene.optimize.expect("the scene has the block").stages;
     let samples: Vec<_> = stages.iter().map(|stage| (stage.spp, stage.spp_grad)).collect();
     assert_eq!(samples, [(3, 5), (8, 8), (8, 2), (8, 2), (4, 6)]);
+}
+
+/// The small world in which a colour is optimised, with these stages.
+fn without_grid(stages: &str) -> String {
+    let tuned = format!(r#""stages": {stages}, "parameters": {{"box.interior.albedo": {{}}}}"#);
+    edited_world(r#""parameters": {"box.interior.sigma_t": {}}"#, &tuned)
+}
+
+#[test]
+fn stages_without_a_grid_upsample_nothing() {
+    for (stage, message) in [
+        (
+            r#"{"at": 0.5, "upsample": 2}"#,
+            "19:40: there is no grid to upsample at optimize.stages[0].upsample: leave `upsample` out, or make a \
+             `gridvolume` of an optimised volume",
+        ),
+        (
+            r#"{"at": 0.5}"#,
+            "19:16: there is no grid that this stage could refine at optimize.stages[0]: remove it, say `spp`, or make \
+             a `gridvolume` of an optimised volume",
+        ),
+    ] {
+        let text = without_grid(&format!("[{stage}]"));
+        assert_eq!(mistakes_in(&text), format!("test.json:{message}"), "{stage}");
+    }
+    let scene = read(&without_grid(
+        r#"[{"at": 0.2, "spp": 4}, {"at": 0.4, "upsample": 1}, {"at": 0.6, "moments": "reset"}]"#,
+    ));
+    let stages = &scene.optimize.as_ref().expect("the scene has the block").stages;
+    assert_eq!(stages.iter().map(|stage| stage.upsample).collect::<Vec<_>>(), [1, 1, 1]);
+    let text = scene.resolved.to_string();
+    assert_eq!(read(&text).optimize, scene.optimize, "the resolved form is no mistake");
+    let kept = read(&edited(r#"{"at": 0.25}"#, r#"{"at": 0.25, "upsample": 1}"#));
+    assert_eq!(kept.optimize.expect("the scene has the block").stages[0].upsample, 1);
 }
 
 #[test]

@@ -389,7 +389,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#"{"at": 0.25}"#,
         r#"{"at": 0.25, "upsample": 1.5}"#,
-        "23:41: the value 1.5 is not possible at optimize.stages[0].upsample: expected a whole number from 2 to 8",
+        "23:41: the value 1.5 is not possible at optimize.stages[0].upsample: expected a whole number from 1 to 8",
     ),
     (
         r#""references": {"type": "constant", "value": 0.5}"#,

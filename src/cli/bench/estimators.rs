@@ -26,7 +26,7 @@ const MEAN: Loss = Loss::Linear { seed: 0 };
 #[value(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Compared {
-    /// Path replay, `free_flight`
+    /// Path replay at the collisions of free flight, as all but the next two
     Prb,
     /// Path replay with differential ratio tracking
     PrbDrt,
@@ -34,9 +34,11 @@ pub(super) enum Compared {
     PrbPaired,
     /// Conventional differentiation
     Ad,
-    /// Radiative backpropagation, all of `free_flight`
+    /// Radiative backpropagation
     Rb,
+    /// The same with incident radiance taken for one
     RbBiased,
+    /// The same along the primal's paths, with the adjoint image of the iteration before
     RbPipelined,
 }
 

@@ -23,7 +23,10 @@ use estimators::Compared;
 
 /// Arguments of `prbopt bench`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json")]
+#[command(after_help = "Examples:\n  \
+    prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json\n  \
+    prbopt bench volume --gradient drt\n  \
+    prbopt bench estimators --depths 4,16 --only prb,ad")]
 pub struct BenchArgs {
     /// What to time
     #[arg(value_enum, default_value_t = Workload::RadianceField)]
@@ -46,10 +49,10 @@ pub struct BenchArgs {
     /// Longest path of a volume, in edges
     #[arg(long, value_name = "EDGES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_depth: u32,
-    /// Longest paths, in edges, for which estimators are compared
+    /// Longest paths, in edges, for which estimators are compared; with commas between them
     #[arg(long, value_name = "EDGES", value_delimiter = ',', default_values_t = [4, 16, 64, 256], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depths: Vec<u32>,
-    /// Only these estimators [default: all]
+    /// Only these estimators, with commas between them [default: all]
     #[arg(long, value_name = "ESTIMATOR", value_enum, value_delimiter = ',')]
     only: Vec<Compared>,
     /// Albedo of a volume [default: 0.9; of estimators 0.99]
@@ -69,7 +72,7 @@ pub struct BenchArgs {
     /// Seed of the random numbers
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Estimates of the noise
+    /// Seeds over which the noise of a gradient is estimated
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     runs: u32,
     /// Print one line of JSON

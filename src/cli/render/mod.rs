@@ -149,6 +149,11 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
     }
 }
 
+/// Pictures that are not written, and for which no folder is called.
+const OTHER_PICTURES: &[&str] = &[
+    "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "avif", "hdr", "pfm", "ppm",
+];
+
 /// Where each image goes, without extension. Folders are created, so that an unwritable place is told at once.
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
     if args.to_standard_output() {
@@ -174,6 +179,12 @@ fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Ve
             create(parent)?;
         }
         return Ok(vec![output.with_extension("")]);
+    }
+    if let Some(other) = extension.filter(|e| OTHER_PICTURES.contains(&e.as_str()) && !output.is_dir()) {
+        bail!(
+            "{}: cannot be written as .{other}; give an .exr or .png file, or a folder",
+            output.display()
+        );
     }
     if output.is_file() {
         bail!(

@@ -1,11 +1,13 @@
 //! What is differentiated: a weighted sum of pixels, with every path's random numbers fixed beforehand.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::fields::{Sides, Sums};
 use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
-use crate::gradcheck::objective::dot;
+use crate::gradcheck::objective::{dot, pixel_at};
 use crate::resident::Resident;
 use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
@@ -14,7 +16,7 @@ use crate::transport::adjoint::Incident;
 use crate::transport::camera::Ray;
 use crate::transport::number::Number;
 use crate::transport::path::sample_ray;
-use crate::transport::pixel::{drawn_pixel, linear_weight};
+use crate::transport::pixel::linear_weight;
 use crate::transport::radiative::radiate;
 use crate::transport::sampler::{Sampler, streams};
 use crate::transport::throughput::Path;
@@ -33,13 +35,11 @@ pub struct Cast {
     pub place: u32,
 }
 
-/// Casts all paths of a batch. A pixel one of whose samples finds no ray is masked, as on the devices.
-pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32) -> Vec<Cast> {
+/// Casts the paths of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is masked, as
+/// on the devices.
+pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
     let of_pixel = |place: u32| -> Vec<Cast> {
-        let pixel = match batch.drawn {
-            Some(_) => drawn_pixel(&batch.table, keys.objective, place),
-            None => batch.table.pixel(place),
-        };
+        let pixel = pixel_at(batch, keys, place);
         let sensor = &resident.sensors[pixel.sensor as usize];
         let casts: Option<Vec<Cast>> = (0..spp)
             .map(|sample| {
@@ -56,7 +56,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32) -> Vec<Cas
             .collect();
         casts.unwrap_or_default()
     };
-    (0..batch.pixels()).into_par_iter().flat_map_iter(of_pixel).collect()
+    places.into_par_iter().flat_map_iter(of_pixel).collect()
 }
 
 /// A function of the parameters and all that it needs.
@@ -88,6 +88,15 @@ impl Objective {
     /// # Panics
     /// The scene has no world.
     pub fn new(setup: &Setup, gradient: u32) -> Self {
+        let all = 0..setup.batch.pixels();
+        Self {
+            casts: cast(&setup.resident, &setup.batch, setup.keys, setup.spp, all),
+            ..Self::without_paths(setup, gradient)
+        }
+    }
+
+    /// As [`Objective::new`], for paths that are cast elsewhere.
+    pub fn without_paths(setup: &Setup, gradient: u32) -> Self {
         let mut records = setup.resident.world.clone().expect("the scene has a world");
         records.record.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
@@ -100,7 +109,7 @@ impl Objective {
             majorants: records.rebuild_majorants(&values),
             environment,
             fields: Sides::new(&setup.params, f64::lift),
-            casts: cast(&setup.resident, &setup.batch, setup.keys, setup.spp),
+            casts: Vec::new(),
             pixels: setup.batch.pixels(),
             spp: setup.spp,
             scene,

@@ -112,7 +112,7 @@ pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: 
             objective: pass_key(u64::from(k), 0, Pass::Objective),
             pass: pass_key(u64::from(k), 0, Pass::Adjoint),
         };
-        let casts = cast(&setup.resident, &batch, keys, 1);
+        let casts = cast(&setup.resident, &batch, keys, 1, 0..batch.pixels());
         [0, 1].map(|i: usize| {
             let objective = &objectives[i];
             let mut sums = vec![0.0; wanted.len() + 1];

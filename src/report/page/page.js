@@ -154,7 +154,7 @@ function viewCard(view) {
   const scale = make("select", { ariaLabel: "range of the differences" },
     ...scales.map((s) => make("option", { value: s, textContent: `± ${s}` })));
   scale.value = memory.read("scale", 0.1);
-  card.append(make("h3", { textContent: view.name + (view.held_out ? " (held out)" : "") }));
+  card.append(make("h3", {}, view.name, ...(view.held_out ? [make("span", { className: "aside", textContent: "held out" })] : [])));
   const tools = make("div", { className: "tools" });
   if (iterations.length > 1) tools.append(play, make("div", { className: "slide" }, slider, output));
   card.append(tools);
@@ -200,7 +200,7 @@ function viewCard(view) {
     tiles.append(tile(head, wipe.box));
   }
   if (shown.some((s) => s.canvas)) {
-    tools.append(make("label", {}, "difference ", scale), make("span", { className: "note", textContent: "sRGB-coded, mean of the colours" }));
+    tools.append(make("label", { title: "of sRGB-coded values, mean of the colours" }, "difference ", scale));
   }
 
   function update() {

@@ -60,7 +60,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
             "stage",
             &[
                 must("at", Form::Number(Limit::Between(0.0, 1.0))),
-                may("upsample", Form::Integer(2, 8)),
+                may("upsample", Form::Integer(1, 8)),
                 may("moments", Form::Words(&["reset", "resample"])),
                 may("spp", SAMPLES),
                 may("spp_grad", SAMPLES),
