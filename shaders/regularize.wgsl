@@ -1,5 +1,5 @@
-// Adds a penalty's gradient to a parameter's and reports the sum of the penalty's terms. Each entry gathers what its own
-// term and those of its three backward neighbours send to it, so that nothing is added by two invocations.
+// Adds a penalty's gradient to a parameter's and reports the sum of the penalty's terms. Each entry gathers what its
+// own term and those of its three backward neighbours send to it, so that nothing is added by two invocations.
 
 #import bind/update
 #import kernels/regularizer

@@ -69,8 +69,8 @@ const RULES: &[(&str, &[&str])] = &[
 /// What no file outside these folders may name.
 const CONFINED: &[(&str, &str)] = &[("wgpu", "device/gpu"), ("clap", "cli")];
 
-/// Files of Rust that have no twin in WGSL, because they are about Rust, for comparisons on the CPU, or take memory that a
-/// GPU lacks.
+/// Files of Rust that have no twin in WGSL, because they are about Rust, for comparisons on the CPU, or take memory
+/// that a GPU lacks.
 const RUST_ONLY: &[&str] = &["mod", "quality", "radiative", "trail"];
 
 fn root() -> PathBuf {

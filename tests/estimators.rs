@@ -1,5 +1,5 @@
-//! The estimators that path replay is compared with: conventional differentiation takes the same paths and gives the same
-//! gradient, radiative backpropagation the same mean, and its biased variants do not.
+//! The estimators that path replay is compared with: conventional differentiation takes the same paths and gives the
+//! same gradient, radiative backpropagation the same mean, and its biased variants do not.
 
 mod small;
 
@@ -115,8 +115,8 @@ fn the_tape_grows_with_the_paths_and_has_an_end() {
     assert!(gradients(&mut cpu).iter().flatten().all(|g| *g == 0.0));
 }
 
-/// Radiative backpropagation, times `fault`: means over many passes of the difference to path replay, each over its standard error, entry by entry; and the norm
-/// of the standard errors over that of path replay's mean.
+/// Radiative backpropagation, times `fault`: means over many passes of the difference to path replay, each over its
+/// standard error, entry by entry; and the norm of the standard errors over that of path replay's mean.
 fn against_replay(setup: &Setup, gradient: u32, incident: Incident, passes: u32, fault: f64) -> (Vec<f64>, f64) {
     let pass = |k: u32| {
         let mut setup = setup.clone();

@@ -109,7 +109,8 @@ fn emitting_media_shine() {
     }
 }
 
-/// Light that comes down, scattered once: ∫ E albedo / 4 pi · sigma exp(-sigma t) exp(-sigma · 1) dt over a length of two.
+/// Light that comes down, scattered once: ∫ E albedo / 4 pi · sigma exp(-sigma t) exp(-sigma · 1) dt over a length of
+/// two.
 #[test]
 fn single_scattering_has_the_closed_form() {
     let sigma: f64 = 0.7;

@@ -84,7 +84,8 @@ fn every_module_is_embedded_and_used() {
     }
 }
 
-/// What only the host runs: figures of finished images, an estimator to compare with, and notes that take memory a path.
+/// What only the host runs: figures of finished images, an estimator to compare with, and notes that take memory a
+/// path.
 const HOST_ONLY: [&str; 3] = ["quality", "radiative", "trail"];
 
 #[test]

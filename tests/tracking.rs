@@ -39,8 +39,8 @@ fn extinction(setup: &Setup) -> usize {
         .expect("every world here has a box")
 }
 
-/// Where nothing is absorbed and the same light comes from everywhere, what is scattered at a point is what is taken away
-/// there, path by path: nothing is left but rounding, which sees any difference between the two terms.
+/// Where nothing is absorbed and the same light comes from everywhere, what is scattered at a point is what is taken
+/// away there, path by path: nothing is left but rounding, which sees any difference between the two terms.
 #[test]
 fn pairs_cancel_in_a_furnace() {
     let furnace = |albedo: f32| SmallWorld {
@@ -163,8 +163,8 @@ fn differential_tracking_has_the_mean_of_free_flight() {
     }
 }
 
-/// The comparison above sees an error of twice the size that it says it would, in the sum also one of 6 percent, although
-/// the two terms of a derivative nearly cancel in it: one that is off by 2 percent moves it by 5.
+/// The comparison above sees an error of twice the size that it says it would, in the sum also one of 6 percent,
+/// although the two terms of a derivative nearly cancel in it: one that is off by 2 percent moves it by 5.
 #[test]
 fn a_wrong_mean_is_seen() {
     let options = Options {

@@ -16,8 +16,8 @@ struct Stencil {
     weights: array<f32, 8>,
 }
 
-// For each axis the offsets of the lower and the upper neighbour of a point, and how far it is from the one to the other:
-// a stencil before it is written out.
+// For each axis the offsets of the lower and the upper neighbour of a point, and how far it is from the one to the
+// other: a stencil before it is written out.
 struct Neighbours {
     x: vec2u,
     y: vec2u,

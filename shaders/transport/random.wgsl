@@ -1,4 +1,5 @@
-// Counter-based random numbers: a draw is a function of a pass's key and of what it is drawn for (Jarzynski2020, pcg4d).
+// Counter-based random numbers: a draw is a function of a pass's key and of what it is drawn for (Jarzynski2020,
+// pcg4d).
 
 // What a draw is for; `block` numbers groups of four draws.
 struct Counter {

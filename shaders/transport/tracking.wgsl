@@ -90,8 +90,8 @@ fn candidates_draw(points: ptr<function, Candidates>, sampler: ptr<function, Sam
     (*points).rest = exponential(sampler_next(sampler));
 }
 
-// Transmittance of a part of a shadow ray inside one medium. When `shading`, the part is replayed instead, with `lit`, the
-// derivative by the logarithm of the transmittance.
+// Transmittance of a part of a shadow ray inside one medium. When `shading`, the part is replayed instead, with `lit`,
+// the derivative by the logarithm of the transmittance.
 fn ratio_track(
     medium: Medium,
     origin: vec3f,

@@ -1,8 +1,8 @@
 // Paths through participating media and between surfaces: one walk for every mode.
 //
-// A primal walk adds what it finds. An adjoint walks twice from the same random numbers: first as the primal does, but on
-// through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still to
-// come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
+// A primal walk adds what it finds. An adjoint walks twice from the same random numbers: first as the primal does, but
+// on through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still
+// to come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
 //
 // The mode is a variable of the invocation, so that one walk, which compilers write out where it is called, serves all.
 
@@ -29,7 +29,8 @@ struct Vertex {
     q: vec3f,
     p: vec3f,
     on_surface: bool,
-    // Of a surface: its own normal, the one that light is reflected about, and its reflectance, which is one in a medium.
+    // Of a surface: its own normal, the one that light is reflected about, and its reflectance, which is one in a
+    // medium.
     normal: vec3f,
     shading: vec3f,
     color: vec3f,
@@ -127,8 +128,8 @@ fn scatter(path: ptr<function, Path>, flight: Flight) -> bool {
     return !((*path).depth >= world.max_depth || path_is_dark(path));
 }
 
-// Scatters the light at a vertex: next-event estimation, then a new direction. False if the path ends. The two are turns
-// of one loop, so that what they share is written out once.
+// Scatters the light at a vertex: next-event estimation, then a new direction. False if the path ends. The two are
+// turns of one loop, so that what they share is written out once.
 fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sampler>) -> bool {
     let incoming = (*path).direction;
     var index = 0u;

@@ -213,8 +213,8 @@ fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Res
     Ok(([png, exr], end))
 }
 
-/// The magnitude at which colours end: that of the largest but one in 200, for single noisy pixels would leave all others
-/// grey.
+/// The magnitude at which colours end: that of the largest but one in 200, for single noisy pixels would leave all
+/// others grey.
 fn end_of_colors(values: &[f32]) -> f32 {
     let mut sizes: Vec<f32> = values.iter().map(|v| v.abs()).collect();
     sizes.sort_unstable_by(f32::total_cmp);

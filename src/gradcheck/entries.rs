@@ -56,8 +56,8 @@ pub fn coordinates(shape: Shape, entry: Entry) -> [usize; 4] {
     [texel % nx, texel / nx % ny, texel / (nx * ny), entry.channel as usize]
 }
 
-/// Draws about `count` entries: half anywhere that rays meet the medium, the rest at the special places, as far as there
-/// are any.
+/// Draws about `count` entries: half anywhere that rays meet the medium, the rest at the special places, as far as
+/// there are any.
 pub fn choose(
     objective: &Objective,
     survey: &Survey,

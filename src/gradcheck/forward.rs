@@ -1,5 +1,5 @@
-//! Derivatives of an image by one number, forwards: dual numbers through the same walk, beside finite differences of the
-//! image made of the same rays and random numbers.
+//! Derivatives of an image by one number, forwards: dual numbers through the same walk, beside finite differences of
+//! the image made of the same rays and random numbers.
 
 use std::ops::Range;
 
@@ -26,8 +26,8 @@ pub enum Motion {
     Entry(Index),
     /// A factor on all values of a channel, or of all; at one.
     Scale(Option<usize>),
-    /// A shift of the whole grid along this direction, in edges of its unit cube: values are taken from where they came,
-    /// by central differences of the texels.
+    /// A shift of the whole grid along this direction, in edges of its unit cube: values are taken from where they
+    /// came, by central differences of the texels.
     Shift([f64; 3]),
 }
 
@@ -284,7 +284,8 @@ mod tests {
         }
     }
 
-    /// Pixels are drawn one after the other, so that a batch of fewer, taken in one piece, is the beginning of a larger.
+    /// Pixels are drawn one after the other, so that a batch of fewer, taken in one piece, is the beginning of a
+    /// larger.
     #[test]
     fn pieces_do_not_show() {
         let found = |pixels: u32| {

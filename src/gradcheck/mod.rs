@@ -199,7 +199,10 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
         .map(|path| {
             params.find(path).with_context(|| {
                 let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
-                format!("there is no parameter `{path}`; there are `{}`", known.join("`, `"))
+                format!(
+                    "--parameter: there is no parameter `{path}`; there are `{}`",
+                    known.join("`, `")
+                )
             })
         })
         .collect()

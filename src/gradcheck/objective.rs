@@ -29,8 +29,8 @@ pub struct Cast {
     pub place: u32,
 }
 
-/// Casts the rays of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is masked, as
-/// on the devices.
+/// Casts the rays of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is
+/// masked, as on the devices.
 pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
     let scene = resident.scene;
     let of_pixel = |place: u32| {

@@ -87,8 +87,8 @@ pub struct DeviceCell {
 }
 
 impl DeviceCell {
-    /// Judges a device's gradient of a path through media against `prb`. Of terms of both signs, each rounded, little may
-    /// be left: entries under a hundredth of the largest are judged as if they were that large.
+    /// Judges a device's gradient of a path through media against `prb`. Of terms of both signs, each rounded, little
+    /// may be left: entries under a hundredth of the largest are judged as if they were that large.
     pub(super) fn judge(found: f64, prb: f64, largest: f64, tolerance: f64) -> Self {
         let error = relative_error(found, prb, 10.0 * largest);
         let verdict = if error <= tolerance {

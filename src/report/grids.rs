@@ -142,7 +142,8 @@ fn density(activation: &str, value: f32) -> f32 {
     }
 }
 
-/// The first `picked` channels after an activation, averaged over blocks of the smallest whole edge that leaves at most [`MAX_TEXELS`].
+/// The first `picked` channels after an activation, averaged over blocks of the smallest whole edge that leaves at most
+/// [`MAX_TEXELS`].
 fn reduced(parameter: &Recovered, picked: usize, activation: impl Fn(f32) -> f32) -> ([usize; 3], Vec<f32>) {
     let ([nx, ny, nz], channels) = (parameter.shape.size, parameter.shape.channels);
     let mut edge = 1;

@@ -1,8 +1,8 @@
 //! The table that directions towards an environment map are drawn from.
 
 /// Cumulated probabilities of an environment map of `size` texels: of its rows, then of each row's columns, in
-/// proportion to the largest channel of the texels around a cell, and a tenth uniformly, so that what a run makes bright
-/// can be found.
+/// proportion to the largest channel of the texels around a cell, and a tenth uniformly, so that what a run makes
+/// bright can be found.
 pub fn environment_table(size: [u32; 2], data: &[f32]) -> Vec<f32> {
     let [columns, rows] = [size[0] as usize, size[1].max(2) as usize - 1];
     let texel = |x: usize, y: usize| {

@@ -1,4 +1,5 @@
-//! Bounding-volume hierarchies of triangles, built once on the host by the surface-area heuristic over bins (Wald 2007).
+//! Bounding-volume hierarchies of triangles, built once on the host by the surface-area heuristic over bins (Wald
+//! 2007).
 
 use super::layout::{NodeRecord, TriangleRecord};
 
@@ -22,7 +23,8 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Builds a hierarchy over triangles, which it puts into an order of its own. The same triangles give the same bits.
+    /// Builds a hierarchy over triangles, which it puts into an order of its own. The same triangles give the same
+    /// bits.
     ///
     /// Vertices must be finite. Triangles may be degenerate, coincide and intersect.
     ///

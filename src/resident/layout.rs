@@ -1,7 +1,7 @@
 //! The records that the CPU walk and the WGSL walk both read, byte for byte; `shaders/common/layout.wgsl` is the twin.
 //!
-//! Every field is a 4-byte scalar, an array of four of them, or one of three with a scalar behind it, so that Rust's and
-//! WGSL's layouts agree.
+//! Every field is a 4-byte scalar, an array of four of them, or one of three with a scalar behind it, so that Rust's
+//! and WGSL's layouts agree.
 
 use bytemuck::{Pod, Zeroable};
 

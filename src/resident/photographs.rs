@@ -12,8 +12,8 @@ use crate::scene::{Backdrop, ColorSpace, Reference, Sensor};
 const AT_A_TIME: usize = 8;
 
 impl Resident {
-    /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel where all are
-    /// fitted as they are coded, else as floats. `all` are the scene's sensors.
+    /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel where all
+    /// are fitted as they are coded, else as floats. `all` are the scene's sensors.
     ///
     /// # Errors
     /// A photograph cannot be read, has not its camera's size, or there are more than 2³² pixels.

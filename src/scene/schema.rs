@@ -1,7 +1,7 @@
 //! A JSON Schema of scene files, for editors and other programs, made of the definitions that readers follow.
 //!
-//! It says what each value looks like. What takes more than one value to decide (whether a path leads somewhere, whether a
-//! grid has the channels that are needed) only the program itself checks.
+//! It says what each value looks like. What takes more than one value to decide (whether a path leads somewhere,
+//! whether a grid has the channels that are needed) only the program itself checks.
 
 use serde_json::{Map, Value, json};
 

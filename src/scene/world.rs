@@ -293,7 +293,8 @@ pub enum Variant {
 /// How extinction is differentiated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Gradient {
-    /// What suits the scene: [`Self::Paired`] where there is a background, else [`Self::Drt`]; of a tape what it can do.
+    /// What suits the scene: [`Self::Paired`] where there is a background, else [`Self::Drt`]; of a tape what it can
+    /// do.
     #[default]
     Auto,
     /// At the collisions of free-flight sampling.

@@ -32,8 +32,8 @@ pub struct Adjoint<'s, N, S> {
     pub candidate: Candidate<N>,
     /// What a first walk notes for a replay.
     pub trail: Option<&'s mut Trail<N>>,
-    /// Under radiative backpropagation: what the path itself has added so far, and the radiance that it was last told to
-    /// expect.
+    /// Under radiative backpropagation: what the path itself has added so far, and the radiance that it was last told
+    /// to expect.
     added: [N; 3],
     expected: [N; 3],
 }

@@ -125,8 +125,8 @@ fn drawn_radiance<N: Number, F: Fields<N>>(world: &World, fields: &F, record: &L
     }
 }
 
-/// Goes along a shadow ray and calls `pass` with each part that lies in a medium: the medium, where the part begins, how
-/// far it goes. False if something opaque is in the way.
+/// Goes along a shadow ray and calls `pass` with each part that lies in a medium: the medium, where the part begins,
+/// how far it goes. False if something opaque is in the way.
 #[inline]
 fn shadow(
     world: &World,

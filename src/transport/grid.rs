@@ -133,8 +133,8 @@ pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) 
     stencils
 }
 
-/// The largest whole number that is not above `x`. Without the instruction for it, which not every processor has, `f32`'s
-/// own is a call; this one holds for what fits 32 bits, as every place near a grid does.
+/// The largest whole number that is not above `x`. Without the instruction for it, which not every processor has,
+/// `f32`'s own is a call; this one holds for what fits 32 bits, as every place near a grid does.
 #[inline(always)]
 fn floor(x: f32) -> f32 {
     let whole = x as i32 as f32;
@@ -272,9 +272,9 @@ pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, 
     sum_harmonics(&sum, basis)
 }
 
-/// The sum of coefficients times basis, in an order that suits vectors of five coefficients each of which begins with the
-/// last coefficient of the one before: five sums, of coefficient 0 alone and of every fourth from 1, 2, 3 and 4 on, which
-/// are then added, (0 + 2) + (1 + 3) + 4.
+/// The sum of coefficients times basis, in an order that suits vectors of five coefficients each of which begins with
+/// the last coefficient of the one before: five sums, of coefficient 0 alone and of every fourth from 1, 2, 3 and 4 on,
+/// which are then added, (0 + 2) + (1 + 3) + 4.
 #[inline(always)]
 fn sum_harmonics<N: Number, const CHANNELS: usize>(coefficients: &[N; CHANNELS], basis: &Basis) -> [N; 3] {
     let mut sums = [[N::lift(0.0); 3]; 5];
@@ -339,26 +339,16 @@ mod tests {
     /// <eval(a), g> = <a, scatter(g)> for random data, positions and gradients.
     #[test]
     fn scatter_is_the_adjoint_of_eval() {
-        use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+        use crate::transport::random::test_uniform;
         const CHANNELS: usize = 12;
         let size = [3u32, 4, 5, 0];
-        let key = pass_key(3, 0, Pass::Host);
-        let draw = |pixel, block| {
-            random_uniform(
-                key,
-                Counter {
-                    sensor: 0,
-                    pixel,
-                    sample: 0,
-                    block,
-                },
-            )
-        };
-        let data: Vec<f64> = (0..60 * CHANNELS as u32).map(|i| f64::from(draw(i, 0)[0])).collect();
+        let data: Vec<f64> = (0..60 * CHANNELS as u32)
+            .map(|i| f64::from(test_uniform(3, i, 0)[0]))
+            .collect();
         for i in 0..200 {
-            let u = draw(i, 1);
+            let u = test_uniform(3, i, 1);
             let p = [u[0] * 1.2 - 0.1, u[1] * 1.2 - 0.1, u[2]];
-            let v = draw(i, 2);
+            let v = test_uniform(3, i, 2);
             let basis = crate::transport::sh::sh_basis(1, [0.6, -0.48, 0.64]);
             let g = [v[0], v[1], v[2]].map(f64::from);
             let at = grid_stencil(size, p);

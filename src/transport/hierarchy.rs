@@ -326,7 +326,8 @@ mod tests {
             .collect()
     }
 
-    /// From inside a closed surface nothing gets out: not at vertices, nor along edges, nor far from the world's origin.
+    /// From inside a closed surface nothing gets out: not at vertices, nor along edges, nor far from the world's
+    /// origin.
     #[test]
     fn closed_surfaces_do_not_leak() {
         let mut random = Pcg32::new(5, 6);

@@ -1,7 +1,7 @@
 //! Phase functions: probability densities over the directions into which a medium scatters.
 //!
-//! All depend on the cosine between the direction that light came along and the one it leaves along. A blend's weight is
-//! looked up where the light is scattered.
+//! All depend on the cosine between the direction that light came along and the one it leaves along. A blend's weight
+//! is looked up where the light is scattered.
 
 use super::number::Number;
 use super::sampler::{Sampler, around, dot};

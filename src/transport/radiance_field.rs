@@ -76,13 +76,14 @@ pub trait View<N: Number> {
     /// A hint that the colours at the lanes of `live` will be looked up soon.
     #[inline(always)]
     fn expect_colors(&self, _at: &Stencils<LANES>, _live: u32) {}
-    /// Whether it pays to ask early for what a ray's next places need: where rays that take turns look at places of their
-    /// own, the first-level cache has none of it.
+    /// Whether it pays to ask early for what a ray's next places need: where rays that take turns look at places of
+    /// their own, the first-level cache has none of it.
     #[inline(always)]
     fn looks_ahead(&self) -> bool {
         false
     }
-    /// A hint that densities and colours at the lanes of `live` will be looked up when the other rays have had their turns.
+    /// A hint that densities and colours at the lanes of `live` will be looked up when the other rays have had their
+    /// turns.
     #[inline(always)]
     fn expect_later(&self, _at_sigma: &Stencils<LANES>, _at_color: &Stencils<LANES>, _live: u32) {}
     /// The emitter's texels as RGB: one for a constant, empty without an emitter.
@@ -359,9 +360,9 @@ pub fn opacities<N: Number>(scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; 
 /// Walks on along a segment, to the end of the next [`LANES`] places of which one matters, and says whether more is to
 /// come. Rays that take turns find the texels that their neighbours have just read.
 ///
-/// [`PRIMAL`] and [`GATHER`] add to `state.radiance`; [`REPLAY`] subtracts from it and sends `d_radiance` (the derivative of
-/// the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin looks at one place at a time and
-/// so takes the same samples in the same order.
+/// [`PRIMAL`] and [`GATHER`] add to `state.radiance`; [`REPLAY`] subtracts from it and sends `d_radiance` (the
+/// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin looks at one
+/// place at a time and so takes the same samples in the same order.
 #[inline(always)]
 pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     scene: &SceneRecord,

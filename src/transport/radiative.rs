@@ -1,8 +1,8 @@
 //! Radiative backpropagation: an adjoint that walks once and estimates the radiance still to come where it needs it,
 //! instead of knowing it from a walk before (NimierDavid2020, sections 3.5 to 3.8 and appendix A.1).
 //!
-//! It is the walk of path replay. Before each flight it looks ahead: the flight itself, by the numbers that it is about to
-//! be made with, then whatever comes after it, by others. What that finds is the radiance still to come.
+//! It is the walk of path replay. Before each flight it looks ahead: the flight itself, by the numbers that it is about
+//! to be made with, then whatever comes after it, by others. What that finds is the radiance still to come.
 
 use super::adjoint::{Adjoint, Incident};
 use super::camera::Ray;
@@ -103,7 +103,8 @@ fn fly_and_go_on<N: Number, F: Fields<N>, const MODE: u8>(
     ahead
 }
 
-/// Finds what a path is to expect that has just been turned by the phase function `index`, unless that has no parameters.
+/// Finds what a path is to expect that has just been turned by the phase function `index`, unless that has no
+/// parameters.
 #[inline]
 pub(super) fn look_along<N: Number, F: Fields<N>, S: Sink<N>>(
     world: &World,

@@ -4,8 +4,8 @@ use super::grid::wrap_index;
 use super::world::World;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 
-/// The reflectance at `uv`: one colour, a checkerboard whose squares have edges of one half, or an image whose first row
-/// lies at v = 0.
+/// The reflectance at `uv`: one colour, a checkerboard whose squares have edges of one half, or an image whose first
+/// row lies at v = 0.
 #[inline]
 pub fn texture_eval(world: &World, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let m = &record.to_uv;

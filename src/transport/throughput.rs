@@ -1,7 +1,7 @@
 //! A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
 //!
-//! The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path is
-//! gathered beside (docs/method.md, section 13).
+//! The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path
+//! is gathered beside (docs/method.md, section 13).
 
 use super::camera::Ray;
 use super::number::Number;

@@ -64,8 +64,8 @@ pub enum Flight<N> {
 #[derive(Debug, Clone, Copy)]
 pub struct Flown<N> {
     pub flight: Flight<N>,
-    /// Where it began and ended in the medium, but for the pieces that were offered on the way; None if there is nothing to
-    /// say of it.
+    /// Where it began and ended in the medium, but for the pieces that were offered on the way; None if there is
+    /// nothing to say of it.
     pub part: Option<[f32; 2]>,
 }
 

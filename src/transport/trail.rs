@@ -1,8 +1,8 @@
 //! What the first walk of an adjoint notes of its tracking, so that the second need not track again what the first did.
 //!
-//! A replay makes the same flights and the same connections from the same random numbers. The first few of a path, whose
-//! number does not grow with its length, are taken from these notes instead; a longer path tracks the rest anew, to the
-//! same bits.
+//! A replay makes the same flights and the same connections from the same random numbers. The first few of a path,
+//! whose number does not grow with its length, are taken from these notes instead; a longer path tracks the rest anew,
+//! to the same bits.
 
 use arrayvec::ArrayVec;
 

@@ -1,8 +1,8 @@
 //! Paths through participating media and between surfaces: one walk for every mode.
 //!
-//! A primal walk adds what it finds. An adjoint walks twice from the same random numbers: first as the primal does, but on
-//! through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still to
-//! come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
+//! A primal walk adds what it finds. An adjoint walks twice from the same random numbers: first as the primal does, but
+//! on through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still
+//! to come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
 
 use super::adjoint::{Adjoint, Candidate, Incident, derivatives_of_factor, send_light};
 use super::background::background_eval;
@@ -314,8 +314,8 @@ fn gather_noting<N: Number, F: Fields<N>, const MODE: u8>(
 }
 
 /// The adjoint of [`gather`]: walks twice with the numbers of `sampler` and sends the derivatives of `d_radiance` ·
-/// radiance to `sink`; `extra` is for draws that the primal does not make. Returns both walks' ends: what is left of the
-/// radiance in the second is zero but for rounding.
+/// radiance to `sink`; `extra` is for draws that the primal does not make. Returns both walks' ends: what is left of
+/// the radiance in the second is zero but for rounding.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
 pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(

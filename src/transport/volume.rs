@@ -63,8 +63,8 @@ fn other_eval<N: Number>(volume: &VolumeRecord, data: &[N], at: &Stencil) -> [N;
     sum
 }
 
-/// The adjoint of [`volume_eval`]: calls `add` with an entry of the array and its share, for each that the lookup reached.
-/// One channel receives what all three would.
+/// The adjoint of [`volume_eval`]: calls `add` with an entry of the array and its share, for each that the lookup
+/// reached. One channel receives what all three would.
 #[inline(always)]
 pub fn volume_scatter<N: Number>(volume: &VolumeRecord, at: &Stencil, d: [N; 3], mut add: impl FnMut(usize, N)) {
     let channels = volume.size[3] as usize;

@@ -15,8 +15,8 @@ pub const GATHER: u8 = 1;
 /// Subtracts radiance and sends derivatives: the second.
 pub const REPLAY: u8 = 2;
 
-/// Adds radiance as the first walk of an adjoint does, but where light would be scattered it ends, as if radiance were one
-/// there whatever the direction.
+/// Adds radiance as the first walk of an adjoint does, but where light would be scattered it ends, as if radiance were
+/// one there whatever the direction.
 pub const GLIMPSE: u8 = 3;
 
 /// The records of a world.
@@ -78,8 +78,8 @@ impl<'a> World<'a> {
 
 /// The parameters of a world.
 ///
-/// Decisions look at the sampling side, which is f32 whatever the number, so that all take the same paths; derivatives are
-/// those of the integrand's side.
+/// Decisions look at the sampling side, which is f32 whatever the number, so that all take the same paths; derivatives
+/// are those of the integrand's side.
 pub trait Fields<N: Number> {
     /// Whether the two sides differ, by a perturbation or only by their digits, so that factors that are one where they
     /// are the same must be multiplied.

@@ -1,9 +1,9 @@
 //! Whether two pictures of a page show the same things in about the same places, whatever the fonts.
 //!
-//! A page is kept as thumbnails of its parts, so that what is higher in one part moves no other, and small pictures that a
-//! whole page would outweigh are kept apart. They are compared block by block: by the mean colour, and by the ink, which is
-//! how much a block varies inside. Fonts move single letters and lines, and few blocks lose or gain all of their ink; a
-//! plot that is not drawn leaves blank blocks.
+//! A page is kept as thumbnails of its parts, so that what is higher in one part moves no other, and small pictures
+//! that a whole page would outweigh are kept apart. They are compared block by block: by the mean colour, and by the
+//! ink, which is how much a block varies inside. Fonts move single letters and lines, and few blocks lose or gain all
+//! of their ink; a plot that is not drawn leaves blank blocks.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! Comparison of what two devices computed.
 
 /// Largest difference, as a fraction of an array's largest magnitude. A ray sums some fifty samples in f32, a texel's
-/// gradient some hundreds of contributions in another order: rounding alone comes to about 1e-6 of the largest. Newton's
-/// method ends at a residual of 1e-6 and may take a step more on one device, which moves a ray by as much; where
-/// contributions of random sign cancel, that is ten times more of what is left.
+/// gradient some hundreds of contributions in another order: rounding alone comes to about 1e-6 of the largest.
+/// Newton's method ends at a residual of 1e-6 and may take a step more on one device, which moves a ray by as much;
+/// where contributions of random sign cancel, that is ten times more of what is left.
 const TOLERANCE: f32 = 5e-5;
 
 /// Named results.

@@ -189,7 +189,8 @@ pub fn find(name: &str) -> SmallWorld {
 }
 
 impl SmallWorld {
-    /// Mean and standard error of a channel over all paths, `spp` a pixel, all through nearly the same point of the film.
+    /// Mean and standard error of a channel over all paths, `spp` a pixel, all through nearly the same point of the
+    /// film.
     pub fn mean(&self, spp: u32, channel: usize) -> (f64, f64) {
         let mut setup = self.setup("drt", &Options::default());
         setup.resident.sensors[0].focal = [1e5; 2];

@@ -1,6 +1,8 @@
-//! Path replay beside the estimators that it replaces: what each costs, and what gradient it gives, as paths grow longer.
+//! Path replay beside the estimators that it replaces: what each costs, and what gradient it gives, as paths grow
+//! longer.
 //!
-//! What is differentiated is the mean of an image, whose adjoint image has no noise, so that all noise is the estimator's.
+//! What is differentiated is the mean of an image, whose adjoint image has no noise, so that all noise is the
+//! estimator's.
 
 use std::time::Instant;
 

@@ -26,7 +26,8 @@ use survey::{HeldOut, Survey};
 pub struct ImportArgs {
     /// A transforms.json, or the folder of a COLMAP model
     pub dataset: PathBuf,
-    /// The scene file to write, or - for standard output [default: named after the data set's folder, in the current folder]
+    /// The scene file to write, or - for standard output [default: named after the data set's folder, in the current
+    /// folder]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Hold out every N-th view, counted from 0; 0 for none [default: the data set's test split, else 8]

@@ -1,4 +1,5 @@
-//! What a data set turns out to be: its views, whether their images are there and fit, and whether they are transparent.
+//! What a data set turns out to be: its views, whether their images are there and fit, and whether they are
+//! transparent.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! The PRB adjoint pass. Rays replay in parallel and leave compact records, sorted by brick and cell of the grids; then
-//! each brick is summed by one thread, cell by cell, in ray order. Neither atomics nor a gradient copy a thread, and the
-//! same bits whatever the number of threads.
+//! each brick is summed by one thread, cell by cell, in ray order. Neither atomics nor a gradient copy a thread, and
+//! the same bits whatever the number of threads.
 //!
-//! Rows of bricks along x are reduced in four turns by the parity of their places along y and z: rows of one turn share no
-//! texel.
+//! Rows of bricks along x are reduced in four turns by the parity of their places along y and z: rows of one turn share
+//! no texel.
 
 use std::marker::PhantomData;
 use std::ops::Range;

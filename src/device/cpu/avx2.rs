@@ -1,6 +1,7 @@
-//! Geometry and opacities of eight lattice places at a time: the steps of [`crate::transport::radiance_field::lattice`],
-//! [`crate::transport::grid::grid_stencils`] and [`crate::transport::radiance_field::opacities`], one instruction for
-//! eight lanes. Written out because compilers turn the plain loops into vectors along the wrong direction.
+//! Geometry and opacities of eight lattice places at a time: the steps of
+//! [`crate::transport::radiance_field::lattice`], [`crate::transport::grid::grid_stencils`] and
+//! [`crate::transport::radiance_field::opacities`], one instruction for eight lanes. Written out because compilers turn
+//! the plain loops into vectors along the wrong direction.
 
 use std::arch::x86_64::*;
 

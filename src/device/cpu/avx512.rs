@@ -1,5 +1,5 @@
-//! Colour lookups in vectors of 16 lanes: the steps of [`crate::transport::grid::grid_eval_sh`], bit for bit. Ranges, not
-//! iterators: adapters are not compiled for the features of these functions.
+//! Colour lookups in vectors of 16 lanes: the steps of [`crate::transport::grid::grid_eval_sh`], bit for bit. Ranges,
+//! not iterators: adapters are not compiled for the features of these functions.
 
 use std::arch::x86_64::*;
 
@@ -93,8 +93,8 @@ pub(super) fn eval_sh<const CHANNELS: usize>(
     [out[0], out[1], out[2]]
 }
 
-/// Coefficients times basis, in the five sums of `sum_harmonics`, three lanes each. Loads without masks become operands of
-/// the multiplication.
+/// Coefficients times basis, in the five sums of `sum_harmonics`, three lanes each. Loads without masks become operands
+/// of the multiplication.
 ///
 /// # Safety
 /// The texels of the lane lie within `data`, and, unless `MASKED`, so do all vectors that begin in them.

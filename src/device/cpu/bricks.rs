@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::resident::layout::SceneRecord;
 use crate::transport::grid::index_below;
 
-/// Bits of a key that tell the cells of a brick apart, three an axis: cells are the cubes between texel centres. Where a
-/// brick is wider than eight cells some share a key, which costs time and nothing else.
+/// Bits of a key that tell the cells of a brick apart, three an axis: cells are the cubes between texel centres. Where
+/// a brick is wider than eight cells some share a key, which costs time and nothing else.
 pub(super) const CELL_BITS: u32 = 9;
 
 /// The lattice of bricks: the same for both grids, and along each axis at least three texels of either a brick, so that
@@ -41,8 +41,8 @@ impl Bricks {
         self.count.iter().product::<u32>() as usize
     }
 
-    /// What records at the places `p`, axis by axis, are sorted by: the brick that holds each, and in its low [`CELL_BITS`]
-    /// the cell of the colour grid, x fastest.
+    /// What records at the places `p`, axis by axis, are sorted by: the brick that holds each, and in its low
+    /// [`CELL_BITS`] the cell of the colour grid, x fastest.
     #[inline(always)]
     pub(super) fn keys<const N: usize>(self, p: &[[f32; N]; 3]) -> [u32; N] {
         let (mut brick, mut cell) = ([[0; N]; 3], [[0; N]; 3]);

@@ -1,5 +1,5 @@
-//! Vector levels of x86-64, chosen once at run time. No level fuses multiplication and addition, and loops over channels
-//! keep the order of every sum, so that all levels give the same bits.
+//! Vector levels of x86-64, chosen once at run time. No level fuses multiplication and addition, and loops over
+//! channels keep the order of every sum, so that all levels give the same bits.
 
 #[cfg(target_arch = "x86_64")]
 use super::wide::{Avx2, Avx512};

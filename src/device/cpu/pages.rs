@@ -1,5 +1,5 @@
-//! Large arrays on large pages: rays in random order touch texels all over a grid, and every page that the processor has
-//! not looked up lately costs a walk through the page tables.
+//! Large arrays on large pages: rays in random order touch texels all over a grid, and every page that the processor
+//! has not looked up lately costs a walk through the page tables.
 
 /// Arrays smaller than this stay on ordinary pages.
 const LARGE: usize = 4 << 20;

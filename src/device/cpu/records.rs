@@ -45,7 +45,8 @@ impl Record {
 /// What a chunk's replays leave. Kept between rounds, so that nothing is allocated in a running optimisation.
 #[derive(Debug, Default)]
 pub(super) struct Replays {
-    /// By brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`. What lies behind the last is of rounds before.
+    /// By brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`. What lies behind the last is of rounds
+    /// before.
     sorted: Vec<Record>,
     starts: Vec<u32>,
     /// Direction and gradient of each ray's emitter.
@@ -100,8 +101,8 @@ impl Unsorted {
         self.notes.len()
     }
 
-    /// Replays the samples from the record `begin` on, in the order in which they were found. The first of `lanes` is the
-    /// ray `first`.
+    /// Replays the samples from the record `begin` on, in the order in which they were found. The first of `lanes` is
+    /// the ray `first`.
     #[inline(always)]
     pub(super) fn replay(&mut self, scene: &SceneRecord, begin: usize, lanes: &mut [Lane], first: u32) {
         let notes = &mut self.notes[begin..];
@@ -232,22 +233,12 @@ mod tests {
     use crate::resident::layout::density;
     use crate::transport::camera::Ray;
     use crate::transport::path::Path;
-    use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+    use crate::transport::random::test_uniform;
 
     /// Samples of two rays in turns, with raw values inside and outside of every activation's range.
     fn samples() -> Vec<(u32, Sample<f32>)> {
-        let key = pass_key(4, 0, Pass::Host);
-        let draw = |i, block| {
-            let counter = Counter {
-                sensor: 0,
-                pixel: i,
-                sample: 0,
-                block,
-            };
-            random_uniform(key, counter)
-        };
         let sample = |i| {
-            let (u, v) = (draw(i, 0), draw(i, 1));
+            let (u, v) = (test_uniform(4, i, 0), test_uniform(4, i, 1));
             Sample {
                 p: [u[0], u[1], u[2]],
                 raw_sigma: 4.0 * u[3] - 1.0,

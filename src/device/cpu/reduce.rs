@@ -1,6 +1,6 @@
-//! Summing the records of a brick into the gradients. Records come cell by cell, so that the sums of a cell's eight texels
-//! stay in registers until its last record; of two neighbours along x, the second takes over what the first has for the
-//! texels that they share.
+//! Summing the records of a brick into the gradients. Records come cell by cell, so that the sums of a cell's eight
+//! texels stay in registers until its last record; of two neighbours along x, the second takes over what the first has
+//! for the texels that they share.
 
 use std::cell::Cell;
 
@@ -219,27 +219,15 @@ mod tests {
     use crate::device::cpu::level::Level;
     use crate::device::cpu::wide::Plain;
     use crate::transport::grid::{grid_scatter_sh, grid_stencil};
-    use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+    use crate::transport::random::test_uniform;
     use crate::transport::sh::sh_basis;
 
     /// Records all over a grid, its borders included, most cells holding several, in the order of their keys.
     fn records(scene: &SceneRecord) -> Vec<Record> {
-        let key = pass_key(8, 0, Pass::Host);
-        let draw = |pixel, block| {
-            random_uniform(
-                key,
-                Counter {
-                    sensor: 0,
-                    pixel,
-                    sample: 0,
-                    block,
-                },
-            )
-        };
         let bricks = Bricks::new(scene);
         let mut records: Vec<Record> = (0..3000)
             .map(|i| {
-                let (u, v) = (draw(i, 0), draw(i, 1));
+                let (u, v) = (test_uniform(8, i, 0), test_uniform(8, i, 1));
                 let values = [u[3] - 0.5, v[0] - 0.5, v[1] - 0.5, v[2] - 0.5];
                 Record::new([u[0], u[1], u[2]], i % 5, 0, values)
             })

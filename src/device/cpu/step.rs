@@ -195,8 +195,8 @@ impl Squares {
     }
 }
 
-/// Steps one block and adds the squares of its gradient to `total`; `touched` if the gradient may differ from zero. False
-/// if an entry is not finite.
+/// Steps one block and adds the squares of its gradient to `total`; `touched` if the gradient may differ from zero.
+/// False if an entry is not finite.
 #[inline(always)]
 fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut Squares) -> bool {
     let rule = task.rule;

@@ -295,27 +295,17 @@ impl Wide for Avx2 {
 mod tests {
     use super::*;
     use crate::device::cpu::level::Level;
-    use crate::transport::random::{Counter, Pass, pass_key, random_uniform};
+    use crate::transport::random::test_uniform;
     use crate::transport::sh::sh_basis;
 
     fn compare<const CHANNELS: usize>(degree: u32) {
         let size = [5u32, 3, 4, 0];
-        let key = pass_key(5, degree, Pass::Host);
-        let draw = |pixel| {
-            random_uniform(
-                key,
-                Counter {
-                    sensor: 0,
-                    pixel,
-                    sample: 0,
-                    block: 0,
-                },
-            )
-        };
-        let data: Vec<f32> = (0..60 * CHANNELS as u32).map(|i| 2.0 * draw(i)[0] - 1.0).collect();
+        let data: Vec<f32> = (0..60 * CHANNELS as u32)
+            .map(|i| 2.0 * test_uniform(5, i, degree)[0] - 1.0)
+            .collect();
         let basis = sh_basis(degree, [0.48, 0.6, -0.64]);
         for i in 0..500 {
-            let u = draw(1_000_000 + i);
+            let u = test_uniform(5, 1_000_000 + i, degree);
             let at = grid_stencils(size, &[[u[0]; LANES], [u[1]; LANES], [u[2]; LANES]]);
             let lane = i as usize % LANES;
             let plain = Plain::eval_sh::<CHANNELS>(&data, &at, lane, &basis);
@@ -339,26 +329,8 @@ mod tests {
         let mut scene: SceneRecord = bytemuck::Zeroable::zeroed();
         scene.occupancy_size = [5, 7, 3, 0];
         scene.step_length = 0.037;
-        let key = pass_key(6, 0, Pass::Host);
         for i in 0..2000u32 {
-            let u = random_uniform(
-                key,
-                Counter {
-                    sensor: 0,
-                    pixel: i,
-                    sample: 0,
-                    block: 0,
-                },
-            );
-            let v = random_uniform(
-                key,
-                Counter {
-                    sensor: 0,
-                    pixel: i,
-                    sample: 0,
-                    block: 1,
-                },
-            );
+            let (u, v) = (test_uniform(6, i, 0), test_uniform(6, i, 1));
             let segment = Segment {
                 origin: [u[0] - 0.5, u[1] - 0.5, u[2] - 0.5],
                 direction: [v[0] * 2.0 - 1.0, v[1] * 2.0 - 1.0, v[2] * 2.0 - 1.0],

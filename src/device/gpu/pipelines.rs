@@ -96,7 +96,8 @@ impl Pipelines {
         let module = if self.embedded {
             // SAFETY: the shaders index buffers by places that are clamped to their arrays' sizes, which the host has
             // uploaded beside arrays of just these sizes; every loop counts towards a bound, goes on along a ray, goes
-            // down a tree, or ends by Russian roulette; divisors are sizes, which are never zero where they are divided by.
+            // down a tree, or ends by Russian roulette; divisors are sizes, which are never zero where they are divided
+            // by.
             unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
         } else {
             device.create_shader_module(descriptor)

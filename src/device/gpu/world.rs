@@ -53,7 +53,8 @@ pub(super) struct WorldArrays {
 }
 
 impl WorldArrays {
-    /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan says.
+    /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan
+    /// says.
     ///
     /// # Errors
     /// There is not enough memory.

@@ -1,8 +1,8 @@
 //! Finite differences of paths with the sampling frozen (docs/method.md, section 17): decisions look at the f32 values
 //! as they are, factors at f64 values of which one is moved.
 //!
-//! Everything that a path multiplies is a polynomial in every parameter, so that there are no kinks: central differences,
-//! extrapolated to step zero (Richardson1911).
+//! Everything that a path multiplies is a polynomial in every parameter, so that there are no kinks: central
+//! differences, extrapolated to step zero (Richardson1911).
 
 use rayon::prelude::*;
 
@@ -12,8 +12,8 @@ use crate::gradcheck::objective::dot;
 
 /// Halvings of the step.
 const LEVELS: usize = 3;
-/// Steps relative to a medium's largest majorant, of numbers that are of the order of one, and of what radiance is linear
-/// in.
+/// Steps relative to a medium's largest majorant, of numbers that are of the order of one, and of what radiance is
+/// linear in.
 const EXTINCTION: f64 = 2e-4;
 const FACTOR: f64 = 2e-3;
 const LINEAR: f64 = 0.1;
@@ -45,7 +45,8 @@ pub fn default_step(objective: &Objective, parameter: usize) -> f64 {
     if shines { LINEAR } else { FACTOR }
 }
 
-/// The derivative of the objectives of weights `seeds` by an entry of a parameter; `rays` are the paths that it reaches.
+/// The derivative of the objectives of weights `seeds` by an entry of a parameter; `rays` are the paths that it
+/// reaches.
 pub fn difference(
     objective: &mut Objective,
     (parameter, flat): (usize, usize),

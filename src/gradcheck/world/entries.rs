@@ -111,8 +111,8 @@ fn find_rays(objective: &Objective, all: &mut [Checked]) {
     }
 }
 
-/// Draws about `options.entries` entries: most anywhere that paths reach, the rest at special places, as far as there are
-/// any.
+/// Draws about `options.entries` entries: most anywhere that paths reach, the rest at special places, as far as there
+/// are any.
 fn draw(parameter: &Parameter, met: &[bool], options: &Options, index: usize) -> Vec<Entry> {
     let (shape, count) = (parameter.shape, options.entries);
     if shape.len() <= count {

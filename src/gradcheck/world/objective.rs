@@ -35,8 +35,8 @@ pub struct Cast {
     pub place: u32,
 }
 
-/// Casts the paths of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is masked, as
-/// on the devices.
+/// Casts the paths of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is
+/// masked, as on the devices.
 pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
     let of_pixel = |place: u32| -> Vec<Cast> {
         let pixel = pixel_at(batch, keys, place);

@@ -69,8 +69,8 @@ pub(super) fn carve(views: &[View], bounds: &Bounds) -> Result<Option<Bounds>> {
     Ok(Some(Bounds { lower, upper, reason }))
 }
 
-/// Whether no silhouette rules a ball out, and enough of them show something there: what lies outside most images is not
-/// the object that they were taken of.
+/// Whether no silhouette rules a ball out, and enough of them show something there: what lies outside most images is
+/// not the object that they were taken of.
 fn survives(silhouettes: &[Silhouette<'_>], center: DVec3, radius: f64) -> bool {
     let mut shown = 0;
     for silhouette in silhouettes {

@@ -13,7 +13,8 @@ use crate::io::{IoError, Result};
 /// `flip_tex_coords` replaces v by 1 - v.
 ///
 /// # Errors
-/// If the file cannot be read, a line is malformed, an index has no vertex, a number is not finite, or there is no face.
+/// If the file cannot be read, a line is malformed, an index has no vertex, a number is not finite, or there is no
+/// face.
 pub fn read_obj(path: &Path, face_normals: bool, flip_tex_coords: bool) -> Result<Mesh> {
     let bytes = bytes(path)?;
     // Names and comments may be in any encoding; what matters is ASCII.

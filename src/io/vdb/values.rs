@@ -1,4 +1,5 @@
-//! Arrays of values as they lie in the file: perhaps without the inactive ones, as half, and compressed by zlib or Blosc.
+//! Arrays of values as they lie in the file: perhaps without the inactive ones, as half, and compressed by zlib or
+//! Blosc.
 
 use flate2::{Decompress, FlushDecompress, Status};
 

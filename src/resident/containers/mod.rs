@@ -1,7 +1,7 @@
 //! The shapes that bound media: whether they nest or lie apart, and whether what stands in them says so.
 //!
-//! A walk changes its medium where it passes a surface and never asks again where it is: boundaries that cut each other,
-//! and a sensor that does not name the medium around it, would give wrong images without a sign.
+//! A walk changes its medium where it passes a surface and never asks again where it is: boundaries that cut each
+//! other, and a sensor that does not name the medium around it, would give wrong images without a sign.
 
 mod ellipsoid;
 mod soup;
@@ -16,8 +16,8 @@ use super::layout::TriangleRecord;
 use crate::io::{IoError, Result};
 use crate::scene::{Bsdf, Geometry, Scene, Surface};
 
-/// Boundaries nearer than this, in units of the larger of 1 and their coordinates, are met at once: a walk that leaves one
-/// is moved over the other.
+/// Boundaries nearer than this, in units of the larger of 1 and their coordinates, are met at once: a walk that leaves
+/// one is moved over the other.
 const GAP: f64 = 3e-5;
 
 /// A closed surface that light passes, with media on its sides.
