@@ -316,7 +316,7 @@ fn spread(record: &Record, basis: &Basis) -> TexelSums {
     (lower, upper)
 }
 
-/// Adds the sums of some texels to the gradients.
+/// Adds the sums of some texels to the gradients. Out of line, which leaves the registers to the sums.
 ///
 /// # Safety
 /// The texels lie within the gradients that are not empty.
