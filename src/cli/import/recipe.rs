@@ -192,7 +192,7 @@ impl Plan {
             "optimizer": { "type": "adam", "mask_updates": true },
             "schedule": { "type": "exponential", "final_factor": FINAL_FACTOR, "warm_up": WARM_UP },
             "stages": stages,
-            "output": { "images_every": 250 },
+            "output": { "images_every": 500 },
         })
     }
 

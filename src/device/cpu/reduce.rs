@@ -43,8 +43,8 @@ impl Kernel for ReduceBrick<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(self) {
-        // SAFETY: bricks reduced at the same time stand in different rows of the same colour, and such rows share no texel
-        // (see `Bricks`), so that no element is touched by two threads.
+        // SAFETY: bricks reduced at the same time stand in different rows of the same colour, and such rows share no
+        // texel (see `Bricks`), so that no element is touched by two threads.
         let (sigma, sh) = unsafe { (self.sigma.get(), self.sh.get()) };
         let gradient = |values, activity| Gradient { values, activity };
         let (mut sigma, mut sh) = (gradient(sigma, self.activities[0]), gradient(sh, self.activities[1]));
