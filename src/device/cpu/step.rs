@@ -317,3 +317,23 @@ fn step_carefully(rule: &StepRule, values: &mut [f32], gradient: &mut [f32], fir
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_that_are_written_wake_their_blocks() {
+        let mut moments = vec![0.0; 3 * BLOCK + 1];
+        let mut activity = Activity::new(moments.len(), false);
+        (moments[BLOCK], moments[3 * BLOCK]) = (1e-30, -1.0);
+        activity.wake(&moments);
+        assert_eq!(activity.awake, [false, true, false, true]);
+        activity.wake(&vec![0.0; moments.len()]);
+        assert_eq!(
+            activity.awake,
+            [false, true, false, true],
+            "the other moment does not put them to sleep"
+        );
+    }
+}
