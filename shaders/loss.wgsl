@@ -2,7 +2,7 @@
 
 #import bind/launch
 #import kernels/loss
-#import transport/pixel
+#import transport/rays/pixel
 
 @group(0) @binding(8) var<storage, read> image: array<vec4f>;
 @group(0) @binding(9) var<storage, read_write> adjoint: array<vec4f>;

@@ -5,13 +5,13 @@ mod small;
 use glam::{Affine3A, Vec3};
 use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
-use prbopt::gradcheck::fields::{Fields, Plain, Scatter};
+use prbopt::gradcheck::field::fields::{Fields, Plain, Scatter};
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::scene::{Background, ColorActivation, DensityActivation};
-use prbopt::transport::camera::Ray;
+use prbopt::transport::field::march::propagate;
 use prbopt::transport::number::Number;
-use prbopt::transport::path::propagate;
+use prbopt::transport::rays::camera::Ray;
 use small::{Behind, Small, Values, draw};
 
 /// Y_00, the constant that turns a coefficient of degree 0 into a raw colour.

@@ -69,10 +69,6 @@ const RULES: &[(&str, &[&str])] = &[
 /// What no file outside these folders may name.
 const CONFINED: &[(&str, &str)] = &[("wgpu", "device/gpu"), ("clap", "cli")];
 
-/// Files of Rust that have no twin in WGSL, because they are about Rust, for comparisons on the CPU, or take memory
-/// that a GPU lacks.
-const RUST_ONLY: &[&str] = &["mod", "quality", "radiative", "trail"];
-
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -189,9 +185,9 @@ fn planted_violations_are_found() {
         ("scene/mod.rs", "use crate::device::Device;"),
         ("scene/mod.rs", "fn f() { crate::optimize::run(); }"),
         ("params.rs", "use crate::{io, scene};"),
-        ("kernels/loss.rs", "use crate::transport::random::Key;"),
+        ("kernels/loss.rs", "use crate::transport::rays::random::Key;"),
         (
-            "transport/path.rs",
+            "transport/field/march.rs",
             "use crate::{\n    resident::layout,\n    device::{Batch, Keys},\n};",
         ),
         (
@@ -217,31 +213,9 @@ fn planted_violations_are_found() {
         ("device/gpu/mod.rs", "use wgpu::Device;"),
         (
             "kernels/loss.rs",
-            "use super::optimizer;\n#[cfg(test)]\nmod tests { use crate::transport::path; }",
+            "use super::optimizer;\n#[cfg(test)]\nmod tests { use crate::transport::field::march; }",
         ),
     ] {
         assert_eq!(violations(file, text), [""; 0], "{file}: {text}");
-    }
-}
-
-/// Every file of the walk and of the kernels has a twin in WGSL and the other way round.
-#[test]
-fn shaders_have_the_stems_of_the_rust_files() {
-    if !root().join("shaders/transport").exists() {
-        return;
-    }
-    for folder in ["transport", "kernels"] {
-        let stems = |base: &str, extension: &str| -> Vec<String> {
-            let files = files(&root().join(base).join(folder), extension);
-            let plain = files.iter().filter(|f| !f.contains('/'));
-            plain
-                .map(|f| f.trim_end_matches(&format!(".{extension}")).to_string())
-                .collect()
-        };
-        let rust: Vec<String> = stems("src", "rs")
-            .into_iter()
-            .filter(|stem| !RUST_ONLY.contains(&stem.as_str()))
-            .collect();
-        assert_eq!(rust, stems("shaders", "wgsl"), "twins in {folder}");
     }
 }

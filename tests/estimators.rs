@@ -5,14 +5,14 @@ mod small;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::{Device, DeviceError, Keys, ReplayStats, What};
-use prbopt::gradcheck::world::objective::Objective;
+use prbopt::gradcheck::paths::objective::Objective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::resident::layout::gradient;
-use prbopt::resident::world::{Estimator, Variant};
-use prbopt::transport::adjoint::Incident;
-use prbopt::transport::random::{Pass, pass_key};
+use prbopt::resident::paths::{Estimator, Variant};
+use prbopt::transport::paths::adjoint::Incident;
+use prbopt::transport::rays::random::{Pass, pass_key};
 use rayon::prelude::*;
 use small::worlds::{SmallWorld, worlds};
 

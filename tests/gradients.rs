@@ -5,16 +5,16 @@ mod small;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::select::{self, DeviceChoice, DeviceKind};
-use prbopt::gradcheck::entries::Place;
-use prbopt::gradcheck::fields::{Fields, Plain, Role, Scatter};
-use prbopt::gradcheck::objective::{Adjoint, Objective};
+use prbopt::gradcheck::field::entries::Place;
+use prbopt::gradcheck::field::fields::{Fields, Plain, Role, Scatter};
+use prbopt::gradcheck::field::objective::{Adjoint, Objective};
 use prbopt::gradcheck::report::Verdict;
 use prbopt::gradcheck::{Index, Options, Setup, Weighting, check, compare, differences};
+use prbopt::transport::field::radiance_field::Sink;
+use prbopt::transport::lookup::sh::Basis;
 use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
 use prbopt::transport::number::tape::{Recorded, Tape};
-use prbopt::transport::radiance_field::Sink;
-use prbopt::transport::sh::Basis;
 use small::{Small, table};
 
 fn options() -> Options {
@@ -145,7 +145,7 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
 
 fn replay_with(
     objective: &Objective,
-    cast: &prbopt::gradcheck::objective::Cast,
+    cast: &prbopt::gradcheck::field::objective::Cast,
     weight: [f64; 3],
     gradient: &mut Fields<f64>,
 ) {
@@ -155,7 +155,7 @@ fn replay_with(
     };
     let view = objective.view();
     let (ray, jitter, backdrop) = (&cast.ray, cast.jitter, cast.backdrop);
-    prbopt::transport::path::propagate(&objective.scene, &view, ray, jitter, backdrop, weight, &mut sink);
+    prbopt::transport::field::march::propagate(&objective.scene, &view, ray, jitter, backdrop, weight, &mut sink);
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn drawn_pixels_have_the_same_gradients_on_the_device() {
 #[test]
 fn slopes_on_kinks_are_those_of_the_method() {
     use prbopt::resident::layout::{color, density};
-    use prbopt::transport::radiance_field::{color_activate, color_slope, density_activate, density_slope};
+    use prbopt::transport::field::radiance_field::{color_activate, color_slope, density_activate, density_slope};
     let above = |x: f64| x + 1e-12;
     let below = |x: f64| x - 1e-12;
     for (slope, kink, inside, outside) in [

@@ -4,11 +4,11 @@ mod small;
 
 use prbopt::gradcheck::Options;
 use prbopt::resident::Resident;
-use prbopt::transport::light::{area_density, light_sample};
-use prbopt::transport::random::{Counter, Pass, pass_key};
-use prbopt::transport::sampler::{Sampler, WALK};
-use prbopt::transport::shape::intersect;
-use prbopt::transport::world::World;
+use prbopt::transport::rays::random::{Counter, Pass, pass_key};
+use prbopt::transport::rays::sampler::{Sampler, WALK};
+use prbopt::transport::scene::light::{area_density, light_sample};
+use prbopt::transport::scene::records::World;
+use prbopt::transport::scene::shape::intersect;
 use small::worlds::{SmallWorld, cube, grid, mesh};
 
 /// Looks down at the origin from the side, under what hangs over it.

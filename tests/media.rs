@@ -3,7 +3,7 @@
 mod small;
 
 use prbopt::gradcheck::Options;
-use prbopt::gradcheck::world::objective::Objective;
+use prbopt::gradcheck::paths::objective::Objective;
 use prbopt::resident::layout::gradient;
 use small::worlds::{SmallWorld, cube, grid};
 

@@ -7,9 +7,9 @@ mod small;
 
 use prbopt::gradcheck::Options;
 use prbopt::kernels::loss::Loss;
-use prbopt::transport::path::sample_ray;
-use prbopt::transport::pixel::{Pixel, PixelTable, drawn_pixel, linear_weight, random_backdrop};
-use prbopt::transport::random::{Pass, pass_key};
+use prbopt::transport::rays::pixel::sample_ray;
+use prbopt::transport::rays::pixel::{Pixel, PixelTable, drawn_pixel, linear_weight, random_backdrop};
+use prbopt::transport::rays::random::{Pass, pass_key};
 use small::{Small, keys};
 
 /// Chi-square of counts whose expectations are all alike.

@@ -8,12 +8,14 @@ use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GR
 use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
-use prbopt::resident::hierarchy::MAX_LEVELS;
+use prbopt::resident::bvh::MAX_LEVELS;
 use prbopt::resident::layout::{
     self, CornerRecord, FacetRecord, LightRecord, MediumRecord, NodeRecord, PhaseRecord, SceneRecord, SensorRecord,
     SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord, WorldRecord,
 };
-use prbopt::transport::{camera, film, hierarchy, phase, pixel, sampler, world};
+use prbopt::transport::mode;
+use prbopt::transport::rays::{camera, film, pixel, sampler};
+use prbopt::transport::scene::{bvh, phase};
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
@@ -310,9 +312,9 @@ fn constants_agree() {
         ("TEXTURE_BITMAP", layout::texture::BITMAP),
         ("GRADIENT_FREE_FLIGHT", layout::gradient::FREE_FLIGHT),
         ("GRADIENT_DRT", layout::gradient::DRT),
-        ("PRIMAL", u32::from(world::PRIMAL)),
-        ("GATHER", u32::from(world::GATHER)),
-        ("REPLAY", u32::from(world::REPLAY)),
+        ("PRIMAL", u32::from(mode::PRIMAL)),
+        ("GATHER", u32::from(mode::GATHER)),
+        ("REPLAY", u32::from(mode::REPLAY)),
         ("WALK", sampler::WALK),
         ("ADJOINT", sampler::ADJOINT),
         ("MAX_NESTING", phase::MAX_NESTING as u32),
@@ -326,9 +328,9 @@ fn constants_agree() {
         (&walk, "NEWTON_TOLERANCE", camera::NEWTON_TOLERANCE),
         (&walk, "GAUSSIAN_EXTENT", film::GAUSSIAN_EXTENT),
         (&walk, "EPSILON", f32::EPSILON),
-        (&world, "EDGE_TOLERANCE", hierarchy::EDGE_TOLERANCE),
-        (&world, "BOX_TOLERANCE", hierarchy::BOX_TOLERANCE),
-        (&world, "MIN_DIRECTION", hierarchy::MIN_DIRECTION),
+        (&world, "EDGE_TOLERANCE", bvh::EDGE_TOLERANCE),
+        (&world, "BOX_TOLERANCE", bvh::BOX_TOLERANCE),
+        (&world, "MIN_DIRECTION", bvh::MIN_DIRECTION),
         (&loss, "RELATIVE_FLOOR", RELATIVE_FLOOR),
         (&regularize, "TV_EPSILON", TV_EPSILON),
     ] {

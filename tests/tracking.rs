@@ -7,9 +7,9 @@ use std::f64::consts::PI;
 use std::ops::Range;
 
 use prbopt::device::cpu::Cpu;
+use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::tracking::{Means, means};
 use prbopt::gradcheck::report::Verdict;
-use prbopt::gradcheck::world::objective::Objective;
-use prbopt::gradcheck::world::tracking::{Means, means};
 use prbopt::gradcheck::{Options, Setup, check};
 use prbopt::resident::layout::gradient;
 use small::worlds::{SmallWorld, cube, find, grid};

@@ -4,17 +4,17 @@
 mod small;
 
 use prbopt::device::cpu::Cpu;
+use prbopt::gradcheck::paths::difference::{default_step, difference};
+use prbopt::gradcheck::paths::fields::{Sides, Sums};
+use prbopt::gradcheck::paths::objective::Objective;
 use prbopt::gradcheck::report::relative_error;
-use prbopt::gradcheck::world::difference::{default_step, difference};
-use prbopt::gradcheck::world::fields::{Sides, Sums};
-use prbopt::gradcheck::world::objective::Objective;
 use prbopt::gradcheck::{Options, Setup, check};
 use prbopt::resident::layout::{VolumeRecord, gradient};
-use prbopt::transport::grid::Stencil;
+use prbopt::transport::lookup::grid::Stencil;
 use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
 use prbopt::transport::number::tape::{Recorded, Tape};
-use prbopt::transport::world::Sink;
+use prbopt::transport::scene::records::Sink;
 use small::worlds::{find, worlds};
 
 fn options() -> Options {

@@ -20,8 +20,8 @@ use crate::output::run_folder::create;
 use crate::params::{Kind, Parameter};
 use crate::report::tone;
 use crate::scene::Scene;
-use crate::transport::pixel::PixelTable;
-use crate::transport::random::{Pass, pass_key};
+use crate::transport::rays::pixel::PixelTable;
+use crate::transport::rays::random::{Pass, pass_key};
 
 /// Arguments of `prbopt gradient`.
 #[derive(Debug, Args)]

@@ -12,8 +12,8 @@ use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
 use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
-use crate::transport::pixel::PixelTable;
-use crate::transport::random::Key;
+use crate::transport::rays::pixel::PixelTable;
+use crate::transport::rays::random::Key;
 
 /// What went wrong on a device, as one sentence that says what to do.
 #[derive(Debug, thiserror::Error)]

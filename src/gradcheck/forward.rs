@@ -5,16 +5,16 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::fields::{Fields, Plain, Role};
-use super::objective::{self, Cast};
-use super::world::fields::Sides;
-use super::world::objective::Objective as Paths;
-use super::{Index, Setup, asked, world};
+use super::field::fields::{Fields, Plain, Role};
+use super::field::objective::{self, Cast};
+use super::paths::fields::Sides;
+use super::paths::objective::Objective as Paths;
+use super::{Index, Setup, asked, paths};
 use crate::params::{Kind, Parameter};
 use crate::resident::layout::gradient;
+use crate::transport::field::march;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
-use crate::transport::path;
 
 /// Paths that are kept at a time (those of one pixel, if they are more): a few hundred bytes each.
 const PATHS_AT_ONCE: u32 = 1 << 18;
@@ -132,13 +132,13 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
         let scene = &resident.scene;
         let gather = |cast: &Cast| {
             let view = Plain { scene, fields: &dual };
-            path::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance
+            march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance
         };
         let slopes = casts.par_iter().map(|cast| gather(cast).map(|c| c.slope)).collect();
         let image = |t: f64| -> Vec<[f64; 3]> {
             shift(moved.of_mut(role), fields.of(role), direction, t);
             let view = Plain { scene, fields: &moved };
-            let gather = |cast: &Cast| path::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance;
+            let gather = |cast: &Cast| march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance;
             casts.par_iter().map(gather).collect()
         };
         Piece {
@@ -155,7 +155,7 @@ fn of_world(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Fo
     seed(&mut dual.integrand[parameter], direction);
     let mut moved = objective.fields.clone();
     in_pieces(setup, |places| {
-        let casts = world::objective::cast(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
+        let casts = paths::objective::cast(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
         let slopes = casts
             .par_iter()
             .map(|cast| objective.gather(&dual, cast).map(|c| c.slope))

@@ -1,14 +1,10 @@
 //! Are the gradients right? Path replay in f64 is compared with finite differences of the f64 walk, and a device's
 //! gradient with that of the f64 walk: same rays, same random numbers, sampling frozen, no early stop.
 
-pub mod difference;
-pub mod entries;
-pub mod fields;
+pub mod field;
 pub mod forward;
-pub mod objective;
+pub mod paths;
 pub mod report;
-pub mod sight;
-pub mod world;
 pub mod write;
 
 use anyhow::{Context, bail};
@@ -21,14 +17,14 @@ use crate::params::{ParamSet, Tuning};
 use crate::resident::Resident;
 use crate::resident::layout::backdrop;
 use crate::scene::{Backdrop, Scene};
-use crate::transport::pixel::PixelTable;
-use crate::transport::random::{Pass, pass_key};
-use difference::{Entry, default_step, difference};
-use entries::{Chosen, Place, choose};
-use fields::Role;
-use objective::{Adjoint, Objective};
+use crate::transport::rays::pixel::PixelTable;
+use crate::transport::rays::random::{Pass, pass_key};
+use field::coverage::{Survey, seen_by};
+use field::difference::{Difference, Entry, default_step, difference};
+use field::entries::{Chosen, Place, choose, coordinates};
+use field::fields::Role;
+use field::objective::{Adjoint, Objective};
 use report::{LossReport, ParameterReport, Report, Row};
-use sight::{Survey, seen_by};
 
 /// More rays than this are thinned: pixels are drawn instead of taking all. Paths through media take longer.
 const MOST_RAYS: u32 = 1 << 18;
@@ -213,7 +209,7 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
 pub struct Differences {
     pub parameter: usize,
     pub role: Role,
-    pub entries: Vec<(Chosen, difference::Difference)>,
+    pub entries: Vec<(Chosen, Difference)>,
 }
 
 /// Chooses entries of every checked parameter and takes their differences, for all weightings at once.
@@ -351,7 +347,7 @@ pub struct Outcome {
 /// An index outside its parameter, or the device fails.
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
     if setup.resident.world.is_some() {
-        return world::check(setup, device, options);
+        return paths::check(setup, device, options);
     }
     let objective = setup.objective();
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
@@ -417,7 +413,7 @@ pub fn compare(
         .map(|(chosen, difference)| {
             let flat = chosen.entry.texel as usize * parameter.shape.channels + chosen.entry.channel as usize;
             Row::judge(
-                entries::coordinates(parameter.shape, chosen.entry),
+                coordinates(parameter.shape, chosen.entry),
                 chosen.place,
                 gradient[flat],
                 (difference, w),

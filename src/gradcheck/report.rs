@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::difference::Difference;
-use super::entries::Place;
-use super::world::tracking::TrackingReport;
+use super::field::difference::Difference;
+use super::field::entries::Place;
+use super::paths::tracking::TrackingReport;
 use super::{Options, Weighting};
 use crate::device::DeviceInfo;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Options, Outcome, Setup, Weighting};
 use crate::io::{self, IoError, atomic, npy};
-use crate::transport::pixel::linear_weight;
+use crate::transport::rays::pixel::linear_weight;
 
 /// Writes `loss.json`, and a gradient for each checked parameter: `<path>.npy` for the mean, `random/<path>.npy` for
 /// random weights, whose values are in `random/weights.npy` as [pixel][channel]. Arrays are f64, `[z][y][x][channel]`.

@@ -7,8 +7,8 @@ use rand_pcg::Pcg64;
 use crate::device::Batch;
 use crate::resident::layout::SensorRecord;
 use crate::scene::BatchRule;
-use crate::transport::pixel::PixelTable;
-use crate::transport::random::{Pass, pass_key, random_index};
+use crate::transport::rays::pixel::PixelTable;
+use crate::transport::rays::random::{Pass, pass_key, random_index};
 
 /// Chooses the batch of each iteration.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::schedule::rate_factor;
 use super::stage::samples;
 use crate::device::{self, Keys, LossValue, ReplayStats, Step, Term};
 use crate::output::metrics::{Figures, Milliseconds, psnr};
-use crate::transport::random::{Pass, pass_key};
+use crate::transport::rays::random::{Pass, pass_key};
 
 /// Steps between two rebuilds of what depends on the parameters. An occupancy grid that is out of date would hide
 /// density that has grown where there was none; a rebuild reads the density once, far less than a step moves.

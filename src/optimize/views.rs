@@ -7,8 +7,8 @@ use crate::output::images::file_stems;
 use crate::resident::Resident;
 use crate::resident::layout::{NO_REFERENCE, backdrop};
 use crate::scene::{Optimize, References, Scene};
-use crate::transport::pixel::PixelTable;
-use crate::transport::random::{Pass, pass_key};
+use crate::transport::rays::pixel::PixelTable;
+use crate::transport::rays::random::{Pass, pass_key};
 
 /// A view that is rendered on the way.
 #[derive(Debug)]

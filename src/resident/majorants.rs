@@ -3,8 +3,8 @@
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 
 use super::layout::{self, MediumRecord, VolumeRecord};
+use super::paths::World;
 use super::rows;
-use super::world::World;
 use crate::kernels::occupancy::reachable_between;
 use crate::params::Shape;
 

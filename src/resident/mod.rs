@@ -1,17 +1,17 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
-mod clearance;
+pub mod bvh;
 mod containers;
+pub mod emissive_triangles;
 pub mod environment;
-pub mod facets;
 pub mod filter;
-pub mod hierarchy;
 pub mod layout;
 pub mod majorants;
+pub mod paths;
 pub mod photographs;
 pub mod references;
+mod surface_free;
 pub mod values;
-pub mod world;
 
 use glam::{Affine3A, Vec3A};
 
@@ -31,7 +31,7 @@ pub struct Resident {
     /// Which parameters the walk reads.
     pub slots: Slots,
     /// Surfaces, media and lights, unless the scene is a radiance field.
-    pub world: Option<world::World>,
+    pub world: Option<paths::World>,
     /// All references, at the places that [`SensorRecord::first_pixel`] names.
     pub references: Pixels,
     /// Edges of the field's cube in world units, from which the step follows at every resolution.
@@ -107,7 +107,7 @@ impl Resident {
         }
         let world = match scene.world.is_empty() {
             true => None,
-            false => Some(world::flatten(scene, &mut params, slots.emitter)?),
+            false => Some(paths::flatten(scene, &mut params, slots.emitter)?),
         };
         if let Some(fault) = values::fault(scene, &params) {
             return Err(io::IoError::new(fault.origin(scene), &fault.message));

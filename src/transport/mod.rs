@@ -1,32 +1,16 @@
-//! Light transport in Rust, generic over the number type; `shaders/transport/` is the same in WGSL, stem by stem.
+//! Light transport in Rust, generic over the number type; `shaders/transport/` is the same in WGSL, file by file.
+//!
+//! Two kinds of transport, [`field`] and [`paths`], stand beside each other and do not know of each other. Both are made
+//! of the same pieces: [`number`] (what a walk computes with), [`rays`] (from pixels and random numbers to rays),
+//! [`lookup`] (interpolation and its adjoints), and [`scene`] (shapes, lights, phase functions, majorants).
 //!
 //! Geometry (rays, positions, stencils) is f32 in every instantiation, so that the f64 oracle, dual numbers and the
 //! recording number see the very samples that the f32 device sees.
 
-pub mod adjoint;
-pub mod background;
-pub mod camera;
-pub mod candidate;
-pub mod connection;
-pub mod film;
-pub mod grid;
-pub mod hierarchy;
-pub mod light;
-pub mod majorant;
+pub mod field;
+pub mod lookup;
+pub mod mode;
 pub mod number;
-pub mod path;
-pub mod phase;
-pub mod pixel;
-pub mod radiance_field;
-pub mod radiative;
-pub mod random;
-pub mod sampler;
-pub mod sh;
-pub mod shape;
-pub mod texture;
-pub mod throughput;
-pub mod tracking;
-pub mod trail;
-pub mod volpath;
-pub mod volume;
-pub mod world;
+pub mod paths;
+pub mod rays;
+pub mod scene;

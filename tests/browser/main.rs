@@ -6,49 +6,30 @@
 //! Without Chromium the tests say that they were skipped, unless `PRBOPT_REQUIRE_BROWSER` is set. Where
 //! `PRBOPT_SCREENSHOTS` names a folder, what the browser shows is left there to be looked at.
 
+mod chromium;
 mod likeness;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use headless_chrome::protocol::cdp::types::Event;
-use headless_chrome::protocol::cdp::{Emulation, Log, Page, Runtime};
-use headless_chrome::{Browser, LaunchOptions, Tab};
-use serde_json::Value;
+use chromium::{Chromium, Tab};
+use serde_json::{Value, json};
 
 /// A browser, if there is one.
-fn browser() -> Option<Browser> {
-    let found = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
-        .iter()
-        .find_map(|name| {
-            std::env::split_paths(&std::env::var_os("PATH")?)
-                .map(|p| p.join(name))
-                .find(|p| p.is_file())
-        });
-    let Some(path) = found else {
+fn browser() -> Option<Chromium> {
+    let browser = Chromium::start();
+    if browser.is_none() {
         assert!(
             std::env::var_os("PRBOPT_REQUIRE_BROWSER").is_none(),
             "there is no Chromium"
         );
         eprintln!("skipped: there is no Chromium");
-        return None;
-    };
-    let options = LaunchOptions {
-        path: Some(path),
-        sandbox: false,
-        idle_browser_timeout: Duration::from_secs(300),
-        args: vec![
-            OsStr::new("--hide-scrollbars"),
-            OsStr::new("--force-device-scale-factor=1"),
-        ],
-        ..LaunchOptions::default()
-    };
-    Some(Browser::new(options).expect("Chromium starts"))
+    }
+    browser
 }
 
 fn program(arguments: &[&OsStr]) {
@@ -80,68 +61,41 @@ fn run(folder: &Path, seed: &str) {
     program(&words);
 }
 
-/// A page and what its console has complained of.
-struct Open {
-    tab: Arc<Tab>,
-    complaints: Arc<Mutex<Vec<String>>>,
+/// A report in the browser.
+struct Open<'b> {
+    tab: Tab<'b>,
 }
 
-impl Open {
-    fn new(browser: &Browser, file: &Path, [width, height]: [u32; 2], dark: bool) -> Self {
-        let tab = browser.new_tab().expect("a tab");
-        tab.set_default_timeout(Duration::from_secs(60));
-        let complaints: Arc<Mutex<Vec<String>>> = Arc::default();
-        let heard = Arc::clone(&complaints);
-        tab.enable_runtime().expect("can be listened to");
-        tab.enable_log().expect("can be listened to");
-        let listener = move |event: &Event| {
-            let complaint = match event {
-                Event::RuntimeExceptionThrown(e) => Some(format!("{:?}", e.params.exception_details)),
-                Event::RuntimeConsoleAPICalled(e) => match e.params.Type {
-                    Runtime::ConsoleAPICalledEventTypeOption::Error => Some(format!("{:?}", e.params.args)),
-                    _ => None,
-                },
-                Event::LogEntryAdded(e) if e.params.entry.level == Log::LogEntryLevel::Error => {
-                    Some(e.params.entry.text.clone())
-                }
-                _ => None,
-            };
-            heard.lock().expect("nobody panicked").extend(complaint);
-        };
-        tab.add_event_listener(Arc::new(listener)).expect("can be listened to");
-        let size = Emulation::SetDeviceMetricsOverride {
-            width,
-            height,
-            device_scale_factor: 1.0,
-            mobile: width < 600,
-            ..no_metrics()
-        };
-        tab.call_method(size).expect("the window has a size");
-        let scheme = Emulation::MediaFeature {
-            name: "prefers-color-scheme".into(),
-            value: if dark { "dark" } else { "light" }.into(),
-        };
-        tab.call_method(Emulation::SetEmulatedMedia {
-            media: None,
-            features: Some(vec![scheme]),
-        })
-        .expect("the scheme can be chosen");
+impl<'b> Open<'b> {
+    fn new(browser: &'b Chromium, file: &Path, [width, height]: [u32; 2], dark: bool) -> Self {
+        let tab = browser.tab();
+        tab.call("Runtime.enable", json!({}));
+        tab.call("Log.enable", json!({}));
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
+        tab.call("Emulation.setDeviceMetricsOverride", size);
+        let scheme = json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
+        tab.call("Emulation.setEmulatedMedia", json!({"features": [scheme]}));
         let absolute = file.canonicalize().expect("there");
-        tab.navigate_to(&format!("file://{}", absolute.display()))
-            .expect("can be opened");
-        tab.wait_until_navigated().expect("opens");
-        let open = Self { tab, complaints };
+        tab.open(&format!("file://{}", absolute.display()));
+        let open = Self { tab };
         open.settle();
         open
     }
 
+    /// What the page's console has complained of.
+    fn complaints(&self) -> Vec<Value> {
+        let wrong = |event: &Value| match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => true,
+            Some("Runtime.consoleAPICalled") => event["params"]["type"] == "error",
+            Some("Log.entryAdded") => event["params"]["entry"]["level"] == "error",
+            _ => false,
+        };
+        self.tab.events().into_iter().filter(wrong).collect()
+    }
+
     /// What a script returns.
     fn ask(&self, script: &str) -> Value {
-        let answer = self
-            .tab
-            .evaluate(script, true)
-            .unwrap_or_else(|e| panic!("{script}: {e}"));
-        answer.value.unwrap_or(Value::Null)
+        self.tab.evaluate(script)
     }
 
     fn number(&self, script: &str) -> f64 {
@@ -158,7 +112,7 @@ impl Open {
                if (all.length && all.every((c) => c.dataset.drawn)) return true; \
                await new Promise((r) => setTimeout(r, 50)); } return false; })()",
         );
-        assert_eq!(drawn, true, "all canvases are drawn: {:?}", self.complaints.lock());
+        assert_eq!(drawn, true, "all canvases are drawn: {:?}", self.complaints());
     }
 
     /// Left, top, width and height of everything that `selector` finds, from the page's corner.
@@ -185,22 +139,12 @@ impl Open {
     fn screenshot(&self, name: &str) -> image::RgbImage {
         let [width, height] =
             ["Width", "Height"].map(|of| self.number(&format!("document.documentElement.scroll{of}")));
-        let all = Page::Viewport {
-            x: 0.0,
-            y: 0.0,
-            width,
-            height,
-            scale: 1.0,
-        };
-        let shot = self.tab.call_method(Page::CaptureScreenshot {
-            format: Some(Page::CaptureScreenshotFormatOption::Png),
-            quality: None,
-            clip: Some(all),
-            from_surface: Some(true),
-            capture_beyond_viewport: Some(true),
-            optimize_for_speed: None,
-        });
-        let png = BASE64.decode(shot.expect("a screenshot").data).expect("base64");
+        let all = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
+        let how = json!({"format": "png", "clip": all, "fromSurface": true, "captureBeyondViewport": true});
+        let shot = self.tab.call("Page.captureScreenshot", how);
+        let png = BASE64
+            .decode(shot["data"].as_str().expect("a screenshot"))
+            .expect("base64");
         if let Some(folder) = std::env::var_os("PRBOPT_SCREENSHOTS") {
             std::fs::write(PathBuf::from(folder).join(format!("{name}.png")), &png).expect("writable");
         }
@@ -208,34 +152,13 @@ impl Open {
     }
 
     fn close(self) {
-        let complaints = self.complaints.lock().expect("nobody panicked").clone();
-        assert!(complaints.is_empty(), "{complaints:#?}");
-        let elsewhere = self.tab.evaluate(
+        let elsewhere = self.ask(
             "performance.getEntriesByType('resource').map((e) => e.name).filter((n) => !n.startsWith('data:')).join()",
-            false,
         );
-        let elsewhere = elsewhere.expect("can be asked").value;
-        assert_eq!(elsewhere, Some(Value::from("")), "nothing is loaded from elsewhere");
-        self.tab.close(false).expect("closes");
-    }
-}
-
-fn no_metrics() -> Emulation::SetDeviceMetricsOverride {
-    Emulation::SetDeviceMetricsOverride {
-        width: 0,
-        height: 0,
-        device_scale_factor: 1.0,
-        mobile: false,
-        scale: None,
-        screen_width: None,
-        screen_height: None,
-        position_x: None,
-        position_y: None,
-        dont_set_visible_size: None,
-        screen_orientation: None,
-        viewport: None,
-        display_feature: None,
-        device_posture: None,
+        assert_eq!(elsewhere, "", "nothing is loaded from elsewhere");
+        let complaints = self.complaints();
+        assert!(complaints.is_empty(), "{complaints:#?}");
+        self.tab.close();
     }
 }
 

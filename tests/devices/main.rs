@@ -14,8 +14,8 @@ use prbopt::device::gpu::{Adapters, Cut, Gpu, Options};
 use prbopt::device::{Batch, Device, DeviceError, Keys, Step, Term, What};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
-use prbopt::transport::pixel::PixelTable;
-use prbopt::transport::random::{Pass, pass_key};
+use prbopt::transport::rays::pixel::PixelTable;
+use prbopt::transport::rays::random::{Pass, pass_key};
 use scenes::{Case, build, cases, plain};
 
 /// Opens the first adapter, or says that there is none.

@@ -10,7 +10,7 @@ use prbopt::resident::references::Pixels;
 use prbopt::scene::{
     Array, Background, ColorActivation, DensityActivation, Distortion, Filter, RadianceField, Scene, Sensor, Source,
 };
-use prbopt::transport::random::{Counter, Pass, pass_key, random_uniform};
+use prbopt::transport::rays::random::{Counter, Pass, pass_key, random_uniform};
 
 /// What an emitter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

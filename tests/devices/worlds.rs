@@ -16,8 +16,8 @@ use prbopt::scene::{
     Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, Phase, Scene,
     Sensor, Source, Surface, Texture, World, Wrap,
 };
-use prbopt::transport::pixel::PixelTable;
-use prbopt::transport::random::Pass;
+use prbopt::transport::rays::pixel::PixelTable;
+use prbopt::transport::rays::random::Pass;
 
 use super::scenes::noise;
 use super::{gpu, keys};

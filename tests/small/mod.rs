@@ -14,7 +14,7 @@ use prbopt::scene::{
     Array, Backdrop, Background, ColorActivation, ColorSpace, DensityActivation, Distortion, Filter, RadianceField,
     Reference, Scene, Sensor, Source,
 };
-use prbopt::transport::random::{Counter, Pass, pass_key, random_uniform};
+use prbopt::transport::rays::random::{Counter, Pass, pass_key, random_uniform};
 
 /// What lies behind the medium of a small scene.
 #[derive(Debug, Clone, Copy, PartialEq)]

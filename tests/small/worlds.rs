@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use glam::Affine3A;
-use prbopt::gradcheck::world::objective::Objective;
+use prbopt::gradcheck::paths::objective::Objective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::params::{Kind, Shape};
 use prbopt::resident::layout::gradient;

@@ -16,9 +16,9 @@ use crate::device::{Batch, Device, DeviceError, Keys, ReplayStats, What};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
-use crate::resident::world::{Estimator, Variant};
+use crate::resident::paths::{Estimator, Variant};
 use crate::scene::Gradient;
-use crate::transport::random::{Pass, pass_key};
+use crate::transport::rays::random::{Pass, pass_key};
 
 /// The weighting of [`Loss::Linear`] that gives the image's mean.
 const MEAN: Loss = Loss::Linear { seed: 0 };

@@ -18,7 +18,7 @@ use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
 use crate::scene::Gradient;
-use crate::transport::random::{Pass, pass_key};
+use crate::transport::rays::random::{Pass, pass_key};
 use estimators::Compared;
 
 /// Arguments of `prbopt bench`.

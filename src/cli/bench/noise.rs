@@ -10,7 +10,7 @@ use crate::device::{Device, Keys, What};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
-use crate::transport::random::{Pass, pass_key};
+use crate::transport::rays::random::{Pass, pass_key};
 
 /// The figures of one parameter.
 #[derive(Debug, Serialize)]

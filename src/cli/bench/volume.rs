@@ -13,7 +13,7 @@ use crate::scene::{
     Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Lookup, Medium, Phase, Scene, Sensor, Source,
     Surface, World, Wrap,
 };
-use crate::transport::pixel::PixelTable;
+use crate::transport::rays::pixel::PixelTable;
 
 const LEARNING_RATE: f32 = 1e-3;
 const ANISOTROPY: f32 = 0.3;

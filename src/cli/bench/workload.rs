@@ -12,7 +12,7 @@ use crate::scene::{
     Array, Background, ColorActivation, ColorSpace, DensityActivation, Distortion, Filter, RadianceField, Scene,
     Sensor, Source,
 };
-use crate::transport::pixel::PixelTable;
+use crate::transport::rays::pixel::PixelTable;
 
 /// Views of the circle.
 const VIEWS: u32 = 8;

@@ -3,7 +3,7 @@
 
 use crate::device::{Batch, Keys};
 use crate::resident::Resident;
-use crate::transport::pixel::{Pixel, drawn_pixel};
+use crate::transport::rays::pixel::{Pixel, drawn_pixel};
 
 /// Edge of a tile of a view.
 const TILE: u32 = 16;

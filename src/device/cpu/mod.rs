@@ -1,42 +1,29 @@
 //! The CPU device: all cores, no driver. Work is cut by fixed sizes and summed in fixed orders, so that the number of
 //! threads changes no bit.
 
-mod adjoint;
-mod admit;
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
-mod bricks;
 mod chunk;
-mod compare;
-mod level;
-mod packet;
+mod field;
+mod loss;
+mod memory;
 mod pages;
-mod records;
-mod reduce;
-mod render;
+mod paths;
 mod shared;
 mod step;
-mod sums;
-mod tape;
 mod update;
-mod view;
-mod wide;
-mod world;
+mod vector;
 
 use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
-use crate::transport::sh::Basis;
+use crate::transport::lookup::sh::Basis;
 
-use level::Level;
-use records::Replays;
+use field::records::Replays;
+use paths::passes::{self, Tables};
+use paths::sums::Sums;
 use step::Activity;
-use sums::Sums;
-use world::Tables;
+use vector::level::Level;
 
 /// The part of the machine's memory that a tape may take, and the bytes where the system does not tell how much it has.
 const TAPE_SHARE: u64 = 2;
@@ -109,7 +96,7 @@ impl Cpu {
             tables: Tables::default(),
             sums: Sums::default(),
             tape_bytes: 0,
-            tape_limit: admit::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE),
+            tape_limit: memory::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE),
         }
     }
 
@@ -134,7 +121,7 @@ impl Device for Cpu {
     }
 
     fn admit(&self, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
-        admit::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
+        memory::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
     }
 
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
@@ -217,7 +204,7 @@ impl Device for Cpu {
                 self.resident.world = Some(world);
                 stats?
             }
-            None => return Err(world::unshared()),
+            None => return Err(passes::unshared()),
         };
         self.rendered = batch.clone();
         self.rendered_keys = keys;

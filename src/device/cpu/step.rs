@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::level::Kernel;
 use super::shared::SharedSlice;
-use super::wide::Wide;
+use super::vector::level::Kernel;
+use super::vector::wide::Wide;
 use crate::device::{DeviceError, Result, Step};
 use crate::kernels::optimizer::StepRule;
 use crate::params::Shape;

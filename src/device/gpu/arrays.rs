@@ -12,7 +12,7 @@ use crate::params::Shape;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::resident::references::Pixels;
-use crate::transport::pixel::PixelTable;
+use crate::transport::rays::pixel::PixelTable;
 
 /// A buffer of parameters with their gradients and moments.
 #[derive(Debug)]

@@ -15,9 +15,9 @@ use crate::resident::environment::environment_table;
 use crate::resident::layout::{
     CornerRecord, FacetRecord, MediumRecord, NodeRecord, SceneRecord, TriangleRecord, WorldRecord, background,
 };
-use crate::resident::world::World;
+use crate::resident::paths::World;
 
-/// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/world.wgsl`.
+/// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/scene/records.wgsl`.
 const FAR: f32 = 1e30;
 
 /// Texels of a cell of majorants that an invocation looks at; larger cells, those of media that repeat, are left to the

@@ -59,7 +59,7 @@ impl Ellipsoid {
         let slack = self.local_gap(gap);
         let local = triangle.map(|p| self.to_local.transform_point3(p));
         let far = local.iter().map(|p| p.length()).fold(0.0, f64::max);
-        far >= 1.0 - slack && super::soup::nearest_on_triangle(DVec3::ZERO, &local).length() <= 1.0 + slack
+        far >= 1.0 - slack && super::closed_mesh::nearest_on_triangle(DVec3::ZERO, &local).length() <= 1.0 + slack
     }
 
     /// Whether the surface comes nearer to another's than `gap`.

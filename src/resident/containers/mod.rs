@@ -3,15 +3,15 @@
 //! A walk changes its medium where it passes a surface and never asks again where it is: boundaries that cut each
 //! other, and a sensor that does not name the medium around it, would give wrong images without a sign.
 
+mod closed_mesh;
 mod ellipsoid;
-mod soup;
 
 use std::path::Path;
 
 use glam::{Affine3A, DAffine3, DMat3, DVec3};
 
+use self::closed_mesh::Soup;
 use self::ellipsoid::Ellipsoid;
-use self::soup::Soup;
 use super::layout::TriangleRecord;
 use crate::io::{IoError, Result};
 use crate::scene::{Bsdf, Geometry, Scene, Surface};

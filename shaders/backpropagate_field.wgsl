@@ -1,0 +1,61 @@
+// The adjoint pass: replays the rays of every pixel and sends the adjoint image to the gradients of the parameters.
+
+#import bind/launch
+#import bind/gradients
+#import transport/field/march
+
+@group(0) @binding(9) var<storage, read> adjoint: array<vec4f>;
+
+// Rays, samples, drifted rays.
+var<workgroup> counts: array<vec3u, RAY_GROUP>;
+
+@compute @workgroup_size(RAY_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let index = launch.first_pixel + (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    counts[lane] = vec3u(0u);
+    if index < launch.last_pixel {
+        counts[lane] = replay_pixel(index);
+    }
+    for (var half = RAY_GROUP / 2u; half > 0u; half /= 2u) {
+        workgroupBarrier();
+        if lane < half {
+            counts[lane] += counts[lane + half];
+        }
+    }
+    workgroupBarrier();
+    if lane < 3u {
+        workgroup_count(lane);
+    }
+}
+
+// Adds one of the workgroup's counts to its pair of words.
+fn workgroup_count(lane: u32) {
+    let count = counts[0][lane];
+    let low = atomicAdd(&statistics[2u * lane], count);
+    if low + count < low {
+        atomicAdd(&statistics[2u * lane + 1u], 1u);
+    }
+}
+
+// Replays the piece's samples of a pixel.
+fn replay_pixel(index: u32) -> vec3u {
+    let d_radiance = adjoint[index].xyz * (1.0 / f32(launch.spp));
+    if all(d_radiance == vec3f(0.0)) {
+        return vec3u(0u);
+    }
+    let pixel = batch_pixel(index);
+    let sensor = sensors[pixel.sensor];
+    let backdrop = pixel_backdrop(sensor, launch.objective, pixel);
+    var sum = vec3u(0u);
+    for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
+        let sampled = sample_ray(sensor, pixel, launch.key, sample);
+        if !sampled.ray.valid {
+            continue;
+        }
+        let replayed = propagate(sampled.ray, sampled.jitter, backdrop, d_radiance);
+        let bound = 8.0 * f32(replayed.count + 1u) * EPSILON;
+        let drifted = any(abs(replayed.left) > bound * abs(replayed.gathered));
+        sum += vec3u(1u, replayed.count, select(0u, 1u, drifted));
+    }
+    return sum;
+}

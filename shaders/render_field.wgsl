@@ -1,0 +1,37 @@
+// The primal pass: RGB means of a pixel's samples and the transmittance, -1 if the pixel is masked.
+
+#import bind/launch
+#import transport/field/march
+
+@group(0) @binding(8) var<storage, read_write> image: array<vec4f>;
+
+@compute @workgroup_size(RAY_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let index = launch.first_pixel + (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    if index >= launch.last_pixel {
+        return;
+    }
+    var sum = vec4f(0.0);
+    if launch.first_sample > 0u {
+        sum = image[index];
+        if sum.w < 0.0 {
+            return;
+        }
+    }
+    let pixel = batch_pixel(index);
+    let sensor = sensors[pixel.sensor];
+    let backdrop = pixel_backdrop(sensor, launch.objective, pixel);
+    for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
+        let sampled = sample_ray(sensor, pixel, launch.key, sample);
+        if !sampled.ray.valid {
+            image[index] = vec4f(0.0, 0.0, 0.0, -1.0);
+            return;
+        }
+        let gathered = gather(sampled.ray, sampled.jitter, backdrop);
+        sum += vec4f(gathered.radiance, gathered.transmittance);
+    }
+    if launch.last_sample == launch.spp {
+        sum = sum / f32(launch.spp);
+    }
+    image[index] = sum;
+}

@@ -1,0 +1,190 @@
+// Trilinear lookups in grids and their adjoints: grid_eval beside grid_scatter.
+//
+// Texels are cell-centred as in Mitsuba: texel i of N lies at (i + 0.5) / N; lookups beyond the outer centres clamp.
+
+#import bind/launch
+#import bind/parameters
+#import transport/lookup/sh
+#ifdef REPLAY
+#import bind/gradients
+#endif
+
+// The eight texels around a point and their weights. Corner k takes the upper neighbour along x if bit 0 of k is set,
+// along y for bit 1, along z for bit 2.
+struct Stencil {
+    texels: array<u32, 8>,
+    weights: array<f32, 8>,
+}
+
+// For each axis the offsets of the lower and the upper neighbour of a point, and how far it is from the one to the
+// other: a stencil before it is written out.
+struct Neighbours {
+    x: vec2u,
+    y: vec2u,
+    z: vec2u,
+    fraction: vec3f,
+}
+
+// The stencil of the point `p` of the unit cube in a grid of `size` texels.
+fn grid_stencil(size: vec4u, p: vec3f) -> Stencil {
+    return corners(grid_neighbours(size, p));
+}
+
+fn grid_neighbours(size: vec4u, p: vec3f) -> Neighbours {
+    let x = p * vec3f(size.xyz) - 0.5;
+    let base = floor(x);
+    let last = vec3i(size.xyz) - 1;
+    let low = vec3u(clamp(vec3i(base), vec3i(0), last));
+    let high = vec3u(clamp(vec3i(base) + 1, vec3i(0), last));
+    let row = size.x;
+    let slice = size.x * size.y;
+    let y = vec2u(low.y, high.y) * row;
+    return Neighbours(vec2u(low.x, high.x), y, vec2u(low.z, high.z) * slice, x - base);
+}
+
+// Writes a stencil out.
+fn corners(near: Neighbours) -> Stencil {
+    var at: Stencil;
+    at.texels[0] = corner_texel(near, 0u);
+    at.texels[1] = corner_texel(near, 1u);
+    at.texels[2] = corner_texel(near, 2u);
+    at.texels[3] = corner_texel(near, 3u);
+    at.texels[4] = corner_texel(near, 4u);
+    at.texels[5] = corner_texel(near, 5u);
+    at.texels[6] = corner_texel(near, 6u);
+    at.texels[7] = corner_texel(near, 7u);
+    at.weights[0] = corner_weight(near, 0u);
+    at.weights[1] = corner_weight(near, 1u);
+    at.weights[2] = corner_weight(near, 2u);
+    at.weights[3] = corner_weight(near, 3u);
+    at.weights[4] = corner_weight(near, 4u);
+    at.weights[5] = corner_weight(near, 5u);
+    at.weights[6] = corner_weight(near, 6u);
+    at.weights[7] = corner_weight(near, 7u);
+    return at;
+}
+
+// The texel at corner k.
+fn corner_texel(near: Neighbours, k: u32) -> u32 {
+    let x = select(near.x.x, near.x.y, (k & 1u) != 0u);
+    let y = select(near.y.x, near.y.y, (k & 2u) != 0u);
+    let z = select(near.z.x, near.z.y, (k & 4u) != 0u);
+    return z + y + x;
+}
+
+// The weight of corner k.
+fn corner_weight(near: Neighbours, k: u32) -> f32 {
+    let upper = vec3<bool>((k & 1u) != 0u, (k & 2u) != 0u, (k & 4u) != 0u);
+    let weights = select(1.0 - near.fraction, near.fraction, upper);
+    return (weights.z * weights.y) * weights.x;
+}
+
+// grid_neighbours for wrap modes under which neighbours are not neighbours in the array: the twin of
+// grid_stencil_wrapped.
+fn wrapped_neighbours(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
+    let x = p * vec3f(size.xyz) - 0.5;
+    let base = floor(x);
+    let row = size.x;
+    let slice = size.x * size.y;
+    let low = vec2u(wrap_index(wrap, base.x, size.x), wrap_index(wrap, base.x + 1.0, size.x));
+    let y = vec2u(wrap_index(wrap, base.y, size.y), wrap_index(wrap, base.y + 1.0, size.y)) * row;
+    let z = vec2u(wrap_index(wrap, base.z, size.z), wrap_index(wrap, base.z + 1.0, size.z)) * slice;
+    return Neighbours(low, y, z, x - base);
+}
+
+// The texel that holds a point: the twin of nearest_stencil.
+fn nearest_neighbour(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
+    let place = floor(p * vec3f(size.xyz));
+    let x = wrap_index(wrap, place.x, size.x);
+    let y = wrap_index(wrap, place.y, size.y);
+    let z = wrap_index(wrap, place.z, size.z);
+    return Neighbours(vec2u(x), vec2u(y * size.x), vec2u(z * size.x * size.y), vec3f(0.0));
+}
+
+// The texel that stands for the whole number `x` along an axis of `size` texels.
+fn wrap_index(wrap: u32, x: f32, size: u32) -> u32 {
+    let n = f32(size);
+    var y = x;
+    if wrap == WRAP_REPEAT {
+        y = x - floor(x / n) * n;
+    } else if wrap == WRAP_MIRROR {
+        y = x - floor(x / (2.0 * n)) * (2.0 * n);
+        y = select(2.0 * n - 1.0 - y, y, y < n);
+    }
+    return index_below(y, size - 1u);
+}
+
+// `x` as an index in 0 ... `last`, clamped.
+fn index_below(x: f32, last: u32) -> u32 {
+    return u32(clamp(x, 0.0, f32(min(last, 16777216u))));
+}
+
+// A one-channel lookup in the parameter that begins at `first`.
+fn grid_eval(first: u32, at: ptr<function, Stencil>) -> f32 {
+    // Corners are written out: a driver may leave so short a loop standing.
+    return grid_term(first, at, 0u) + grid_term(first, at, 1u) + grid_term(first, at, 2u) + grid_term(first, at, 3u)
+        + grid_term(first, at, 4u) + grid_term(first, at, 5u) + grid_term(first, at, 6u) + grid_term(first, at, 7u);
+}
+
+fn grid_term(first: u32, at: ptr<function, Stencil>, k: u32) -> f32 {
+    return values[first + (*at).texels[k]] * (*at).weights[k];
+}
+
+// Raw colour, the sum of spherical harmonics: channel 3 i + c holds coefficient i of colour c.
+fn grid_eval_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>) -> vec3f {
+    var color = vec3f(0.0);
+    for (var i = 0u; i < SH_COEFFICIENTS; i++) {
+        let sum = grid_term_sh(at, i, 0u) + grid_term_sh(at, i, 1u) + grid_term_sh(at, i, 2u) + grid_term_sh(at, i, 3u)
+            + grid_term_sh(at, i, 4u) + grid_term_sh(at, i, 5u) + grid_term_sh(at, i, 6u) + grid_term_sh(at, i, 7u);
+        color += sum * (*basis)[i];
+    }
+    return color;
+}
+
+fn grid_term_sh(at: ptr<function, Stencil>, i: u32, k: u32) -> vec3f {
+    let start = (*at).texels[k] * SH_CHANNELS + 3u * i;
+    return vec3f(values_sh[start], values_sh[start + 1u], values_sh[start + 2u]) * (*at).weights[k];
+}
+
+#ifdef REPLAY
+
+// The adjoint of grid_eval: adds `g` times each weight.
+fn grid_scatter(first: u32, at: ptr<function, Stencil>, g: f32) {
+    grid_scatter_term(first, at, 0u, g);
+    grid_scatter_term(first, at, 1u, g);
+    grid_scatter_term(first, at, 2u, g);
+    grid_scatter_term(first, at, 3u, g);
+    grid_scatter_term(first, at, 4u, g);
+    grid_scatter_term(first, at, 5u, g);
+    grid_scatter_term(first, at, 6u, g);
+    grid_scatter_term(first, at, 7u, g);
+}
+
+fn grid_scatter_term(first: u32, at: ptr<function, Stencil>, k: u32, g: f32) {
+    gradient_add(first + (*at).texels[k], g * (*at).weights[k]);
+}
+
+// The adjoint of grid_eval_sh.
+fn grid_scatter_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>, g: vec3f) {
+    for (var i = 0u; i < SH_COEFFICIENTS; i++) {
+        let spread = g * (*basis)[i];
+        grid_scatter_term_sh(at, i, 0u, spread);
+        grid_scatter_term_sh(at, i, 1u, spread);
+        grid_scatter_term_sh(at, i, 2u, spread);
+        grid_scatter_term_sh(at, i, 3u, spread);
+        grid_scatter_term_sh(at, i, 4u, spread);
+        grid_scatter_term_sh(at, i, 5u, spread);
+        grid_scatter_term_sh(at, i, 6u, spread);
+        grid_scatter_term_sh(at, i, 7u, spread);
+    }
+}
+
+fn grid_scatter_term_sh(at: ptr<function, Stencil>, i: u32, k: u32, spread: vec3f) {
+    let start = (*at).texels[k] * SH_CHANNELS + 3u * i;
+    let share = spread * (*at).weights[k];
+    gradient_sh_add(start, share.x);
+    gradient_sh_add(start + 1u, share.y);
+    gradient_sh_add(start + 2u, share.z);
+}
+
+#endif

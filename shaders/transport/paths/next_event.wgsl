@@ -1,0 +1,120 @@
+// Next-event estimation: a path's connections to drawn lights, and the derivatives by what lies on the way.
+
+#import transport/paths/adjoint
+#import transport/lookup/background
+#import transport/scene/light
+#import transport/scene/shape
+#import transport/paths/path_state
+#import transport/paths/tracking
+#import transport/scene/records
+
+// Shadow rays end this fraction short of what they are drawn to.
+const SHADOW: f32 = 0.9995;
+
+// The power heuristic.
+fn mis(a: f32, b: f32) -> f32 {
+    let sum = a * a + b * b;
+    if sum > 0.0 {
+        return a * a / sum;
+    }
+    return 0.0;
+}
+
+// Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
+// drawn with `density`. Returns the derivative by the logarithm of the value.
+fn connect(
+    path: ptr<function, Path>,
+    p: vec3f,
+    drawn: Drawn,
+    value: vec3f,
+    density: f32,
+    sampler: ptr<function, Sampler>,
+) -> f32 {
+    let start = *sampler;
+    var lit = vec3f(0.0);
+    // The first turn finds the transmittance, the second, in a replay, sends its derivatives.
+    for (var turn = 0u; turn < 2u; turn++) {
+        var draws = start;
+        let through = shadow((*path).medium, p, drawn, lit, turn == 1u, &draws);
+        if turn == 1u {
+            break;
+        }
+        *sampler = draws;
+        if !through.open {
+            break;
+        }
+        let record = light_record(drawn.light);
+        var weight = drawn.weight * path_norm(path);
+        if drawn.density > 0.0 {
+            weight *= mis(drawn.density, density);
+        }
+        let radiance = drawn_radiance(record, drawn);
+        let factor = value * through.transmittance * weight;
+        path_add(path, factor * radiance);
+        if mode != REPLAY {
+            break;
+        }
+#ifdef REPLAY
+        let d_radiance = path_alive(path, adjoint.d_radiance * (*path).beta * factor);
+        if record.kind == LIGHT_ENVMAP {
+            sink_background(drawn.direction, d_radiance);
+        } else {
+            sink_color(record.slot, d_radiance);
+        }
+        lit = d_radiance * radiance;
+#endif
+    }
+    return lit.x + lit.y + lit.z;
+}
+
+// What a drawn light sends, per unit of the draw's weight.
+fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
+    if record.kind == LIGHT_ENVMAP {
+        return background_eval(drawn.direction);
+    }
+    return light_value(record.slot);
+}
+
+// What a shadow ray leaves of the light: nothing unless `open`.
+struct Through {
+    open: bool,
+    transmittance: vec3f,
+}
+
+// Goes along a shadow ray, part by part that lies in a medium. When `shading`, such a part is replayed with `lit`, the
+// derivative by the logarithm of the transmittance.
+fn shadow(
+    first_medium: u32,
+    p: vec3f,
+    drawn: Drawn,
+    lit: vec3f,
+    shading: bool,
+    sampler: ptr<function, Sampler>,
+) -> Through {
+    var medium = first_medium;
+    var origin = p;
+    var far = drawn.distance * SHADOW;
+    var through = Through(false, vec3f(1.0));
+    loop {
+        let hit = intersect(origin, drawn.direction, far);
+        let record = surface_record(hit.surface);
+        if hit.found && record.bsdf != BSDF_NULL {
+            return through;
+        }
+        if medium != NONE {
+            let inside = medium_record(medium);
+            through.transmittance *= ratio_track(inside, origin, drawn.direction, hit.t, lit, shading, sampler);
+        }
+        if !hit.found {
+            through.open = true;
+            return through;
+        }
+        if record.interior != NONE || record.exterior != NONE {
+            let against = dot(drawn.direction, hit.normal) < 0.0;
+            medium = select(record.exterior, record.interior, against);
+        }
+        origin = leave(along(origin, drawn.direction, hit.t), hit.normal, drawn.direction);
+        far -= hit.t;
+    }
+    return through;
+}

@@ -1,0 +1,171 @@
+// A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
+//
+// The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path is
+// gathered beside (docs/method.md, section 13).
+
+#import transport/rays/camera
+#import transport/rays/sampler
+#import transport/scene/records
+
+// Less than this of the light of a flight without end is none.
+const FAINT: f32 = 1e-30;
+// Russian roulette never lets a path go on with a higher probability than this.
+const MOST: f32 = 0.95;
+
+// A path on its way.
+struct Path {
+    // Gathered so far; in a replay still to come.
+    radiance: vec3f,
+    // The same for contributions of which exactly one factor is zero, with that factor left out.
+    spare: vec3f,
+    // Product of the factors so far, zeros left out, and how many of those there were.
+    beta: vec3f,
+    zeros: vec3u,
+    // For each channel the density of the path, had that channel decided, over the density of the path as decided.
+    ratio: vec3f,
+    // The channel that decides collisions.
+    hero: u32,
+    // Edges so far.
+    depth: u32,
+    origin: vec3f,
+    direction: vec3f,
+    medium: u32,
+    // How far the camera sees.
+    far: f32,
+    // Where the last scattering was, and the density of the direction that it took.
+    scattered_at: vec3f,
+    density: f32,
+    // Contributions so far.
+    count: u32,
+    // Whether the path reached the background without a turn.
+    straight: bool,
+}
+
+// A path that begins with a camera ray in `medium`.
+fn path_new(ray: Ray, medium: u32, sampler: ptr<function, Sampler>) -> Path {
+    let hero = path_hero(sampler);
+    return path_start(along(ray.origin, ray.direction, ray.near), ray.direction, ray.far - ray.near, medium, hero);
+}
+
+// Draws the channel that decides collisions.
+fn path_hero(sampler: ptr<function, Sampler>) -> u32 {
+    if world.spectral == 1u {
+        return min(u32(sampler_next(sampler) * 3.0), 2u);
+    }
+    return 0u;
+}
+
+// Whether the path is in a medium, and in its box, where no surface is met.
+fn path_flies_free(path: ptr<function, Path>) -> bool {
+    if (*path).medium == NONE {
+        return false;
+    }
+    let medium = medium_record((*path).medium);
+    return medium.clear == 1u && all(medium.low <= (*path).origin) && all((*path).origin <= medium.high);
+}
+
+fn path_start(origin: vec3f, direction: vec3f, far: f32, medium: u32, hero: u32) -> Path {
+    var path: Path;
+    path.beta = vec3f(1.0);
+    path.ratio = vec3f(1.0);
+    path.hero = hero;
+    path.origin = origin;
+    path.direction = direction;
+    path.medium = medium;
+    path.far = far;
+    path.scattered_at = origin;
+    return path;
+}
+
+// One over the mean of the channels' densities.
+fn path_norm(path: ptr<function, Path>) -> f32 {
+    if world.spectral == 1u {
+        return 3.0 / ((*path).ratio.x + (*path).ratio.y + (*path).ratio.z);
+    }
+    return 1.0;
+}
+
+// Adds (a replay subtracts) throughput times `radiance`.
+fn path_add(path: ptr<function, Path>, radiance: vec3f) {
+    (*path).count += 1u;
+    var value = (*path).beta * radiance;
+    if mode == REPLAY {
+        value = -value;
+    }
+    (*path).radiance += select(vec3f(0.0), value, (*path).zeros == vec3u(0u));
+    if mode != PRIMAL {
+        (*path).spare += select(vec3f(0.0), value, (*path).zeros == vec3u(1u));
+    }
+}
+
+// Multiplies the throughput; zeros are counted, not multiplied.
+fn path_multiply(path: ptr<function, Path>, factor: vec3f) {
+    let zero = factor == vec3f(0.0);
+    (*path).zeros += select(vec3u(0u), vec3u(1u), zero);
+    (*path).beta *= select(factor, vec3f(1.0), zero);
+}
+
+// Derivatives `d` of the channels in which the path still carries light; zero in the others.
+fn path_alive(path: ptr<function, Path>, d: vec3f) -> vec3f {
+    return select(vec3f(0.0), d, (*path).zeros == vec3u(0u));
+}
+
+// The weight of a real collision that `hero` decided, without the albedo.
+fn path_weigh_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
+    if world.spectral == 1u {
+        (*path).ratio *= sigma * (1.0 / hero);
+        path_multiply(path, sigma * (1.0 / hero));
+    }
+}
+
+// The weight of a null collision.
+fn path_weigh_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f32) {
+    if world.spectral == 1u {
+        (*path).ratio *= (mu - sigma) * (1.0 / (mu - hero));
+        path_multiply(path, (mu - sigma) * (1.0 / (mu - hero)));
+    }
+}
+
+// Whether next to nothing is left of the channels that the medium extinguishes; these end.
+fn path_fades(path: ptr<function, Path>, sigma: vec3f) -> bool {
+    let extinguished = sigma > vec3f(0.0);
+    if any(extinguished & ((*path).ratio > vec3f(FAINT))) {
+        return false;
+    }
+    (*path).ratio = select((*path).ratio, vec3f(0.0), extinguished);
+    (*path).zeros += select(vec3u(0u), vec3u(2u), extinguished);
+    return true;
+}
+
+// Whether no channel can carry anything any more.
+fn path_is_dark(path: ptr<function, Path>) -> bool {
+    return all((*path).zeros >= vec3u(select(2u, 1u, mode == PRIMAL)));
+}
+
+// Throughput that decisions look at.
+fn path_brightness(path: ptr<function, Path>) -> f32 {
+    let value = (*path).beta * path_norm(path);
+    return max(max(max(0.0, value.x), value.y), value.z);
+}
+
+// Russian roulette from `rr_depth` on: false if the path ends.
+fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> bool {
+    if (*path).depth <= world.rr_depth {
+        return true;
+    }
+    let survival = min(path_brightness(path), MOST);
+    if sampler_next(sampler) >= survival {
+        return false;
+    }
+    (*path).beta *= 1.0 / survival;
+    return true;
+}
+
+// Turns the path at `p` into `direction`, drawn with `density`.
+fn path_turn(path: ptr<function, Path>, p: vec3f, origin: vec3f, direction: vec3f, density: f32) {
+    (*path).origin = origin;
+    (*path).scattered_at = p;
+    (*path).direction = direction;
+    (*path).density = density;
+    (*path).far = FAR;
+}

@@ -1,0 +1,245 @@
+// Free flight through a medium by delta tracking against local majorants, and transmittance by ratio tracking
+// (Vicini2021, section 4.4; Novak2014).
+//
+// Where a medium's extinction has three channels, collisions are decided by one of them, and densities of the others
+// relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
+
+#import transport/paths/adjoint
+#import transport/scene/majorant
+#import transport/rays/sampler
+#import transport/paths/path_state
+#import transport/lookup/volume
+#import transport/scene/records
+
+// Scaled extinction at a point.
+struct Extinction {
+    at: Neighbours,
+    sigma: vec3f,
+}
+
+// Looks a medium's extinction up.
+fn extinction(medium: Medium, p: vec3f) -> Extinction {
+    let volume = volume_record(medium.sigma_t);
+    let at = volume_stencil(volume, p);
+    return Extinction(at, volume_eval(volume, at) * medium.scale);
+}
+
+// Where a flight ended: at a real collision, or at the end of the medium or of the ray.
+struct Flight {
+    collided: bool,
+    p: vec3f,
+    extinction: Extinction,
+}
+
+// The points of a Poisson process whose rate is the majorant, in order along the ray.
+struct Candidates {
+    cells: Cells,
+    // Place of the last point, or where its search goes on.
+    t: f32,
+    // Optical depth to the next point.
+    rest: f32,
+    // Majorant of the cell.
+    mu: f32,
+}
+
+// Begins at the part of a ray before `far` that lies in the medium.
+fn candidates_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sampler: ptr<function, Sampler>) -> Candidates {
+    var cells = cells_new(medium, origin, direction, 0.0, far);
+    var rest = 0.0;
+    var mu = 0.0;
+    if cells.met {
+        rest = exponential(sampler_next(sampler));
+        mu = bounds[cells.index];
+    }
+    return Candidates(cells, cells.t, rest, mu);
+}
+
+// Goes on to the next point, at `t`; false at the end. candidates_draw must be called between one point and the next.
+fn candidates_next(points: ptr<function, Candidates>) -> bool {
+    if !(*points).cells.met {
+        return false;
+    }
+    var cells = (*points).cells;
+    var t = (*points).t;
+    var mu = (*points).mu;
+    var rest = (*points).rest;
+    var found = false;
+    loop {
+        let exit = cells_exit(&cells);
+        if mu > 0.0 {
+            let next = t + rest / mu;
+            if next < exit {
+                t = next;
+                found = true;
+                break;
+            }
+            rest = max(rest - mu * (exit - t), 0.0);
+        }
+        if !cells_advance(&cells) {
+            break;
+        }
+        t = cells.t;
+        mu = bounds[cells.index];
+    }
+    *points = Candidates(cells, t, rest, mu);
+    return found;
+}
+
+// Draws the distance to the point after the present one.
+fn candidates_draw(points: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
+    (*points).rest = exponential(sampler_next(sampler));
+}
+
+// Transmittance of a part of a shadow ray inside one medium. When `shading`, the part is replayed instead, with `lit`,
+// the derivative by the logarithm of the transmittance.
+fn ratio_track(
+    medium: Medium,
+    origin: vec3f,
+    direction: vec3f,
+    far: f32,
+    lit: vec3f,
+    shading: bool,
+    sampler: ptr<function, Sampler>,
+) -> vec3f {
+    var transmittance = vec3f(1.0);
+#ifdef REPLAY
+    if shading && world.gradient_kind != GRADIENT_FREE_FLIGHT && !is_unbounded(medium, far) {
+        let part = clip(medium, origin, direction, 0.0, far);
+        if part.met {
+            darken(medium, along(origin, direction, part.start), direction, part.end - part.start, lit);
+        }
+        return transmittance;
+    }
+#endif
+    if is_unbounded(medium, far) {
+        if shading {
+            return transmittance;
+        }
+        return select(vec3f(1.0), vec3f(0.0), extinction(medium, origin).sigma > vec3f(0.0));
+    }
+    var points = candidates_new(medium, origin, direction, far, sampler);
+    while candidates_next(&points) {
+        let found = extinction(medium, along(origin, direction, points.t));
+#ifdef REPLAY
+        if shading {
+            let d = lit * (-(1.0 / (points.mu - found.sigma)) * medium.scale);
+            sink_volume(volume_record(medium.sigma_t), found.at, d);
+        }
+#endif
+        transmittance *= (points.mu - found.sigma) * (1.0 / points.mu);
+        candidates_draw(&points, sampler);
+    }
+    return transmittance;
+}
+
+// Whether a ray goes on in a medium without end, which is homogeneous.
+fn is_unbounded(medium: Medium, far: f32) -> bool {
+    return far >= ENDLESS && medium.high.x >= FAR;
+}
+
+// Flies from the path's origin until a real collision or `far`.
+fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> Flight {
+    let medium = medium_record((*path).medium);
+    var flight: Flight;
+    var points = candidates_new(medium, (*path).origin, (*path).direction, far, sampler);
+    if !points.cells.met {
+        return flight;
+    }
+    let start = points.t;
+    var end = points.cells.end;
+    // Where the piece of the flight begins that is under way.
+    var piece = start;
+#ifdef REPLAY
+    // Whether tentative collisions in the medium change what a path carries.
+    let alters = world.spectral == 1u || medium.emission != NONE;
+    let splits = mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED && alters;
+#endif
+    while candidates_next(&points) {
+        flight.p = along((*path).origin, (*path).direction, points.t);
+        flight.extinction = extinction(medium, flight.p);
+        let sigma = flight.extinction.sigma;
+#ifdef REPLAY
+        if splits {
+            offer_piece(path, piece, points.t);
+            piece = points.t;
+        }
+#endif
+        if medium.emission != NONE {
+            emit(path, medium, start, points.t, flight.extinction, points.mu);
+        }
+        let hero = sigma[(*path).hero];
+        if sampler_next(sampler) * points.mu < hero {
+            flight.collided = true;
+            end = points.t;
+            break;
+        }
+#ifdef REPLAY
+        if mode == REPLAY && world.gradient_kind == GRADIENT_FREE_FLIGHT {
+            null_collision(path, medium, flight.extinction, points.mu);
+        }
+#endif
+        path_weigh_null(path, sigma, hero, points.mu);
+        // What its channel does not see, the path would never collide with in a medium without end.
+        if hero == 0.0 && points.cells.end >= ENDLESS && path_fades(path, sigma) {
+            return flight;
+        }
+        candidates_draw(&points, sampler);
+    }
+#ifdef REPLAY
+    if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
+        attenuate(path, medium, start, end);
+    }
+    if mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED {
+        offer_piece(path, piece, end);
+    }
+#endif
+    if flight.collided {
+#ifdef REPLAY
+        if mode == REPLAY && world.gradient_kind != GRADIENT_PAIRED {
+            collide(path, medium, flight.extinction, flight.extinction.sigma[(*path).hero]);
+        }
+#endif
+        path_weigh_real(path, flight.extinction.sigma, flight.extinction.sigma[(*path).hero]);
+    }
+    return flight;
+}
+
+#ifdef REPLAY
+
+// Sends the derivative of a null collision's factor, 1 - sigma / mu.
+fn null_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, mu: f32) {
+    let kept = 1.0 / (mu - found.sigma);
+    let d = -(adjoint.d_radiance * (*path).radiance * kept * medium.scale);
+    sink_volume(volume_record(medium.sigma_t), found.at, path_alive(path, d));
+}
+
+#endif
+
+// Radiance emitted at a tentative collision: the absorption coefficient times the emission, over the majorant
+// (Vicini2021, equation 17). `start` is where the flight entered the medium and `t` where the collision is.
+fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Extinction, mu: f32) {
+    let p = along((*path).origin, (*path).direction, t);
+    let albedo_volume = volume_record(medium.albedo);
+    let albedo_at = volume_stencil(albedo_volume, p);
+    let albedo = volume_eval(albedo_volume, albedo_at);
+    let emission_volume = volume_record(medium.emission);
+    let emission_at = volume_stencil(emission_volume, p);
+    let emission = volume_eval(emission_volume, emission_at);
+    let weight = path_norm(path) / mu;
+    let radiance = found.sigma * (1.0 - albedo) * emission * weight;
+    path_add(path, radiance);
+#ifdef REPLAY
+    if mode != REPLAY {
+        return;
+    }
+    let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight);
+    sink_volume(volume_record(medium.sigma_t), found.at, d * (1.0 - albedo) * emission * medium.scale);
+    sink_volume(albedo_volume, albedo_at, -(d * found.sigma * emission));
+    sink_volume(emission_volume, emission_at, d * found.sigma * (1.0 - albedo));
+    if world.gradient_kind == GRADIENT_DRT {
+        let origin = along((*path).origin, (*path).direction, start);
+        let d_path = path_alive(path, adjoint.d_radiance * (*path).beta * radiance);
+        darken(medium, origin, (*path).direction, t - start, d_path);
+    }
+#endif
+}

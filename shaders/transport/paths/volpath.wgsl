@@ -1,0 +1,298 @@
+// Paths through participating media and between surfaces: one walk for every mode.
+//
+// A primal walk adds what it finds. An adjoint walks twice from the same random numbers: first as the primal does, but
+// on through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still
+// to come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
+//
+// The mode is a variable of the invocation, so that one walk, which compilers write out where it is called, serves all.
+
+#import transport/paths/adjoint
+#import transport/lookup/background
+#import transport/rays/camera
+#import transport/paths/reservoir
+#import transport/paths/next_event
+#import transport/scene/light
+#import transport/scene/phase
+#import transport/scene/shape
+#import transport/scene/texture
+#import transport/paths/path_state
+#import transport/paths/tracking
+#import transport/scene/records
+
+const INV_PI: f32 = 0.31830989;
+
+// Where a path is scattered.
+struct Vertex {
+    // Whether it is about to be scattered at all.
+    turning: bool,
+    // The place, and where the light that leaves it begins.
+    q: vec3f,
+    p: vec3f,
+    on_surface: bool,
+    // Of a surface: its own normal, the one that light is reflected about, and its reflectance, which is one in a
+    // medium.
+    normal: vec3f,
+    shading: vec3f,
+    color: vec3f,
+}
+
+// A place in a medium.
+fn medium_vertex(p: vec3f) -> Vertex {
+    return Vertex(true, p, p, false, vec3f(0.0), vec3f(0.0), vec3f(1.0));
+}
+
+// Follows a path to its end, which begins with being scattered at `begin` if that is turning.
+fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
+    if (*path).depth >= world.max_depth {
+        return;
+    }
+    var vertex = begin;
+    // Whether the path has flown through a clear box to its end, so that what it meets is still to be found.
+    var flown = false;
+    loop {
+        if vertex.turning {
+            if !redirect(path, vertex, sampler) {
+                return;
+            }
+            vertex.turning = false;
+        }
+        let free = !flown && path_flies_free(path);
+        var hit = no_hit((*path).far);
+        if !free {
+            hit = intersect((*path).origin, (*path).direction, (*path).far);
+        }
+        if (*path).medium != NONE && !flown {
+#ifdef REPLAY
+            if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
+                gather_candidates(path, hit.t);
+            }
+#endif
+            let flight = fly(path, hit.t, sampler);
+            if flight.collided {
+                if !scatter(path, flight) {
+                    return;
+                }
+                vertex = medium_vertex(flight.p);
+                continue;
+            }
+            if free {
+                flown = true;
+                continue;
+            }
+        }
+        flown = false;
+        if !hit.found {
+            escape(path);
+            return;
+        }
+        if !meet(path, hit, &vertex) {
+            return;
+        }
+    }
+}
+
+// What lies behind the scene.
+fn escape(path: ptr<function, Path>) {
+    (*path).straight = (*path).depth == 0u;
+    if scene.background == BACKGROUND_NONE || ((*path).depth == 0u && world.hide_emitters == 1u) {
+        return;
+    }
+    var weight = path_norm(path);
+    if (*path).depth > 0u && scene.background == BACKGROUND_ENVMAP {
+        weight *= mis((*path).density, envmap_density((*path).direction));
+    }
+    path_add(path, background_eval((*path).direction) * weight);
+#ifdef REPLAY
+    if mode == REPLAY {
+        sink_background((*path).direction, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+    }
+#endif
+}
+
+// A real collision; redirect is to follow. False if the path ends.
+fn scatter(path: ptr<function, Path>, flight: Flight) -> bool {
+    let medium = medium_record((*path).medium);
+    let volume = volume_record(medium.albedo);
+    var at = flight.extinction.at;
+    if medium.aligned != 1u {
+        at = volume_stencil(volume, flight.p);
+    }
+    let albedo = volume_eval(volume, at);
+#ifdef REPLAY
+    if mode == REPLAY {
+        sink_volume(volume, at, derivatives_of_factor(path, albedo));
+    }
+#endif
+    path_multiply(path, albedo);
+    (*path).depth += 1u;
+    return !((*path).depth >= world.max_depth || path_is_dark(path));
+}
+
+// Scatters the light at a vertex: next-event estimation, then a new direction. False if the path ends. The two are
+// turns of one loop, so that what they share is written out once.
+fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sampler>) -> bool {
+    let incoming = (*path).direction;
+    var index = 0u;
+    var blend = vec4f(0.0);
+    var axis = vertex.shading;
+    if !vertex.on_surface {
+        index = medium_record((*path).medium).phase;
+        blend = blend_weights(index, vertex.p);
+        axis = incoming;
+    }
+    for (var turn = select(0u, 1u, world.lights == 0u); turn < 2u; turn++) {
+        var drawn = DARK;
+        var outgoing = vec3f(0.0);
+        var cosine = 0.0;
+        if turn == 0u {
+            drawn = light_sample(vertex.p, sampler);
+            outgoing = drawn.direction;
+            cosine = dot(axis, outgoing);
+            if !drawn.lit || (vertex.on_surface && !(cosine > 0.0 && dot(outgoing, vertex.normal) > 0.0)) {
+                continue;
+            }
+        } else if vertex.on_surface {
+            cosine = sqrt(1.0 - sampler_next(sampler));
+            outgoing = around(axis, cosine, sampler_next(sampler));
+            if dot(outgoing, vertex.normal) <= 0.0 {
+                return false;
+            }
+        } else {
+            outgoing = phase_sample(index, blend, incoming, sampler);
+            cosine = dot(axis, outgoing);
+        }
+        var density = cosine * INV_PI;
+        if !vertex.on_surface {
+            density = phase_eval(index, blend, cosine);
+        }
+        var d = 0.0;
+        if turn == 0u {
+            d = connect(path, vertex.p, drawn, vertex.color * density, density, sampler);
+        } else {
+#ifdef REPLAY
+            let come = path_alive(path, adjoint.d_radiance * (*path).radiance);
+            d = come.x + come.y + come.z;
+#endif
+            path_turn(path, vertex.q, vertex.p, outgoing, density);
+        }
+#ifdef REPLAY
+        if mode == REPLAY && !vertex.on_surface {
+            phase_scatter(index, blend, vertex.p, cosine, d);
+        }
+#endif
+    }
+    if vertex.on_surface {
+        path_multiply(path, vertex.color);
+    }
+    return path_roulette(path, sampler);
+}
+
+// A surface: false if the path ends. One that scatters becomes the path's next vertex.
+fn meet(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
+    let record = surface_record(hit.surface);
+    let q = along((*path).origin, (*path).direction, hit.t);
+    let against = dot((*path).direction, hit.normal) < 0.0;
+    if record.light != NONE && against && !((*path).depth == 0u && world.hide_emitters == 1u) {
+        var weight = path_norm(path);
+        if (*path).depth > 0u {
+            weight *= mis((*path).density, area_density((*path).scattered_at, (*path).direction, hit, q));
+        }
+        let slot = light_record(record.light).slot;
+        path_add(path, light_value(slot) * weight);
+#ifdef REPLAY
+        if mode == REPLAY {
+            sink_color(slot, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+        }
+#endif
+    }
+    if record.bsdf == BSDF_NULL {
+        if record.interior != NONE || record.exterior != NONE {
+            (*path).medium = select(record.exterior, record.interior, against);
+        }
+        (*path).origin = leave(q, hit.normal, (*path).direction);
+        (*path).far -= hit.t;
+        return true;
+    }
+    if !against {
+        return false;
+    }
+    (*path).depth += 1u;
+    if (*path).depth >= world.max_depth {
+        return false;
+    }
+    let color = texture_eval(texture_record(record.surface_texture), hit.uv);
+    if all(color == vec3f(0.0)) {
+        return false;
+    }
+    *vertex = Vertex(true, q, leave(q, hit.normal, hit.normal), true, hit.normal, hit.shading, color);
+    return true;
+}
+
+#ifdef REPLAY
+
+// How an adjoint ended: radiance gathered, radiance left over (zero but for rounding), contributions.
+struct Replayed {
+    gathered: vec3f,
+    left: vec3f,
+    count: u32,
+}
+
+// The adjoint of gather: walks twice with the numbers of `sampler` and sends the derivatives of `d_radiance` times the
+// radiance to the gradients; `extra` is for draws that the primal does not make. Under differential tracking a
+// third walk follows the light that is scattered at the candidate.
+fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance: vec3f) -> Replayed {
+    adjoint.d_radiance = d_radiance;
+    adjoint.extra = extra;
+    adjoint.candidate.total = 0.0;
+    var replayed: Replayed;
+    var first: Path;
+    for (var turn = 0u; turn < 3u; turn++) {
+        var draws = sampler;
+        var path: Path;
+        if turn < 2u {
+            path = path_new(ray, medium, &draws);
+            mode = select(GATHER, REPLAY, turn == 1u);
+            if turn == 1u {
+                path.radiance = first.radiance;
+                path.spare = first.spare;
+            }
+        } else {
+            if adjoint.candidate.total == 0.0 {
+                break;
+            }
+            draws = adjoint.extra;
+            mode = PRIMAL;
+            let chosen = adjoint.candidate;
+            path = path_start(chosen.p, chosen.direction, FAR, chosen.medium, path_hero(&draws));
+            path.depth = chosen.depth + 1u;
+        }
+        var begin = medium_vertex(path.origin);
+        begin.turning = turn == 2u;
+        walk(&path, begin, &draws);
+        switch turn {
+            case 0u: {
+                first = path;
+            }
+            case 1u: {
+                replayed = Replayed(first.radiance, path.radiance, path.count);
+            }
+            default: {
+                settle_candidate(path.radiance);
+            }
+        }
+    }
+    return replayed;
+}
+
+#else
+
+// The path that a camera ray begins.
+fn gather(ray: Ray, medium: u32, sampler: Sampler) -> Path {
+    var draws = sampler;
+    var path = path_new(ray, medium, &draws);
+    var begin: Vertex;
+    walk(&path, begin, &draws);
+    return path;
+}
+
+#endif

@@ -1,0 +1,96 @@
+// Which pixel a ray belongs to, the ray of a sample, and what is drawn for a pixel rather than for a ray:
+// src/transport/rays/pixel.rs and the parts of src/transport/field/march.rs that are not about radiance fields.
+
+#import bind/launch
+#import transport/rays/camera
+#import transport/rays/film
+#import transport/rays/random
+
+// A pixel: `index` is y * width + x.
+struct Pixel {
+    sensor: u32,
+    index: u32,
+}
+
+// Block numbers of the draws that are not a sample's.
+const DRAWN_PIXEL: u32 = 65536u;
+const RANDOM_BACKDROP: u32 = 131072u;
+const LINEAR_WEIGHT: u32 = 262144u;
+
+// The number of pixels in the batch's table.
+fn table_length() -> u32 {
+    return tables[launch.starts_at + launch.sensor_count];
+}
+
+// The table's pixel at `index` < table_length(): the last slot whose start is not greater than it.
+fn table_pixel(index: u32) -> Pixel {
+    var low = 0u;
+    var high = launch.sensor_count;
+    while high - low > 1u {
+        let middle = (low + high) / 2u;
+        if tables[launch.starts_at + middle] <= index {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return Pixel(tables[launch.sensors_at + low], index - tables[launch.starts_at + low]);
+}
+
+// The pixel of ray `index` in a batch of rays drawn from all pixels of the table; the same for every pass that shares
+// the objective's key.
+fn drawn_pixel(objective: vec4u, index: u32) -> Pixel {
+    let words = random_words(objective, Counter(0u, index, 0u, DRAWN_PIXEL));
+    return table_pixel(random_index(words.x, table_length()));
+}
+
+// The pixel at `index` of the batch.
+fn batch_pixel(index: u32) -> Pixel {
+    if launch.drawn != 0u {
+        return drawn_pixel(launch.objective, index);
+    }
+    return table_pixel(index);
+}
+
+// The random colour behind a pixel's reference and behind the medium; the same for every pass of an iteration.
+fn random_backdrop(objective: vec4u, pixel: Pixel) -> vec3f {
+    return random_uniform(objective, Counter(pixel.sensor, pixel.index, 0u, RANDOM_BACKDROP)).xyz;
+}
+
+// The colour that replaces the emitter behind a pixel, if its backdrop is random.
+struct Backdrop {
+    color: vec3f,
+    present: bool,
+}
+
+fn pixel_backdrop(sensor: Sensor, objective: vec4u, pixel: Pixel) -> Backdrop {
+    if sensor.backdrop == BACKDROP_RANDOM {
+        return Backdrop(random_backdrop(objective, pixel), true);
+    }
+    return Backdrop(vec3f(0.0), false);
+}
+
+// The weight of the linear loss for a channel of a batch's pixel: 1 for `seed` 0, else uniform in [-1, 1).
+fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
+    if seed == 0u {
+        return 1.0;
+    }
+    let key = vec4u(seed, LINEAR_WEIGHT, 0u, 0u);
+    return 2.0 * random_uniform(key, Counter(0u, index, channel, 0u)).x - 1.0;
+}
+
+// A sample's ray and its jitter.
+struct Sampled {
+    ray: Ray,
+    jitter: f32,
+}
+
+// One sample of a pixel.
+fn sample_ray(sensor: Sensor, pixel: Pixel, key: vec4u, sample: u32) -> Sampled {
+    let u = random_uniform(key, Counter(pixel.sensor, pixel.index, sample, 0u));
+    let column = pixel.index % sensor.width;
+    let row = pixel.index / sensor.width;
+    let x = filter_sample(sensor.filter_kind, sensor.filter_size, column, sensor.width, u.x);
+    let y = filter_sample(sensor.filter_kind, sensor.filter_size, row, sensor.height, u.y);
+    return Sampled(camera_ray(sensor, x, y), u.z);
+}

@@ -1,0 +1,93 @@
+// A path's own sequence of random numbers: consecutive blocks of one counter, so that a replay draws the same.
+
+#import bind/launch
+#import transport/rays/random
+
+// First block of a path's walk; block 0 belongs to its place on the film.
+const WALK: u32 = 1u;
+// First block of the draws that only an adjoint makes.
+const ADJOINT: u32 = 1073741824u;
+
+const LN_2: f32 = 0.69314718;
+
+// Draws with the pass's key, one after the other.
+struct Sampler {
+    counter: Counter,
+    values: vec4f,
+    used: u32,
+}
+
+// The sequence that begins at `counter`'s block.
+fn sampler_new(counter: Counter) -> Sampler {
+    return Sampler(counter, vec4f(0.0), 4u);
+}
+
+// The next number, uniform in [0, 1).
+fn sampler_next(sampler: ptr<function, Sampler>) -> f32 {
+    if (*sampler).used == 4u {
+        (*sampler).values = random_uniform(launch.key, (*sampler).counter);
+        (*sampler).counter.block += 1u;
+        (*sampler).used = 0u;
+    }
+    // The next number comes first, so that no index is dynamic.
+    let value = (*sampler).values.x;
+    (*sampler).values = (*sampler).values.yzwx;
+    (*sampler).used += 1u;
+    return value;
+}
+
+// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Written out, so that all machines and both
+// languages agree: 1 - u = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)) as a series.
+fn exponential(u: f32) -> f32 {
+    let bits = bitcast<u32>(1.0 - u);
+    // The exponent that leaves m between sqrt(1/2) and sqrt(2).
+    let k = bitcast<i32>(bits - 0x3f3504f3u) >> 23u;
+    let m = bitcast<f32>(bits - (bitcast<u32>(k) << 23u));
+    let s = (m - 1.0) / (m + 1.0);
+    let s2 = s * s;
+    let series = s * (2.0 + s2 * (2.0 / 3.0 + s2 * (2.0 / 5.0 + s2 * (2.0 / 7.0 + s2 * (2.0 / 9.0)))));
+    return max(-(series + f32(k) * LN_2), LEAST);
+}
+
+// The least that exponential gives: not zero, so that over an extinction of zero it is infinite.
+const LEAST: f32 = 2.98023224e-8;
+
+// The point of the unit circle at the angle 2 pi u: cosine and sine, by polynomials on an eighth of the circle.
+fn circle(u: f32) -> vec2f {
+    let quadrant = floor(u * 4.0 + 0.5);
+    let x = (u * 4.0 - quadrant) * 1.57079633;
+    let x2 = x * x;
+    let sine = x * (1.0 + x2 * (-1.0 / 6.0 + x2 * (1.0 / 120.0 + x2 * (-1.0 / 5040.0))));
+    let cosine = 1.0 + x2 * (-0.5 + x2 * (1.0 / 24.0 + x2 * (-1.0 / 720.0 + x2 * (1.0 / 40320.0))));
+    switch u32(quadrant) & 3u {
+        case 0u: {
+            return vec2f(cosine, sine);
+        }
+        case 1u: {
+            return vec2f(-sine, cosine);
+        }
+        case 2u: {
+            return vec2f(-cosine, -sine);
+        }
+        default: {
+            return vec2f(sine, -cosine);
+        }
+    }
+}
+
+// The unit vector at the polar angle of cosine `cosine` from `n`, turned by 2 pi u; the vectors across are Duff2017's.
+fn around(n: vec3f, cosine: f32, u: f32) -> vec3f {
+    let sine = sqrt(max(1.0 - cosine * cosine, 0.0));
+    let place = circle(u);
+    let side = select(1.0, -1.0, n.z < 0.0);
+    let a = -1.0 / (side + n.z);
+    let b = n.x * n.y * a;
+    let s = vec3f(1.0 + side * n.x * n.x * a, side * b, -side * n.x);
+    let t = vec3f(b, side + n.y * n.y * a, -n.y);
+    return s * (sine * place.x) + t * (sine * place.y) + n * cosine;
+}
+
+// The point `t` along a ray.
+fn along(origin: vec3f, direction: vec3f, t: f32) -> vec3f {
+    return origin + direction * t;
+}

@@ -1,0 +1,264 @@
+// Lights: drawing a direction towards one, and what it sends.
+
+#import common/math
+#import transport/lookup/background
+#import transport/rays/sampler
+#import transport/scene/shape
+#import transport/scene/records
+
+// A direction towards a light; worthless unless `lit`.
+struct Drawn {
+    light: u32,
+    direction: vec3f,
+    distance: f32,
+    // Factor on the light's radiance or intensity: geometry over the density of the draw, the light's choice included.
+    weight: f32,
+    // The density by solid angle; 0 for lights that nothing can hit.
+    density: f32,
+    lit: bool,
+}
+
+const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, false);
+
+// Draws a light, and a direction towards it from `p`.
+fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
+    let count = f32(world.lights);
+    let index = min(u32(sampler_next(sampler) * count), world.lights - 1u);
+    let u = sampler_next(sampler);
+    let v = sampler_next(sampler);
+    let record = light_record(index);
+    var drawn: Drawn;
+    switch record.kind {
+        case LIGHT_POINT, LIGHT_SPOT: {
+            drawn = sample_point(record, p);
+        }
+        case LIGHT_DIRECTIONAL: {
+            drawn = Drawn(index, -record.direction.xyz, FAR, 1.0, 0.0, true);
+        }
+        case LIGHT_AREA: {
+            drawn = sample_area(record, p, vec2f(u, v), sampler);
+        }
+        default: {
+            drawn = sample_envmap(vec2f(u, v));
+        }
+    }
+    drawn.light = index;
+    drawn.weight *= count;
+    drawn.density /= count;
+    return drawn;
+}
+
+fn sample_point(record: Light, p: vec3f) -> Drawn {
+    let to = record.position.xyz - p;
+    let square = dot(to, to);
+    let distance = sqrt(square);
+    let direction = to / distance;
+    var weight = 1.0 / square;
+    if record.kind == LIGHT_SPOT {
+        weight *= spot_falloff(record, direction);
+    }
+    return Drawn(0u, direction, distance, weight, 0.0, weight > 0.0 && is_finite(weight));
+}
+
+// How much of a spot's intensity goes against `direction`: all within the beam, then less, linearly in the angle as
+// Mitsuba has it, nothing beyond the cutoff.
+fn spot_falloff(record: Light, direction: vec3f) -> f32 {
+    let cosine = -dot(record.direction.xyz, direction);
+    if cosine >= record.cos_beam {
+        return 1.0;
+    }
+    if cosine <= record.direction.w {
+        return 0.0;
+    }
+    let cutoff = arc_cosine(record.direction.w);
+    return (cutoff - arc_cosine(cosine)) / (cutoff - arc_cosine(record.cos_beam));
+}
+
+// A direction to an area light: uniform over its area, but in the cone of a sphere.
+fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler>) -> Drawn {
+    let shape = surface_record(record.surface);
+    var place: Place;
+    switch shape.kind {
+        case SURFACE_SPHERE: {
+            return sample_sphere(record, p, u);
+        }
+        case SURFACE_RECTANGLE: {
+            let q = transform_point(shape.to_world, vec3f(2.0 * u.x - 1.0, 2.0 * u.y - 1.0, 0.0));
+            place = Place(q, world_normal(shape, vec3f(0.0, 0.0, 1.0)), record.position.w);
+        }
+        default: {
+            place = sample_facet(record, sampler_next(sampler), u);
+        }
+    }
+    let to = place.q - p;
+    let square = dot(to, to);
+    let distance = sqrt(square);
+    let direction = to / distance;
+    let cosine = -dot(direction, place.normal);
+    if square == 0.0 || !(cosine > 0.0) {
+        return DARK;
+    }
+    let weight = cosine * place.area / square;
+    return Drawn(0u, direction, distance, weight, square / (cosine * record.position.w), true);
+}
+
+// A place on a light, and the area over its density there.
+struct Place {
+    q: vec3f,
+    normal: vec3f,
+    area: f32,
+}
+
+// A place on the facets of a light: one of them by its share of the area, then uniform in it.
+fn sample_facet(record: Light, share: f32, u: vec2f) -> Place {
+    var low = 0u;
+    var high = record.facets;
+    while high - low > 1u {
+        let middle = (low + high) / 2u;
+        if facet_record(record.first_facet + middle).begins <= share {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let facet = facet_record(record.first_facet + low);
+    let ab = facet.b - facet.a;
+    let ac = facet.c - facet.a;
+    let face = cross(ab, ac);
+    let root = sqrt(1.0 - u.x);
+    let q = facet.a + ab * (1.0 - root) + ac * (root * u.y);
+    let size = sqrt(dot(face, face));
+    return Place(q, face / size, 0.5 * size / (facet.ends - facet.begins));
+}
+
+// The sphere of an area light: centre and radius in the world. Its shape maps the unit sphere by a similarity.
+fn sphere_of(record: Light) -> vec4f {
+    return vec4f(record.position.xyz, record.direction.w);
+}
+
+fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
+    let sphere = sphere_of(record);
+    let radius = sphere.w;
+    let to = sphere.xyz - p;
+    let square = dot(to, to);
+    if square <= radius * radius {
+        return DARK;
+    }
+    let cap = cone(square, radius);
+    let direction = around(unit(to), 1.0 - u.x * cap.y, u.y);
+    // The near intersection of the direction with the sphere.
+    let middle = dot(to, direction);
+    let half = sqrt(max(radius * radius - (square - middle * middle), 0.0));
+    return Drawn(0u, direction, middle - half, 1.0 / cap.x, cap.x, true);
+}
+
+// Density of directions in the cone of a sphere at the squared distance `square`, and one minus the cone's cosine.
+fn cone(square: f32, radius: f32) -> vec2f {
+    let sine2 = radius * radius / square;
+    // 1 - sqrt(1 - x) without cancellation.
+    let height = sine2 / (1.0 + sqrt(max(1.0 - sine2, 0.0)));
+    return vec2f(1.0 / (2.0 * PI * height), height);
+}
+
+// The density with which light_sample draws, from `p`, the direction that met the light of a surface at `q`.
+fn area_density(p: vec3f, direction: vec3f, hit: Hit, q: vec3f) -> f32 {
+    let shape = surface_record(hit.surface);
+    let record = light_record(shape.light);
+    var density = 0.0;
+    if shape.kind == SURFACE_SPHERE {
+        let sphere = sphere_of(record);
+        let to = sphere.xyz - p;
+        let square = dot(to, to);
+        if square <= sphere.w * sphere.w {
+            return 0.0;
+        }
+        density = cone(square, sphere.w).x;
+    } else {
+        let to = q - p;
+        density = dot(to, to) / (-dot(direction, hit.normal) * record.position.w);
+    }
+    return density / f32(world.lights);
+}
+
+// Columns and rows of the environment map's table: its cells lie between four texels each.
+fn environment_size() -> vec2u {
+    return vec2u(scene.env_size.x, max(scene.env_size.y, 2u) - 1u);
+}
+
+// Draws a direction from an environment map's table: a row by its marginal, a column within it, both by bisection, and
+// a uniform place in the cell between four texels.
+fn sample_envmap(u: vec2f) -> Drawn {
+    let size = environment_size();
+    let row = draw(launch.environment_at, size.y, u.y);
+    let start = launch.environment_at + size.y + 1u + row.bin * (size.x + 1u);
+    let column = draw(start, size.x, u.x);
+    let x = (f32(column.bin) + column.place + 0.5) / f32(size.x);
+    let polar = circle(0.5 * ((f32(row.bin) + row.place) / f32(size.y)));
+    let azimuth = circle(x);
+    // u = atan2(x, -z) / 2 pi
+    let local = vec3f(azimuth.y * polar.y, polar.x, -azimuth.x * polar.y);
+    let density = envmap_cell_density(row.bin, column.bin, polar.y);
+    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / density, density, density > 0.0);
+}
+
+// A direction of the map's frame in the world: the inverse of a rotation is its transpose.
+fn from_environment(d: vec3f) -> vec3f {
+    let m = scene.world_to_env;
+    return m[0].xyz * d.x + m[1].xyz * d.y + m[2].xyz * d.z;
+}
+
+// A bin of a table of cumulated probabilities, and a place within it.
+struct Bin {
+    bin: u32,
+    place: f32,
+}
+
+// The bin, among the `count` that begin at `first`, that holds `u`.
+fn draw(first: u32, count: u32, u: f32) -> Bin {
+    var low = 0u;
+    var high = count;
+    while high - low > 1u {
+        let middle = (low + high) / 2u;
+        if bounds[first + middle] <= u {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let below = bounds[first + low];
+    let width = bounds[first + low + 1u] - below;
+    var place = 0.5;
+    if width > 0.0 {
+        place = (u - below) / width;
+    }
+    return Bin(low, clamp(place, 0.0, 0.99999994));
+}
+
+fn envmap_cell_density(row: u32, column: u32, sine: f32) -> f32 {
+    let size = environment_size();
+    let marginal = launch.environment_at + row;
+    let of_row = bounds[marginal + 1u] - bounds[marginal];
+    let start = launch.environment_at + size.y + 1u + row * (size.x + 1u) + column;
+    let of_column = bounds[start + 1u] - bounds[start];
+    let area = 2.0 * PI * PI * max(sine, 1e-9);
+    return of_row * of_column * f32(size.x * size.y) / area;
+}
+
+// The density with which light_sample draws the direction `d` towards the environment map; 0 without one.
+fn envmap_density(d: vec3f) -> f32 {
+    if world.environment == NONE {
+        return 0.0;
+    }
+    let local = unit(transform_vector(scene.world_to_env, d));
+    let at = env_stencil(scene.env_size, local);
+    let row = at.texels.x / scene.env_size.x;
+    let column = at.texels.x % scene.env_size.x;
+    let sine = sqrt(max(1.0 - local.y * local.y, 0.0));
+    return envmap_cell_density(row, column, sine) / f32(world.lights);
+}
+
+// Radiance or intensity of a light's parameter.
+fn light_value(slot: u32) -> vec3f {
+    let first = parameter_first(slot);
+    return vec3f(values[first], values[first + 1u], values[first + 2u]);
+}

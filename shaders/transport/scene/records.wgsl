@@ -1,0 +1,81 @@
+// How a walk through a world goes, and where it sends derivatives. The records are in bind/scene.wgsl.
+
+#import bind/parameters
+#import bind/scene
+#import transport/lookup/background
+#import transport/lookup/grid
+#import transport/lookup/volume
+#ifdef REPLAY
+#import bind/gradients
+#endif
+
+// Adds radiance and ends where nothing can come any more.
+const PRIMAL: u32 = 0u;
+// Adds radiance and goes on through factors of zero: the first walk of an adjoint.
+const GATHER: u32 = 1u;
+// Subtracts radiance and sends derivatives: the second.
+const REPLAY: u32 = 2u;
+
+#ifdef REPLAY
+var<private> mode: u32;
+#else
+const mode: u32 = PRIMAL;
+#endif
+
+// Farther than anything: shaders may assume that floats are finite.
+const FAR: f32 = 1e30;
+// Rays that go at least this far have no end.
+const ENDLESS: f32 = 9.9e29;
+
+#ifdef REPLAY
+
+// Sends derivatives by a lookup of a volume.
+fn sink_volume(volume: Volume, at: Neighbours, d: vec3f) {
+    if !parameter_tuned(volume.slot) || all(d == vec3f(0.0)) {
+        return;
+    }
+    let first = parameter_first(volume.slot);
+    let count = volume_corners(volume);
+    let channels = volume.size.w;
+    var part = d;
+    if channels == 1u {
+        part.x = d.x + d.y + d.z;
+    }
+    for (var i = 0u; i < count * channels; i++) {
+        let k = i / channels;
+        let c = i - k * channels;
+        let weight = corner_weight(at, k);
+        if weight != 0.0 {
+            gradient_add(first + corner_texel(at, k) * channels + c, part.x * weight);
+        }
+        if channels != 1u {
+            part = part.yzx;
+        }
+    }
+}
+
+// Sends a derivative by the only value of a parameter.
+fn sink_number(slot: u32, d: f32) {
+    if parameter_tuned(slot) {
+        gradient_add(parameter_first(slot), d);
+    }
+}
+
+// Sends derivatives by the first three values of a parameter that is not a grid.
+fn sink_color(slot: u32, d: vec3f) {
+    if parameter_tuned(slot) {
+        let first = parameter_first(slot);
+        gradient_add(first, d.x);
+        gradient_add(first + 1u, d.y);
+        gradient_add(first + 2u, d.z);
+    }
+}
+
+// Sends derivatives by the background's radiance along the unit direction `d`.
+fn sink_background(d: vec3f, d_radiance: vec3f) {
+    if (launch.tuned & TUNED_EMITTER) != 0u {
+        background_scatter(d, d_radiance);
+    }
+}
+
+#endif

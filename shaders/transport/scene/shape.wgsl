@@ -1,0 +1,190 @@
+// Where rays meet surfaces.
+
+#import common/math
+#import transport/scene/bvh
+#import transport/scene/records
+
+// A ray's meeting with a surface, if it is `found`.
+struct Hit {
+    t: f32,
+    surface: u32,
+    // Unit normal in the world, outwards from a closed shape unless flipped.
+    normal: vec3f,
+    // The normal that light is reflected about: interpolated between the corners of a mesh.
+    shading: vec3f,
+    uv: vec2f,
+    found: bool,
+}
+
+// No meeting before `far`.
+fn no_hit(far: f32) -> Hit {
+    return Hit(far, 0u, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
+}
+
+// How far rays are moved off a surface that they leave, for coordinates near one.
+const OFFSET: f32 = 1e-5;
+
+// The point `p` of a surface moved off it to the side that the ray in `direction` leaves on.
+fn leave(p: vec3f, normal: vec3f, direction: vec3f) -> vec3f {
+    let size = max(max(max(abs(p.x), abs(p.y)), abs(p.z)), 1.0);
+    let step = select(OFFSET, -OFFSET, dot(normal, direction) < 0.0) * size;
+    return p + normal * step;
+}
+
+// A meeting in a surface's own space.
+struct Found {
+    t: f32,
+    // Face of a cube: 2 axis + 1 if on the positive side.
+    part: u32,
+    met: bool,
+}
+
+const MISSED: Found = Found(0.0, 0u, false);
+
+// The nearest meeting of the ray with any surface between 0 and `far`.
+fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
+    var nearest = Found(far, 0u, false);
+    var surface = 0u;
+    for (var i = 0u; i < world.surfaces; i++) {
+        let record = surface_record(i);
+        let o = transform_point(record.to_local, origin);
+        let d = transform_vector(record.to_local, direction);
+        var found: Found;
+        switch record.kind {
+            case SURFACE_CUBE: {
+                found = meet_cube(o, d, nearest.t);
+            }
+            case SURFACE_SPHERE: {
+                found = meet_sphere(o, d, nearest.t);
+            }
+            case SURFACE_RECTANGLE: {
+                found = meet_rectangle(o, d, nearest.t);
+            }
+            default: {
+                continue;
+            }
+        }
+        if found.met {
+            nearest = found;
+            surface = i;
+        }
+    }
+    if MESHES {
+        let hit = hierarchy_intersect(origin, direction, 0.0, nearest.t);
+        if hit.triangle != NO_HIT {
+            return describe_triangle(hit);
+        }
+    }
+    if !nearest.met {
+        return no_hit(far);
+    }
+    return describe(surface, nearest, origin, direction);
+}
+
+// A meeting with a triangle of a mesh.
+fn describe_triangle(hit: TriangleHit) -> Hit {
+    let triangle = triangle_record(hit.triangle);
+    let record = surface_record(triangle.shape);
+    let corners = corner_record(record.first_corner + triangle.triangle);
+    let normal = unit(record.side * cross(triangle.b - triangle.a, triangle.c - triangle.a));
+    let first = 1.0 - hit.u - hit.v;
+    let mean = first * corners.normals[0].xyz + hit.u * corners.normals[1].xyz + hit.v * corners.normals[2].xyz;
+    var shading = normal;
+    if dot(mean, mean) > 0.0 {
+        shading = unit(record.side * mean);
+    }
+    let uv = first * corners.uvs[0].xy + hit.u * corners.uvs[0].zw + hit.v * corners.uvs[1].xy;
+    return Hit(hit.t, triangle.shape, normal, shading, uv, true);
+}
+
+fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {
+    let record = surface_record(surface);
+    let o = transform_point(record.to_local, origin);
+    let d = transform_vector(record.to_local, direction);
+    let p = o + found.t * d;
+    var normal = vec3f(0.0, 0.0, 1.0);
+    var uv = 0.5 * p.xy + 0.5;
+    if record.kind == SURFACE_CUBE {
+        let axis = found.part >> 1u;
+        let side = select(-1.0, 1.0, (found.part & 1u) == 1u);
+        normal = select(vec3f(0.0), vec3f(side), vec3u(0u, 1u, 2u) == vec3u(axis));
+        let across = select(select(p.xy, p.zx, axis == 1u), p.yz, axis == 0u);
+        uv = 0.5 * across + 0.5;
+    } else if record.kind == SURFACE_SPHERE {
+        normal = unit(p);
+        let u = arc_tangent(normal.y, normal.x) * (0.5 / PI);
+        uv = vec2f(u - floor(u), arc_cosine(clamp(normal.z, -1.0, 1.0)) / PI);
+    }
+    normal = world_normal(record, normal);
+    return Hit(found.t, surface, normal, normal, uv, true);
+}
+
+// A normal of the shape's own space in the world.
+fn world_normal(record: Surface, n: vec3f) -> vec3f {
+    let m = record.to_local;
+    return unit(record.side * (m[0].xyz * n.x + m[1].xyz * n.y + m[2].xyz * n.z));
+}
+
+fn meet_cube(o: vec3f, d: vec3f, far: f32) -> Found {
+    var enter = -FAR;
+    var exit = FAR;
+    var first = 0u;
+    var last = 0u;
+    for (var a = 0u; a < 3u; a++) {
+        if d[a] == 0.0 {
+            if !(o[a] >= -1.0 && o[a] <= 1.0) {
+                return MISSED;
+            }
+            continue;
+        }
+        let inverse = 1.0 / d[a];
+        let low = (-1.0 - o[a]) * inverse;
+        let high = (1.0 - o[a]) * inverse;
+        let backwards = select(0u, 1u, d[a] < 0.0);
+        let near = min(low, high);
+        if near > enter {
+            enter = near;
+            first = 2u * a + backwards;
+        }
+        let end = max(low, high);
+        if end < exit {
+            exit = end;
+            last = 2u * a + 1u - backwards;
+        }
+    }
+    if enter > exit {
+        return MISSED;
+    }
+    if enter > 0.0 {
+        return Found(enter, first, enter < far);
+    }
+    return Found(exit, last, exit > 0.0 && exit < far);
+}
+
+fn meet_sphere(o: vec3f, d: vec3f, far: f32) -> Found {
+    // From the foot of the perpendicular, so that far away spheres keep their digits (Haines2019).
+    let dd = dot(d, d);
+    let middle = -dot(o, d) / dd;
+    let foot = o + middle * d;
+    let height = 1.0 - dot(foot, foot);
+    if height < 0.0 {
+        return MISSED;
+    }
+    let half = sqrt(height / dd);
+    let enter = middle - half;
+    let exit = middle + half;
+    if enter > 0.0 {
+        return Found(enter, 0u, enter < far);
+    }
+    return Found(exit, 0u, exit > 0.0 && exit < far);
+}
+
+fn meet_rectangle(o: vec3f, d: vec3f, far: f32) -> Found {
+    if d.z == 0.0 {
+        return MISSED;
+    }
+    let t = -o.z / d.z;
+    let x = o.x + t * d.x;
+    let y = o.y + t * d.y;
+    return Found(t, 0u, t > 0.0 && t < far && abs(x) <= 1.0 && abs(y) <= 1.0);
+}

@@ -1,0 +1,9 @@
+//! The passes over a radiance field: packets of rays, records of samples, and their reduction brick by brick.
+
+pub(super) mod adjoint;
+pub(super) mod bricks;
+pub(super) mod packet;
+pub(super) mod records;
+pub(super) mod reduce;
+pub(super) mod render;
+pub(super) mod view;

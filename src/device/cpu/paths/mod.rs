@@ -1,0 +1,5 @@
+//! The passes over paths: one path at a time, derivatives summed in whole numbers.
+
+pub(super) mod passes;
+pub(super) mod sums;
+pub(super) mod tape;

@@ -1,0 +1,78 @@
+//! Vector levels of x86-64, chosen once at run time. No level fuses multiplication and addition, and loops over
+//! channels keep the order of every sum, so that all levels give the same bits.
+
+#[cfg(target_arch = "x86_64")]
+use super::wide::{Avx2, Avx512};
+use super::wide::{Plain, Wide};
+
+/// The instruction set that the hot loops are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::device::cpu) enum Level {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// The widest level of this processor.
+    pub(in crate::device::cpu) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw");
+            if avx512 && is_x86_feature_detected!("avx2") {
+                return Self::Avx512;
+            }
+            if is_x86_feature_detected!("avx2") {
+                return Self::Avx2;
+            }
+        }
+        Self::Baseline
+    }
+
+    /// The name that run records carry.
+    pub(in crate::device::cpu) fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// Runs a kernel compiled for this level.
+    pub(in crate::device::cpu) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self {
+            Self::Baseline => kernel.run::<Plain>(),
+            // SAFETY: `detect` found the features, and a `Level` other than the baseline comes only from there.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { run_avx2(kernel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { run_avx512(kernel) },
+        }
+    }
+}
+
+/// A piece of work to be compiled once a level: its `run` must be `#[inline(always)]`.
+pub(in crate::device::cpu) trait Kernel {
+    type Output;
+    fn run<W: Wide>(self) -> Self::Output;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2>()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
+fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx512>()
+}

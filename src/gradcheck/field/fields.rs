@@ -1,0 +1,158 @@
+//! A scene's parameters as arrays of any number type, and the walk's view of them in which nothing is skipped.
+
+use crate::params::ParamSet;
+use crate::resident::layout::SceneRecord;
+use crate::resident::{Resident, Slots};
+use crate::transport::field::radiance_field::{Sink, View};
+use crate::transport::lookup::background::background_scatter;
+use crate::transport::lookup::grid::{Stencil, grid_eval, grid_eval_sh, grid_scatter, grid_scatter_sh, grid_stencil};
+use crate::transport::lookup::sh::Basis;
+use crate::transport::number::Number;
+
+/// What a walk uses a parameter for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Density,
+    Color,
+    Emitter,
+}
+
+impl Role {
+    /// The role of a parameter, if the walk reads it.
+    pub fn of(slots: &Slots, parameter: usize) -> Option<Self> {
+        let parameter = Some(parameter);
+        if slots.sigma_t == parameter {
+            Some(Self::Density)
+        } else if slots.sh_coeffs == parameter {
+            Some(Self::Color)
+        } else if slots.emitter == parameter {
+            Some(Self::Emitter)
+        } else {
+            None
+        }
+    }
+}
+
+/// Values or gradients of all that a walk reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fields<N> {
+    pub sigma: Vec<N>,
+    pub sh: Vec<N>,
+    pub emitter: Vec<N>,
+}
+
+impl<N: Number> Fields<N> {
+    /// The parameters' values, each turned into a number by `lift`, in the order density, colour, emitter.
+    pub fn new(resident: &Resident, params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
+        let mut values = |slot: Option<usize>| -> Vec<N> {
+            slot.map_or_else(Vec::new, |i| {
+                params.parameters[i].values.iter().map(|v| lift(*v)).collect()
+            })
+        };
+        Self {
+            sigma: values(resident.slots.sigma_t),
+            sh: values(resident.slots.sh_coeffs),
+            emitter: values(resident.slots.emitter),
+        }
+    }
+
+    /// Zeros of the same lengths.
+    pub fn zeros(&self) -> Self {
+        let zeros = |v: &Vec<N>| vec![N::lift(0.0); v.len()];
+        Self {
+            sigma: zeros(&self.sigma),
+            sh: zeros(&self.sh),
+            emitter: zeros(&self.emitter),
+        }
+    }
+
+    /// The array of one role.
+    pub fn of(&self, role: Role) -> &[N] {
+        match role {
+            Role::Density => &self.sigma,
+            Role::Color => &self.sh,
+            Role::Emitter => &self.emitter,
+        }
+    }
+
+    /// The array of one role, to be changed.
+    pub fn of_mut(&mut self, role: Role) -> &mut [N] {
+        match role {
+            Role::Density => &mut self.sigma,
+            Role::Color => &mut self.sh,
+            Role::Emitter => &mut self.emitter,
+        }
+    }
+}
+
+/// Looks up raw colours in a grid of as many channels as the degree has coefficients.
+#[inline(always)]
+fn color<N: Number>(scene: &SceneRecord, sh: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
+    match scene.sh_degree {
+        0 => grid_eval_sh::<N, 3>(sh, at, basis),
+        1 => grid_eval_sh::<N, 12>(sh, at, basis),
+        2 => grid_eval_sh::<N, 27>(sh, at, basis),
+        _ => grid_eval_sh::<N, 48>(sh, at, basis),
+    }
+}
+
+/// The parameters as they are; both sides are the same and no cell is empty.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain<'a, N> {
+    pub scene: &'a SceneRecord,
+    pub fields: &'a Fields<N>,
+}
+
+impl<N: Number> View<N> for Plain<'_, N> {
+    const TWO_SIDED: bool = false;
+    type Bases = Basis;
+    fn sigma_sampled(&self, at: &Stencil) -> N {
+        self.sigma(at)
+    }
+    #[inline(always)]
+    fn sigma(&self, at: &Stencil) -> N {
+        grid_eval(&self.fields.sigma, at)
+    }
+    #[inline(always)]
+    fn bases(&self, basis: &Basis) -> Basis {
+        *basis
+    }
+    #[inline(always)]
+    fn color(&self, at: &Stencil, basis: &Basis) -> [N; 3] {
+        color(self.scene, &self.fields.sh, at, basis)
+    }
+    #[inline(always)]
+    fn occupancy(&self, _: u32) -> u32 {
+        u32::MAX
+    }
+    #[inline(always)]
+    fn emitter(&self) -> &[N] {
+        &self.fields.emitter
+    }
+}
+
+/// Adds what replays send to arrays like the parameters'.
+#[derive(Debug)]
+pub struct Scatter<'a, N> {
+    pub scene: &'a SceneRecord,
+    pub gradient: &'a mut Fields<N>,
+}
+
+impl<N: Number> Sink<N> for Scatter<'_, N> {
+    #[inline(always)]
+    fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: N, d_color: [N; 3]) {
+        let Self { scene, gradient } = self;
+        grid_scatter(&mut gradient.sigma, &grid_stencil(scene.sigma_size, p), d_sigma);
+        let at = grid_stencil(scene.sh_size, p);
+        match scene.sh_degree {
+            0 => grid_scatter_sh::<N, 3>(&mut gradient.sh, &at, basis, d_color),
+            1 => grid_scatter_sh::<N, 12>(&mut gradient.sh, &at, basis, d_color),
+            2 => grid_scatter_sh::<N, 27>(&mut gradient.sh, &at, basis, d_color),
+            _ => grid_scatter_sh::<N, 48>(&mut gradient.sh, &at, basis, d_color),
+        }
+    }
+    #[inline(always)]
+    fn emitter(&mut self, d: [f32; 3], d_radiance: [N; 3]) {
+        background_scatter(self.scene, &mut self.gradient.emitter, d, d_radiance);
+    }
+}

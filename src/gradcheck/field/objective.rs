@@ -1,0 +1,156 @@
+//! What is differentiated: a weighted sum of pixels, with every ray fixed beforehand.
+//!
+//! With w a weight a pixel and channel, F = Σ w L / (3 · pixels · spp) over all rays: the linear loss of the device,
+//! whose primal and adjoint pass use the same random numbers here.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::fields::{Fields, Plain, Scatter};
+use crate::device::{Batch, Keys};
+use crate::params::ParamSet;
+use crate::resident::Resident;
+use crate::resident::layout::SceneRecord;
+use crate::transport::field::march::{Gathered, Replayed, gather, propagate};
+use crate::transport::field::radiance_field::{Sink, View};
+use crate::transport::number::Number;
+use crate::transport::rays::camera::Ray;
+use crate::transport::rays::pixel::{Pixel, drawn_pixel, linear_weight};
+use crate::transport::rays::pixel::{pixel_backdrop, sample_ray};
+
+/// A ray of the objective.
+#[derive(Debug, Clone, Copy)]
+pub struct Cast {
+    pub ray: Ray,
+    pub jitter: f32,
+    /// The colour that stands in for the emitter behind this ray.
+    pub backdrop: Option<[f32; 3]>,
+    /// Place of its pixel in the batch.
+    pub place: u32,
+}
+
+/// Casts the rays of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is
+/// masked, as on the devices.
+pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
+    let scene = resident.scene;
+    let of_pixel = |place: u32| {
+        let pixel = pixel_at(batch, keys, place);
+        let sensor = &resident.sensors[pixel.sensor as usize];
+        let backdrop = pixel_backdrop(sensor, keys.objective, pixel);
+        let rays: Option<Vec<_>> = (0..spp)
+            .map(|sample| sample_ray(&scene, sensor, pixel, keys.pass, sample))
+            .collect();
+        rays.into_iter().flatten().map(move |(ray, jitter)| Cast {
+            ray,
+            jitter,
+            backdrop,
+            place,
+        })
+    };
+    places.into_par_iter().flat_map_iter(of_pixel).collect()
+}
+
+/// The pixel at a place of a batch.
+pub(in crate::gradcheck) fn pixel_at(batch: &Batch, keys: Keys, place: u32) -> Pixel {
+    match batch.drawn {
+        Some(_) => drawn_pixel(&batch.table, keys.objective, place),
+        None => batch.table.pixel(place),
+    }
+}
+
+/// A function of the parameters and all that it needs.
+#[derive(Debug)]
+pub struct Objective {
+    pub scene: SceneRecord,
+    pub fields: Fields<f64>,
+    /// Rays of the pixels that are not masked.
+    pub casts: Vec<Cast>,
+    /// Pixels of the batch, those masked included.
+    pub pixels: u32,
+    spp: u32,
+}
+
+/// A gradient by path replay and what belongs to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adjoint {
+    pub loss: f64,
+    pub gradient: Fields<f64>,
+}
+
+impl Objective {
+    /// The function of all rays of a batch.
+    pub fn new(resident: &Resident, params: &ParamSet, batch: &Batch, keys: Keys, spp: u32) -> Self {
+        Self {
+            scene: resident.scene,
+            fields: Fields::new(resident, params, f64::lift),
+            casts: cast(resident, batch, keys, spp, 0..batch.pixels()),
+            pixels: batch.pixels(),
+            spp,
+        }
+    }
+
+    /// The derivative of F by the radiance of a ray.
+    pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
+        let scale = 1.0 / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
+        [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
+    }
+
+    /// The parameters as the walk reads them.
+    pub fn view(&self) -> Plain<'_, f64> {
+        Plain {
+            scene: &self.scene,
+            fields: &self.fields,
+        }
+    }
+
+    /// What a ray gathers from a view of the parameters.
+    pub fn gather<N: Number, V: View<N>>(&self, view: &V, cast: &Cast) -> Gathered<N> {
+        gather(&self.scene, view, &cast.ray, cast.jitter, cast.backdrop)
+    }
+
+    /// Replays one ray into a sink.
+    pub fn replay<S: Sink<f64>>(&self, seed: u32, cast: &Cast, sink: &mut S) -> (Gathered<f64>, Replayed<f64>) {
+        let d_radiance = self.weight(seed, cast);
+        propagate(
+            &self.scene,
+            &self.view(),
+            &cast.ray,
+            cast.jitter,
+            cast.backdrop,
+            d_radiance,
+            sink,
+        )
+    }
+
+    /// F and its gradient by path replay, all rays in order; `wrap` may put a sink of its own before the sum.
+    pub fn adjoint_through<'a, S: Sink<f64>>(
+        &'a self,
+        seed: u32,
+        gradient: &'a mut Fields<f64>,
+        wrap: impl FnOnce(Scatter<'a, f64>) -> S,
+    ) -> f64 {
+        let mut sink = wrap(Scatter {
+            scene: &self.scene,
+            gradient,
+        });
+        let mut loss = 0.0;
+        for cast in &self.casts {
+            let (gathered, _) = self.replay(seed, cast, &mut sink);
+            loss += dot(self.weight(seed, cast), gathered.radiance);
+        }
+        loss
+    }
+
+    /// F and its gradient by path replay.
+    pub fn adjoint(&self, seed: u32) -> Adjoint {
+        let mut gradient = self.fields.zeros();
+        let loss = self.adjoint_through(seed, &mut gradient, |sink| sink);
+        Adjoint { loss, gradient }
+    }
+}
+
+/// The inner product.
+pub(in crate::gradcheck) fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}

@@ -1,0 +1,93 @@
+//! Finite differences of paths with the sampling frozen (docs/method.md, section 17): decisions look at the f32 values
+//! as they are, factors at f64 values of which one is moved.
+//!
+//! Everything that a path multiplies is a polynomial in every parameter, so that there are no kinks: central
+//! differences, extrapolated to step zero (Richardson1911).
+
+use rayon::prelude::*;
+
+use super::objective::Objective;
+use crate::gradcheck::field::difference::Difference;
+use crate::gradcheck::field::objective::dot;
+
+/// Halvings of the step.
+const LEVELS: usize = 3;
+/// Steps relative to a medium's largest majorant, of numbers that are of the order of one, and of what radiance is
+/// linear in.
+const EXTINCTION: f64 = 2e-4;
+const FACTOR: f64 = 2e-3;
+const LINEAR: f64 = 0.1;
+
+/// The largest step of a parameter's entries.
+pub fn default_step(objective: &Objective, parameter: usize) -> f64 {
+    let records = objective.records();
+    let is = |volume: u32| {
+        let volume = records.volumes.get(volume as usize);
+        volume.is_some_and(|v| v.slot as usize == parameter)
+    };
+    for medium in &records.media {
+        if is(medium.sigma_t) {
+            let [x, y, z, first] = medium.majorants.map(|n| n as usize);
+            let most = objective.majorants()[first..first + x * y * z]
+                .iter()
+                .fold(0.0, |m: f32, mu| m.max(*mu));
+            return match f64::from(most / medium.scale) {
+                reach if reach > 0.0 && reach.is_finite() => EXTINCTION * reach,
+                _ => EXTINCTION,
+            };
+        }
+        if is(medium.emission) {
+            return LINEAR;
+        }
+    }
+    let shines =
+        records.background as usize == parameter || records.lights.iter().any(|l| l.slot as usize == parameter);
+    if shines { LINEAR } else { FACTOR }
+}
+
+/// The derivative of the objectives of weights `seeds` by an entry of a parameter; `rays` are the paths that it
+/// reaches.
+pub fn difference(
+    objective: &mut Objective,
+    (parameter, flat): (usize, usize),
+    rays: &[u32],
+    step: f64,
+    seeds: &[u32],
+) -> Difference {
+    let base = objective.fields.integrand[parameter][flat];
+    let mut radiance = |delta: f64| -> Vec<[f64; 3]> {
+        objective.fields.integrand[parameter][flat] = base + delta;
+        let this = &*objective;
+        let rays = rays.par_iter().with_min_len(64);
+        rays.map(|&ray| this.gather(&this.fields, &this.casts[ray as usize]))
+            .collect()
+    };
+    let ladder: Vec<_> = (0..LEVELS)
+        .map(|level| {
+            let h = step / f64::from(1 << level);
+            let (above, below) = (radiance(h), radiance(-h));
+            let slopes = above.iter().zip(&below);
+            slopes
+                .map(|(a, b)| [0, 1, 2].map(|c| (a[c] - b[c]) / (2.0 * h)))
+                .collect::<Vec<[f64; 3]>>()
+        })
+        .collect();
+    objective.fields.integrand[parameter][flat] = base;
+    let mut fixed = vec![0.0; seeds.len()];
+    for (i, &ray) in rays.iter().enumerate() {
+        let slope = [0, 1, 2].map(|c| {
+            let [coarse, middle, fine] = [0, 1, 2].map(|level: usize| ladder[level][i][c]);
+            let (first, second) = ((4.0 * middle - coarse) / 3.0, (4.0 * fine - middle) / 3.0);
+            (16.0 * second - first) / 15.0
+        });
+        let cast = &objective.casts[ray as usize];
+        for (sum, &seed) in fixed.iter_mut().zip(seeds) {
+            *sum += dot(objective.weight(seed, cast), slope);
+        }
+    }
+    Difference {
+        fixed,
+        sides: None,
+        blurred: false,
+    }
+}

@@ -1,0 +1,119 @@
+//! A world's parameters as arrays of any number type, and sums of gradients beside them.
+
+use crate::params::ParamSet;
+use crate::resident::layout::{SceneRecord, VolumeRecord};
+use crate::transport::lookup::background::background_scatter;
+use crate::transport::lookup::grid::Stencil;
+use crate::transport::lookup::volume::volume_scatter;
+use crate::transport::number::Number;
+use crate::transport::number::dual::Dual;
+use crate::transport::number::tape::Recorded;
+use crate::transport::scene::records::{Fields, Sink};
+
+/// The parameters: decisions look at f32, as the devices do, whatever number is integrated.
+#[derive(Debug, Clone)]
+pub struct Sides<N> {
+    pub integrand: Vec<Vec<N>>,
+    sampling: Vec<Vec<f32>>,
+}
+
+impl<N: Number> Sides<N> {
+    /// The parameters' values, each turned into a number by `lift`, in order.
+    pub fn new(params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
+        let values = || params.parameters.iter().map(|p| &p.values);
+        Self {
+            integrand: values().map(|v| v.iter().map(|x| lift(*x)).collect()).collect(),
+            sampling: values().cloned().collect(),
+        }
+    }
+
+    /// Zeros of the same lengths.
+    pub fn zeros(&self) -> Vec<Vec<N>> {
+        self.integrand.iter().map(|v| vec![N::lift(0.0); v.len()]).collect()
+    }
+}
+
+macro_rules! fields {
+    ($number:ty, $tracked:expr) => {
+        impl Fields<$number> for Sides<$number> {
+            const TWO_SIDED: bool = true;
+            const TRACKED: bool = $tracked;
+            #[inline(always)]
+            fn integrand(&self, slot: u32) -> &[$number] {
+                &self.integrand[slot as usize]
+            }
+            #[inline(always)]
+            fn sampling(&self, slot: u32) -> &[f32] {
+                &self.sampling[slot as usize]
+            }
+        }
+    };
+}
+
+fields!(f64, false);
+fields!(Dual, true);
+fields!(Recorded, true);
+
+/// Adds what replays send to arrays like the parameters'.
+#[derive(Debug)]
+pub struct Sums<'a> {
+    pub scene: &'a SceneRecord,
+    pub background: u32,
+    pub gradient: &'a mut [Vec<f64>],
+}
+
+impl Sink<f64> for Sums<'_> {
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f64; 3], _: u32) {
+        let gradient = &mut self.gradient[volume.slot as usize];
+        volume_scatter(volume, at, d, |entry, share| gradient[entry] += share);
+    }
+
+    fn value(&mut self, slot: u32, d: [f64; 3], channels: u32) {
+        for c in 0..channels as usize {
+            self.gradient[slot as usize][c] += d[c];
+        }
+    }
+
+    fn background(&mut self, d: [f32; 3], d_radiance: [f64; 3]) {
+        background_scatter(self.scene, &mut self.gradient[self.background as usize], d, d_radiance);
+    }
+}
+
+/// Tells of every entry of a parameter that a replay reaches: its parameter and its place in the array.
+#[derive(Debug)]
+pub struct Tell<'a, T> {
+    pub scene: &'a SceneRecord,
+    pub background: u32,
+    pub tell: T,
+}
+
+impl<T: FnMut(usize, usize, f64)> Sink<f64> for Tell<'_, T> {
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f64; 3], _: u32) {
+        volume_scatter(volume, at, d, |entry, share| {
+            (self.tell)(volume.slot as usize, entry, share)
+        });
+    }
+
+    fn value(&mut self, slot: u32, d: [f64; 3], channels: u32) {
+        for c in 0..channels as usize {
+            (self.tell)(slot as usize, c, d[c]);
+        }
+    }
+
+    fn background(&mut self, d: [f32; 3], d_radiance: [f64; 3]) {
+        use crate::resident::layout::background;
+        use crate::transport::lookup::background::env_stencil;
+        use crate::transport::rays::camera::{normalize, transform_vector};
+        if self.scene.background != background::ENVMAP {
+            return self.value(self.background, d_radiance, 3);
+        }
+        let local = normalize(transform_vector(&self.scene.world_to_env, d));
+        let at = env_stencil(self.scene.env_size, local);
+        for k in 0..4 {
+            for c in 0..3 {
+                let share = d_radiance[c] * f64::from(self.scene.env_scale) * f64::from(at.weights[k]);
+                (self.tell)(self.background as usize, at.texels[k] as usize * 3 + c, share);
+            }
+        }
+    }
+}

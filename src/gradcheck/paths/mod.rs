@@ -1,0 +1,146 @@
+//! Checks of worlds: path replay through media against finite differences with the sampling frozen, a device against
+//! path replay, and differential ratio tracking against free flight.
+
+pub mod difference;
+pub mod entries;
+pub mod fields;
+pub mod objective;
+pub mod tracking;
+
+use rayon::prelude::*;
+
+use super::report::{self, DeviceCell, LossReport, ParameterReport, Report, Row};
+use crate::device::Device;
+use crate::gradcheck::{DeviceAdjoint, Options, Outcome, Setup, device_adjoints};
+use crate::resident::layout::gradient;
+use crate::resident::paths::Estimator;
+use difference::difference;
+use entries::{Checked, choose};
+use objective::{Adjoint, Objective};
+
+/// Why the gradients of a device stand in no row whose estimator draws other numbers than path replay.
+const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation follows paths of its own, so that only \
+                           means could be compared";
+
+/// Checks the f64 walk, and `device` if there is one.
+///
+/// # Errors
+/// An index outside its parameter, or the device fails.
+pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
+    let objective = Objective::new(setup, gradient::FREE_FLIGHT);
+    let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
+    let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
+    let checked = choose(setup, &objective, options)?;
+    let (mut device, skipped) = match device {
+        Some(_) if is_radiative(setup) => (None, Some(OTHER_PATHS.to_string())),
+        device => (device, None),
+    };
+    let info = device.as_ref().map(|d| d.info().clone());
+    let found = match &mut device {
+        Some(device) => device_adjoints(&with_gradient(setup, gradient::FREE_FLIGHT), *device, &seeds)?,
+        None => Vec::new(),
+    };
+    let parameters = judge(setup, objective, &checked, &adjoints, &found, options);
+    let tracking = match setup.resident.world.as_ref().map(|w| w.record.gradient) {
+        Some(gradient::FREE_FLIGHT) | None => Vec::new(),
+        Some(tracking) => tracking::check(setup, tracking, &checked, device, options)?,
+    };
+    let losses = options.weightings.iter().enumerate().map(|(w, &weighting)| LossReport {
+        weighting,
+        value: adjoints[w].loss,
+        device: found.get(w).map(|d| d.loss),
+    });
+    let report = Report {
+        device: info,
+        skipped,
+        pixels: setup.batch.pixels(),
+        rays: adjoints.first().map_or(0, |a| a.rays),
+        spp: setup.spp,
+        seed: options.seed,
+        losses: losses.collect(),
+        passed: parameters.iter().all(|p| p.passed) && tracking.iter().all(|t| t.passed),
+        parameters,
+        tracking,
+    };
+    let gradients = adjoints.into_iter().map(|adjoint| {
+        let mut gradient = adjoint.gradient;
+        setup
+            .checked
+            .iter()
+            .map(|&p| std::mem::take(&mut gradient[p]))
+            .collect()
+    });
+    Ok(Outcome {
+        report,
+        gradients: gradients.collect(),
+    })
+}
+
+fn is_radiative(setup: &Setup) -> bool {
+    let world = setup.resident.world.as_ref();
+    matches!(world.map(|w| w.estimator), Some(Estimator::Radiative(_)))
+}
+
+/// The same, its derivatives by the extinction propagated as `gradient` says.
+pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
+    let mut setup = setup.clone();
+    if let Some(world) = &mut setup.resident.world {
+        world.record.gradient = gradient;
+    }
+    setup
+}
+
+/// Takes the differences of all chosen entries and compares.
+fn judge(
+    setup: &Setup,
+    mut objective: Objective,
+    checked: &[Checked],
+    adjoints: &[Adjoint],
+    found: &[DeviceAdjoint],
+    options: &Options,
+) -> Vec<ParameterReport> {
+    let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
+    let differences: Vec<Vec<_>> = checked
+        .iter()
+        .map(|c| {
+            let step = options
+                .step
+                .unwrap_or_else(|| difference::default_step(&objective, c.parameter));
+            let differences = c.entries.iter().zip(&c.rays);
+            differences
+                .map(|(entry, rays)| difference(&mut objective, (c.parameter, entry.flat), rays, step, &seeds))
+                .collect()
+        })
+        .collect();
+    let mut parameters = Vec::new();
+    for (w, &weighting) in options.weightings.iter().enumerate() {
+        for (slot, c) in checked.iter().enumerate() {
+            let parameter = &setup.params.parameters[c.parameter];
+            let gradient = &adjoints[w].gradient[c.parameter];
+            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            let device = found.get(w).map(|d| &d.gradients[slot]);
+            let rows: Vec<Row> = c
+                .entries
+                .iter()
+                .zip(&differences[slot])
+                .map(|(entry, difference)| {
+                    let prb = gradient[entry.flat];
+                    let index = entries::coordinates(parameter.shape, entry.flat);
+                    let mut row = Row::judge(index, entry.place, prb, (difference, w), None, largest, options);
+                    row.device =
+                        device.map(|d| DeviceCell::judge(d[entry.flat].into(), prb, largest, options.device_tolerance));
+                    row
+                })
+                .collect();
+            parameters.push(ParameterReport {
+                path: parameter.path.clone(),
+                weighting,
+                largest,
+                device_worst: device.map(|device| report::worst_error(device, gradient, 10.0 * largest)),
+                passed: !rows.is_empty() && rows.iter().all(Row::passed),
+                rows,
+            });
+        }
+    }
+    parameters
+}

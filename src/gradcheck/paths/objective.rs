@@ -1,0 +1,223 @@
+//! What is differentiated: a weighted sum of pixels, with every path's random numbers fixed beforehand.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::fields::{Sides, Sums};
+use crate::device::{Batch, Keys};
+use crate::gradcheck::Setup;
+use crate::gradcheck::field::objective::{dot, pixel_at};
+use crate::resident::Resident;
+use crate::resident::environment::environment_table;
+use crate::resident::layout::{SceneRecord, background};
+use crate::resident::paths::World as Records;
+use crate::transport::mode::GATHER;
+use crate::transport::number::Number;
+use crate::transport::paths::adjoint::Incident;
+use crate::transport::paths::path_state::Path;
+use crate::transport::paths::radiative::radiate;
+use crate::transport::paths::volpath;
+use crate::transport::rays::camera::Ray;
+use crate::transport::rays::pixel::linear_weight;
+use crate::transport::rays::pixel::sample_ray;
+use crate::transport::rays::sampler::{Sampler, streams};
+use crate::transport::scene::records::{Fields, Sink, World};
+
+/// A path of the objective.
+#[derive(Debug, Clone, Copy)]
+pub struct Cast {
+    pub ray: Ray,
+    pub medium: u32,
+    /// The numbers of its walk, and those that only its adjoint draws.
+    pub walk: Sampler,
+    pub extra: Sampler,
+    /// Place of its pixel in the batch.
+    pub place: u32,
+}
+
+/// Casts the paths of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is
+/// masked, as on the devices.
+pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
+    let of_pixel = |place: u32| -> Vec<Cast> {
+        let pixel = pixel_at(batch, keys, place);
+        let sensor = &resident.sensors[pixel.sensor as usize];
+        let casts: Option<Vec<Cast>> = (0..spp)
+            .map(|sample| {
+                let (ray, _) = sample_ray(&resident.scene, sensor, pixel, keys.pass, sample)?;
+                let [walk, extra] = streams(keys.pass, pixel, sample);
+                Some(Cast {
+                    ray,
+                    medium: sensor.medium,
+                    walk,
+                    extra,
+                    place,
+                })
+            })
+            .collect();
+        casts.unwrap_or_default()
+    };
+    places.into_par_iter().flat_map_iter(of_pixel).collect()
+}
+
+/// A function of the parameters and all that it needs.
+#[derive(Debug)]
+pub struct Objective {
+    scene: SceneRecord,
+    records: Records,
+    /// Majorants and the environment's table: those of the parameters as they are, also where one is perturbed.
+    majorants: Vec<f32>,
+    environment: Vec<f32>,
+    pub fields: Sides<f64>,
+    pub casts: Vec<Cast>,
+    pixels: u32,
+    spp: u32,
+}
+
+/// A gradient by path replay and what belongs to it: an array for each parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adjoint {
+    pub loss: f64,
+    pub rays: u64,
+    pub gradient: Vec<Vec<f64>>,
+}
+
+impl Objective {
+    /// The objective of a setup whose scene has a world; `gradient` says how its derivatives by the extinction are
+    /// propagated.
+    ///
+    /// # Panics
+    /// The scene has no world.
+    pub fn new(setup: &Setup, gradient: u32) -> Self {
+        let all = 0..setup.batch.pixels();
+        Self {
+            casts: cast(&setup.resident, &setup.batch, setup.keys, setup.spp, all),
+            ..Self::without_paths(setup, gradient)
+        }
+    }
+
+    /// As [`Objective::new`], for paths that are cast elsewhere.
+    pub fn without_paths(setup: &Setup, gradient: u32) -> Self {
+        let mut records = setup.resident.world.clone().expect("the scene has a world");
+        records.record.gradient = gradient;
+        let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
+        let scene = setup.resident.scene;
+        let environment = match scene.background {
+            background::ENVMAP => environment_table(scene.env_size, values[records.background as usize]),
+            _ => Vec::new(),
+        };
+        Self {
+            majorants: records.rebuild_majorants(&values),
+            environment,
+            fields: Sides::new(&setup.params, f64::lift),
+            casts: Vec::new(),
+            pixels: setup.batch.pixels(),
+            spp: setup.spp,
+            scene,
+            records,
+        }
+    }
+
+    /// The records as a walk reads them.
+    pub fn world(&self) -> World<'_> {
+        World::new(&self.scene, &self.records, &self.majorants, &self.environment)
+    }
+
+    /// The derivative of the objective by the radiance of a path.
+    pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
+        let scale = 1.0 / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
+        [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
+    }
+
+    /// The radiance of a path from any numbers, going on through factors that are zero.
+    pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &Cast) -> [N; 3] {
+        volpath::gather::<N, F, GATHER>(&self.world(), fields, &cast.ray, cast.medium, cast.walk).radiance
+    }
+
+    /// Replays one path into a sink.
+    pub fn replay<S: Sink<f64>>(&self, weight: [f64; 3], cast: &Cast, sink: &mut S) -> (Path<f64>, Path<f64>) {
+        let Cast {
+            ray,
+            medium,
+            walk,
+            extra,
+            ..
+        } = cast;
+        volpath::propagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
+    }
+
+    /// Backpropagates through one path by radiative backpropagation into a sink.
+    pub fn radiate<S: Sink<f64>>(&self, incident: Incident, weight: [f64; 3], cast: &Cast, sink: &mut S) -> Path<f64> {
+        let Cast {
+            ray,
+            medium,
+            walk,
+            extra,
+            ..
+        } = cast;
+        radiate(
+            &self.world(),
+            &self.fields,
+            ray,
+            *medium,
+            *walk,
+            *extra,
+            incident,
+            weight,
+            sink,
+        )
+    }
+
+    /// A sink that adds to `gradient`.
+    pub fn sums<'a>(&'a self, gradient: &'a mut [Vec<f64>]) -> Sums<'a> {
+        Sums {
+            scene: &self.scene,
+            background: self.records.background,
+            gradient,
+        }
+    }
+
+    /// The objective and its gradient by path replay, all paths in order; `wrap` may put a sink of its own before the
+    /// sums.
+    pub fn adjoint_through<'a, S: Sink<f64>>(
+        &'a self,
+        seed: u32,
+        gradient: &'a mut [Vec<f64>],
+        wrap: impl FnOnce(Sums<'a>) -> S,
+    ) -> f64 {
+        let mut sink = wrap(self.sums(gradient));
+        let mut loss = 0.0;
+        for cast in &self.casts {
+            let weight = self.weight(seed, cast);
+            let (first, _) = self.replay(weight, cast, &mut sink);
+            loss += dot(weight, first.radiance);
+        }
+        loss
+    }
+
+    /// The objective and its gradient by path replay.
+    pub fn adjoint(&self, seed: u32) -> Adjoint {
+        let mut gradient = self.fields.zeros();
+        let loss = self.adjoint_through(seed, &mut gradient, |sink| sink);
+        Adjoint {
+            loss,
+            rays: self.casts.len() as u64,
+            gradient,
+        }
+    }
+
+    /// The records.
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// The majorants.
+    pub fn majorants(&self) -> &[f32] {
+        &self.majorants
+    }
+
+    /// What every ray shares.
+    pub fn scene(&self) -> &SceneRecord {
+        &self.scene
+    }
+}

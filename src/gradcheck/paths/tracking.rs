@@ -1,0 +1,231 @@
+//! Differential tracking draws numbers of its own, so that nothing can be frozen: its mean is compared with that of
+//! free flight, whose derivatives the differences have checked.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::entries::{Checked, coordinates};
+use super::fields::Tell;
+use super::objective::{Objective, cast};
+use super::with_gradient;
+use crate::device::{Batch, Device, Keys};
+use crate::gradcheck::field::entries::Place;
+use crate::gradcheck::report::{DeviceCell, Verdict};
+use crate::gradcheck::{Options, Setup, device_adjoints};
+use crate::resident::layout::gradient;
+use crate::transport::rays::random::{Pass, pass_key};
+
+/// Paths that both estimators follow, in all; pixels of a pass; and the bounds of the number of passes.
+const PATHS: u32 = 1 << 18;
+const PIXELS: u32 = 1 << 12;
+const PASSES: [u32; 2] = [64, 1 << 14];
+/// Standard errors that the means may differ by.
+const MOST: f64 = 4.0;
+
+/// Means of both estimators.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Comparison {
+    pub tracked: f64,
+    pub free_flight: f64,
+    /// Their difference over its standard error.
+    pub z: f64,
+    /// The relative error that would have been seen.
+    pub seen: f64,
+    pub verdict: Verdict,
+}
+
+/// One entry of an extinction.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrackingRow {
+    /// x, y, z, channel.
+    pub index: [usize; 4],
+    pub place: Place,
+    #[serde(flatten)]
+    pub means: Comparison,
+    /// The device's gradient by differential tracking, judged against that in f64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceCell>,
+}
+
+/// An extinction.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrackingReport {
+    pub path: String,
+    pub passes: u32,
+    pub passed: bool,
+    /// The sum over all entries that are not zero: what their noise hides one by one is seen here.
+    pub sum: Comparison,
+    pub rows: Vec<TrackingRow>,
+}
+
+/// Both estimators' means over many passes, and the standard errors of the means' difference: of each entry asked for,
+/// and last of the sum over all entries of the parameter that are not zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Means {
+    pub tracked: Vec<f64>,
+    pub free_flight: Vec<f64>,
+    pub error: Vec<f64>,
+}
+
+impl Means {
+    /// Judges the `i`-th difference.
+    pub fn compare(&self, i: usize) -> Comparison {
+        let (tracked, free_flight, error) = (self.tracked[i], self.free_flight[i], self.error[i]);
+        let difference = tracked - free_flight;
+        let z = if difference == 0.0 { 0.0 } else { difference / error };
+        Comparison {
+            tracked,
+            free_flight,
+            z,
+            seen: if free_flight == 0.0 {
+                0.0
+            } else {
+                MOST * error / free_flight.abs()
+            },
+            verdict: if z.abs() < MOST { Verdict::Pass } else { Verdict::Fail },
+        }
+    }
+}
+
+/// How many passes suit a batch.
+pub fn passes(batch: &Batch) -> u32 {
+    (PATHS / batch.pixels().clamp(1, PIXELS)).clamp(PASSES[0], PASSES[1])
+}
+
+/// Follows `passes` passes of new paths by `tracking`, one of [`gradient`], and by free flight, for the mean of the
+/// images. `wanted` are entries of the parameter `of`, as places in its array.
+pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: u32) -> Means {
+    let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
+    let values = &setup.params.parameters[of].values;
+    let mut slots = vec![u32::MAX; values.len()];
+    for (i, &flat) in wanted.iter().enumerate() {
+        slots[flat] = i as u32;
+    }
+    let pixels = setup.batch.pixels();
+    let batch = Batch {
+        drawn: (pixels > PIXELS).then_some(PIXELS).or(setup.batch.drawn),
+        ..setup.batch.clone()
+    };
+    let weight = 1.0 / (3.0 * f64::from(batch.pixels()));
+    let pass = |k: u32| {
+        let keys = Keys {
+            objective: pass_key(u64::from(k), 0, Pass::Objective),
+            pass: pass_key(u64::from(k), 0, Pass::Adjoint),
+        };
+        let casts = cast(&setup.resident, &batch, keys, 1, 0..batch.pixels());
+        [0, 1].map(|i: usize| {
+            let objective = &objectives[i];
+            let mut sums = vec![0.0; wanted.len() + 1];
+            let mut sink = Tell {
+                scene: objective.scene(),
+                background: objective.records().background,
+                tell: |parameter: usize, flat: usize, d: f64| {
+                    if parameter != of {
+                        return;
+                    }
+                    if slots[flat] != u32::MAX {
+                        sums[slots[flat] as usize] += d;
+                    }
+                    if values[flat] != 0.0 {
+                        sums[wanted.len()] += d;
+                    }
+                },
+            };
+            for cast in &casts {
+                objective.replay([weight; 3], cast, &mut sink);
+            }
+            sums
+        })
+    };
+    let found: Vec<[Vec<f64>; 2]> = (1..=passes).into_par_iter().map(pass).collect();
+    let n = f64::from(passes);
+    let mean = |of: &dyn Fn(&[Vec<f64>; 2]) -> f64| found.iter().map(of).sum::<f64>() / n;
+    let mut means = Means {
+        tracked: Vec::new(),
+        free_flight: Vec::new(),
+        error: Vec::new(),
+    };
+    for i in 0..=wanted.len() {
+        let (tracked, free_flight) = (mean(&|f| f[0][i]), mean(&|f| f[1][i]));
+        let variance = mean(&|f| (f[0][i] - f[1][i] - (tracked - free_flight)).powi(2));
+        means.tracked.push(tracked);
+        means.free_flight.push(free_flight);
+        means.error.push((variance / (n - 1.0)).sqrt());
+    }
+    means
+}
+
+/// Checks the entries of every extinction among `checked` by `tracking`, one of [`gradient`].
+///
+/// # Errors
+/// The device fails.
+pub fn check(
+    setup: &Setup,
+    tracking: u32,
+    checked: &[Checked],
+    device: Option<&mut dyn Device>,
+    options: &Options,
+) -> anyhow::Result<Vec<TrackingReport>> {
+    let setup = with_gradient(setup, tracking);
+    let objective = Objective::new(&setup, tracking);
+    let records = objective.records();
+    let extinctions: Vec<u32> = records
+        .media
+        .iter()
+        .map(|m| records.volumes[m.sigma_t as usize].slot)
+        .collect();
+    let seed = options.weightings.first().map_or(0, |w| w.seed(options.seed));
+    let found = match device {
+        Some(device) => Some((
+            device_adjoints(&setup, device, &[seed])?.remove(0),
+            objective.adjoint(seed),
+        )),
+        None => None,
+    };
+    let passes = passes(&setup.batch);
+    let mut reports = Vec::new();
+    for (slot, c) in checked.iter().enumerate() {
+        if !extinctions.contains(&(c.parameter as u32)) {
+            continue;
+        }
+        let parameter = &setup.params.parameters[c.parameter];
+        let wanted: Vec<usize> = c.entries.iter().map(|e| e.flat).collect();
+        let means = means(&setup, tracking, c.parameter, &wanted, passes);
+        let rows = c.entries.iter().enumerate().map(|(i, entry)| {
+            let mut compared = means.compare(i);
+            if parameter.values[entry.flat] == 0.0 {
+                // Free flight never collides there and misses what would be scattered.
+                compared.verdict = Verdict::Unjudged;
+            }
+            let device = found.as_ref().map(|(device, adjoint)| {
+                let gradient = &adjoint.gradient[c.parameter];
+                let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+                let found = f64::from(device.gradients[slot][entry.flat]);
+                DeviceCell::judge(found, gradient[entry.flat], largest, options.device_tolerance)
+            });
+            TrackingRow {
+                index: coordinates(parameter.shape, entry.flat),
+                place: entry.place,
+                means: compared,
+                device,
+            }
+        });
+        let rows: Vec<TrackingRow> = rows.collect();
+        let sum = means.compare(wanted.len());
+        reports.push(TrackingReport {
+            path: parameter.path.clone(),
+            passes,
+            passed: sum.verdict != Verdict::Fail && rows.iter().all(TrackingRow::passed),
+            sum,
+            rows,
+        });
+    }
+    Ok(reports)
+}
+
+impl TrackingRow {
+    /// Whether neither the mean nor the device failed.
+    pub fn passed(&self) -> bool {
+        self.means.verdict != Verdict::Fail && self.device.is_none_or(|d| d.verdict != Verdict::Fail)
+    }
+}

@@ -1,0 +1,495 @@
+//! Surfaces, media and lights flattened into records.
+
+use bytemuck::Zeroable;
+use glam::{Affine2, Affine3A, Vec3, Vec3A};
+
+use super::bvh::Hierarchy;
+use super::containers::{self, Container};
+use super::emissive_triangles;
+use super::layout::{
+    self, CornerRecord, FacetRecord, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord,
+    TriangleRecord, VolumeRecord, WorldRecord,
+};
+use super::majorants::{MARGIN, MajorantRule, least_majorant};
+use super::surface_free::mark_clear;
+use super::values::check_reflectance;
+use crate::io::mesh::Mesh;
+use crate::io::{self, Encoding, IoError, srgb};
+use crate::params::ParamSet;
+use crate::resident::{add, rows};
+use crate::scene::{
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Texture, TextureMap,
+    Wrap,
+};
+pub use crate::scene::{Estimator, Variant};
+/// The records of a scene that is not a radiance field.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// How derivatives are propagated.
+    pub estimator: Estimator,
+    pub record: WorldRecord,
+    pub surfaces: Vec<SurfaceRecord>,
+    pub media: Vec<MediumRecord>,
+    pub volumes: Vec<VolumeRecord>,
+    pub phases: Vec<PhaseRecord>,
+    pub lights: Vec<LightRecord>,
+    pub textures: Vec<TextureRecord>,
+    /// Colours of all images.
+    pub texels: Vec<[f32; 4]>,
+    /// Triangles of all meshes, in the world, and what is known at their corners.
+    pub hierarchy: Hierarchy,
+    pub corners: Vec<CornerRecord>,
+    /// Triangles of area lights on cubes and meshes.
+    pub facets: Vec<FacetRecord>,
+    /// Parameter of the background's radiance; [`NONE`] without one.
+    pub background: u32,
+    /// For each medium how its majorants follow from its extinction.
+    pub(super) rules: Vec<MajorantRule>,
+}
+
+/// Flattens a scene's world; its arrays go into `params`. `background` is the parameter of the radiance behind it.
+///
+/// # Errors
+/// A file cannot be read, or something is not supported yet.
+pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<usize>) -> io::Result<World> {
+    let mut build = Build {
+        scene,
+        params,
+        triangles: Vec::new(),
+        containers: Vec::new(),
+        world: World {
+            estimator: scene.integrator.estimator,
+            record: describe(scene),
+            surfaces: Vec::new(),
+            media: Vec::new(),
+            volumes: Vec::new(),
+            phases: Vec::new(),
+            lights: Vec::new(),
+            textures: Vec::new(),
+            texels: Vec::new(),
+            hierarchy: Hierarchy::default(),
+            corners: Vec::new(),
+            facets: Vec::new(),
+            background: background.map_or(NONE, |slot| slot as u32),
+            rules: Vec::new(),
+        },
+    };
+    for medium in &scene.world.media {
+        build.medium(medium)?;
+    }
+    for surface in &scene.world.surfaces {
+        build.surface(surface)?;
+    }
+    for light in &scene.world.lights {
+        build.light(light)?;
+    }
+    let Build {
+        mut world,
+        triangles,
+        containers,
+        ..
+    } = build;
+    containers::check(scene, &containers)?;
+    mark_clear(&mut world.media, &world.surfaces, &triangles);
+    world.hierarchy = Hierarchy::new(triangles);
+    if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
+        world.record.environment = world.lights.len() as u32;
+        let mut record = LightRecord::zeroed();
+        record.kind = layout::light::ENVMAP;
+        record.slot = world.background;
+        record.surface = NONE;
+        world.lights.push(record);
+    }
+    world.record.surfaces = world.surfaces.len() as u32;
+    world.record.lights = world.lights.len() as u32;
+    Ok(world)
+}
+
+fn describe(scene: &Scene) -> WorldRecord {
+    let integrator = &scene.integrator;
+    let mut record = WorldRecord::zeroed();
+    record.environment = NONE;
+    record.max_depth = integrator.max_depth.unwrap_or(NONE);
+    record.rr_depth = integrator.rr_depth;
+    record.hide_emitters = u32::from(integrator.hide_emitters);
+    record.gradient = match integrator.gradient {
+        Gradient::Auto if integrator.estimator == Estimator::Tape => layout::gradient::FREE_FLIGHT,
+        // What comes through a point and what is scattered there are alike where light comes from everywhere.
+        Gradient::Auto if matches!(scene.background, Background::None) => layout::gradient::DRT,
+        Gradient::Auto => layout::gradient::PAIRED,
+        Gradient::FreeFlight => layout::gradient::FREE_FLIGHT,
+        Gradient::Drt => layout::gradient::DRT,
+        Gradient::Paired => layout::gradient::PAIRED,
+    };
+    record
+}
+
+struct Build<'a> {
+    scene: &'a Scene,
+    params: &'a mut ParamSet,
+    triangles: Vec<TriangleRecord>,
+    containers: Vec<Container>,
+    world: World,
+}
+
+impl Build<'_> {
+    fn refuse<T>(&self, message: String) -> io::Result<T> {
+        Err(IoError::new(&self.scene.path, message))
+    }
+
+    fn medium(&mut self, medium: &Medium) -> io::Result<()> {
+        let sigma_t = self.volume(&medium.sigma_t)?;
+        let albedo = self.volume(&medium.albedo)?;
+        let emission = match &medium.emission {
+            Some(emission) => self.volume(emission)?,
+            None => NONE,
+        };
+        let phase = self.phase(&medium.phase)?;
+        let (low, high) = bounds(&medium.sigma_t);
+        let diagonal = (high - low).length();
+        let mut record = MediumRecord::zeroed();
+        (record.low, record.high) = (low.to_array(), high.to_array());
+        (record.sigma_t, record.albedo, record.emission, record.phase) = (sigma_t, albedo, emission, phase);
+        record.scale = medium.scale;
+        let spectral = medium.sigma_t.array.shape.channels == 3;
+        record.spectral = u32::from(spectral);
+        self.world.record.spectral |= record.spectral;
+        record.kappa = if diagonal.is_finite() { 1.0 / diagonal } else { 1.0 };
+        let tuned = medium.sigma_t.array.tuning.is_some();
+        let constant = medium.sigma_t.constant;
+        self.world.rules.push(MajorantRule {
+            low: [0.0; 3],
+            high: [1.0; 3],
+            floor: if tuned { least_majorant(&record) } else { 0.0 },
+            margin: if constant && !tuned { 1.0 } else { MARGIN },
+        });
+        self.world.media.push(record);
+        Ok(())
+    }
+
+    fn volume(&mut self, lookup: &Lookup) -> io::Result<u32> {
+        let slot = add(self.params, &lookup.array)?;
+        let mut record = VolumeRecord::zeroed();
+        record.world_to_unit = rows(&lookup.to_world.inverse());
+        record.slot = slot as u32;
+        record.filter = match (lookup.constant, lookup.nearest) {
+            (true, _) => layout::lookup::CONSTANT,
+            (false, true) => layout::lookup::NEAREST,
+            (false, false) => layout::lookup::TRILINEAR,
+        };
+        record.wrap = wrap_code(lookup.wrap);
+        self.world.volumes.push(record);
+        Ok(self.world.volumes.len() as u32 - 1)
+    }
+
+    /// Adds a phase function and returns its index.
+    fn phase(&mut self, phase: &Phase) -> io::Result<u32> {
+        let index = self.world.phases.len();
+        self.world.phases.push(PhaseRecord::zeroed());
+        self.phase_at(index, phase, 0)?;
+        Ok(index as u32)
+    }
+
+    fn phase_at(&mut self, index: usize, phase: &Phase, nesting: usize) -> io::Result<()> {
+        let mut record = PhaseRecord {
+            kind: layout::phase::ISOTROPIC,
+            slot: NONE,
+            weight: NONE,
+            first: NONE,
+        };
+        match phase {
+            Phase::Isotropic => {}
+            Phase::Rayleigh => record.kind = layout::phase::RAYLEIGH,
+            Phase::Hg { g } => {
+                record.kind = layout::phase::HG;
+                record.slot = add(self.params, g)? as u32;
+            }
+            Phase::Blend { weight, phases } => {
+                if nesting == 4 || matches!(phases[0], Phase::Blend { .. }) {
+                    return self.refuse(
+                        "a `blendphase` stands first in another: only the second part of a blend may be a blend, \
+                         up to four times"
+                            .to_string(),
+                    );
+                }
+                record.kind = layout::phase::BLEND;
+                record.weight = self.volume(weight)?;
+                let first = self.world.phases.len();
+                record.first = first as u32;
+                self.world.phases.extend([PhaseRecord::zeroed(); 2]);
+                self.phase_at(first, &phases[0], nesting + 1)?;
+                self.phase_at(first + 1, &phases[1], nesting + 1)?;
+            }
+        }
+        self.world.phases[index] = record;
+        Ok(())
+    }
+
+    fn surface(&mut self, surface: &Surface) -> io::Result<()> {
+        let (kind, inner) = match &surface.geometry {
+            Geometry::Cube => (layout::surface::CUBE, Affine3A::IDENTITY),
+            Geometry::Rectangle => (layout::surface::RECTANGLE, Affine3A::IDENTITY),
+            Geometry::Sphere { center, radius } => (
+                layout::surface::SPHERE,
+                Affine3A::from_translation(Vec3::from_array(*center)) * Affine3A::from_scale(Vec3::splat(*radius)),
+            ),
+            Geometry::Mesh { .. } => (layout::surface::MESH, Affine3A::IDENTITY),
+        };
+        let to_world = surface.to_world * inner;
+        let mut record = SurfaceRecord::zeroed();
+        record.to_world = rows(&to_world);
+        record.to_local = rows(&to_world.inverse());
+        record.kind = kind;
+        let index = |medium: Option<usize>| medium.map_or(NONE, |m| m as u32);
+        (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
+        record.side = if surface.flip_normals { -1.0 } else { 1.0 };
+        (record.light, record.texture, record.first_corner) = (NONE, NONE, NONE);
+        let first_triangle = self.triangles.len();
+        if let Geometry::Mesh {
+            path,
+            format,
+            face_normals,
+            flip_tex_coords,
+        } = &surface.geometry
+        {
+            let mesh = format.read(path, *face_normals, *flip_tex_coords)?;
+            let holds_medium = surface.interior.is_some() || surface.exterior.is_some();
+            if holds_medium
+                && matches!(surface.bsdf, Bsdf::Null)
+                && let Err(why) = mesh.is_closed()
+            {
+                return Err(IoError::new(path, format!("the mesh bounds a medium but {why}")));
+            }
+            record.first_corner = self.world.corners.len() as u32;
+            self.mesh(&mesh, &to_world, *face_normals);
+        }
+        let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
+        self.containers.extend(container);
+        if let Bsdf::Diffuse { reflectance } = &surface.bsdf {
+            record.bsdf = layout::bsdf::DIFFUSE;
+            record.texture = self.texture(reflectance)?;
+        }
+        if let Some(radiance) = &surface.radiance {
+            record.light = self.world.lights.len() as u32;
+            let slot = add(self.params, radiance)? as u32;
+            let light = self.area_light(surface, kind, &to_world, first_triangle, slot)?;
+            self.world.lights.push(light);
+        }
+        self.world.surfaces.push(record);
+        Ok(())
+    }
+
+    /// Adds a mesh's triangles, moved into the world.
+    fn mesh(&mut self, mesh: &Mesh, to_world: &Affine3A, face_normals: bool) {
+        let shape = self.world.surfaces.len() as u32;
+        let place = |p: [f32; 3]| to_world.transform_point3(Vec3::from_array(p));
+        let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(*p)).collect();
+        let turned = to_world.matrix3.inverse().transpose();
+        let normals: Vec<Vec3> = match (face_normals, mesh.normals.is_empty()) {
+            (true, _) => vec![Vec3::ZERO; positions.len()],
+            (false, true) => smooth_normals(&positions, &mesh.triangles),
+            (false, false) => {
+                let turn = |n: &[f32; 3]| (turned * Vec3A::from_array(*n)).normalize_or_zero().into();
+                mesh.normals.iter().map(turn).collect()
+            }
+        };
+        // A mirroring map would turn faces inside out.
+        let mirrored = to_world.matrix3.determinant() < 0.0;
+        for (index, corners) in mesh.triangles.iter().enumerate() {
+            let [a, b, c] = if mirrored {
+                [corners[0], corners[2], corners[1]]
+            } else {
+                *corners
+            };
+            let at = |v: u32| positions[v as usize].to_array();
+            self.triangles.push(TriangleRecord {
+                a: at(a),
+                shape,
+                b: at(b),
+                triangle: index as u32,
+                c: at(c),
+                padding: 0,
+            });
+            let mut record = CornerRecord::zeroed();
+            for (k, v) in [a, b, c].into_iter().enumerate() {
+                record.normals[k] = normals[v as usize].extend(0.0).to_array();
+                if let Some(uv) = mesh.uvs.get(v as usize) {
+                    record.uvs[2 * k..2 * k + 2].copy_from_slice(uv);
+                }
+            }
+            self.world.corners.push(record);
+        }
+    }
+
+    /// The light of a shape that shines; a mesh's triangles are those from `first_triangle` on.
+    fn area_light(
+        &mut self,
+        surface: &Surface,
+        kind: u32,
+        to_world: &Affine3A,
+        first_triangle: usize,
+        slot: u32,
+    ) -> io::Result<LightRecord> {
+        let mut light = LightRecord::zeroed();
+        light.kind = layout::light::AREA;
+        light.slot = slot;
+        light.surface = self.world.surfaces.len() as u32;
+        match kind {
+            layout::surface::SPHERE => match radius(to_world) {
+                Some(radius) => {
+                    light.position = to_world.translation.extend(0.0).to_array();
+                    light.direction[3] = radius;
+                    Ok(light)
+                }
+                None => self.refuse(format!(
+                    "the area light `{}` is a sphere that is not scaled alike along all axes: only round ones can \
+                     shine; scale it alike, or use a mesh",
+                    surface.name
+                )),
+            },
+            layout::surface::RECTANGLE => {
+                light.position[3] = 4.0 * to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
+                Ok(light)
+            }
+            _ => {
+                let triangles = match kind {
+                    layout::surface::CUBE => emissive_triangles::cube(to_world),
+                    _ => emissive_triangles::corners(&self.triangles[first_triangle..]),
+                };
+                let Some((facets, area)) = emissive_triangles::facets(&triangles, surface.flip_normals) else {
+                    return self.refuse(format!(
+                        "the area light `{}` has an area of zero or without bound: expected a shape that can shine",
+                        surface.name
+                    ));
+                };
+                light.position[3] = area;
+                light.first_facet = self.world.facets.len() as u32;
+                light.facets = facets.len() as u32;
+                self.world.facets.extend(facets);
+                Ok(light)
+            }
+        }
+    }
+
+    fn texture(&mut self, texture: &Texture) -> io::Result<u32> {
+        let mut record = TextureRecord::zeroed();
+        let color = |c: [f32; 3]| [c[0], c[1], c[2], 0.0];
+        match texture {
+            Texture::Constant(c) => record.color0 = color(*c),
+            Texture::Checkerboard { colors, to_uv } => {
+                record.kind = 1;
+                (record.color0, record.color1) = (color(colors[0]), color(colors[1]));
+                record.to_uv = uv_rows(to_uv);
+            }
+            Texture::Bitmap(map) => self.bitmap(map, &mut record)?,
+        }
+        self.world.textures.push(record);
+        Ok(self.world.textures.len() as u32 - 1)
+    }
+
+    fn bitmap(&mut self, map: &TextureMap, record: &mut TextureRecord) -> io::Result<()> {
+        let (image, encoding) = io::image::read(&map.path)?;
+        check_reflectance(&map.path, &image)?;
+        let decode = |x: f32| match (encoding, map.raw) {
+            (Encoding::Srgb, false) => srgb::decode(x),
+            _ => x,
+        };
+        record.kind = layout::texture::BITMAP;
+        record.first = self.world.texels.len() as u32;
+        record.filter = if map.nearest {
+            layout::lookup::NEAREST
+        } else {
+            layout::lookup::TRILINEAR
+        };
+        record.wrap = wrap_code(map.wrap);
+        record.size = [image.width as u32, image.height as u32];
+        record.to_uv = uv_rows(&map.to_uv);
+        let colors = image.data.chunks_exact(image.channels).map(|texel| {
+            let channel = |c: usize| decode(texel[if image.channels < 3 { 0 } else { c }]);
+            [channel(0), channel(1), channel(2), 0.0]
+        });
+        self.world.texels.extend(colors);
+        Ok(())
+    }
+
+    fn light(&mut self, light: &Light) -> io::Result<()> {
+        let mut record = LightRecord::zeroed();
+        record.surface = NONE;
+        record.slot = add(self.params, &light.intensity)? as u32;
+        match light.kind {
+            LightKind::Point { position } => {
+                record.kind = layout::light::POINT;
+                record.position[..3].copy_from_slice(&position);
+            }
+            LightKind::Directional { direction } => {
+                record.kind = layout::light::DIRECTIONAL;
+                record.direction[..3].copy_from_slice(&direction);
+            }
+            LightKind::Spot { to_world, cutoff, beam } => {
+                record.kind = layout::light::SPOT;
+                record.position = to_world.translation.extend(0.0).to_array();
+                record.direction = to_world.matrix3.z_axis.normalize().extend(cutoff.cos()).to_array();
+                record.cos_beam = beam.cos();
+            }
+        }
+        self.world.lights.push(record);
+        Ok(())
+    }
+}
+
+fn wrap_code(wrap: Wrap) -> u32 {
+    match wrap {
+        Wrap::Clamp => layout::wrap::CLAMP,
+        Wrap::Repeat => layout::wrap::REPEAT,
+        Wrap::Mirror => layout::wrap::MIRROR,
+    }
+}
+
+fn uv_rows(to_uv: &Affine2) -> [[f32; 4]; 2] {
+    let (m, t) = (to_uv.matrix2, to_uv.translation);
+    [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]]
+}
+
+/// The radius of the unit sphere under a map; None if it is not round there.
+fn radius(to_world: &Affine3A) -> Option<f32> {
+    let [x, y, z] = [
+        to_world.matrix3.x_axis,
+        to_world.matrix3.y_axis,
+        to_world.matrix3.z_axis,
+    ];
+    let radius = x.length();
+    let alike = [y, z].iter().all(|a| (a.length() - radius).abs() <= 1e-4 * radius);
+    let square = [x.dot(y), y.dot(z), x.dot(z)];
+    let upright = square.iter().all(|d| d.abs() <= 1e-4 * radius * radius);
+    (alike && upright).then_some(radius)
+}
+
+/// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
+fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
+    let mut normals = vec![Vec3::ZERO; positions.len()];
+    for triangle in triangles {
+        let p = triangle.map(|v| positions[v as usize]);
+        let face = (p[1] - p[0]).cross(p[2] - p[0]).normalize_or_zero();
+        for k in 0..3 {
+            let (to, fro) = (p[(k + 1) % 3] - p[k], p[(k + 2) % 3] - p[k]);
+            if to.length_squared() > 0.0 && fro.length_squared() > 0.0 {
+                normals[triangle[k] as usize] += face * to.angle_between(fro);
+            }
+        }
+    }
+    normals.into_iter().map(Vec3::normalize_or_zero).collect()
+}
+
+/// The world-space box in which a volume's values count; infinite for a constant.
+fn bounds(lookup: &Lookup) -> (Vec3A, Vec3A) {
+    if lookup.constant {
+        return (Vec3A::NEG_INFINITY, Vec3A::INFINITY);
+    }
+    let corners = (0..8u32).map(|i| {
+        let corner = Vec3A::new((i & 1) as f32, (i >> 1 & 1) as f32, (i >> 2) as f32);
+        lookup.to_world.transform_point3a(corner)
+    });
+    corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
+        (low.min(c), high.max(c))
+    })
+}

@@ -1,0 +1,139 @@
+//! Which media fill boxes that no surface passes through: flights inside need not look for surfaces.
+
+use super::layout::{MediumRecord, Rows, SurfaceRecord, TriangleRecord, surface};
+
+/// How far surfaces may stand in a box, in units of the larger of 1 and its coordinates: walks are moved as far off a
+/// surface that they leave.
+const MARGIN: f32 = 1e-5;
+
+/// Marks the media whose boxes are clear of all surfaces and of the `triangles` of all meshes.
+pub(super) fn mark_clear(media: &mut [MediumRecord], surfaces: &[SurfaceRecord], triangles: &[TriangleRecord]) {
+    for medium in media {
+        let Some(inside) = Inside::of(medium) else {
+            continue;
+        };
+        let clear = surfaces.iter().all(|record| inside.is_clear_of(record))
+            && triangles.iter().all(|t| !inside.overlaps(&[t.a, t.b, t.c]));
+        medium.clear = u32::from(clear);
+    }
+}
+
+/// The inside of a medium's box.
+struct Inside {
+    low: [f32; 3],
+    high: [f32; 3],
+}
+
+impl Inside {
+    /// None without end.
+    fn of(medium: &MediumRecord) -> Option<Self> {
+        let size = medium
+            .low
+            .iter()
+            .chain(&medium.high)
+            .fold(1f32, |size, x| size.max(x.abs()));
+        size.is_finite().then(|| Self {
+            low: medium.low.map(|x| x + MARGIN * size),
+            high: medium.high.map(|x| x - MARGIN * size),
+        })
+    }
+
+    /// Whether a cube, sphere or rectangle stands outside, or all around: the first two are convex.
+    fn is_clear_of(&self, record: &SurfaceRecord) -> bool {
+        if record.kind == surface::MESH {
+            return true;
+        }
+        let thickness = if record.kind == surface::RECTANGLE { 0.0 } else { 1.0 };
+        let solid = corners([-1.0, -1.0, -thickness], [1.0, 1.0, thickness]);
+        if !self.overlaps(&solid.map(|c| apply(&record.to_world, c))) {
+            return true;
+        }
+        let local = corners(self.low, self.high).map(|c| apply(&record.to_local, c));
+        match record.kind {
+            surface::CUBE => local.iter().flatten().all(|x| x.abs() <= 1.0),
+            surface::SPHERE => local.iter().all(|p| p.iter().map(|x| x * x).sum::<f32>() <= 1.0),
+            _ => false,
+        }
+    }
+
+    /// Whether the box around some points reaches inside.
+    fn overlaps(&self, points: &[[f32; 3]]) -> bool {
+        (0..3).all(|a| points.iter().any(|p| p[a] > self.low[a]) && points.iter().any(|p| p[a] < self.high[a]))
+    }
+}
+
+fn corners(low: [f32; 3], high: [f32; 3]) -> [[f32; 3]; 8] {
+    std::array::from_fn(|k| std::array::from_fn(|a| if k >> a & 1 == 0 { low[a] } else { high[a] }))
+}
+
+fn apply(m: &Rows, p: [f32; 3]) -> [f32; 3] {
+    std::array::from_fn(|a| m[a][0] * p[0] + m[a][1] * p[1] + m[a][2] * p[2] + m[a][3])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resident::rows;
+    use bytemuck::Zeroable;
+    use glam::{Affine3A, Quat, Vec3};
+
+    fn medium() -> MediumRecord {
+        MediumRecord {
+            low: [-1.0; 3],
+            high: [1.0; 3],
+            ..MediumRecord::zeroed()
+        }
+    }
+
+    fn shape(kind: u32, to_world: Affine3A) -> SurfaceRecord {
+        SurfaceRecord {
+            kind,
+            to_world: rows(&to_world),
+            to_local: rows(&to_world.inverse()),
+            ..SurfaceRecord::zeroed()
+        }
+    }
+
+    #[test]
+    fn only_what_passes_through_the_box_is_in_the_way() {
+        let at = |x: f32| Affine3A::from_translation(Vec3::new(x, 0.0, 0.0));
+        let turned = Affine3A::from_quat(Quat::from_rotation_z(0.5));
+        let large = |s: f32| Affine3A::from_scale(Vec3::splat(s));
+        for (kind, to_world, clear) in [
+            (surface::CUBE, Affine3A::IDENTITY, true),
+            (surface::CUBE, turned, false),
+            (surface::CUBE, turned * large(1.5), true),
+            (surface::CUBE, large(0.5), false),
+            (surface::CUBE, at(2.0), true),
+            (surface::CUBE, at(1.9), false),
+            (surface::SPHERE, Affine3A::IDENTITY, false),
+            (surface::SPHERE, large(1.8), true),
+            (surface::SPHERE, at(1.9), false),
+            (surface::RECTANGLE, at(0.0), false),
+            (surface::RECTANGLE, Affine3A::from_translation(Vec3::Z), true),
+            (surface::RECTANGLE, Affine3A::from_translation(0.99 * Vec3::Z), false),
+        ] {
+            let mut media = [medium()];
+            mark_clear(&mut media, &[shape(kind, to_world)], &[]);
+            assert_eq!(media[0].clear == 1, clear, "{kind} {to_world}");
+        }
+        let mut triangle = TriangleRecord::zeroed();
+        (triangle.a, triangle.b, triangle.c) = ([-2.0, 0.5, 0.0], [0.0, 0.5, 1.5], [0.0, 0.5, 2.0]);
+        let mut media = [medium()];
+        mark_clear(&mut media, &[], &[triangle]);
+        assert_eq!(media[0].clear, 0, "a triangle reaches in");
+        for corner in [&mut triangle.a, &mut triangle.b, &mut triangle.c] {
+            corner[1] = 1.0;
+        }
+        mark_clear(&mut media, &[], &[triangle]);
+        assert_eq!(media[0].clear, 1, "a triangle touches");
+    }
+
+    #[test]
+    fn a_medium_without_end_is_not_clear() {
+        let mut media = [medium()];
+        (media[0].low, media[0].high) = ([f32::NEG_INFINITY; 3], [f32::INFINITY; 3]);
+        mark_clear(&mut media, &[], &[]);
+        assert_eq!(media[0].clear, 0);
+    }
+}

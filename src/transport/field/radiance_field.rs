@@ -1,0 +1,500 @@
+//! Emission and absorption along a ray through a radiance field: one walk for every mode.
+//!
+//! Samples lie at t = near + (i + u) h while t < far, u one jitter a ray. With τ = σ h, α = 1 - exp(-τ), and T the
+//! transmittance before the sample, the primal adds L += T α c. The replay takes the same steps from L downwards, so
+//! that what is left after sample i is R, the radiance still to come, and (docs/method.md, equations 5 and 6)
+//!
+//! ```text
+//! dL/dc = T α          dL/dσ = h (T exp(-τ) c - R)
+//! ```
+//!
+//! Nothing is stored a sample: memory does not grow with the length of a ray (Vicini2021, section 3).
+
+use crate::resident::layout::{SceneRecord, color, density, occupancy};
+use crate::transport::lookup::grid::{Stencil, Stencils, grid_stencils, index_below};
+use crate::transport::lookup::sh::{Basis, sh_basis};
+use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
+use crate::transport::number::Number;
+use crate::transport::rays::camera::{Ray, normalize, transform_point, transform_vector};
+
+/// The parameters as a walk reads them.
+///
+/// `sampled` is the side that decisions look at, `integrand` the side that is differentiated; they differ only where
+/// finite differences are taken with the sampling frozen.
+pub trait View<N: Number> {
+    /// Whether the two sides differ.
+    const TWO_SIDED: bool;
+    /// The basis of a ray's direction, as lookups take it.
+    type Bases: Copy;
+    /// Raw density on the sampling side.
+    fn sigma_sampled(&self, at: &Stencil) -> N;
+    /// Raw density on the integrand's side.
+    fn sigma(&self, at: &Stencil) -> N;
+    /// What the lookups along a ray share.
+    fn bases(&self, basis: &Basis) -> Self::Bases;
+    /// Raw colour, the sum of spherical harmonics.
+    fn color(&self, at: &Stencil, bases: &Self::Bases) -> [N; 3];
+    /// Bits of an occupancy cell.
+    fn occupancy(&self, cell: u32) -> u32;
+    /// [`lattice`], for views that know a faster way to the same bits.
+    #[inline(always)]
+    fn lattice(&self, scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+        lattice(scene, segment, index)
+    }
+    /// [`grid_stencils`], likewise.
+    #[inline(always)]
+    fn stencils(&self, size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+        grid_stencils(size, p)
+    }
+    /// [`opacities`], likewise.
+    #[inline(always)]
+    fn opacities(&self, scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; LANES] {
+        opacities(scene, raw_sigma)
+    }
+    /// Raw colour at one lane.
+    #[inline(always)]
+    fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, bases: &Self::Bases) -> [N; 3] {
+        self.color(&at.lane(lane), bases)
+    }
+    /// [`color_activate`] of three channels, likewise.
+    #[inline(always)]
+    fn activate_color(&self, kind: u32, raw: [N; 3]) -> [N; 3] {
+        [
+            color_activate(kind, raw[0]),
+            color_activate(kind, raw[1]),
+            color_activate(kind, raw[2]),
+        ]
+    }
+    /// Raw density at the lanes of `live`; what the others hold does not matter.
+    #[inline(always)]
+    fn sigmas(&self, at: &Stencils<LANES>, live: u32) -> [N; LANES] {
+        let mut raw = [N::lift(0.0); LANES];
+        for lane in Lanes(live) {
+            raw[lane] = self.sigma(&at.lane(lane));
+        }
+        raw
+    }
+    /// A hint that the colours at the lanes of `live` will be looked up soon.
+    #[inline(always)]
+    fn expect_colors(&self, _at: &Stencils<LANES>, _live: u32) {}
+    /// Whether it pays to ask early for what a ray's next places need: where rays that take turns look at places of
+    /// their own, the first-level cache has none of it.
+    #[inline(always)]
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+    /// A hint that densities and colours at the lanes of `live` will be looked up when the other rays have had their
+    /// turns.
+    #[inline(always)]
+    fn expect_later(&self, _at_sigma: &Stencils<LANES>, _at_color: &Stencils<LANES>, _live: u32) {}
+    /// The emitter's texels as RGB: one for a constant, empty without an emitter.
+    fn emitter(&self) -> &[N];
+}
+
+/// What a walk finds at a place.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<N> {
+    /// In the unit cube.
+    pub p: [f32; 3],
+    pub raw_sigma: N,
+    /// 1 - exp(-σ h).
+    pub alpha: N,
+    pub raw_color: [N; 3],
+}
+
+/// Where a replay sends gradients.
+pub trait Sink<N: Number> {
+    /// The places that a gathering walk is about to look at.
+    #[inline(always)]
+    fn approach(&mut self, _p: &[[f32; LANES]; 3]) {}
+    /// A sample that it found at the place `lane` of these.
+    #[inline(always)]
+    fn note(&mut self, _lane: usize, _sample: &Sample<N>) {}
+    /// The gradient of a sample at `p` (unit cube): with respect to raw density and raw colour.
+    fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: N, d_color: [N; 3]);
+    /// The gradient of the emitter's radiance along the unit direction `d` (world).
+    fn emitter(&mut self, d: [f32; 3], d_radiance: [N; 3]);
+}
+
+/// A sink for walks that only look.
+#[derive(Debug, Default)]
+pub struct NoSink;
+
+impl<N: Number> Sink<N> for NoSink {
+    #[inline(always)]
+    fn sample(&mut self, _: [f32; 3], _: &Basis, _: N, _: [N; 3]) {}
+    #[inline(always)]
+    fn emitter(&mut self, _: [f32; 3], _: [N; 3]) {}
+}
+
+/// The part of a ray inside the field, in the unit cube's coordinates.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment {
+    pub origin: [f32; 3],
+    pub direction: [f32; 3],
+    /// Distance of the first sample and of the end.
+    pub first: f32,
+    pub far: f32,
+    pub basis: Basis,
+}
+
+/// What a walk carries from sample to sample.
+#[derive(Debug, Clone, Copy)]
+pub struct State<N> {
+    /// Primal: radiance so far. Replay: radiance still to come, the background's included.
+    pub radiance: [N; 3],
+    pub transmittance: N,
+    /// Transmittance that decisions look at; the same number unless the view has two sides.
+    pub sampled_transmittance: N,
+    /// Index of the next sample.
+    pub index: u32,
+    /// Samples that contributed.
+    pub count: u32,
+}
+
+impl<N: Number> State<N> {
+    /// The state before the first sample, with `radiance` already there (none for a primal walk, all of it for a
+    /// replay).
+    pub fn new(radiance: [N; 3]) -> Self {
+        Self {
+            radiance,
+            transmittance: N::lift(1.0),
+            sampled_transmittance: N::lift(1.0),
+            index: 0,
+            count: 0,
+        }
+    }
+
+    /// Goes through a sample of the opacity `alpha`: what of its colour arrives at the camera.
+    #[inline(always)]
+    fn pass(&mut self, alpha: N) -> N {
+        let weight = self.transmittance * alpha;
+        self.transmittance -= weight;
+        self.count += 1;
+        weight
+    }
+
+    /// Goes through a sample and subtracts its radiance. Returns the derivatives of `d_radiance` · radiance by its raw
+    /// density and its raw colour.
+    #[inline(always)]
+    pub fn replay(&mut self, scene: &SceneRecord, sample: &Sample<N>, d_radiance: [N; 3]) -> (N, [N; 3]) {
+        let weight = self.pass(sample.alpha);
+        let mut d_sigma = N::lift(0.0);
+        let mut d_color = [N::lift(0.0); 3];
+        for c in 0..3 {
+            let color = color_activate(scene.color_activation, sample.raw_color[c]);
+            self.radiance[c] -= weight * color;
+            d_sigma += d_radiance[c] * (self.transmittance * color - self.radiance[c]);
+            d_color[c] = d_radiance[c] * weight * color_slope(scene.color_activation, sample.raw_color[c]);
+        }
+        let slope = density_slope(scene.density_activation, sample.raw_sigma);
+        (d_sigma * N::lift(scene.step_length) * slope, d_color)
+    }
+}
+
+/// Clips a ray to the field's cube. `jitter` is the ray's u in [0, 1).
+#[inline(always)]
+pub fn field_segment(scene: &SceneRecord, ray: &Ray, jitter: f32) -> Option<Segment> {
+    if scene.has_field == 0 {
+        return None;
+    }
+    let origin = transform_point(&scene.world_to_unit, ray.origin);
+    let direction = transform_vector(&scene.world_to_unit, ray.direction);
+    let (mut near, mut far) = (ray.near, ray.far);
+    for axis in 0..3 {
+        let inverse = 1.0 / direction[axis];
+        let (a, b) = (-origin[axis] * inverse, (1.0 - origin[axis]) * inverse);
+        if direction[axis] == 0.0 {
+            if !(0.0..=1.0).contains(&origin[axis]) {
+                return None;
+            }
+        } else {
+            near = near.max(a.min(b));
+            far = far.min(a.max(b));
+        }
+    }
+    let first = near + jitter * scene.step_length;
+    if first >= far {
+        return None;
+    }
+    let basis = sh_basis(
+        scene.sh_degree,
+        normalize(transform_vector(&scene.world_to_field, ray.direction)),
+    );
+    Some(Segment {
+        origin,
+        direction,
+        first,
+        far,
+        basis,
+    })
+}
+
+/// Extinction from raw density.
+#[inline(always)]
+pub fn density_activate<N: Number>(kind: u32, raw: N) -> N {
+    match kind {
+        density::RELU => {
+            if raw.below(0.0) {
+                N::lift(0.0)
+            } else {
+                raw
+            }
+        }
+        density::SOFTPLUS => {
+            // ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|)
+            if raw.below(0.0) {
+                raw.exp().ln_1p()
+            } else {
+                raw + (-raw).exp().ln_1p()
+            }
+        }
+        _ => raw.exp(),
+    }
+}
+
+/// Derivative of [`density_activate`]; the ReLU's is 1 at 0.
+#[inline(always)]
+pub fn density_slope<N: Number>(kind: u32, raw: N) -> N {
+    match kind {
+        density::RELU => N::lift(if raw.below(0.0) { 0.0 } else { 1.0 }),
+        density::SOFTPLUS => sigmoid(raw),
+        _ => raw.exp(),
+    }
+}
+
+#[inline(always)]
+fn sigmoid<N: Number>(x: N) -> N {
+    let negative = x.below(0.0);
+    let e = if negative { x } else { -x }.exp();
+    let share = (N::lift(1.0) + e).recip();
+    if negative { e * share } else { share }
+}
+
+/// Colour from a raw sum of spherical harmonics.
+#[inline(always)]
+pub fn color_activate<N: Number>(kind: u32, raw: N) -> N {
+    match kind {
+        color::CLIP => {
+            let floored = if raw.below(0.0) { N::lift(0.0) } else { raw };
+            if raw.above(1.0) { N::lift(1.0) } else { floored }
+        }
+        color::SIGMOID => sigmoid(raw),
+        _ => {
+            if raw.below(-0.5) {
+                N::lift(0.0)
+            } else {
+                raw + N::lift(0.5)
+            }
+        }
+    }
+}
+
+/// Derivative of [`color_activate`]; the clip's is 1 on the closed interval, the ReLU's 1 at its kink.
+#[inline(always)]
+pub fn color_slope<N: Number>(kind: u32, raw: N) -> N {
+    match kind {
+        color::CLIP => N::lift(if raw.below(0.0) | raw.above(1.0) { 0.0 } else { 1.0 }),
+        color::SIGMOID => {
+            let s = sigmoid(raw);
+            s * (N::lift(1.0) - s)
+        }
+        _ => N::lift(if raw.below(-0.5) { 0.0 } else { 1.0 }),
+    }
+}
+
+/// Places of the sample lattice that a walk looks at together, in vectors.
+pub const LANES: usize = 8;
+
+/// Consecutive places of the sample lattice.
+#[derive(Debug, Clone, Copy)]
+pub struct Lattice {
+    /// Coordinates in the unit cube, axis by axis.
+    pub p: [[f32; LANES]; 3],
+    /// Occupancy cells.
+    pub cells: [u32; LANES],
+    /// Bit i: place i lies inside the segment.
+    pub inside: u32,
+}
+
+/// The places from `index` on.
+#[inline(always)]
+pub fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
+    let size = scene.occupancy_size;
+    let mut places = Lattice {
+        p: [[0.0; LANES]; 3],
+        cells: [0; LANES],
+        inside: 0,
+    };
+    for lane in 0..LANES {
+        let t = segment.first + (index + lane as u32) as f32 * scene.step_length;
+        places.inside |= u32::from(t < segment.far) << lane;
+        let mut cell = [0; 3];
+        for axis in 0..3 {
+            let x = segment.origin[axis] + t * segment.direction[axis];
+            places.p[axis][lane] = x;
+            cell[axis] = index_below(x * size[axis] as f32, size[axis] - 1);
+        }
+        places.cells[lane] = (cell[2] * size[1] + cell[1]) * size[0] + cell[0];
+    }
+    places
+}
+
+/// 1 - exp(-σ h) of raw densities.
+#[inline(always)]
+pub fn opacities<N: Number>(scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; LANES] {
+    let mut alpha = [N::lift(0.0); LANES];
+    for lane in 0..LANES {
+        let sigma = density_activate(scene.density_activation, raw_sigma[lane]);
+        alpha[lane] = -((-(sigma * N::lift(scene.step_length))).exp_m1());
+    }
+    alpha
+}
+
+/// Walks on along a segment, to the end of the next [`LANES`] places of which one matters, and says whether more is to
+/// come. Rays that take turns find the texels that their neighbours have just read.
+///
+/// [`PRIMAL`] and [`GATHER`] add to `state.radiance`; [`REPLAY`] subtracts from it and sends `d_radiance` (the
+/// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin looks at one
+/// place at a time and so takes the same samples in the same order.
+#[inline(always)]
+pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
+    scene: &SceneRecord,
+    view: &V,
+    segment: &Segment,
+    state: &mut State<N>,
+    d_radiance: [N; 3],
+    sink: &mut S,
+) -> bool {
+    let needed = if MODE == PRIMAL {
+        occupancy::RENDERS
+    } else {
+        occupancy::LEARNS
+    };
+    let Some((p, mut live)) = next_places(scene, view, segment, state, needed) else {
+        return false;
+    };
+    state.index += LANES as u32;
+    let at_sigma = view.stencils(scene.sigma_size, &p);
+    let of_color;
+    let at_color = if same_size(scene) {
+        &at_sigma
+    } else {
+        of_color = view.stencils(scene.sh_size, &p);
+        &of_color
+    };
+    view.expect_colors(at_color, live);
+    let raw_sigma = view.sigmas(&at_sigma, live);
+    let alpha = view.opacities(scene, &raw_sigma);
+    if scene.density_activation == density::RELU && !V::TWO_SIDED {
+        // Neither radiance nor a derivative.
+        for lane in 0..LANES {
+            live &= !(u32::from(raw_sigma[lane].below(0.0)) << lane);
+        }
+    }
+    if MODE == GATHER {
+        sink.approach(&p);
+    }
+    // A copy, which can live in registers.
+    let mut now = *state;
+    let bases = view.bases(&segment.basis);
+    let mut more = true;
+    for lane in Lanes(live) {
+        if V::TWO_SIDED {
+            let sampled = density_activate(scene.density_activation, view.sigma_sampled(&at_sigma.lane(lane)));
+            now.sampled_transmittance *= (-(sampled * N::lift(scene.step_length))).exp();
+        }
+        let sample = Sample {
+            p: [p[0][lane], p[1][lane], p[2][lane]],
+            raw_sigma: raw_sigma[lane],
+            alpha: alpha[lane],
+            raw_color: view.color_of_lane(at_color, lane, &bases),
+        };
+        if MODE == REPLAY {
+            let (d_sigma, d_color) = now.replay(scene, &sample, d_radiance);
+            sink.sample(sample.p, &segment.basis, d_sigma, d_color);
+        } else {
+            let weight = now.pass(sample.alpha);
+            let color = view.activate_color(scene.color_activation, sample.raw_color);
+            for c in 0..3 {
+                now.radiance[c] += weight * color[c];
+            }
+            if MODE == GATHER {
+                sink.note(lane, &sample);
+            }
+        }
+        let decided = if V::TWO_SIDED {
+            now.sampled_transmittance
+        } else {
+            now.transmittance
+        };
+        if decided.below(scene.stop) {
+            more = false;
+            break;
+        }
+    }
+    *state = now;
+    if more && view.looks_ahead() {
+        let Some((p, live)) = next_places(scene, view, segment, state, needed) else {
+            return false;
+        };
+        let at_sigma = view.stencils(scene.sigma_size, &p);
+        if same_size(scene) {
+            view.expect_later(&at_sigma, &at_sigma, live);
+        } else {
+            view.expect_later(&at_sigma, &view.stencils(scene.sh_size, &p), live);
+        }
+    }
+    more
+}
+
+/// Goes on to the next [`LANES`] places of which one lies in a cell that is `needed`; none if the segment ends before.
+/// Returns where they are and a mask of those that do.
+#[inline(always)]
+fn next_places<N: Number, V: View<N>>(
+    scene: &SceneRecord,
+    view: &V,
+    segment: &Segment,
+    state: &mut State<N>,
+    needed: u32,
+) -> Option<([[f32; LANES]; 3], u32)> {
+    loop {
+        if segment.first + state.index as f32 * scene.step_length >= segment.far {
+            return None;
+        }
+        let places = view.lattice(scene, segment, state.index);
+        let mut live = 0;
+        for lane in Lanes(places.inside) {
+            live |= u32::from(view.occupancy(places.cells[lane]) & needed != 0) << lane;
+        }
+        if live != 0 {
+            return Some((places.p, live));
+        }
+        state.index += LANES as u32;
+    }
+}
+
+/// Iterates over the bits that are set.
+struct Lanes(u32);
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        // The mask tells the compiler that the lane is in range.
+        Some(lane % LANES)
+    }
+}
+
+/// Whether both grids have the same texels, so that one stencil serves both.
+#[inline(always)]
+pub fn same_size(scene: &SceneRecord) -> bool {
+    let (a, b) = (scene.sigma_size, scene.sh_size);
+    a[0] == b[0] && a[1] == b[1] && a[2] == b[2]
+}

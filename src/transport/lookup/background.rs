@@ -1,0 +1,121 @@
+//! Emitters at infinity: a constant, or a latitude–longitude map looked up bilinearly as Mitsuba's `envmap` does.
+
+use crate::resident::layout::{SceneRecord, background};
+use crate::transport::number::Number;
+use crate::transport::rays::camera::{normalize, transform_vector};
+
+/// The four texels around a direction and their weights.
+#[derive(Debug, Clone, Copy)]
+pub struct EnvStencil {
+    /// Texel indices, to be multiplied by three.
+    pub texels: [u32; 4],
+    pub weights: [f32; 4],
+}
+
+/// The stencil of the unit direction `d`, given in the map's frame, in a map of `size` = width, height.
+///
+/// u = atan2(x, -z) / 2π wraps with texel centres at (i + 0.5) / width; v = acos(y) / π puts the first and the last
+/// row on the poles.
+#[inline(always)]
+pub fn env_stencil(size: [u32; 2], d: [f32; 3]) -> EnvStencil {
+    let u = d[0].atan2(-d[2]) * (0.5 / std::f32::consts::PI);
+    let v = d[1].clamp(-1.0, 1.0).acos() / std::f32::consts::PI;
+    let (width, height) = (size[0] as f32, size[1] as f32);
+    let x = u - 0.5 / width;
+    let x = (x - x.floor()) * width;
+    let y = v * (height - 1.0);
+    let column = (x as u32).min(size[0] - 1);
+    let row = (y as u32).min(size[1].max(2) - 2);
+    let (fx, fy) = (x - column as f32, y - row as f32);
+    let next_column = if column + 1 < size[0] { column + 1 } else { 0 };
+    let next_row = (row + 1).min(size[1] - 1);
+    EnvStencil {
+        texels: [
+            row * size[0] + column,
+            row * size[0] + next_column,
+            next_row * size[0] + column,
+            next_row * size[0] + next_column,
+        ],
+        weights: [(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy],
+    }
+}
+
+/// Radiance of a map, its texels as RGB.
+#[inline(always)]
+pub fn env_eval<N: Number>(data: &[N], at: &EnvStencil, scale: f32) -> [N; 3] {
+    let mut radiance = [N::lift(0.0); 3];
+    for c in 0..3 {
+        for k in 0..4 {
+            radiance[c] += data[at.texels[k] as usize * 3 + c] * N::lift(at.weights[k]);
+        }
+        radiance[c] *= N::lift(scale);
+    }
+    radiance
+}
+
+/// The adjoint of [`env_eval`].
+#[inline(always)]
+pub fn env_scatter<N: Number>(gradient: &mut [N], at: &EnvStencil, scale: f32, g: [N; 3]) {
+    for k in 0..4 {
+        for c in 0..3 {
+            gradient[at.texels[k] as usize * 3 + c] += (g[c] * N::lift(scale)) * N::lift(at.weights[k]);
+        }
+    }
+}
+
+/// What the emitter sends along the unit direction `d` (world); `data` as [`crate::transport::field::radiance_field::View::emitter`].
+#[inline(always)]
+pub fn background_eval<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) -> [N; 3] {
+    match scene.background {
+        background::NONE => [N::lift(0.0); 3],
+        background::CONSTANT => [data[0], data[1], data[2]],
+        _ => {
+            let local = normalize(transform_vector(&scene.world_to_env, d));
+            env_eval(data, &env_stencil(scene.env_size, local), scene.env_scale)
+        }
+    }
+}
+
+/// The adjoint of [`background_eval`].
+#[inline(always)]
+pub fn background_scatter<N: Number>(scene: &SceneRecord, gradient: &mut [N], d: [f32; 3], g: [N; 3]) {
+    match scene.background {
+        background::NONE => {}
+        background::CONSTANT => {
+            for c in 0..3 {
+                gradient[c] += g[c];
+            }
+        }
+        _ => {
+            let local = normalize(transform_vector(&scene.world_to_env, d));
+            env_scatter(gradient, &env_stencil(scene.env_size, local), scene.env_scale, g);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_meet_the_texels_that_mitsuba_gives_them() {
+        // Four columns, three rows; texel value = index. -Z is u = 0, the seam between the last and the first column.
+        let data: Vec<f64> = (0..12).flat_map(|i| [f64::from(i); 3]).collect();
+        let at = |d: [f32; 3]| env_eval(&data, &env_stencil([4, 3], d), 1.0)[0];
+        assert!(
+            (at([0.0, 1.0, 0.0]) - (at([1e-4, 1.0, 0.0]))).abs() < 4.0,
+            "the first row is the upper pole"
+        );
+        assert!(at([0.0, 1.0, 0.0]) < 4.0);
+        assert!(at([0.0, -1.0, 0.0]) >= 8.0);
+        assert!(
+            (at([0.0, 0.0, -1.0]) - 5.5).abs() < 1e-5,
+            "between columns 3 and 0 of the middle row"
+        );
+        assert!(
+            (at([0.707_106_77, 0.0, -0.707_106_77]) - 4.0).abs() < 1e-4,
+            "u = 1/8 is the centre of column 0"
+        );
+        assert!((at([1.0, 0.0, 0.0]) - 4.5).abs() < 1e-4);
+    }
+}

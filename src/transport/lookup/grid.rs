@@ -1,0 +1,365 @@
+//! Trilinear lookups in grids and their adjoints: [`grid_eval`] beside [`grid_scatter`].
+//!
+//! Texels are cell-centred as in Mitsuba: texel i of N lies at (i + 0.5) / N; lookups beyond the outer centres clamp.
+
+use super::sh::Basis;
+use crate::resident::layout::wrap;
+use crate::transport::number::Number;
+
+/// The eight texels around a point and their weights. Corner k takes the upper neighbour along x if bit 0 of k is
+/// set, along y for bit 1, along z for bit 2.
+#[derive(Debug, Clone, Copy)]
+pub struct Stencil {
+    /// Texel indices, to be multiplied by the number of channels; the last is the largest.
+    texels: [u32; 8],
+    weights: [f32; 8],
+}
+
+impl Stencil {
+    /// Texel indices, to be multiplied by the number of channels.
+    #[inline(always)]
+    pub fn texels(&self) -> &[u32; 8] {
+        &self.texels
+    }
+
+    /// The first texel alone.
+    #[inline(always)]
+    pub fn first() -> Self {
+        Self {
+            texels: [0; 8],
+            weights: [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        }
+    }
+
+    /// The weights of the texels; they sum to one.
+    #[inline(always)]
+    pub fn weights(&self) -> &[f32; 8] {
+        &self.weights
+    }
+
+    /// This stencil in every lane.
+    #[inline(always)]
+    pub fn spread<const LANES: usize>(&self) -> Stencils<LANES> {
+        let mut stencils = Stencils {
+            texels: [[0; LANES]; 8],
+            weights: [[0.0; LANES]; 8],
+        };
+        for k in 0..8 {
+            stencils.texels[k] = [self.texels[k]; LANES];
+            stencils.weights[k] = [self.weights[k]; LANES];
+        }
+        stencils
+    }
+
+    /// Asserts that an array of `len` values, `channels` a texel, holds every corner; the last has the largest index.
+    #[inline(always)]
+    pub fn check(&self, len: usize, channels: usize) {
+        assert!(
+            (self.texels[7] as usize + 1) * channels <= len,
+            "a stencil reaches outside its grid"
+        );
+    }
+}
+
+/// The stencils of several points, lane by lane: what is done to all lanes alike runs in vectors.
+#[derive(Debug, Clone, Copy)]
+pub struct Stencils<const LANES: usize> {
+    texels: [[u32; LANES]; 8],
+    weights: [[f32; LANES]; 8],
+}
+
+impl<const LANES: usize> Stencils<LANES> {
+    /// Stencils from corners and weights that were computed elsewhere, by the steps of [`grid_stencils`].
+    #[inline(always)]
+    pub fn from_parts(texels: [[u32; LANES]; 8], weights: [[f32; LANES]; 8]) -> Self {
+        Self { texels, weights }
+    }
+
+    /// All corners and weights, corner by corner.
+    #[inline(always)]
+    pub fn parts(&self) -> (&[[u32; LANES]; 8], &[[f32; LANES]; 8]) {
+        (&self.texels, &self.weights)
+    }
+
+    /// The stencil of one lane.
+    #[inline(always)]
+    pub fn lane(&self, lane: usize) -> Stencil {
+        let mut stencil = Stencil {
+            texels: [0; 8],
+            weights: [0.0; 8],
+        };
+        for k in 0..8 {
+            stencil.texels[k] = self.texels[k][lane];
+            stencil.weights[k] = self.weights[k][lane];
+        }
+        stencil
+    }
+}
+
+/// The stencil of the point `p` of the unit cube in a grid of `size` texels.
+#[inline(always)]
+pub fn grid_stencil(size: [u32; 4], p: [f32; 3]) -> Stencil {
+    grid_stencils(size, &[[p[0]], [p[1]], [p[2]]]).lane(0)
+}
+
+/// The stencils of the points whose coordinate along axis a is `p[a]`.
+#[inline(always)]
+pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+    let strides = [1, size[0], size[0] * size[1]];
+    // For each axis the offsets of the lower and the upper neighbour, and their weights.
+    let mut offsets = [[[0u32; LANES]; 2]; 3];
+    let mut weights = [[[0f32; LANES]; 2]; 3];
+    for axis in 0..3 {
+        for lane in 0..LANES {
+            let x = p[axis][lane] * size[axis] as f32 - 0.5;
+            let base = floor(x);
+            weights[axis][1][lane] = x - base;
+            weights[axis][0][lane] = 1.0 - (x - base);
+            offsets[axis][0][lane] = index_below(base, size[axis] - 1) * strides[axis];
+            offsets[axis][1][lane] = index_below(base + 1.0, size[axis] - 1) * strides[axis];
+        }
+    }
+    let mut stencils = Stencils {
+        texels: [[0; LANES]; 8],
+        weights: [[0.0; LANES]; 8],
+    };
+    for k in 0..8 {
+        let (i, j, l) = (k & 1, (k >> 1) & 1, k >> 2);
+        for lane in 0..LANES {
+            stencils.texels[k][lane] = offsets[2][l][lane] + offsets[1][j][lane] + offsets[0][i][lane];
+            stencils.weights[k][lane] = (weights[2][l][lane] * weights[1][j][lane]) * weights[0][i][lane];
+        }
+    }
+    stencils
+}
+
+/// The largest whole number that is not above `x`. Without the instruction for it, which not every processor has,
+/// `f32`'s own is a call; this one holds for what fits 32 bits, as every place near a grid does.
+#[inline(always)]
+fn floor(x: f32) -> f32 {
+    let whole = x as i32 as f32;
+    if whole > x { whole - 1.0 } else { whole }
+}
+
+/// [`grid_stencil`] for wrap modes under which neighbours are not neighbours in the array.
+#[inline(always)]
+pub fn grid_stencil_wrapped(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
+    let strides = [1, size[0], size[0] * size[1]];
+    let mut offsets = [[0u32; 2]; 3];
+    let mut weights = [[0f32; 2]; 3];
+    for axis in 0..3 {
+        let x = p[axis] * size[axis] as f32 - 0.5;
+        let base = x.floor();
+        weights[axis] = [1.0 - (x - base), x - base];
+        offsets[axis] = [
+            wrap_index(mode, base, size[axis]) * strides[axis],
+            wrap_index(mode, base + 1.0, size[axis]) * strides[axis],
+        ];
+    }
+    let mut stencil = Stencil {
+        texels: [0; 8],
+        weights: [0.0; 8],
+    };
+    for k in 0..8 {
+        let (i, j, l) = (k & 1, (k >> 1) & 1, k >> 2);
+        stencil.texels[k] = offsets[2][l] + offsets[1][j] + offsets[0][i];
+        stencil.weights[k] = (weights[2][l] * weights[1][j]) * weights[0][i];
+    }
+    stencil
+}
+
+/// The texel that holds a point.
+#[inline(always)]
+pub fn nearest_stencil(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
+    let mut index = [0; 3];
+    for axis in 0..3 {
+        index[axis] = wrap_index(mode, (p[axis] * size[axis] as f32).floor(), size[axis]);
+    }
+    Stencil {
+        texels: [(index[2] * size[1] + index[1]) * size[0] + index[0]; 8],
+        weights: [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    }
+}
+
+/// The texel that stands for the whole number `x` along an axis of `size` texels.
+#[inline(always)]
+pub fn wrap_index(mode: u32, x: f32, size: u32) -> u32 {
+    let n = size as f32;
+    match mode {
+        wrap::REPEAT => index_below(x - (x / n).floor() * n, size - 1),
+        wrap::MIRROR => {
+            let x = x - (x / (2.0 * n)).floor() * (2.0 * n);
+            index_below(if x < n { x } else { 2.0 * n - 1.0 - x }, size - 1)
+        }
+        _ => index_below(x, size - 1),
+    }
+}
+
+/// `x` as an index in 0 … `last`, clamped; not-a-number becomes 0.
+#[inline(always)]
+pub fn index_below(x: f32, last: u32) -> u32 {
+    const LARGEST: u32 = 1 << 24;
+    let last = if last < LARGEST { last } else { LARGEST } as f32;
+    let x = if x > 0.0 { x } else { 0.0 };
+    let x = if x < last { x } else { last };
+    // SAFETY: x is a number between 0 and 2^24.
+    unsafe { x.to_int_unchecked::<i32>() as u32 }
+}
+
+/// A one-channel lookup.
+#[inline(always)]
+pub fn grid_eval<N: Number>(data: &[N], at: &Stencil) -> N {
+    at.check(data.len(), 1);
+    let mut sum = N::lift(0.0);
+    for k in 0..8 {
+        // SAFETY: `check` has accepted the largest index.
+        sum += unsafe { *data.get_unchecked(at.texels[k] as usize) } * N::lift(at.weights[k]);
+    }
+    sum
+}
+
+/// A lookup of a few channels, summed in pairs: a walk waits for each, so that the longest chain of additions counts.
+#[inline(always)]
+pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil) -> [N; CHANNELS] {
+    at.check(data.len(), CHANNELS);
+    let mut sums = [[N::lift(0.0); CHANNELS]; 4];
+    for k in 0..4 {
+        for c in 0..CHANNELS {
+            let term = |k: usize| {
+                // SAFETY: `check` has accepted the largest index.
+                let texel = unsafe { *data.get_unchecked(at.texels[k] as usize * CHANNELS + c) };
+                texel * N::lift(at.weights[k])
+            };
+            sums[k][c] = term(k) + term(k + 4);
+        }
+    }
+    let mut sum = [N::lift(0.0); CHANNELS];
+    for c in 0..CHANNELS {
+        sum[c] = (sums[0][c] + sums[1][c]) + (sums[2][c] + sums[3][c]);
+    }
+    sum
+}
+
+/// The adjoint of [`grid_eval`]: adds `gradient` times each weight.
+#[inline(always)]
+pub fn grid_scatter<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
+    at.check(gradient.len(), 1);
+    for k in 0..8 {
+        // SAFETY: `check` has accepted the largest index.
+        *unsafe { gradient.get_unchecked_mut(at.texels[k] as usize) } += g * N::lift(at.weights[k]);
+    }
+}
+
+/// The sum of spherical harmonics of a lookup in a grid of `CHANNELS` = 3 (degree + 1)² channels: channel 3 i + c holds
+/// coefficient i of colour c. The loop over channels is the one that wide vectors run over.
+#[inline(always)]
+pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
+    at.check(data.len(), CHANNELS);
+    let mut sum = [N::lift(0.0); CHANNELS];
+    for k in 0..8 {
+        let start = at.texels[k] as usize * CHANNELS;
+        // SAFETY: `check` has accepted the largest index.
+        let texel = unsafe { data.get_unchecked(start..start + CHANNELS) };
+        let weight = N::lift(at.weights[k]);
+        for (s, v) in sum.iter_mut().zip(texel) {
+            if k == 0 {
+                *s = *v * weight;
+            } else {
+                *s += *v * weight;
+            }
+        }
+    }
+    sum_harmonics(&sum, basis)
+}
+
+/// The sum of coefficients times basis, in an order that suits vectors of five coefficients each of which begins with
+/// the last coefficient of the one before: five sums, of coefficient 0 alone and of every fourth from 1, 2, 3 and 4 on,
+/// which are then added, (0 + 2) + (1 + 3) + 4.
+#[inline(always)]
+fn sum_harmonics<N: Number, const CHANNELS: usize>(coefficients: &[N; CHANNELS], basis: &Basis) -> [N; 3] {
+    let mut sums = [[N::lift(0.0); 3]; 5];
+    for i in 0..CHANNELS / 3 {
+        for c in 0..3 {
+            let term = coefficients[3 * i + c] * N::lift(basis[i]);
+            if i < 5 {
+                sums[i][c] = term;
+            } else {
+                sums[1 + (i - 1) % 4][c] += term;
+            }
+        }
+    }
+    let mut color = [N::lift(0.0); 3];
+    for c in 0..3 {
+        color[c] = ((sums[0][c] + sums[2][c]) + (sums[1][c] + sums[3][c])) + sums[4][c];
+    }
+    color
+}
+
+/// The adjoint of [`grid_eval_sh`].
+#[inline(always)]
+pub fn grid_scatter_sh<N: Number, const CHANNELS: usize>(gradient: &mut [N], at: &Stencil, basis: &Basis, g: [N; 3]) {
+    at.check(gradient.len(), CHANNELS);
+    let mut spread = [N::lift(0.0); CHANNELS];
+    for i in 0..CHANNELS / 3 {
+        for c in 0..3 {
+            spread[3 * i + c] = g[c] * N::lift(basis[i]);
+        }
+    }
+    for k in 0..8 {
+        let start = at.texels[k] as usize * CHANNELS;
+        // SAFETY: `check` has accepted the largest index.
+        let texel = unsafe { gradient.get_unchecked_mut(start..start + CHANNELS) };
+        let weight = N::lift(at.weights[k]);
+        for (t, s) in texel.iter_mut().zip(&spread) {
+            *t += *s * weight;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_texels_ramp_between_their_centres() {
+        let data = [1.0f32, 3.0];
+        let at = |x: f32| grid_eval(&data, &grid_stencil([2, 1, 1, 0], [x, 0.3, 0.9]));
+        for (x, expected) in [
+            (0.0, 1.0),
+            (0.25, 1.0),
+            (0.375, 1.5),
+            (0.5, 2.0),
+            (0.75, 3.0),
+            (1.0, 3.0),
+        ] {
+            assert!((at(x) - expected).abs() < 1e-6, "at {x}: {}", at(x));
+        }
+    }
+
+    /// <eval(a), g> = <a, scatter(g)> for random data, positions and gradients.
+    #[test]
+    fn scatter_is_the_adjoint_of_eval() {
+        use crate::transport::rays::random::test_uniform;
+        const CHANNELS: usize = 12;
+        let size = [3u32, 4, 5, 0];
+        let data: Vec<f64> = (0..60 * CHANNELS as u32)
+            .map(|i| f64::from(test_uniform(3, i, 0)[0]))
+            .collect();
+        for i in 0..200 {
+            let u = test_uniform(3, i, 1);
+            let p = [u[0] * 1.2 - 0.1, u[1] * 1.2 - 0.1, u[2]];
+            let v = test_uniform(3, i, 2);
+            let basis = crate::transport::lookup::sh::sh_basis(1, [0.6, -0.48, 0.64]);
+            let g = [v[0], v[1], v[2]].map(f64::from);
+            let at = grid_stencil(size, p);
+            let color = grid_eval_sh::<f64, CHANNELS>(&data, &at, &basis);
+            let mut gradient = vec![0f64; data.len()];
+            grid_scatter_sh::<f64, CHANNELS>(&mut gradient, &at, &basis, g);
+            let left: f64 = color.iter().zip(g).map(|(a, b)| a * b).sum();
+            let right: f64 = gradient.iter().zip(&data).map(|(a, b)| a * b).sum();
+            assert!((left - right).abs() < 1e-12 * left.abs().max(1.0), "{left} != {right}");
+            let sum: f32 = at.weights().iter().sum();
+            assert!((sum - 1.0).abs() < 1e-6, "weights sum to {sum}");
+        }
+    }
+}

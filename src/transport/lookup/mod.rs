@@ -1,0 +1,6 @@
+//! Lookups in arrays of parameters, each beside its adjoint.
+
+pub mod background;
+pub mod grid;
+pub mod sh;
+pub mod volume;

@@ -1,0 +1,205 @@
+//! Next-event estimation: a path's connections to drawn lights, and the derivatives by what lies on the way.
+
+use super::adjoint::Adjoint;
+use super::path_state::Path;
+use super::tracking::{extinction, is_unbounded, ratio_track, walk_candidates};
+use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
+use crate::transport::lookup::background::background_eval;
+use crate::transport::mode::{GATHER, REPLAY};
+use crate::transport::number::Number;
+use crate::transport::rays::sampler::{Sampler, along, dot};
+use crate::transport::scene::light::{Drawn, light_value};
+use crate::transport::scene::majorant::clip;
+use crate::transport::scene::records::{Fields, Sink, World};
+use crate::transport::scene::shape::{intersect, leave};
+
+/// Shadow rays end this fraction short of what they are drawn to.
+const SHADOW: f32 = 1.0 - 5e-4;
+
+/// The power heuristic.
+#[inline]
+pub(super) fn mis(a: f32, b: f32) -> f32 {
+    let (a, b) = (a * a, b * b);
+    if a + b > 0.0 { a / (a + b) } else { 0.0 }
+}
+
+/// Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
+/// drawn with `density`. Returns the derivative by the logarithm of the value.
+#[inline]
+#[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
+pub(super) fn connect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    world: &World,
+    fields: &F,
+    path: &mut Path<N>,
+    p: [f32; 3],
+    drawn: &Drawn,
+    value: [N; 3],
+    density: f32,
+    sampler: &mut Sampler,
+    adjoint: &mut Adjoint<'_, N, S>,
+) -> N {
+    let start = *sampler;
+    let zero = N::lift(0.0);
+    let noted = match &mut adjoint.trail {
+        Some(trail) if MODE == REPLAY => trail.connections.recall(sampler),
+        _ => None,
+    };
+    let found = noted.unwrap_or_else(|| {
+        let found = look_through(world, fields, path.medium, p, drawn, sampler);
+        if MODE == GATHER
+            && let Some(trail) = &mut adjoint.trail
+        {
+            trail.connections.note(found, sampler);
+        }
+        found
+    });
+    let Some(transmittance) = found else {
+        return zero;
+    };
+    let record = &world.lights[drawn.light as usize];
+    let mut weight = drawn.weight * path.norm(world);
+    if drawn.density > 0.0 {
+        weight *= mis(drawn.density, density);
+    }
+    let radiance = drawn_radiance(world, fields, record, drawn);
+    let mut factor = [zero; 3];
+    for c in 0..3 {
+        factor[c] = value[c] * transmittance[c] * N::lift(weight);
+    }
+    path.add::<MODE>([0, 1, 2].map(|c| factor[c] * radiance[c]));
+    if MODE != REPLAY {
+        return zero;
+    }
+    let mut lit = [zero; 3];
+    let mut sum = zero;
+    let mut d_radiance = [zero; 3];
+    for c in 0..3 {
+        if path.zeros[c] == 0 {
+            d_radiance[c] = adjoint.d_radiance[c] * path.beta[c] * factor[c];
+            lit[c] = d_radiance[c] * radiance[c];
+            sum += lit[c];
+        }
+    }
+    if record.kind == light::ENVMAP {
+        adjoint.sink.background(drawn.direction, d_radiance);
+    } else {
+        adjoint.sink.value(record.slot, d_radiance, 3);
+    }
+    shade(world, fields, path.medium, p, drawn, lit, start, adjoint);
+    sum
+}
+
+/// The transmittance of a shadow ray; None if something opaque is in the way.
+#[inline]
+fn look_through<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    medium: u32,
+    p: [f32; 3],
+    drawn: &Drawn,
+    sampler: &mut Sampler,
+) -> Option<[N; 3]> {
+    let mut transmittance = [N::lift(1.0); 3];
+    let direction = drawn.direction;
+    let open = shadow(world, medium, p, drawn, |medium, origin, far| {
+        ratio_track(
+            world,
+            fields,
+            medium,
+            origin,
+            direction,
+            far,
+            sampler,
+            &mut transmittance,
+        );
+    });
+    open.then_some(transmittance)
+}
+
+/// What a drawn light sends, per unit of the draw's weight.
+#[inline]
+fn drawn_radiance<N: Number, F: Fields<N>>(world: &World, fields: &F, record: &LightRecord, drawn: &Drawn) -> [N; 3] {
+    if record.kind == light::ENVMAP {
+        background_eval(world.scene, fields.integrand(world.background), drawn.direction)
+    } else {
+        light_value(fields.integrand(record.slot))
+    }
+}
+
+/// Goes along a shadow ray and calls `pass` with each part that lies in a medium: the medium, where the part begins,
+/// how far it goes. False if something opaque is in the way.
+#[inline]
+fn shadow(
+    world: &World,
+    medium: u32,
+    p: [f32; 3],
+    drawn: &Drawn,
+    mut pass: impl FnMut(&MediumRecord, [f32; 3], f32),
+) -> bool {
+    let (mut medium, mut origin, mut far) = (medium, p, drawn.distance * SHADOW);
+    loop {
+        let hit = intersect(world, origin, drawn.direction, far);
+        let end = match &hit {
+            Some(hit) => hit.t,
+            None => far,
+        };
+        if let Some(hit) = &hit
+            && world.surfaces[hit.surface as usize].bsdf != bsdf::NULL
+        {
+            return false;
+        }
+        if medium != NONE {
+            pass(&world.media[medium as usize], origin, end);
+        }
+        let Some(hit) = hit else {
+            return true;
+        };
+        let record = &world.surfaces[hit.surface as usize];
+        if record.interior != NONE || record.exterior != NONE {
+            let against = dot(drawn.direction, hit.normal) < 0.0;
+            medium = if against { record.interior } else { record.exterior };
+        }
+        let q = along(origin, drawn.direction, hit.t);
+        origin = leave(q, hit.normal, drawn.direction);
+        far -= hit.t;
+    }
+}
+
+/// Replays a shadow ray's transmittance: `lit` is the derivative by its logarithm.
+#[inline]
+#[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
+fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
+    world: &World,
+    fields: &F,
+    medium: u32,
+    p: [f32; 3],
+    drawn: &Drawn,
+    lit: [N; 3],
+    start: Sampler,
+    adjoint: &mut Adjoint<'_, N, S>,
+) {
+    let mut sampler = start;
+    let differential = world.record.gradient != gradient::FREE_FLIGHT;
+    shadow(world, medium, p, drawn, |medium, origin, far| {
+        if differential {
+            if let Some((start, end)) = clip(medium, origin, drawn.direction, 0.0, far) {
+                let origin = along(origin, drawn.direction, start);
+                adjoint.darken(world, medium, origin, drawn.direction, end - start, lit);
+            }
+            return;
+        }
+        if is_unbounded(medium, far) {
+            return;
+        }
+        let volume = &world.volumes[medium.sigma_t as usize];
+        walk_candidates(world, medium, origin, drawn.direction, far, &mut sampler, |p, mu, _| {
+            let sigma = extinction(world, fields, medium, p);
+            let mut d = lit;
+            for c in 0..3 {
+                d[c] *= -((N::lift(mu) - sigma.integrand[c]).recip()) * N::lift(medium.scale);
+            }
+            adjoint.sink.volume(volume, &sigma.at, d, 3);
+            true
+        });
+    });
+}

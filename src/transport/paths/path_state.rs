@@ -1,0 +1,276 @@
+//! A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
+//!
+//! The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path
+//! is gathered beside (docs/method.md, section 13).
+
+use super::tracking::Extinction;
+use crate::resident::layout::NONE;
+use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
+use crate::transport::number::Number;
+use crate::transport::rays::camera::Ray;
+use crate::transport::rays::sampler::{Sampler, along};
+use crate::transport::scene::records::{Fields, World};
+
+/// Less than this of the light of a flight without end is none.
+pub(super) const FAINT: f64 = 1e-30;
+
+/// Russian roulette never lets a path go on with a higher probability than this.
+const MOST: f32 = 0.95;
+
+/// A path on its way.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<N> {
+    /// Gathered so far; in a replay still to come.
+    pub radiance: [N; 3],
+    /// The same for contributions of which exactly one factor is zero, with that factor left out.
+    pub spare: [N; 3],
+    /// Product of the factors so far, zeros left out, and how many of those there were.
+    pub beta: [N; 3],
+    pub zeros: [u32; 3],
+    /// Throughput on the sampling side, where the view has two.
+    decided: [f32; 3],
+    /// For each channel the density of the path, had that channel decided, over the density of the path as decided.
+    ratio: [f32; 3],
+    /// The channel that decides collisions.
+    pub hero: u32,
+    /// Edges so far.
+    pub depth: u32,
+    pub origin: [f32; 3],
+    pub direction: [f32; 3],
+    pub medium: u32,
+    /// How far the camera sees.
+    pub(super) far: f32,
+    /// Where the last scattering was, and the density of the direction that it took.
+    pub(super) from: [f32; 3],
+    pub(super) density: f32,
+    /// Contributions so far.
+    pub count: u32,
+    /// Whether the path reached the background without a turn.
+    pub straight: bool,
+}
+
+impl<N: Number> Path<N> {
+    /// A path that begins with a camera ray in `medium`.
+    #[inline]
+    pub fn new(world: &World, ray: &Ray, medium: u32, sampler: &mut Sampler) -> Self {
+        let hero = Self::draw_hero(world, sampler);
+        Self::start(
+            along(ray.origin, ray.direction, ray.near),
+            ray.direction,
+            ray.far - ray.near,
+            medium,
+            hero,
+        )
+    }
+
+    /// Draws the channel that decides collisions.
+    #[inline]
+    pub(super) fn draw_hero(world: &World, sampler: &mut Sampler) -> u32 {
+        if world.record.spectral == 1 {
+            ((sampler.draw() * 3.0) as u32).min(2)
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    pub(super) fn start(origin: [f32; 3], direction: [f32; 3], far: f32, medium: u32, hero: u32) -> Self {
+        let (zero, one) = (N::lift(0.0), N::lift(1.0));
+        Self {
+            radiance: [zero; 3],
+            spare: [zero; 3],
+            beta: [one; 3],
+            zeros: [0; 3],
+            decided: [1.0; 3],
+            ratio: [1.0; 3],
+            hero,
+            depth: 0,
+            origin,
+            direction,
+            medium,
+            far,
+            from: origin,
+            density: 0.0,
+            count: 0,
+            straight: false,
+        }
+    }
+
+    /// The same path, with nothing gathered yet.
+    #[inline]
+    pub(super) fn fresh(&self) -> Self {
+        let zero = N::lift(0.0);
+        Self {
+            radiance: [zero; 3],
+            spare: [zero; 3],
+            ..*self
+        }
+    }
+
+    /// Whether the path is in a medium, and in its box, where no surface is met.
+    #[inline]
+    pub(super) fn flies_free(&self, world: &World) -> bool {
+        self.medium != NONE && {
+            let medium = &world.media[self.medium as usize];
+            medium.clear == 1 && (0..3).all(|a| medium.low[a] <= self.origin[a] && self.origin[a] <= medium.high[a])
+        }
+    }
+
+    /// One over the mean of the channels' densities.
+    #[inline]
+    pub fn norm(&self, world: &World) -> f32 {
+        if world.record.spectral == 1 {
+            3.0 / (self.ratio[0] + self.ratio[1] + self.ratio[2])
+        } else {
+            1.0
+        }
+    }
+
+    /// Adds (a replay subtracts) throughput times `radiance`.
+    #[inline]
+    pub fn add<const MODE: u8>(&mut self, radiance: [N; 3]) {
+        self.count += 1;
+        for c in 0..3 {
+            let value = self.beta[c] * radiance[c];
+            let target = match self.zeros[c] {
+                0 => &mut self.radiance[c],
+                1 if MODE != PRIMAL => &mut self.spare[c],
+                _ => continue,
+            };
+            if MODE == REPLAY {
+                *target -= value;
+            } else {
+                *target += value;
+            }
+        }
+    }
+
+    /// Adds light that is scattered with a radiance of one, which ends the path.
+    #[inline]
+    pub(super) fn glimpse(&mut self, world: &World) -> bool {
+        self.add::<UNIT_RADIANCE>([N::lift(self.norm(world)); 3]);
+        false
+    }
+
+    /// Multiplies the throughput; zeros are counted, not multiplied, unless they carry derivatives of their own.
+    #[inline]
+    pub(super) fn multiply<F: Fields<N>>(&mut self, factor: [N; 3]) {
+        for c in 0..3 {
+            if factor[c].value() == 0.0 && !F::TRACKED {
+                self.zeros[c] += 1;
+            } else {
+                self.beta[c] *= factor[c];
+            }
+        }
+    }
+
+    /// Multiplies what decisions look at; zeros are left out.
+    #[inline]
+    pub(super) fn decide(&mut self, factor: [f32; 3]) {
+        for c in 0..3 {
+            self.decided[c] *= if factor[c] == 0.0 { 1.0 } else { factor[c] };
+        }
+    }
+
+    /// The weight of a real collision that `hero` decided, without the albedo.
+    #[inline]
+    pub fn weigh_real<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32) {
+        let scale = 1.0 / hero;
+        if world.record.spectral == 1 {
+            let weight = sigma.sampled.map(|s| s * scale);
+            for c in 0..3 {
+                self.ratio[c] *= weight[c];
+            }
+            if F::TWO_SIDED {
+                self.decide(weight);
+            }
+        }
+        if world.record.spectral == 1 || F::TWO_SIDED {
+            self.multiply::<F>(sigma.integrand.map(|s| s * N::lift(scale)));
+        }
+    }
+
+    /// The weight of a null collision.
+    #[inline]
+    pub fn weigh_null<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32, mu: f32) {
+        if world.record.spectral != 1 && !F::TWO_SIDED {
+            return;
+        }
+        let scale = 1.0 / (mu - hero);
+        if world.record.spectral == 1 {
+            let weight = sigma.sampled.map(|s| (mu - s) * scale);
+            for c in 0..3 {
+                self.ratio[c] *= weight[c];
+            }
+            if F::TWO_SIDED {
+                self.decide(weight);
+            }
+        }
+        self.multiply::<F>(sigma.integrand.map(|s| (N::lift(mu) - s) * N::lift(scale)));
+    }
+
+    /// Whether next to nothing is left of the channels that the medium extinguishes; these end.
+    #[inline]
+    pub fn fades(&mut self, sigma: &Extinction<N>) -> bool {
+        let extinguished = sigma.sampled.map(|s| s > 0.0);
+        if (0..3).any(|c| extinguished[c] && f64::from(self.ratio[c]) > FAINT) {
+            return false;
+        }
+        for c in (0..3).filter(|&c| extinguished[c]) {
+            self.ratio[c] = 0.0;
+            self.zeros[c] += 2;
+        }
+        true
+    }
+
+    /// Whether no channel can carry anything any more.
+    #[inline]
+    pub(super) fn is_dark<const MODE: u8>(&self) -> bool {
+        let dead = if MODE == PRIMAL { 1 } else { 2 };
+        self.zeros[0] >= dead && self.zeros[1] >= dead && self.zeros[2] >= dead
+    }
+
+    /// Throughput that decisions look at.
+    #[inline]
+    pub(super) fn brightness<F: Fields<N>>(&self, world: &World) -> f32 {
+        let norm = self.norm(world);
+        let mut most = 0.0f32;
+        for c in 0..3 {
+            let value = if F::TWO_SIDED {
+                self.decided[c]
+            } else {
+                self.beta[c].value() as f32
+            };
+            most = most.max(value * norm);
+        }
+        most
+    }
+
+    /// Russian roulette from `rr_depth` on: false if the path ends.
+    #[inline]
+    pub(super) fn roulette<F: Fields<N>>(&mut self, world: &World, sampler: &mut Sampler) -> bool {
+        if self.depth <= world.record.rr_depth {
+            return true;
+        }
+        let survival = self.brightness::<F>(world).min(MOST);
+        if sampler.draw() >= survival {
+            return false;
+        }
+        let scale = 1.0 / survival;
+        for c in 0..3 {
+            self.beta[c] *= N::lift(scale);
+            self.decided[c] *= scale;
+        }
+        true
+    }
+
+    /// Turns the path at `p` into `direction`, drawn with `density`.
+    #[inline]
+    pub(super) fn turn(&mut self, p: [f32; 3], origin: [f32; 3], direction: [f32; 3], density: f32) {
+        self.origin = origin;
+        self.from = p;
+        self.direction = direction;
+        self.density = density;
+        self.far = f32::INFINITY;
+    }
+}

@@ -1,0 +1,7 @@
+//! From pixels and random numbers to rays.
+
+pub mod camera;
+pub mod film;
+pub mod pixel;
+pub mod random;
+pub mod sampler;

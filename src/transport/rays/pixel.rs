@@ -1,0 +1,153 @@
+//! Which pixel a ray belongs to, and what is drawn for a pixel rather than for a ray.
+
+use super::camera::{Ray, camera_ray};
+use super::film::filter_sample;
+use super::random::{Counter, Key, random_index, random_uniform, random_words};
+use crate::resident::layout::{SceneRecord, SensorRecord, backdrop};
+
+/// Which pixel a ray belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pixel {
+    pub sensor: u32,
+    /// y · width + x
+    pub index: u32,
+}
+
+/// A table that turns an index over the pixels of several sensors into a [`Pixel`]: `starts[i]` is the first index of
+/// `sensors[i]`, and one more entry holds the total.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PixelTable {
+    pub sensors: Vec<u32>,
+    pub starts: Vec<u32>,
+}
+
+impl PixelTable {
+    /// The table over whole sensors, in the order given. None if the pixels do not fit 32 bits.
+    pub fn new(records: &[SensorRecord], sensors: &[u32]) -> Option<Self> {
+        let mut starts = vec![0u32];
+        for &s in sensors {
+            let sensor = &records[s as usize];
+            let last = *starts.last().expect("starts is never empty");
+            starts.push(last.checked_add(sensor.width.checked_mul(sensor.height)?)?);
+        }
+        Some(Self {
+            sensors: sensors.to_vec(),
+            starts,
+        })
+    }
+
+    /// Number of pixels.
+    pub fn len(&self) -> u32 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Whether there is no pixel.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pixel at `index` < `len`.
+    #[inline(always)]
+    pub fn pixel(&self, index: u32) -> Pixel {
+        let slot = self.starts.partition_point(|&start| start <= index) - 1;
+        Pixel {
+            sensor: self.sensors[slot],
+            index: index - self.starts[slot],
+        }
+    }
+}
+
+/// Block numbers of the draws that are not a sample's.
+pub const DRAWN_PIXEL: u32 = 1 << 16;
+pub const RANDOM_BACKDROP: u32 = 1 << 17;
+pub const LINEAR_WEIGHT: u32 = 1 << 18;
+
+/// The pixel of ray `index` in a batch of rays drawn from all pixels of `table`; the same for every pass that shares
+/// the `objective` key.
+#[inline(always)]
+pub fn drawn_pixel(table: &PixelTable, objective: Key, index: u32) -> Pixel {
+    let words = random_words(
+        objective,
+        Counter {
+            sensor: 0,
+            pixel: index,
+            sample: 0,
+            block: DRAWN_PIXEL,
+        },
+    );
+    table.pixel(random_index(words[0], table.len()))
+}
+
+/// The random colour behind a pixel's reference and behind the medium; the same for every pass of an iteration.
+#[inline(always)]
+pub fn random_backdrop(objective: Key, pixel: Pixel) -> [f32; 3] {
+    let counter = Counter {
+        sensor: pixel.sensor,
+        pixel: pixel.index,
+        sample: 0,
+        block: RANDOM_BACKDROP,
+    };
+    let u = random_uniform(objective, counter);
+    [u[0], u[1], u[2]]
+}
+
+/// One sample of a pixel: its ray and its jitter.
+#[inline(always)]
+pub fn sample_ray(
+    scene: &SceneRecord,
+    sensor: &SensorRecord,
+    pixel: Pixel,
+    key: Key,
+    sample: u32,
+) -> Option<(Ray, f32)> {
+    let u = random_uniform(
+        key,
+        Counter {
+            sensor: pixel.sensor,
+            pixel: pixel.index,
+            sample,
+            block: 0,
+        },
+    );
+    let (column, row) = (pixel.index % sensor.width, pixel.index / sensor.width);
+    let (kind, size, table) = (sensor.filter, sensor.filter_size, &scene.gaussian_cdf);
+    let x = filter_sample(kind, size, table, column, sensor.width, u[0]);
+    let y = filter_sample(kind, size, table, row, sensor.height, u[1]);
+    #[allow(
+        clippy::manual_map,
+        reason = "a closure would not be compiled for its caller's vector level"
+    )]
+    match camera_ray(sensor, x, y) {
+        Some(ray) => Some((ray, u[2])),
+        None => None,
+    }
+}
+
+/// The colour that replaces the emitter behind this pixel, if its backdrop is random.
+#[inline(always)]
+pub fn pixel_backdrop(sensor: &SensorRecord, objective: Key, pixel: Pixel) -> Option<[f32; 3]> {
+    if sensor.backdrop == backdrop::RANDOM {
+        Some(random_backdrop(objective, pixel))
+    } else {
+        None
+    }
+}
+
+/// The weight of [`crate::kernels::loss::Loss::Linear`] for a channel of a batch's pixel: 1 for `seed` 0, else uniform
+/// in [-1, 1).
+#[inline(always)]
+pub fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
+    if seed == 0 {
+        return 1.0;
+    }
+    let key = [seed, LINEAR_WEIGHT, 0, 0];
+    2.0 * random_uniform(
+        key,
+        Counter {
+            sensor: 0,
+            pixel: index,
+            sample: channel,
+            block: 0,
+        },
+    )[0] - 1.0
+}

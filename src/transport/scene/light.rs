@@ -1,0 +1,296 @@
+//! Lights: drawing a direction towards one, and what it sends.
+
+use super::records::World;
+use super::shape::{Hit, cross, world_normal};
+use crate::resident::layout::{LightRecord, NONE, light, surface};
+use crate::transport::lookup::background::env_stencil;
+use crate::transport::number::Number;
+use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
+use crate::transport::rays::sampler::{Sampler, around, dot};
+
+/// A direction towards a light.
+#[derive(Debug, Clone, Copy)]
+pub struct Drawn {
+    pub light: u32,
+    pub direction: [f32; 3],
+    pub distance: f32,
+    /// Factor on the light's radiance or intensity: geometry over the density of the draw, the light's choice included.
+    pub weight: f32,
+    /// The density by solid angle; 0 for lights that nothing can hit.
+    pub density: f32,
+}
+
+/// Draws a light, and a direction towards it from `p`. None if it sends nothing there.
+#[inline]
+pub fn light_sample(world: &World, p: [f32; 3], sampler: &mut Sampler) -> Option<Drawn> {
+    let count = world.record.lights;
+    let index = ((sampler.draw() * count as f32) as u32).min(count - 1);
+    let (u, v) = (sampler.draw(), sampler.draw());
+    let record = &world.lights[index as usize];
+    let drawn = match record.kind {
+        light::POINT | light::SPOT => sample_point(record, p)?,
+        light::DIRECTIONAL => Drawn {
+            light: index,
+            direction: [-record.direction[0], -record.direction[1], -record.direction[2]],
+            distance: f32::INFINITY,
+            weight: 1.0,
+            density: 0.0,
+        },
+        light::AREA => sample_area(world, record, p, [u, v], sampler)?,
+        _ => sample_envmap(world, [u, v])?,
+    };
+    Some(Drawn {
+        light: index,
+        weight: drawn.weight * count as f32,
+        density: drawn.density / count as f32,
+        ..drawn
+    })
+}
+
+#[inline]
+fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
+    let to = [0, 1, 2].map(|a| record.position[a] - p[a]);
+    let square = dot(to, to);
+    let distance = square.sqrt();
+    let direction = to.map(|x| x / distance);
+    let mut weight = 1.0 / square;
+    if record.kind == light::SPOT {
+        weight *= spot_falloff(record, direction);
+    }
+    (weight > 0.0 && weight.is_finite()).then_some(Drawn {
+        light: 0,
+        direction,
+        distance,
+        weight,
+        density: 0.0,
+    })
+}
+
+/// How much of a spot's intensity goes against `direction`: all within the beam, then less, linearly in the angle as
+/// Mitsuba has it, nothing beyond the cutoff.
+#[inline]
+fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
+    let axis = [record.direction[0], record.direction[1], record.direction[2]];
+    let cosine = -dot(axis, direction);
+    if cosine >= record.cos_beam {
+        return 1.0;
+    }
+    if cosine <= record.direction[3] {
+        return 0.0;
+    }
+    let (cutoff, beam) = (record.direction[3].acos(), record.cos_beam.acos());
+    (cutoff - cosine.acos()) / (cutoff - beam)
+}
+
+/// A direction to an area light: uniform over its area, but in the cone of a sphere.
+#[inline]
+fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2], sampler: &mut Sampler) -> Option<Drawn> {
+    let shape = &world.surfaces[record.surface as usize];
+    let place = match shape.kind {
+        surface::SPHERE => return sample_sphere(record, p, u),
+        surface::RECTANGLE => Place {
+            q: transform_point(&shape.to_world, [2.0 * u[0] - 1.0, 2.0 * u[1] - 1.0, 0.0]),
+            normal: world_normal(shape, [0.0, 0.0, 1.0]),
+            area: record.position[3],
+        },
+        _ => sample_facet(world, record, sampler.draw(), u),
+    };
+    let to = [0, 1, 2].map(|a| place.q[a] - p[a]);
+    let square = dot(to, to);
+    let distance = square.sqrt();
+    let direction = to.map(|x| x / distance);
+    let cosine = -dot(direction, place.normal);
+    (square > 0.0 && cosine > 0.0).then(|| Drawn {
+        light: 0,
+        direction,
+        distance,
+        weight: cosine * place.area / square,
+        density: square / (cosine * record.position[3]),
+    })
+}
+
+/// A place on a light.
+struct Place {
+    q: [f32; 3],
+    normal: [f32; 3],
+    /// One over the density with which it is drawn, which is the light's area but for rounding.
+    area: f32,
+}
+
+/// A place on the facets of a light: one of them by its share of the area, then uniform in it.
+#[inline]
+fn sample_facet(world: &World, record: &LightRecord, share: f32, u: [f32; 2]) -> Place {
+    let facets = &world.facets[record.first_facet as usize..][..record.facets as usize];
+    let (mut low, mut high) = (0, facets.len());
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if facets[middle].begins <= share {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let facet = &facets[low];
+    let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
+    for a in 0..3 {
+        ab[a] = facet.b[a] - facet.a[a];
+        ac[a] = facet.c[a] - facet.a[a];
+    }
+    let face = cross(ab, ac);
+    let root = (1.0 - u[0]).sqrt();
+    let size = dot(face, face).sqrt();
+    Place {
+        q: [0, 1, 2].map(|a| facet.a[a] + ab[a] * (1.0 - root) + ac[a] * (root * u[1])),
+        normal: face.map(|x| x / size),
+        area: 0.5 * size / (facet.ends - facet.begins),
+    }
+}
+
+/// The sphere of an area light: centre and radius in the world. Its shape maps the unit sphere by a similarity.
+#[inline]
+fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
+    (
+        [record.position[0], record.position[1], record.position[2]],
+        record.direction[3],
+    )
+}
+
+#[inline]
+fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
+    let (center, radius) = sphere_of(record);
+    let to = [0, 1, 2].map(|a| center[a] - p[a]);
+    let square = dot(to, to);
+    if square <= radius * radius {
+        return None;
+    }
+    let (density, height) = cone(square, radius);
+    let cosine = 1.0 - u[0] * height;
+    let axis = normalize(to);
+    let direction = around(axis, cosine, u[1]);
+    // The near intersection of the direction with the sphere.
+    let middle = dot(to, direction);
+    let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
+    Some(Drawn {
+        light: 0,
+        direction,
+        distance: middle - half,
+        weight: 1.0 / density,
+        density,
+    })
+}
+
+/// Density of directions in the cone of a sphere at the squared distance `square`, and one minus the cone's cosine.
+#[inline]
+fn cone(square: f32, radius: f32) -> (f32, f32) {
+    let sine2 = radius * radius / square;
+    // 1 - sqrt(1 - x) without cancellation.
+    let height = sine2 / (1.0 + (1.0 - sine2).max(0.0).sqrt());
+    (1.0 / (2.0 * std::f32::consts::PI * height), height)
+}
+
+/// The density with which [`light_sample`] draws, from `p`, the direction that met the light of a surface at `q`.
+#[inline]
+pub fn area_density(world: &World, p: [f32; 3], direction: [f32; 3], hit: &Hit, q: [f32; 3]) -> f32 {
+    let shape = &world.surfaces[hit.surface as usize];
+    let record = &world.lights[shape.light as usize];
+    let density = if shape.kind == surface::SPHERE {
+        let (center, radius) = sphere_of(record);
+        let to = [0, 1, 2].map(|a| center[a] - p[a]);
+        let square = dot(to, to);
+        if square <= radius * radius {
+            return 0.0;
+        }
+        cone(square, radius).0
+    } else {
+        let to = [0, 1, 2].map(|a| q[a] - p[a]);
+        dot(to, to) / (-dot(direction, hit.normal) * record.position[3])
+    };
+    density / world.record.lights as f32
+}
+
+/// Draws a direction from an environment map's table: a row by its marginal, a column within it, both by bisection, and
+/// a uniform place in the cell between four texels.
+#[inline]
+fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
+    let [columns, rows] = [
+        world.scene.env_size[0] as usize,
+        world.scene.env_size[1].max(2) as usize - 1,
+    ];
+    let (row, fy) = draw(&world.environment[..rows + 1], u[1]);
+    let start = rows + 1 + row * (columns + 1);
+    let (column, fx) = draw(&world.environment[start..start + columns + 1], u[0]);
+    let x = (column as f32 + fx + 0.5) / columns as f32;
+    let theta = (row as f32 + fy) / rows as f32 * std::f32::consts::PI;
+    let (sine, cosine) = theta.sin_cos();
+    let phi = 2.0 * std::f32::consts::PI * x;
+    // u = atan2(x, -z) / 2 pi
+    let local = [phi.sin() * sine, cosine, -phi.cos() * sine];
+    let direction = normalize(from_environment(world, local));
+    let density = envmap_cell_density(world, row, column, sine);
+    (density > 0.0).then_some(Drawn {
+        light: 0,
+        direction,
+        distance: f32::INFINITY,
+        weight: 1.0 / density,
+        density,
+    })
+}
+
+/// A direction of the map's frame in the world: the inverse of a rotation is its transpose.
+#[inline]
+fn from_environment(world: &World, d: [f32; 3]) -> [f32; 3] {
+    let m = &world.scene.world_to_env;
+    [0, 1, 2].map(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
+}
+
+/// The bin of a table of cumulated probabilities that holds `u`, and the place within it.
+#[inline]
+fn draw(table: &[f32], u: f32) -> (usize, f32) {
+    let (mut low, mut high) = (0, table.len() - 1);
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if table[middle] <= u {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let width = table[low + 1] - table[low];
+    let place = if width > 0.0 { (u - table[low]) / width } else { 0.5 };
+    (low, place.clamp(0.0, 0.999_999_94))
+}
+
+#[inline]
+fn envmap_cell_density(world: &World, row: usize, column: usize, sine: f32) -> f32 {
+    let [columns, rows] = [
+        world.scene.env_size[0] as usize,
+        world.scene.env_size[1].max(2) as usize - 1,
+    ];
+    let of_row = world.environment[row + 1] - world.environment[row];
+    let start = rows + 1 + row * (columns + 1) + column;
+    let of_column = world.environment[start + 1] - world.environment[start];
+    let area = 2.0 * std::f32::consts::PI * std::f32::consts::PI * sine.max(1e-9);
+    of_row * of_column * (columns * rows) as f32 / area
+}
+
+/// The density with which [`light_sample`] draws the direction `d` towards the environment map; 0 without one.
+#[inline]
+pub fn envmap_density(world: &World, d: [f32; 3]) -> f32 {
+    if world.record.environment == NONE {
+        return 0.0;
+    }
+    let local = normalize(transform_vector(&world.scene.world_to_env, d));
+    let at = env_stencil(world.scene.env_size, local);
+    let (row, column) = (
+        (at.texels[0] / world.scene.env_size[0]) as usize,
+        (at.texels[0] % world.scene.env_size[0]) as usize,
+    );
+    let sine = (1.0 - local[1] * local[1]).max(0.0).sqrt();
+    envmap_cell_density(world, row, column, sine) / world.record.lights as f32
+}
+
+/// Radiance or intensity of a light's parameter.
+#[inline]
+pub fn light_value<N: Number>(data: &[N]) -> [N; 3] {
+    [data[0], data[1], data[2]]
+}

@@ -1,0 +1,9 @@
+//! What paths meet: the records of a scene, shapes and their hierarchy, lights, phase functions, majorants.
+
+pub mod bvh;
+pub mod light;
+pub mod majorant;
+pub mod phase;
+pub mod records;
+pub mod shape;
+pub mod texture;

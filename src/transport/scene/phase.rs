@@ -1,0 +1,232 @@
+//! Phase functions: probability densities over the directions into which a medium scatters.
+//!
+//! All depend on the cosine between the direction that light came along and the one it leaves along. A blend's weight
+//! is looked up where the light is scattered.
+
+use super::records::{Fields, Sink, World};
+use crate::resident::layout::{PhaseRecord, phase};
+use crate::transport::lookup::volume::{volume_eval, volume_stencil};
+use crate::transport::number::Number;
+use crate::transport::rays::sampler::{Sampler, around, dot};
+
+const INV_FOUR_PI: f32 = 0.25 * std::f32::consts::FRAC_1_PI;
+
+/// Blends may stand in blends this many times.
+pub const MAX_NESTING: usize = 4;
+
+/// Henyey–Greenstein (Henyey1941); forward for g > 0.
+#[inline]
+pub fn hg_eval<N: Number>(g: N, cosine: f32) -> N {
+    let d = N::lift(1.0) + g * g - N::lift(2.0 * cosine) * g;
+    // d^(-3/2), through exp and ln to stay within what numbers can do.
+    let power = ((d - N::lift(1.0)).ln_1p() * N::lift(-1.5)).exp();
+    (N::lift(1.0) - g * g) * power * N::lift(INV_FOUR_PI)
+}
+
+/// The derivative of ln [`hg_eval`] by g.
+#[inline]
+pub fn hg_log_slope<N: Number>(g: N, cosine: f32) -> N {
+    let d = N::lift(1.0) + g * g - N::lift(2.0 * cosine) * g;
+    N::lift(-2.0) * g * (N::lift(1.0) - g * g).recip() + N::lift(3.0) * (N::lift(cosine) - g) * d.recip()
+}
+
+/// A cosine distributed as [`hg_eval`].
+#[inline]
+pub fn hg_sample(g: f32, u: f32) -> f32 {
+    if g.abs() < 1e-3 {
+        return 1.0 - 2.0 * u;
+    }
+    let s = (1.0 - g * g) / (1.0 - g + 2.0 * g * u);
+    ((1.0 + g * g - s * s) / (2.0 * g)).clamp(-1.0, 1.0)
+}
+
+/// A cosine distributed as 3/8 (1 + c²): the real root of c³ + 3 c = 4 (2u - 1), by Cardano's formula.
+#[inline]
+pub fn rayleigh_sample(u: f32) -> f32 {
+    let z = 2.0 * (2.0 * u - 1.0);
+    let root = (z * z + 1.0).sqrt();
+    // z - root cancels for large z; its product with z + root is -1.
+    let a = (z.abs() + root).cbrt();
+    (z.signum() * (a - 1.0 / a)).clamp(-1.0, 1.0)
+}
+
+/// A blend's weight at `p`; `look` finds a parameter's values.
+#[inline]
+fn blend_weight<'a, N: Number + 'a>(
+    world: &World,
+    look: impl Fn(u32) -> &'a [N],
+    record: &PhaseRecord,
+    p: [f32; 3],
+) -> N {
+    let volume = &world.volumes[record.weight as usize];
+    volume_eval(volume, look(volume.slot), &volume_stencil(volume, p))[0]
+}
+
+/// The density of scattering from `incoming` into `outgoing` at `p`, both unit vectors along which light is followed.
+#[inline]
+pub fn phase_eval<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    index: u32,
+    p: [f32; 3],
+    incoming: [f32; 3],
+    outgoing: [f32; 3],
+) -> N {
+    evaluate(world, |slot| fields.integrand(slot), index, p, incoming, outgoing)
+}
+
+/// The same on the sampling side: the density with which [`phase_sample`] draws.
+#[inline]
+pub fn phase_density<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    index: u32,
+    p: [f32; 3],
+    incoming: [f32; 3],
+    outgoing: [f32; 3],
+) -> f32 {
+    evaluate(world, |slot| fields.sampling(slot), index, p, incoming, outgoing)
+}
+
+#[inline]
+fn evaluate<'a, N: Number + 'a>(
+    world: &World,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    index: u32,
+    p: [f32; 3],
+    incoming: [f32; 3],
+    outgoing: [f32; 3],
+) -> N {
+    let cosine = dot(incoming, outgoing);
+    let mut total = N::lift(0.0);
+    let mut factor = N::lift(1.0);
+    let mut index = index;
+    // A blend's second part is walked on; its first part, which is never a blend, is added at once.
+    for _ in 0..=MAX_NESTING {
+        let record = &world.phases[index as usize];
+        if record.kind != phase::BLEND {
+            return total + factor * simple_eval(look, record, cosine);
+        }
+        let weight = blend_weight(world, look, record, p);
+        let first = &world.phases[record.first as usize];
+        total += factor * (N::lift(1.0) - weight) * simple_eval(look, first, cosine);
+        factor *= weight;
+        index = record.first + 1;
+    }
+    total
+}
+
+#[inline]
+fn simple_eval<'a, N: Number + 'a>(look: impl Fn(u32) -> &'a [N], record: &PhaseRecord, cosine: f32) -> N {
+    match record.kind {
+        phase::HG => hg_eval(look(record.slot)[0], cosine),
+        phase::RAYLEIGH => N::lift(0.75 * INV_FOUR_PI * (1.0 + cosine * cosine)),
+        _ => N::lift(INV_FOUR_PI),
+    }
+}
+
+/// A direction distributed as [`phase_density`].
+#[inline]
+pub fn phase_sample<N: Number, F: Fields<N>>(
+    world: &World,
+    fields: &F,
+    index: u32,
+    p: [f32; 3],
+    incoming: [f32; 3],
+    sampler: &mut Sampler,
+) -> [f32; 3] {
+    let mut index = index;
+    loop {
+        let record = &world.phases[index as usize];
+        let cosine = match record.kind {
+            phase::BLEND => {
+                let weight = blend_weight(world, |slot| fields.sampling(slot), record, p);
+                index = record.first + u32::from(sampler.draw() < weight);
+                continue;
+            }
+            phase::HG => hg_sample(fields.sampling(record.slot)[0], sampler.draw()),
+            phase::RAYLEIGH => rayleigh_sample(sampler.draw()),
+            _ => 1.0 - 2.0 * sampler.draw(),
+        };
+        return around(incoming, cosine, sampler.draw());
+    }
+}
+
+/// Sends `d`, the derivative by the logarithm of the density, on to the phase function's parameters.
+#[inline]
+#[allow(clippy::too_many_arguments, reason = "they are what a scattering consists of")]
+pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
+    world: &World,
+    fields: &F,
+    index: u32,
+    p: [f32; 3],
+    incoming: [f32; 3],
+    outgoing: [f32; 3],
+    d: N,
+    sink: &mut S,
+) {
+    let record = &world.phases[index as usize];
+    let cosine = dot(incoming, outgoing);
+    let zero = N::lift(0.0);
+    if record.kind == phase::HG {
+        let g = fields.integrand(record.slot)[0];
+        sink.value(record.slot, [d * hg_log_slope(g, cosine), zero, zero], 1);
+        return;
+    }
+    if record.kind != phase::BLEND {
+        return;
+    }
+    let d = d * phase_eval(world, fields, index, p, incoming, outgoing).recip();
+    let mut factor = N::lift(1.0);
+    let mut index = index;
+    for _ in 0..=MAX_NESTING {
+        let record = &world.phases[index as usize];
+        if record.kind != phase::BLEND {
+            slope(fields, record, cosine, d * factor, sink);
+            return;
+        }
+        let volume = &world.volumes[record.weight as usize];
+        let at = volume_stencil(volume, p);
+        let weight = volume_eval(volume, fields.integrand(volume.slot), &at)[0];
+        let first = &world.phases[record.first as usize];
+        slope(fields, first, cosine, d * factor * (N::lift(1.0) - weight), sink);
+        let a = simple_eval(|slot| fields.integrand(slot), first, cosine);
+        let b = phase_eval(world, fields, record.first + 1, p, incoming, outgoing);
+        sink.volume(volume, &at, [d * factor * (b - a), zero, zero], 1);
+        factor *= weight;
+        index = record.first + 1;
+    }
+}
+
+/// Whether a phase function has parameters that `sink` wants derivatives by.
+#[inline]
+pub fn phase_is_wanted<N: Number, S: Sink<N>>(world: &World, index: u32, sink: &S) -> bool {
+    let wanted = |record: &PhaseRecord| record.kind == phase::HG && sink.wants(record.slot);
+    let mut index = index;
+    for _ in 0..=MAX_NESTING {
+        let record = &world.phases[index as usize];
+        if record.kind != phase::BLEND {
+            return wanted(record);
+        }
+        let weight = world.volumes[record.weight as usize].slot;
+        if sink.wants(weight) || wanted(&world.phases[record.first as usize]) {
+            return true;
+        }
+        index = record.first + 1;
+    }
+    false
+}
+
+/// Sends `d` times the slope of a simple phase function on to its parameter.
+#[inline]
+fn slope<N: Number, F: Fields<N>, S: Sink<N>>(fields: &F, record: &PhaseRecord, cosine: f32, d: N, sink: &mut S) {
+    if record.kind == phase::HG {
+        let g = fields.integrand(record.slot)[0];
+        let zero = N::lift(0.0);
+        sink.value(
+            record.slot,
+            [d * hg_eval(g, cosine) * hg_log_slope(g, cosine), zero, zero],
+            1,
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! A scene of surfaces, media and lights as a walk reads it: records, and the parameters behind them.
+
+use crate::resident::layout::{
+    CornerRecord, FacetRecord, LightRecord, MediumRecord, NONE, NodeRecord, PhaseRecord, SceneRecord, SurfaceRecord,
+    TextureRecord, TriangleRecord, VolumeRecord, WorldRecord,
+};
+use crate::resident::paths::World as Records;
+use crate::transport::lookup::grid::Stencil;
+use crate::transport::number::Number;
+
+/// The records of a world.
+#[derive(Debug, Clone, Copy)]
+pub struct World<'a> {
+    pub scene: &'a SceneRecord,
+    pub record: &'a WorldRecord,
+    pub surfaces: &'a [SurfaceRecord],
+    pub media: &'a [MediumRecord],
+    pub volumes: &'a [VolumeRecord],
+    pub phases: &'a [PhaseRecord],
+    pub lights: &'a [LightRecord],
+    pub textures: &'a [TextureRecord],
+    /// Colours of all images.
+    pub texels: &'a [[f32; 4]],
+    /// The hierarchy of all meshes' triangles, in the world, and what is known at their corners.
+    pub nodes: &'a [NodeRecord],
+    pub triangles: &'a [TriangleRecord],
+    pub corners: &'a [CornerRecord],
+    /// Triangles of area lights on cubes and meshes.
+    pub facets: &'a [FacetRecord],
+    /// Upper bounds of every medium's scaled density, cell by cell.
+    pub majorants: &'a [f32],
+    /// Cumulated probabilities of the environment map: of its rows, then of each row's columns.
+    pub environment: &'a [f32],
+    /// Parameter of the background's radiance; [`NONE`] without a background.
+    pub background: u32,
+}
+
+impl<'a> World<'a> {
+    /// The records of a scene beside the tables that follow from its parameters' values.
+    pub fn new(scene: &'a SceneRecord, records: &'a Records, majorants: &'a [f32], environment: &'a [f32]) -> Self {
+        Self {
+            scene,
+            record: &records.record,
+            surfaces: &records.surfaces,
+            media: &records.media,
+            volumes: &records.volumes,
+            phases: &records.phases,
+            lights: &records.lights,
+            textures: &records.textures,
+            texels: &records.texels,
+            nodes: &records.hierarchy.nodes,
+            triangles: &records.hierarchy.triangles,
+            corners: &records.corners,
+            facets: &records.facets,
+            majorants,
+            environment,
+            background: records.background,
+        }
+    }
+
+    /// Whether there is something behind the scene.
+    #[inline(always)]
+    pub fn has_background(&self) -> bool {
+        self.background != NONE
+    }
+}
+
+/// The parameters of a world.
+///
+/// Decisions look at the sampling side, which is f32 whatever the number, so that all take the same paths; derivatives
+/// are those of the integrand's side.
+pub trait Fields<N: Number> {
+    /// Whether the two sides differ, by a perturbation or only by their digits, so that factors that are one where they
+    /// are the same must be multiplied.
+    const TWO_SIDED: bool;
+    /// Whether numbers carry derivatives of their own, so that factors that are zero must be multiplied too.
+    const TRACKED: bool;
+    /// Values of a parameter on the integrand's side.
+    fn integrand(&self, slot: u32) -> &[N];
+    /// Values of a parameter on the sampling side.
+    fn sampling(&self, slot: u32) -> &[f32];
+}
+
+/// Where an adjoint sends derivatives.
+pub trait Sink<N: Number> {
+    /// Whether derivatives by this parameter count.
+    #[inline(always)]
+    fn wants(&self, _slot: u32) -> bool {
+        true
+    }
+    /// Derivatives by a lookup of a volume: one for each of its channels, of which `channels` count.
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
+    /// Derivatives by the first values of a parameter that is not a grid.
+    fn value(&mut self, slot: u32, d: [N; 3], channels: u32);
+    /// Derivatives by the background's radiance along the unit direction `d` (world).
+    fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]);
+}
+
+/// A sink for walks that only look.
+#[derive(Debug, Default)]
+pub struct NoSink;
+
+impl<N: Number> Sink<N> for NoSink {
+    #[inline(always)]
+    fn wants(&self, _: u32) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn volume(&mut self, _: &VolumeRecord, _: &Stencil, _: [N; 3], _: u32) {}
+    #[inline(always)]
+    fn value(&mut self, _: u32, _: [N; 3], _: u32) {}
+    #[inline(always)]
+    fn background(&mut self, _: [f32; 3], _: [N; 3]) {}
+}

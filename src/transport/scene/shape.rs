@@ -1,0 +1,226 @@
+//! Where rays meet surfaces.
+
+use super::bvh;
+use super::records::World;
+use crate::resident::layout::{Rows, SurfaceRecord, surface};
+use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
+use crate::transport::rays::sampler::dot;
+
+/// A ray's meeting with a surface.
+#[derive(Debug, Clone, Copy)]
+pub struct Hit {
+    pub t: f32,
+    pub surface: u32,
+    /// Unit normal in the world, outwards from a closed shape unless flipped.
+    pub normal: [f32; 3],
+    /// The normal that light is reflected about: interpolated between the corners of a mesh.
+    pub shading: [f32; 3],
+    pub uv: [f32; 2],
+}
+
+/// How far rays are moved off a surface that they leave, for coordinates near one.
+const OFFSET: f32 = 1e-5;
+
+/// The point `p` of a surface moved off it to the side that the ray in `direction` leaves on.
+#[inline]
+pub fn leave(p: [f32; 3], normal: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
+    let size = p[0].abs().max(p[1].abs()).max(p[2].abs()).max(1.0);
+    let step = if dot(normal, direction) < 0.0 { -OFFSET } else { OFFSET } * size;
+    [
+        p[0] + normal[0] * step,
+        p[1] + normal[1] * step,
+        p[2] + normal[2] * step,
+    ]
+}
+
+/// The nearest meeting of the ray with any surface between 0 and `far`.
+#[inline]
+pub fn intersect(world: &World, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
+    let mut nearest: Option<Found> = None;
+    let mut far = far;
+    for i in 0..world.record.surfaces {
+        let record = &world.surfaces[i as usize];
+        let o = transform_point(&record.to_local, origin);
+        let d = transform_vector(&record.to_local, direction);
+        let found = match record.kind {
+            surface::MESH => continue,
+            surface::CUBE => meet_cube(o, d, far),
+            surface::SPHERE => meet_sphere(o, d, far),
+            _ => meet_rectangle(o, d, far),
+        };
+        if let Some((t, part)) = found {
+            far = t;
+            nearest = Some(Found {
+                t,
+                part,
+                surface: i,
+                o,
+                d,
+            });
+        }
+    }
+    if !world.nodes.is_empty()
+        && let Some(hit) = bvh::intersect(world.nodes, world.triangles, origin, direction, 0.0, far)
+    {
+        return Some(describe_triangle(world, &hit));
+    }
+    nearest.map(|found| describe(world, &found))
+}
+
+/// A meeting with a triangle of a mesh.
+#[inline]
+fn describe_triangle(world: &World, hit: &bvh::Hit) -> Hit {
+    let triangle = &world.triangles[hit.triangle as usize];
+    let record = &world.surfaces[triangle.shape as usize];
+    let corners = &world.corners[(record.first_corner + triangle.triangle) as usize];
+    let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
+    for a in 0..3 {
+        ab[a] = triangle.b[a] - triangle.a[a];
+        ac[a] = triangle.c[a] - triangle.a[a];
+    }
+    let face = cross(ab, ac);
+    let normal = normalize([face[0] * record.side, face[1] * record.side, face[2] * record.side]);
+    let weights = [1.0 - hit.u - hit.v, hit.u, hit.v];
+    let (mut shading, mut uv) = ([0.0; 3], [0.0; 2]);
+    for k in 0..3 {
+        for a in 0..3 {
+            shading[a] += record.side * weights[k] * corners.normals[k][a];
+        }
+        uv[0] += weights[k] * corners.uvs[2 * k];
+        uv[1] += weights[k] * corners.uvs[2 * k + 1];
+    }
+    Hit {
+        t: hit.t,
+        surface: triangle.shape,
+        normal,
+        shading: if dot(shading, shading) > 0.0 {
+            normalize(shading)
+        } else {
+            normal
+        },
+        uv,
+    }
+}
+
+/// The cross product.
+#[inline(always)]
+pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
+}
+
+/// A meeting in the surface's own space.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    t: f32,
+    /// Face of a cube: 2 axis + 1 if on the positive side.
+    part: u32,
+    surface: u32,
+    o: [f32; 3],
+    d: [f32; 3],
+}
+
+#[inline]
+fn describe(world: &World, found: &Found) -> Hit {
+    let record = &world.surfaces[found.surface as usize];
+    let p = [0, 1, 2].map(|a| found.o[a] + found.t * found.d[a]);
+    let (normal, uv) = match record.kind {
+        surface::CUBE => {
+            let axis = (found.part >> 1) as usize;
+            let mut normal = [0.0; 3];
+            normal[axis] = if found.part & 1 == 1 { 1.0 } else { -1.0 };
+            let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
+            (normal, [0.5 * p[u] + 0.5, 0.5 * p[v] + 0.5])
+        }
+        surface::SPHERE => {
+            let n = normalize(p);
+            let u = n[1].atan2(n[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
+            let v = n[2].clamp(-1.0, 1.0).acos() * std::f32::consts::FRAC_1_PI;
+            (n, [u - u.floor(), v])
+        }
+        _ => ([0.0, 0.0, 1.0], [0.5 * p[0] + 0.5, 0.5 * p[1] + 0.5]),
+    };
+    let normal = world_normal(record, normal);
+    Hit {
+        t: found.t,
+        surface: found.surface,
+        normal,
+        shading: normal,
+        uv,
+    }
+}
+
+/// A normal of the shape's own space in the world.
+#[inline]
+pub fn world_normal(record: &SurfaceRecord, n: [f32; 3]) -> [f32; 3] {
+    let m: &Rows = &record.to_local;
+    let mut out = [0.0; 3];
+    for a in 0..3 {
+        out[a] = record.side * (m[0][a] * n[0] + m[1][a] * n[1] + m[2][a] * n[2]);
+    }
+    normalize(out)
+}
+
+#[inline]
+fn meet_cube(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+    let (mut enter, mut leave) = (f32::NEG_INFINITY, f32::INFINITY);
+    let (mut first, mut last) = (0, 0);
+    for a in 0..3 {
+        if d[a] == 0.0 {
+            if !(-1.0..=1.0).contains(&o[a]) {
+                return None;
+            }
+            continue;
+        }
+        let inverse = 1.0 / d[a];
+        let (low, high) = ((-1.0 - o[a]) * inverse, (1.0 - o[a]) * inverse);
+        let backwards = u32::from(d[a] < 0.0);
+        let axis = 2 * a as u32;
+        let near = low.min(high);
+        if near > enter {
+            (enter, first) = (near, axis + backwards);
+        }
+        let end = low.max(high);
+        if end < leave {
+            (leave, last) = (end, axis + 1 - backwards);
+        }
+    }
+    if enter > leave {
+        return None;
+    }
+    if enter > 0.0 {
+        return (enter < far).then_some((enter, first));
+    }
+    (leave > 0.0 && leave < far).then_some((leave, last))
+}
+
+#[inline]
+fn meet_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+    // From the foot of the perpendicular, so that far away spheres keep their digits (Haines2019).
+    let dd = dot(d, d);
+    let middle = -dot(o, d) / dd;
+    let foot = [0, 1, 2].map(|a| o[a] + middle * d[a]);
+    let height = 1.0 - dot(foot, foot);
+    if height < 0.0 {
+        return None;
+    }
+    let half = (height / dd).sqrt();
+    let (enter, leave) = (middle - half, middle + half);
+    if enter > 0.0 {
+        return (enter < far).then_some((enter, 0));
+    }
+    (leave > 0.0 && leave < far).then_some((leave, 0))
+}
+
+#[inline]
+fn meet_rectangle(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+    let t = -o[2] / d[2];
+    if !(t > 0.0 && t < far) {
+        return None;
+    }
+    let (x, y) = (o[0] + t * d[0], o[1] + t * d[1]);
+    (x.abs() <= 1.0 && y.abs() <= 1.0).then_some((t, 0))
+}
