@@ -10,6 +10,11 @@ use small::worlds::{SmallWorld, cube, grid};
 /// Looks along -z at the middle of the box, so nearly parallel that every ray is two long inside.
 const AHEAD: &str = r#", "to_world": [{"look_at": {"origin": [0, 0, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
 
+/// A cube filled with a medium whose extinction is the same everywhere.
+fn fog(medium: &str) -> String {
+    format!(r#""box": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "homogeneous", {medium}}}}}"#)
+}
+
 fn assert_mean(small: &SmallWorld, channel: usize, expected: f64) {
     let (mean, error) = small.mean(4096, channel);
     assert!(
@@ -95,7 +100,7 @@ fn emitting_media_shine() {
     let small = SmallWorld {
         name: "emission",
         sensor: AHEAD,
-        objects: cube(r#""sigma_t": 0.6, "albedo": 0, "emission": [1, 2, 3]"#),
+        objects: fog(r#""sigma_t": 0.6, "albedo": 0, "emission": [1, 2, 3]"#),
         set: vec![
             ("sigma_t", vec![0.6]),
             ("albedo", vec![0.0]),
@@ -120,7 +125,7 @@ fn single_scattering_has_the_closed_form() {
         sensor: AHEAD,
         objects: format!(
             r#"{}, "sun": {{"type": "directional", "direction": [0, -1, 0]}}"#,
-            cube(r#""sigma_t": 0.7, "albedo": 0.6"#)
+            fog(r#""sigma_t": 0.7, "albedo": 0.6"#)
         ),
         set: vec![
             ("sigma_t", vec![sigma as f32]),
@@ -131,4 +136,41 @@ fn single_scattering_has_the_closed_form() {
     };
     let expected = 10.0 * 0.6 / (4.0 * std::f64::consts::PI) * (-sigma).exp() * (1.0 - (-2.0 * sigma).exp());
     assert_mean(&small, 1, expected);
+}
+
+/// A `heterogeneous` medium ends at the box around the volume of its `sigma_t`: a number fills the unit cube, a
+/// `constvolume` what its `to_world` makes of it, turned or not.
+#[test]
+fn a_constant_extinction_fills_the_box_of_its_volume() {
+    let volume = |to_world: &str| format!(r#"{{"type": "constvolume", "value": 0.8, "to_world": [{to_world}]}}"#);
+    let middle = r#"{"translate": [-0.5, -0.5, -0.5]}"#;
+    let cases = [
+        ("homogeneous", "0.8".to_string(), 2.0),
+        ("heterogeneous", "0.8".to_string(), 1.0),
+        ("heterogeneous", volume(""), 1.0),
+        ("heterogeneous", volume(r#"{"scale": [1, 1, 0.4]}"#), 0.4),
+        ("heterogeneous", volume(&format!(r#"{middle}, {{"scale": 1.5}}"#)), 1.5),
+        // The box around a cube that stands on an edge.
+        (
+            "heterogeneous",
+            volume(&format!(r#"{middle}, {{"rotate": {{"axis": [1, 0, 0], "angle": 45}}}}"#)),
+            std::f64::consts::SQRT_2,
+        ),
+        ("heterogeneous", volume(&format!(r#"{middle}, {{"scale": 9}}"#)), 2.0),
+    ];
+    for (kind, sigma_t, length) in cases {
+        let small = SmallWorld {
+            name: "box",
+            // Looks along -z past the origin, where the unit cube begins.
+            sensor: r#", "to_world": [{"look_at": {"origin": [0.2, 0.2, 5], "target": [0.2, 0.2, 0], "up": [0, 1, 0]}}]"#,
+            objects: format!(
+                r#""box": {{"type": "cube", "bsdf": {{"type": "null"}},
+                    "interior": {{"type": "{kind}", "sigma_t": {sigma_t}, "albedo": 0}}}},
+                   "sky": {{"type": "constant"}}"#
+            ),
+            set: vec![("sigma_t", vec![0.8]), ("albedo", vec![0.0]), ("radiance", vec![1.0])],
+            ..SmallWorld::default()
+        };
+        assert_mean(&small, 0, (-0.8 * length).exp());
+    }
 }

@@ -1,76 +1,187 @@
-//! Small worlds whose mean radiance another renderer has measured: Mitsuba 3.9.1, `volpath`, with ten million paths and
-//! more for each (docs/testing.md).
+//! Small worlds that another renderer has measured pixel by pixel: Mitsuba 3.9.1, `volpath`, with eight million paths
+//! and more for each (docs/testing.md; `tests/data/peer/measure.py` writes the measurements).
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use half::f16;
 use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{Look, render_view};
 use prbopt::resident::Resident;
 use prbopt::scene;
-use serde::Deserialize;
 
 const FOLDER: &str = "tests/data/peer";
-const BATCHES: u64 = 8;
-const SPP: u32 = 64;
+/// Pictures are squares of this many pixels.
+const SIDE: usize = 32;
+const BATCHES: u64 = 16;
+const SPP: u32 = 32;
+/// Batches that the other renderer's errors come from.
+const THEIR_BATCHES: f64 = 32.0;
+/// Pixels, blocks of 4 × 4 of them and whole pictures are compared.
+const BLOCKS: [usize; 3] = [1, 4, SIDE];
+/// Standard normal deviate that none of the comparisons of all scenes exceeds in 999 of 1000 runs: the quantile
+/// 1 - 10⁻³/2 after Šidák's correction for 14 times 3267 values.
+const BOUND: f64 = 5.68;
 
-/// Mean radiance of an image and its standard error, a channel each.
-#[derive(Debug, Clone, Copy, Deserialize)]
+/// Radiances, a channel after the other of a pixel after the other.
+type Picture = Vec<f64>;
+
+/// Means, the squares of their standard errors, and how many batches these come from.
 struct Measured {
-    mean: [f64; 3],
-    error: [f64; 3],
+    mean: Picture,
+    square: Picture,
+    batches: f64,
 }
 
-fn measure(path: &Path) -> Measured {
+/// What the other renderer found: an array of two by rows by columns by channels of 16-bit floats.
+fn theirs(name: &str) -> Measured {
+    let bytes = std::fs::read(Path::new(FOLDER).join(format!("means/{name}.npy"))).expect("it is there");
+    let values = &bytes[bytes.len() - 2 * 2 * SIDE * SIDE * 3..];
+    let values: Picture = values
+        .chunks_exact(2)
+        .map(|b| f16::from_le_bytes([b[0], b[1]]).to_f64())
+        .collect();
+    let (mean, error) = values.split_at(values.len() / 2);
+    Measured {
+        mean: mean.to_vec(),
+        square: error.iter().map(|e| e * e).collect(),
+        batches: THEIR_BATCHES,
+    }
+}
+
+/// Pictures of independent seeds.
+fn render(path: &Path) -> Vec<Picture> {
     let scene = scene::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let (resident, params) = Resident::new(&scene).expect("the scene is without mistakes");
     let mut device = Cpu::new();
     let sgd = Optimizer::Sgd { momentum: 0.0 };
     device.load(resident, params, sgd).expect("it fits");
-    let (mut sum, mut squares) = ([0.0; 3], [0.0; 3]);
-    for seed in 0..BATCHES {
-        let look = Look {
-            seed,
-            iteration: 0,
-            spp: SPP,
-        };
-        let pixels = render_view(&mut device, 0, look).expect("it renders");
-        for c in 0..3 {
-            let mean = pixels.iter().map(|pixel| f64::from(pixel[c])).sum::<f64>() / pixels.len() as f64;
-            sum[c] += mean;
-            squares[c] += mean * mean;
-        }
-    }
-    let n = BATCHES as f64;
-    let mean = sum.map(|s| s / n);
-    let error = [0, 1, 2].map(|c| ((squares[c] / n - mean[c] * mean[c]).max(0.0) / (n - 1.0)).sqrt());
-    Measured { mean, error }
+    let look = |seed| Look {
+        seed,
+        iteration: 0,
+        spp: SPP,
+    };
+    (0..BATCHES)
+        .map(|seed| {
+            let pixels = render_view(&mut device, 0, look(seed)).expect("it renders");
+            pixels.iter().flatten().map(|x| f64::from(*x)).collect()
+        })
+        .collect()
 }
 
-/// Differences in standard errors, for the channel in which it is largest.
-fn disagreement(a: &Measured, b: &Measured) -> f64 {
-    let z = |c: usize| (a.mean[c] - b.mean[c]).abs() / a.error[c].hypot(b.error[c]);
-    (0..3).map(z).fold(0.0, f64::max)
+/// Means over blocks of `side` × `side` pixels.
+fn blocks(picture: &[f64], side: usize) -> Picture {
+    let count = SIDE / side;
+    let mut sums = vec![0.0; count * count * 3];
+    for y in 0..SIDE {
+        for x in 0..SIDE {
+            for c in 0..3 {
+                sums[(y / side * count + x / side) * 3 + c] += picture[(y * SIDE + x) * 3 + c];
+            }
+        }
+    }
+    sums.iter().map(|sum| sum / (side * side) as f64).collect()
+}
+
+/// What the other renderer found for blocks, whose pixels are independent.
+fn their_blocks(found: &Measured, side: usize) -> Measured {
+    let scale = 1.0 / (side * side) as f64;
+    Measured {
+        mean: blocks(&found.mean, side),
+        square: blocks(&found.square, side).iter().map(|s| s * scale).collect(),
+        batches: found.batches,
+    }
+}
+
+fn our_blocks(pictures: &[Picture], side: usize) -> Measured {
+    let pictures: Vec<Picture> = pictures.iter().map(|picture| blocks(picture, side)).collect();
+    let n = pictures.len() as f64;
+    let entries = 0..pictures[0].len();
+    let mean: Picture = entries
+        .clone()
+        .map(|i| pictures.iter().map(|p| p[i]).sum::<f64>() / n)
+        .collect();
+    let deviation = |i: usize| pictures.iter().map(|p| (p[i] - mean[i]).powi(2)).sum::<f64>();
+    Measured {
+        square: entries.map(|i| deviation(i) / (n - 1.0) / n).collect(),
+        mean,
+        batches: n,
+    }
+}
+
+/// Welch's t of entry `i` as the normal deviate of the same probability (Wallace 1959).
+fn deviate(a: &Measured, b: &Measured, i: usize) -> f64 {
+    // 16-bit floats have rounded what the other renderer found.
+    let rounding = b.mean[i].abs() / 2048.0;
+    let difference = ((a.mean[i] - b.mean[i]).abs() - rounding).max(0.0);
+    let total = a.square[i] + b.square[i];
+    if total == 0.0 {
+        return if difference == 0.0 { 0.0 } else { f64::INFINITY };
+    }
+    let square = difference * difference / total;
+    let share = |m: &Measured| m.square[i] * m.square[i] / (m.batches - 1.0);
+    let freedom = total * total / (share(a) + share(b));
+    (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * (freedom * (square / freedom).ln_1p()).sqrt()
+}
+
+/// The largest deviate of all pixels, of all blocks and of the whole picture.
+fn disagreements(ours: &[Picture], theirs: &Measured) -> [f64; 3] {
+    BLOCKS.map(|side| {
+        let (ours, theirs) = (our_blocks(ours, side), their_blocks(theirs, side));
+        let entries = 0..ours.mean.len();
+        entries.map(|i| deviate(&ours, &theirs, i)).fold(0.0, f64::max)
+    })
+}
+
+/// The pictures after `change` of each entry, given the pictures' entries, x, y and c.
+fn planted(pictures: &[Picture], change: impl Fn(&Picture, usize, usize, usize) -> f64) -> Vec<Picture> {
+    let entry = |i: usize| (i / 3 % SIDE, i / 3 / SIDE, i % 3);
+    pictures
+        .iter()
+        .map(|picture| {
+            (0..picture.len())
+                .map(|i| {
+                    let (x, y, c) = entry(i);
+                    change(picture, x, y, c)
+                })
+                .collect()
+        })
+        .collect()
 }
 
 #[test]
-fn means_are_those_of_another_renderer() {
-    let text = std::fs::read_to_string(Path::new(FOLDER).join("means.json")).expect("it is there");
-    let expected: BTreeMap<String, Measured> = serde_json::from_str(&text).expect("it is a table of means");
-    assert_eq!(expected.len(), 11);
-    for (name, expected) in expected {
-        let found = measure(&Path::new(FOLDER).join(format!("scenes/{name}.json")));
-        // Eight batches tell their own error badly: Student's t with 7 degrees of freedom is below 6.5 in all but 3 of
-        // 10,000 cases.
-        let z = disagreement(&found, &expected);
-        assert!(z < 6.5, "{name}: {found:?} is not {expected:?}");
-        let bright = Measured {
-            mean: found.mean.map(|x| 1.03 * x),
-            ..found
+fn pixels_are_those_of_another_renderer() {
+    let folder = Path::new(FOLDER).join("scenes");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .expect("it is there")
+        .map(|entry| entry.expect("can be listed").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert!(names.len() >= 11, "{names:?}");
+    for name in names {
+        let theirs = theirs(&name);
+        let ours = render(&folder.join(format!("{name}.json")));
+        let found = disagreements(&ours, &theirs);
+        println!("{name}: {found:.2?}");
+        assert!(found.iter().all(|z| *z < BOUND), "{name}: {found:?} exceeds {BOUND}");
+
+        let at = |p: &Picture, x: usize, y: usize, c: usize| p[(y * SIDE + x) * 3 + c];
+        let seen = |what: &str, change: &dyn Fn(&Picture, usize, usize, usize) -> f64| {
+            let found = disagreements(&planted(&ours, change), &theirs);
+            println!("  {what}: {found:.2?}");
+            assert!(
+                found.iter().any(|z| *z > BOUND),
+                "{name}: {what} would not be seen: {found:?}"
+            );
         };
-        let seen = disagreement(&bright, &expected);
-        assert!(seen > 6.5, "{name}: three percent more light would not be seen: {seen}");
+        seen("three percent more light", &|p, x, y, c| 1.03 * at(p, x, y, c));
+        seen("a step to the side", &|p, x, y, c| at(p, (x + 1) % SIDE, y, c));
+        seen("a sixth more light in the middle's 4 × 4 pixels", &|p, x, y, c| {
+            let inside = x / 4 == 3 && y / 4 == 4;
+            at(p, x, y, c) * if inside { 7.0 / 6.0 } else { 1.0 }
+        });
     }
 }

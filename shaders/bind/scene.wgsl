@@ -5,8 +5,8 @@
 @group(0) @binding(19) var<uniform> world: World;
 // Records of all kinds, each at the place that the launch names.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
-// Upper bounds of every medium's scaled density, cell by cell; then cumulated probabilities of the environment map: of
-// its rows, then of each row's columns.
+// Upper bounds of every medium's scaled density, cell by cell; then the environment map's table: cumulated
+// probabilities of its rows, of each row's columns, and the weights of its texels.
 @group(0) @binding(21) var<storage, read> bounds: array<f32>;
 
 fn rows_record(at: u32) -> Rows {

@@ -67,7 +67,7 @@ impl World {
                 sigma.filter == albedo.filter
                     && sigma.wrap == albedo.wrap
                     && sigma.size[..3] == albedo.size[..3]
-                    && sigma.world_to_unit == albedo.world_to_unit,
+                    && (sigma.filter == layout::lookup::CONSTANT || sigma.world_to_unit == albedo.world_to_unit),
             );
             (rule.low, rule.high) = covered(medium, sigma);
             let extent = [0, 1, 2].map(|a| rule.high[a] - rule.low[a]);

@@ -145,7 +145,7 @@ impl Build<'_> {
             None => NONE,
         };
         let phase = self.phase(&medium.phase)?;
-        let (low, high) = bounds(&medium.sigma_t);
+        let (low, high) = bounds(medium);
         let diagonal = (high - low).length();
         let mut record = MediumRecord::zeroed();
         (record.low, record.high) = (low.to_array(), high.to_array());
@@ -480,14 +480,15 @@ fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
     normals.into_iter().map(Vec3::normalize_or_zero).collect()
 }
 
-/// The world-space box in which a volume's values count; infinite for a constant.
-fn bounds(lookup: &Lookup) -> (Vec3A, Vec3A) {
-    if lookup.constant {
+/// The world-space box outside of which a medium is empty, as Mitsuba has it: that of the volume of `sigma_t`, also of a
+/// constant one; infinite for a `homogeneous` medium.
+fn bounds(medium: &Medium) -> (Vec3A, Vec3A) {
+    if medium.homogeneous {
         return (Vec3A::NEG_INFINITY, Vec3A::INFINITY);
     }
     let corners = (0..8u32).map(|i| {
         let corner = Vec3A::new((i & 1) as f32, (i >> 1 & 1) as f32, (i >> 2) as f32);
-        lookup.to_world.transform_point3a(corner)
+        medium.sigma_t.to_world.transform_point3a(corner)
     });
     corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
         (low.min(c), high.max(c))

@@ -49,7 +49,12 @@ pub(super) fn nested(sensor: &mut Object<'_>) -> Film {
     object.only("crop_offset_y", 0);
     object.only("crop_width", size[0].unwrap_or(DEFAULT_SIZE[0]));
     object.only("crop_height", size[1].unwrap_or(DEFAULT_SIZE[1]));
-    object.only("sample_border", false);
+    // Mitsuba's films draw samples beside their border for filters that reach over it; a box reaches nowhere.
+    if filter == Filter::Box {
+        object.boolean("sample_border", false);
+    } else {
+        object.only("sample_border", false);
+    }
     object.only("file_format", "openexr");
     object.only("pixel_format", "rgb");
     object.only("component_format", "float32");

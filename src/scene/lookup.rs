@@ -130,15 +130,6 @@ fn lookup(path: &str, volume: Volume, placement: &Placement) -> Lookup {
         source: volume.source,
         tuning: None,
     };
-    if constant {
-        return Lookup {
-            array,
-            constant,
-            to_world: Affine3A::IDENTITY,
-            nearest: false,
-            wrap: Wrap::Clamp,
-        };
-    }
     Lookup {
         array,
         constant,

@@ -64,9 +64,11 @@ fn medium(value: &Value<'_>, path: &str) -> Option<Medium> {
     let phase = phase::nested(&mut object, path);
     object.only("sample_emitters", true);
     object.only("has_spectral_extinction", true);
+    let homogeneous = object.name == "homogeneous";
     object.finish();
     Some(Medium {
         path: path.to_string(),
+        homogeneous,
         sigma_t,
         albedo,
         emission,

@@ -153,6 +153,8 @@ pub enum Wrap {
 pub struct Medium {
     /// The path of the object in the file.
     pub path: String,
+    /// Whether it fills its shapes; else it also ends at the box around the place of `sigma_t`.
+    pub homogeneous: bool,
     /// Extinction per unit of length before `scale`: one channel or three.
     pub sigma_t: Lookup,
     /// One channel or three.
@@ -168,7 +170,7 @@ pub struct Medium {
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub array: Array,
-    /// The same value everywhere: `to_world`, `nearest` and `wrap` do not matter.
+    /// The same value everywhere: `nearest` and `wrap` do not matter, and `to_world` only bounds a medium.
     pub constant: bool,
     /// The unit cube into the world.
     pub to_world: Affine3A,

@@ -88,6 +88,7 @@ fn hg(path: &str, g: f32) -> Phase {
 pub(super) fn smoke() -> Medium {
     Medium {
         path: "cube.interior".into(),
+        homogeneous: false,
         sigma_t: grid("cube.interior.sigma_t", [17, 9, 10], &[1.0], 4.0),
         albedo: grid("cube.interior.albedo", [17, 9, 10], &[0.9, 0.8, 0.6], 0.99),
         emission: None,
@@ -193,6 +194,7 @@ fn lamps() -> Vec<Light> {
 fn nested() -> World {
     let ball = Medium {
         path: "ball.interior".into(),
+        homogeneous: true,
         sigma_t: constant("ball.interior.sigma_t", &[2.0], 5.0),
         albedo: constant("ball.interior.albedo", &[0.7, 0.9, 0.95], 0.99),
         emission: None,
@@ -299,6 +301,7 @@ fn fog() -> World {
     World {
         surfaces: vec![surface(place, Affine3A::IDENTITY, grey, [None; 2])],
         media: vec![Medium {
+            homogeneous: true,
             sigma_t: constant("fog.sigma_t", &[0.5, 0.3, 0.2], 5.0),
             albedo: constant("fog.albedo", &[0.9, 0.8, 0.6], 0.99),
             ..smoke()

@@ -365,3 +365,20 @@ fn objects_that_nothing_uses_are_warned_of() {
         ["the reconstruction filter `spare` is not used: nothing refers to it"]
     );
 }
+
+/// Mitsuba's films draw samples beside their border for filters that reach over it; a box reaches nowhere.
+#[test]
+fn samples_beside_the_border_change_nothing_under_a_box() {
+    let film = |filter: &str| {
+        edited(
+            r#""rfilter": {"type": "tent"}"#,
+            &format!(r#""sample_border": true, "rfilter": {{"type": "{filter}"}}"#),
+        )
+    };
+    assert_eq!(read(&film("box")).sensors[0].filter, Filter::Box);
+    for filter in ["tent", "gaussian"] {
+        let told = mistakes_in(&film(filter));
+        assert!(told.contains("`sample_border` of `hdrfilm` is true"), "{told}");
+        assert!(told.contains("only false is supported so far"), "{told}");
+    }
+}

@@ -112,6 +112,11 @@ fn worlds() {
         ),
         (
             grid,
+            r#"{"type": "constvolume", "value": [1, 2, 3], "to_world": [{"scale": 0.7}, {"rotate": {"axis": [1, 2, 3], "angle": 40}}]}"#,
+        ),
+        (grid, "0.7"),
+        (
+            grid,
             r#"{"type": "blobs", "resolution": 4, "blobs": [{"center": [0.1, 0.2, 0.3], "radius": 0.1, "value": [1, 2, 3]}]}"#,
         ),
         (

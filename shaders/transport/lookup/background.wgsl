@@ -24,8 +24,15 @@ fn env_stencil(size: vec2u, d: vec3f) -> EnvStencil {
     let y = v * (height - 1.0);
     let column = min(u32(x), size.x - 1u);
     let row = min(u32(y), max(size.y, 2u) - 2u);
-    let fx = x - f32(column);
-    let fy = y - f32(row);
+    return env_cell(size, vec2u(column, row), vec2f(x - f32(column), y - f32(row)));
+}
+
+// The stencil of a place in the cell between the texels of a column and a row and those behind them.
+fn env_cell(size: vec2u, cell: vec2u, place: vec2f) -> EnvStencil {
+    let column = cell.x;
+    let row = cell.y;
+    let fx = place.x;
+    let fy = place.y;
     let next_column = select(0u, column + 1u, column + 1u < size.x);
     let next_row = min(row + 1u, size.y - 1u);
     return EnvStencil(

@@ -18,6 +18,9 @@ struct Drawn {
     lit: bool,
 }
 
+// The largest number below one.
+const BELOW_ONE: f32 = 0.99999994;
+
 const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, false);
 
 // Draws a light, and a direction towards it from `p`.
@@ -185,20 +188,42 @@ fn environment_size() -> vec2u {
     return vec2u(scene.env_size.x, max(scene.env_size.y, 2u) - 1u);
 }
 
-// Draws a direction from an environment map's table: a row by its marginal, a column within it, both by bisection, and
-// a uniform place in the cell between four texels.
+// Where in a row of cells its cumulated probabilities begin.
+fn first_of_row(row: u32) -> u32 {
+    let size = environment_size();
+    return launch.environment_at + size.y + 1u + row * (size.x + 1u);
+}
+
+// Draws a direction from an environment map's table: a cell by its row's marginal and its share of the row, then a
+// place in it with the bilinear density of its texels' weights, a linear marginal and a linear conditional.
 fn sample_envmap(u: vec2f) -> Drawn {
     let size = environment_size();
     let row = draw(launch.environment_at, size.y, u.y);
-    let start = launch.environment_at + size.y + 1u + row.bin * (size.x + 1u);
-    let column = draw(start, size.x, u.x);
-    let x = (f32(column.bin) + column.place + 0.5) / f32(size.x);
-    let polar = circle(0.5 * ((f32(row.bin) + row.place) / f32(size.y)));
+    let column = draw(first_of_row(row.bin), size.x, u.x);
+    let cell = vec2u(column.bin, row.bin);
+    let weights = texel_weights(env_cell(scene.env_size, cell, vec2f(0.0)));
+    let fy = sample_linear(row.place, weights.x + weights.y, weights.z + weights.w);
+    let ends = weights.xy + (weights.zw - weights.xy) * fy;
+    let fx = sample_linear(column.place, ends.x, ends.y);
+    let x = (f32(column.bin) + fx + 0.5) / f32(size.x);
+    let polar = circle(0.5 * ((f32(row.bin) + fy) / f32(size.y)));
     let azimuth = circle(x);
     // u = atan2(x, -z) / 2 pi
     let local = vec3f(azimuth.y * polar.y, polar.x, -azimuth.x * polar.y);
-    let density = envmap_cell_density(row.bin, column.bin, polar.y);
+    let density = envmap_stencil_density(env_cell(scene.env_size, cell, vec2f(fx, fy)), polar.y);
     return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / density, density, density > 0.0);
+}
+
+// A number in [0, 1) whose density goes linearly from `a` to `b`, both positive.
+fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
+    let root = sqrt(a * a + (b * b - a * a) * u);
+    return min(u * (a + b) / (a + root), BELOW_ONE);
+}
+
+// The weights of a stencil's texels in the table that directions are drawn from.
+fn texel_weights(at: EnvStencil) -> vec4f {
+    let first = vec4u(first_of_row(environment_size().y)) + at.texels;
+    return vec4f(bounds[first.x], bounds[first.y], bounds[first.z], bounds[first.w]);
 }
 
 // A direction of the map's frame in the world: the inverse of a rotation is its transpose.
@@ -231,17 +256,21 @@ fn draw(first: u32, count: u32, u: f32) -> Bin {
     if width > 0.0 {
         place = (u - below) / width;
     }
-    return Bin(low, clamp(place, 0.0, 0.99999994));
+    return Bin(low, clamp(place, 0.0, BELOW_ONE));
 }
 
-fn envmap_cell_density(row: u32, column: u32, sine: f32) -> f32 {
+// The density by solid angle at a place of the map, without the light's choice; `sine` is that of its polar angle.
+fn envmap_stencil_density(at: EnvStencil, sine: f32) -> f32 {
     let size = environment_size();
+    let row = at.texels.x / scene.env_size.x;
     let marginal = launch.environment_at + row;
     let of_row = bounds[marginal + 1u] - bounds[marginal];
-    let start = launch.environment_at + size.y + 1u + row * (size.x + 1u) + column;
-    let of_column = bounds[start + 1u] - bounds[start];
+    let start = first_of_row(row) + at.texels.x % scene.env_size.x;
+    let of_cell = bounds[start + 1u] - bounds[start];
+    let weights = texel_weights(at);
+    let relative = 4.0 * dot(weights, at.weights) / dot(weights, vec4f(1.0));
     let area = 2.0 * PI * PI * max(sine, 1e-9);
-    return of_row * of_column * f32(size.x * size.y) / area;
+    return of_row * of_cell * f32(size.x * size.y) * relative / area;
 }
 
 // The density with which light_sample draws the direction `d` towards the environment map; 0 without one.
@@ -251,10 +280,7 @@ fn envmap_density(d: vec3f) -> f32 {
     }
     let local = unit(transform_vector(scene.world_to_env, d));
     let at = env_stencil(scene.env_size, local);
-    let row = at.texels.x / scene.env_size.x;
-    let column = at.texels.x % scene.env_size.x;
-    let sine = sqrt(max(1.0 - local.y * local.y, 0.0));
-    return envmap_cell_density(row, column, sine) / f32(world.lights);
+    return envmap_stencil_density(at, length(local.xz)) / f32(world.lights);
 }
 
 // Radiance or intensity of a light's parameter.

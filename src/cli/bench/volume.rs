@@ -65,6 +65,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
     };
     let medium = Medium {
         path: "cube.interior".into(),
+        homogeneous: false,
         sigma_t: lookup(array("cube.interior.sigma_t", Kind::Grid, size, 1, 0.0, Some(1.0))),
         albedo: lookup(array(
             "cube.interior.albedo",

@@ -11,7 +11,7 @@ use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
 use crate::resident::Resident;
-use crate::resident::environment::environment_table;
+use crate::resident::environment::{environment_table, table_len};
 use crate::resident::layout::{
     CornerRecord, FacetRecord, MediumRecord, NodeRecord, SceneRecord, TriangleRecord, WorldRecord, background,
 };
@@ -193,10 +193,7 @@ fn finite(medium: &MediumRecord) -> MediumRecord {
 /// Entries of the environment map's table.
 fn environment_len(scene: &SceneRecord) -> usize {
     match scene.background {
-        background::ENVMAP => {
-            let [columns, rows] = [scene.env_size[0] as usize, scene.env_size[1].max(2) as usize - 1];
-            rows + 1 + rows * (columns + 1)
-        }
+        background::ENVMAP => table_len(scene.env_size),
         _ => 0,
     }
 }

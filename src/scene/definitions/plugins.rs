@@ -138,7 +138,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("crop_offset_y", Form::Only("0")),
                 may("crop_width", SIDE),
                 may("crop_height", SIDE),
-                may("sample_border", Form::Only("false")),
+                may("sample_border", Form::Boolean),
                 may("file_format", Form::Only("\"openexr\"")),
                 may("pixel_format", Form::Only("\"rgb\"")),
                 may("component_format", Form::Only("\"float32\"")),

@@ -1,6 +1,6 @@
 //! Shapes, media, lights and the integrator as JSON.
 
-use glam::Affine2;
+use glam::{Affine2, Affine3A};
 use serde_json::{Map, Value, json};
 
 use super::super::{
@@ -22,7 +22,7 @@ pub(super) fn medium(world: &World, index: usize, place: &str) -> Value {
 }
 
 fn scattering(medium: &Medium) -> Value {
-    let name = if medium.sigma_t.constant {
+    let name = if medium.homogeneous {
         "homogeneous"
     } else {
         "heterogeneous"
@@ -48,8 +48,11 @@ fn lookup(lookup: &Lookup) -> Value {
         Source::Fill(values) if values.len() == 1 => channels(&vec![values[0]; array.shape.channels]),
         _ => fill(array),
     };
-    if lookup.constant {
+    if lookup.constant && lookup.to_world == Affine3A::IDENTITY {
         return value;
+    }
+    if lookup.constant {
+        return json!({"type": "constvolume", "value": value, "to_world": matrix(&lookup.to_world)});
     }
     let mut object = source(array);
     object["to_world"] = matrix(&lookup.to_world);

@@ -26,7 +26,12 @@ pub fn env_stencil(size: [u32; 2], d: [f32; 3]) -> EnvStencil {
     let y = v * (height - 1.0);
     let column = (x as u32).min(size[0] - 1);
     let row = (y as u32).min(size[1].max(2) - 2);
-    let (fx, fy) = (x - column as f32, y - row as f32);
+    env_cell(size, [column, row], [x - column as f32, y - row as f32])
+}
+
+/// The stencil of a place in the cell between the texels of a column and a row and those behind them.
+#[inline(always)]
+pub fn env_cell(size: [u32; 2], [column, row]: [u32; 2], [fx, fy]: [f32; 2]) -> EnvStencil {
     let next_column = if column + 1 < size[0] { column + 1 } else { 0 };
     let next_row = (row + 1).min(size[1] - 1);
     EnvStencil {

@@ -2,11 +2,15 @@
 
 use super::records::World;
 use super::shape::{Hit, cross, world_normal};
+use crate::resident::environment::{cells, first_of_row, first_weight};
 use crate::resident::layout::{LightRecord, NONE, light, surface};
-use crate::transport::lookup::background::env_stencil;
+use crate::transport::lookup::background::{EnvStencil, env_cell, env_stencil};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{Sampler, around, dot};
+
+/// The largest number below one.
+const BELOW_ONE: f32 = 0.999_999_94;
 
 /// A direction towards a light.
 #[derive(Debug, Clone, Copy)]
@@ -208,17 +212,18 @@ pub fn area_density(world: &World, p: [f32; 3], direction: [f32; 3], hit: &Hit, 
     density / world.record.lights as f32
 }
 
-/// Draws a direction from an environment map's table: a row by its marginal, a column within it, both by bisection, and
-/// a uniform place in the cell between four texels.
+/// Draws a direction from an environment map's table: a cell by its row's marginal and its share of the row, then a
+/// place in it with the bilinear density of its texels' weights, a linear marginal and a linear conditional.
 #[inline]
 fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
-    let [columns, rows] = [
-        world.scene.env_size[0] as usize,
-        world.scene.env_size[1].max(2) as usize - 1,
-    ];
-    let (row, fy) = draw(&world.environment[..rows + 1], u[1]);
-    let start = rows + 1 + row * (columns + 1);
-    let (column, fx) = draw(&world.environment[start..start + columns + 1], u[0]);
+    let size = world.scene.env_size;
+    let [columns, rows] = cells(size);
+    let (row, v) = draw(&world.environment[..rows + 1], u[1]);
+    let (column, u) = draw(&world.environment[first_of_row(size, row)..][..columns + 1], u[0]);
+    let cell = [column as u32, row as u32];
+    let [w00, w10, w01, w11] = texel_weights(world, &env_cell(size, cell, [0.0; 2]));
+    let fy = sample_linear(v, w00 + w10, w01 + w11);
+    let fx = sample_linear(u, w00 + (w01 - w00) * fy, w10 + (w11 - w10) * fy);
     let x = (column as f32 + fx + 0.5) / columns as f32;
     let theta = (row as f32 + fy) / rows as f32 * std::f32::consts::PI;
     let (sine, cosine) = theta.sin_cos();
@@ -226,7 +231,7 @@ fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
     // u = atan2(x, -z) / 2 pi
     let local = [phi.sin() * sine, cosine, -phi.cos() * sine];
     let direction = normalize(from_environment(world, local));
-    let density = envmap_cell_density(world, row, column, sine);
+    let density = envmap_stencil_density(world, &env_cell(size, cell, [fx, fy]), sine);
     (density > 0.0).then_some(Drawn {
         light: 0,
         direction,
@@ -234,6 +239,20 @@ fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
         weight: 1.0 / density,
         density,
     })
+}
+
+/// A number in [0, 1) whose density goes linearly from `a` to `b`, both positive.
+#[inline]
+fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
+    let root = (a * a + (b * b - a * a) * u).sqrt();
+    (u * (a + b) / (a + root)).min(BELOW_ONE)
+}
+
+/// The weights of a stencil's texels in the table that directions are drawn from.
+#[inline]
+fn texel_weights(world: &World, at: &EnvStencil) -> [f32; 4] {
+    let first = first_weight(world.scene.env_size);
+    at.texels.map(|texel| world.environment[first + texel as usize])
 }
 
 /// A direction of the map's frame in the world: the inverse of a rotation is its transpose.
@@ -257,20 +276,25 @@ fn draw(table: &[f32], u: f32) -> (usize, f32) {
     }
     let width = table[low + 1] - table[low];
     let place = if width > 0.0 { (u - table[low]) / width } else { 0.5 };
-    (low, place.clamp(0.0, 0.999_999_94))
+    (low, place.clamp(0.0, BELOW_ONE))
 }
 
+/// The density by solid angle at a place of the map, without the light's choice; `sine` is that of its polar angle.
 #[inline]
-fn envmap_cell_density(world: &World, row: usize, column: usize, sine: f32) -> f32 {
-    let [columns, rows] = [
-        world.scene.env_size[0] as usize,
-        world.scene.env_size[1].max(2) as usize - 1,
-    ];
+fn envmap_stencil_density(world: &World, at: &EnvStencil, sine: f32) -> f32 {
+    let size = world.scene.env_size;
+    let [columns, rows] = cells(size);
+    let (row, column) = ((at.texels[0] / size[0]) as usize, (at.texels[0] % size[0]) as usize);
     let of_row = world.environment[row + 1] - world.environment[row];
-    let start = rows + 1 + row * (columns + 1) + column;
-    let of_column = world.environment[start + 1] - world.environment[start];
+    let start = first_of_row(size, row) + column;
+    let of_cell = world.environment[start + 1] - world.environment[start];
+    let (mut here, mut sum) = (0.0, 0.0);
+    for (weight, share) in texel_weights(world, at).into_iter().zip(at.weights) {
+        here += weight * share;
+        sum += weight;
+    }
     let area = 2.0 * std::f32::consts::PI * std::f32::consts::PI * sine.max(1e-9);
-    of_row * of_column * (columns * rows) as f32 / area
+    of_row * of_cell * (columns * rows) as f32 * (4.0 * here / sum) / area
 }
 
 /// The density with which [`light_sample`] draws the direction `d` towards the environment map; 0 without one.
@@ -281,12 +305,8 @@ pub fn envmap_density(world: &World, d: [f32; 3]) -> f32 {
     }
     let local = normalize(transform_vector(&world.scene.world_to_env, d));
     let at = env_stencil(world.scene.env_size, local);
-    let (row, column) = (
-        (at.texels[0] / world.scene.env_size[0]) as usize,
-        (at.texels[0] % world.scene.env_size[0]) as usize,
-    );
-    let sine = (1.0 - local[1] * local[1]).max(0.0).sqrt();
-    envmap_cell_density(world, row, column, sine) / world.record.lights as f32
+    let sine = (local[0] * local[0] + local[2] * local[2]).sqrt();
+    envmap_stencil_density(world, &at, sine) / world.record.lights as f32
 }
 
 /// Radiance or intensity of a light's parameter.

@@ -29,7 +29,7 @@ pub struct World<'a> {
     pub facets: &'a [FacetRecord],
     /// Upper bounds of every medium's scaled density, cell by cell.
     pub majorants: &'a [f32],
-    /// Cumulated probabilities of the environment map: of its rows, then of each row's columns.
+    /// The environment map's table (`resident/environment.rs`).
     pub environment: &'a [f32],
     /// Parameter of the background's radiance; [`NONE`] without a background.
     pub background: u32,

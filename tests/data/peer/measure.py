@@ -1,0 +1,171 @@
+"""Renders small scenes with prbopt and with Mitsuba and compares them pixel by pixel, in mean and in variance.
+
+    python3 -m venv peer && peer/bin/pip install mitsuba==3.9.1 numpy
+    peer/bin/python tests/data/peer/measure.py --prbopt target/release/prbopt [SCENE...]
+
+renders the scenes named, or all of `scenes/`, in batches of independent seeds and prints a row of Markdown for each.
+With `--store` it also writes what Mitsuba found to `means/`, which `tests/peer.rs` reads. Mitsuba's `llvm_ad_rgb`
+needs LLVM 16 or later (Debian's `libllvm19`), named by DRJIT_LIBLLVM_PATH.
+
+Each batch renders both images with the same number of samples a pixel. A pixel's two means are compared, a channel each,
+by Welch's t with the errors that the batches tell. The ratio of variances is that of their sums over all pixels and
+channels.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from statistics import NormalDist
+
+import mitsuba as mi
+import numpy as np
+
+FOLDER = Path(__file__).resolve().parent
+# Pixels pass at 1 % after Šidák's correction for the three channels of a picture of 32 x 32.
+FAMILY = 0.01
+# Values whose relative error is no more than rounding have no variance and must agree to EXACT.
+ROUNDING = 1e-6
+EXACT = 1e-4
+# Three numbers under these names are a place or a direction; under any other name they are a colour.
+PLACES = {"position", "direction", "center", "origin", "target"}
+
+
+def transform(operations):
+    """A list of operations, the first applied first."""
+    matrix = mi.ScalarTransform4f()
+    for operation in operations:
+        [(name, given)] = operation.items()
+        step = {
+            "translate": lambda: mi.ScalarTransform4f().translate(given),
+            "scale": lambda: mi.ScalarTransform4f().scale(given),
+            "rotate": lambda: mi.ScalarTransform4f().rotate(given["axis"], given["angle"]),
+            "look_at": lambda: mi.ScalarTransform4f().look_at(**given),
+        }[name]()
+        matrix = step @ matrix
+    return matrix
+
+
+def to_mitsuba(value, name, folder):
+    """A value of a scene file in Mitsuba's dictionary."""
+    match value:
+        case _ if name in ("to_world", "to_uv"):
+            return transform(value)
+        case str() if name == "filename":
+            return str(folder / value)
+        case {"type": "rgb"}:
+            return dict(value)
+        case dict():
+            return {key: to_mitsuba(item, key, folder) for key, item in value.items()}
+        case [_, _, _] if name not in PLACES:
+            return {"type": "rgb", "value": value}
+        case _:
+            return value
+
+
+def load_mitsuba(path):
+    """The scene of a file, and its integrator, which is `volpath` in both renderers."""
+    scene = json.loads(path.read_text())
+    integrator = scene.pop("integrator")
+    world = {"type": "scene", **to_mitsuba(scene, "", path.parent)}
+    return mi.load_dict(world), mi.load_dict({**integrator, "type": "volpath"})
+
+
+def render_mitsuba(path, seeds, spp):
+    scene, integrator = load_mitsuba(path)
+    images = [mi.render(scene, integrator=integrator, seed=seed, spp=spp) for seed in seeds]
+    return np.stack([np.array(image, dtype=np.float64)[..., :3] for image in images])
+
+
+def render_prbopt(program, path, seeds, spp):
+    images = []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in seeds:
+            output = Path(folder) / f"{seed}.exr"
+            command = [program, "render", path, "--device", "cpu", "--spp", spp, "--seed", seed, "-o", output, "-q"]
+            subprocess.run([str(word) for word in command], check=True)
+            images.append(np.array(mi.Bitmap(str(output)), dtype=np.float64)[..., :3])
+    return np.stack(images)
+
+
+def mean_and_error(images):
+    """Mean over the batches and the square of its standard error."""
+    return images.mean(axis=0), images.var(axis=0, ddof=1) / len(images)
+
+
+def welch(ours, theirs):
+    """Welch's t as the normal deviate of the same probability (Wallace 1959), and t itself; 0 where nothing varies."""
+    (a, va), (b, vb) = mean_and_error(ours), mean_and_error(theirs)
+    varies = va + vb > (ROUNDING * b) ** 2
+    square = np.where(varies, (a - b) ** 2 / np.where(varies, va + vb, 1), 0)
+    share = va**2 / (len(ours) - 1) + vb**2 / (len(theirs) - 1)
+    freedom = np.where(varies, (va + vb) ** 2 / np.where(varies, share, 1), 1)
+    z = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(square / freedom))
+    exact = varies | (np.abs(a - b) <= EXACT * np.abs(b))
+    return np.where(exact, z, np.inf), np.sqrt(square)
+
+
+def percent(ours, theirs, where):
+    """By how many percent the mean over the pixels `where` differs, with its standard error, as text."""
+    a, b = ours[:, where].mean(axis=(1, 2)), theirs[:, where].mean(axis=(1, 2))
+    scale = 100 / b.mean()
+    error = math.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))
+    return f"{(a.mean() - b.mean()) * scale:+.3f} ± {error * scale:.3f}"
+
+
+def compare(ours, theirs):
+    """The columns of a scene's row."""
+    z, t = welch(ours, theirs)
+    bound = NormalDist().inv_cdf(1 - (1 - (1 - FAMILY) ** (1 / z.size)) / 2)
+    passed = (z < bound).all(axis=2).mean()
+    everywhere = np.ones(z.shape[:2], dtype=bool)
+    border = everywhere.copy()
+    border[1:-1, 1:-1] = False
+    variance = ours.var(axis=0, ddof=1).sum() / theirs.var(axis=0, ddof=1).sum()
+    # The ratio's error from halves of the batches that share nothing.
+    halves = [ours[k::4].var(axis=0, ddof=1).sum() / theirs[k::4].var(axis=0, ddof=1).sum() for k in range(4)]
+    error = np.std(halves, ddof=1) / 2
+    return [
+        f"{100 * passed:.1f}",
+        f"{t.max():.2f}",
+        percent(ours, theirs, everywhere),
+        percent(ours, theirs, border),
+        f"{variance:.3f} ± {error:.3f}",
+    ]
+
+
+def store(name, theirs):
+    """Means and standard errors, [2][y][x][channel], as 16-bit floats."""
+    mean, square = mean_and_error(theirs)
+    (FOLDER / "means").mkdir(exist_ok=True)
+    np.save(FOLDER / "means" / f"{name}.npy", np.stack([mean, np.sqrt(square)]).astype(np.float16))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compares prbopt with Mitsuba on small scenes.")
+    parser.add_argument("scenes", nargs="*", type=Path, help="scene files, or names of files in scenes/")
+    parser.add_argument("--prbopt", type=Path, required=True, help="the program")
+    parser.add_argument("--batches", type=int, default=32)
+    parser.add_argument("--spp", type=int, default=256, help="samples a pixel in each batch")
+    parser.add_argument("--variant", default="llvm_ad_rgb")
+    parser.add_argument("--store", action="store_true", help="write what Mitsuba found to means/")
+    options = parser.parse_args()
+    mi.set_variant(options.variant)
+    seeds = range(1, options.batches + 1)
+    print("| scene | pixels that pass, % | largest t | mean, % | border, % | variance ratio |")
+    print("|---|---|---|---|---|---|")
+    for path in options.scenes or sorted((FOLDER / "scenes").glob("*.json")):
+        if not path.exists():
+            path = FOLDER / "scenes" / f"{path}.json"
+        theirs = render_mitsuba(path, seeds, options.spp)
+        ours = render_prbopt(os.path.abspath(options.prbopt), path, seeds, options.spp)
+        if options.store:
+            store(path.stem, theirs)
+        print(f"| `{path.stem}` | {' | '.join(compare(ours, theirs))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
