@@ -58,7 +58,10 @@ impl Pending {
         match self.worker.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(e))) => Err(unwritten(&self.path, &e)),
-            Some(Err(_)) => Err(unwritten(&self.path, &io::Error::other("its thread ended unexpectedly"))),
+            Some(Err(_)) => Err(unwritten(
+                &self.path,
+                &io::Error::other("its thread ended unexpectedly"),
+            )),
         }
     }
 }
@@ -105,7 +108,9 @@ fn fill_temporary<T>(
         .prefix(&prefix)
         .suffix(SUFFIX)
         .rand_bytes(8)
-        .make_in(folder_of(path), |path| OpenOptions::new().write(true).create_new(true).open(path))?
+        .make_in(folder_of(path), |path| {
+            OpenOptions::new().write(true).create_new(true).open(path)
+        })?
         .into_parts();
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let value = fill(&mut out)?;
@@ -203,7 +208,13 @@ mod tests {
     #[test]
     fn leftovers_of_a_killed_program_are_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let names = [".a.txt.K3jd92Zx.part", ".b.txt.K3jd92Zx.part", ".a.txt", "a.txt.part", ".part"];
+        let names = [
+            ".a.txt.K3jd92Zx.part",
+            ".b.txt.K3jd92Zx.part",
+            ".a.txt",
+            "a.txt.part",
+            ".part",
+        ];
         for name in names {
             std::fs::write(folder.path().join(name), b"half of a long file").expect("writable");
         }

@@ -128,7 +128,9 @@ pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, le
     if pixels == 0 {
         fail("expected at least one")
     } else if pixels > length.saturating_mul(MAX_PIXELS_PER_BYTE) {
-        fail(&format!("which a file of {length} bytes cannot hold: it is truncated or damaged"))
+        fail(&format!(
+            "which a file of {length} bytes cannot hold: it is truncated or damaged"
+        ))
     } else if bytes > MAX_BYTES {
         fail(&format!(
             "which take {} MiB as floats of {channels} channels, more than the limit of {} MiB: make it smaller",

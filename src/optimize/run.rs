@@ -103,12 +103,17 @@ impl<'a> Run<'a> {
         )?;
         let previews = previews(scene, &chosen, &mut resident);
         let references = resident.references.bytes();
+        let sums = match resident.world.is_some() && device.info().kind == "cpu" {
+            true => estimate::sum_bytes(&finest, rayon::current_num_threads()),
+            false => 0,
+        };
         let estimate = Estimate::new(
             &params,
             &rule.stages,
             rule.optimizer,
             references,
             batches.largest_pixels(),
+            sums,
         );
         progress.note(&estimate.text());
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
@@ -116,17 +121,40 @@ impl<'a> Run<'a> {
 
         let mut state = State::default();
         match checkpoint {
-            None => device.load(resident, params, rule.optimizer)?,
+            None => {
+                params
+                    .parameters
+                    .iter_mut()
+                    .filter_map(outside_bounds)
+                    .for_each(|text| progress.note(&text));
+                device.load(resident, params, rule.optimizer)?;
+            }
             Some(mut checkpoint) => {
                 state = checkpoint.state().clone();
                 let passed = rule.stages.get(..state.stage as usize);
-                let passed = passed.ok_or_else(|| anyhow!("the checkpoint is at a stage that the scene has not"))?;
-                let shapes: Vec<_> = params
-                    .parameters
-                    .iter()
-                    .map(|p| stage::shape_after(p, passed))
-                    .collect();
-                checkpoint.restore_values(&mut params.parameters, &shapes)?;
+                let path = job.folder.checkpoint();
+                let Some(passed) = passed else {
+                    let (path, number, last) = (path.display(), state.stage + 1, rule.stages.len() + 1);
+                    bail!("{path}: is at stage {number}, but the scene has {last}; start anew with --force");
+                };
+                let shapes = checkpoint.shapes(&params.parameters)?;
+                for (parameter, shape) in params.parameters.iter().zip(&shapes) {
+                    let expected = stage::shape_after(parameter, passed);
+                    if *shape != expected {
+                        bail!(
+                            "{}: {} has {:?} texels of {} channels, expected {:?} of {} at stage {}; start anew with \
+                             --force",
+                            path.display(),
+                            parameter.path,
+                            shape.size,
+                            shape.channels,
+                            expected.size,
+                            expected.channels,
+                            state.stage + 1
+                        );
+                    }
+                }
+                checkpoint.restore_values(&mut params.parameters)?;
                 resident.fit(&shapes);
                 device.load(resident, params, rule.optimizer)?;
                 checkpoint.restore_moments(device, rule.optimizer)?;
@@ -227,7 +255,9 @@ impl<'a> Run<'a> {
                 break;
             }
             let coarse = self.job.folder.stage(self.state.stage + 1);
-            room::wait(self.progress, self.job.stop, || parameters::write_all(&coarse, self.device))?;
+            room::wait(self.progress, self.job.stop, || {
+                parameters::write_all(&coarse, self.device)
+            })?;
             stage::enter(self.device, stage, rule.optimizer)?;
             self.state.stage += 1;
             if stage.moments == MomentRule::Reset {
@@ -371,15 +401,7 @@ impl<'a> Run<'a> {
                 self.preview()?;
             }
             let (scene, look) = (self.job.scene, self.look());
-            held_out = held_out::judge(
-                scene,
-                &self.targets,
-                self.device,
-                folder,
-                look,
-                self.progress,
-                stop,
-            )?;
+            held_out = held_out::judge(scene, &self.targets, self.device, folder, look, self.progress, stop)?;
         }
         self.writer.finish()?;
         self.save_until_there_is_room()?;
@@ -456,6 +478,20 @@ fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
         ))
     };
     rule.regularizers.iter().map(term).collect()
+}
+
+/// Projects a parameter's initial values onto its bounds; a warning if there were some outside of them. Where nothing
+/// reaches a value no step moves it, so that it would stay there.
+fn outside_bounds(parameter: &mut Parameter) -> Option<String> {
+    let count = parameter.project();
+    let [low, high] = parameter.tuning?.bounds;
+    let path = &parameter.path;
+    (count > 0).then(|| {
+        format!(
+            "warning: {count} initial values of {path} lie outside of its bounds {low} to {high}: they start at the \
+             nearest bound"
+        )
+    })
 }
 
 fn size_of(parameter: &Parameter) -> (String, Value) {

@@ -134,7 +134,9 @@ impl Default for Writer {
         let noted = Arc::clone(&left_out);
         Self {
             jobs: Some(jobs),
-            worker: Some(std::thread::spawn(move || write_queue(&queue, |p, stem| p.write(stem).map(drop), &noted))),
+            worker: Some(std::thread::spawn(move || {
+                write_queue(&queue, |p, stem| p.write(stem).map(drop), &noted)
+            })),
             left_out,
         }
     }
@@ -249,12 +251,19 @@ mod tests {
         drop(jobs);
         let left_out = Mutex::new(None);
         let write = |picture: &Picture, stem: &Path| match stem.ends_with("full") {
-            true => Err(IoError::of_writing(stem, "cannot be written", &std::io::ErrorKind::StorageFull.into())),
+            true => Err(IoError::of_writing(
+                stem,
+                "cannot be written",
+                &std::io::ErrorKind::StorageFull.into(),
+            )),
             false => picture.write(stem).map(drop),
         };
         write_queue(&queue, write, &left_out).expect("a full disk is no failure");
         let error = left_out.into_inner().expect("not poisoned").expect("told");
-        assert!(error.to_string().contains("full: cannot be written: the disk is full"), "{error}");
+        assert!(
+            error.to_string().contains("full: cannot be written: the disk is full"),
+            "{error}"
+        );
         assert!(folder.path().join("a.exr").exists() && folder.path().join("b.exr").exists());
     }
 

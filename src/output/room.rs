@@ -102,7 +102,10 @@ mod tests {
         let path = folder.path().join("a");
         let (progress, stop) = (Progress::new(Style::Json), AtomicBool::new(false));
         let mut attempts = 0;
-        wait(&progress, &stop, || write(&path, &mut attempts, 2, io::ErrorKind::StorageFull)).expect("written");
+        wait(&progress, &stop, || {
+            write(&path, &mut attempts, 2, io::ErrorKind::StorageFull)
+        })
+        .expect("written");
         assert_eq!(attempts, 3);
         assert_eq!(std::fs::read(&path).expect("there"), b"whole");
     }
@@ -132,7 +135,10 @@ mod tests {
         let path = folder.path().join("a");
         let (progress, stop) = (Progress::new(Style::Json), AtomicBool::new(true));
         let mut attempts = 0;
-        wait(&progress, &stop, || write(&path, &mut attempts, 1, io::ErrorKind::QuotaExceeded)).expect("written");
+        wait(&progress, &stop, || {
+            write(&path, &mut attempts, 1, io::ErrorKind::QuotaExceeded)
+        })
+        .expect("written");
         assert_eq!(attempts, 2);
     }
 }

@@ -96,7 +96,13 @@ impl RunFolder {
     fn remove_leftovers(&self) {
         atomic::remove_leftovers(&self.path, |target| CONTENTS.contains(&target) || target == REFERENCES);
         let stages = fs::read_dir(self.path.join("stages")).into_iter().flatten().flatten();
-        let folders = [self.results(), self.images(), self.held_out(), self.last_good(), self.reference_images()];
+        let folders = [
+            self.results(),
+            self.images(),
+            self.held_out(),
+            self.last_good(),
+            self.reference_images(),
+        ];
         for folder in folders.into_iter().chain(stages.map(|entry| entry.path())) {
             atomic::remove_leftovers(&folder, |_| true);
         }
@@ -247,7 +253,11 @@ mod tests {
             "stages/1/.a.vol.aB3dE6gH.part",
             "images/.00010_a.exr.aB3dE6gH.part",
         ];
-        let theirs = [".film.mkv.aB3dE6gH.part", "checkpoint.safetensors", "images/00000_a.exr"];
+        let theirs = [
+            ".film.mkv.aB3dE6gH.part",
+            "checkpoint.safetensors",
+            "images/00000_a.exr",
+        ];
         for name in ours.iter().chain(&theirs) {
             create(at(name).parent().expect("a folder")).expect("writable");
             fs::write(at(name), "half").expect("writable");
@@ -264,7 +274,10 @@ mod tests {
         assert_eq!(folder.warning(), None);
         folder.lock = Some(Lock::Unsupported(std::io::Error::other("no locks here")));
         let warning = folder.warning().expect("unlocked");
-        assert!(warning.contains("no locks here") && warning.contains("other process"), "{warning}");
+        assert!(
+            warning.contains("no locks here") && warning.contains("other process"),
+            "{warning}"
+        );
     }
 
     #[test]
