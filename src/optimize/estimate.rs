@@ -106,12 +106,12 @@ mod tests {
         format!(
             r#"{{"type": "scene", "integrator": {{"type": "volpath", "max_depth": 3}},
                 "fog": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous",
-                    "albedo": 0.5, "sigma_t": {{"type": "gridvolume", "resolution": {size}, "value": 0.5}}}}}},
+                    "albedo": 0.5, "sigma_t": {{"type": "gridvolume", "resolution": [{size}, {size}, {size}], "value": 0.5}}}}}},
                 "sky": {{"type": "constant"}},
                 "view": {{"type": "perspective", "fov": 40,
                     "to_world": [{{"look_at": {{"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
                     "film": {{"type": "hdrfilm", "width": 4, "height": 4, "rfilter": {{"type": "box"}}}}}},
-                "optimize": {{"iterations": 1, "references": {{"type": "constant", "color": 0.5}},
+                "optimize": {{"iterations": 1, "references": {{"type": "constant", "value": 0.5}},
                     "parameters": {{"fog.interior.sigma_t": {{"learning_rate": 0.1}}}}}}}}"#
         )
     }
