@@ -61,6 +61,25 @@ pub struct Parameter {
     pub tuning: Option<Tuning>,
 }
 
+impl Parameter {
+    /// Moves the values of a tuned parameter onto its bounds, and returns how many were outside of them.
+    pub fn project(&mut self) -> usize {
+        let Some(Tuning {
+            bounds: [low, high], ..
+        }) = self.tuning
+        else {
+            return 0;
+        };
+        let mut outside = 0;
+        for value in &mut self.values {
+            let projected = value.clamp(low, high);
+            outside += usize::from(projected != *value);
+            *value = projected;
+        }
+        outside
+    }
+}
+
 /// All parameters of a scene, in the order of the scene file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ParamSet {

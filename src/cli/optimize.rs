@@ -73,7 +73,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     let checkpoint = open_checkpoint(&args, &folder)?;
     let rule = overridden(block, &args, checkpoint.as_ref());
     let mut progress = args.voice.progress();
-    for warning in &scene.warnings {
+    for warning in scene.warnings.iter().cloned().chain(folder.warning()) {
         progress.note(&format!("warning: {warning}"));
     }
     if let Some(text) = resume_note(&args, &rule, checkpoint.as_ref()) {

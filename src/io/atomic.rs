@@ -1,6 +1,7 @@
 //! Files that appear by rename: whole or not at all.
 
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -9,8 +10,11 @@ use tempfile::TempPath;
 
 use super::{IoError, Result};
 
+/// How names of temporary files end.
+const SUFFIX: &str = ".part";
+
 /// Writes the file at `path` through a temporary file in the same folder, which replaces it once it is complete and
-/// on the disk. Two programs must not write the same file at once.
+/// on the disk. Of two programs that write the same file at once, the later one's file stays, whole.
 ///
 /// # Errors
 /// If anything fails (a full disk, a folder that is not there or not writable) an earlier file at `path` stays as it
@@ -54,7 +58,10 @@ impl Pending {
         match self.worker.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(e))) => Err(unwritten(&self.path, &e)),
-            Some(Err(_)) => Err(unwritten(&self.path, &"its thread ended unexpectedly")),
+            Some(Err(_)) => Err(unwritten(
+                &self.path,
+                &io::Error::other("its thread ended unexpectedly"),
+            )),
         }
     }
 }
@@ -74,13 +81,12 @@ fn try_write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Resu
     Ok(value)
 }
 
-fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> IoError {
-    let kept = if path.exists() {
-        "; the earlier file is untouched"
-    } else {
-        ""
-    };
-    IoError::new(path, format!("cannot be written: {error}{kept}"))
+fn unwritten(path: &Path, error: &io::Error) -> IoError {
+    let mut told = IoError::of_writing(path, "cannot be written", error);
+    if path.exists() {
+        told.message += "; the earlier file is untouched";
+    }
+    told
 }
 
 /// Fills a temporary file beside `path`.
@@ -94,10 +100,18 @@ fn fill_temporary<T>(
             "it is a folder, expected a file",
         ));
     };
-    // One name for each target, so that what a killed program leaves behind is overwritten by the next one's.
-    let temporary = folder_of(path).join(format!(".{}.part", name.to_string_lossy()));
-    let temporary = TempPath::try_from_path(temporary)?;
-    let file = File::create(&temporary)?;
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".");
+    // A random name, created exclusively: a link that someone has put in its place is never followed.
+    let (file, temporary) = tempfile::Builder::new()
+        .prefix(&prefix)
+        .suffix(SUFFIX)
+        .rand_bytes(8)
+        .make_in(folder_of(path), |path| {
+            OpenOptions::new().write(true).create_new(true).open(path)
+        })?
+        .into_parts();
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let value = fill(&mut out)?;
     let file = out.into_inner().map_err(|e| e.into_error())?;
@@ -121,6 +135,25 @@ fn folder_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Removes the temporary files that killed programs have left in `folder`, of targets whose name `is_ours`. Nobody may
+/// be writing these now.
+pub fn remove_leftovers(folder: &Path, is_ours: impl Fn(&str) -> bool) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let target = name.to_str().and_then(target_of);
+        if target.is_some_and(&is_ours) {
+            // What cannot be removed costs room and nothing else.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The name of the file that a temporary file was to become.
+fn target_of(temporary: &str) -> Option<&str> {
+    let (target, _random) = temporary.strip_prefix('.')?.strip_suffix(SUFFIX)?.rsplit_once('.')?;
+    Some(target)
 }
 
 /// Writes `values` little endian, whatever the machine.
@@ -165,7 +198,7 @@ mod tests {
         });
         let message = full.expect_err("the disk is full").to_string();
         assert!(
-            message.contains("a.txt") && message.contains("no space left"),
+            message.contains("a.txt") && message.contains("the disk is full"),
             "{message}"
         );
         assert_eq!(std::fs::read(&path).expect("still there"), b"first");
@@ -173,12 +206,56 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_of_a_killed_program_are_overwritten() {
+    fn leftovers_of_a_killed_program_are_removed_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(folder.path().join(".a.txt.part"), b"half of a long file").expect("writable");
+        let names = [
+            ".a.txt.K3jd92Zx.part",
+            ".b.txt.K3jd92Zx.part",
+            ".a.txt",
+            "a.txt.part",
+            ".part",
+        ];
+        for name in names {
+            std::fs::write(folder.path().join(name), b"half of a long file").expect("writable");
+        }
+        remove_leftovers(folder.path(), |target| target == "a.txt");
+        let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
+        assert_eq!(there, [false, true, true, true, true]);
+    }
+
+    #[test]
+    fn a_killed_writer_leaves_a_name_that_is_known_to_be_its_own() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let ((), _file, temporary) = fill_temporary(&folder.path().join("a.b.txt"), |_| Ok(())).expect("writable");
+        let name = temporary.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert_eq!(target_of(name), Some("a.b.txt"));
+    }
+
+    #[test]
+    fn only_a_lack_of_room_is_told_as_such() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.txt");
+        let fails = |kind: io::ErrorKind| {
+            let written = write(&path, |_| Err::<(), _>(io::Error::from(kind)));
+            written.expect_err("it fails").no_room
+        };
+        use io::ErrorKind::{FileTooLarge, Other, PermissionDenied, QuotaExceeded, StorageFull};
+        assert!(fails(StorageFull) && fails(QuotaExceeded) && fails(FileTooLarge));
+        assert!(!fails(PermissionDenied) && !fails(Other));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_the_place_of_temporary_files_are_not_followed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let precious = folder.path().join("precious");
+        std::fs::write(&precious, b"mine").expect("writable");
+        std::os::unix::fs::symlink(&precious, folder.path().join(".a.txt.part")).expect("a link");
+        std::os::unix::fs::symlink(&precious, folder.path().join("a.txt")).expect("a link");
         write_bytes(&folder.path().join("a.txt"), b"new").expect("writable");
+        assert_eq!(std::fs::read(&precious).expect("there"), b"mine");
         assert_eq!(std::fs::read(folder.path().join("a.txt")).expect("there"), b"new");
-        assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1);
+        assert!(!folder.path().join("a.txt").is_symlink(), "the link is replaced");
     }
 
     #[test]

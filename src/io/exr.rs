@@ -45,7 +45,9 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
         check_tiles(path, part, tiles.tile_size)?;
     }
     let (width, height) = (part.layer_size.width(), part.layer_size.height());
-    check_size(path, width as u64, height as u64, names.len() as u64, length)?;
+    // All channels of the file are decoded, and those that are taken are copied.
+    let decoded = names.len().max(channels.len());
+    check_size(path, width as u64, height as u64, decoded as u64, length)?;
     Ok(ImageHeader {
         width,
         height,

@@ -19,8 +19,14 @@ pub struct ImageHeader {
     pub channels: usize,
 }
 
-/// The largest image that is read.
-const MAX_PIXELS: u64 = 1 << 28;
+/// The most bytes that the pixels of an image may take as 32-bit floats.
+const MAX_BYTES: u64 = 2 << 30;
+
+/// The bytes of floats that an image may take however short its file is, so that flat pictures of usual sizes are read.
+const FREE_BYTES: u64 = 256 << 20;
+
+/// Beyond these, the most bytes of floats that a byte of its file may stand for: deflate's best, at a float for a byte.
+const MAX_BYTES_PER_BYTE: u64 = 4 * 1032;
 
 /// The most pixels that a byte of a compressed file is believed to stand for: one-bit pixels under deflate's best.
 const MAX_PIXELS_PER_BYTE: u64 = 8 * 1032;
@@ -39,7 +45,7 @@ enum Format {
 /// Reads the header alone.
 ///
 /// # Errors
-/// If the content is no EXR, PNG or JPEG, is damaged, or claims more pixels than the file can hold.
+/// If the content is no EXR, PNG or JPEG, is damaged, or claims more pixels than are read or the file can hold.
 pub fn header(path: &Path) -> Result<ImageHeader> {
     let (file, length, format) = open_image(path)?;
     match format {
@@ -111,17 +117,35 @@ pub fn png_bytes(image: &Image) -> Vec<u8> {
     out
 }
 
-/// Refuses image sizes that are empty, absurd, or more than a file of `length` bytes can hold.
-pub(super) fn check_size(path: &Path, width: u64, height: u64, planes: u64, length: u64) -> Result<()> {
+/// Refuses, before anything is allocated for its pixels, an image that is empty, larger than is read, more than a file
+/// of `length` bytes can hold, or out of all proportion to it.
+pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, length: u64) -> Result<()> {
     let fail = |what: &str| Err(IoError::new(path, format!("claims {width}×{height} pixels, {what}")));
-    match width.checked_mul(height) {
-        Some(0) => fail("expected at least one"),
-        Some(n) if n.saturating_mul(planes.div_ceil(4)) > MAX_PIXELS => fail("more than are supported (2²⁸)"),
-        Some(n) if n > length.saturating_mul(MAX_PIXELS_PER_BYTE) => fail(&format!(
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let pixels = width.saturating_mul(height);
+    let bytes = pixels.saturating_mul(4 * channels);
+    let proportionate = length.saturating_mul(MAX_BYTES_PER_BYTE).max(FREE_BYTES);
+    if pixels == 0 {
+        fail("expected at least one")
+    } else if pixels > length.saturating_mul(MAX_PIXELS_PER_BYTE) {
+        fail(&format!(
             "which a file of {length} bytes cannot hold: it is truncated or damaged"
-        )),
-        Some(_) => Ok(()),
-        None => fail("more than are supported (2²⁸)"),
+        ))
+    } else if bytes > MAX_BYTES {
+        fail(&format!(
+            "which take {} MiB as floats of {channels} channels, more than the limit of {} MiB: make it smaller",
+            mib(bytes),
+            mib(MAX_BYTES)
+        ))
+    } else if bytes > proportionate {
+        fail(&format!(
+            "which take {} MiB as floats of {channels} channels, more than the limit of {} MiB for a file of {length} \
+             bytes: it is damaged, or write it with less compression",
+            mib(bytes),
+            mib(proportionate)
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -159,7 +183,8 @@ fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<d
     };
     let decoder = opened.map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
     let (width, height) = decoder.dimensions();
-    check_size(path, width.into(), height.into(), 4, length)?;
+    let channels = channels_of(decoder.color_type()) as u64;
+    check_size(path, width.into(), height.into(), channels, length)?;
     Ok(decoder)
 }
 

@@ -13,6 +13,7 @@ pub mod vdb;
 pub mod vol;
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// An error that names the file, what was found, and what was expected.
@@ -23,6 +24,8 @@ pub struct IoError {
     pub path: PathBuf,
     /// What was wrong with it and what was expected, as one sentence.
     pub message: String,
+    /// Whether there was no room for it, so that writing it may succeed later.
+    pub no_room: bool,
 }
 
 impl IoError {
@@ -31,7 +34,29 @@ impl IoError {
         Self {
             path: path.into(),
             message: message.to_string(),
+            no_room: false,
         }
+    }
+
+    /// An error of writing `path`: `failed` says what could not be done.
+    pub fn of_writing(path: impl Into<PathBuf>, failed: &str, error: &std::io::Error) -> Self {
+        let lack = lack_of_room(error.kind());
+        let reason = lack.map_or_else(|| error.to_string(), str::to_owned);
+        Self {
+            path: path.into(),
+            message: format!("{failed}: {reason}"),
+            no_room: lack.is_some(),
+        }
+    }
+}
+
+/// What keeps a file from being written though nothing is wrong with it; None for all other errors.
+fn lack_of_room(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::StorageFull => Some("the disk is full"),
+        ErrorKind::QuotaExceeded => Some("the disk quota is used up"),
+        ErrorKind::FileTooLarge => Some("it would be larger than a file may be here"),
+        _ => None,
     }
 }
 

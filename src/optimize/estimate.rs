@@ -13,6 +13,8 @@ use super::stage::shape_after;
 pub struct Estimate {
     /// Values, gradients and moments.
     pub parameters: u64,
+    /// Integer sums of gradients beside them: [`sum_bytes`].
+    pub sums: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
     pub images: u64,
@@ -23,8 +25,16 @@ const PIXEL_BYTES: u64 = 16 + 16;
 
 impl Estimate {
     /// The estimate for parameters that start as they are and pass through `stages`.
-    pub fn new(params: &ParamSet, stages: &[Stage], optimizer: Optimizer, references: usize, pixels: u32) -> Self {
+    pub fn new(
+        params: &ParamSet,
+        stages: &[Stage],
+        optimizer: Optimizer,
+        references: usize,
+        pixels: u32,
+        sums: u64,
+    ) -> Self {
         Self {
+            sums,
             parameters: parameter_bytes(finest(params, stages), optimizer),
             references: references as u64,
             images: PIXEL_BYTES * u64::from(pixels),
@@ -34,20 +44,43 @@ impl Estimate {
     /// All of it.
     pub fn total(&self) -> u64 {
         self.parameters
+            .saturating_add(self.sums)
             .saturating_add(self.references)
             .saturating_add(self.images)
     }
 
     /// A sentence.
     pub fn text(&self) -> String {
+        let sums = match self.sums {
+            0 => String::new(),
+            sums => format!(", {} sums of gradients", bytes(sums)),
+        };
         format!(
-            "memory: about {} at the finest resolution ({} parameters with gradients and moments, {} references, {} \
-             images)",
+            "memory: about {} at the finest resolution ({} parameters with gradients and moments{}, {} references, \
+             {} images)",
             bytes(self.total()),
             bytes(self.parameters),
+            sums,
             bytes(self.references),
             bytes(self.images)
         )
+    }
+}
+
+/// Bytes that all copies of the CPU's sums may take together; beyond it there is one.
+const COPIES_BYTES: u64 = 64 << 20;
+
+/// Bytes of the 64-bit integers in which the CPU sums the gradients of paths: for each entry that is optimised one a
+/// thread while these are small, else one.
+pub fn sum_bytes(shapes: &[(Shape, bool)], threads: usize) -> u64 {
+    let entries = shapes
+        .iter()
+        .filter(|(_, tuned)| *tuned)
+        .map(|(shape, _)| shape.len() as u64);
+    let one = 8 * entries.sum::<u64>();
+    match one.saturating_mul(threads as u64) {
+        all if all <= COPIES_BYTES => all,
+        _ => one,
     }
 }
 
@@ -57,4 +90,62 @@ pub fn finest(params: &ParamSet, stages: &[Stage]) -> Vec<(Shape, bool)> {
     parameters
         .map(|p| (shape_after(p, stages), p.tuning.is_some()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu::Cpu;
+    use crate::device::{Batch, Device, Keys};
+    use crate::kernels::loss::Loss;
+    use crate::resident::Resident;
+    use crate::transport::pixel::PixelTable;
+
+    /// A cube of fog of `size`³ texels that is optimised, seen by a camera of 4 × 4 pixels.
+    fn scene(size: usize) -> String {
+        format!(
+            r#"{{"type": "scene", "integrator": {{"type": "volpath", "max_depth": 3}},
+                "fog": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous",
+                    "albedo": 0.5, "sigma_t": {{"type": "gridvolume", "resolution": [{size}, {size}, {size}], "value": 0.5}}}}}},
+                "sky": {{"type": "constant"}},
+                "view": {{"type": "perspective", "fov": 40,
+                    "to_world": [{{"look_at": {{"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                    "film": {{"type": "hdrfilm", "width": 4, "height": 4, "rfilter": {{"type": "box"}}}}}},
+                "optimize": {{"iterations": 1, "references": {{"type": "constant", "value": 0.5}},
+                    "parameters": {{"fog.interior.sigma_t": {{"learning_rate": 0.1}}}}}}}}"#
+        )
+    }
+
+    /// What a backpropagation through a world of paths adds to the memory of the CPU is what is told before.
+    #[test]
+    fn sums_are_told_as_large_as_they_become() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("scene.json");
+        let threads = rayon::current_num_threads();
+        // The larger is beyond what is copied for each thread on any machine, the smaller on machines of less than 2000.
+        for size in [16, 208] {
+            std::fs::write(&path, scene(size)).expect("writable");
+            let scene = crate::scene::load(&path).expect("no mistakes");
+            let (mut resident, params) = Resident::new(&scene).expect("it can be flattened");
+            resident.set_constant_reference([0.5; 3]);
+            let shapes = finest(&params, &[]);
+            let mut device = Cpu::default();
+            let optimizer = Optimizer::Sgd { momentum: 0.0 };
+            device.load(resident, params, optimizer).expect("it fits");
+            let table = PixelTable::new(&device.resident().sensors, &[0]).expect("few pixels");
+            let (batch, keys) = (
+                Batch { table, drawn: None },
+                Keys {
+                    objective: [1; 4],
+                    pass: [2; 4],
+                },
+            );
+            device.render(&batch, keys, 1).expect("renders");
+            device.loss(&batch, keys, Loss::L2).expect("compares");
+            let before = device.memory();
+            device.backpropagate(&batch, keys, 1).expect("backpropagates");
+            assert_eq!(device.memory() - before, sum_bytes(&shapes, threads), "{size}");
+            assert!(size != 208 || sum_bytes(&shapes, threads) == 8 * 208 * 208 * 208);
+        }
+    }
 }

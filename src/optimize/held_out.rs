@@ -13,6 +13,7 @@ use crate::kernels::quality;
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::Progress;
 use crate::output::record::write_json;
+use crate::output::room;
 use crate::output::run_folder::{RunFolder, create};
 use crate::scene::Scene;
 
@@ -61,11 +62,13 @@ pub fn judge(
         if stop.load(Ordering::SeqCst) {
             return Ok(None);
         }
-        create(&folder.held_out())?;
         let picture = Picture::of(sensor, render_view(device, index as u32, look)?);
-        picture.write(&folder.held_out().join(&stems[index]))?;
+        room::wait(progress, stop, || {
+            create(&folder.held_out())?;
+            Ok(picture.write(&folder.held_out().join(&stems[index]))?)
+        })?;
         if let Some(reference) = targets.coded_image(scene, index as u32)? {
-            write_reference(folder, &stems[index], &reference)?;
+            room::wait(progress, stop, || write_reference(folder, &stems[index], &reference))?;
             let figures = compare(&sensor.name, &picture, reference);
             progress.event("held_out", serde_json::to_value(&figures)?);
             views.push(figures);
@@ -79,7 +82,8 @@ pub fn judge(
         mean_ssim: mean(views.iter().map(|v| v.ssim)),
         views,
     };
-    write_json(&folder.held_out_figures(), &serde_json::to_value(&figures)?)?;
+    let text = serde_json::to_value(&figures)?;
+    room::wait(progress, stop, || Ok(write_json(&folder.held_out_figures(), &text)?))?;
     Ok(Some(figures))
 }
 

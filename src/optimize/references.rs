@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::views::{Look, render_view};
 use crate::device::Device;
@@ -53,6 +53,7 @@ pub fn prepare(
             Ok(Targets::Constant(*color))
         }
         References::Scene { path, spp } => {
+            checked_pixels(&scene.sensors, training)?;
             let mut rendered = target_renders(scene, path, *spp, device, cache, progress)?;
             let mut taken = Vec::new();
             for &index in training {
@@ -77,7 +78,7 @@ impl Targets {
     pub fn coded_image(&self, scene: &Scene, index: u32) -> Result<Option<Image>> {
         let sensor = &scene.sensors[index as usize];
         let pixels = match self {
-            Self::Constant([r, g, b]) => vec![[*r, *g, *b, 0.0]; (sensor.width * sensor.height) as usize],
+            Self::Constant([r, g, b]) => vec![[*r, *g, *b, 0.0]; checked_pixels(&scene.sensors, &[index])?],
             Self::Rendered(renders) => match renders.get(&index) {
                 Some(pixels) => pixels.clone(),
                 None => return Ok(None),
@@ -94,6 +95,21 @@ impl Targets {
         let mut image = Picture::of(sensor, pixels).coded();
         image.data.iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
         Ok(Some(image))
+    }
+}
+
+/// The pixels of these views together.
+///
+/// # Errors
+/// They are more than 2³² - 1, which is as many as are numbered.
+fn checked_pixels(sensors: &[Sensor], views: &[u32]) -> Result<usize> {
+    let pixels = |view: &u32| {
+        let sensor = &sensors[*view as usize];
+        u64::from(sensor.width) * u64::from(sensor.height)
+    };
+    match views.iter().map(pixels).fold(0, u64::saturating_add) {
+        count if count <= u64::from(u32::MAX) => Ok(count as usize),
+        count => bail!("references of {count} pixels are more than are supported (2³²): make films smaller"),
     }
 }
 
@@ -223,6 +239,29 @@ mod tests {
         let random = backdrop_color(Backdrop::Random, &Background::None);
         assert_eq!(random, Some([0.0; 3]));
         assert_eq!(backdrop_color(Backdrop::Opaque, &Background::None), None);
+    }
+
+    #[test]
+    fn views_of_more_pixels_than_are_numbered_are_refused_and_not_wrapped() {
+        let sensor = |width, height| Sensor {
+            width,
+            height,
+            ..Sensor::default()
+        };
+        // The products are 2³², which wraps to none, and 2³² + 2.
+        let scene = Scene {
+            sensors: vec![sensor(65536, 65536), sensor(6, 715_827_883), sensor(3, 2)],
+            ..Scene::default()
+        };
+        let targets = Targets::Constant([0.5; 3]);
+        for index in [0, 1] {
+            let error = targets.coded_image(&scene, index).expect_err("too many").to_string();
+            assert!(error.contains("pixels are more than are supported"), "{error}");
+        }
+        let image = targets.coded_image(&scene, 2).expect("six").expect("a constant");
+        assert_eq!((image.width, image.height, image.data.len()), (3, 2, 18));
+        let half = [sensor(65536, 32768), sensor(65536, 32768)];
+        assert!(checked_pixels(&half, &[0]).is_ok() && checked_pixels(&half, &[0, 1]).is_err());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::output::images::{Picture, Writer};
 use crate::output::metrics::{Figures, Metrics};
 use crate::output::parameters;
 use crate::output::progress::Progress;
+use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{ParamSet, Parameter};
 use crate::resident::Resident;
@@ -47,6 +48,8 @@ pub(crate) struct Run<'a> {
     saved: Option<u32>,
     /// The checkpoint that is on its way to the disk, and its iteration.
     saving: Option<(Pending, u32)>,
+    /// Whether it was told that the disk is full.
+    full_told: bool,
     begun: Instant,
     /// Seconds that the run had taken when it was begun or resumed.
     earlier_seconds: f64,
@@ -100,12 +103,17 @@ impl<'a> Run<'a> {
         )?;
         let previews = previews(scene, &chosen, &mut resident);
         let references = resident.references.bytes();
+        let sums = match resident.world.is_some() && device.info().kind == "cpu" {
+            true => estimate::sum_bytes(&finest, rayon::current_num_threads()),
+            false => 0,
+        };
         let estimate = Estimate::new(
             &params,
             &rule.stages,
             rule.optimizer,
             references,
             batches.largest_pixels(),
+            sums,
         );
         progress.note(&estimate.text());
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
@@ -113,17 +121,40 @@ impl<'a> Run<'a> {
 
         let mut state = State::default();
         match checkpoint {
-            None => device.load(resident, params, rule.optimizer)?,
+            None => {
+                params
+                    .parameters
+                    .iter_mut()
+                    .filter_map(outside_bounds)
+                    .for_each(|text| progress.note(&text));
+                device.load(resident, params, rule.optimizer)?;
+            }
             Some(mut checkpoint) => {
                 state = checkpoint.state().clone();
                 let passed = rule.stages.get(..state.stage as usize);
-                let passed = passed.ok_or_else(|| anyhow!("the checkpoint is at a stage that the scene has not"))?;
-                let shapes: Vec<_> = params
-                    .parameters
-                    .iter()
-                    .map(|p| stage::shape_after(p, passed))
-                    .collect();
-                checkpoint.restore_values(&mut params.parameters, &shapes)?;
+                let path = job.folder.checkpoint();
+                let Some(passed) = passed else {
+                    let (path, number, last) = (path.display(), state.stage + 1, rule.stages.len() + 1);
+                    bail!("{path}: is at stage {number}, but the scene has {last}; start anew with --force");
+                };
+                let shapes = checkpoint.shapes(&params.parameters)?;
+                for (parameter, shape) in params.parameters.iter().zip(&shapes) {
+                    let expected = stage::shape_after(parameter, passed);
+                    if *shape != expected {
+                        bail!(
+                            "{}: {} has {:?} texels of {} channels, expected {:?} of {} at stage {}; start anew with \
+                             --force",
+                            path.display(),
+                            parameter.path,
+                            shape.size,
+                            shape.channels,
+                            expected.size,
+                            expected.channels,
+                            state.stage + 1
+                        );
+                    }
+                }
+                checkpoint.restore_values(&mut params.parameters)?;
                 resident.fit(&shapes);
                 device.load(resident, params, rule.optimizer)?;
                 checkpoint.restore_moments(device, rule.optimizer)?;
@@ -145,6 +176,7 @@ impl<'a> Run<'a> {
             carries: false,
             last: None,
             saving: None,
+            full_told: false,
             begun: Instant::now(),
         })
     }
@@ -154,15 +186,18 @@ impl<'a> Run<'a> {
     /// # Errors
     /// Anything that keeps the run from its end. What was saved before stays, and the message says how to go on.
     pub(crate) fn finish(mut self) -> Result<Report> {
-        let outcome = self.advance();
+        self.complete().map_err(|error| self.explain(error))
+    }
+
+    fn complete(&mut self) -> Result<Report> {
+        let mut metrics = Metrics::open(&self.job.folder.metrics(), self.state.iteration)?;
+        let interrupted = self.advance(&mut metrics);
         self.progress.end();
-        let report = outcome.and_then(|interrupted| self.conclude(interrupted));
-        report.map_err(|error| self.explain(error))
+        self.conclude(interrupted?, &mut metrics)
     }
 
     /// Iterates to the end; true if the run was stopped before.
-    fn advance(&mut self) -> Result<bool> {
-        let mut metrics = Metrics::open(&self.job.folder.metrics(), self.state.iteration)?;
+    fn advance(&mut self, metrics: &mut Metrics) -> Result<bool> {
         let rule = self.job.rule;
         self.progress.begin(self.state.iteration, rule.iterations);
         self.write_references()?;
@@ -176,7 +211,8 @@ impl<'a> Run<'a> {
             }
             self.enter_stages()?;
             let figures = self.iterate()?;
-            metrics.add(&figures)?;
+            let added = metrics.add(&figures);
+            self.pass_over_lack_of_room(added)?;
             self.progress.iteration(&figures);
             self.job.observer.iterated();
             self.last = Some(figures);
@@ -185,11 +221,30 @@ impl<'a> Run<'a> {
                 self.preview()?;
             }
             if last_save.elapsed().as_secs_f32() >= rule.output.checkpoint_seconds {
-                self.save()?;
+                let saved = self.save();
+                self.pass_over_lack_of_room(saved)?;
                 last_save = Instant::now();
             }
         }
         Ok(false)
+    }
+
+    /// A disk that is full on the way ends no run: what was to be written is tried again later. It is told once.
+    fn pass_over_lack_of_room(&mut self, written: Result<()>) -> Result<()> {
+        match written {
+            Err(error) if room::is_lacking(&error) => {
+                if !self.full_told {
+                    self.full_told = true;
+                    let text = format!(
+                        "warning: {error:#}; the run goes on: checkpoint and figures are written when there is room, \
+                         pictures are left out until then"
+                    );
+                    self.progress.alert(&text);
+                }
+                Ok(())
+            }
+            written => written,
+        }
     }
 
     /// Changes the resolution where the next iteration belongs to another stage; what the former ended with is kept.
@@ -199,7 +254,10 @@ impl<'a> Run<'a> {
             if self.state.iteration < stage::begins_at(stage, rule.iterations) {
                 break;
             }
-            parameters::write_all(&self.job.folder.stage(self.state.stage + 1), self.device)?;
+            let coarse = self.job.folder.stage(self.state.stage + 1);
+            room::wait(self.progress, self.job.stop, || {
+                parameters::write_all(&coarse, self.device)
+            })?;
             stage::enter(self.device, stage, rule.optimizer)?;
             self.state.stage += 1;
             if stage.moments == MomentRule::Reset {
@@ -264,7 +322,11 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let folder = self.job.folder.images();
-        create(&folder)?;
+        let created = create(&folder).map_err(Into::into);
+        self.pass_over_lack_of_room(created)?;
+        if !folder.is_dir() {
+            return Ok(());
+        }
         let (iteration, look) = (self.state.iteration, self.look());
         for preview in &self.previews {
             let pixels = render_view(self.device, preview.record, look)?;
@@ -272,7 +334,10 @@ impl<'a> Run<'a> {
             let stem = folder.join(format!("{iteration:05}_{}", preview.stem));
             self.writer.submit(picture, stem)?;
         }
-        Ok(())
+        match self.writer.left_out() {
+            Some(error) => self.pass_over_lack_of_room(Err(error.into())),
+            None => Ok(()),
+        }
     }
 
     /// Begins to save a checkpoint, when the one before is on the disk.
@@ -292,6 +357,21 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Makes sure that the checkpoint of this iteration is on the disk, however long it is full.
+    fn save_until_there_is_room(&mut self) -> Result<()> {
+        let mut wait = Wait::new(self.job.stop);
+        loop {
+            let begun = match self.saving {
+                None if self.saved != Some(self.state.iteration) => self.save(),
+                _ => Ok(()),
+            };
+            match begun.and_then(|()| self.finish_saving()) {
+                Err(error) if wait.again(&error, self.progress) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Waits until the checkpoint is on the disk.
     fn finish_saving(&mut self) -> Result<()> {
         if let Some((pending, iteration)) = self.saving.take() {
@@ -302,30 +382,29 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Saves what was reached; at the end of the run also the result and the held-out views.
-    fn conclude(&mut self, interrupted: bool) -> Result<Report> {
-        let (folder, rule) = (self.job.folder, self.job.rule);
-        self.save()?;
+    /// Saves what was reached; at the end of the run also the result and the held-out views. The result comes before the
+    /// checkpoint: it is smaller, and wanted more.
+    fn conclude(&mut self, interrupted: bool, metrics: &mut Metrics) -> Result<Report> {
+        let (folder, rule, stop) = (self.job.folder, self.job.rule, self.job.stop);
+        if !interrupted {
+            let results = folder.results();
+            room::wait(self.progress, stop, || parameters::write_all(&results, self.device))?;
+        }
+        room::wait(self.progress, stop, || metrics.flush())?;
+        // The disk is at work on it while held-out views are rendered.
+        let begun = self.save();
+        self.pass_over_lack_of_room(begun)?;
         let mut held_out = None;
         if !interrupted {
-            parameters::write_all(&folder.results(), self.device)?;
             let every = rule.output.images_every;
             if every > 0 && !self.state.iteration.is_multiple_of(every) {
                 self.preview()?;
             }
             let (scene, look) = (self.job.scene, self.look());
-            held_out = held_out::judge(
-                scene,
-                &self.targets,
-                self.device,
-                folder,
-                look,
-                self.progress,
-                self.job.stop,
-            )?;
+            held_out = held_out::judge(scene, &self.targets, self.device, folder, look, self.progress, stop)?;
         }
         self.writer.finish()?;
-        self.finish_saving()?;
+        self.save_until_there_is_room()?;
         Ok(Report {
             interrupted: interrupted || self.job.stop.load(Ordering::SeqCst),
             iteration: self.state.iteration,
@@ -399,6 +478,20 @@ fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
         ))
     };
     rule.regularizers.iter().map(term).collect()
+}
+
+/// Projects a parameter's initial values onto its bounds; a warning if there were some outside of them. Where nothing
+/// reaches a value no step moves it, so that it would stay there.
+fn outside_bounds(parameter: &mut Parameter) -> Option<String> {
+    let count = parameter.project();
+    let [low, high] = parameter.tuning?.bounds;
+    let path = &parameter.path;
+    (count > 0).then(|| {
+        format!(
+            "warning: {count} initial values of {path} lie outside of its bounds {low} to {high}: they start at the \
+             nearest bound"
+        )
+    })
 }
 
 fn size_of(parameter: &Parameter) -> (String, Value) {

@@ -1,5 +1,7 @@
 //! The loop driven with a device that only keeps a diary.
 
+mod resume;
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -34,6 +36,9 @@ struct Diary {
     failure: Option<(usize, fn() -> DeviceError)>,
     /// Norm of the gradient of the second parameter.
     second_norm: f64,
+    /// Whether steps change values.
+    moves: bool,
+    arithmetic: &'static str,
 }
 
 impl Diary {
@@ -54,6 +59,8 @@ impl Diary {
             pixels: 0,
             failure: None,
             second_norm: 2.0,
+            moves: true,
+            arithmetic: "diary",
         }
     }
 
@@ -65,6 +72,10 @@ impl Diary {
 impl Device for Diary {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn arithmetic(&self) -> String {
+        self.arithmetic.into()
     }
 
     fn load(&mut self, resident: Resident, params: ParamSet, _: Optimizer) -> device::Result<()> {
@@ -116,7 +127,9 @@ impl Device for Diary {
         self.steps.push(*step);
         self.lines.push("step".into());
         for (parameter, moments) in self.params.parameters.iter_mut().zip(&mut self.moments) {
-            parameter.values.iter_mut().for_each(|v| *v += step.rate);
+            if self.moves {
+                parameter.values.iter_mut().for_each(|v| *v += step.rate);
+            }
             moments.iter_mut().for_each(|m| *m += 1.0);
         }
         match self.failure {
@@ -176,7 +189,7 @@ fn array(path: &str, channels: usize) -> Array {
         source: Source::Fill(vec![0.0]),
         tuning: Some(Tuning {
             learning_rate: 0.1,
-            bounds: [-1.0, 1.0],
+            bounds: [-1000.0, 1000.0],
         }),
     }
 }

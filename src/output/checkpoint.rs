@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::device::{Device, What};
 use crate::io::atomic::Pending;
@@ -40,9 +41,12 @@ pub struct Identity {
     pub arithmetic: String,
 }
 
-/// The text beside the arrays.
+/// The text beside the arrays, which state the parameters' shapes themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Head {
+    /// What text and arrays mean: [`FORMAT`].
+    format: u64,
+    /// The program's version.
     version: String,
     iterations: u32,
     #[serde(flatten)]
@@ -52,6 +56,9 @@ struct Head {
 }
 
 const HEAD: &str = "prbopt";
+
+/// The version of checkpoints that is written and read. Those of the first state none.
+const FORMAT: u64 = 2;
 
 /// Saves values and moments of all optimised parameters, an array at a time. `iterations` is the length of the run. The
 /// run may go on while the disk is at work.
@@ -75,6 +82,7 @@ pub fn save(
         }
     }
     let head = Head {
+        format: FORMAT,
         version: env!("CARGO_PKG_VERSION").into(),
         iterations,
         identity: identity.clone(),
@@ -100,13 +108,28 @@ impl Checkpoint {
     /// Opens a checkpoint and reads its text.
     ///
     /// # Errors
-    /// It is truncated, damaged, or no checkpoint of this program.
+    /// It is truncated, damaged, of another version, or no checkpoint of this program; or it states what no run can reach.
     pub fn open(path: &Path) -> Result<Self> {
         let reader = Reader::open(path)?;
-        let head = reader.text(HEAD).and_then(|text| serde_json::from_str(text).ok());
-        let Some(head) = head else {
-            bail!("{}: is no checkpoint of this version of the program", path.display());
+        let shown = path.display();
+        let text = reader.text(HEAD).map(serde_json::from_str::<Value>);
+        let Some(text) = text else {
+            bail!("{shown}: is no checkpoint of prbopt");
         };
+        let text =
+            text.map_err(|e| anyhow!("{shown}: has a head that is no JSON, so the checkpoint is damaged: {e}"))?;
+        let format = text.get("format").map_or(Some(1), Value::as_u64);
+        if format.is_some_and(|format| format != FORMAT) {
+            bail!(
+                "{shown}: was written by prbopt checkpoint version {}, this is {FORMAT}",
+                format.unwrap_or_default()
+            );
+        }
+        let head = serde_json::from_value::<Head>(text);
+        let head = head.map_err(|e| anyhow!("{shown}: has a head that is damaged: {e}"))?;
+        if let Some(fault) = head.fault() {
+            bail!("{shown}: claims {fault}, which no run reaches, so the checkpoint is damaged");
+        }
         Ok(Self {
             path: path.to_owned(),
             reader,
@@ -159,14 +182,44 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Puts the saved values, of the shapes expected at the saved stage, in the place of the optimised parameters'.
+    /// The shapes that the parameters had: saved for those that are optimised, as they are for all others.
     ///
     /// # Errors
-    /// An array is missing, of another shape, or holds NaN or infinity.
-    pub fn restore_values(&mut self, parameters: &mut [Parameter], shapes: &[Shape]) -> Result<()> {
-        for (parameter, &shape) in parameters.iter_mut().zip(shapes) {
-            if parameter.tuning.is_some() {
-                parameter.values = self.array(parameter, What::Values, shape)?;
+    /// An array is missing, or is not of a parameter's four axes.
+    pub fn shapes(&self, parameters: &[Parameter]) -> Result<Vec<Shape>> {
+        let saved = |parameter: &Parameter| {
+            let (path, name) = (self.path.display(), array_name(parameter, What::Values));
+            match self.reader.shape(&name) {
+                _ if parameter.tuning.is_none() => Ok(parameter.shape),
+                Some(&[z, y, x, channels]) => Ok(Shape {
+                    size: [x, y, z],
+                    channels,
+                }),
+                Some(found) => bail!("{path}: {name} has the shape {found:?}, expected four axes"),
+                None => bail!("{path}: holds no array named `{name}`"),
+            }
+        };
+        parameters.iter().map(saved).collect()
+    }
+
+    /// Puts the saved values in the place of the optimised parameters', and their saved shapes.
+    ///
+    /// # Errors
+    /// An array is missing, holds NaN, infinity or a value out of its bounds, or the parameters that received a gradient
+    /// are not the run's.
+    pub fn restore_values(&mut self, parameters: &mut [Parameter]) -> Result<()> {
+        let shapes = self.shapes(parameters)?;
+        let is_tuned = |path: &String| tuned(parameters).any(|(_, p)| p.path == *path);
+        if let Some(stranger) = self.head.state.reached.iter().find(|path| !is_tuned(path)) {
+            let path = self.path.display();
+            bail!("{path}: claims a gradient of `{stranger}`, which is not optimised, so the checkpoint is damaged");
+        }
+        for (parameter, shape) in parameters.iter_mut().zip(shapes) {
+            if let Some(tuning) = parameter.tuning {
+                let [low, high] = tuning.bounds;
+                let range = format!("values between {low} and {high}");
+                let is_possible = |v: f32| low <= v && v <= high;
+                parameter.values = self.array(parameter, What::Values, shape, &range, is_possible)?;
                 parameter.shape = shape;
             }
         }
@@ -185,14 +238,26 @@ impl Checkpoint {
             }
             for moment in 0..optimizer.moments() {
                 let parameter = &device.params().parameters[index];
-                let values = self.array(parameter, What::Moment(moment), parameter.shape)?;
+                let what = What::Moment(moment);
+                let values = match is_mean_square(optimizer, moment) {
+                    true => self.array(parameter, what, parameter.shape, "squares", |v| v >= 0.0)?,
+                    false => self.array(parameter, what, parameter.shape, "finite numbers", |_| true)?,
+                };
                 device.write(index, What::Moment(moment), &values)?;
             }
         }
         Ok(())
     }
 
-    fn array(&mut self, parameter: &Parameter, what: What, shape: Shape) -> Result<Vec<f32>> {
+    /// Reads an array of this shape, all of whose values are finite and `is_possible`: in words, `expected_values`.
+    fn array(
+        &mut self,
+        parameter: &Parameter,
+        what: What,
+        shape: Shape,
+        expected_values: &str,
+        is_possible: impl Fn(f32) -> bool,
+    ) -> Result<Vec<f32>> {
         let name = array_name(parameter, what);
         let expected = axes(shape);
         if self.reader.shape(&name).is_some_and(|found| found != expected) {
@@ -203,15 +268,54 @@ impl Checkpoint {
             );
         }
         let values = self.reader.f32(&name)?;
-        match values.iter().position(|v| !v.is_finite()) {
+        match values.iter().position(|v| !v.is_finite() || !is_possible(*v)) {
             None => Ok(values),
             Some(at) => Err(anyhow!(
-                "{}: value {at} of {name} is {}, so the checkpoint is damaged",
+                "{}: value {at} of {name} is {}, expected {expected_values}: the checkpoint is damaged",
                 self.path.display(),
                 values[at]
             )),
         }
     }
+}
+
+impl Head {
+    /// What the numbers claim that no run reaches.
+    fn fault(&self) -> Option<String> {
+        let State {
+            iteration,
+            stage,
+            steps,
+            seconds,
+            ..
+        } = self.state;
+        let length = self.iterations;
+        if iteration > length || length == 0 {
+            return Some(format!("iteration {iteration} of a run of {length}"));
+        }
+        // Every iteration is a step; a change of resolution may set their count to zero, just before an iteration.
+        let possible = match stage {
+            0 => steps == iteration,
+            _ => 1 <= steps && steps <= iteration,
+        };
+        if !possible {
+            return Some(format!(
+                "{steps} steps after {iteration} iterations and {stage} changes of resolution"
+            ));
+        }
+        if !(seconds.is_finite() && seconds >= 0.0) {
+            return Some(format!("to have taken {seconds} seconds"));
+        }
+        None
+    }
+}
+
+/// Whether a moment is a mean of squares: a root is taken of it.
+fn is_mean_square(optimizer: Optimizer, moment: usize) -> bool {
+    matches!(
+        (optimizer, moment),
+        (Optimizer::Adam { .. }, 1) | (Optimizer::RmsProp { .. }, 0)
+    )
 }
 
 fn tuned(parameters: &[Parameter]) -> impl Iterator<Item = (usize, &Parameter)> {

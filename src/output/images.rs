@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::{Result, anyhow};
 
-use crate::io::{self, Image, image, srgb};
+use crate::io::{self, Image, IoError, image, srgb};
 use crate::scene::{ColorSpace, Sensor};
 
 /// A render as a device leaves it.
@@ -117,26 +118,40 @@ pub fn file_stems(names: &[&str]) -> Vec<String> {
 /// Pictures that wait to be written at most; each is held in memory.
 const WAITING: usize = 4;
 
-/// Encodes and writes pictures beside the computation, in order.
+/// Encodes and writes pictures beside the computation, in order. Those that find no room on the disk are left out.
 #[derive(Debug)]
 pub struct Writer {
     jobs: Option<SyncSender<(Picture, PathBuf)>>,
     worker: Option<JoinHandle<io::Result<()>>>,
+    /// Why the last picture that was left out was.
+    left_out: Arc<Mutex<Option<IoError>>>,
 }
 
 impl Default for Writer {
     fn default() -> Self {
         let (jobs, queue) = sync_channel(WAITING);
+        let left_out = Arc::default();
+        let noted = Arc::clone(&left_out);
         Self {
             jobs: Some(jobs),
-            worker: Some(std::thread::spawn(move || write_queue(&queue))),
+            worker: Some(std::thread::spawn(move || {
+                write_queue(&queue, |p, stem| p.write(stem).map(drop), &noted)
+            })),
+            left_out,
         }
     }
 }
 
-fn write_queue(queue: &Receiver<(Picture, PathBuf)>) -> io::Result<()> {
+fn write_queue(
+    queue: &Receiver<(Picture, PathBuf)>,
+    write: impl Fn(&Picture, &Path) -> io::Result<()>,
+    left_out: &Mutex<Option<IoError>>,
+) -> io::Result<()> {
     for (picture, stem) in queue {
-        picture.write(&stem)?;
+        match write(&picture, &stem) {
+            Err(error) if error.no_room => *left_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+            written => written?,
+        }
     }
     Ok(())
 }
@@ -152,6 +167,11 @@ impl Writer {
             .as_ref()
             .is_some_and(|jobs| jobs.send((picture, stem)).is_ok());
         if sent { Ok(()) } else { self.finish() }
+    }
+
+    /// Why a picture was left out since this was last asked, if one was: there was no room for it.
+    pub fn left_out(&self) -> Option<IoError> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Waits until everything is written.
@@ -218,6 +238,33 @@ mod tests {
             file_stems(&["r_0", "a/b", "..", "R_0", "r_0_0"]),
             ["r_0_0", "a_b", "view", "R_0_3", "r_0_0_"]
         );
+    }
+
+    #[test]
+    fn pictures_that_find_no_room_are_left_out_and_the_others_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (jobs, queue) = sync_channel(3);
+        for name in ["a", "full", "b"] {
+            let job = (picture(ColorSpace::Linear), folder.path().join(name));
+            jobs.send(job).expect("there is a receiver");
+        }
+        drop(jobs);
+        let left_out = Mutex::new(None);
+        let write = |picture: &Picture, stem: &Path| match stem.ends_with("full") {
+            true => Err(IoError::of_writing(
+                stem,
+                "cannot be written",
+                &std::io::ErrorKind::StorageFull.into(),
+            )),
+            false => picture.write(stem).map(drop),
+        };
+        write_queue(&queue, write, &left_out).expect("a full disk is no failure");
+        let error = left_out.into_inner().expect("not poisoned").expect("told");
+        assert!(
+            error.to_string().contains("full: cannot be written: the disk is full"),
+            "{error}"
+        );
+        assert!(folder.path().join("a.exr").exists() && folder.path().join("b.exr").exists());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::device::ReplayStats;
-use crate::io::atomic;
+use crate::io::{IoError, atomic};
 
 /// Milliseconds of the passes of one iteration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -76,6 +76,10 @@ pub fn read(path: &Path) -> Result<Vec<Figures>> {
 pub struct Metrics {
     path: PathBuf,
     file: File,
+    /// Bytes of whole lines in the file.
+    length: u64,
+    /// Lines for which there was no room yet.
+    pending: Vec<u8>,
 }
 
 impl Metrics {
@@ -108,20 +112,35 @@ impl Metrics {
         Ok(Self {
             path: path.to_owned(),
             file,
+            length: kept.len() as u64,
+            pending: Vec::new(),
         })
     }
 
     /// Adds a line in one write, so that it is there after whatever ends the program.
     ///
     /// # Errors
-    /// The disk is full, or the file is gone.
+    /// As [`Metrics::flush`].
     pub fn add(&mut self, figures: &Figures) -> Result<()> {
-        let mut line = serde_json::to_vec(figures).context("figures that are no JSON")?;
-        line.push(b'\n');
-        self.file.write_all(&line).with_context(|| {
-            let shown = self.path.display();
-            format!("{shown}: cannot be written; what was saved before is untouched")
-        })
+        let line = serde_json::to_vec(figures).context("figures that are no JSON")?;
+        self.pending.extend(line);
+        self.pending.push(b'\n');
+        self.flush()
+    }
+
+    /// Writes the lines for which there was no room before.
+    ///
+    /// # Errors
+    /// The disk is still full, which loses no line, or another error of it.
+    pub fn flush(&mut self) -> Result<()> {
+        if let Err(error) = self.file.write_all(&self.pending) {
+            // A part of the lines may be there; they are written again as a whole.
+            let _ = self.file.set_len(self.length);
+            return Err(IoError::of_writing(&self.path, "cannot be written", &error).into());
+        }
+        self.length += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
     }
 }
 
@@ -140,6 +159,45 @@ mod tests {
         assert_eq!(kept, "{\"iteration\":1}\n{\"iteration\":2}\n");
         Metrics::open(&path, 0).expect("readable");
         assert_eq!(std::fs::read(&path).expect("readable"), b"");
+    }
+
+    /// `/dev/full` takes no byte and says that the disk is full.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn lines_that_find_no_room_are_written_when_there_is_some() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("metrics.jsonl");
+        let mut metrics = Metrics::open(&path, 0).expect("writable");
+        let disk = metrics.file.try_clone().expect("open");
+        metrics.add(&figures(1)).expect("there is room");
+        metrics.file = OpenOptions::new().append(true).open("/dev/full").expect("a Linux");
+        for iteration in [2, 3] {
+            let error = metrics.add(&figures(iteration)).expect_err("full");
+            assert!(error.downcast_ref::<IoError>().is_some_and(|e| e.no_room), "{error:#}");
+        }
+        metrics.file = disk;
+        metrics.add(&figures(4)).expect("there is room again");
+        let found: Vec<u32> = read(&path).expect("readable").iter().map(|f| f.iteration).collect();
+        assert_eq!(found, [1, 2, 3, 4]);
+    }
+
+    #[cfg(target_os = "linux")]
+    fn figures(iteration: u32) -> Figures {
+        Figures {
+            iteration,
+            stage: 1,
+            loss: 0.5,
+            psnr: None,
+            penalty: 0.0,
+            learning_rate_factor: 1.0,
+            learning_rates: Map::new(),
+            gradient_norms: Map::new(),
+            masked: 0,
+            replay: ReplayStats::default(),
+            ms: Milliseconds::default(),
+            memory_bytes: 0,
+            seconds: 0.0,
+        }
     }
 
     #[test]

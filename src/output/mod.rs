@@ -3,9 +3,11 @@
 pub mod checkpoint;
 pub mod fingerprint;
 pub mod images;
+mod lock;
 pub mod memory;
 pub mod metrics;
 pub mod parameters;
 pub mod progress;
 pub mod record;
+pub mod room;
 pub mod run_folder;

@@ -78,6 +78,14 @@ impl Progress {
         }
     }
 
+    /// A sentence for people that also a quiet run says: something keeps it from going on.
+    pub fn alert(&self, text: &str) {
+        match self.style {
+            Style::Quiet => eprintln!("{text}"),
+            _ => self.note(text),
+        }
+    }
+
     /// A line for machines: an object with `event` as its first member.
     pub fn event(&self, name: &str, value: Value) {
         if self.style != Style::Json {

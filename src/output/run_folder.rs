@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use super::lock::{self, Lock};
+use crate::io::{IoError, atomic};
+
 /// What to do with a folder that may hold a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
@@ -17,13 +20,18 @@ pub enum Opening {
 }
 
 /// The folder of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    /// Present where this process works on the run: nobody else does until this is dropped.
+    lock: Option<Lock>,
 }
 
 /// Files by which a folder is known to hold a run.
 const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl", "final"];
+
+/// Rendered references.
+const REFERENCES: &str = "references.safetensors";
 
 /// Everything that belongs to one run; the rendered references stay, they name what they were made of.
 const CONTENTS: [&str; 12] = [
@@ -42,31 +50,70 @@ const CONTENTS: [&str; 12] = [
 ];
 
 impl RunFolder {
-    /// Makes sure that there is a folder at `path` that may be written to and is free, or holds the run to go on with.
+    /// Makes sure that there is a folder at `path` that may be written to and is free, or holds the run to go on with,
+    /// and keeps other processes from working on it as long as the returned value lives.
     ///
     /// # Errors
-    /// It holds a run already, or cannot be written to.
+    /// Another process is at work in it, it holds a run already, or cannot be written to.
     pub fn open(path: &Path, opening: Opening) -> Result<Self> {
-        let folder = Self { path: path.to_owned() };
         let shown = path.display();
-        if opening == Opening::New && folder.holds_run() {
-            bail!(
-                "{shown}: holds a run already; go on with it by --resume, replace it by --force, or choose another \
-                 folder with --output"
-            );
-        }
         fs::create_dir_all(path)
             .map_err(|e| anyhow!("{shown}: the folder cannot be created: {e}; choose another with --output"))?;
         tempfile::Builder::new()
             .prefix(".prbopt-")
             .tempfile_in(path)
             .map_err(|e| anyhow!("{shown}: the folder cannot be written to: {e}; choose another with --output"))?;
+        let lock = lock::claim(path)?;
+        let alone = matches!(lock, Lock::Held { .. });
+        let folder = Self {
+            path: path.to_owned(),
+            lock: Some(lock),
+        };
+        if opening == Opening::New && folder.holds_run() {
+            bail!(
+                "{shown}: holds a run already; go on with it by --resume, replace it by --force, or choose another \
+                 folder with --output"
+            );
+        }
+        if alone {
+            folder.remove_leftovers();
+        }
         Ok(folder)
+    }
+
+    /// What keeps the folder from being locked, if anything does: others must then be kept out by people.
+    pub fn warning(&self) -> Option<String> {
+        let Some(Lock::Unsupported(error)) = &self.lock else {
+            return None;
+        };
+        Some(format!(
+            "{}: the folder cannot be locked: {error}; see to it that no other process works on the same run",
+            self.path.display()
+        ))
+    }
+
+    /// Removes what a killed process has left of files that it was writing.
+    fn remove_leftovers(&self) {
+        atomic::remove_leftovers(&self.path, |target| CONTENTS.contains(&target) || target == REFERENCES);
+        let stages = fs::read_dir(self.path.join("stages")).into_iter().flatten().flatten();
+        let folders = [
+            self.results(),
+            self.images(),
+            self.held_out(),
+            self.last_good(),
+            self.reference_images(),
+        ];
+        for folder in folders.into_iter().chain(stages.map(|entry| entry.path())) {
+            atomic::remove_leftovers(&folder, |_| true);
+        }
     }
 
     /// The folder of a run that is only looked at.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self {
+            path: path.to_owned(),
+            lock: None,
+        }
     }
 
     /// Whether there is a run in it.
@@ -131,7 +178,7 @@ impl RunFolder {
 
     /// Rendered references.
     pub fn references(&self) -> PathBuf {
-        self.path.join("references.safetensors")
+        self.path.join(REFERENCES)
     }
 
     /// What the rendered views should look like.
@@ -168,8 +215,8 @@ impl RunFolder {
 ///
 /// # Errors
 /// It cannot be created.
-pub fn create(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("{}: the folder cannot be created", path.display()))
+pub fn create(path: &Path) -> crate::io::Result<()> {
+    fs::create_dir_all(path).map_err(|e| IoError::of_writing(path, "the folder cannot be created", &e))
 }
 
 #[cfg(test)]
@@ -184,14 +231,53 @@ mod tests {
         fs::write(folder.record(), "{}").expect("writable");
         fs::write(path.join("notes.txt"), "mine").expect("writable");
         create(&folder.results()).expect("writable");
+        drop(folder);
         let refusal = RunFolder::open(&path, Opening::New).expect_err("taken").to_string();
         assert!(refusal.contains("--resume") && refusal.contains("--force"), "{refusal}");
-        RunFolder::open(&path, Opening::Resume).expect("resumable");
+        let folder = RunFolder::open(&path, Opening::Resume).expect("resumable");
         assert!(folder.record().exists());
-        RunFolder::open(&path, Opening::Force).expect("replaceable");
+        drop(folder);
+        let folder = RunFolder::open(&path, Opening::Force).expect("replaceable");
         folder.clear().expect("removable");
         assert!(!folder.holds_run() && !folder.results().exists());
         assert!(path.join("notes.txt").exists(), "what is not the run's stays");
+    }
+
+    #[test]
+    fn what_a_killed_process_was_writing_is_removed_and_nothing_that_is_not_the_runs() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| root.path().join(name);
+        let ours = [
+            ".checkpoint.safetensors.aB3dE6gH.part",
+            ".references.safetensors.aB3dE6gH.part",
+            "stages/1/.a.vol.aB3dE6gH.part",
+            "images/.00010_a.exr.aB3dE6gH.part",
+        ];
+        let theirs = [
+            ".film.mkv.aB3dE6gH.part",
+            "checkpoint.safetensors",
+            "images/00000_a.exr",
+        ];
+        for name in ours.iter().chain(&theirs) {
+            create(at(name).parent().expect("a folder")).expect("writable");
+            fs::write(at(name), "half").expect("writable");
+        }
+        RunFolder::open(root.path(), Opening::Resume).expect("resumable");
+        assert!(ours.iter().all(|name| !at(name).exists()));
+        assert!(theirs.iter().all(|name| at(name).exists()));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_locked_is_warned_of() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let mut folder = RunFolder::open(root.path(), Opening::New).expect("free");
+        assert_eq!(folder.warning(), None);
+        folder.lock = Some(Lock::Unsupported(std::io::Error::other("no locks here")));
+        let warning = folder.warning().expect("unlocked");
+        assert!(
+            warning.contains("no locks here") && warning.contains("other process"),
+            "{warning}"
+        );
     }
 
     #[test]

@@ -8,8 +8,9 @@ use super::references::Pixels;
 use crate::io::{self, Encoding, Image, IoError, image, srgb};
 use crate::scene::{Backdrop, ColorSpace, Reference, Sensor};
 
-/// Photographs that are decoded at a time, each of which needs memory for its floats.
+/// Photographs that are decoded at a time at most, and the bytes that their floats may take together if there are several.
 const AT_A_TIME: usize = 8;
+const BYTES_AT_A_TIME: u64 = 2 << 30;
 
 impl Resident {
     /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel where all
@@ -20,7 +21,7 @@ impl Resident {
     pub fn read_photographs(&mut self, all: &[Sensor], listed: &[u32]) -> io::Result<()> {
         let mut pixels = Pixels::Unorm8(Vec::new());
         let mut count = 0u64;
-        for group in listed.chunks(AT_A_TIME) {
+        for group in groups(listed, |index| float_bytes(&all[index as usize])) {
             let read = group.par_iter().filter_map(|&index| {
                 let sensor = &all[index as usize];
                 let reference = sensor.reference.as_ref()?;
@@ -47,6 +48,34 @@ impl Resident {
     }
 }
 
+/// Bytes of the floats of a sensor's photograph before it is reduced, if it has four channels.
+fn float_bytes(sensor: &Sensor) -> u64 {
+    let factor = sensor
+        .reference
+        .as_ref()
+        .map_or(0, |reference| u64::from(reference.downscale));
+    let [width, height] = [sensor.width, sensor.height].map(|n| u64::from(n).saturating_mul(factor));
+    width.saturating_mul(height).saturating_mul(16)
+}
+
+/// Cuts a list into pieces that are decoded at a time.
+fn groups(listed: &[u32], bytes: impl Fn(u32) -> u64) -> Vec<&[u32]> {
+    let mut groups = Vec::new();
+    let mut rest = listed;
+    while !rest.is_empty() {
+        let mut total = 0u64;
+        let fits = |index: &&u32| {
+            total = total.saturating_add(bytes(**index));
+            total <= BYTES_AT_A_TIME
+        };
+        let count = rest.iter().take(AT_A_TIME).take_while(fits).count().max(1);
+        let (group, others) = rest.split_at(count);
+        groups.push(group);
+        rest = others;
+    }
+    groups
+}
+
 /// A photograph in the colour space of its sensor's film.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Photograph {
@@ -56,31 +85,32 @@ pub struct Photograph {
     pub eight_bit: bool,
 }
 
-/// Reads the photograph of a sensor.
+/// Reads the photograph of a sensor, whose size is looked at before it is decoded. Where it is reduced, light is averaged,
+/// whatever codes it in the file and on the film.
 ///
 /// # Errors
 /// It cannot be read, holds NaN or infinity, or has not the sensor's size.
 pub fn photograph(sensor: &Sensor, reference: &Reference) -> io::Result<Photograph> {
-    let (whole, encoding) = image::read(&reference.path)?;
-    let image = if reference.downscale > 1 {
-        whole.downscale(reference.downscale as usize)
-    } else {
-        whole
-    };
-    if (image.width, image.height) != (sensor.width as usize, sensor.height as usize) {
-        let message = format!(
-            "has {}×{} pixels, its camera `{}` {}×{}",
-            image.width, image.height, sensor.name, sensor.width, sensor.height
-        );
-        return Err(IoError::new(&reference.path, message));
+    let factor = reference.downscale.max(1) as usize;
+    let header = image::header(&reference.path)?;
+    check_size(sensor, reference, [header.width / factor, header.height / factor])?;
+    let (mut image, mut encoding) = image::read(&reference.path)?;
+    let eight_bit =
+        sensor.color_space == ColorSpace::Srgb && encoding == Encoding::Srgb && (factor > 1 || has_eight_bits(&image));
+    if factor > 1 {
+        if encoding == Encoding::Srgb {
+            srgb::decode_image(&mut image);
+            encoding = Encoding::Linear;
+        }
+        image = image.downscale(factor);
     }
+    // The file may have been replaced since.
+    check_size(sensor, reference, [image.width, image.height])?;
     if let Some(at) = image.first_non_finite() {
         let (x, y) = (at / image.channels % image.width, at / image.channels / image.width);
         let message = format!("pixel x={x} y={y} is {}, expected finite numbers", image.data[at]);
         return Err(IoError::new(&reference.path, message));
     }
-    let as_coded = encoding == Encoding::Srgb && sensor.color_space == ColorSpace::Srgb;
-    let eight_bit = as_coded && (reference.downscale > 1 || has_eight_bits(&image));
     let convert = match (encoding, sensor.color_space) {
         (Encoding::Srgb, ColorSpace::Linear) => srgb::decode,
         (Encoding::Linear, ColorSpace::Srgb) => srgb::encode,
@@ -95,6 +125,18 @@ pub fn photograph(sensor: &Sensor, reference: &Reference) -> io::Result<Photogra
         pixels: image.data.chunks_exact(image.channels).map(pixel).collect(),
         eight_bit,
     })
+}
+
+/// Refuses a photograph of another size than its film's.
+fn check_size(sensor: &Sensor, reference: &Reference, [width, height]: [usize; 2]) -> io::Result<()> {
+    if [width, height] == [sensor.width as usize, sensor.height as usize] {
+        return Ok(());
+    }
+    let message = format!(
+        "has {width}×{height} pixels, its camera `{}` {}×{}",
+        sensor.name, sensor.width, sensor.height
+    );
+    Err(IoError::new(&reference.path, message))
 }
 
 fn has_eight_bits(image: &Image) -> bool {
@@ -171,6 +213,77 @@ mod tests {
         assert_eq!(mixed.sensors[1].first_pixel, 2);
         assert_eq!(mixed.references.get(1), coded.references.get(1));
         assert!((mixed.references.get(3)[1] - srgb::encode(0.6)).abs() < 1e-6);
+    }
+
+    /// Half of the pixels are black, half white: their mean light is 1/2, which sRGB codes as 1.055 (1/2)^(1/2.4) - 0.055.
+    #[test]
+    fn reduced_photographs_keep_their_mean_light_on_either_film() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let picture = Image {
+            width: 4,
+            height: 2,
+            channels: 3,
+            data: [[0.0f32; 3], [1.0; 3]].repeat(4).concat(),
+        };
+        image::write_png(&folder.path().join("a.png"), &picture).expect("writable");
+        image::write_exr(&folder.path().join("b.exr"), &picture).expect("writable");
+        let read = |name: &str, color_space| {
+            let sensor = sensor(folder.path(), name, color_space);
+            let reference = Reference {
+                downscale: 2,
+                ..sensor.reference.clone().expect("given")
+            };
+            photograph(&sensor, &reference).expect("readable")
+        };
+        for name in ["a.png", "b.exr"] {
+            for (film, mean) in [(ColorSpace::Linear, 0.5f32), (ColorSpace::Srgb, 0.735_357)] {
+                let read = read(name, film);
+                for pixel in &read.pixels {
+                    assert!(
+                        (pixel[0] - mean).abs() < 1e-5 && pixel[3] == 1.0,
+                        "{name} {film:?}: {pixel:?}"
+                    );
+                }
+                assert_eq!(read.pixels.len(), 2);
+                assert_eq!(read.eight_bit, name == "a.png" && film == ColorSpace::Srgb);
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_not_the_films_is_refused_before_pixels_are_decoded() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.png");
+        let picture = Image {
+            width: 64,
+            height: 64,
+            channels: 1,
+            data: (0..4096).map(|i| (i * 37 % 256) as f32 / 255.0).collect(),
+        };
+        image::write_png(&path, &picture).expect("writable");
+        let bytes = std::fs::read(&path).expect("there");
+        std::fs::write(&path, &bytes[..200]).expect("writable");
+        let sensor = sensor(folder.path(), "a.png", ColorSpace::Srgb);
+        let reference = sensor.reference.clone().expect("given");
+        let error = photograph(&sensor, &reference).expect_err("wrong size").to_string();
+        assert!(
+            error.contains("64×64"),
+            "the pixels are missing, the header is there: {error}"
+        );
+    }
+
+    #[test]
+    fn few_large_or_eight_small_photographs_are_decoded_at_a_time() {
+        let gib = |index: u32| u64::from(index) << 30;
+        assert_eq!(groups(&[9, 1, 1, 1, 2, 3], gib), [&[9][..], &[1, 1], &[1], &[2], &[3]]);
+        assert_eq!(
+            groups(&[0; 17], gib).iter().map(|g| g.len()).collect::<Vec<_>>(),
+            [8, 8, 1]
+        );
+        let mut large = sensor(std::path::Path::new(""), "a.png", ColorSpace::Srgb);
+        (large.width, large.height) = (8192, 4096);
+        large.reference.as_mut().expect("given").downscale = 2;
+        assert_eq!(float_bytes(&large), 2 << 30);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The built program in a fresh folder: exit codes, what it leaves behind, interrupted and resumed runs.
 
+mod failures;
 mod results;
 
 use std::fs;
@@ -118,6 +119,12 @@ impl Place {
 
     fn json(&self, name: &str) -> Value {
         serde_json::from_slice(&fs::read(self.path(name)).expect("there")).expect("JSON")
+    }
+
+    /// Lines of a file that is being written.
+    fn lines_so_far(&self, name: &str) -> usize {
+        let bytes = fs::read(self.path(name)).unwrap_or_default();
+        bytes.iter().filter(|b| **b == b'\n').count()
     }
 
     fn lines(&self, name: &str) -> Vec<Value> {

@@ -43,6 +43,105 @@ fn sixteen_bits_are_kept() {
     assert_eq!((image.channels, image.data), (1, vec![1.0 / 65535.0, 1.0]));
 }
 
+/// The files are well formed, or padded to a length that any of their pixels could be packed into, so that only the
+/// header tells how much memory they ask for.
+#[test]
+fn images_that_ask_for_too_much_memory_are_refused_by_their_headers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let refusal = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("writable");
+        let header = image::header(&path).expect_err("too large").to_string();
+        assert_eq!(header, image::read(&path).expect_err("too large").to_string());
+        header
+    };
+    // One bit a pixel, all zero: 33 KB that unfold to a gibibyte of floats.
+    let told = refusal(
+        "bits.png",
+        &flat_png(16384, 16384, png::BitDepth::One, png::ColorType::Grayscale),
+    );
+    assert!(
+        told.contains("bits.png: claims 16384×16384 pixels") && told.contains("1024 MiB"),
+        "{told}"
+    );
+    assert!(told.contains("the limit of 256 MiB for a file of"), "{told}");
+    // Sixteen bits, four channels.
+    let mut bytes = flat_png(8, 8, png::BitDepth::Sixteen, png::ColorType::Rgba);
+    claim_png_size(&mut bytes, [5000, 4000]);
+    bytes.resize(33_000, 0);
+    let told = refusal("sixteen.png", &bytes);
+    assert!(told.contains("5000×4000") && told.contains("306 MiB"), "{told}");
+    // However long the file is.
+    let mut bytes = flat_png(8, 8, png::BitDepth::Eight, png::ColorType::Rgb);
+    claim_png_size(&mut bytes, [16384, 16384]);
+    bytes.resize(2_000_000, 0);
+    let told = refusal("long.png", &bytes);
+    assert!(
+        told.contains("3072 MiB") && told.contains("more than the limit of 2048 MiB"),
+        "{told}"
+    );
+
+    let path = folder.path().join("a.jpg");
+    write_jpeg(&path);
+    let mut bytes = fs::read(&path).expect("there");
+    let frame = bytes
+        .windows(2)
+        .position(|w| w == [0xff, 0xc0])
+        .expect("a baseline frame");
+    bytes[frame + 5..frame + 9].copy_from_slice(&[0x20, 0, 0x20, 0]);
+    bytes.resize(33_000, 0);
+    let told = refusal("a.jpg", &bytes);
+    assert!(told.contains("8192×8192") && told.contains("768 MiB"), "{told}");
+
+    let path = folder.path().join("a.exr");
+    image::write_exr(&path, &picture(3)).expect("writable");
+    let mut bytes = fs::read(&path).expect("there");
+    for window in [&b"dataWindow\0box2i\0"[..], b"displayWindow\0box2i\0"] {
+        let at = bytes.windows(window.len()).position(|w| w == window).expect("a header");
+        let corner = at + window.len() + 4 + 8;
+        bytes[corner..corner + 8].copy_from_slice(&[0xff, 0x1f, 0, 0, 0xff, 0x1f, 0, 0]);
+    }
+    bytes.resize(33_000, 0);
+    let told = refusal("a.exr", &bytes);
+    assert!(told.contains("8192×8192") && told.contains("768 MiB"), "{told}");
+}
+
+/// Flat pictures of usual sizes compress to almost nothing, and are no attack.
+#[test]
+fn flat_pictures_are_read_however_short_their_files_are() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("mask.png");
+    let bytes = flat_png(4096, 2048, png::BitDepth::One, png::ColorType::Grayscale);
+    assert!(bytes.len() < 2048, "{}", bytes.len());
+    fs::write(&path, bytes).expect("writable");
+    let (image, _) = image::read(&path).expect("readable");
+    assert_eq!((image.width, image.height, image.channels), (4096, 2048, 1));
+}
+
+/// A PNG of zeros.
+fn flat_png(width: u32, height: u32, depth: png::BitDepth, color: png::ColorType) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(color);
+    encoder.set_depth(depth);
+    encoder.set_compression(png::Compression::High);
+    let bits = width as usize * color.samples() * depth as usize;
+    let mut writer = encoder.write_header().expect("memory");
+    let zeros = vec![0; bits.div_ceil(8) * height as usize];
+    writer.write_image_data(&zeros).expect("memory");
+    writer.finish().expect("memory");
+    bytes
+}
+
+/// Writes another size into the header of a PNG, and the check sum that goes with it.
+fn claim_png_size(bytes: &mut [u8], [width, height]: [u32; 2]) {
+    bytes[16..20].copy_from_slice(&width.to_be_bytes());
+    bytes[20..24].copy_from_slice(&height.to_be_bytes());
+    let mut crc = flate2::Crc::new();
+    crc.update(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&crc.sum().to_be_bytes());
+}
+
 #[test]
 fn png_is_clamped_and_rounded() {
     let folder = tempfile::tempdir().expect("a temporary folder");
