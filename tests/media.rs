@@ -153,7 +153,9 @@ fn a_constant_extinction_fills_the_box_of_its_volume() {
         // The box around a cube that stands on an edge.
         (
             "heterogeneous",
-            volume(&format!(r#"{middle}, {{"rotate": {{"axis": [1, 0, 0], "angle": 45}}}}"#)),
+            volume(&format!(
+                r#"{middle}, {{"rotate": {{"axis": [1, 0, 0], "angle": 45}}}}"#
+            )),
             std::f64::consts::SQRT_2,
         ),
         ("heterogeneous", volume(&format!(r#"{middle}, {{"scale": 9}}"#)), 2.0),

@@ -54,7 +54,9 @@ pub fn environment_table(size: [u32; 2], data: &[f32]) -> Vec<f32> {
         .map(|(y, out)| {
             let next = (y + 1).min(size[1] as usize - 1);
             let [upper, lower] = [y, next].map(|y| &weights[y * columns..(y + 1) * columns]);
-            let across: Vec<f64> = (0..columns).map(|x| f64::from(upper[x]) + f64::from(lower[x])).collect();
+            let across: Vec<f64> = (0..columns)
+                .map(|x| f64::from(upper[x]) + f64::from(lower[x]))
+                .collect();
             cumulate((0..columns).map(|x| across[x] + across[(x + 1) % columns]), out)
         })
         .collect();
