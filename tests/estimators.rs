@@ -4,7 +4,7 @@
 mod small;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::{Device, DeviceError, Keys, ReplayStats, What};
+use prbopt::device::{ArrayKind, Device, DeviceError, Keys, ReplayStats};
 use prbopt::gradcheck::paths::objective::Objective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
@@ -48,7 +48,7 @@ fn load(setup: &Setup) -> Cpu {
 fn gradients(cpu: &mut Cpu) -> Vec<Vec<f32>> {
     let slots = 0..cpu.params().parameters.len();
     slots
-        .map(|slot| cpu.read(slot, What::Gradient).expect("the CPU can be read"))
+        .map(|slot| cpu.read(slot, ArrayKind::Gradient).expect("the CPU can be read"))
         .collect()
 }
 
@@ -126,7 +126,7 @@ fn against_replay(setup: &Setup, gradient: u32, incident: Incident, passes: u32,
         for cast in &objective.casts {
             let weight = objective.weight(7, cast);
             objective.replay(weight, cast, &mut objective.sums(&mut sums[0]));
-            objective.radiate(
+            objective.backpropagate_radiative(
                 incident,
                 weight.map(|w| w * fault),
                 cast,

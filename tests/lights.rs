@@ -6,8 +6,8 @@ use prbopt::gradcheck::Options;
 use prbopt::resident::Resident;
 use prbopt::transport::rays::random::{Counter, Pass, pass_key};
 use prbopt::transport::rays::sampler::{Sampler, WALK};
-use prbopt::transport::scene::light::{area_density, light_sample};
-use prbopt::transport::scene::records::World;
+use prbopt::transport::scene::light::{area_pdf, light_sample};
+use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::intersect;
 use small::worlds::{SmallWorld, cube, grid, mesh};
 
@@ -159,7 +159,7 @@ fn shapes_that_cannot_shine_are_refused() {
 #[test]
 fn points_of_a_mesh_are_uniform() {
     let setup = lit("panel", AHEAD, lamp("lamp", &mesh("panel"), "")).setup("drt", &Options::default());
-    let world = World::new(
+    let world = SceneView::new(
         &setup.resident.scene,
         setup.resident.world.as_ref().expect("a world"),
         &[],
@@ -182,7 +182,7 @@ fn points_of_a_mesh_are_uniform() {
         counts[bin(q[1]) * bins + bin(q[0])] += 1;
         assert!((drawn.weight * drawn.density - 1.0).abs() < 1e-4);
         let hit = intersect(&world, p, drawn.direction, f32::INFINITY).expect("it is there");
-        let density = area_density(&world, p, drawn.direction, &hit, q);
+        let density = area_pdf(&world, p, drawn.direction, &hit, q);
         assert!((density / drawn.density - 1.0).abs() < 1e-4);
     }
     let expected = f64::from(draws) / counts.len() as f64;

@@ -7,7 +7,7 @@ use half::f16;
 use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
 use prbopt::kernels::optimizer::Optimizer;
-use prbopt::optimize::{Look, render_view};
+use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
 use prbopt::scene;
 
@@ -57,7 +57,7 @@ fn render(path: &Path) -> Vec<Picture> {
     let mut device = Cpu::new();
     let sgd = Optimizer::Sgd { momentum: 0.0 };
     device.load(resident, params, sgd).expect("it fits");
-    let look = |seed| Look {
+    let look = |seed| RenderSettings {
         seed,
         iteration: 0,
         spp: SPP,

@@ -3,7 +3,7 @@
 mod small;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::{Device, Keys, ReplayStats, Step, Term, What};
+use prbopt::device::{ArrayKind, Device, Keys, ReplayStats, Step, Term};
 use prbopt::gradcheck::field::fields::{Fields, Plain};
 use prbopt::gradcheck::field::objective::Cast;
 use prbopt::gradcheck::paths::objective::Objective;
@@ -16,7 +16,7 @@ use prbopt::resident::layout::SceneRecord;
 use prbopt::transport::field::march::propagate;
 use prbopt::transport::field::radiance_field::NoSink;
 use prbopt::transport::number::Number;
-use prbopt::transport::paths::replay_cache::NOTED;
+use prbopt::transport::paths::replay_cache::CACHED;
 use prbopt::transport::rays::random::{Pass, pass_key};
 use prbopt::transport::scene::records::NoSink as WorldNoSink;
 use small::worlds::{SmallWorld, cube, grid, worlds};
@@ -99,7 +99,7 @@ fn replays_of_worlds_end_with_nothing_left() {
             let setup = small.setup(gradient, &Options::default());
             let objective = Objective::new(
                 &setup,
-                setup.resident.world.as_ref().expect("it has one").record.gradient,
+                setup.resident.world.as_ref().expect("it has one").settings.gradient,
             );
             for cast in &objective.casts {
                 let mut nothing = WorldNoSink;
@@ -112,7 +112,11 @@ fn replays_of_worlds_end_with_nothing_left() {
                 let bound = 8.0 * f64::from(replay.count + 1) * f64::EPSILON;
                 for c in 0..3 {
                     assert!(replay.radiance[c].abs() <= bound * first.radiance[c], "{}", small.name);
-                    assert!(replay.spare[c].abs() <= bound * first.spare[c], "{}", small.name);
+                    assert!(
+                        replay.radiance_but_zero[c].abs() <= bound * first.radiance_but_zero[c],
+                        "{}",
+                        small.name
+                    );
                 }
             }
             let stats = replay_on_device(&setup);
@@ -145,14 +149,14 @@ fn long_paths_are_replayed_beyond_their_notes() {
         let setup = small.setup(gradient, &Options::default());
         let objective = Objective::new(
             &setup,
-            setup.resident.world.as_ref().expect("it has one").record.gradient,
+            setup.resident.world.as_ref().expect("it has one").settings.gradient,
         );
         let depth = |cast| objective.replay([1.0; 3], cast, &mut WorldNoSink).0.depth as usize;
         let long = objective
             .casts
             .iter()
             .map(depth)
-            .filter(|depth| *depth > 2 * NOTED)
+            .filter(|depth| *depth > 2 * CACHED)
             .count();
         assert!(long > 0, "no path is long");
         let stats = replay_on_device(&setup);
@@ -246,7 +250,7 @@ fn bits_of_a_run(setup: &Setup, threads: usize) -> Vec<u32> {
             for parameter in 0..setup.params.parameters.len() {
                 bits.extend(
                     device
-                        .read(parameter, What::Gradient)
+                        .read(parameter, ArrayKind::Gradient)
                         .expect("it reads")
                         .iter()
                         .map(|x| x.to_bits()),
@@ -264,7 +268,7 @@ fn bits_of_a_run(setup: &Setup, threads: usize) -> Vec<u32> {
         for parameter in 0..setup.params.parameters.len() {
             bits.extend(
                 device
-                    .read(parameter, What::Values)
+                    .read(parameter, ArrayKind::Values)
                     .expect("it reads")
                     .iter()
                     .map(|x| x.to_bits()),

@@ -10,8 +10,8 @@ use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
 use prbopt::resident::layout::{
-    self, CornerRecord, FacetRecord, LightRecord, MediumRecord, NodeRecord, PhaseRecord, SceneRecord, SensorRecord,
-    SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord, WorldRecord,
+    self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord,
+    SceneRecord, SensorRecord, SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord,
 };
 use prbopt::transport::mode;
 use prbopt::transport::rays::{camera, film, pixel, sampler};
@@ -88,7 +88,7 @@ fn every_module_is_embedded_and_used() {
 
 /// What only the host runs: figures of finished images, an estimator to compare with, and notes that take memory a
 /// path.
-const HOST_ONLY: [&str; 3] = ["quality", "radiative", "trail"];
+const HOST_ONLY: [&str; 3] = ["quality", "radiative", "cache"];
 
 #[test]
 fn every_transport_and_kernel_file_has_its_twin() {
@@ -156,9 +156,9 @@ fn records_agree() {
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
-        parameters_at, nodes_at, triangles_at, corners_at, texels_at, facets_at, environment_at,
+        parameters_at, nodes_at, triangles_at, corners_at, texels_at, emissive_triangles_at, environment_at,
     ]);
-    let (world, _) = module(Kernel::BackpropagateWorld, Accumulation::FloatAtomic);
+    let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
     compare_record!(&world, MediumRecord, "Medium", [
         world_to_grid, low, clear, high, majorants, sigma_t, albedo, emission, phase, scale, spectral, aligned, kappa,
@@ -169,13 +169,13 @@ fn records_agree() {
     ]);
     compare_record!(&world, CornerRecord, "Corner", [normals, uvs]);
     compare_record!(&world, LightRecord, "Light", [
-        position, direction, kind, slot, surface, cos_beam, first_facet, facets,
+        position, direction, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
     ]);
-    compare_record!(&world, FacetRecord, "Facet", [a, begins, b, ends, c]);
+    compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c]);
     compare_record!(&world, TextureRecord, "Texture", [
         color0, color1, to_uv, kind, first, filter = "filter_kind", wrap, size,
     ]);
-    compare_record!(&world, WorldRecord, "World", [
+    compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral,
     ]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
@@ -283,7 +283,7 @@ fn constants_agree() {
     ] {
         assert_eq!(constant(&walk, name), f64::from(value), "{name}");
     }
-    let (world, _) = module(Kernel::BackpropagateWorld, Accumulation::FloatAtomic);
+    let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     for (name, value) in [
         ("NONE", layout::NONE),
         ("LOOKUP_CONSTANT", layout::lookup::CONSTANT),

@@ -2,7 +2,7 @@
 
 #import bind/launch
 
-@group(0) @binding(19) var<uniform> world: World;
+@group(0) @binding(19) var<uniform> settings: PathSettings;
 // Records of all kinds, each at the place that the launch names.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
 // Upper bounds of every medium's scaled density, cell by cell; then the environment map's table: cumulated
@@ -73,7 +73,7 @@ fn surface_record(index: u32) -> Surface {
 fn light_record(index: u32) -> Light {
     let at = launch.lights_at + 4u * index;
     let rest = records[at + 2u];
-    let facets = records[at + 3u];
+    let emissive_triangles = records[at + 3u];
     return Light(
         float_record(at),
         float_record(at + 1u),
@@ -81,17 +81,17 @@ fn light_record(index: u32) -> Light {
         rest.y,
         rest.z,
         bitcast<f32>(rest.w),
-        facets.x,
-        facets.y,
+        emissive_triangles.x,
+        emissive_triangles.y,
         vec2u(0u),
     );
 }
 
-fn facet_record(index: u32) -> Facet {
-    let at = launch.facets_at + 3u * index;
+fn emissive_triangle_record(index: u32) -> EmissiveTriangle {
+    let at = launch.emissive_triangles_at + 3u * index;
     let a = float_record(at);
     let b = float_record(at + 1u);
-    return Facet(a.xyz, a.w, b.xyz, b.w, float_record(at + 2u).xyz, 0u);
+    return EmissiveTriangle(a.xyz, a.w, b.xyz, b.w, float_record(at + 2u).xyz, 0u);
 }
 
 fn texture_record(index: u32) -> Texture {

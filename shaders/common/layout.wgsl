@@ -186,14 +186,14 @@ struct Light {
     slot: u32,
     surface: u32,
     cos_beam: f32,
-    // The facets of an area light on a cube or a mesh.
-    first_facet: u32,
-    facets: u32,
+    // The emissive_triangles of an area light on a cube or a mesh.
+    first_emissive: u32,
+    emissive_triangles: u32,
     padding: vec2u,
 }
 
 // A triangle that shines on the side of its normal.
-struct Facet {
+struct EmissiveTriangle {
     // Where it begins and ends when the light's area is counted from 0 to 1.
     a: vec3f,
     begins: f32,
@@ -217,7 +217,7 @@ struct Texture {
 }
 
 // What every path of a world shares.
-struct World {
+struct PathSettings {
     surfaces: u32,
     lights: u32,
     environment: u32,
@@ -292,7 +292,7 @@ struct Launch {
     triangles_at: u32,
     corners_at: u32,
     texels_at: u32,
-    facets_at: u32,
+    emissive_triangles_at: u32,
     // Where the environment map's table begins, behind the majorants.
     environment_at: u32,
 }

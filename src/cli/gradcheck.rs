@@ -8,7 +8,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::Outcome;
-use super::shared::{DeviceArgs, SetArgs, VoiceArgs, read_parameters};
+use super::shared::{DeviceArgs, OutputArgs, SetArgs, read_parameters};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
 use crate::output::progress::print_line;
 
@@ -56,7 +56,7 @@ pub struct GradcheckArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: VoiceArgs,
+    pub voice: OutputArgs,
 }
 
 impl ValueEnum for Weighting {

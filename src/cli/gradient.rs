@@ -8,8 +8,8 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder, sensor_index};
-use crate::device::{Batch, What};
+use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, sensor_index};
+use crate::device::{ArrayKind, Batch};
 use crate::gradcheck::forward::{self, Forward, Motion};
 use crate::gradcheck::{Index, Options, Setup};
 use crate::io::{Image, atomic, image, npy};
@@ -18,7 +18,7 @@ use crate::output::parameters;
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::params::{Kind, Parameter};
-use crate::report::tone;
+use crate::report::colormap;
 use crate::scene::Scene;
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
@@ -75,7 +75,7 @@ pub struct GradientArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: VoiceArgs,
+    pub voice: OutputArgs,
 }
 
 /// `--shift`.
@@ -225,12 +225,12 @@ fn end_of_colors(values: &[f32]) -> f32 {
 
 /// Signed numbers in red and blue, zero grey; `scale` is at the end of the colours.
 fn signed_png(width: usize, height: usize, values: &[f32], scale: f32) -> Vec<u8> {
-    let table = tone::signed();
+    let table = colormap::signed();
     let colors: Vec<u8> = values
         .iter()
-        .flat_map(|v| table[usize::from(tone::signed_step(*v, scale))])
+        .flat_map(|v| table[usize::from(colormap::signed_step(*v, scale))])
         .collect();
-    tone::png(width, height, 3, &colors)
+    colormap::png(width, height, 3, &colors)
 }
 
 /// The gradient of the scene's own loss over all training views.
@@ -270,7 +270,7 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
     device.render(&batch, keys(Pass::Primal), args.spp)?;
     let loss = device.loss(&batch, keys(Pass::Primal), rule.loss)?;
     device.backpropagate(&batch, keys(Pass::Adjoint), args.spp)?;
-    let gradient = device.read(parameter, What::Gradient)?;
+    let gradient = device.read(parameter, ArrayKind::Gradient)?;
     let files = write_gradient(folder, &described, &gradient)?;
     let largest = gradient.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
     if args.voice.json {

@@ -14,7 +14,7 @@ use crate::device::select::{self, DeviceChoice, Selection};
 use crate::device::{Device, parameter_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::{Look, render_view};
+use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::Picture;
 use crate::output::progress::{bytes, print_line};
 use crate::params::{Kind, Shape};
@@ -267,7 +267,7 @@ fn write_preview(scene: Scene, args: &InfoArgs, path: &Path) -> Result<PathBuf> 
     params.parameters.iter_mut().for_each(|p| p.tuning = None);
     let mut device = args.device.open()?;
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
-    let look = Look {
+    let look = RenderSettings {
         seed: 0,
         iteration: 0,
         spp: PREVIEW_SPP,

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, SetArgs, VoiceArgs, command_line, default_folder};
+use super::shared::{DeviceArgs, OutputArgs, SetArgs, command_line, default_folder};
 use crate::optimize::{Job, Report, Run};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::progress::{Progress, decibels, duration};
@@ -49,7 +49,7 @@ pub struct OptimizeArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: VoiceArgs,
+    pub voice: OutputArgs,
 }
 
 /// Runs the command.

@@ -150,7 +150,7 @@ impl SetArgs {
 
 /// How much to say, and to whom.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct VoiceArgs {
+pub struct OutputArgs {
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
@@ -159,7 +159,7 @@ pub struct VoiceArgs {
     pub json: bool,
 }
 
-impl VoiceArgs {
+impl OutputArgs {
     /// Progress in the style asked for.
     pub fn progress(self) -> Progress {
         Progress::new(Style::choose(self.quiet, self.json))

@@ -132,7 +132,7 @@ pub struct Step {
 
 /// An array that belongs to a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum ArrayKind {
     Values,
     Gradient,
     /// First or second moment of the optimiser.
@@ -212,10 +212,10 @@ pub trait Device {
     fn clear_gradients(&mut self) -> Result<()>;
 
     /// Copies an array out.
-    fn read(&mut self, parameter: usize, what: What) -> Result<Vec<f32>>;
+    fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>>;
 
     /// Copies an array in; its length must be the parameter's.
-    fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()>;
+    fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()>;
 
     /// Waits for what was asked for: a GPU goes on in the background until results are read. For clocks.
     fn finish(&mut self) -> Result<()> {

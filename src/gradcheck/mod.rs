@@ -10,7 +10,7 @@ pub mod write;
 use anyhow::{Context, bail};
 use rayon::prelude::*;
 
-use crate::device::{Batch, Device, Keys, What};
+use crate::device::{ArrayKind, Batch, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Tuning};
@@ -19,7 +19,7 @@ use crate::resident::layout::backdrop;
 use crate::scene::{Backdrop, Scene};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
-use field::coverage::{Survey, seen_by};
+use field::coverage::{Coverage, seen_by};
 use field::difference::{Difference, Entry, default_step, difference};
 use field::entries::{Chosen, Place, choose, coordinates};
 use field::fields::Role;
@@ -217,7 +217,7 @@ pub struct Differences {
 /// # Errors
 /// An index outside its parameter.
 pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> anyhow::Result<Vec<Differences>> {
-    let survey = Survey::new(objective);
+    let survey = Coverage::new(objective);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let mut all = Vec::new();
     for &parameter in &setup.checked {
@@ -324,7 +324,7 @@ pub fn device_adjoints(
             device.render(batch, *keys, *spp)?;
             let loss = device.loss(batch, *keys, Loss::Linear { seed })?.loss;
             device.backpropagate(batch, *keys, *spp)?;
-            let gradients = setup.checked.iter().map(|&p| device.read(p, What::Gradient));
+            let gradients = setup.checked.iter().map(|&p| device.read(p, ArrayKind::Gradient));
             Ok(DeviceAdjoint {
                 loss,
                 gradients: gradients.collect::<crate::device::Result<_>>()?,

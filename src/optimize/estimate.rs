@@ -99,7 +99,7 @@ mod tests {
     use crate::device::{Batch, Device, Keys};
     use crate::kernels::loss::Loss;
     use crate::resident::Resident;
-    use crate::transport::pixel::PixelTable;
+    use crate::transport::rays::pixel::PixelTable;
 
     /// A cube of fog of `size`³ texels that is optimised, seen by a camera of 4 × 4 pixels.
     fn scene(size: usize) -> String {

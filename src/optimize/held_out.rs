@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::references::Targets;
-use super::views::{Look, render_view};
+use super::views::{RenderSettings, render_view};
 use crate::device::Device;
 use crate::io::{Image, image};
 use crate::kernels::quality;
@@ -47,7 +47,7 @@ pub fn judge(
     targets: &Targets,
     device: &mut dyn Device,
     folder: &RunFolder,
-    look: Look,
+    look: RenderSettings,
     progress: &Progress,
     stop: &AtomicBool,
 ) -> Result<Option<HeldOut>> {

@@ -20,7 +20,7 @@ use crate::scene::{Optimize, Scene};
 
 use held_out::HeldOut;
 
-pub use views::{Look, render_view};
+pub use views::{RenderSettings, render_view};
 
 pub(crate) use run::Run;
 

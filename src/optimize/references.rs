@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::views::{Look, render_view};
+use super::views::{RenderSettings, render_view};
 use crate::device::Device;
 use crate::io::Image;
 use crate::io::tensors::{self, Reader, Tensor, Values};
@@ -162,7 +162,7 @@ fn target_renders(
         path.display()
     ));
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
-    let look = Look {
+    let look = RenderSettings {
         seed: REFERENCE_SEED,
         iteration: 0,
         spp,

@@ -10,7 +10,7 @@ use super::batch::Batches;
 use super::estimate::{self, Estimate};
 use super::held_out::write_reference;
 use super::references::{self, Targets};
-use super::views::{Look, Preview, chosen_views, previews, render_view, training_views};
+use super::views::{Preview, RenderSettings, chosen_views, previews, render_view, training_views};
 use super::{Job, PATIENCE, Report, held_out, stage};
 use crate::device::{Device, DeviceError, Term};
 use crate::io::IoError;
@@ -447,8 +447,8 @@ impl<'a> Run<'a> {
     }
 
     /// How renders are made now.
-    fn look(&self) -> Look {
-        Look {
+    fn look(&self) -> RenderSettings {
+        RenderSettings {
             seed: self.job.rule.seed,
             iteration: self.state.iteration,
             spp: self.job.rule.output.spp,

@@ -1,6 +1,6 @@
 //! Coarse to fine: when the resolution changes, and to what.
 
-use crate::device::{self, Device, What};
+use crate::device::{self, ArrayKind, Device};
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{Kind, Parameter, Shape};
 use crate::scene::{MomentRule, Optimize, Stage};
@@ -57,7 +57,7 @@ pub fn enter(device: &mut dyn Device, stage: &Stage, optimizer: Optimizer) -> de
     if !keep {
         for (parameter, len) in others {
             for moment in 0..optimizer.moments() {
-                device.write(parameter, What::Moment(moment), &vec![0.0; len])?;
+                device.write(parameter, ArrayKind::Moment(moment), &vec![0.0; len])?;
             }
         }
     }

@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 
 use super::*;
-use crate::device::{self, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Step, Term, What};
+use crate::device::{
+    self, ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Step, Term,
+};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::checkpoint::Checkpoint;
@@ -158,16 +160,16 @@ impl Device for Diary {
         Ok(())
     }
 
-    fn read(&mut self, parameter: usize, what: What) -> device::Result<Vec<f32>> {
+    fn read(&mut self, parameter: usize, what: ArrayKind) -> device::Result<Vec<f32>> {
         Ok(match what {
-            What::Moment(_) => self.moments[parameter].clone(),
+            ArrayKind::Moment(_) => self.moments[parameter].clone(),
             _ => self.params.parameters[parameter].values.clone(),
         })
     }
 
-    fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> device::Result<()> {
+    fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> device::Result<()> {
         match what {
-            What::Moment(_) => self.moments[parameter] = values.to_vec(),
+            ArrayKind::Moment(_) => self.moments[parameter] = values.to_vec(),
             _ => self.params.parameters[parameter].values = values.to_vec(),
         }
         Ok(())

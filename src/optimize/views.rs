@@ -21,7 +21,7 @@ pub(super) struct Preview {
 
 /// What a render that is only looked at depends on beside the scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct RenderSettings {
     pub seed: u64,
     /// Iterations done, each of which has noise of its own.
     pub iteration: u32,
@@ -32,7 +32,7 @@ pub struct Look {
 ///
 /// # Errors
 /// The device's, or a view of more than 2³² pixels.
-pub fn render_view(device: &mut dyn Device, sensor: u32, look: Look) -> Result<Vec<[f32; 4]>> {
+pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -> Result<Vec<[f32; 4]>> {
     let table = PixelTable::new(&device.resident().sensors, &[sensor]);
     let table = table.ok_or_else(|| anyhow!("a view has more than 2³² pixels"))?;
     let keys = Keys {

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::device::{Device, What};
+use crate::device::{ArrayKind, Device};
 use crate::io::atomic::Pending;
 use crate::io::tensors::{self, Reader};
 use crate::kernels::optimizer::Optimizer;
@@ -188,7 +188,7 @@ impl Checkpoint {
     /// An array is missing, or is not of a parameter's four axes.
     pub fn shapes(&self, parameters: &[Parameter]) -> Result<Vec<Shape>> {
         let saved = |parameter: &Parameter| {
-            let (path, name) = (self.path.display(), array_name(parameter, What::Values));
+            let (path, name) = (self.path.display(), array_name(parameter, ArrayKind::Values));
             match self.reader.shape(&name) {
                 _ if parameter.tuning.is_none() => Ok(parameter.shape),
                 Some(&[z, y, x, channels]) => Ok(Shape {
@@ -219,7 +219,7 @@ impl Checkpoint {
                 let [low, high] = tuning.bounds;
                 let range = format!("values between {low} and {high}");
                 let is_possible = |v: f32| low <= v && v <= high;
-                parameter.values = self.array(parameter, What::Values, shape, &range, is_possible)?;
+                parameter.values = self.array(parameter, ArrayKind::Values, shape, &range, is_possible)?;
                 parameter.shape = shape;
             }
         }
@@ -238,12 +238,12 @@ impl Checkpoint {
             }
             for moment in 0..optimizer.moments() {
                 let parameter = &device.params().parameters[index];
-                let what = What::Moment(moment);
+                let what = ArrayKind::Moment(moment);
                 let values = match is_mean_square(optimizer, moment) {
                     true => self.array(parameter, what, parameter.shape, "squares", |v| v >= 0.0)?,
                     false => self.array(parameter, what, parameter.shape, "finite numbers", |_| true)?,
                 };
-                device.write(index, What::Moment(moment), &values)?;
+                device.write(index, ArrayKind::Moment(moment), &values)?;
             }
         }
         Ok(())
@@ -253,7 +253,7 @@ impl Checkpoint {
     fn array(
         &mut self,
         parameter: &Parameter,
-        what: What,
+        what: ArrayKind,
         shape: Shape,
         expected_values: &str,
         is_possible: impl Fn(f32) -> bool,
@@ -322,15 +322,15 @@ fn tuned(parameters: &[Parameter]) -> impl Iterator<Item = (usize, &Parameter)> 
     parameters.iter().enumerate().filter(|(_, p)| p.tuning.is_some())
 }
 
-fn arrays_of(optimizer: Optimizer) -> impl Iterator<Item = What> {
-    std::iter::once(What::Values).chain((0..optimizer.moments()).map(What::Moment))
+fn arrays_of(optimizer: Optimizer) -> impl Iterator<Item = ArrayKind> {
+    std::iter::once(ArrayKind::Values).chain((0..optimizer.moments()).map(ArrayKind::Moment))
 }
 
-fn array_name(parameter: &Parameter, what: What) -> String {
+fn array_name(parameter: &Parameter, what: ArrayKind) -> String {
     let what = match what {
-        What::Values => "values".into(),
-        What::Gradient => "gradient".into(),
-        What::Moment(i) => format!("moment_{}", i + 1),
+        ArrayKind::Values => "values".into(),
+        ArrayKind::Gradient => "gradient".into(),
+        ArrayKind::Moment(i) => format!("moment_{}", i + 1),
     };
     format!("{}/{what}", parameter.path)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::record::write_json;
 use super::run_folder::create;
-use crate::device::{Device, What};
+use crate::device::{ArrayKind, Device};
 use crate::io::{Grid, Image, UNIT_CUBE, image, npy, srgb, vol};
 use crate::params::{Kind, ParamSet, Parameter};
 
@@ -27,7 +27,7 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
             values: Vec::new(),
             ..parameter.clone()
         };
-        let values = device.read(index, What::Values)?;
+        let values = device.read(index, ArrayKind::Values)?;
         write(folder, &description, values)?;
     }
     Ok(())

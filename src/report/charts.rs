@@ -17,7 +17,7 @@ const POINTS: usize = 240;
 
 /// Colours that the page's style replaces: of axes and text, of lines behind the curves, of marks, and of run i.
 const INK: RGBColor = RGBColor(1, 1, 1);
-const FAINT: RGBColor = RGBColor(2, 2, 2);
+const NEGLIGIBLE: RGBColor = RGBColor(2, 2, 2);
 const MARK: RGBColor = RGBColor(3, 3, 3);
 
 /// The most runs that have a colour of their own.
@@ -182,7 +182,7 @@ impl Chart<'_> {
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
-            .bold_line_style(FAINT)
+            .bold_line_style(NEGLIGIBLE)
             .axis_style(INK.mix(0.6))
             .label_style(("sans-serif", 12, &INK))
             .x_desc(self.over.label())
@@ -255,7 +255,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
             .configure_mesh()
             .disable_x_mesh()
             .light_line_style(TRANSPARENT)
-            .bold_line_style(FAINT)
+            .bold_line_style(NEGLIGIBLE)
             .axis_style(INK.mix(0.6))
             .label_style(("sans-serif", 12, &INK))
             .x_desc("value")

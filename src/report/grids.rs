@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::colormap;
 use super::data::{Recovered, RunData};
 use super::pictures::data_uri;
-use super::tone;
 
 /// The most texels of a volume that are shown; larger ones are averaged over blocks.
 pub(super) const MAX_TEXELS: usize = 1 << 19;
@@ -45,7 +45,7 @@ pub(super) struct Histogram {
 }
 
 /// What a texel is shown by.
-enum Look {
+enum Palette {
     /// How much of something there is, after this activation.
     Amount(String),
     /// Linear light or reflectance, divided by this.
@@ -61,29 +61,29 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Option
         return None;
     }
     let look = look(data, parameter);
-    let picked = if matches!(look, Look::Amount(_)) { 1 } else { 3 };
+    let picked = if matches!(look, Palette::Amount(_)) { 1 } else { 3 };
     let amount = |v: f32| match &look {
-        Look::Amount(activation) => density(activation, v),
+        Palette::Amount(activation) => density(activation, v),
         _ => v,
     };
     let (small, texels) = reduced(parameter, picked, amount);
     let (low, high) = spread(&texels);
     let bytes: Vec<u8> = match &look {
-        Look::Amount(_) => texels.iter().map(|v| tone::step(*v, low, high)).collect(),
-        Look::Light(scale) => texels.iter().map(|v| tone::light_byte(v / scale)).collect(),
-        Look::Harmonics { activation, coded } => {
+        Palette::Amount(_) => texels.iter().map(|v| colormap::step(*v, low, high)).collect(),
+        Palette::Light(scale) => texels.iter().map(|v| colormap::light_byte(v / scale)).collect(),
+        Palette::Harmonics { activation, coded } => {
             let show = |v: &f32| {
                 let value = activated(activation, SH_0 * v);
                 if *coded {
-                    tone::coded_byte(value)
+                    colormap::coded_byte(value)
                 } else {
-                    tone::light_byte(value)
+                    colormap::light_byte(value)
                 }
             };
             texels.iter().map(show).collect()
         }
     };
-    let png = tone::png(small[0], small[1] * small[2], picked, &bytes);
+    let png = colormap::png(small[0], small[1] * small[2], picked, &bytes);
     Some(GridShown {
         path: parameter.path.clone(),
         run,
@@ -96,21 +96,21 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Option
     })
 }
 
-fn look(data: &RunData, parameter: &Recovered) -> Look {
+fn look(data: &RunData, parameter: &Recovered) -> Palette {
     let (owner, name) = parameter.path.rsplit_once('.').unwrap_or(("", &parameter.path));
     let owner = owner.split('.').fold(&data.scene, |at, key| &at[key]);
     if name == "sh_coeffs" {
-        return Look::Harmonics {
+        return Palette::Harmonics {
             activation: owner["color_activation"].as_str().unwrap_or("clip").to_owned(),
             coded: mentions(&data.scene, "color_space", "srgb"),
         };
     }
     if parameter.shape.channels < 3 {
         let activation = owner["density_activation"].as_str().filter(|_| name == "sigma_t");
-        return Look::Amount(activation.unwrap_or_default().to_owned());
+        return Palette::Amount(activation.unwrap_or_default().to_owned());
     }
     let (_, high) = spread(&parameter.values);
-    Look::Light(high.max(1.0))
+    Palette::Light(high.max(1.0))
 }
 
 /// Whether some object of the scene has this entry.

@@ -6,12 +6,12 @@
 //! or three for colours. A report of one radiance field is a few MiB.
 
 mod charts;
+pub mod colormap;
 mod data;
 mod grids;
 mod live;
 mod page;
 mod pictures;
-pub mod tone;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::charts::{Chart, Curve, Over, histograms};
 use super::data::{RunData, Standing};
 use super::pictures::ViewShown;
-use super::{grids, tone};
+use super::{colormap, grids};
 use crate::output::metrics::{Figures, Milliseconds};
 use crate::output::progress::{bytes, duration};
 
@@ -449,14 +449,14 @@ fn data(runs: &[RunData], views: &[ViewShown]) -> String {
         volumes.extend(run.parameters.iter().filter_map(|p| grids::shown(i, run, p)));
     }
     let names: Vec<Value> = runs.iter().map(|run| json!({ "name": run.name })).collect();
-    let hex = |table: [tone::Rgb; tone::STEPS]| -> String {
+    let hex = |table: [colormap::Rgb; colormap::STEPS]| -> String {
         table.iter().flatten().map(|byte| format!("{byte:02x}")).collect()
     };
     let all = json!({
         "runs": names,
         "views": views,
         "grids": volumes,
-        "tables": { "amounts": hex(tone::amounts()), "signed": hex(tone::signed()) },
+        "tables": { "amounts": hex(colormap::amounts()), "signed": hex(colormap::signed()) },
     });
     // Nothing in it may end the element that it stands in.
     all.to_string().replace('<', "\\u003c")

@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use super::colormap;
 use super::data::{RunData, View};
-use super::tone;
 use crate::io::{Image, image};
 use crate::kernels::quality;
 
@@ -157,10 +157,10 @@ impl Album {
             .filter(same)
             .map(|t| quality::psnr(quality::mse(&picture.data, &t.data)));
         let small = picture.downscale(factor);
-        let bytes: Vec<u8> = small.data.iter().map(|v| tone::coded_byte(*v)).collect();
+        let bytes: Vec<u8> = small.data.iter().map(|v| colormap::coded_byte(*v)).collect();
         let shown = Shown {
             iteration,
-            uri: data_uri(&tone::png(small.width, small.height, small.channels, &bytes)),
+            uri: data_uri(&colormap::png(small.width, small.height, small.channels, &bytes)),
             psnr: psnr.filter(|v| v.is_finite()),
         };
         self.known.insert(key, shown.clone());

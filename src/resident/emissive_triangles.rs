@@ -2,7 +2,7 @@
 
 use glam::{Affine3A, Vec3};
 
-use super::layout::{FacetRecord, TriangleRecord};
+use super::layout::{EmissiveTriangleRecord, TriangleRecord};
 
 /// The faces of the cube [-1, 1]³ under `to_world`, two triangles each, wound so that normals point outwards.
 pub fn cube(to_world: &Affine3A) -> Vec<[[f32; 3]; 3]> {
@@ -31,16 +31,19 @@ pub fn corners(triangles: &[TriangleRecord]) -> Vec<[[f32; 3]; 3]> {
     triangles.iter().map(|t| [t.a, t.b, t.c]).collect()
 }
 
-/// The facets of a light that shines from these triangles, from their backs if `flip_normals`, and their area. None if
+/// The emissive_triangles of a light that shines from these triangles, from their backs if `flip_normals`, and their area. None if
 /// the area is zero or no finite number.
-pub fn facets(triangles: &[[[f32; 3]; 3]], flip_normals: bool) -> Option<(Vec<FacetRecord>, f32)> {
+pub fn emissive_triangles(
+    triangles: &[[[f32; 3]; 3]],
+    flip_normals: bool,
+) -> Option<(Vec<EmissiveTriangleRecord>, f32)> {
     let areas: Vec<f64> = triangles.iter().map(area).collect();
     let total: f64 = areas.iter().sum();
     if !(total as f32).is_normal() {
         return None;
     }
     let mut sum = 0.0;
-    let mut facets = Vec::with_capacity(triangles.len());
+    let mut emissive_triangles = Vec::with_capacity(triangles.len());
     for (triangle, area) in triangles.iter().zip(areas) {
         let begins = (sum / total) as f32;
         sum += area;
@@ -48,7 +51,7 @@ pub fn facets(triangles: &[[[f32; 3]; 3]], flip_normals: bool) -> Option<(Vec<Fa
         let [a, b, c] = if flip_normals { turned(*triangle) } else { *triangle };
         // One that is too small to be drawn would only be in the way.
         if begins < ends {
-            facets.push(FacetRecord {
+            emissive_triangles.push(EmissiveTriangleRecord {
                 a,
                 begins,
                 b,
@@ -58,7 +61,7 @@ pub fn facets(triangles: &[[[f32; 3]; 3]], flip_normals: bool) -> Option<(Vec<Fa
             });
         }
     }
-    Some((facets, total as f32))
+    Some((emissive_triangles, total as f32))
 }
 
 /// The same triangle seen from behind.
@@ -76,12 +79,12 @@ mod tests {
     use super::*;
     use glam::{Mat3A, Vec3A};
 
-    fn normal(facet: &FacetRecord) -> Vec3 {
+    fn normal(facet: &EmissiveTriangleRecord) -> Vec3 {
         let [a, b, c] = [facet.a, facet.b, facet.c].map(Vec3::from_array);
         (b - a).cross(c - a)
     }
 
-    /// Under any map, mirrored or not, a cube's facets face away from its middle, or to it when flipped, and end where
+    /// Under any map, mirrored or not, a cube's emissive_triangles face away from its middle, or to it when flipped, and end where
     /// the next begins.
     #[test]
     fn a_cube_shines_outwards_from_all_its_area() {
@@ -93,17 +96,18 @@ mod tests {
                 translation: middle,
             };
             for flip in [false, true] {
-                let (facets, area) = facets(&cube(&to_world), flip).expect("it has an area");
-                assert_eq!(facets.len(), 12);
-                let side = |f: &FacetRecord| normal(f).dot(Vec3::from_array(f.a) - Vec3::from(middle));
-                assert!(facets.iter().all(|f| (side(f) < 0.0) == flip));
-                let of_facets: f32 = facets.iter().map(|f| 0.5 * normal(f).length()).sum();
+                let (emissive_triangles, area) = emissive_triangles(&cube(&to_world), flip).expect("it has an area");
+                assert_eq!(emissive_triangles.len(), 12);
+                let side = |f: &EmissiveTriangleRecord| normal(f).dot(Vec3::from_array(f.a) - Vec3::from(middle));
+                assert!(emissive_triangles.iter().all(|f| (side(f) < 0.0) == flip));
+                let of_facets: f32 = emissive_triangles.iter().map(|f| 0.5 * normal(f).length()).sum();
                 assert!((of_facets - area).abs() < 1e-4 * area);
-                assert!(facets.windows(2).all(|f| f[0].ends == f[1].begins));
-                assert_eq!((facets[0].begins, facets[11].ends), (0.0, 1.0));
+                assert!(emissive_triangles.windows(2).all(|f| f[0].ends == f[1].begins));
+                assert_eq!((emissive_triangles[0].begins, emissive_triangles[11].ends), (0.0, 1.0));
             }
         }
-        let (_, area) = facets(&cube(&Affine3A::from_scale(Vec3::new(1.0, 2.0, 3.0))), false).expect("it has an area");
+        let (_, area) =
+            emissive_triangles(&cube(&Affine3A::from_scale(Vec3::new(1.0, 2.0, 3.0))), false).expect("it has an area");
         assert_eq!(area, 88.0);
     }
 
@@ -111,11 +115,11 @@ mod tests {
     fn triangles_without_area_are_left_out() {
         let [o, x, y, z] = [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
         let soup = [[o, o, x], [o, x, y], [x, x, x], [o, y, z], [z, z, o]];
-        let (kept, area) = facets(&soup, false).expect("it has an area");
+        let (kept, area) = emissive_triangles(&soup, false).expect("it has an area");
         assert_eq!((kept.len(), area), (2, 1.0));
         assert_eq!((kept[0].ends, kept[1].begins, kept[1].ends), (0.5, 0.5, 1.0));
-        assert!(facets(&soup[2..3], false).is_none());
+        assert!(emissive_triangles(&soup[2..3], false).is_none());
         let huge = [[[-f32::MAX; 3], [f32::MAX, 0.0, 0.0], [0.0, f32::MAX, 1.0]]];
-        assert!(facets(&huge, false).is_none());
+        assert!(emissive_triangles(&huge, false).is_none());
     }
 }

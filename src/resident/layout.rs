@@ -176,7 +176,7 @@ pub mod light {
     pub const ENVMAP: u32 = 4;
 }
 
-/// Codes of [`WorldRecord::gradient`].
+/// Codes of [`PathSettings::gradient`].
 pub mod gradient {
     pub const FREE_FLIGHT: u32 = 0;
     pub const DRT: u32 = 1;
@@ -288,15 +288,15 @@ pub struct LightRecord {
     /// Cosine of the angle at which a spot begins to fall off.
     pub cos_beam: f32,
     /// The first facet of an area light on a cube or a mesh, and their number.
-    pub first_facet: u32,
-    pub facets: u32,
+    pub first_emissive: u32,
+    pub emissive_triangles: u32,
     pub padding: [u32; 2],
 }
 
 /// A triangle that shines on the side of its normal (b - a) × (c - a).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-pub struct FacetRecord {
+pub struct EmissiveTriangleRecord {
     pub a: [f32; 3],
     /// Where it begins and ends when the light's area is counted from 0 to 1.
     pub begins: f32,
@@ -335,7 +335,7 @@ pub struct TextureRecord {
 /// What every path of a world shares.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-pub struct WorldRecord {
+pub struct PathSettings {
     pub surfaces: u32,
     pub lights: u32,
     /// Index of the environment map among the lights.

@@ -3,7 +3,7 @@
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 
 use super::layout::{self, MediumRecord, VolumeRecord};
-use super::paths::World;
+use super::paths::PathScene;
 use super::rows;
 use crate::kernels::occupancy::reachable_between;
 use crate::params::Shape;
@@ -33,7 +33,7 @@ pub(super) fn least_majorant(medium: &MediumRecord) -> f32 {
     if diagonal.is_finite() { 1.0 / diagonal } else { 0.0 }
 }
 
-impl World {
+impl PathScene {
     /// Treats every extinction as one that a run may change: its majorants get a margin.
     pub fn vary_all(&mut self) {
         for (rule, medium) in self.rules.iter_mut().zip(&self.media) {

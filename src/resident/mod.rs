@@ -31,7 +31,7 @@ pub struct Resident {
     /// Which parameters the walk reads.
     pub slots: Slots,
     /// Surfaces, media and lights, unless the scene is a radiance field.
-    pub world: Option<paths::World>,
+    pub world: Option<paths::PathScene>,
     /// All references, at the places that [`SensorRecord::first_pixel`] names.
     pub references: Pixels,
     /// Edges of the field's cube in world units, from which the step follows at every resolution.

@@ -7,11 +7,11 @@ use super::bvh::Hierarchy;
 use super::containers::{self, Container};
 use super::emissive_triangles;
 use super::layout::{
-    self, CornerRecord, FacetRecord, LightRecord, MediumRecord, NONE, PhaseRecord, SurfaceRecord, TextureRecord,
-    TriangleRecord, VolumeRecord, WorldRecord,
+    self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
+    SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord,
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
-use super::surface_free::mark_clear;
+use super::surface_free::mark_surface_free;
 use super::values::check_reflectance;
 use crate::io::mesh::Mesh;
 use crate::io::{self, Encoding, IoError, srgb};
@@ -24,10 +24,10 @@ use crate::scene::{
 pub use crate::scene::{Estimator, Variant};
 /// The records of a scene that is not a radiance field.
 #[derive(Debug, Clone)]
-pub struct World {
+pub struct PathScene {
     /// How derivatives are propagated.
     pub estimator: Estimator,
-    pub record: WorldRecord,
+    pub settings: PathSettings,
     pub surfaces: Vec<SurfaceRecord>,
     pub media: Vec<MediumRecord>,
     pub volumes: Vec<VolumeRecord>,
@@ -40,7 +40,7 @@ pub struct World {
     pub hierarchy: Hierarchy,
     pub corners: Vec<CornerRecord>,
     /// Triangles of area lights on cubes and meshes.
-    pub facets: Vec<FacetRecord>,
+    pub emissive_triangles: Vec<EmissiveTriangleRecord>,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
     /// For each medium how its majorants follow from its extinction.
@@ -51,15 +51,15 @@ pub struct World {
 ///
 /// # Errors
 /// A file cannot be read, or something is not supported yet.
-pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<usize>) -> io::Result<World> {
+pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<usize>) -> io::Result<PathScene> {
     let mut build = Build {
         scene,
         params,
         triangles: Vec::new(),
         containers: Vec::new(),
-        world: World {
+        world: PathScene {
             estimator: scene.integrator.estimator,
-            record: describe(scene),
+            settings: describe(scene),
             surfaces: Vec::new(),
             media: Vec::new(),
             volumes: Vec::new(),
@@ -69,7 +69,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
             texels: Vec::new(),
             hierarchy: Hierarchy::default(),
             corners: Vec::new(),
-            facets: Vec::new(),
+            emissive_triangles: Vec::new(),
             background: background.map_or(NONE, |slot| slot as u32),
             rules: Vec::new(),
         },
@@ -90,24 +90,24 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         ..
     } = build;
     containers::check(scene, &containers)?;
-    mark_clear(&mut world.media, &world.surfaces, &triangles);
+    mark_surface_free(&mut world.media, &world.surfaces, &triangles);
     world.hierarchy = Hierarchy::new(triangles);
     if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
-        world.record.environment = world.lights.len() as u32;
+        world.settings.environment = world.lights.len() as u32;
         let mut record = LightRecord::zeroed();
         record.kind = layout::light::ENVMAP;
         record.slot = world.background;
         record.surface = NONE;
         world.lights.push(record);
     }
-    world.record.surfaces = world.surfaces.len() as u32;
-    world.record.lights = world.lights.len() as u32;
+    world.settings.surfaces = world.surfaces.len() as u32;
+    world.settings.lights = world.lights.len() as u32;
     Ok(world)
 }
 
-fn describe(scene: &Scene) -> WorldRecord {
+fn describe(scene: &Scene) -> PathSettings {
     let integrator = &scene.integrator;
-    let mut record = WorldRecord::zeroed();
+    let mut record = PathSettings::zeroed();
     record.environment = NONE;
     record.max_depth = integrator.max_depth.unwrap_or(NONE);
     record.rr_depth = integrator.rr_depth;
@@ -129,7 +129,7 @@ struct Build<'a> {
     params: &'a mut ParamSet,
     triangles: Vec<TriangleRecord>,
     containers: Vec<Container>,
-    world: World,
+    world: PathScene,
 }
 
 impl Build<'_> {
@@ -153,7 +153,7 @@ impl Build<'_> {
         record.scale = medium.scale;
         let spectral = medium.sigma_t.array.shape.channels == 3;
         record.spectral = u32::from(spectral);
-        self.world.record.spectral |= record.spectral;
+        self.world.settings.spectral |= record.spectral;
         record.kappa = if diagonal.is_finite() { 1.0 / diagonal } else { 1.0 };
         let tuned = medium.sigma_t.array.tuning.is_some();
         let constant = medium.sigma_t.constant;
@@ -356,16 +356,18 @@ impl Build<'_> {
                     layout::surface::CUBE => emissive_triangles::cube(to_world),
                     _ => emissive_triangles::corners(&self.triangles[first_triangle..]),
                 };
-                let Some((facets, area)) = emissive_triangles::facets(&triangles, surface.flip_normals) else {
+                let Some((emissive_triangles, area)) =
+                    emissive_triangles::emissive_triangles(&triangles, surface.flip_normals)
+                else {
                     return self.refuse(format!(
                         "the area light `{}` has an area of zero or without bound: expected a shape that can shine",
                         surface.name
                     ));
                 };
                 light.position[3] = area;
-                light.first_facet = self.world.facets.len() as u32;
-                light.facets = facets.len() as u32;
-                self.world.facets.extend(facets);
+                light.first_emissive = self.world.emissive_triangles.len() as u32;
+                light.emissive_triangles = emissive_triangles.len() as u32;
+                self.world.emissive_triangles.extend(emissive_triangles);
                 Ok(light)
             }
         }

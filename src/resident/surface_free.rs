@@ -7,12 +7,12 @@ use super::layout::{MediumRecord, Rows, SurfaceRecord, TriangleRecord, surface};
 const MARGIN: f32 = 1e-5;
 
 /// Marks the media whose boxes are clear of all surfaces and of the `triangles` of all meshes.
-pub(super) fn mark_clear(media: &mut [MediumRecord], surfaces: &[SurfaceRecord], triangles: &[TriangleRecord]) {
+pub(super) fn mark_surface_free(media: &mut [MediumRecord], surfaces: &[SurfaceRecord], triangles: &[TriangleRecord]) {
     for medium in media {
         let Some(inside) = Inside::of(medium) else {
             continue;
         };
-        let clear = surfaces.iter().all(|record| inside.is_clear_of(record))
+        let clear = surfaces.iter().all(|record| inside.is_free_of(record))
             && triangles.iter().all(|t| !inside.overlaps(&[t.a, t.b, t.c]));
         medium.clear = u32::from(clear);
     }
@@ -39,7 +39,7 @@ impl Inside {
     }
 
     /// Whether a cube, sphere or rectangle stands outside, or all around: the first two are convex.
-    fn is_clear_of(&self, record: &SurfaceRecord) -> bool {
+    fn is_free_of(&self, record: &SurfaceRecord) -> bool {
         if record.kind == surface::MESH {
             return true;
         }
@@ -114,18 +114,18 @@ mod tests {
             (surface::RECTANGLE, Affine3A::from_translation(0.99 * Vec3::Z), false),
         ] {
             let mut media = [medium()];
-            mark_clear(&mut media, &[shape(kind, to_world)], &[]);
+            mark_surface_free(&mut media, &[shape(kind, to_world)], &[]);
             assert_eq!(media[0].clear == 1, clear, "{kind} {to_world}");
         }
         let mut triangle = TriangleRecord::zeroed();
         (triangle.a, triangle.b, triangle.c) = ([-2.0, 0.5, 0.0], [0.0, 0.5, 1.5], [0.0, 0.5, 2.0]);
         let mut media = [medium()];
-        mark_clear(&mut media, &[], &[triangle]);
+        mark_surface_free(&mut media, &[], &[triangle]);
         assert_eq!(media[0].clear, 0, "a triangle reaches in");
         for corner in [&mut triangle.a, &mut triangle.b, &mut triangle.c] {
             corner[1] = 1.0;
         }
-        mark_clear(&mut media, &[], &[triangle]);
+        mark_surface_free(&mut media, &[], &[triangle]);
         assert_eq!(media[0].clear, 1, "a triangle touches");
     }
 
@@ -133,7 +133,7 @@ mod tests {
     fn a_medium_without_end_is_not_clear() {
         let mut media = [medium()];
         (media[0].low, media[0].high) = ([f32::NEG_INFINITY; 3], [f32::INFINITY; 3]);
-        mark_clear(&mut media, &[], &[]);
+        mark_surface_free(&mut media, &[], &[]);
         assert_eq!(media[0].clear, 0);
     }
 }

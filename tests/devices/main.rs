@@ -11,7 +11,7 @@ mod worlds;
 use compare::{Outcome, compare};
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{Adapters, Cut, Gpu, Options};
-use prbopt::device::{Batch, Device, DeviceError, Keys, Step, Term, What};
+use prbopt::device::{ArrayKind, Batch, Device, DeviceError, Keys, Step, Term};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
 use prbopt::transport::rays::pixel::PixelTable;
@@ -115,7 +115,7 @@ fn forward(device: &mut dyn Device, case: &Case, batch: &Batch, outcome: &mut Ou
 }
 
 /// Notes an array of every parameter.
-fn note(device: &mut dyn Device, name: &str, what: What, outcome: &mut Outcome) {
+fn note(device: &mut dyn Device, name: &str, what: ArrayKind, outcome: &mut Outcome) {
     for i in 0..device.params().parameters.len() {
         let path = device.params().parameters[i].path.clone();
         let values = device.read(i, what).expect("a parameter's array");
@@ -200,16 +200,16 @@ fn planted_faults_are_seen() {
     let sound = gradients(&mut Cpu::new(), &case);
     let batch = load(&mut gpu, &case);
     let mut with_fault = |parameter: usize, entry: usize, factor: f32| {
-        let mut values = gpu.read(parameter, What::Values).expect("values");
+        let mut values = gpu.read(parameter, ArrayKind::Values).expect("values");
         values[entry] *= factor;
-        gpu.write(parameter, What::Values, &values).expect("written");
+        gpu.write(parameter, ArrayKind::Values, &values).expect("written");
         let mut outcome = Outcome::default();
         forward(&mut gpu, &case, &batch, &mut outcome);
         gpu.backpropagate(&batch, keys(Pass::Adjoint), 2).expect("gradients");
         note(&mut gpu, "gradient", What::Gradient, &mut outcome);
         gpu.clear_gradients().expect("cleared");
         values[entry] /= factor;
-        gpu.write(parameter, What::Values, &values).expect("written");
+        gpu.write(parameter, ArrayKind::Values, &values).expect("written");
         outcome
     };
     compare(&sound, &with_fault(0, 0, 1.0)).expect("nothing is wrong yet");
@@ -242,11 +242,11 @@ fn gradients_that_are_no_numbers_are_named_and_the_rest_is_stepped() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
     for device in [&mut Cpu::new() as &mut dyn Device, &mut gpu] {
         load(device, &plain());
-        let values = device.read(1, What::Values).expect("values");
+        let values = device.read(1, ArrayKind::Values).expect("values");
         let mut gradient = vec![1.0; values.len()];
         let entry = ((2 * 9 + 3) * 11 + 5) * 12 + 7;
         gradient[entry] = f32::NAN;
-        device.write(1, What::Gradient, &gradient).expect("written");
+        device.write(1, ArrayKind::Gradient, &gradient).expect("written");
         let step = Step {
             optimizer: plain().optimizer,
             rate: 1.0,
@@ -259,13 +259,13 @@ fn gradients_that_are_no_numbers_are_named_and_the_rest_is_stepped() {
             }
             other => panic!("{other:?}"),
         }
-        let stepped = device.read(1, What::Values).expect("values");
+        let stepped = device.read(1, ArrayKind::Values).expect("values");
         assert_eq!(stepped[entry], values[entry]);
         let moved = stepped.iter().zip(&values).filter(|(a, b)| a != b).count();
         assert!(moved > values.len() / 2, "only {moved} entries moved");
         assert!(
             device
-                .read(1, What::Gradient)
+                .read(1, ArrayKind::Gradient)
                 .expect("gradient")
                 .iter()
                 .all(|g| *g == 0.0)
@@ -289,10 +289,10 @@ fn fixed_point_sums_that_leave_their_range_are_an_error() {
     load(&mut gpu, &plain());
     let mut gradient = vec![0.0; 11 * 9 * 10];
     gradient[17] = 4.0e6;
-    gpu.write(0, What::Gradient, &gradient).expect("written");
+    gpu.write(0, ArrayKind::Gradient, &gradient).expect("written");
     gpu.step(&step).expect("within the range");
     gradient[17] = 4.5e6;
-    gpu.write(0, What::Gradient, &gradient).expect("written");
+    gpu.write(0, ArrayKind::Gradient, &gradient).expect("written");
     assert!(matches!(gpu.step(&step), Err(DeviceError::Overflow(_))));
 
     // Contributions of a map as bright as this are out of range one by one.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use glam::{Affine2, Affine3A, Quat, Vec2, Vec3};
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{Cut, Options};
-use prbopt::device::{Batch, Device, Step, What};
+use prbopt::device::{ArrayKind, Batch, Device, Step};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::params::{Kind, ParamSet, Shape, Tuning};
@@ -415,7 +415,7 @@ fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
     assert!(stats.drifted * 50 <= stats.rays, "{stats:?}");
     for i in 0..device.params().parameters.len() {
         let path = device.params().parameters[i].path.clone();
-        let values = device.read(i, What::Gradient).expect("a gradient");
+        let values = device.read(i, ArrayKind::Gradient).expect("a gradient");
         outcome.push((format!("gradient of {path}"), values));
     }
 }
@@ -532,9 +532,9 @@ fn planted_faults_in_worlds_are_seen() {
     let forward = |device: &mut dyn Device, fault: Option<(usize, f32)>| {
         let batch = load(device, case);
         if let Some((parameter, factor)) = fault {
-            let mut values = device.read(parameter, What::Values).expect("values");
+            let mut values = device.read(parameter, ArrayKind::Values).expect("values");
             values.iter_mut().for_each(|v| *v *= factor);
-            device.write(parameter, What::Values, &values).expect("written");
+            device.write(parameter, ArrayKind::Values, &values).expect("written");
         }
         let mut outcome = Outcome::new();
         image(device, &batch, "image", &mut outcome);

@@ -55,7 +55,7 @@ fn propagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -> Re
     var behind = backdrop.color;
     if !backdrop.present {
         if (launch.tuned & TUNED_EMITTER) != 0u {
-            background_scatter(ray.direction, d_radiance * state.transmittance);
+            background_adjoint(ray.direction, d_radiance * state.transmittance);
         }
         behind = background_eval(ray.direction);
     }

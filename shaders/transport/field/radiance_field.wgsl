@@ -151,10 +151,10 @@ fn scatter_sample(
     d_color: vec3f,
 ) {
     if (launch.tuned & TUNED_SIGMA) != 0u {
-        grid_scatter(launch.sigma_at, at, d_sigma);
+        grid_adjoint(launch.sigma_at, at, d_sigma);
     }
     if (launch.tuned & TUNED_SH) != 0u && any(d_color != vec3f(0.0)) {
-        grid_scatter_sh(at_color, basis, d_color);
+        grid_adjoint_sh(at_color, basis, d_color);
     }
 }
 

@@ -83,7 +83,7 @@ fn emitter_add(texel: u32, g: vec3f) {
 }
 
 // The adjoint of env_eval.
-fn env_scatter(at: EnvStencil, scale: f32, g: vec3f) {
+fn env_adjoint(at: EnvStencil, scale: f32, g: vec3f) {
     emitter_add(at.texels.x, g * (at.weights.x * scale));
     emitter_add(at.texels.y, g * (at.weights.y * scale));
     emitter_add(at.texels.z, g * (at.weights.z * scale));
@@ -91,7 +91,7 @@ fn env_scatter(at: EnvStencil, scale: f32, g: vec3f) {
 }
 
 // The adjoint of background_eval.
-fn background_scatter(d: vec3f, g: vec3f) {
+fn background_adjoint(d: vec3f, g: vec3f) {
     switch scene.background {
         case BACKGROUND_NONE: {
         }
@@ -99,7 +99,7 @@ fn background_scatter(d: vec3f, g: vec3f) {
             emitter_add(0u, g);
         }
         default: {
-            env_scatter(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale, g);
+            env_adjoint(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale, g);
         }
     }
 }

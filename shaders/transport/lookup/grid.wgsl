@@ -1,4 +1,4 @@
-// Trilinear lookups in grids and their adjoints: grid_eval beside grid_scatter.
+// Trilinear lookups in grids and their adjoints: grid_eval beside grid_adjoint.
 //
 // Texels are cell-centred as in Mitsuba: texel i of N lies at (i + 0.5) / N; lookups beyond the outer centres clamp.
 
@@ -149,37 +149,37 @@ fn grid_term_sh(at: ptr<function, Stencil>, i: u32, k: u32) -> vec3f {
 #ifdef REPLAY
 
 // The adjoint of grid_eval: adds `g` times each weight.
-fn grid_scatter(first: u32, at: ptr<function, Stencil>, g: f32) {
-    grid_scatter_term(first, at, 0u, g);
-    grid_scatter_term(first, at, 1u, g);
-    grid_scatter_term(first, at, 2u, g);
-    grid_scatter_term(first, at, 3u, g);
-    grid_scatter_term(first, at, 4u, g);
-    grid_scatter_term(first, at, 5u, g);
-    grid_scatter_term(first, at, 6u, g);
-    grid_scatter_term(first, at, 7u, g);
+fn grid_adjoint(first: u32, at: ptr<function, Stencil>, g: f32) {
+    grid_adjoint_term(first, at, 0u, g);
+    grid_adjoint_term(first, at, 1u, g);
+    grid_adjoint_term(first, at, 2u, g);
+    grid_adjoint_term(first, at, 3u, g);
+    grid_adjoint_term(first, at, 4u, g);
+    grid_adjoint_term(first, at, 5u, g);
+    grid_adjoint_term(first, at, 6u, g);
+    grid_adjoint_term(first, at, 7u, g);
 }
 
-fn grid_scatter_term(first: u32, at: ptr<function, Stencil>, k: u32, g: f32) {
+fn grid_adjoint_term(first: u32, at: ptr<function, Stencil>, k: u32, g: f32) {
     gradient_add(first + (*at).texels[k], g * (*at).weights[k]);
 }
 
 // The adjoint of grid_eval_sh.
-fn grid_scatter_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>, g: vec3f) {
+fn grid_adjoint_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>, g: vec3f) {
     for (var i = 0u; i < SH_COEFFICIENTS; i++) {
         let spread = g * (*basis)[i];
-        grid_scatter_term_sh(at, i, 0u, spread);
-        grid_scatter_term_sh(at, i, 1u, spread);
-        grid_scatter_term_sh(at, i, 2u, spread);
-        grid_scatter_term_sh(at, i, 3u, spread);
-        grid_scatter_term_sh(at, i, 4u, spread);
-        grid_scatter_term_sh(at, i, 5u, spread);
-        grid_scatter_term_sh(at, i, 6u, spread);
-        grid_scatter_term_sh(at, i, 7u, spread);
+        grid_adjoint_term_sh(at, i, 0u, spread);
+        grid_adjoint_term_sh(at, i, 1u, spread);
+        grid_adjoint_term_sh(at, i, 2u, spread);
+        grid_adjoint_term_sh(at, i, 3u, spread);
+        grid_adjoint_term_sh(at, i, 4u, spread);
+        grid_adjoint_term_sh(at, i, 5u, spread);
+        grid_adjoint_term_sh(at, i, 6u, spread);
+        grid_adjoint_term_sh(at, i, 7u, spread);
     }
 }
 
-fn grid_scatter_term_sh(at: ptr<function, Stencil>, i: u32, k: u32, spread: vec3f) {
+fn grid_adjoint_term_sh(at: ptr<function, Stencil>, i: u32, k: u32, spread: vec3f) {
     let start = (*at).texels[k] * SH_CHANNELS + 3u * i;
     let share = spread * (*at).weights[k];
     gradient_sh_add(start, share.x);

@@ -46,12 +46,12 @@ fn extra_next() -> f32 {
 // radiance still to come, at a uniform place on it.
 fn attenuate(path: ptr<function, Path>, medium: Medium, start: f32, end: f32) {
     let d = path_alive(path, adjoint.d_radiance * (*path).radiance);
-    darken(medium, along((*path).origin, (*path).direction, start), (*path).direction, end - start, d);
+    send_transmittance(medium, along((*path).origin, (*path).direction, start), (*path).direction, end - start, d);
 }
 
 // Offers a uniform point of a piece of a flight, on which the path stays as it is, as a candidate: more extinction
 // there takes away the radiance that is still to come and adds what is scattered.
-fn offer_piece(path: ptr<function, Path>, start: f32, end: f32) {
+fn offer_segment(path: ptr<function, Path>, start: f32, end: f32) {
     if end >= ENDLESS {
         return;
     }
@@ -75,22 +75,22 @@ fn offer_piece(path: ptr<function, Path>, start: f32, end: f32) {
     }
 }
 
-// The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision
+// The derivatives of a real collision, which `hero` sampled_beta, by the extinction there, the density of the collision
 // detached.
-fn collide(path: ptr<function, Path>, medium: Medium, found: Extinction, hero: f32) {
+fn send_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, hero: f32) {
     var weight = medium.scale;
-    if world.gradient_kind == GRADIENT_DRT {
+    if settings.gradient_kind == GRADIENT_DRT {
         weight *= free_flight_share(medium, found.sigma);
     }
     let zero = found.sigma == vec3f(0.0);
     let come = (*path).radiance * (1.0 / select(found.sigma, vec3f(1.0), zero));
-    let logarithmic = select(come, (*path).spare * (1.0 / hero), zero);
+    let logarithmic = select(come, (*path).radiance_but_zero * (1.0 / hero), zero);
     let d = adjoint.d_radiance * logarithmic * weight;
     sink_volume(volume_record(medium.sigma_t), found.at, path_alive(path, d));
 }
 
 // Sends -`length` times `d` to the extinction at a uniform place of the segment.
-fn darken(medium: Medium, origin: vec3f, direction: vec3f, length: f32, d: vec3f) {
+fn send_transmittance(medium: Medium, origin: vec3f, direction: vec3f, length: f32, d: vec3f) {
     // Nothing comes through an unbounded medium, so that there is no derivative either.
     if length >= ENDLESS {
         return;
@@ -104,7 +104,7 @@ fn darken(medium: Medium, origin: vec3f, direction: vec3f, length: f32, d: vec3f
 // factor is zero, what would come without it.
 fn derivatives_of_factor(path: ptr<function, Path>, factor: vec3f) -> vec3f {
     let zero = factor == vec3f(0.0);
-    let come = select((*path).radiance * (1.0 / select(factor, vec3f(1.0), zero)), (*path).spare, zero);
+    let come = select((*path).radiance * (1.0 / select(factor, vec3f(1.0), zero)), (*path).radiance_but_zero, zero);
     return path_alive(path, adjoint.d_radiance * come);
 }
 

@@ -22,12 +22,12 @@ fn mis(a: f32, b: f32) -> f32 {
 
 // Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
 // drawn with `density`. Returns the derivative by the logarithm of the value.
-fn connect(
+fn sample_light(
     path: ptr<function, Path>,
     p: vec3f,
     drawn: Drawn,
     value: vec3f,
-    density: f32,
+    pdf: f32,
     sampler: ptr<function, Sampler>,
 ) -> f32 {
     let start = *sampler;
@@ -45,8 +45,8 @@ fn connect(
         }
         let record = light_record(drawn.light);
         var weight = drawn.weight * path_norm(path);
-        if drawn.density > 0.0 {
-            weight *= mis(drawn.density, density);
+        if drawn.pdf > 0.0 {
+            weight *= mis(drawn.pdf, pdf);
         }
         let radiance = drawn_radiance(record, drawn);
         let factor = value * through.transmittance * weight;

@@ -8,20 +8,20 @@
 #import transport/scene/records
 
 // Less than this of the light of a flight without end is none.
-const FAINT: f32 = 1e-30;
+const NEGLIGIBLE: f32 = 1e-30;
 // Russian roulette never lets a path go on with a higher probability than this.
-const MOST: f32 = 0.95;
+const MAX_SURVIVAL: f32 = 0.95;
 
 // A path on its way.
 struct Path {
     // Gathered so far; in a replay still to come.
     radiance: vec3f,
     // The same for contributions of which exactly one factor is zero, with that factor left out.
-    spare: vec3f,
+    radiance_but_zero: vec3f,
     // Product of the factors so far, zeros left out, and how many of those there were.
     beta: vec3f,
     zeros: vec3u,
-    // For each channel the density of the path, had that channel decided, over the density of the path as decided.
+    // For each channel the density of the path, had that channel sampled_beta, over the density of the path as sampled_beta.
     ratio: vec3f,
     // The channel that decides collisions.
     hero: u32,
@@ -34,7 +34,7 @@ struct Path {
     far: f32,
     // Where the last scattering was, and the density of the direction that it took.
     scattered_at: vec3f,
-    density: f32,
+    pdf: f32,
     // Contributions so far.
     count: u32,
     // Whether the path reached the background without a turn.
@@ -49,14 +49,14 @@ fn path_new(ray: Ray, medium: u32, sampler: ptr<function, Sampler>) -> Path {
 
 // Draws the channel that decides collisions.
 fn path_hero(sampler: ptr<function, Sampler>) -> u32 {
-    if world.spectral == 1u {
+    if settings.spectral == 1u {
         return min(u32(sampler_next(sampler) * 3.0), 2u);
     }
     return 0u;
 }
 
 // Whether the path is in a medium, and in its box, where no surface is met.
-fn path_flies_free(path: ptr<function, Path>) -> bool {
+fn path_is_surface_free(path: ptr<function, Path>) -> bool {
     if (*path).medium == NONE {
         return false;
     }
@@ -79,7 +79,7 @@ fn path_start(origin: vec3f, direction: vec3f, far: f32, medium: u32, hero: u32)
 
 // One over the mean of the channels' densities.
 fn path_norm(path: ptr<function, Path>) -> f32 {
-    if world.spectral == 1u {
+    if settings.spectral == 1u {
         return 3.0 / ((*path).ratio.x + (*path).ratio.y + (*path).ratio.z);
     }
     return 1.0;
@@ -94,7 +94,7 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     }
     (*path).radiance += select(vec3f(0.0), value, (*path).zeros == vec3u(0u));
     if mode != PRIMAL {
-        (*path).spare += select(vec3f(0.0), value, (*path).zeros == vec3u(1u));
+        (*path).radiance_but_zero += select(vec3f(0.0), value, (*path).zeros == vec3u(1u));
     }
 }
 
@@ -110,9 +110,9 @@ fn path_alive(path: ptr<function, Path>, d: vec3f) -> vec3f {
     return select(vec3f(0.0), d, (*path).zeros == vec3u(0u));
 }
 
-// The weight of a real collision that `hero` decided, without the albedo.
+// The weight of a real collision that `hero` sampled_beta, without the albedo.
 fn path_weigh_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
-    if world.spectral == 1u {
+    if settings.spectral == 1u {
         (*path).ratio *= sigma * (1.0 / hero);
         path_multiply(path, sigma * (1.0 / hero));
     }
@@ -120,7 +120,7 @@ fn path_weigh_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
 
 // The weight of a null collision.
 fn path_weigh_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f32) {
-    if world.spectral == 1u {
+    if settings.spectral == 1u {
         (*path).ratio *= (mu - sigma) * (1.0 / (mu - hero));
         path_multiply(path, (mu - sigma) * (1.0 / (mu - hero)));
     }
@@ -129,7 +129,7 @@ fn path_weigh_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f32) 
 // Whether next to nothing is left of the channels that the medium extinguishes; these end.
 fn path_fades(path: ptr<function, Path>, sigma: vec3f) -> bool {
     let extinguished = sigma > vec3f(0.0);
-    if any(extinguished & ((*path).ratio > vec3f(FAINT))) {
+    if any(extinguished & ((*path).ratio > vec3f(NEGLIGIBLE))) {
         return false;
     }
     (*path).ratio = select((*path).ratio, vec3f(0.0), extinguished);
@@ -150,10 +150,10 @@ fn path_brightness(path: ptr<function, Path>) -> f32 {
 
 // Russian roulette from `rr_depth` on: false if the path ends.
 fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> bool {
-    if (*path).depth <= world.rr_depth {
+    if (*path).depth <= settings.rr_depth {
         return true;
     }
-    let survival = min(path_brightness(path), MOST);
+    let survival = min(path_brightness(path), MAX_SURVIVAL);
     if sampler_next(sampler) >= survival {
         return false;
     }
@@ -162,10 +162,10 @@ fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> 
 }
 
 // Turns the path at `p` into `direction`, drawn with `density`.
-fn path_turn(path: ptr<function, Path>, p: vec3f, origin: vec3f, direction: vec3f, density: f32) {
+fn path_turn(path: ptr<function, Path>, p: vec3f, origin: vec3f, direction: vec3f, pdf: f32) {
     (*path).origin = origin;
     (*path).scattered_at = p;
     (*path).direction = direction;
-    (*path).density = density;
+    (*path).pdf = pdf;
     (*path).far = FAR;
 }

@@ -11,26 +11,26 @@
 
 // Share of the segments after the first on which candidates for in-scattering are looked for: a path keeps only one of
 // all, so that looking everywhere would cost more than it helps.
-const VISITED: f32 = 0.25;
+const VISITED_SHARE: f32 = 0.25;
 
 // Differential ratio tracking of in-scattering: candidates along the whole segment, one of them kept.
-fn gather_candidates(path: ptr<function, Path>, far: f32) {
-    if (*path).depth + 1u >= world.max_depth {
+fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
+    if (*path).depth + 1u >= settings.max_depth {
         return;
     }
     var norm = path_norm(path);
     if (*path).depth > 0u {
-        if extra_next() >= VISITED {
+        if extra_next() >= VISITED_SHARE {
             return;
         }
-        norm /= VISITED;
+        norm /= VISITED_SHARE;
     }
     let medium = medium_record((*path).medium);
     let endless = is_unbounded(medium, far);
     var transmittance = vec3f(1.0);
     var extra = adjoint.extra;
-    var points = candidates_new(medium, (*path).origin, (*path).direction, far, &extra);
-    while candidates_next(&points) {
+    var points = tentative_new(medium, (*path).origin, (*path).direction, far, &extra);
+    while tentative_next(&points) {
         let p = along((*path).origin, (*path).direction, points.t);
         let sigma = extinction(medium, p).sigma;
         let share = 1.0 - free_flight_share(medium, sigma);
@@ -50,16 +50,16 @@ fn gather_candidates(path: ptr<function, Path>, far: f32) {
             }
         }
         // In a medium without end nothing else would stop them.
-        if endless && !any((sigma > vec3f(0.0)) & (abs(transmittance) > vec3f(FAINT))) {
+        if endless && !any((sigma > vec3f(0.0)) & (abs(transmittance) > vec3f(NEGLIGIBLE))) {
             break;
         }
-        candidates_draw(&points, &extra);
+        tentative_draw(&points, &extra);
     }
     adjoint.extra = extra;
 }
 
 // Sends the derivative by the extinction at the candidate, where light of this `radiance` was scattered.
-fn settle_candidate(radiance: vec3f) {
+fn send_reservoir(radiance: vec3f) {
     let chosen = adjoint.candidate;
     let medium = medium_record(chosen.medium);
     let albedo_volume = volume_record(medium.albedo);

@@ -1,7 +1,7 @@
 // Free flight through a medium by delta tracking against local majorants, and transmittance by ratio tracking
 // (Vicini2021, section 4.4; Novak2014).
 //
-// Where a medium's extinction has three channels, collisions are decided by one of them, and densities of the others
+// Where a medium's extinction has three channels, collisions are sampled_beta by one of them, and densities of the others
 // relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
 
 #import transport/paths/adjoint
@@ -43,7 +43,7 @@ struct Candidates {
 }
 
 // Begins at the part of a ray before `far` that lies in the medium.
-fn candidates_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sampler: ptr<function, Sampler>) -> Candidates {
+fn tentative_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sampler: ptr<function, Sampler>) -> Candidates {
     var cells = cells_new(medium, origin, direction, 0.0, far);
     var rest = 0.0;
     var mu = 0.0;
@@ -54,8 +54,8 @@ fn candidates_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sam
     return Candidates(cells, cells.t, rest, mu);
 }
 
-// Goes on to the next point, at `t`; false at the end. candidates_draw must be called between one point and the next.
-fn candidates_next(points: ptr<function, Candidates>) -> bool {
+// Goes on to the next point, at `t`; false at the end. tentative_draw must be called between one point and the next.
+fn tentative_next(points: ptr<function, Candidates>) -> bool {
     if !(*points).cells.met {
         return false;
     }
@@ -86,7 +86,7 @@ fn candidates_next(points: ptr<function, Candidates>) -> bool {
 }
 
 // Draws the distance to the point after the present one.
-fn candidates_draw(points: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
+fn tentative_draw(points: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
     (*points).rest = exponential(sampler_next(sampler));
 }
 
@@ -103,10 +103,10 @@ fn ratio_track(
 ) -> vec3f {
     var transmittance = vec3f(1.0);
 #ifdef REPLAY
-    if shading && world.gradient_kind != GRADIENT_FREE_FLIGHT && !is_unbounded(medium, far) {
+    if shading && settings.gradient_kind != GRADIENT_FREE_FLIGHT && !is_unbounded(medium, far) {
         let part = clip(medium, origin, direction, 0.0, far);
         if part.met {
-            darken(medium, along(origin, direction, part.start), direction, part.end - part.start, lit);
+            send_transmittance(medium, along(origin, direction, part.start), direction, part.end - part.start, lit);
         }
         return transmittance;
     }
@@ -117,8 +117,8 @@ fn ratio_track(
         }
         return select(vec3f(1.0), vec3f(0.0), extinction(medium, origin).sigma > vec3f(0.0));
     }
-    var points = candidates_new(medium, origin, direction, far, sampler);
-    while candidates_next(&points) {
+    var points = tentative_new(medium, origin, direction, far, sampler);
+    while tentative_next(&points) {
         let found = extinction(medium, along(origin, direction, points.t));
 #ifdef REPLAY
         if shading {
@@ -127,7 +127,7 @@ fn ratio_track(
         }
 #endif
         transmittance *= (points.mu - found.sigma) * (1.0 / points.mu);
-        candidates_draw(&points, sampler);
+        tentative_draw(&points, sampler);
     }
     return transmittance;
 }
@@ -141,7 +141,7 @@ fn is_unbounded(medium: Medium, far: f32) -> bool {
 fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> Flight {
     let medium = medium_record((*path).medium);
     var flight: Flight;
-    var points = candidates_new(medium, (*path).origin, (*path).direction, far, sampler);
+    var points = tentative_new(medium, (*path).origin, (*path).direction, far, sampler);
     if !points.cells.met {
         return flight;
     }
@@ -151,16 +151,16 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     var piece = start;
 #ifdef REPLAY
     // Whether tentative collisions in the medium change what a path carries.
-    let alters = world.spectral == 1u || medium.emission != NONE;
-    let splits = mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED && alters;
+    let alters = settings.spectral == 1u || medium.emission != NONE;
+    let splits = mode == REPLAY && settings.gradient_kind == GRADIENT_PAIRED && alters;
 #endif
-    while candidates_next(&points) {
+    while tentative_next(&points) {
         flight.p = along((*path).origin, (*path).direction, points.t);
         flight.extinction = extinction(medium, flight.p);
         let sigma = flight.extinction.sigma;
 #ifdef REPLAY
         if splits {
-            offer_piece(path, piece, points.t);
+            offer_segment(path, piece, points.t);
             piece = points.t;
         }
 #endif
@@ -174,7 +174,7 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
             break;
         }
 #ifdef REPLAY
-        if mode == REPLAY && world.gradient_kind == GRADIENT_FREE_FLIGHT {
+        if mode == REPLAY && settings.gradient_kind == GRADIENT_FREE_FLIGHT {
             null_collision(path, medium, flight.extinction, points.mu);
         }
 #endif
@@ -183,20 +183,20 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
         if hero == 0.0 && points.cells.end >= ENDLESS && path_fades(path, sigma) {
             return flight;
         }
-        candidates_draw(&points, sampler);
+        tentative_draw(&points, sampler);
     }
 #ifdef REPLAY
-    if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
+    if mode == REPLAY && settings.gradient_kind == GRADIENT_DRT {
         attenuate(path, medium, start, end);
     }
-    if mode == REPLAY && world.gradient_kind == GRADIENT_PAIRED {
-        offer_piece(path, piece, end);
+    if mode == REPLAY && settings.gradient_kind == GRADIENT_PAIRED {
+        offer_segment(path, piece, end);
     }
 #endif
     if flight.collided {
 #ifdef REPLAY
-        if mode == REPLAY && world.gradient_kind != GRADIENT_PAIRED {
-            collide(path, medium, flight.extinction, flight.extinction.sigma[(*path).hero]);
+        if mode == REPLAY && settings.gradient_kind != GRADIENT_PAIRED {
+            send_collision(path, medium, flight.extinction, flight.extinction.sigma[(*path).hero]);
         }
 #endif
         path_weigh_real(path, flight.extinction.sigma, flight.extinction.sigma[(*path).hero]);
@@ -236,10 +236,10 @@ fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Ex
     sink_volume(volume_record(medium.sigma_t), found.at, d * (1.0 - albedo) * emission * medium.scale);
     sink_volume(albedo_volume, albedo_at, -(d * found.sigma * emission));
     sink_volume(emission_volume, emission_at, d * found.sigma * (1.0 - albedo));
-    if world.gradient_kind == GRADIENT_DRT {
+    if settings.gradient_kind == GRADIENT_DRT {
         let origin = along((*path).origin, (*path).direction, start);
         let d_path = path_alive(path, adjoint.d_radiance * (*path).beta * radiance);
-        darken(medium, origin, (*path).direction, t - start, d_path);
+        send_transmittance(medium, origin, (*path).direction, t - start, d_path);
     }
 #endif
 }

@@ -43,7 +43,7 @@ fn medium_vertex(p: vec3f) -> Vertex {
 
 // Follows a path to its end, which begins with being scattered at `begin` if that is turning.
 fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
-    if (*path).depth >= world.max_depth {
+    if (*path).depth >= settings.max_depth {
         return;
     }
     var vertex = begin;
@@ -51,25 +51,25 @@ fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler
     var flown = false;
     loop {
         if vertex.turning {
-            if !redirect(path, vertex, sampler) {
+            if !scatter_at(path, vertex, sampler) {
                 return;
             }
             vertex.turning = false;
         }
-        let free = !flown && path_flies_free(path);
+        let free = !flown && path_is_surface_free(path);
         var hit = no_hit((*path).far);
         if !free {
             hit = intersect((*path).origin, (*path).direction, (*path).far);
         }
         if (*path).medium != NONE && !flown {
 #ifdef REPLAY
-            if mode == REPLAY && world.gradient_kind == GRADIENT_DRT {
-                gather_candidates(path, hit.t);
+            if mode == REPLAY && settings.gradient_kind == GRADIENT_DRT {
+                offer_tentative_collisions(path, hit.t);
             }
 #endif
             let flight = fly(path, hit.t, sampler);
             if flight.collided {
-                if !scatter(path, flight) {
+                if !collide(path, flight) {
                     return;
                 }
                 vertex = medium_vertex(flight.p);
@@ -85,7 +85,7 @@ fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler
             escape(path);
             return;
         }
-        if !meet(path, hit, &vertex) {
+        if !hit_surface(path, hit, &vertex) {
             return;
         }
     }
@@ -94,12 +94,12 @@ fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler
 // What lies behind the scene.
 fn escape(path: ptr<function, Path>) {
     (*path).straight = (*path).depth == 0u;
-    if scene.background == BACKGROUND_NONE || ((*path).depth == 0u && world.hide_emitters == 1u) {
+    if scene.background == BACKGROUND_NONE || ((*path).depth == 0u && settings.hide_emitters == 1u) {
         return;
     }
     var weight = path_norm(path);
     if (*path).depth > 0u && scene.background == BACKGROUND_ENVMAP {
-        weight *= mis((*path).density, envmap_density((*path).direction));
+        weight *= mis((*path).pdf, envmap_pdf((*path).direction));
     }
     path_add(path, background_eval((*path).direction) * weight);
 #ifdef REPLAY
@@ -110,7 +110,7 @@ fn escape(path: ptr<function, Path>) {
 }
 
 // A real collision; redirect is to follow. False if the path ends.
-fn scatter(path: ptr<function, Path>, flight: Flight) -> bool {
+fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
     let medium = medium_record((*path).medium);
     let volume = volume_record(medium.albedo);
     var at = flight.extinction.at;
@@ -125,12 +125,12 @@ fn scatter(path: ptr<function, Path>, flight: Flight) -> bool {
 #endif
     path_multiply(path, albedo);
     (*path).depth += 1u;
-    return !((*path).depth >= world.max_depth || path_is_dark(path));
+    return !((*path).depth >= settings.max_depth || path_is_dark(path));
 }
 
 // Scatters the light at a vertex: next-event estimation, then a new direction. False if the path ends. The two are
 // turns of one loop, so that what they share is written out once.
-fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sampler>) -> bool {
+fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sampler>) -> bool {
     let incoming = (*path).direction;
     var index = 0u;
     var blend = vec4f(0.0);
@@ -140,7 +140,7 @@ fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sa
         blend = blend_weights(index, vertex.p);
         axis = incoming;
     }
-    for (var turn = select(0u, 1u, world.lights == 0u); turn < 2u; turn++) {
+    for (var turn = select(0u, 1u, settings.lights == 0u); turn < 2u; turn++) {
         var drawn = DARK;
         var outgoing = vec3f(0.0);
         var cosine = 0.0;
@@ -161,23 +161,23 @@ fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sa
             outgoing = phase_sample(index, blend, incoming, sampler);
             cosine = dot(axis, outgoing);
         }
-        var density = cosine * INV_PI;
+        var pdf = cosine * INV_PI;
         if !vertex.on_surface {
-            density = phase_eval(index, blend, cosine);
+            pdf = phase_eval(index, blend, cosine);
         }
         var d = 0.0;
         if turn == 0u {
-            d = connect(path, vertex.p, drawn, vertex.color * density, density, sampler);
+            d = sample_light(path, vertex.p, drawn, vertex.color * pdf, pdf, sampler);
         } else {
 #ifdef REPLAY
             let come = path_alive(path, adjoint.d_radiance * (*path).radiance);
             d = come.x + come.y + come.z;
 #endif
-            path_turn(path, vertex.q, vertex.p, outgoing, density);
+            path_turn(path, vertex.q, vertex.p, outgoing, pdf);
         }
 #ifdef REPLAY
         if mode == REPLAY && !vertex.on_surface {
-            phase_scatter(index, blend, vertex.p, cosine, d);
+            phase_adjoint(index, blend, vertex.p, cosine, d);
         }
 #endif
     }
@@ -188,14 +188,14 @@ fn redirect(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sa
 }
 
 // A surface: false if the path ends. One that scatters becomes the path's next vertex.
-fn meet(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
+fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let record = surface_record(hit.surface);
     let q = along((*path).origin, (*path).direction, hit.t);
     let against = dot((*path).direction, hit.normal) < 0.0;
-    if record.light != NONE && against && !((*path).depth == 0u && world.hide_emitters == 1u) {
+    if record.light != NONE && against && !((*path).depth == 0u && settings.hide_emitters == 1u) {
         var weight = path_norm(path);
         if (*path).depth > 0u {
-            weight *= mis((*path).density, area_density((*path).scattered_at, (*path).direction, hit, q));
+            weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit, q));
         }
         let slot = light_record(record.light).slot;
         path_add(path, light_value(slot) * weight);
@@ -217,7 +217,7 @@ fn meet(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> b
         return false;
     }
     (*path).depth += 1u;
-    if (*path).depth >= world.max_depth {
+    if (*path).depth >= settings.max_depth {
         return false;
     }
     let color = texture_eval(texture_record(record.surface_texture), hit.uv);
@@ -254,7 +254,7 @@ fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance
             mode = select(GATHER, REPLAY, turn == 1u);
             if turn == 1u {
                 path.radiance = first.radiance;
-                path.spare = first.spare;
+                path.radiance_but_zero = first.radiance_but_zero;
             }
         } else {
             if adjoint.candidate.total == 0.0 {
@@ -277,7 +277,7 @@ fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance
                 replayed = Replayed(first.radiance, path.radiance, path.count);
             }
             default: {
-                settle_candidate(path.radiance);
+                send_reservoir(path.radiance);
             }
         }
     }

@@ -14,7 +14,7 @@ struct Drawn {
     // Factor on the light's radiance or intensity: geometry over the density of the draw, the light's choice included.
     weight: f32,
     // The density by solid angle; 0 for lights that nothing can hit.
-    density: f32,
+    pdf: f32,
     lit: bool,
 }
 
@@ -25,8 +25,8 @@ const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, false);
 
 // Draws a light, and a direction towards it from `p`.
 fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
-    let count = f32(world.lights);
-    let index = min(u32(sampler_next(sampler) * count), world.lights - 1u);
+    let count = f32(settings.lights);
+    let index = min(u32(sampler_next(sampler) * count), settings.lights - 1u);
     let u = sampler_next(sampler);
     let v = sampler_next(sampler);
     let record = light_record(index);
@@ -47,7 +47,7 @@ fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
     }
     drawn.light = index;
     drawn.weight *= count;
-    drawn.density /= count;
+    drawn.pdf /= count;
     return drawn;
 }
 
@@ -90,7 +90,7 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
             place = Place(q, world_normal(shape, vec3f(0.0, 0.0, 1.0)), record.position.w);
         }
         default: {
-            place = sample_facet(record, sampler_next(sampler), u);
+            place = sample_emissive_triangle(record, sampler_next(sampler), u);
         }
     }
     let to = place.q - p;
@@ -112,19 +112,19 @@ struct Place {
     area: f32,
 }
 
-// A place on the facets of a light: one of them by its share of the area, then uniform in it.
-fn sample_facet(record: Light, share: f32, u: vec2f) -> Place {
+// A place on the emissive_triangles of a light: one of them by its share of the area, then uniform in it.
+fn sample_emissive_triangle(record: Light, share: f32, u: vec2f) -> Place {
     var low = 0u;
-    var high = record.facets;
+    var high = record.emissive_triangles;
     while high - low > 1u {
         let middle = (low + high) / 2u;
-        if facet_record(record.first_facet + middle).begins <= share {
+        if emissive_triangle_record(record.first_emissive + middle).begins <= share {
             low = middle;
         } else {
             high = middle;
         }
     }
-    let facet = facet_record(record.first_facet + low);
+    let facet = emissive_triangle_record(record.first_emissive + low);
     let ab = facet.b - facet.a;
     let ac = facet.c - facet.a;
     let face = cross(ab, ac);
@@ -164,10 +164,10 @@ fn cone(square: f32, radius: f32) -> vec2f {
 }
 
 // The density with which light_sample draws, from `p`, the direction that met the light of a surface at `q`.
-fn area_density(p: vec3f, direction: vec3f, hit: Hit, q: vec3f) -> f32 {
+fn area_pdf(p: vec3f, direction: vec3f, hit: Hit, q: vec3f) -> f32 {
     let shape = surface_record(hit.surface);
     let record = light_record(shape.light);
-    var density = 0.0;
+    var pdf = 0.0;
     if shape.kind == SURFACE_SPHERE {
         let sphere = sphere_of(record);
         let to = sphere.xyz - p;
@@ -175,12 +175,12 @@ fn area_density(p: vec3f, direction: vec3f, hit: Hit, q: vec3f) -> f32 {
         if square <= sphere.w * sphere.w {
             return 0.0;
         }
-        density = cone(square, sphere.w).x;
+        pdf = cone(square, sphere.w).x;
     } else {
         let to = q - p;
-        density = dot(to, to) / (-dot(direction, hit.normal) * record.position.w);
+        pdf = dot(to, to) / (-dot(direction, hit.normal) * record.position.w);
     }
-    return density / f32(world.lights);
+    return pdf / f32(settings.lights);
 }
 
 // Columns and rows of the environment map's table: its cells lie between four texels each.
@@ -210,8 +210,8 @@ fn sample_envmap(u: vec2f) -> Drawn {
     let azimuth = circle(x);
     // u = atan2(x, -z) / 2 pi
     let local = vec3f(azimuth.y * polar.y, polar.x, -azimuth.x * polar.y);
-    let density = envmap_stencil_density(env_cell(scene.env_size, cell, vec2f(fx, fy)), polar.y);
-    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / density, density, density > 0.0);
+    let pdf = envmap_stencil_pdf(env_cell(scene.env_size, cell, vec2f(fx, fy)), polar.y);
+    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, pdf > 0.0);
 }
 
 // A number in [0, 1) whose density goes linearly from `a` to `b`, both positive.
@@ -260,7 +260,7 @@ fn draw(first: u32, count: u32, u: f32) -> Bin {
 }
 
 // The density by solid angle at a place of the map, without the light's choice; `sine` is that of its polar angle.
-fn envmap_stencil_density(at: EnvStencil, sine: f32) -> f32 {
+fn envmap_stencil_pdf(at: EnvStencil, sine: f32) -> f32 {
     let size = environment_size();
     let row = at.texels.x / scene.env_size.x;
     let marginal = launch.environment_at + row;
@@ -274,13 +274,13 @@ fn envmap_stencil_density(at: EnvStencil, sine: f32) -> f32 {
 }
 
 // The density with which light_sample draws the direction `d` towards the environment map; 0 without one.
-fn envmap_density(d: vec3f) -> f32 {
-    if world.environment == NONE {
+fn envmap_pdf(d: vec3f) -> f32 {
+    if settings.environment == NONE {
         return 0.0;
     }
     let local = unit(transform_vector(scene.world_to_env, d));
     let at = env_stencil(scene.env_size, local);
-    return envmap_stencil_density(at, length(local.xz)) / f32(world.lights);
+    return envmap_stencil_pdf(at, length(local.xz)) / f32(settings.lights);
 }
 
 // Radiance or intensity of a light's parameter.

@@ -123,7 +123,7 @@ fn phase_sample(index: u32, blend: vec4f, incoming: vec3f, sampler: ptr<function
 #ifdef REPLAY
 
 // Sends `d_log`, the derivative by the logarithm of the density, on to the phase function's parameters.
-fn phase_scatter(index: u32, blend: vec4f, p: vec3f, cosine: f32, d_log: f32) {
+fn phase_adjoint(index: u32, blend: vec4f, p: vec3f, cosine: f32, d_log: f32) {
     if phase_record(index).kind == PHASE_ISOTROPIC || phase_record(index).kind == PHASE_RAYLEIGH {
         return;
     }

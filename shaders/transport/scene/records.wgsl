@@ -74,7 +74,7 @@ fn sink_color(slot: u32, d: vec3f) {
 // Sends derivatives by the background's radiance along the unit direction `d`.
 fn sink_background(d: vec3f, d_radiance: vec3f) {
     if (launch.tuned & TUNED_EMITTER) != 0u {
-        background_scatter(d, d_radiance);
+        background_adjoint(d, d_radiance);
     }
 }
 

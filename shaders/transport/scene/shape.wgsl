@@ -45,7 +45,7 @@ const MISSED: Found = Found(0.0, 0u, false);
 fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
     var nearest = Found(far, 0u, false);
     var surface = 0u;
-    for (var i = 0u; i < world.surfaces; i++) {
+    for (var i = 0u; i < settings.surfaces; i++) {
         let record = surface_record(i);
         let o = transform_point(record.to_local, origin);
         let d = transform_vector(record.to_local, direction);

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::volume::{self, Setting};
 use super::{BenchArgs, median};
 use crate::cli::Outcome;
-use crate::device::{Batch, Device, DeviceError, Keys, ReplayStats, What};
+use crate::device::{ArrayKind, Batch, Device, DeviceError, Keys, ReplayStats};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
@@ -186,7 +186,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
         row.contributions = stats.samples as f64 / stats.rays as f64;
         row.tape_bytes = row.tape_bytes.max(stats.tape_bytes);
         for ((index, _), sums) in tuned.iter().zip(&mut sums) {
-            sums.add(&device.read(*index, What::Gradient)?);
+            sums.add(&device.read(*index, ArrayKind::Gradient)?);
         }
         device.clear_gradients()?;
     }

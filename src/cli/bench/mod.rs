@@ -1,7 +1,7 @@
 //! `prbopt bench`: times the passes of an iteration and relates them to what the machine can do.
 
-mod ceilings;
 mod estimators;
+mod machine_peaks;
 mod noise;
 mod volume;
 mod workload;
@@ -205,7 +205,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
     let timings = &timings[2..];
     // Peak memory is read before the ceilings are measured, whose arrays are not the workload's.
     let peak_rss_mib = crate::output::memory::peak_resident_mib();
-    let bandwidth = ceilings::memory_bandwidth();
+    let bandwidth = machine_peaks::memory_bandwidth();
     let total = |t: &Timing| t.primal + t.loss + t.adjoint + t.step;
     let iteration_ms = median(timings.iter().map(total));
     let step_ms = median(timings.iter().map(|t| t.step));

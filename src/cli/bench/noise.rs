@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{BenchArgs, GradientKind, volume};
 use crate::cli::Outcome;
-use crate::device::{Device, Keys, What};
+use crate::device::{ArrayKind, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
@@ -64,7 +64,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         estimate(device.as_mut(), &batches[0], args, run)?;
         seconds.push(start.elapsed().as_secs_f64());
         for ((index, _, _), moments) in tuned.iter().zip(&mut moments) {
-            let gradient = device.read(*index, What::Gradient)?;
+            let gradient = device.read(*index, ArrayKind::Gradient)?;
             for ((sum, squares), g) in moments.sum.iter_mut().zip(&mut moments.squares).zip(gradient) {
                 *sum += f64::from(g);
                 *squares += f64::from(g) * f64::from(g);

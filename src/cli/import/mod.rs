@@ -16,7 +16,7 @@ use crate::io::{atomic, dataset, json};
 use crate::output::progress::print_line;
 use crate::scene;
 use recipe::{Behind, Plan};
-use survey::{HeldOut, Survey};
+use survey::{Coverage, HeldOut};
 
 /// Arguments of `prbopt import`.
 #[derive(Debug, clap::Args)]
@@ -104,7 +104,7 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
         "{}: exists already; overwrite it by --force, or choose another name with --output",
         output.display()
     );
-    let survey = Survey::new(&args)?;
+    let survey = Coverage::new(&args)?;
     let content = survey.content();
     let plan = Plan {
         dataset: relative(&args.dataset, &output)?,
@@ -143,7 +143,7 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
 }
 
 /// What was chosen, why, and the flag that changes it.
-fn report(args: &ImportArgs, survey: &Survey, plan: &Plan) -> String {
+fn report(args: &ImportArgs, survey: &Coverage, plan: &Plan) -> String {
     let (center, half) = plan.cube();
     let edges = half * 2.0;
     let size = match edges == glam::DVec3::splat(edges.x) {

@@ -28,7 +28,7 @@ pub(super) enum HeldOut {
 
 /// The data set without missing views, and what was found out.
 #[derive(Debug)]
-pub(super) struct Survey {
+pub(super) struct Coverage {
     pub(super) dataset: Dataset,
     pub(super) held_out: HeldOut,
     pub(super) background: BackgroundChoice,
@@ -40,7 +40,7 @@ pub(super) struct Survey {
     places: Vec<usize>,
 }
 
-impl Survey {
+impl Coverage {
     /// Reads the data set and the headers of all its images.
     ///
     /// # Errors

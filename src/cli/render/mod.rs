@@ -11,10 +11,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, SetArgs, VoiceArgs, default_folder, read_parameters, sensor_index};
+use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, read_parameters, sensor_index};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::{Look, render_view};
+use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
@@ -64,7 +64,7 @@ pub struct RenderArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: VoiceArgs,
+    pub voice: OutputArgs,
 }
 
 impl RenderArgs {
@@ -109,7 +109,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     for (&index, stem) in chosen.iter().zip(&stems) {
         let sensor = &scene.sensors[index];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));
-        let look = Look {
+        let look = RenderSettings {
             seed: args.seed,
             iteration: 0,
             spp,

@@ -12,7 +12,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::default_folder;
 use crate::device::Device;
 use crate::io::{atomic, image};
-use crate::optimize::{Look, render_view};
+use crate::optimize::{RenderSettings, render_view};
 use crate::output::fingerprint::Fingerprint;
 use crate::output::images::Picture;
 use crate::output::progress::{Progress, print_line};
@@ -92,7 +92,7 @@ impl Turntable {
             progress.note(&format!("{there} of {} frames are there already", files.len()));
         }
         progress.begin(0, files.len() as u32);
-        let look = Look {
+        let look = RenderSettings {
             seed: args.seed,
             iteration: 0,
             spp: args.spp.unwrap_or(self.base.spp.max(1)),

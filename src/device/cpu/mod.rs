@@ -12,7 +12,7 @@ mod step;
 mod update;
 mod vector;
 
-use super::{Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What, parameter_bytes};
+use super::{ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
@@ -163,10 +163,10 @@ impl Device for Cpu {
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         match self.resident.world.take() {
             Some(world) => {
-                self.render_world(&world, batch, keys, spp);
+                self.render_paths(&world, batch, keys, spp);
                 self.resident.world = Some(world);
             }
-            None => self.render_batch(batch, keys, spp),
+            None => self.render_field(batch, keys, spp),
         }
         self.rendered = batch.clone();
         self.rendered_keys = keys;
@@ -189,18 +189,18 @@ impl Device for Cpu {
         );
         match self.resident.world.take() {
             Some(world) => {
-                let stats = self.propagate_world(&world, batch, keys, spp);
+                let stats = self.backpropagate_paths(&world, batch, keys, spp);
                 self.resident.world = Some(world);
                 stats
             }
-            None => Ok(self.propagate_batch(batch, keys, spp)),
+            None => Ok(self.backpropagate_field(batch, keys, spp)),
         }
     }
 
     fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let stats = match self.resident.world.take() {
             Some(world) => {
-                let stats = self.render_and_propagate_world(&world, batch, keys, spp);
+                let stats = self.render_and_backpropagate_paths(&world, batch, keys, spp);
                 self.resident.world = Some(world);
                 stats?
             }
@@ -241,29 +241,29 @@ impl Device for Cpu {
         Ok(())
     }
 
-    fn read(&mut self, parameter: usize, what: What) -> Result<Vec<f32>> {
+    fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>> {
         Ok(match what {
-            What::Values => self.params.parameters[parameter].values.clone(),
-            What::Gradient => self.gradients[parameter].clone(),
-            What::Moment(i) => self.moments[parameter][i].clone(),
+            ArrayKind::Values => self.params.parameters[parameter].values.clone(),
+            ArrayKind::Gradient => self.gradients[parameter].clone(),
+            ArrayKind::Moment(i) => self.moments[parameter][i].clone(),
         })
     }
 
-    fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()> {
+    fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()> {
         let array = match what {
-            What::Values => &mut self.params.parameters[parameter].values,
-            What::Gradient => {
+            ArrayKind::Values => &mut self.params.parameters[parameter].values,
+            ArrayKind::Gradient => {
                 self.activity[parameter].touch_all();
                 &mut self.gradients[parameter]
             }
-            What::Moment(i) => {
+            ArrayKind::Moment(i) => {
                 self.activity[parameter].wake(values);
                 &mut self.moments[parameter][i]
             }
         };
         array.copy_from_slice(values);
         let rules = self.resident.world.is_some() || self.resident.slots.sigma_t == Some(parameter);
-        if what == What::Values && rules {
+        if what == ArrayKind::Values && rules {
             self.rebuild()?;
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! Everything that a scene keeps on the device.
 
 use super::context::Context;
+use super::paths::PathArrays;
 use super::plan::{BANKS, Plan, gradient_entry_bytes};
 use super::records::reference;
 use super::shaders::Accumulation;
-use super::world::WorldArrays;
 use crate::device::{DeviceError, Result};
 use crate::kernels::occupancy::reachable;
 use crate::kernels::optimizer::Optimizer;
@@ -163,7 +163,7 @@ pub(super) struct Arrays {
     pub scene: wgpu::Buffer,
     pub sensors: wgpu::Buffer,
     pub tables: Tables,
-    pub world: WorldArrays,
+    pub paths: PathArrays,
     pub references: References,
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
@@ -199,7 +199,7 @@ impl Arrays {
         context.upload(&sensors_buffer, 0, sensors);
         Ok(Self {
             banks,
-            world: WorldArrays::new(context, resident, &plan, shapes)?,
+            paths: PathArrays::new(context, resident, &plan, shapes)?,
             plan,
             scene,
             sensors: sensors_buffer,
@@ -277,7 +277,7 @@ impl Arrays {
             &self.statistics,
             &self.partials,
         ];
-        banks.chain(others).map(wgpu::Buffer::size).sum::<u64>() + self.world.bytes()
+        banks.chain(others).map(wgpu::Buffer::size).sum::<u64>() + self.paths.bytes()
     }
 }
 

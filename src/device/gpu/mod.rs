@@ -4,6 +4,7 @@ mod adapters;
 mod arrays;
 mod context;
 mod passes;
+mod paths;
 mod pieces;
 mod pipelines;
 mod plan;
@@ -11,12 +12,11 @@ pub mod preprocess;
 pub mod records;
 pub mod shaders;
 mod update;
-mod world;
 
 pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::Cut;
 
-use super::{Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, What};
+use super::{ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
@@ -116,17 +116,17 @@ impl Gpu {
     }
 
     /// Buffer and byte offset of an array of a parameter; None if it does not exist.
-    fn place(&self, parameter: usize, what: What) -> Option<(&wgpu::Buffer, u64)> {
+    fn place(&self, parameter: usize, what: ArrayKind) -> Option<(&wgpu::Buffer, u64)> {
         let place = self.arrays.plan.places[parameter];
         let bank = &self.arrays.banks[place.bank];
         let tuned = self.params.parameters[parameter].tuning.is_some();
         match what {
-            What::Values => Some((&bank.values, 4 * place.first as u64)),
-            What::Gradient => {
+            ArrayKind::Values => Some((&bank.values, 4 * place.first as u64)),
+            ArrayKind::Gradient => {
                 let offset = gradient_offset(place.first, self.pipelines.accumulation);
                 tuned.then_some((&bank.gradient, offset))
             }
-            What::Moment(i) => {
+            ArrayKind::Moment(i) => {
                 (tuned && i < self.optimizer.moments()).then(|| (&bank.moments[i], 4 * place.first as u64))
             }
         }
@@ -241,12 +241,12 @@ impl Device for Gpu {
         self.context.check()
     }
 
-    fn read(&mut self, parameter: usize, what: What) -> Result<Vec<f32>> {
+    fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>> {
         let Some((buffer, offset)) = self.place(parameter, what) else {
             return Ok(Vec::new());
         };
         let len = self.arrays.plan.places[parameter].len;
-        if what == What::Gradient {
+        if what == ArrayKind::Gradient {
             let accumulation = self.pipelines.accumulation;
             let bytes = self
                 .context
@@ -257,19 +257,19 @@ impl Device for Gpu {
         Ok(bytemuck::pod_collect_to_vec(&bytes))
     }
 
-    fn write(&mut self, parameter: usize, what: What, values: &[f32]) -> Result<()> {
+    fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()> {
         let Some((buffer, offset)) = self.place(parameter, what) else {
             return Ok(());
         };
         let len = self.arrays.plan.places[parameter].len;
         assert_eq!(values.len(), len, "an array is replaced by one of its own length");
-        if what == What::Gradient {
+        if what == ArrayKind::Gradient {
             let bytes = encode_gradient(values, self.pipelines.accumulation);
             self.context.upload(buffer, offset, &bytes);
         } else {
             self.context.upload(buffer, offset, bytemuck::cast_slice(values));
         }
-        if what == What::Values {
+        if what == ArrayKind::Values {
             self.rebuild_world(true)?;
             if self.resident.slots.sigma_t == Some(parameter) {
                 self.occupancy_pass()?;

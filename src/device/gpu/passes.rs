@@ -17,7 +17,7 @@ impl Gpu {
     /// Renders a batch into the image.
     pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let kernel = match self.resident.world {
-            Some(_) => Kernel::RenderWorld,
+            Some(_) => Kernel::RenderPaths,
             None => Kernel::Render,
         };
         self.pipelines.prepare(&self.context, kernel)?;
@@ -69,7 +69,7 @@ impl Gpu {
     /// Replays a batch's rays and adds to the gradients.
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let kernel = match self.resident.world {
-            Some(_) => Kernel::BackpropagateWorld,
+            Some(_) => Kernel::BackpropagatePaths,
             None => Kernel::Backpropagate,
         };
         self.pipelines.prepare(&self.context, kernel)?;
@@ -147,7 +147,7 @@ impl Gpu {
     /// A single ray is longer than what the adapter walks.
     fn cut(&self, spp: u32, budget: u64) -> Result<Cut> {
         if let Some(world) = &self.resident.world {
-            let longest = path_lookups(world.record.max_depth);
+            let longest = path_lookups(world.settings.max_depth);
             return Ok(self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, PATH_LOOKUPS)));
         }
         let scene = &self.resident.scene;
@@ -169,7 +169,7 @@ impl Gpu {
     /// The record of a pass, before it is cut.
     fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
         let (tables, slots) = (&self.arrays.tables, self.resident.slots);
-        let world = self.arrays.world.places;
+        let world = self.arrays.paths.places;
         let place = |slot: Option<usize>| slot.map_or(0, |i| self.arrays.plan.places[i].first as u32);
         let bit = |slot: Option<usize>, bit: u32| {
             let tuned = slot.is_some_and(|i| self.params.parameters[i].tuning.is_some());
@@ -203,8 +203,8 @@ impl Gpu {
             triangles_at: world.triangles,
             corners_at: world.corners,
             texels_at: world.texels,
-            facets_at: world.facets,
-            environment_at: self.arrays.world.environment_at,
+            emissive_triangles_at: world.emissive_triangles,
+            environment_at: self.arrays.paths.environment_at,
             ..Launch::zeroed()
         }
     }
@@ -226,9 +226,9 @@ impl Gpu {
             (Binding::References, &arrays.references.buffer),
             (Binding::Statistics, &arrays.statistics),
             (Binding::Partials, &arrays.partials),
-            (Binding::World, &arrays.world.record),
-            (Binding::Records, &arrays.world.records),
-            (Binding::Bounds, &arrays.world.bounds),
+            (Binding::Settings, &arrays.paths.record),
+            (Binding::Records, &arrays.paths.records),
+            (Binding::Bounds, &arrays.paths.bounds),
         ]
     }
 }

@@ -92,7 +92,7 @@ pub struct Launch {
     pub triangles_at: u32,
     pub corners_at: u32,
     pub texels_at: u32,
-    pub facets_at: u32,
+    pub emissive_triangles_at: u32,
     /// Where the environment map's table begins, behind the majorants.
     pub environment_at: u32,
     pub padding: [u32; 3],

@@ -77,8 +77,8 @@ pub enum Kernel {
     Step,
     Regularize,
     Resample,
-    RenderWorld,
-    BackpropagateWorld,
+    RenderPaths,
+    BackpropagatePaths,
     Majorants,
 }
 
@@ -117,7 +117,7 @@ pub enum Binding {
     SecondMoment = 16,
     Source = 17,
     Axes = 18,
-    World = 19,
+    Settings = 19,
     Records = 20,
     Bounds = 21,
 }
@@ -159,8 +159,8 @@ impl Kernel {
         Self::Step,
         Self::Regularize,
         Self::Resample,
-        Self::RenderWorld,
-        Self::BackpropagateWorld,
+        Self::RenderPaths,
+        Self::BackpropagatePaths,
         Self::Majorants,
     ];
 
@@ -174,8 +174,8 @@ impl Kernel {
             Self::Step => "step",
             Self::Regularize => "regularize",
             Self::Resample => "resample",
-            Self::RenderWorld => "render_paths",
-            Self::BackpropagateWorld => "backpropagate_paths",
+            Self::RenderPaths => "render_paths",
+            Self::BackpropagatePaths => "backpropagate_paths",
             Self::Majorants => "majorants",
         }
     }
@@ -231,18 +231,18 @@ impl Kernel {
                 (ParameterGradient, Write),
             ],
             Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
-            Self::RenderWorld => &[
+            Self::RenderPaths => &[
                 (Work, Uniform),
                 (Scene, Uniform),
                 (Tables, Read),
                 (Sensors, Read),
                 (Values, Read),
                 (Image, Write),
-                (World, Uniform),
+                (Settings, Uniform),
                 (Records, Read),
                 (Bounds, Read),
             ],
-            Self::BackpropagateWorld => &[
+            Self::BackpropagatePaths => &[
                 (Work, Uniform),
                 (Scene, Uniform),
                 (Tables, Read),
@@ -251,7 +251,7 @@ impl Kernel {
                 (Gradient, Write),
                 (Adjoint, Read),
                 (Statistics, Write),
-                (World, Uniform),
+                (Settings, Uniform),
                 (Records, Read),
                 (Bounds, Read),
             ],
@@ -261,14 +261,14 @@ impl Kernel {
     /// The preprocessor's defines.
     pub fn defines(self, accumulation: Accumulation) -> Vec<&'static str> {
         let mut defines = match self {
-            Self::Backpropagate | Self::BackpropagateWorld => vec!["REPLAY"],
+            Self::Backpropagate | Self::BackpropagatePaths => vec!["REPLAY"],
             Self::Occupancy => vec!["WRITE_TABLES"],
             _ => Vec::new(),
         };
         match (self, accumulation) {
-            (Self::Backpropagate | Self::BackpropagateWorld, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
+            (Self::Backpropagate | Self::BackpropagatePaths, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
             (
-                Self::Backpropagate | Self::BackpropagateWorld | Self::Step | Self::Regularize,
+                Self::Backpropagate | Self::BackpropagatePaths | Self::Step | Self::Regularize,
                 Accumulation::FixedPoint,
             ) => {
                 defines.push("FIXED_POINT");
@@ -282,7 +282,7 @@ impl Kernel {
     pub fn constant(self) -> Option<Constant> {
         match self {
             Self::Render | Self::Backpropagate => Some(Constant::Degree),
-            Self::RenderWorld | Self::BackpropagateWorld => Some(Constant::Meshes),
+            Self::RenderPaths | Self::BackpropagatePaths => Some(Constant::Meshes),
             _ => None,
         }
     }

@@ -4,10 +4,10 @@ use bytemuck::Zeroable;
 
 use super::Gpu;
 use super::arrays::{Bank, Tables};
+use super::paths::PathArrays;
 use super::plan::{BANKS, Plan, shapes};
 use super::records::{ELEMENT_GROUP, Elements, optimizer, penalty};
 use super::shaders::{Accumulation, Binding, Kernel};
-use super::world::WorldArrays;
 use crate::device::{DeviceError, Result, Step, Term};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
@@ -113,7 +113,7 @@ impl Gpu {
         self.context.upload(&self.arrays.scene, 0, record);
         let sensors = self.resident.sensors.len().max(1);
         self.arrays.tables = Tables::new(&self.context, &self.resident.scene, sensors)?;
-        self.arrays.world = WorldArrays::new(&self.context, &self.resident, &self.arrays.plan, &new)?;
+        self.arrays.paths = PathArrays::new(&self.context, &self.resident, &self.arrays.plan, &new)?;
         self.rebuild_world(true)?;
         self.occupancy_pass()
     }

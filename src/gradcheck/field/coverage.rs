@@ -22,13 +22,13 @@ pub const KINK: u8 = 2;
 
 /// Flags of every texel.
 #[derive(Debug)]
-pub struct Survey {
+pub struct Coverage {
     sigma: Vec<AtomicU8>,
     sh: Vec<AtomicU8>,
     emitter: Vec<AtomicU8>,
 }
 
-impl Survey {
+impl Coverage {
     /// Walks all rays.
     pub fn new(objective: &Objective) -> Self {
         let scene = &objective.scene;

@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
-use super::coverage::{KINK, MET, Survey};
+use super::coverage::{Coverage, KINK, MET};
 use super::difference::Entry;
 use super::fields::Role;
 use super::objective::Objective;
@@ -60,7 +60,7 @@ pub fn coordinates(shape: Shape, entry: Entry) -> [usize; 4] {
 /// there are any.
 pub fn choose(
     objective: &Objective,
-    survey: &Survey,
+    survey: &Coverage,
     (role, shape, kind): (Role, Shape, Kind),
     count: usize,
     seed: u64,
@@ -113,7 +113,7 @@ pub fn choose(
 /// Whether a texel is of the kind that `place` names.
 fn belongs(
     objective: &Objective,
-    survey: &Survey,
+    survey: &Coverage,
     (role, shape, kind): (Role, Shape, Kind),
     texel: u32,
     place: Place,

@@ -4,8 +4,8 @@ use crate::params::ParamSet;
 use crate::resident::layout::SceneRecord;
 use crate::resident::{Resident, Slots};
 use crate::transport::field::radiance_field::{Sink, View};
-use crate::transport::lookup::background::background_scatter;
-use crate::transport::lookup::grid::{Stencil, grid_eval, grid_eval_sh, grid_scatter, grid_scatter_sh, grid_stencil};
+use crate::transport::lookup::background::background_adjoint;
+use crate::transport::lookup::grid::{Stencil, grid_adjoint, grid_adjoint_sh, grid_eval, grid_eval_sh, grid_stencil};
 use crate::transport::lookup::sh::Basis;
 use crate::transport::number::Number;
 
@@ -142,17 +142,17 @@ impl<N: Number> Sink<N> for Scatter<'_, N> {
     #[inline(always)]
     fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: N, d_color: [N; 3]) {
         let Self { scene, gradient } = self;
-        grid_scatter(&mut gradient.sigma, &grid_stencil(scene.sigma_size, p), d_sigma);
+        grid_adjoint(&mut gradient.sigma, &grid_stencil(scene.sigma_size, p), d_sigma);
         let at = grid_stencil(scene.sh_size, p);
         match scene.sh_degree {
-            0 => grid_scatter_sh::<N, 3>(&mut gradient.sh, &at, basis, d_color),
-            1 => grid_scatter_sh::<N, 12>(&mut gradient.sh, &at, basis, d_color),
-            2 => grid_scatter_sh::<N, 27>(&mut gradient.sh, &at, basis, d_color),
-            _ => grid_scatter_sh::<N, 48>(&mut gradient.sh, &at, basis, d_color),
+            0 => grid_adjoint_sh::<N, 3>(&mut gradient.sh, &at, basis, d_color),
+            1 => grid_adjoint_sh::<N, 12>(&mut gradient.sh, &at, basis, d_color),
+            2 => grid_adjoint_sh::<N, 27>(&mut gradient.sh, &at, basis, d_color),
+            _ => grid_adjoint_sh::<N, 48>(&mut gradient.sh, &at, basis, d_color),
         }
     }
     #[inline(always)]
     fn emitter(&mut self, d: [f32; 3], d_radiance: [N; 3]) {
-        background_scatter(self.scene, &mut self.gradient.emitter, d, d_radiance);
+        background_adjoint(self.scene, &mut self.gradient.emitter, d, d_radiance);
     }
 }

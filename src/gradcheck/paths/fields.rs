@@ -2,9 +2,9 @@
 
 use crate::params::ParamSet;
 use crate::resident::layout::{SceneRecord, VolumeRecord};
-use crate::transport::lookup::background::background_scatter;
+use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::grid::Stencil;
-use crate::transport::lookup::volume::volume_scatter;
+use crate::transport::lookup::volume::volume_adjoint;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
 use crate::transport::number::tape::Recorded;
@@ -65,7 +65,7 @@ pub struct Sums<'a> {
 impl Sink<f64> for Sums<'_> {
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f64; 3], _: u32) {
         let gradient = &mut self.gradient[volume.slot as usize];
-        volume_scatter(volume, at, d, |entry, share| gradient[entry] += share);
+        volume_adjoint(volume, at, d, |entry, share| gradient[entry] += share);
     }
 
     fn value(&mut self, slot: u32, d: [f64; 3], channels: u32) {
@@ -75,7 +75,7 @@ impl Sink<f64> for Sums<'_> {
     }
 
     fn background(&mut self, d: [f32; 3], d_radiance: [f64; 3]) {
-        background_scatter(self.scene, &mut self.gradient[self.background as usize], d, d_radiance);
+        background_adjoint(self.scene, &mut self.gradient[self.background as usize], d, d_radiance);
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Tell<'a, T> {
 
 impl<T: FnMut(usize, usize, f64)> Sink<f64> for Tell<'_, T> {
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f64; 3], _: u32) {
-        volume_scatter(volume, at, d, |entry, share| {
+        volume_adjoint(volume, at, d, |entry, share| {
             (self.tell)(volume.slot as usize, entry, share)
         });
     }

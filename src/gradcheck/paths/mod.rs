@@ -41,7 +41,7 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         None => Vec::new(),
     };
     let parameters = judge(setup, objective, &checked, &adjoints, &found, options);
-    let tracking = match setup.resident.world.as_ref().map(|w| w.record.gradient) {
+    let tracking = match setup.resident.world.as_ref().map(|w| w.settings.gradient) {
         Some(gradient::FREE_FLIGHT) | None => Vec::new(),
         Some(tracking) => tracking::check(setup, tracking, &checked, device, options)?,
     };
@@ -85,7 +85,7 @@ fn is_radiative(setup: &Setup) -> bool {
 pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
     let mut setup = setup.clone();
     if let Some(world) = &mut setup.resident.world {
-        world.record.gradient = gradient;
+        world.settings.gradient = gradient;
     }
     setup
 }

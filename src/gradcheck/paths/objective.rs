@@ -11,18 +11,18 @@ use crate::gradcheck::field::objective::{dot, pixel_at};
 use crate::resident::Resident;
 use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
-use crate::resident::paths::World as Records;
+use crate::resident::paths::PathScene;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
 use crate::transport::paths::adjoint::Incident;
-use crate::transport::paths::path_state::Path;
-use crate::transport::paths::radiative::radiate;
+use crate::transport::paths::path_state::PathState;
+use crate::transport::paths::radiative::backpropagate_radiative;
 use crate::transport::paths::volpath;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::linear_weight;
 use crate::transport::rays::pixel::sample_ray;
 use crate::transport::rays::sampler::{Sampler, streams};
-use crate::transport::scene::records::{Fields, Sink, World};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 
 /// A path of the objective.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
 #[derive(Debug)]
 pub struct Objective {
     scene: SceneRecord,
-    records: Records,
+    records: PathScene,
     /// Majorants and the environment's table: those of the parameters as they are, also where one is perturbed.
     majorants: Vec<f32>,
     environment: Vec<f32>,
@@ -99,7 +99,7 @@ impl Objective {
     /// As [`Objective::new`], for paths that are cast elsewhere.
     pub fn without_paths(setup: &Setup, gradient: u32) -> Self {
         let mut records = setup.resident.world.clone().expect("the scene has a world");
-        records.record.gradient = gradient;
+        records.settings.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
         let scene = setup.resident.scene;
         let environment = match scene.background {
@@ -119,8 +119,8 @@ impl Objective {
     }
 
     /// The records as a walk reads them.
-    pub fn world(&self) -> World<'_> {
-        World::new(&self.scene, &self.records, &self.majorants, &self.environment)
+    pub fn world(&self) -> SceneView<'_> {
+        SceneView::new(&self.scene, &self.records, &self.majorants, &self.environment)
     }
 
     /// The derivative of the objective by the radiance of a path.
@@ -135,7 +135,12 @@ impl Objective {
     }
 
     /// Replays one path into a sink.
-    pub fn replay<S: Sink<f64>>(&self, weight: [f64; 3], cast: &Cast, sink: &mut S) -> (Path<f64>, Path<f64>) {
+    pub fn replay<S: Sink<f64>>(
+        &self,
+        weight: [f64; 3],
+        cast: &Cast,
+        sink: &mut S,
+    ) -> (PathState<f64>, PathState<f64>) {
         let Cast {
             ray,
             medium,
@@ -147,7 +152,13 @@ impl Objective {
     }
 
     /// Backpropagates through one path by radiative backpropagation into a sink.
-    pub fn radiate<S: Sink<f64>>(&self, incident: Incident, weight: [f64; 3], cast: &Cast, sink: &mut S) -> Path<f64> {
+    pub fn backpropagate_radiative<S: Sink<f64>>(
+        &self,
+        incident: Incident,
+        weight: [f64; 3],
+        cast: &Cast,
+        sink: &mut S,
+    ) -> PathState<f64> {
         let Cast {
             ray,
             medium,
@@ -155,7 +166,7 @@ impl Objective {
             extra,
             ..
         } = cast;
-        radiate(
+        backpropagate_radiative(
             &self.world(),
             &self.fields,
             ray,
@@ -207,7 +218,7 @@ impl Objective {
     }
 
     /// The records.
-    pub fn records(&self) -> &Records {
+    pub fn records(&self) -> &PathScene {
         &self.records
     }
 

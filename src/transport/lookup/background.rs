@@ -60,7 +60,7 @@ pub fn env_eval<N: Number>(data: &[N], at: &EnvStencil, scale: f32) -> [N; 3] {
 
 /// The adjoint of [`env_eval`].
 #[inline(always)]
-pub fn env_scatter<N: Number>(gradient: &mut [N], at: &EnvStencil, scale: f32, g: [N; 3]) {
+pub fn env_adjoint<N: Number>(gradient: &mut [N], at: &EnvStencil, scale: f32, g: [N; 3]) {
     for k in 0..4 {
         for c in 0..3 {
             gradient[at.texels[k] as usize * 3 + c] += (g[c] * N::lift(scale)) * N::lift(at.weights[k]);
@@ -83,7 +83,7 @@ pub fn background_eval<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) 
 
 /// The adjoint of [`background_eval`].
 #[inline(always)]
-pub fn background_scatter<N: Number>(scene: &SceneRecord, gradient: &mut [N], d: [f32; 3], g: [N; 3]) {
+pub fn background_adjoint<N: Number>(scene: &SceneRecord, gradient: &mut [N], d: [f32; 3], g: [N; 3]) {
     match scene.background {
         background::NONE => {}
         background::CONSTANT => {
@@ -93,7 +93,7 @@ pub fn background_scatter<N: Number>(scene: &SceneRecord, gradient: &mut [N], d:
         }
         _ => {
             let local = normalize(transform_vector(&scene.world_to_env, d));
-            env_scatter(gradient, &env_stencil(scene.env_size, local), scene.env_scale, g);
+            env_adjoint(gradient, &env_stencil(scene.env_size, local), scene.env_scale, g);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Trilinear lookups in grids and their adjoints: [`grid_eval`] beside [`grid_scatter`].
+//! Trilinear lookups in grids and their adjoints: [`grid_eval`] beside [`grid_adjoint`].
 //!
 //! Texels are cell-centred as in Mitsuba: texel i of N lies at (i + 0.5) / N; lookups beyond the outer centres clamp.
 
@@ -242,7 +242,7 @@ pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Ste
 
 /// The adjoint of [`grid_eval`]: adds `gradient` times each weight.
 #[inline(always)]
-pub fn grid_scatter<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
+pub fn grid_adjoint<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
     at.check(gradient.len(), 1);
     for k in 0..8 {
         // SAFETY: `check` has accepted the largest index.
@@ -297,7 +297,7 @@ fn sum_harmonics<N: Number, const CHANNELS: usize>(coefficients: &[N; CHANNELS],
 
 /// The adjoint of [`grid_eval_sh`].
 #[inline(always)]
-pub fn grid_scatter_sh<N: Number, const CHANNELS: usize>(gradient: &mut [N], at: &Stencil, basis: &Basis, g: [N; 3]) {
+pub fn grid_adjoint_sh<N: Number, const CHANNELS: usize>(gradient: &mut [N], at: &Stencil, basis: &Basis, g: [N; 3]) {
     at.check(gradient.len(), CHANNELS);
     let mut spread = [N::lift(0.0); CHANNELS];
     for i in 0..CHANNELS / 3 {
@@ -354,7 +354,7 @@ mod tests {
             let at = grid_stencil(size, p);
             let color = grid_eval_sh::<f64, CHANNELS>(&data, &at, &basis);
             let mut gradient = vec![0f64; data.len()];
-            grid_scatter_sh::<f64, CHANNELS>(&mut gradient, &at, &basis, g);
+            grid_adjoint_sh::<f64, CHANNELS>(&mut gradient, &at, &basis, g);
             let left: f64 = color.iter().zip(g).map(|(a, b)| a * b).sum();
             let right: f64 = gradient.iter().zip(&data).map(|(a, b)| a * b).sum();
             assert!((left - right).abs() < 1e-12 * left.abs().max(1.0), "{left} != {right}");

@@ -66,7 +66,7 @@ fn other_eval<N: Number>(volume: &VolumeRecord, data: &[N], at: &Stencil) -> [N;
 /// The adjoint of [`volume_eval`]: calls `add` with an entry of the array and its share, for each that the lookup
 /// reached. One channel receives what all three would.
 #[inline(always)]
-pub fn volume_scatter<N: Number>(volume: &VolumeRecord, at: &Stencil, d: [N; 3], mut add: impl FnMut(usize, N)) {
+pub fn volume_adjoint<N: Number>(volume: &VolumeRecord, at: &Stencil, d: [N; 3], mut add: impl FnMut(usize, N)) {
     let channels = volume.size[3] as usize;
     for k in 0..8 {
         let weight = at.weights()[k];
@@ -118,7 +118,7 @@ mod tests {
                 let value = volume_eval(&record, &data, &at);
                 let left: f64 = (0..3).map(|c| value[c] * d[c]).sum();
                 let mut right = 0.0;
-                volume_scatter(&record, &at, d, |entry, share| right += data[entry] * share);
+                volume_adjoint(&record, &at, d, |entry, share| right += data[entry] * share);
                 assert!(
                     (left - right).abs() < 1e-12,
                     "{filter} {wrap} {channels}: {left} != {right}"

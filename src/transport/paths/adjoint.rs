@@ -1,13 +1,13 @@
 //! The derivatives that an adjoint walk sends: by the factors of a path's throughput, from the radiance still to come.
 
-use super::path_state::Path;
-use super::replay_cache::Trail;
+use super::path_state::PathState;
+use super::replay_cache::ReplayCache;
 use super::tracking::{Extinction, Flight, Flown};
 use crate::resident::layout::{MediumRecord, NONE, gradient};
 use crate::transport::lookup::volume::volume_stencil;
 use crate::transport::number::Number;
 use crate::transport::rays::sampler::{Sampler, along};
-use crate::transport::scene::records::{Sink, World};
+use crate::transport::scene::records::{SceneView, Sink};
 
 /// How an adjoint knows the radiance that is still to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Adjoint<'s, N, S> {
     pub extra: Sampler,
     pub candidate: Candidate<N>,
     /// What a first walk notes for a replay.
-    pub trail: Option<&'s mut Trail<N>>,
+    pub cache: Option<&'s mut ReplayCache<N>>,
     /// Under radiative backpropagation: what the path itself has added so far, and the radiance that it was last told
     /// to expect.
     added: [N; 3],
@@ -76,7 +76,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
             sink,
             extra,
             candidate: Candidate::none(),
-            trail: None,
+            cache: None,
             added: [N::lift(0.0); 3],
             expected: [N::lift(0.0); 3],
         }
@@ -84,38 +84,44 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
 
     /// Tells the path what is still to come: what `ahead` found.
     #[inline]
-    pub(super) fn expect(&mut self, path: &mut Path<N>, ahead: &Path<N>) {
+    pub(super) fn expect(&mut self, path: &mut PathState<N>, ahead: &PathState<N>) {
         self.added = self.added(path);
-        (path.radiance, path.spare) = (ahead.radiance, ahead.spare);
+        (path.radiance, path.radiance_but_zero) = (ahead.radiance, ahead.radiance_but_zero);
         self.expected = path.radiance;
     }
 
     /// What a path that is told what to expect has added by itself.
     #[inline]
-    pub(super) fn added(&self, path: &Path<N>) -> [N; 3] {
+    pub(super) fn added(&self, path: &PathState<N>) -> [N; 3] {
         [0, 1, 2].map(|c| self.added[c] + (self.expected[c] - path.radiance[c]))
     }
 
     /// Sends, or offers as a candidate, the derivatives of a flight by the extinction.
     #[inline]
-    pub(super) fn settle_flight(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, flown: &Flown<N>) {
+    pub(super) fn send_flight(
+        &mut self,
+        scene: &SceneView,
+        path: &PathState<N>,
+        medium: &MediumRecord,
+        flown: &Flown<N>,
+    ) {
         let Some([start, end]) = flown.part else {
             return;
         };
-        match world.record.gradient {
-            gradient::PAIRED => return self.offer_piece(world, path, start, end),
-            gradient::DRT => self.attenuate(world, path, medium, start, end),
+        match scene.settings.gradient {
+            gradient::PAIRED => return self.offer_segment(scene, path, start, end),
+            gradient::DRT => self.attenuate(scene, path, medium, start, end),
             _ => {}
         }
         if let Flight::Collided { sigma, .. } = &flown.flight {
-            self.collide(world, path, medium, sigma, sigma.sampled[path.hero as usize]);
+            self.send_collision(scene, path, medium, sigma, sigma.sampled[path.hero as usize]);
         }
     }
 
     /// Differential ratio tracking of the transmittance of a flight from `start` to `end`: minus its length times the
     /// radiance still to come, at a uniform place on it.
     #[inline]
-    fn attenuate(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, start: f32, end: f32) {
+    fn attenuate(&mut self, scene: &SceneView, path: &PathState<N>, medium: &MediumRecord, start: f32, end: f32) {
         let mut d = [N::lift(0.0); 3];
         for c in 0..3 {
             if path.zeros[c] == 0 {
@@ -123,18 +129,18 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
             }
         }
         let origin = along(path.origin, path.direction, start);
-        self.darken(world, medium, origin, path.direction, end - start, d);
+        self.send_transmittance(scene, medium, origin, path.direction, end - start, d);
     }
 
     /// Offers a uniform point of a piece of a flight, on which the path stays as it is, as a candidate: more extinction
     /// there takes away the radiance that is still to come and adds what is scattered.
     #[inline]
-    pub(super) fn offer_piece(&mut self, world: &World, path: &Path<N>, start: f32, end: f32) {
+    pub(super) fn offer_segment(&mut self, scene: &SceneView, path: &PathState<N>, start: f32, end: f32) {
         let length = end - start;
         if !length.is_finite() {
             return;
         }
-        let norm = N::lift(path.norm(world));
+        let norm = N::lift(path.norm(scene));
         let (mut d, mut lost) = ([N::lift(0.0); 3], [N::lift(0.0); 3]);
         let mut weight = 0.0;
         for c in 0..3 {
@@ -165,34 +171,41 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
         }
     }
 
-    /// The derivatives of a real collision, which `hero` decided, by the extinction there, the density of the collision
+    /// The derivatives of a real collision, which `hero` sampled_beta, by the extinction there, the density of the collision
     /// detached.
     #[inline]
-    fn collide(&mut self, world: &World, path: &Path<N>, medium: &MediumRecord, sigma: &Extinction<N>, hero: f32) {
+    fn send_collision(
+        &mut self,
+        scene: &SceneView,
+        path: &PathState<N>,
+        medium: &MediumRecord,
+        sigma: &Extinction<N>,
+        hero: f32,
+    ) {
         let mut weight = medium.scale;
-        if world.record.gradient == gradient::DRT {
+        if scene.settings.gradient == gradient::DRT {
             weight *= free_flight_share(medium, &sigma.sampled);
         }
         let mut d = [N::lift(0.0); 3];
         for c in 0..3 {
             if path.zeros[c] == 0 {
                 let logarithmic = if sigma.integrand[c].value() == 0.0 {
-                    path.spare[c] * N::lift(1.0 / hero)
+                    path.radiance_but_zero[c] * N::lift(1.0 / hero)
                 } else {
                     path.radiance[c] * sigma.integrand[c].recip()
                 };
                 d[c] = self.d_radiance[c] * logarithmic * N::lift(weight);
             }
         }
-        let volume = &world.volumes[medium.sigma_t as usize];
+        let volume = &scene.volumes[medium.sigma_t as usize];
         self.sink.volume(volume, &sigma.at, d, 3);
     }
 
     /// Sends -`length` · `d` to the extinction at a uniform place of the segment.
     #[inline]
-    pub(super) fn darken(
+    pub(super) fn send_transmittance(
         &mut self,
-        world: &World,
+        scene: &SceneView,
         medium: &MediumRecord,
         origin: [f32; 3],
         direction: [f32; 3],
@@ -204,7 +217,7 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
             return;
         }
         let p = along(origin, direction, length * self.extra.draw());
-        let volume = &world.volumes[medium.sigma_t as usize];
+        let volume = &scene.volumes[medium.sigma_t as usize];
         let weight = N::lift(-length * medium.scale);
         self.sink
             .volume(volume, &volume_stencil(volume, p), d.map(|d| d * weight), 3);
@@ -214,12 +227,12 @@ impl<'s, N: Number, S: Sink<N>> Adjoint<'s, N, S> {
 /// The derivatives by a factor that is about to be multiplied: the radiance still to come over the factor; where the
 /// factor is zero, what would come without it.
 #[inline]
-pub(super) fn derivatives_of_factor<N: Number>(path: &Path<N>, d_radiance: &[N; 3], factor: [N; 3]) -> [N; 3] {
+pub(super) fn derivatives_of_factor<N: Number>(path: &PathState<N>, d_radiance: &[N; 3], factor: [N; 3]) -> [N; 3] {
     let mut d = [N::lift(0.0); 3];
     for c in 0..3 {
         if path.zeros[c] == 0 {
             d[c] = if factor[c].value() == 0.0 {
-                d_radiance[c] * path.spare[c]
+                d_radiance[c] * path.radiance_but_zero[c]
             } else {
                 d_radiance[c] * path.radiance[c] * factor[c].recip()
             };
@@ -239,7 +252,7 @@ pub(super) fn free_flight_share(medium: &MediumRecord, sigma: &[f32; 3]) -> f32 
 /// Sends the derivative by a light's value, of which `factor` times the throughput reaches the path.
 #[inline]
 pub(super) fn send_light<N: Number, S: Sink<N>>(
-    path: &Path<N>,
+    path: &PathState<N>,
     slot: u32,
     factor: [N; 3],
     adjoint: &mut Adjoint<'_, N, S>,

@@ -1,8 +1,8 @@
 //! Next-event estimation: a path's connections to drawn lights, and the derivatives by what lies on the way.
 
 use super::adjoint::Adjoint;
-use super::path_state::Path;
-use super::tracking::{extinction, is_unbounded, ratio_track, walk_candidates};
+use super::path_state::PathState;
+use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collisions};
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
 use crate::transport::lookup::background::background_eval;
 use crate::transport::mode::{GATHER, REPLAY};
@@ -10,7 +10,7 @@ use crate::transport::number::Number;
 use crate::transport::rays::sampler::{Sampler, along, dot};
 use crate::transport::scene::light::{Drawn, light_value};
 use crate::transport::scene::majorant::clip;
-use crate::transport::scene::records::{Fields, Sink, World};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{intersect, leave};
 
 /// Shadow rays end this fraction short of what they are drawn to.
@@ -27,41 +27,41 @@ pub(super) fn mis(a: f32, b: f32) -> f32 {
 /// drawn with `density`. Returns the derivative by the logarithm of the value.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
-pub(super) fn connect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+pub(super) fn sample_light<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     p: [f32; 3],
     drawn: &Drawn,
     value: [N; 3],
-    density: f32,
+    pdf: f32,
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> N {
     let start = *sampler;
     let zero = N::lift(0.0);
-    let noted = match &mut adjoint.trail {
-        Some(trail) if MODE == REPLAY => trail.connections.recall(sampler),
+    let noted = match &mut adjoint.cache {
+        Some(cache) if MODE == REPLAY => cache.connections.recall(sampler),
         _ => None,
     };
     let found = noted.unwrap_or_else(|| {
-        let found = look_through(world, fields, path.medium, p, drawn, sampler);
+        let found = shadow_transmittance(scene, fields, path.medium, p, drawn, sampler);
         if MODE == GATHER
-            && let Some(trail) = &mut adjoint.trail
+            && let Some(cache) = &mut adjoint.cache
         {
-            trail.connections.note(found, sampler);
+            cache.connections.note(found, sampler);
         }
         found
     });
     let Some(transmittance) = found else {
         return zero;
     };
-    let record = &world.lights[drawn.light as usize];
-    let mut weight = drawn.weight * path.norm(world);
-    if drawn.density > 0.0 {
-        weight *= mis(drawn.density, density);
+    let record = &scene.lights[drawn.light as usize];
+    let mut weight = drawn.weight * path.norm(scene);
+    if drawn.pdf > 0.0 {
+        weight *= mis(drawn.pdf, pdf);
     }
-    let radiance = drawn_radiance(world, fields, record, drawn);
+    let radiance = drawn_radiance(scene, fields, record, drawn);
     let mut factor = [zero; 3];
     for c in 0..3 {
         factor[c] = value[c] * transmittance[c] * N::lift(weight);
@@ -85,14 +85,14 @@ pub(super) fn connect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     } else {
         adjoint.sink.value(record.slot, d_radiance, 3);
     }
-    shade(world, fields, path.medium, p, drawn, lit, start, adjoint);
+    backpropagate_shadow_ray(scene, fields, path.medium, p, drawn, lit, start, adjoint);
     sum
 }
 
 /// The transmittance of a shadow ray; None if something opaque is in the way.
 #[inline]
-fn look_through<N: Number, F: Fields<N>>(
-    world: &World,
+fn shadow_transmittance<N: Number, F: Fields<N>>(
+    scene: &SceneView,
     fields: &F,
     medium: u32,
     p: [f32; 3],
@@ -101,9 +101,9 @@ fn look_through<N: Number, F: Fields<N>>(
 ) -> Option<[N; 3]> {
     let mut transmittance = [N::lift(1.0); 3];
     let direction = drawn.direction;
-    let open = shadow(world, medium, p, drawn, |medium, origin, far| {
+    let open = shadow(scene, medium, p, drawn, |medium, origin, far| {
         ratio_track(
-            world,
+            scene,
             fields,
             medium,
             origin,
@@ -118,9 +118,14 @@ fn look_through<N: Number, F: Fields<N>>(
 
 /// What a drawn light sends, per unit of the draw's weight.
 #[inline]
-fn drawn_radiance<N: Number, F: Fields<N>>(world: &World, fields: &F, record: &LightRecord, drawn: &Drawn) -> [N; 3] {
+fn drawn_radiance<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    record: &LightRecord,
+    drawn: &Drawn,
+) -> [N; 3] {
     if record.kind == light::ENVMAP {
-        background_eval(world.scene, fields.integrand(world.background), drawn.direction)
+        background_eval(scene.common, fields.integrand(scene.background), drawn.direction)
     } else {
         light_value(fields.integrand(record.slot))
     }
@@ -130,7 +135,7 @@ fn drawn_radiance<N: Number, F: Fields<N>>(world: &World, fields: &F, record: &L
 /// how far it goes. False if something opaque is in the way.
 #[inline]
 fn shadow(
-    world: &World,
+    scene: &SceneView,
     medium: u32,
     p: [f32; 3],
     drawn: &Drawn,
@@ -138,23 +143,23 @@ fn shadow(
 ) -> bool {
     let (mut medium, mut origin, mut far) = (medium, p, drawn.distance * SHADOW);
     loop {
-        let hit = intersect(world, origin, drawn.direction, far);
+        let hit = intersect(scene, origin, drawn.direction, far);
         let end = match &hit {
             Some(hit) => hit.t,
             None => far,
         };
         if let Some(hit) = &hit
-            && world.surfaces[hit.surface as usize].bsdf != bsdf::NULL
+            && scene.surfaces[hit.surface as usize].bsdf != bsdf::NULL
         {
             return false;
         }
         if medium != NONE {
-            pass(&world.media[medium as usize], origin, end);
+            pass(&scene.media[medium as usize], origin, end);
         }
         let Some(hit) = hit else {
             return true;
         };
-        let record = &world.surfaces[hit.surface as usize];
+        let record = &scene.surfaces[hit.surface as usize];
         if record.interior != NONE || record.exterior != NONE {
             let against = dot(drawn.direction, hit.normal) < 0.0;
             medium = if against { record.interior } else { record.exterior };
@@ -168,8 +173,8 @@ fn shadow(
 /// Replays a shadow ray's transmittance: `lit` is the derivative by its logarithm.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
-fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
     fields: &F,
     medium: u32,
     p: [f32; 3],
@@ -179,21 +184,21 @@ fn shade<N: Number, F: Fields<N>, S: Sink<N>>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
     let mut sampler = start;
-    let differential = world.record.gradient != gradient::FREE_FLIGHT;
-    shadow(world, medium, p, drawn, |medium, origin, far| {
+    let differential = scene.settings.gradient != gradient::FREE_FLIGHT;
+    shadow(scene, medium, p, drawn, |medium, origin, far| {
         if differential {
             if let Some((start, end)) = clip(medium, origin, drawn.direction, 0.0, far) {
                 let origin = along(origin, drawn.direction, start);
-                adjoint.darken(world, medium, origin, drawn.direction, end - start, lit);
+                adjoint.send_transmittance(scene, medium, origin, drawn.direction, end - start, lit);
             }
             return;
         }
         if is_unbounded(medium, far) {
             return;
         }
-        let volume = &world.volumes[medium.sigma_t as usize];
-        walk_candidates(world, medium, origin, drawn.direction, far, &mut sampler, |p, mu, _| {
-            let sigma = extinction(world, fields, medium, p);
+        let volume = &scene.volumes[medium.sigma_t as usize];
+        tentative_collisions(scene, medium, origin, drawn.direction, far, &mut sampler, |p, mu, _| {
+            let sigma = extinction(scene, fields, medium, p);
             let mut d = lit;
             for c in 0..3 {
                 d[c] *= -((N::lift(mu) - sigma.integrand[c]).recip()) * N::lift(medium.scale);

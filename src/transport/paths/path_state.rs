@@ -9,27 +9,27 @@ use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};
-use crate::transport::scene::records::{Fields, World};
+use crate::transport::scene::records::{Fields, SceneView};
 
 /// Less than this of the light of a flight without end is none.
-pub(super) const FAINT: f64 = 1e-30;
+pub(super) const NEGLIGIBLE: f64 = 1e-30;
 
 /// Russian roulette never lets a path go on with a higher probability than this.
-const MOST: f32 = 0.95;
+const MAX_SURVIVAL: f32 = 0.95;
 
 /// A path on its way.
 #[derive(Debug, Clone, Copy)]
-pub struct Path<N> {
+pub struct PathState<N> {
     /// Gathered so far; in a replay still to come.
     pub radiance: [N; 3],
     /// The same for contributions of which exactly one factor is zero, with that factor left out.
-    pub spare: [N; 3],
+    pub radiance_but_zero: [N; 3],
     /// Product of the factors so far, zeros left out, and how many of those there were.
     pub beta: [N; 3],
     pub zeros: [u32; 3],
     /// Throughput on the sampling side, where the view has two.
-    decided: [f32; 3],
-    /// For each channel the density of the path, had that channel decided, over the density of the path as decided.
+    sampled_beta: [f32; 3],
+    /// For each channel the density of the path, had that channel sampled_beta, over the density of the path as sampled_beta.
     ratio: [f32; 3],
     /// The channel that decides collisions.
     pub hero: u32,
@@ -41,19 +41,19 @@ pub struct Path<N> {
     /// How far the camera sees.
     pub(super) far: f32,
     /// Where the last scattering was, and the density of the direction that it took.
-    pub(super) from: [f32; 3],
-    pub(super) density: f32,
+    pub(super) scattered_at: [f32; 3],
+    pub(super) pdf: f32,
     /// Contributions so far.
     pub count: u32,
     /// Whether the path reached the background without a turn.
     pub straight: bool,
 }
 
-impl<N: Number> Path<N> {
+impl<N: Number> PathState<N> {
     /// A path that begins with a camera ray in `medium`.
     #[inline]
-    pub fn new(world: &World, ray: &Ray, medium: u32, sampler: &mut Sampler) -> Self {
-        let hero = Self::draw_hero(world, sampler);
+    pub fn new(scene: &SceneView, ray: &Ray, medium: u32, sampler: &mut Sampler) -> Self {
+        let hero = Self::draw_hero(scene, sampler);
         Self::start(
             along(ray.origin, ray.direction, ray.near),
             ray.direction,
@@ -65,8 +65,8 @@ impl<N: Number> Path<N> {
 
     /// Draws the channel that decides collisions.
     #[inline]
-    pub(super) fn draw_hero(world: &World, sampler: &mut Sampler) -> u32 {
-        if world.record.spectral == 1 {
+    pub(super) fn draw_hero(scene: &SceneView, sampler: &mut Sampler) -> u32 {
+        if scene.settings.spectral == 1 {
             ((sampler.draw() * 3.0) as u32).min(2)
         } else {
             0
@@ -78,10 +78,10 @@ impl<N: Number> Path<N> {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
         Self {
             radiance: [zero; 3],
-            spare: [zero; 3],
+            radiance_but_zero: [zero; 3],
             beta: [one; 3],
             zeros: [0; 3],
-            decided: [1.0; 3],
+            sampled_beta: [1.0; 3],
             ratio: [1.0; 3],
             hero,
             depth: 0,
@@ -89,8 +89,8 @@ impl<N: Number> Path<N> {
             direction,
             medium,
             far,
-            from: origin,
-            density: 0.0,
+            scattered_at: origin,
+            pdf: 0.0,
             count: 0,
             straight: false,
         }
@@ -102,24 +102,24 @@ impl<N: Number> Path<N> {
         let zero = N::lift(0.0);
         Self {
             radiance: [zero; 3],
-            spare: [zero; 3],
+            radiance_but_zero: [zero; 3],
             ..*self
         }
     }
 
     /// Whether the path is in a medium, and in its box, where no surface is met.
     #[inline]
-    pub(super) fn flies_free(&self, world: &World) -> bool {
+    pub(super) fn is_surface_free(&self, scene: &SceneView) -> bool {
         self.medium != NONE && {
-            let medium = &world.media[self.medium as usize];
+            let medium = &scene.media[self.medium as usize];
             medium.clear == 1 && (0..3).all(|a| medium.low[a] <= self.origin[a] && self.origin[a] <= medium.high[a])
         }
     }
 
     /// One over the mean of the channels' densities.
     #[inline]
-    pub fn norm(&self, world: &World) -> f32 {
-        if world.record.spectral == 1 {
+    pub fn norm(&self, scene: &SceneView) -> f32 {
+        if scene.settings.spectral == 1 {
             3.0 / (self.ratio[0] + self.ratio[1] + self.ratio[2])
         } else {
             1.0
@@ -134,7 +134,7 @@ impl<N: Number> Path<N> {
             let value = self.beta[c] * radiance[c];
             let target = match self.zeros[c] {
                 0 => &mut self.radiance[c],
-                1 if MODE != PRIMAL => &mut self.spare[c],
+                1 if MODE != PRIMAL => &mut self.radiance_but_zero[c],
                 _ => continue,
             };
             if MODE == REPLAY {
@@ -147,8 +147,8 @@ impl<N: Number> Path<N> {
 
     /// Adds light that is scattered with a radiance of one, which ends the path.
     #[inline]
-    pub(super) fn glimpse(&mut self, world: &World) -> bool {
-        self.add::<UNIT_RADIANCE>([N::lift(self.norm(world)); 3]);
+    pub(super) fn add_unit_radiance(&mut self, scene: &SceneView) -> bool {
+        self.add::<UNIT_RADIANCE>([N::lift(self.norm(scene)); 3]);
         false
     }
 
@@ -166,44 +166,44 @@ impl<N: Number> Path<N> {
 
     /// Multiplies what decisions look at; zeros are left out.
     #[inline]
-    pub(super) fn decide(&mut self, factor: [f32; 3]) {
+    pub(super) fn multiply_sampled(&mut self, factor: [f32; 3]) {
         for c in 0..3 {
-            self.decided[c] *= if factor[c] == 0.0 { 1.0 } else { factor[c] };
+            self.sampled_beta[c] *= if factor[c] == 0.0 { 1.0 } else { factor[c] };
         }
     }
 
-    /// The weight of a real collision that `hero` decided, without the albedo.
+    /// The weight of a real collision that `hero` sampled_beta, without the albedo.
     #[inline]
-    pub fn weigh_real<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32) {
+    pub fn multiply_real<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32) {
         let scale = 1.0 / hero;
-        if world.record.spectral == 1 {
+        if scene.settings.spectral == 1 {
             let weight = sigma.sampled.map(|s| s * scale);
             for c in 0..3 {
                 self.ratio[c] *= weight[c];
             }
             if F::TWO_SIDED {
-                self.decide(weight);
+                self.multiply_sampled(weight);
             }
         }
-        if world.record.spectral == 1 || F::TWO_SIDED {
+        if scene.settings.spectral == 1 || F::TWO_SIDED {
             self.multiply::<F>(sigma.integrand.map(|s| s * N::lift(scale)));
         }
     }
 
     /// The weight of a null collision.
     #[inline]
-    pub fn weigh_null<F: Fields<N>>(&mut self, world: &World, sigma: &Extinction<N>, hero: f32, mu: f32) {
-        if world.record.spectral != 1 && !F::TWO_SIDED {
+    pub fn multiply_null<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32, mu: f32) {
+        if scene.settings.spectral != 1 && !F::TWO_SIDED {
             return;
         }
         let scale = 1.0 / (mu - hero);
-        if world.record.spectral == 1 {
+        if scene.settings.spectral == 1 {
             let weight = sigma.sampled.map(|s| (mu - s) * scale);
             for c in 0..3 {
                 self.ratio[c] *= weight[c];
             }
             if F::TWO_SIDED {
-                self.decide(weight);
+                self.multiply_sampled(weight);
             }
         }
         self.multiply::<F>(sigma.integrand.map(|s| (N::lift(mu) - s) * N::lift(scale)));
@@ -213,7 +213,7 @@ impl<N: Number> Path<N> {
     #[inline]
     pub fn fades(&mut self, sigma: &Extinction<N>) -> bool {
         let extinguished = sigma.sampled.map(|s| s > 0.0);
-        if (0..3).any(|c| extinguished[c] && f64::from(self.ratio[c]) > FAINT) {
+        if (0..3).any(|c| extinguished[c] && f64::from(self.ratio[c]) > NEGLIGIBLE) {
             return false;
         }
         for c in (0..3).filter(|&c| extinguished[c]) {
@@ -232,12 +232,12 @@ impl<N: Number> Path<N> {
 
     /// Throughput that decisions look at.
     #[inline]
-    pub(super) fn brightness<F: Fields<N>>(&self, world: &World) -> f32 {
-        let norm = self.norm(world);
+    pub(super) fn brightness<F: Fields<N>>(&self, scene: &SceneView) -> f32 {
+        let norm = self.norm(scene);
         let mut most = 0.0f32;
         for c in 0..3 {
             let value = if F::TWO_SIDED {
-                self.decided[c]
+                self.sampled_beta[c]
             } else {
                 self.beta[c].value() as f32
             };
@@ -248,29 +248,29 @@ impl<N: Number> Path<N> {
 
     /// Russian roulette from `rr_depth` on: false if the path ends.
     #[inline]
-    pub(super) fn roulette<F: Fields<N>>(&mut self, world: &World, sampler: &mut Sampler) -> bool {
-        if self.depth <= world.record.rr_depth {
+    pub(super) fn roulette<F: Fields<N>>(&mut self, scene: &SceneView, sampler: &mut Sampler) -> bool {
+        if self.depth <= scene.settings.rr_depth {
             return true;
         }
-        let survival = self.brightness::<F>(world).min(MOST);
+        let survival = self.brightness::<F>(scene).min(MAX_SURVIVAL);
         if sampler.draw() >= survival {
             return false;
         }
         let scale = 1.0 / survival;
         for c in 0..3 {
             self.beta[c] *= N::lift(scale);
-            self.decided[c] *= scale;
+            self.sampled_beta[c] *= scale;
         }
         true
     }
 
     /// Turns the path at `p` into `direction`, drawn with `density`.
     #[inline]
-    pub(super) fn turn(&mut self, p: [f32; 3], origin: [f32; 3], direction: [f32; 3], density: f32) {
+    pub(super) fn turn(&mut self, p: [f32; 3], origin: [f32; 3], direction: [f32; 3], pdf: f32) {
         self.origin = origin;
-        self.from = p;
+        self.scattered_at = p;
         self.direction = direction;
-        self.density = density;
+        self.pdf = pdf;
         self.far = f32::INFINITY;
     }
 }

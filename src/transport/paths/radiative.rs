@@ -5,15 +5,15 @@
 //! to be made with, then whatever comes after it, by others. What that finds is the radiance still to come.
 
 use super::adjoint::{Adjoint, Incident};
-use super::path_state::Path;
+use super::path_state::PathState;
 use super::tracking::{Flight, fly};
-use super::volpath::{backpropagate, escape, meet, scatter, walk};
+use super::volpath::{backpropagate, collide, escape, hit_surface, walk};
 use crate::transport::mode::{GATHER, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::phase::phase_is_wanted;
-use crate::transport::scene::records::{Fields, NoSink, Sink, World};
+use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
 
 /// The adjoint of a camera ray's radiance by radiative backpropagation: follows the path that the primal follows with
@@ -24,8 +24,8 @@ use crate::transport::scene::shape::Hit;
 /// `incident` is [`Incident::Replayed`], which is [`super::volpath::propagate`].
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
-pub fn radiate<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
     fields: &F,
     ray: &Ray,
     medium: u32,
@@ -34,12 +34,12 @@ pub fn radiate<N: Number, F: Fields<N>, S: Sink<N>>(
     incident: Incident,
     d_radiance: [N; 3],
     sink: &mut S,
-) -> Path<N> {
+) -> PathState<N> {
     assert!(incident != Incident::Replayed, "a replay needs a walk before");
-    let mut path = Path::new(world, ray, medium, &mut sampler);
+    let mut path = PathState::new(scene, ray, medium, &mut sampler);
     let mut adjoint = Adjoint::new(d_radiance, sink, extra);
     adjoint.incident = incident;
-    backpropagate(world, fields, &mut path, &mut sampler, &mut adjoint);
+    backpropagate(scene, fields, &mut path, &mut sampler, &mut adjoint);
     path.radiance = adjoint.added(&path);
     path
 }
@@ -48,9 +48,9 @@ pub fn radiate<N: Number, F: Fields<N>, S: Sink<N>>(
 /// of the flight.
 #[inline]
 pub(super) fn look_ahead<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     hit: Option<&Hit>,
     far: f32,
     flight: Sampler,
@@ -59,15 +59,15 @@ pub(super) fn look_ahead<N: Number, F: Fields<N>, S: Sink<N>>(
     if adjoint.incident == Incident::Replayed {
         return;
     }
-    let medium = &world.media[path.medium as usize];
-    let slot = |volume: u32| world.volumes[volume as usize].slot;
+    let medium = &scene.media[path.medium as usize];
+    let slot = |volume: u32| scene.volumes[volume as usize].slot;
     if !adjoint.sink.wants(slot(medium.sigma_t)) && !adjoint.sink.wants(slot(medium.albedo)) {
         return;
     }
     let extra = &mut adjoint.extra;
     let ahead = match adjoint.incident {
-        Incident::One => fly_and_go_on::<N, F, UNIT_RADIANCE>(world, fields, path, hit, far, flight, extra),
-        _ => fly_and_go_on::<N, F, GATHER>(world, fields, path, hit, far, flight, extra),
+        Incident::One => fly_and_go_on::<N, F, UNIT_RADIANCE>(scene, fields, path, hit, far, flight, extra),
+        _ => fly_and_go_on::<N, F, GATHER>(scene, fields, path, hit, far, flight, extra),
     };
     adjoint.expect(path, &ahead);
 }
@@ -75,31 +75,31 @@ pub(super) fn look_ahead<N: Number, F: Fields<N>, S: Sink<N>>(
 /// A flight by the numbers of `flight`, and what follows it by those of `extra`.
 #[inline(never)]
 fn fly_and_go_on<N: Number, F: Fields<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &Path<N>,
+    path: &PathState<N>,
     hit: Option<&Hit>,
     far: f32,
     mut flight: Sampler,
     extra: &mut Sampler,
-) -> Path<N> {
+) -> PathState<N> {
     let mut ahead = path.fresh();
     let mut nothing = NoSink;
     let unused = &mut Adjoint::new([N::lift(0.0); 3], &mut nothing, *extra);
-    let goes_on = match fly::<N, F, NoSink, MODE>(world, fields, &mut ahead, far, &mut flight, unused) {
+    let goes_on = match fly::<N, F, NoSink, MODE>(scene, fields, &mut ahead, far, &mut flight, unused) {
         Flight::Collided { p, sigma } => {
-            scatter::<N, F, NoSink, MODE>(world, fields, &mut ahead, p, &sigma, extra, unused)
+            collide::<N, F, NoSink, MODE>(scene, fields, &mut ahead, p, &sigma, extra, unused)
         }
         Flight::Passed => match hit {
-            Some(hit) => meet::<N, F, NoSink, MODE>(world, fields, &mut ahead, hit, extra, unused),
+            Some(hit) => hit_surface::<N, F, NoSink, MODE>(scene, fields, &mut ahead, hit, extra, unused),
             None => {
-                escape::<N, F, NoSink, MODE>(world, fields, &mut ahead, unused);
+                escape::<N, F, NoSink, MODE>(scene, fields, &mut ahead, unused);
                 false
             }
         },
     };
     if goes_on {
-        walk::<N, F, NoSink, MODE>(world, fields, &mut ahead, extra, unused);
+        walk::<N, F, NoSink, MODE>(scene, fields, &mut ahead, extra, unused);
     }
     ahead
 }
@@ -108,28 +108,28 @@ fn fly_and_go_on<N: Number, F: Fields<N>, const MODE: u8>(
 /// parameters.
 #[inline]
 pub(super) fn look_along<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     index: u32,
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
-    if adjoint.incident == Incident::Replayed || !phase_is_wanted(world, index, adjoint.sink) {
+    if adjoint.incident == Incident::Replayed || !phase_is_wanted(scene, index, adjoint.sink) {
         return;
     }
     let mut ahead = path.fresh();
     if adjoint.incident == Incident::One {
-        ahead.glimpse(world);
-    } else if ahead.roulette::<F>(world, &mut adjoint.extra) {
-        go_on(world, fields, &mut ahead, &mut adjoint.extra);
+        ahead.add_unit_radiance(scene);
+    } else if ahead.roulette::<F>(scene, &mut adjoint.extra) {
+        go_on(scene, fields, &mut ahead, &mut adjoint.extra);
     }
     adjoint.expect(path, &ahead);
 }
 
 /// Follows a path to its end.
 #[inline(never)]
-fn go_on<N: Number, F: Fields<N>>(world: &World, fields: &F, path: &mut Path<N>, sampler: &mut Sampler) {
+fn go_on<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, path: &mut PathState<N>, sampler: &mut Sampler) {
     let mut nothing = NoSink;
     let unused = &mut Adjoint::new([N::lift(0.0); 3], &mut nothing, *sampler);
-    walk::<N, F, NoSink, GATHER>(world, fields, path, sampler, unused);
+    walk::<N, F, NoSink, GATHER>(scene, fields, path, sampler, unused);
 }

@@ -10,28 +10,28 @@ use super::tracking::Flown;
 use crate::transport::rays::sampler::Sampler;
 
 /// Flights, and connections, that are noted of a path.
-pub const NOTED: usize = 32;
+pub const CACHED: usize = 32;
 
 /// The notes of one path.
 #[derive(Debug)]
-pub struct Trail<N> {
+pub struct ReplayCache<N> {
     /// Flights that a replay can take over as they are.
-    pub(super) flights: Notes<Flown<N>>,
+    pub(super) flights: Cached<Flown<N>>,
     /// Transmittances of connections; None where something opaque is in the way.
-    pub(super) connections: Notes<Option<[N; 3]>>,
+    pub(super) connections: Cached<Option<[N; 3]>>,
 }
 
-impl<N> Trail<N> {
-    /// Without notes.
+impl<N> ReplayCache<N> {
+    /// Without cached.
     pub fn new() -> Self {
         Self {
-            flights: Notes::new(),
-            connections: Notes::new(),
+            flights: Cached::new(),
+            connections: Cached::new(),
         }
     }
 }
 
-impl<N> Default for Trail<N> {
+impl<N> Default for ReplayCache<N> {
     fn default() -> Self {
         Self::new()
     }
@@ -39,33 +39,33 @@ impl<N> Default for Trail<N> {
 
 /// Results of tracking in the order in which they were found, each beside the random numbers that come after it.
 #[derive(Debug)]
-pub(super) struct Notes<T> {
-    notes: ArrayVec<(T, Sampler), NOTED>,
+pub(super) struct Cached<T> {
+    cached: ArrayVec<(T, Sampler), CACHED>,
     recalled: usize,
 }
 
-impl<T> Notes<T> {
+impl<T> Cached<T> {
     fn new() -> Self {
         Self {
-            notes: ArrayVec::new(),
+            cached: ArrayVec::new(),
             recalled: 0,
         }
     }
 }
 
-impl<T: Copy> Notes<T> {
-    /// Notes a result, as long as there is room.
+impl<T: Copy> Cached<T> {
+    /// Cached a result, as long as there is room.
     #[inline]
     pub(super) fn note(&mut self, result: T, sampler: &Sampler) {
-        if !self.notes.is_full() {
-            self.notes.push((result, *sampler));
+        if !self.cached.is_full() {
+            self.cached.push((result, *sampler));
         }
     }
 
     /// The next result, and the sampler as it was after it; None beyond what is noted.
     #[inline]
     pub(super) fn recall(&mut self, sampler: &mut Sampler) -> Option<T> {
-        let (result, after) = self.notes.get(self.recalled)?;
+        let (result, after) = self.cached.get(self.recalled)?;
         self.recalled += 1;
         *sampler = *after;
         Some(*result)

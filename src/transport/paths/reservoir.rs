@@ -2,36 +2,36 @@
 //! follows the light that is scattered there (NimierDavid2022; docs/method.md, section 14).
 
 use super::adjoint::{Adjoint, Candidate, free_flight_share};
-use super::path_state::{FAINT, Path};
-use super::tracking::{extinction, is_unbounded, walk_candidates};
+use super::path_state::{NEGLIGIBLE, PathState};
+use super::tracking::{extinction, is_unbounded, tentative_collisions};
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::number::Number;
-use crate::transport::scene::records::{Fields, Sink, World};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 
 /// Share of the segments after the first on which candidates for in-scattering are looked for: a path keeps only one of
 /// all, so that looking everywhere would cost more than it helps.
-const VISITED: f32 = 0.25;
+const VISITED_SHARE: f32 = 0.25;
 
 /// Differential ratio tracking of in-scattering: candidates along the whole segment, one of them kept.
 #[inline]
-pub(super) fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+pub(super) fn offer_tentative_collisions<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
     fields: &F,
-    path: &Path<N>,
+    path: &PathState<N>,
     far: f32,
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
-    if path.depth + 1 >= world.record.max_depth {
+    if path.depth + 1 >= scene.settings.max_depth {
         return;
     }
-    let mut norm = path.norm(world);
+    let mut norm = path.norm(scene);
     if path.depth > 0 {
-        if adjoint.extra.draw() >= VISITED {
+        if adjoint.extra.draw() >= VISITED_SHARE {
             return;
         }
-        norm /= VISITED;
+        norm /= VISITED_SHARE;
     }
-    let medium = &world.media[path.medium as usize];
+    let medium = &scene.media[path.medium as usize];
     let endless = is_unbounded(medium, far);
     let mut transmittance = [N::lift(1.0); 3];
     let Adjoint {
@@ -40,15 +40,15 @@ pub(super) fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
         candidate: choice,
         ..
     } = adjoint;
-    walk_candidates(
-        world,
+    tentative_collisions(
+        scene,
         medium,
         path.origin,
         path.direction,
         far,
         extra,
         |p, mu, sampler| {
-            let sigma = extinction(world, fields, medium, p);
+            let sigma = extinction(scene, fields, medium, p);
             let share = 1.0 - free_flight_share(medium, &sigma.sampled);
             let mut weight = 0.0;
             let mut d = [N::lift(0.0); 3];
@@ -75,27 +75,27 @@ pub(super) fn gather_candidates<N: Number, F: Fields<N>, S: Sink<N>>(
                 }
             }
             // In a medium without end nothing else would stop them.
-            !endless || (0..3).any(|c| sigma.sampled[c] > 0.0 && transmittance[c].value().abs() > FAINT)
+            !endless || (0..3).any(|c| sigma.sampled[c] > 0.0 && transmittance[c].value().abs() > NEGLIGIBLE)
         },
     );
 }
 
 /// Sends the derivative by the extinction at the candidate, where light of this `radiance` was scattered.
 #[inline]
-pub(super) fn settle_candidate<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+pub(super) fn send_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
     fields: &F,
     adjoint: &mut Adjoint<'_, N, S>,
     radiance: [N; 3],
 ) {
     let Candidate { total, p, d, lost, .. } = adjoint.candidate;
-    let medium = &world.media[adjoint.candidate.medium as usize];
-    let volume = &world.volumes[medium.albedo as usize];
+    let medium = &scene.media[adjoint.candidate.medium as usize];
+    let volume = &scene.volumes[medium.albedo as usize];
     let albedo = volume_eval(volume, fields.integrand(volume.slot), &volume_stencil(volume, p));
     let mut d_sigma = [N::lift(0.0); 3];
     for c in 0..3 {
         d_sigma[c] = (d[c] * albedo[c] * radiance[c] - lost[c]) * N::lift(total * medium.scale);
     }
-    let volume = &world.volumes[medium.sigma_t as usize];
+    let volume = &scene.volumes[medium.sigma_t as usize];
     adjoint.sink.volume(volume, &volume_stencil(volume, p), d_sigma, 3);
 }

@@ -1,11 +1,11 @@
 //! Free flight through a medium by delta tracking against local majorants, and transmittance by ratio tracking
 //! (Vicini2021, section 4.4; Novak2014).
 //!
-//! Where a medium's extinction has three channels, collisions are decided by one of them, and densities of the others
+//! Where a medium's extinction has three channels, collisions are sampled_beta by one of them, and densities of the others
 //! relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
 
 use super::adjoint::Adjoint;
-use super::path_state::Path;
+use super::path_state::PathState;
 use crate::resident::layout::{MediumRecord, NONE, gradient};
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
@@ -13,7 +13,7 @@ use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::rays::sampler::{Sampler, along, exponential};
 use crate::transport::scene::majorant::Cells;
-use crate::transport::scene::records::{Fields, Sink, World};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 
 /// Scaled extinction at a point.
 #[derive(Debug, Clone, Copy)]
@@ -27,12 +27,12 @@ pub struct Extinction<N> {
 /// Looks a medium's extinction up.
 #[inline]
 pub fn extinction<N: Number, F: Fields<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
     medium: &MediumRecord,
     p: [f32; 3],
 ) -> Extinction<N> {
-    let volume = &world.volumes[medium.sigma_t as usize];
+    let volume = &scene.volumes[medium.sigma_t as usize];
     let at = volume_stencil(volume, p);
     let scale = N::lift(medium.scale);
     let mut integrand = volume_eval(volume, fields.integrand(volume.slot), &at);
@@ -73,50 +73,50 @@ pub struct Flown<N> {
 /// Flies from the path's origin until a real collision or `far`.
 #[inline]
 pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     far: f32,
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> Flight<N> {
-    let medium = &world.media[path.medium as usize];
-    let noted = !F::TWO_SIDED && !alters(world, medium) && world.record.gradient != gradient::FREE_FLIGHT;
-    let flown = match &mut adjoint.trail {
-        Some(trail) if MODE == REPLAY && noted => trail.flights.recall(sampler),
+    let medium = &scene.media[path.medium as usize];
+    let noted = !F::TWO_SIDED && !alters(scene, medium) && scene.settings.gradient != gradient::FREE_FLIGHT;
+    let flown = match &mut adjoint.cache {
+        Some(cache) if MODE == REPLAY && noted => cache.flights.recall(sampler),
         _ => None,
     };
     let flown = flown.unwrap_or_else(|| {
-        let flown = track::<N, F, S, MODE>(world, fields, path, far, sampler, adjoint);
+        let flown = track::<N, F, S, MODE>(scene, fields, path, far, sampler, adjoint);
         if MODE == GATHER
             && noted
-            && let Some(trail) = &mut adjoint.trail
+            && let Some(cache) = &mut adjoint.cache
         {
-            trail.flights.note(flown, sampler);
+            cache.flights.note(flown, sampler);
         }
         flown
     });
     if MODE == REPLAY {
-        adjoint.settle_flight(world, path, medium, &flown);
+        adjoint.send_flight(scene, path, medium, &flown);
     }
     if let Flight::Collided { sigma, .. } = &flown.flight {
-        path.weigh_real::<F>(world, sigma, sigma.sampled[path.hero as usize]);
+        path.multiply_real::<F>(scene, sigma, sigma.sampled[path.hero as usize]);
     }
     flown.flight
 }
 
 /// Whether tentative collisions in the medium change what a path carries.
 #[inline(always)]
-fn alters(world: &World, medium: &MediumRecord) -> bool {
-    world.record.spectral == 1 || medium.emission != NONE
+fn alters(scene: &SceneView, medium: &MediumRecord) -> bool {
+    scene.settings.spectral == 1 || medium.emission != NONE
 }
 
 /// Delta tracking from the path's origin until a real collision or `far`.
 #[inline]
 fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     far: f32,
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
@@ -125,7 +125,7 @@ fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         flight: Flight::Passed,
         part,
     };
-    let medium = &world.media[path.medium as usize];
+    let medium = &scene.media[path.medium as usize];
     let (origin, direction) = (path.origin, path.direction);
     let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
         return passed(None);
@@ -133,10 +133,10 @@ fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     let start = cells.t;
     // Where the piece of the flight begins that is under way.
     let mut piece = start;
-    let splits = MODE == REPLAY && world.record.gradient == gradient::PAIRED && alters(world, medium);
+    let splits = MODE == REPLAY && scene.settings.gradient == gradient::PAIRED && alters(scene, medium);
     let mut rest = exponential(sampler.draw());
     loop {
-        let mu = world.majorants[cells.index as usize];
+        let mu = scene.majorants[cells.index as usize];
         let exit = cells.exit();
         let mut t = cells.t;
         loop {
@@ -148,13 +148,13 @@ fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             }
             t = next;
             let p = along(origin, direction, t);
-            let sigma = extinction(world, fields, medium, p);
+            let sigma = extinction(scene, fields, medium, p);
             if splits {
-                adjoint.offer_piece(world, path, piece, t);
+                adjoint.offer_segment(scene, path, piece, t);
                 piece = t;
             }
             if medium.emission != NONE {
-                emit::<N, F, S, MODE>(world, fields, path, medium, [start, t], &sigma, mu, adjoint);
+                emit::<N, F, S, MODE>(scene, fields, path, medium, [start, t], &sigma, mu, adjoint);
             }
             let hero = sigma.sampled[path.hero as usize];
             if sampler.draw() * mu < hero {
@@ -163,10 +163,10 @@ fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
                     part: Some([piece, t]),
                 };
             }
-            if MODE == REPLAY && world.record.gradient == gradient::FREE_FLIGHT {
-                null_collision(world, path, medium, &sigma, mu, adjoint);
+            if MODE == REPLAY && scene.settings.gradient == gradient::FREE_FLIGHT {
+                null_collision(scene, path, medium, &sigma, mu, adjoint);
             }
-            path.weigh_null::<F>(world, &sigma, hero, mu);
+            path.multiply_null::<F>(scene, &sigma, hero, mu);
             // What its channel does not see, the path would never collide with in a medium without end.
             if hero == 0.0 && cells.end == f32::INFINITY && path.fades(&sigma) {
                 return passed(None);
@@ -182,8 +182,8 @@ fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 /// Sends the derivative of a null collision's factor, 1 - sigma / mu.
 #[inline]
 fn null_collision<N: Number, S: Sink<N>>(
-    world: &World,
-    path: &Path<N>,
+    scene: &SceneView,
+    path: &PathState<N>,
     medium: &MediumRecord,
     sigma: &Extinction<N>,
     mu: f32,
@@ -196,7 +196,7 @@ fn null_collision<N: Number, S: Sink<N>>(
             d[c] = -(adjoint.d_radiance[c] * path.radiance[c] * kept * N::lift(medium.scale));
         }
     }
-    let volume = &world.volumes[medium.sigma_t as usize];
+    let volume = &scene.volumes[medium.sigma_t as usize];
     adjoint.sink.volume(volume, &sigma.at, d, 3);
 }
 
@@ -205,9 +205,9 @@ fn null_collision<N: Number, S: Sink<N>>(
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a collision consists of")]
 fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     medium: &MediumRecord,
     part: [f32; 2],
     sigma: &Extinction<N>,
@@ -215,13 +215,13 @@ fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
     let p = along(path.origin, path.direction, part[1]);
-    let albedo_volume = &world.volumes[medium.albedo as usize];
+    let albedo_volume = &scene.volumes[medium.albedo as usize];
     let albedo_at = volume_stencil(albedo_volume, p);
     let albedo = volume_eval(albedo_volume, fields.integrand(albedo_volume.slot), &albedo_at);
-    let emission_volume = &world.volumes[medium.emission as usize];
+    let emission_volume = &scene.volumes[medium.emission as usize];
     let emission_at = volume_stencil(emission_volume, p);
     let emission = volume_eval(emission_volume, fields.integrand(emission_volume.slot), &emission_at);
-    let weight = N::lift(path.norm(world) / mu);
+    let weight = N::lift(path.norm(scene) / mu);
     let one = N::lift(1.0);
     let mut radiance = [one; 3];
     for c in 0..3 {
@@ -242,13 +242,13 @@ fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             d_path[c] = adjoint.d_radiance[c] * path.beta[c] * radiance[c];
         }
     }
-    let sigma_volume = &world.volumes[medium.sigma_t as usize];
+    let sigma_volume = &scene.volumes[medium.sigma_t as usize];
     adjoint.sink.volume(sigma_volume, &sigma.at, d_sigma, 3);
     adjoint.sink.volume(albedo_volume, &albedo_at, d_albedo, 3);
     adjoint.sink.volume(emission_volume, &emission_at, d_emission, 3);
-    if world.record.gradient == gradient::DRT {
+    if scene.settings.gradient == gradient::DRT {
         let origin = along(path.origin, path.direction, part[0]);
-        adjoint.darken(world, medium, origin, path.direction, part[1] - part[0], d_path);
+        adjoint.send_transmittance(scene, medium, origin, path.direction, part[1] - part[0], d_path);
     }
 }
 
@@ -256,7 +256,7 @@ fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a shadow ray consists of")]
 pub fn ratio_track<N: Number, F: Fields<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
     medium: &MediumRecord,
     origin: [f32; 3],
@@ -266,14 +266,14 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
     transmittance: &mut [N; 3],
 ) {
     if is_unbounded(medium, far) {
-        let sigma = extinction(world, fields, medium, origin);
+        let sigma = extinction(scene, fields, medium, origin);
         for c in 0..3 {
             transmittance[c] *= N::lift(if sigma.sampled[c] > 0.0 { 0.0 } else { 1.0 });
         }
         return;
     }
-    walk_candidates(world, medium, origin, direction, far, sampler, |p, mu, _| {
-        let sigma = extinction(world, fields, medium, p);
+    tentative_collisions(scene, medium, origin, direction, far, sampler, |p, mu, _| {
+        let sigma = extinction(scene, fields, medium, p);
         for c in 0..3 {
             transmittance[c] *= (N::lift(mu) - sigma.integrand[c]) * N::lift(1.0 / mu);
         }
@@ -289,8 +289,8 @@ pub fn is_unbounded(medium: &MediumRecord, far: f32) -> bool {
 
 /// The points of a Poisson process whose rate is the majorant, in order along the ray, as long as `visit` returns true.
 #[inline]
-pub fn walk_candidates(
-    world: &World,
+pub fn tentative_collisions(
+    scene: &SceneView,
     medium: &MediumRecord,
     origin: [f32; 3],
     direction: [f32; 3],
@@ -303,7 +303,7 @@ pub fn walk_candidates(
     };
     let mut rest = exponential(sampler.draw());
     loop {
-        let mu = world.majorants[cells.index as usize];
+        let mu = scene.majorants[cells.index as usize];
         let exit = cells.exit();
         let mut t = cells.t;
         loop {

@@ -5,11 +5,11 @@
 //! to come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
 
 use super::adjoint::{Adjoint, Candidate, Incident, derivatives_of_factor, send_light};
-use super::next_event::{connect, mis};
-use super::path_state::Path;
+use super::next_event::{mis, sample_light};
+use super::path_state::PathState;
 use super::radiative::{look_ahead, look_along};
-use super::replay_cache::Trail;
-use super::reservoir::{gather_candidates, settle_candidate};
+use super::replay_cache::ReplayCache;
+use super::reservoir::{offer_tentative_collisions, send_reservoir};
 use super::tracking::{Extinction, Flight, fly};
 use crate::resident::layout::{NONE, background, bsdf, gradient};
 use crate::transport::lookup::background::background_eval;
@@ -18,29 +18,29 @@ use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along, around, dot};
-use crate::transport::scene::light::{area_density, envmap_density, light_sample, light_value};
-use crate::transport::scene::phase::{phase_density, phase_eval, phase_sample, phase_scatter};
-use crate::transport::scene::records::{Fields, NoSink, Sink, World};
+use crate::transport::scene::light::{area_pdf, envmap_pdf, light_sample, light_value};
+use crate::transport::scene::phase::{phase_adjoint, phase_eval, phase_pdf, phase_sample};
+use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, intersect, leave};
 use crate::transport::scene::texture::texture_eval;
 
 /// Follows a path to its end.
 #[inline]
 pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
-    if path.depth >= world.record.max_depth {
+    if path.depth >= scene.settings.max_depth {
         return;
     }
     loop {
-        let free = adjoint.incident == Incident::Replayed && path.flies_free(world);
+        let free = adjoint.incident == Incident::Replayed && path.is_surface_free(scene);
         let mut hit = match free {
             true => None,
-            false => intersect(world, path.origin, path.direction, path.far),
+            false => intersect(scene, path.origin, path.direction, path.far),
         };
         if path.medium != NONE {
             let far = match &hit {
@@ -48,26 +48,26 @@ pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
                 None => path.far,
             };
             if MODE == REPLAY {
-                look_ahead(world, fields, path, hit.as_ref(), far, *sampler, adjoint);
-                if world.record.gradient == gradient::DRT {
-                    gather_candidates(world, fields, path, far, adjoint);
+                look_ahead(scene, fields, path, hit.as_ref(), far, *sampler, adjoint);
+                if scene.settings.gradient == gradient::DRT {
+                    offer_tentative_collisions(scene, fields, path, far, adjoint);
                 }
             }
-            if let Flight::Collided { p, sigma } = fly::<N, F, S, MODE>(world, fields, path, far, sampler, adjoint) {
-                if !scatter::<N, F, S, MODE>(world, fields, path, p, &sigma, sampler, adjoint) {
+            if let Flight::Collided { p, sigma } = fly::<N, F, S, MODE>(scene, fields, path, far, sampler, adjoint) {
+                if !collide::<N, F, S, MODE>(scene, fields, path, p, &sigma, sampler, adjoint) {
                     return;
                 }
                 continue;
             }
         }
         if free {
-            hit = intersect(world, path.origin, path.direction, path.far);
+            hit = intersect(scene, path.origin, path.direction, path.far);
         }
         let Some(hit) = hit else {
-            escape::<N, F, S, MODE>(world, fields, path, adjoint);
+            escape::<N, F, S, MODE>(scene, fields, path, adjoint);
             return;
         };
-        if !meet::<N, F, S, MODE>(world, fields, path, &hit, sampler, adjoint) {
+        if !hit_surface::<N, F, S, MODE>(scene, fields, path, &hit, sampler, adjoint) {
             return;
         }
     }
@@ -76,20 +76,20 @@ pub fn walk<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 /// What lies behind the scene.
 #[inline]
 pub(super) fn escape<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
     path.straight = path.depth == 0;
-    if !world.has_background() || (path.depth == 0 && world.record.hide_emitters == 1) {
+    if !scene.has_background() || (path.depth == 0 && scene.settings.hide_emitters == 1) {
         return;
     }
-    let mut weight = path.norm(world);
-    if path.depth > 0 && world.scene.background == background::ENVMAP {
-        weight *= mis(path.density, envmap_density(world, path.direction));
+    let mut weight = path.norm(scene);
+    if path.depth > 0 && scene.common.background == background::ENVMAP {
+        weight *= mis(path.pdf, envmap_pdf(scene, path.direction));
     }
-    let radiance = background_eval(world.scene, fields.integrand(world.background), path.direction);
+    let radiance = background_eval(scene.common, fields.integrand(scene.background), path.direction);
     path.add::<MODE>(radiance.map(|x| x * N::lift(weight)));
     if MODE == REPLAY {
         let mut d = [N::lift(0.0); 3];
@@ -104,17 +104,17 @@ pub(super) fn escape<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 
 /// A real collision: false if the path ends.
 #[inline]
-pub(super) fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+pub(super) fn collide<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     p: [f32; 3],
     sigma: &Extinction<N>,
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> bool {
-    let medium = &world.media[path.medium as usize];
-    let volume = &world.volumes[medium.albedo as usize];
+    let medium = &scene.media[path.medium as usize];
+    let volume = &scene.volumes[medium.albedo as usize];
     let at = if medium.aligned == 1 {
         sigma.at
     } else {
@@ -122,7 +122,7 @@ pub(super) fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     };
     let albedo = volume_eval(volume, fields.integrand(volume.slot), &at);
     if F::TWO_SIDED {
-        path.decide(volume_eval(volume, fields.sampling(volume.slot), &at));
+        path.multiply_sampled(volume_eval(volume, fields.sampling(volume.slot), &at));
     }
     if MODE == REPLAY {
         let d = derivatives_of_factor(path, &adjoint.d_radiance, albedo);
@@ -130,83 +130,83 @@ pub(super) fn scatter<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     }
     path.multiply::<F>(albedo);
     path.depth += 1;
-    if path.depth >= world.record.max_depth || path.is_dark::<MODE>() {
+    if path.depth >= scene.settings.max_depth || path.is_dark::<MODE>() {
         return false;
     }
-    redirect::<N, F, S, MODE>(world, fields, path, p, sampler, adjoint)
+    scatter_at::<N, F, S, MODE>(scene, fields, path, p, sampler, adjoint)
 }
 
 /// Scatters the light at `p`: next-event estimation, then a new direction. False if the path ends.
 #[inline]
-fn redirect<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+fn scatter_at<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     p: [f32; 3],
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> bool {
     if MODE == UNIT_RADIANCE {
-        return path.glimpse(world);
+        return path.add_unit_radiance(scene);
     }
-    let (incoming, index) = (path.direction, world.media[path.medium as usize].phase);
-    if world.record.lights > 0
-        && let Some(drawn) = light_sample(world, p, sampler)
+    let (incoming, index) = (path.direction, scene.media[path.medium as usize].phase);
+    if scene.settings.lights > 0
+        && let Some(drawn) = light_sample(scene, p, sampler)
     {
-        let density = phase_density(world, fields, index, p, incoming, drawn.direction);
+        let pdf = phase_pdf(scene, fields, index, p, incoming, drawn.direction);
         let value = match F::TWO_SIDED {
-            true => phase_eval(world, fields, index, p, incoming, drawn.direction),
-            false => N::lift(density),
+            true => phase_eval(scene, fields, index, p, incoming, drawn.direction),
+            false => N::lift(pdf),
         };
-        let lit = connect::<N, F, S, MODE>(world, fields, path, p, &drawn, [value; 3], density, sampler, adjoint);
+        let lit = sample_light::<N, F, S, MODE>(scene, fields, path, p, &drawn, [value; 3], pdf, sampler, adjoint);
         // Where radiance is one in all directions, that of the lights is a part of it.
         if MODE == REPLAY && adjoint.incident != Incident::One {
-            phase_scatter(world, fields, index, p, incoming, drawn.direction, lit, adjoint.sink);
+            phase_adjoint(scene, fields, index, p, incoming, drawn.direction, lit, adjoint.sink);
         }
     }
-    let outgoing = phase_sample(world, fields, index, p, incoming, sampler);
+    let outgoing = phase_sample(scene, fields, index, p, incoming, sampler);
     // Only lights that could also have been drawn ask for it.
-    let density = match F::TWO_SIDED || world.record.lights > 0 {
-        true => phase_density(world, fields, index, p, incoming, outgoing),
+    let pdf = match F::TWO_SIDED || scene.settings.lights > 0 {
+        true => phase_pdf(scene, fields, index, p, incoming, outgoing),
         false => 0.0,
     };
     if F::TWO_SIDED {
-        let value = phase_eval(world, fields, index, p, incoming, outgoing);
-        path.multiply::<F>([value * N::lift(1.0 / density); 3]);
+        let value = phase_eval(scene, fields, index, p, incoming, outgoing);
+        path.multiply::<F>([value * N::lift(1.0 / pdf); 3]);
     }
-    path.turn(p, p, outgoing, density);
+    path.turn(p, p, outgoing, pdf);
     if MODE == REPLAY {
-        look_along(world, fields, path, index, adjoint);
+        look_along(scene, fields, path, index, adjoint);
         let mut d = N::lift(0.0);
         for c in 0..3 {
             if path.zeros[c] == 0 {
                 d += adjoint.d_radiance[c] * path.radiance[c];
             }
         }
-        phase_scatter(world, fields, index, p, incoming, outgoing, d, adjoint.sink);
+        phase_adjoint(scene, fields, index, p, incoming, outgoing, d, adjoint.sink);
     }
-    path.roulette::<F>(world, sampler)
+    path.roulette::<F>(scene, sampler)
 }
 
 /// A surface: false if the path ends.
 #[inline]
-pub(super) fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    world: &World,
+pub(super) fn hit_surface<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     hit: &Hit,
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> bool {
-    let record = &world.surfaces[hit.surface as usize];
+    let record = &scene.surfaces[hit.surface as usize];
     let q = along(path.origin, path.direction, hit.t);
     let against = dot(path.direction, hit.normal) < 0.0;
-    if record.light != NONE && against && !(path.depth == 0 && world.record.hide_emitters == 1) {
-        let mut weight = path.norm(world);
+    if record.light != NONE && against && !(path.depth == 0 && scene.settings.hide_emitters == 1) {
+        let mut weight = path.norm(scene);
         if path.depth > 0 {
-            weight *= mis(path.density, area_density(world, path.from, path.direction, hit, q));
+            weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit, q));
         }
-        let slot = world.lights[record.light as usize].slot;
+        let slot = scene.lights[record.light as usize].slot;
         let radiance: [N; 3] = light_value(fields.integrand(slot));
         path.add::<MODE>(radiance.map(|x| x * N::lift(weight)));
         if MODE == REPLAY {
@@ -225,27 +225,27 @@ pub(super) fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         return false;
     }
     path.depth += 1;
-    if path.depth >= world.record.max_depth {
+    if path.depth >= scene.settings.max_depth {
         return false;
     }
-    let color = texture_eval(world, &world.textures[record.texture as usize], hit.uv);
+    let color = texture_eval(scene, &scene.textures[record.texture as usize], hit.uv);
     if color == [0.0; 3] {
         return false;
     }
     if MODE == UNIT_RADIANCE {
         path.multiply::<F>(color.map(N::lift));
-        return path.glimpse(world);
+        return path.add_unit_radiance(scene);
     }
     let p = leave(q, hit.normal, hit.normal);
     const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
-    if world.record.lights > 0
-        && let Some(drawn) = light_sample(world, p, sampler)
+    if scene.settings.lights > 0
+        && let Some(drawn) = light_sample(scene, p, sampler)
     {
         let cosine = dot(drawn.direction, hit.shading);
         if cosine > 0.0 && dot(drawn.direction, hit.normal) > 0.0 {
-            let density = cosine * INV_PI;
-            let value = color.map(|x| N::lift(x * density));
-            connect::<N, F, S, MODE>(world, fields, path, p, &drawn, value, density, sampler, adjoint);
+            let pdf = cosine * INV_PI;
+            let value = color.map(|x| N::lift(x * pdf));
+            sample_light::<N, F, S, MODE>(scene, fields, path, p, &drawn, value, pdf, sampler, adjoint);
         }
     }
     let cosine = (1.0 - sampler.draw()).sqrt();
@@ -255,31 +255,31 @@ pub(super) fn meet<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     }
     path.multiply::<F>(color.map(N::lift));
     if F::TWO_SIDED {
-        path.decide(color);
+        path.multiply_sampled(color);
     }
     path.turn(q, p, outgoing, cosine * INV_PI);
-    path.roulette::<F>(world, sampler)
+    path.roulette::<F>(scene, sampler)
 }
 
 /// The light that is scattered at the candidate, by a path of its own.
 #[inline]
-fn follow_candidate<N: Number, F: Fields<N>, const MODE: u8>(
-    world: &World,
+fn follow_reservoir<N: Number, F: Fields<N>, const MODE: u8>(
+    scene: &SceneView,
     fields: &F,
     candidate: &Candidate<N>,
     mut sampler: Sampler,
 ) -> [N; 3] {
-    if candidate.depth + 1 >= world.record.max_depth {
+    if candidate.depth + 1 >= scene.settings.max_depth {
         return [N::lift(0.0); 3];
     }
     let p = candidate.p;
-    let hero = Path::<N>::draw_hero(world, &mut sampler);
-    let mut path = Path::start(p, candidate.direction, f32::INFINITY, candidate.medium, hero);
+    let hero = PathState::<N>::draw_hero(scene, &mut sampler);
+    let mut path = PathState::start(p, candidate.direction, f32::INFINITY, candidate.medium, hero);
     path.depth = candidate.depth + 1;
     let mut nothing = NoSink;
     let mut unused = Adjoint::new([N::lift(0.0); 3], &mut nothing, sampler);
-    if redirect::<N, F, NoSink, MODE>(world, fields, &mut path, p, &mut sampler, &mut unused) {
-        walk::<N, F, NoSink, MODE>(world, fields, &mut path, &mut sampler, &mut unused);
+    if scatter_at::<N, F, NoSink, MODE>(scene, fields, &mut path, p, &mut sampler, &mut unused) {
+        walk::<N, F, NoSink, MODE>(scene, fields, &mut path, &mut sampler, &mut unused);
     }
     path.radiance
 }
@@ -287,30 +287,30 @@ fn follow_candidate<N: Number, F: Fields<N>, const MODE: u8>(
 /// The radiance that a camera ray brings.
 #[inline]
 pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
     ray: &Ray,
     medium: u32,
     sampler: Sampler,
-) -> Path<N> {
-    gather_noting::<N, F, MODE>(world, fields, ray, medium, sampler, None)
+) -> PathState<N> {
+    gather_noting::<N, F, MODE>(scene, fields, ray, medium, sampler, None)
 }
 
 /// [`gather`], with notes of its tracking if a replay is to come.
 #[inline]
 fn gather_noting<N: Number, F: Fields<N>, const MODE: u8>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
     ray: &Ray,
     medium: u32,
     mut sampler: Sampler,
-    trail: Option<&mut Trail<N>>,
-) -> Path<N> {
-    let mut path = Path::new(world, ray, medium, &mut sampler);
+    cache: Option<&mut ReplayCache<N>>,
+) -> PathState<N> {
+    let mut path = PathState::new(scene, ray, medium, &mut sampler);
     let mut nothing = NoSink;
     let mut adjoint = Adjoint::new([N::lift(0.0); 3], &mut nothing, sampler);
-    adjoint.trail = trail;
-    walk::<N, F, NoSink, MODE>(world, fields, &mut path, &mut sampler, &mut adjoint);
+    adjoint.cache = cache;
+    walk::<N, F, NoSink, MODE>(scene, fields, &mut path, &mut sampler, &mut adjoint);
     path
 }
 
@@ -320,7 +320,7 @@ fn gather_noting<N: Number, F: Fields<N>, const MODE: u8>(
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
 pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
     ray: &Ray,
     medium: u32,
@@ -328,35 +328,35 @@ pub fn propagate<N: Number, F: Fields<N>, S: Sink<N>>(
     extra: Sampler,
     d_radiance: [N; 3],
     sink: &mut S,
-) -> (Path<N>, Path<N>) {
-    let mut trail = Trail::new();
-    let first = gather_noting::<N, F, GATHER>(world, fields, ray, medium, sampler, Some(&mut trail));
+) -> (PathState<N>, PathState<N>) {
+    let mut cache = ReplayCache::new();
+    let first = gather_noting::<N, F, GATHER>(scene, fields, ray, medium, sampler, Some(&mut cache));
     let mut sampler = sampler;
-    let mut replay = Path::new(world, ray, medium, &mut sampler);
+    let mut replay = PathState::new(scene, ray, medium, &mut sampler);
     replay.radiance = first.radiance;
-    replay.spare = first.spare;
+    replay.radiance_but_zero = first.radiance_but_zero;
     let mut adjoint = Adjoint::new(d_radiance, sink, extra);
-    adjoint.trail = Some(&mut trail);
-    backpropagate(world, fields, &mut replay, &mut sampler, &mut adjoint);
+    adjoint.cache = Some(&mut cache);
+    backpropagate(scene, fields, &mut replay, &mut sampler, &mut adjoint);
     (first, replay)
 }
 
 /// Follows an adjoint path to its end, and the light that is scattered at its candidate.
 #[inline]
 pub(super) fn backpropagate<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
-    path: &mut Path<N>,
+    path: &mut PathState<N>,
     sampler: &mut Sampler,
     adjoint: &mut Adjoint<'_, N, S>,
 ) {
-    walk::<N, F, S, REPLAY>(world, fields, path, sampler, adjoint);
+    walk::<N, F, S, REPLAY>(scene, fields, path, sampler, adjoint);
     if adjoint.candidate.total > 0.0 {
         let (candidate, extra) = (&adjoint.candidate, adjoint.extra);
         let radiance = match adjoint.incident {
-            Incident::One => follow_candidate::<N, F, UNIT_RADIANCE>(world, fields, candidate, extra),
-            _ => follow_candidate::<N, F, PRIMAL>(world, fields, candidate, extra),
+            Incident::One => follow_reservoir::<N, F, UNIT_RADIANCE>(scene, fields, candidate, extra),
+            _ => follow_reservoir::<N, F, PRIMAL>(scene, fields, candidate, extra),
         };
-        settle_candidate(world, fields, adjoint, radiance);
+        send_reservoir(scene, fields, adjoint, radiance);
     }
 }

@@ -1,6 +1,6 @@
 //! Lights: drawing a direction towards one, and what it sends.
 
-use super::records::World;
+use super::records::SceneView;
 use super::shape::{Hit, cross, world_normal};
 use crate::resident::environment::{cells, first_of_row, first_weight};
 use crate::resident::layout::{LightRecord, NONE, light, surface};
@@ -21,16 +21,16 @@ pub struct Drawn {
     /// Factor on the light's radiance or intensity: geometry over the density of the draw, the light's choice included.
     pub weight: f32,
     /// The density by solid angle; 0 for lights that nothing can hit.
-    pub density: f32,
+    pub pdf: f32,
 }
 
 /// Draws a light, and a direction towards it from `p`. None if it sends nothing there.
 #[inline]
-pub fn light_sample(world: &World, p: [f32; 3], sampler: &mut Sampler) -> Option<Drawn> {
-    let count = world.record.lights;
+pub fn light_sample(scene: &SceneView, p: [f32; 3], sampler: &mut Sampler) -> Option<Drawn> {
+    let count = scene.settings.lights;
     let index = ((sampler.draw() * count as f32) as u32).min(count - 1);
     let (u, v) = (sampler.draw(), sampler.draw());
-    let record = &world.lights[index as usize];
+    let record = &scene.lights[index as usize];
     let drawn = match record.kind {
         light::POINT | light::SPOT => sample_point(record, p)?,
         light::DIRECTIONAL => Drawn {
@@ -38,15 +38,15 @@ pub fn light_sample(world: &World, p: [f32; 3], sampler: &mut Sampler) -> Option
             direction: [-record.direction[0], -record.direction[1], -record.direction[2]],
             distance: f32::INFINITY,
             weight: 1.0,
-            density: 0.0,
+            pdf: 0.0,
         },
-        light::AREA => sample_area(world, record, p, [u, v], sampler)?,
-        _ => sample_envmap(world, [u, v])?,
+        light::AREA => sample_area(scene, record, p, [u, v], sampler)?,
+        _ => sample_envmap(scene, [u, v])?,
     };
     Some(Drawn {
         light: index,
         weight: drawn.weight * count as f32,
-        density: drawn.density / count as f32,
+        pdf: drawn.pdf / count as f32,
         ..drawn
     })
 }
@@ -66,7 +66,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
         direction,
         distance,
         weight,
-        density: 0.0,
+        pdf: 0.0,
     })
 }
 
@@ -88,8 +88,14 @@ fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
 
 /// A direction to an area light: uniform over its area, but in the cone of a sphere.
 #[inline]
-fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2], sampler: &mut Sampler) -> Option<Drawn> {
-    let shape = &world.surfaces[record.surface as usize];
+fn sample_area(
+    scene: &SceneView,
+    record: &LightRecord,
+    p: [f32; 3],
+    u: [f32; 2],
+    sampler: &mut Sampler,
+) -> Option<Drawn> {
+    let shape = &scene.surfaces[record.surface as usize];
     let place = match shape.kind {
         surface::SPHERE => return sample_sphere(record, p, u),
         surface::RECTANGLE => Place {
@@ -97,7 +103,7 @@ fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2], sa
             normal: world_normal(shape, [0.0, 0.0, 1.0]),
             area: record.position[3],
         },
-        _ => sample_facet(world, record, sampler.draw(), u),
+        _ => sample_emissive_triangle(scene, record, sampler.draw(), u),
     };
     let to = [0, 1, 2].map(|a| place.q[a] - p[a]);
     let square = dot(to, to);
@@ -109,7 +115,7 @@ fn sample_area(world: &World, record: &LightRecord, p: [f32; 3], u: [f32; 2], sa
         direction,
         distance,
         weight: cosine * place.area / square,
-        density: square / (cosine * record.position[3]),
+        pdf: square / (cosine * record.position[3]),
     })
 }
 
@@ -121,20 +127,21 @@ struct Place {
     area: f32,
 }
 
-/// A place on the facets of a light: one of them by its share of the area, then uniform in it.
+/// A place on the emissive_triangles of a light: one of them by its share of the area, then uniform in it.
 #[inline]
-fn sample_facet(world: &World, record: &LightRecord, share: f32, u: [f32; 2]) -> Place {
-    let facets = &world.facets[record.first_facet as usize..][..record.facets as usize];
-    let (mut low, mut high) = (0, facets.len());
+fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32, u: [f32; 2]) -> Place {
+    let emissive_triangles =
+        &scene.emissive_triangles[record.first_emissive as usize..][..record.emissive_triangles as usize];
+    let (mut low, mut high) = (0, emissive_triangles.len());
     while high - low > 1 {
         let middle = (low + high) / 2;
-        if facets[middle].begins <= share {
+        if emissive_triangles[middle].begins <= share {
             low = middle;
         } else {
             high = middle;
         }
     }
-    let facet = &facets[low];
+    let facet = &emissive_triangles[low];
     let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
     for a in 0..3 {
         ab[a] = facet.b[a] - facet.a[a];
@@ -167,7 +174,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
     if square <= radius * radius {
         return None;
     }
-    let (density, height) = cone(square, radius);
+    let (pdf, height) = cone(square, radius);
     let cosine = 1.0 - u[0] * height;
     let axis = normalize(to);
     let direction = around(axis, cosine, u[1]);
@@ -178,8 +185,8 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
         light: 0,
         direction,
         distance: middle - half,
-        weight: 1.0 / density,
-        density,
+        weight: 1.0 / pdf,
+        pdf,
     })
 }
 
@@ -194,10 +201,10 @@ fn cone(square: f32, radius: f32) -> (f32, f32) {
 
 /// The density with which [`light_sample`] draws, from `p`, the direction that met the light of a surface at `q`.
 #[inline]
-pub fn area_density(world: &World, p: [f32; 3], direction: [f32; 3], hit: &Hit, q: [f32; 3]) -> f32 {
-    let shape = &world.surfaces[hit.surface as usize];
-    let record = &world.lights[shape.light as usize];
-    let density = if shape.kind == surface::SPHERE {
+pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit, q: [f32; 3]) -> f32 {
+    let shape = &scene.surfaces[hit.surface as usize];
+    let record = &scene.lights[shape.light as usize];
+    let pdf = if shape.kind == surface::SPHERE {
         let (center, radius) = sphere_of(record);
         let to = [0, 1, 2].map(|a| center[a] - p[a]);
         let square = dot(to, to);
@@ -209,19 +216,19 @@ pub fn area_density(world: &World, p: [f32; 3], direction: [f32; 3], hit: &Hit, 
         let to = [0, 1, 2].map(|a| q[a] - p[a]);
         dot(to, to) / (-dot(direction, hit.normal) * record.position[3])
     };
-    density / world.record.lights as f32
+    pdf / scene.settings.lights as f32
 }
 
 /// Draws a direction from an environment map's table: a cell by its row's marginal and its share of the row, then a
 /// place in it with the bilinear density of its texels' weights, a linear marginal and a linear conditional.
 #[inline]
-fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
-    let size = world.scene.env_size;
+fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
+    let size = scene.common.env_size;
     let [columns, rows] = cells(size);
-    let (row, v) = draw(&world.environment[..rows + 1], u[1]);
-    let (column, u) = draw(&world.environment[first_of_row(size, row)..][..columns + 1], u[0]);
+    let (row, v) = draw(&scene.environment[..rows + 1], u[1]);
+    let (column, u) = draw(&scene.environment[first_of_row(size, row)..][..columns + 1], u[0]);
     let cell = [column as u32, row as u32];
-    let [w00, w10, w01, w11] = texel_weights(world, &env_cell(size, cell, [0.0; 2]));
+    let [w00, w10, w01, w11] = texel_weights(scene, &env_cell(size, cell, [0.0; 2]));
     let fy = sample_linear(v, w00 + w10, w01 + w11);
     let fx = sample_linear(u, w00 + (w01 - w00) * fy, w10 + (w11 - w10) * fy);
     let x = (column as f32 + fx + 0.5) / columns as f32;
@@ -230,14 +237,14 @@ fn sample_envmap(world: &World, u: [f32; 2]) -> Option<Drawn> {
     let phi = 2.0 * std::f32::consts::PI * x;
     // u = atan2(x, -z) / 2 pi
     let local = [phi.sin() * sine, cosine, -phi.cos() * sine];
-    let direction = normalize(from_environment(world, local));
-    let density = envmap_stencil_density(world, &env_cell(size, cell, [fx, fy]), sine);
-    (density > 0.0).then_some(Drawn {
+    let direction = normalize(from_environment(scene, local));
+    let pdf = envmap_stencil_pdf(scene, &env_cell(size, cell, [fx, fy]), sine);
+    (pdf > 0.0).then_some(Drawn {
         light: 0,
         direction,
         distance: f32::INFINITY,
-        weight: 1.0 / density,
-        density,
+        weight: 1.0 / pdf,
+        pdf,
     })
 }
 
@@ -250,15 +257,15 @@ fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
 
 /// The weights of a stencil's texels in the table that directions are drawn from.
 #[inline]
-fn texel_weights(world: &World, at: &EnvStencil) -> [f32; 4] {
-    let first = first_weight(world.scene.env_size);
-    at.texels.map(|texel| world.environment[first + texel as usize])
+fn texel_weights(scene: &SceneView, at: &EnvStencil) -> [f32; 4] {
+    let first = first_weight(scene.common.env_size);
+    at.texels.map(|texel| scene.environment[first + texel as usize])
 }
 
 /// A direction of the map's frame in the world: the inverse of a rotation is its transpose.
 #[inline]
-fn from_environment(world: &World, d: [f32; 3]) -> [f32; 3] {
-    let m = &world.scene.world_to_env;
+fn from_environment(scene: &SceneView, d: [f32; 3]) -> [f32; 3] {
+    let m = &scene.common.world_to_env;
     [0, 1, 2].map(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
 }
 
@@ -281,15 +288,15 @@ fn draw(table: &[f32], u: f32) -> (usize, f32) {
 
 /// The density by solid angle at a place of the map, without the light's choice; `sine` is that of its polar angle.
 #[inline]
-fn envmap_stencil_density(world: &World, at: &EnvStencil, sine: f32) -> f32 {
-    let size = world.scene.env_size;
+fn envmap_stencil_pdf(scene: &SceneView, at: &EnvStencil, sine: f32) -> f32 {
+    let size = scene.common.env_size;
     let [columns, rows] = cells(size);
     let (row, column) = ((at.texels[0] / size[0]) as usize, (at.texels[0] % size[0]) as usize);
-    let of_row = world.environment[row + 1] - world.environment[row];
+    let of_row = scene.environment[row + 1] - scene.environment[row];
     let start = first_of_row(size, row) + column;
-    let of_cell = world.environment[start + 1] - world.environment[start];
+    let of_cell = scene.environment[start + 1] - scene.environment[start];
     let (mut here, mut sum) = (0.0, 0.0);
-    for (weight, share) in texel_weights(world, at).into_iter().zip(at.weights) {
+    for (weight, share) in texel_weights(scene, at).into_iter().zip(at.weights) {
         here += weight * share;
         sum += weight;
     }
@@ -299,14 +306,14 @@ fn envmap_stencil_density(world: &World, at: &EnvStencil, sine: f32) -> f32 {
 
 /// The density with which [`light_sample`] draws the direction `d` towards the environment map; 0 without one.
 #[inline]
-pub fn envmap_density(world: &World, d: [f32; 3]) -> f32 {
-    if world.record.environment == NONE {
+pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
+    if scene.settings.environment == NONE {
         return 0.0;
     }
-    let local = normalize(transform_vector(&world.scene.world_to_env, d));
-    let at = env_stencil(world.scene.env_size, local);
+    let local = normalize(transform_vector(&scene.common.world_to_env, d));
+    let at = env_stencil(scene.common.env_size, local);
     let sine = (local[0] * local[0] + local[2] * local[2]).sqrt();
-    envmap_stencil_density(world, &at, sine) / world.record.lights as f32
+    envmap_stencil_pdf(scene, &at, sine) / scene.settings.lights as f32
 }
 
 /// Radiance or intensity of a light's parameter.

@@ -3,7 +3,7 @@
 //! All depend on the cosine between the direction that light came along and the one it leaves along. A blend's weight
 //! is looked up where the light is scattered.
 
-use super::records::{Fields, Sink, World};
+use super::records::{Fields, SceneView, Sink};
 use crate::resident::layout::{PhaseRecord, phase};
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::number::Number;
@@ -53,44 +53,44 @@ pub fn rayleigh_sample(u: f32) -> f32 {
 /// A blend's weight at `p`; `look` finds a parameter's values.
 #[inline]
 fn blend_weight<'a, N: Number + 'a>(
-    world: &World,
+    scene: &SceneView,
     look: impl Fn(u32) -> &'a [N],
     record: &PhaseRecord,
     p: [f32; 3],
 ) -> N {
-    let volume = &world.volumes[record.weight as usize];
+    let volume = &scene.volumes[record.weight as usize];
     volume_eval(volume, look(volume.slot), &volume_stencil(volume, p))[0]
 }
 
 /// The density of scattering from `incoming` into `outgoing` at `p`, both unit vectors along which light is followed.
 #[inline]
 pub fn phase_eval<N: Number, F: Fields<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
     index: u32,
     p: [f32; 3],
     incoming: [f32; 3],
     outgoing: [f32; 3],
 ) -> N {
-    evaluate(world, |slot| fields.integrand(slot), index, p, incoming, outgoing)
+    evaluate(scene, |slot| fields.integrand(slot), index, p, incoming, outgoing)
 }
 
 /// The same on the sampling side: the density with which [`phase_sample`] draws.
 #[inline]
-pub fn phase_density<N: Number, F: Fields<N>>(
-    world: &World,
+pub fn phase_pdf<N: Number, F: Fields<N>>(
+    scene: &SceneView,
     fields: &F,
     index: u32,
     p: [f32; 3],
     incoming: [f32; 3],
     outgoing: [f32; 3],
 ) -> f32 {
-    evaluate(world, |slot| fields.sampling(slot), index, p, incoming, outgoing)
+    evaluate(scene, |slot| fields.sampling(slot), index, p, incoming, outgoing)
 }
 
 #[inline]
 fn evaluate<'a, N: Number + 'a>(
-    world: &World,
+    scene: &SceneView,
     look: impl Fn(u32) -> &'a [N] + Copy,
     index: u32,
     p: [f32; 3],
@@ -103,12 +103,12 @@ fn evaluate<'a, N: Number + 'a>(
     let mut index = index;
     // A blend's second part is walked on; its first part, which is never a blend, is added at once.
     for _ in 0..=MAX_NESTING {
-        let record = &world.phases[index as usize];
+        let record = &scene.phases[index as usize];
         if record.kind != phase::BLEND {
             return total + factor * simple_eval(look, record, cosine);
         }
-        let weight = blend_weight(world, look, record, p);
-        let first = &world.phases[record.first as usize];
+        let weight = blend_weight(scene, look, record, p);
+        let first = &scene.phases[record.first as usize];
         total += factor * (N::lift(1.0) - weight) * simple_eval(look, first, cosine);
         factor *= weight;
         index = record.first + 1;
@@ -125,10 +125,10 @@ fn simple_eval<'a, N: Number + 'a>(look: impl Fn(u32) -> &'a [N], record: &Phase
     }
 }
 
-/// A direction distributed as [`phase_density`].
+/// A direction distributed as [`phase_pdf`].
 #[inline]
 pub fn phase_sample<N: Number, F: Fields<N>>(
-    world: &World,
+    scene: &SceneView,
     fields: &F,
     index: u32,
     p: [f32; 3],
@@ -137,10 +137,10 @@ pub fn phase_sample<N: Number, F: Fields<N>>(
 ) -> [f32; 3] {
     let mut index = index;
     loop {
-        let record = &world.phases[index as usize];
+        let record = &scene.phases[index as usize];
         let cosine = match record.kind {
             phase::BLEND => {
-                let weight = blend_weight(world, |slot| fields.sampling(slot), record, p);
+                let weight = blend_weight(scene, |slot| fields.sampling(slot), record, p);
                 index = record.first + u32::from(sampler.draw() < weight);
                 continue;
             }
@@ -155,8 +155,8 @@ pub fn phase_sample<N: Number, F: Fields<N>>(
 /// Sends `d`, the derivative by the logarithm of the density, on to the phase function's parameters.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a scattering consists of")]
-pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
-    world: &World,
+pub fn phase_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
     fields: &F,
     index: u32,
     p: [f32; 3],
@@ -165,7 +165,7 @@ pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
     d: N,
     sink: &mut S,
 ) {
-    let record = &world.phases[index as usize];
+    let record = &scene.phases[index as usize];
     let cosine = dot(incoming, outgoing);
     let zero = N::lift(0.0);
     if record.kind == phase::HG {
@@ -176,22 +176,22 @@ pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
     if record.kind != phase::BLEND {
         return;
     }
-    let d = d * phase_eval(world, fields, index, p, incoming, outgoing).recip();
+    let d = d * phase_eval(scene, fields, index, p, incoming, outgoing).recip();
     let mut factor = N::lift(1.0);
     let mut index = index;
     for _ in 0..=MAX_NESTING {
-        let record = &world.phases[index as usize];
+        let record = &scene.phases[index as usize];
         if record.kind != phase::BLEND {
             slope(fields, record, cosine, d * factor, sink);
             return;
         }
-        let volume = &world.volumes[record.weight as usize];
+        let volume = &scene.volumes[record.weight as usize];
         let at = volume_stencil(volume, p);
         let weight = volume_eval(volume, fields.integrand(volume.slot), &at)[0];
-        let first = &world.phases[record.first as usize];
+        let first = &scene.phases[record.first as usize];
         slope(fields, first, cosine, d * factor * (N::lift(1.0) - weight), sink);
         let a = simple_eval(|slot| fields.integrand(slot), first, cosine);
-        let b = phase_eval(world, fields, record.first + 1, p, incoming, outgoing);
+        let b = phase_eval(scene, fields, record.first + 1, p, incoming, outgoing);
         sink.volume(volume, &at, [d * factor * (b - a), zero, zero], 1);
         factor *= weight;
         index = record.first + 1;
@@ -200,16 +200,16 @@ pub fn phase_scatter<N: Number, F: Fields<N>, S: Sink<N>>(
 
 /// Whether a phase function has parameters that `sink` wants derivatives by.
 #[inline]
-pub fn phase_is_wanted<N: Number, S: Sink<N>>(world: &World, index: u32, sink: &S) -> bool {
+pub fn phase_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, index: u32, sink: &S) -> bool {
     let wanted = |record: &PhaseRecord| record.kind == phase::HG && sink.wants(record.slot);
     let mut index = index;
     for _ in 0..=MAX_NESTING {
-        let record = &world.phases[index as usize];
+        let record = &scene.phases[index as usize];
         if record.kind != phase::BLEND {
             return wanted(record);
         }
-        let weight = world.volumes[record.weight as usize].slot;
-        if sink.wants(weight) || wanted(&world.phases[record.first as usize]) {
+        let weight = scene.volumes[record.weight as usize].slot;
+        if sink.wants(weight) || wanted(&scene.phases[record.first as usize]) {
             return true;
         }
         index = record.first + 1;

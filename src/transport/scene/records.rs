@@ -1,18 +1,18 @@
 //! A scene of surfaces, media and lights as a walk reads it: records, and the parameters behind them.
 
 use crate::resident::layout::{
-    CornerRecord, FacetRecord, LightRecord, MediumRecord, NONE, NodeRecord, PhaseRecord, SceneRecord, SurfaceRecord,
-    TextureRecord, TriangleRecord, VolumeRecord, WorldRecord,
+    CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, NodeRecord, PathSettings, PhaseRecord,
+    SceneRecord, SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord,
 };
-use crate::resident::paths::World as Records;
+use crate::resident::paths::PathScene;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::number::Number;
 
 /// The records of a world.
 #[derive(Debug, Clone, Copy)]
-pub struct World<'a> {
-    pub scene: &'a SceneRecord,
-    pub record: &'a WorldRecord,
+pub struct SceneView<'a> {
+    pub common: &'a SceneRecord,
+    pub settings: &'a PathSettings,
     pub surfaces: &'a [SurfaceRecord],
     pub media: &'a [MediumRecord],
     pub volumes: &'a [VolumeRecord],
@@ -26,7 +26,7 @@ pub struct World<'a> {
     pub triangles: &'a [TriangleRecord],
     pub corners: &'a [CornerRecord],
     /// Triangles of area lights on cubes and meshes.
-    pub facets: &'a [FacetRecord],
+    pub emissive_triangles: &'a [EmissiveTriangleRecord],
     /// Upper bounds of every medium's scaled density, cell by cell.
     pub majorants: &'a [f32],
     /// The environment map's table (`resident/environment.rs`).
@@ -35,12 +35,12 @@ pub struct World<'a> {
     pub background: u32,
 }
 
-impl<'a> World<'a> {
+impl<'a> SceneView<'a> {
     /// The records of a scene beside the tables that follow from its parameters' values.
-    pub fn new(scene: &'a SceneRecord, records: &'a Records, majorants: &'a [f32], environment: &'a [f32]) -> Self {
+    pub fn new(scene: &'a SceneRecord, records: &'a PathScene, majorants: &'a [f32], environment: &'a [f32]) -> Self {
         Self {
-            scene,
-            record: &records.record,
+            common: scene,
+            settings: &records.settings,
             surfaces: &records.surfaces,
             media: &records.media,
             volumes: &records.volumes,
@@ -51,7 +51,7 @@ impl<'a> World<'a> {
             nodes: &records.hierarchy.nodes,
             triangles: &records.hierarchy.triangles,
             corners: &records.corners,
-            facets: &records.facets,
+            emissive_triangles: &records.emissive_triangles,
             majorants,
             environment,
             background: records.background,

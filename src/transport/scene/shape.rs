@@ -1,7 +1,7 @@
 //! Where rays meet surfaces.
 
 use super::bvh;
-use super::records::World;
+use super::records::SceneView;
 use crate::resident::layout::{Rows, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::dot;
@@ -35,11 +35,11 @@ pub fn leave(p: [f32; 3], normal: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
 
 /// The nearest meeting of the ray with any surface between 0 and `far`.
 #[inline]
-pub fn intersect(world: &World, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
+pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
     let mut nearest: Option<Found> = None;
     let mut far = far;
-    for i in 0..world.record.surfaces {
-        let record = &world.surfaces[i as usize];
+    for i in 0..scene.settings.surfaces {
+        let record = &scene.surfaces[i as usize];
         let o = transform_point(&record.to_local, origin);
         let d = transform_vector(&record.to_local, direction);
         let found = match record.kind {
@@ -59,20 +59,20 @@ pub fn intersect(world: &World, origin: [f32; 3], direction: [f32; 3], far: f32)
             });
         }
     }
-    if !world.nodes.is_empty()
-        && let Some(hit) = bvh::intersect(world.nodes, world.triangles, origin, direction, 0.0, far)
+    if !scene.nodes.is_empty()
+        && let Some(hit) = bvh::intersect(scene.nodes, scene.triangles, origin, direction, 0.0, far)
     {
-        return Some(describe_triangle(world, &hit));
+        return Some(describe_triangle(scene, &hit));
     }
-    nearest.map(|found| describe(world, &found))
+    nearest.map(|found| describe(scene, &found))
 }
 
 /// A meeting with a triangle of a mesh.
 #[inline]
-fn describe_triangle(world: &World, hit: &bvh::Hit) -> Hit {
-    let triangle = &world.triangles[hit.triangle as usize];
-    let record = &world.surfaces[triangle.shape as usize];
-    let corners = &world.corners[(record.first_corner + triangle.triangle) as usize];
+fn describe_triangle(scene: &SceneView, hit: &bvh::Hit) -> Hit {
+    let triangle = &scene.triangles[hit.triangle as usize];
+    let record = &scene.surfaces[triangle.shape as usize];
+    let corners = &scene.corners[(record.first_corner + triangle.triangle) as usize];
     let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
     for a in 0..3 {
         ab[a] = triangle.b[a] - triangle.a[a];
@@ -124,8 +124,8 @@ struct Found {
 }
 
 #[inline]
-fn describe(world: &World, found: &Found) -> Hit {
-    let record = &world.surfaces[found.surface as usize];
+fn describe(scene: &SceneView, found: &Found) -> Hit {
+    let record = &scene.surfaces[found.surface as usize];
     let p = [0, 1, 2].map(|a| found.o[a] + found.t * found.d[a]);
     let (normal, uv) = match record.kind {
         surface::CUBE => {

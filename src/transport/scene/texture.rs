@@ -1,18 +1,18 @@
 //! Colours over a surface.
 
-use super::records::World;
+use super::records::SceneView;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
 
 /// The reflectance at `uv`: one colour, a checkerboard whose squares have edges of one half, or an image whose first
 /// row lies at v = 0.
 #[inline]
-pub fn texture_eval(world: &World, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
+pub fn texture_eval(scene: &SceneView, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let m = &record.to_uv;
     let u = m[0][0] * uv[0] + m[0][1] * uv[1] + m[0][2];
     let v = m[1][0] * uv[0] + m[1][1] * uv[1] + m[1][2];
     if record.kind == texture::BITMAP {
-        return image_eval(world, record, [u, v]);
+        return image_eval(scene, record, [u, v]);
     }
     let first = record.kind == texture::CONSTANT || ((u - u.floor() > 0.5) == (v - v.floor() > 0.5));
     let color = if first { &record.color0 } else { &record.color1 };
@@ -21,12 +21,12 @@ pub fn texture_eval(world: &World, record: &TextureRecord, uv: [f32; 2]) -> [f32
 
 /// An image at `uv`, bilinear between the centres of its texels or nearest.
 #[inline]
-fn image_eval(world: &World, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
+fn image_eval(scene: &SceneView, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let [width, height] = record.size;
     let (x, y) = (uv[0] * width as f32, uv[1] * height as f32);
     let texel = |x: f32, y: f32| {
         let (column, row) = (wrap_index(record.wrap, x, width), wrap_index(record.wrap, y, height));
-        world.texels[(record.first + row * width + column) as usize]
+        scene.texels[(record.first + row * width + column) as usize]
     };
     if record.filter == lookup::NEAREST {
         let [r, g, b, _] = texel(x.floor(), y.floor());

@@ -23,7 +23,7 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::device::{Batch, Keys, ReplayStats};
 use crate::resident::layout::SceneRecord;
 use crate::transport::field::radiance_field::{LANES, Sample, Sink, State};
-use crate::transport::lookup::background::background_scatter;
+use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
@@ -33,7 +33,7 @@ const LEAST_CHUNKS: usize = 4;
 
 impl Cpu {
     /// Adds a batch's derivatives to the gradients.
-    pub(in crate::device::cpu) fn propagate_batch(&mut self, batch: &Batch, keys: Keys, spp: u32) -> ReplayStats {
+    pub(in crate::device::cpu) fn backpropagate_field(&mut self, batch: &Batch, keys: Keys, spp: u32) -> ReplayStats {
         let chunks = chunks(&self.resident, batch);
         let bricks = Bricks::new(&self.resident.scene);
         // Rounds take several chunks, for all threads to have something to do, and as many samples a pixel as then fit.
@@ -122,7 +122,7 @@ impl Cpu {
             if !gradient.is_empty() {
                 activity[emitter].touch(0..gradient.len());
                 for (direction, g) in replays.iter().flat_map(|r| &r.emitters) {
-                    background_scatter(scene, gradient, *direction, *g);
+                    background_adjoint(scene, gradient, *direction, *g);
                 }
             }
         }

@@ -11,7 +11,7 @@ use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::{Wide, reduce_sh};
 use crate::resident::layout::SceneRecord;
 use crate::transport::field::radiance_field::{LANES, same_size};
-use crate::transport::lookup::grid::{Stencil, Stencils, grid_scatter};
+use crate::transport::lookup::grid::{Stencil, Stencils, grid_adjoint};
 use crate::transport::lookup::sh::Basis;
 
 /// The gradient of a grid, empty if it is not wanted, and the notes of what is touched in it.
@@ -72,7 +72,7 @@ fn reduce_sigma<W: Wide>(size: [u32; 4], records: &[Record], sigma: &mut Gradien
         let at = stencils_of::<W>(size, records, start);
         for lane in 0..LANES.min(records.len() - start) {
             let at = at.lane(lane);
-            grid_scatter(sigma.values, &at, records[start + lane].values[0]);
+            grid_adjoint(sigma.values, &at, records[start + lane].values[0]);
             for texel in at.texels() {
                 sigma.activity.touch_texel::<1>(*texel as usize);
             }
@@ -222,7 +222,7 @@ mod tests {
     use crate::device::cpu::field::bricks::Bricks;
     use crate::device::cpu::vector::level::Level;
     use crate::device::cpu::vector::wide::Plain;
-    use crate::transport::lookup::grid::{grid_scatter_sh, grid_stencil};
+    use crate::transport::lookup::grid::{grid_adjoint_sh, grid_stencil};
     use crate::transport::lookup::sh::sh_basis;
     use crate::transport::rays::random::test_uniform;
 
@@ -285,12 +285,12 @@ mod tests {
                 let basis = &bases[record.ray() as usize];
                 let [d_sigma, r, g, b] = record.values.map(f64::from);
                 let d_color = [r, g, b];
-                grid_scatter(&mut sigma_each, &at, d_sigma);
+                grid_adjoint(&mut sigma_each, &at, d_sigma);
                 match channels {
-                    3 => grid_scatter_sh::<f64, 3>(&mut sh_each, &at, basis, d_color),
-                    12 => grid_scatter_sh::<f64, 12>(&mut sh_each, &at, basis, d_color),
-                    27 => grid_scatter_sh::<f64, 27>(&mut sh_each, &at, basis, d_color),
-                    _ => grid_scatter_sh::<f64, 48>(&mut sh_each, &at, basis, d_color),
+                    3 => grid_adjoint_sh::<f64, 3>(&mut sh_each, &at, basis, d_color),
+                    12 => grid_adjoint_sh::<f64, 12>(&mut sh_each, &at, basis, d_color),
+                    27 => grid_adjoint_sh::<f64, 27>(&mut sh_each, &at, basis, d_color),
+                    _ => grid_adjoint_sh::<f64, 48>(&mut sh_each, &at, basis, d_color),
                 }
             }
             for (found, expected) in sigma.iter().zip(&sigma_each).chain(sh.iter().zip(&sh_each)) {

@@ -15,7 +15,7 @@ pub(in crate::device::cpu) const MASKED: f32 = -1.0;
 
 impl Cpu {
     /// Renders into `self.image`, chunk by chunk.
-    pub(in crate::device::cpu) fn render_batch(&mut self, batch: &Batch, keys: Keys, spp: u32) {
+    pub(in crate::device::cpu) fn render_field(&mut self, batch: &Batch, keys: Keys, spp: u32) {
         let chunks = chunks(&self.resident, batch);
         let mut image = std::mem::take(&mut self.image);
         image.clear();

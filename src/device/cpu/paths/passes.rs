@@ -12,18 +12,18 @@ use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
-use crate::resident::paths::{Estimator, Variant, World as Records};
+use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::adjoint::Incident;
-use crate::transport::paths::path_state::Path;
-use crate::transport::paths::radiative::radiate;
+use crate::transport::paths::path_state::PathState;
+use crate::transport::paths::radiative::backpropagate_radiative;
 use crate::transport::paths::volpath::{gather, propagate};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::Pixel;
 use crate::transport::rays::pixel::sample_ray;
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
-use crate::transport::scene::records::{Fields, World};
+use crate::transport::scene::records::{Fields, SceneView};
 
 /// What depends on the parameters' values.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(in crate::device::cpu) struct Tables {
 
 impl Tables {
     /// The tables of a world whose parameters have these values.
-    pub(in crate::device::cpu) fn new(scene: &SceneRecord, world: &Records, params: &ParamSet) -> Self {
+    pub(in crate::device::cpu) fn new(scene: &SceneRecord, world: &PathScene, params: &ParamSet) -> Self {
         let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
         let environment = match scene.background {
             background::ENVMAP => environment_table(scene.env_size, values[world.background as usize]),
@@ -68,8 +68,12 @@ impl Fields<f32> for Values<'_> {
 }
 
 /// The records of a world beside the tables that a device holds.
-pub(in crate::device::cpu) fn bind<'a>(scene: &'a SceneRecord, world: &'a Records, tables: &'a Tables) -> World<'a> {
-    World::new(scene, world, &tables.majorants, &tables.environment)
+pub(in crate::device::cpu) fn bind<'a>(
+    scene: &'a SceneRecord,
+    world: &'a PathScene,
+    tables: &'a Tables,
+) -> SceneView<'a> {
+    SceneView::new(scene, world, &tables.majorants, &tables.environment)
 }
 
 /// A camera ray, the medium that it begins in, and the streams of its path and of its adjoint.
@@ -89,7 +93,7 @@ impl Cpu {
     }
 
     /// Renders into `self.image`, chunk by chunk.
-    pub(in crate::device::cpu) fn render_world(&mut self, records: &Records, batch: &Batch, keys: Keys, spp: u32) {
+    pub(in crate::device::cpu) fn render_paths(&mut self, records: &PathScene, batch: &Batch, keys: Keys, spp: u32) {
         let chunks = chunks(&self.resident, batch);
         let mut image = std::mem::take(&mut self.image);
         image.clear();
@@ -114,9 +118,9 @@ impl Cpu {
     }
 
     /// Adds a batch's derivatives to the gradients.
-    pub(in crate::device::cpu) fn propagate_world(
+    pub(in crate::device::cpu) fn backpropagate_paths(
         &mut self,
-        records: &Records,
+        records: &PathScene,
         batch: &Batch,
         keys: Keys,
         spp: u32,
@@ -128,8 +132,9 @@ impl Cpu {
                 Estimator::PathReplay => Ok(all().map(|(i, &chunk)| pass.replay(i, chunk)).reduce_with(Add::add)),
                 Estimator::Tape => super::tape::differentiate(pass, &chunks).map(Some),
                 Estimator::Radiative(variant) => {
-                    let radiate = |(i, &chunk)| pass.radiate(i, chunk, incident(variant), None);
-                    Ok(all().map(radiate).reduce_with(Add::add))
+                    let backpropagate_radiative =
+                        |(i, &chunk)| pass.backpropagate_radiative(i, chunk, incident(variant), None);
+                    Ok(all().map(backpropagate_radiative).reduce_with(Add::add))
                 }
             }
         })?;
@@ -139,9 +144,9 @@ impl Cpu {
     }
 
     /// Renders into `self.image` and along the same paths carries the adjoint image, which is of an earlier render.
-    pub(in crate::device::cpu) fn render_and_propagate_world(
+    pub(in crate::device::cpu) fn render_and_backpropagate_paths(
         &mut self,
-        records: &Records,
+        records: &PathScene,
         batch: &Batch,
         keys: Keys,
         spp: u32,
@@ -159,8 +164,10 @@ impl Cpu {
         image.resize(chunks.len() * CHUNK, [0.0; 4]);
         let stats = self.with_sums(records, batch, keys, spp, |pass| {
             let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
-            let radiate = |(i, (out, &chunk)): (_, (&mut [_], _))| pass.radiate(i, chunk, incident(variant), Some(out));
-            Ok(all.map(radiate).reduce_with(Add::add))
+            let backpropagate_radiative = |(i, (out, &chunk)): (_, (&mut [_], _))| {
+                pass.backpropagate_radiative(i, chunk, incident(variant), Some(out))
+            };
+            Ok(all.map(backpropagate_radiative).reduce_with(Add::add))
         });
         self.image = image;
         Ok(stats?.unwrap_or_default())
@@ -169,7 +176,7 @@ impl Cpu {
     /// Does `work`, whose sums become a part of the gradients.
     fn with_sums<T: Default>(
         &mut self,
-        records: &Records,
+        records: &PathScene,
         batch: &Batch,
         keys: Keys,
         spp: u32,
@@ -220,7 +227,7 @@ pub(in crate::device::cpu) fn unshared() -> DeviceError {
 
 struct RenderChunk<'a> {
     cpu: &'a Cpu,
-    world: &'a World<'a>,
+    world: &'a SceneView<'a>,
     values: &'a Values<'a>,
     batch: &'a Batch,
     keys: Keys,
@@ -257,7 +264,7 @@ impl RenderChunk<'_> {
 /// A pass that sends a batch's derivatives to sums.
 pub(in crate::device::cpu) struct Propagation<'a> {
     pub cpu: &'a Cpu,
-    pub world: &'a World<'a>,
+    pub world: &'a SceneView<'a>,
     values: &'a Values<'a>,
     batch: &'a Batch,
     keys: Keys,
@@ -268,7 +275,7 @@ pub(in crate::device::cpu) struct Propagation<'a> {
 impl<'a> Propagation<'a> {
     /// A sink into the calling thread's sums.
     pub(in crate::device::cpu) fn sink(&self) -> Accumulate<'a> {
-        Accumulate::new(self.sums, self.world.scene, self.world.background)
+        Accumulate::new(self.sums, self.world.common, self.world.background)
     }
 
     /// The pixels of the `i`-th chunk: place, the derivative by each of its samples, and the samples' beginnings.
@@ -303,7 +310,13 @@ impl<'a> Propagation<'a> {
     }
 
     /// Radiative backpropagation of a chunk, which may be rendered on the way.
-    fn radiate(&self, i: usize, chunk: Chunk, incident: Incident, mut out: Option<&mut [[f32; 4]]>) -> ReplayStats {
+    fn backpropagate_radiative(
+        &self,
+        i: usize,
+        chunk: Chunk,
+        incident: Incident,
+        mut out: Option<&mut [[f32; 4]]>,
+    ) -> ReplayStats {
         let scale = 1.0 / self.spp as f32;
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
@@ -320,7 +333,9 @@ impl<'a> Propagation<'a> {
                 };
                 let (world, values) = (self.world, self.values);
                 let path = if carries {
-                    radiate::<f32, _, _>(world, values, &ray, medium, sampler, extra, incident, d, &mut sink)
+                    backpropagate_radiative::<f32, _, _>(
+                        world, values, &ray, medium, sampler, extra, incident, d, &mut sink,
+                    )
                 } else {
                     gather::<f32, _, PRIMAL>(world, values, &ray, medium, sampler)
                 };
@@ -342,7 +357,7 @@ impl<'a> Propagation<'a> {
 /// Whether more is left of a replay than rounding explains. No contribution is negative, so that the radiance bounds
 /// the sum of their sizes.
 #[inline(always)]
-fn drifted(first: &Path<f32>, replay: &Path<f32>) -> bool {
+fn drifted(first: &PathState<f32>, replay: &PathState<f32>) -> bool {
     let bound = 8.0 * (replay.count + 1) as f32 * f32::EPSILON;
     let mut drifted = false;
     for c in 0..3 {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use crate::resident::layout::{SceneRecord, VolumeRecord, background};
 use crate::transport::lookup::background::env_stencil;
 use crate::transport::lookup::grid::Stencil;
-use crate::transport::lookup::volume::volume_scatter;
+use crate::transport::lookup::volume::volume_adjoint;
 use crate::transport::rays::camera::{normalize, transform_vector};
 use crate::transport::scene::records::Sink;
 
@@ -165,7 +165,7 @@ impl Sink<f32> for Accumulate<'_> {
         if self.arrays[slot].is_empty() {
             return;
         }
-        volume_scatter(volume, at, d, |entry, share| self.add(slot, entry, share));
+        volume_adjoint(volume, at, d, |entry, share| self.add(slot, entry, share));
     }
 
     #[inline(always)]

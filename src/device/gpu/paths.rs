@@ -13,9 +13,10 @@ use crate::params::Shape;
 use crate::resident::Resident;
 use crate::resident::environment::{environment_table, table_len};
 use crate::resident::layout::{
-    CornerRecord, FacetRecord, MediumRecord, NodeRecord, SceneRecord, TriangleRecord, WorldRecord, background,
+    CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord, TriangleRecord,
+    background,
 };
-use crate::resident::paths::World;
+use crate::resident::paths::PathScene;
 
 /// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/scene/records.wgsl`.
 const FAR: f32 = 1e30;
@@ -38,12 +39,12 @@ pub(super) struct Places {
     pub triangles: u32,
     pub corners: u32,
     pub texels: u32,
-    pub facets: u32,
+    pub emissive_triangles: u32,
 }
 
 /// The buffers of a world; nearly empty without one.
 #[derive(Debug)]
-pub(super) struct WorldArrays {
+pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
     pub records: wgpu::Buffer,
     pub places: Places,
@@ -52,14 +53,14 @@ pub(super) struct WorldArrays {
     pub environment_at: u32,
 }
 
-impl WorldArrays {
+impl PathArrays {
     /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan
     /// says.
     ///
     /// # Errors
     /// There is not enough memory.
     pub(super) fn new(context: &Context, resident: &Resident, plan: &Plan, shapes: &[(Shape, bool)]) -> Result<Self> {
-        let record = context.uniform("world", size_of::<WorldRecord>() as u64)?;
+        let record = context.uniform("world", size_of::<PathSettings>() as u64)?;
         let Some(world) = &resident.world else {
             return Ok(Self {
                 record,
@@ -71,7 +72,7 @@ impl WorldArrays {
         };
         admit(&record_parts(world), &context.summary)?;
         admit(&bound_parts(world, &resident.scene), &context.summary)?;
-        context.upload(&record, 0, bytemuck::bytes_of(&world.record));
+        context.upload(&record, 0, bytemuck::bytes_of(&world.settings));
         let mut packed = Packed::default();
         let media: Vec<MediumRecord> = world.media.iter().map(finite).collect();
         let parameters: Vec<[u32; 4]> = plan
@@ -92,7 +93,7 @@ impl WorldArrays {
             triangles: packed.add(&world.hierarchy.triangles),
             corners: packed.add(&world.corners),
             texels: packed.add(&world.texels),
-            facets: packed.add(&world.facets),
+            emissive_triangles: packed.add(&world.emissive_triangles),
         };
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
@@ -120,23 +121,23 @@ impl WorldArrays {
 type Part = (&'static str, u64, &'static str);
 
 /// What makes up the records, but for what is small in any scene.
-fn record_parts(world: &World) -> [Part; 3] {
+fn record_parts(world: &PathScene) -> [Part; 3] {
     let bytes = |count: usize, each: usize| (count * each) as u64;
     let hierarchy = &world.hierarchy;
     let meshes = bytes(hierarchy.nodes.len(), size_of::<NodeRecord>())
         + bytes(hierarchy.triangles.len(), size_of::<TriangleRecord>())
         + bytes(world.corners.len(), size_of::<CornerRecord>());
     let images = bytes(world.texels.len(), size_of::<[f32; 4]>());
-    let facets = bytes(world.facets.len(), size_of::<FacetRecord>());
+    let emissive_triangles = bytes(world.emissive_triangles.len(), size_of::<EmissiveTriangleRecord>());
     [
         ("meshes", meshes, "take meshes of fewer triangles"),
         ("bitmaps", images, "take smaller images"),
-        ("area lights", facets, "let smaller meshes shine"),
+        ("area lights", emissive_triangles, "let smaller meshes shine"),
     ]
 }
 
 /// What makes up the bounds.
-fn bound_parts(world: &World, scene: &SceneRecord) -> [Part; 2] {
+fn bound_parts(world: &PathScene, scene: &SceneRecord) -> [Part; 2] {
     let majorants = 4 * world.majorants() as u64;
     let table = 4 * environment_len(scene) as u64;
     [
@@ -209,7 +210,7 @@ impl Gpu {
         rebuilt
     }
 
-    fn rebuild_tables(&mut self, world: &World, all: bool) -> Result<()> {
+    fn rebuild_tables(&mut self, world: &PathScene, all: bool) -> Result<()> {
         let stale = |slot: u32| all || self.params.parameters[slot as usize].tuning.is_some();
         let media: Vec<usize> = (0..world.media.len())
             .filter(|&m| stale(world.volumes[world.media[m].sigma_t as usize].slot))
@@ -221,19 +222,19 @@ impl Gpu {
         if environment {
             let data = self.values(world.background as usize)?;
             let table = environment_table(self.resident.scene.env_size, &data);
-            let at = 4 * u64::from(self.arrays.world.environment_at);
+            let at = 4 * u64::from(self.arrays.paths.environment_at);
             self.context
-                .upload(&self.arrays.world.bounds, at, bytemuck::cast_slice(&table));
+                .upload(&self.arrays.paths.bounds, at, bytemuck::cast_slice(&table));
         }
         self.context.check()
     }
 
-    fn rebuild_majorants(&mut self, world: &World, index: usize) -> Result<()> {
+    fn rebuild_majorants(&mut self, world: &PathScene, index: usize) -> Result<()> {
         let medium = &world.media[index];
         let sigma = &world.volumes[medium.sigma_t as usize];
         let (reach, slot) = (world.reach(index), sigma.slot as usize);
         let longest = |axis: &Vec<(usize, usize)>| axis.iter().map(|(first, last)| last - first + 1).max().unwrap_or(1);
-        let bounds = &self.arrays.world.bounds;
+        let bounds = &self.arrays.paths.bounds;
         if reach.iter().map(longest).product::<usize>() > CELL_TEXELS {
             let majorants = world.majorants_of(index, &self.values(slot)?);
             let at = 4 * u64::from(medium.majorants[3]);
