@@ -392,8 +392,11 @@ impl<'a> Run<'a> {
         }
         room::wait(self.progress, stop, || metrics.flush())?;
         // The disk is at work on it while held-out views are rendered.
-        let begun = self.save();
-        self.pass_over_lack_of_room(begun)?;
+        match self.save() {
+            Err(error) if !room::is_lacking(&error) => return Err(error),
+            // Without room it is tried again, and told, when all else is written.
+            _ => {}
+        }
         let mut held_out = None;
         if !interrupted {
             let every = rule.output.images_every;
