@@ -113,7 +113,7 @@ fn shadow(
             let against = dot(drawn.direction, hit.normal) < 0.0;
             medium = select(record.exterior, record.interior, against);
         }
-        origin = leave(along(origin, drawn.direction, hit.t), hit.normal, drawn.direction);
+        origin = leave(hit, drawn.direction);
         far -= hit.t;
     }
     return through;

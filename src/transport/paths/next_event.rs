@@ -164,8 +164,7 @@ fn shadow(
             let against = dot(drawn.direction, hit.normal) < 0.0;
             medium = if against { record.interior } else { record.exterior };
         }
-        let q = along(origin, drawn.direction, hit.t);
-        origin = leave(q, hit.normal, drawn.direction);
+        origin = leave(&hit, drawn.direction);
         far -= hit.t;
     }
 }

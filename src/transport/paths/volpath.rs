@@ -17,7 +17,7 @@ use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
-use crate::transport::rays::sampler::{Sampler, along, around, dot};
+use crate::transport::rays::sampler::{Sampler, around, dot};
 use crate::transport::scene::light::{area_pdf, envmap_pdf, light_sample, light_value};
 use crate::transport::scene::phase::{phase_adjoint, phase_eval, phase_pdf, phase_sample};
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
@@ -199,12 +199,11 @@ pub(super) fn hit_surface<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     adjoint: &mut Adjoint<'_, N, S>,
 ) -> bool {
     let record = &scene.surfaces[hit.surface as usize];
-    let q = along(path.origin, path.direction, hit.t);
     let against = dot(path.direction, hit.normal) < 0.0;
     if record.light != NONE && against && !(path.depth == 0 && scene.settings.hide_emitters == 1) {
         let mut weight = path.norm(scene);
         if path.depth > 0 {
-            weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit, q));
+            weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit));
         }
         let slot = scene.lights[record.light as usize].slot;
         let radiance: [N; 3] = light_value(fields.integrand(slot));
@@ -217,7 +216,7 @@ pub(super) fn hit_surface<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         if record.interior != NONE || record.exterior != NONE {
             path.medium = if against { record.interior } else { record.exterior };
         }
-        path.origin = leave(q, hit.normal, path.direction);
+        path.origin = leave(hit, path.direction);
         path.far -= hit.t;
         return true;
     }
@@ -236,7 +235,7 @@ pub(super) fn hit_surface<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
         path.multiply::<F>(color.map(N::lift));
         return path.add_unit_radiance(scene);
     }
-    let p = leave(q, hit.normal, hit.normal);
+    let p = leave(hit, hit.normal);
     const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
     if scene.settings.lights > 0
         && let Some(drawn) = light_sample(scene, p, sampler)
@@ -257,7 +256,7 @@ pub(super) fn hit_surface<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     if F::TWO_SIDED {
         path.multiply_sampled(color);
     }
-    path.turn(q, p, outgoing, cosine * INV_PI);
+    path.turn(hit.p, p, outgoing, cosine * INV_PI);
     path.roulette::<F>(scene, sampler)
 }
 
