@@ -1,5 +1,7 @@
 //! Data sets: cameras that a test makes up are read back from each format, and imported.
 
+mod lens;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
