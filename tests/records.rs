@@ -7,10 +7,10 @@ use glam::{Quat, Vec3};
 use prbopt::params::ParamSet;
 use prbopt::resident::filter::gaussian_table;
 use prbopt::resident::layout::{self, NONE, Rows, VolumeRecord};
-use prbopt::resident::world::World;
+use prbopt::resident::paths::World;
 use prbopt::resident::{Resident, sensor_record};
 use prbopt::scene::{self, Distortion};
-use prbopt::transport::camera::{transform_point, transform_vector};
+use prbopt::transport::rays::camera::{transform_point, transform_vector};
 
 fn resident(text: &str) -> (Resident, ParamSet) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("records.json");
@@ -216,22 +216,22 @@ fn media_volumes_and_phases_are_recorded_number_by_number() {
             "emission": 0.25,
             "phase": {"type": "blendphase", "weight": 0.75, "a": {"type": "rayleigh"},
                 "b": {"type": "blendphase", "weight": 0.5, "a": {"type": "hg", "g": 0.6}, "b": {"type": "isotropic"}}}}},
-        "camera": {"type": "perspective", "medium": {"type": "homogeneous", "sigma_t": 0.5},
-            "to_world": [{"translate": [0, 0, -5]}]}"#,
+        "fog": {"type": "sphere", "center": [9, 0, 0], "bsdf": {"type": "null"},
+            "interior": {"type": "homogeneous", "sigma_t": 0.5}},
+        "camera": {"type": "perspective", "to_world": [{"translate": [0, 0, -5]}]}"#,
     );
     let record = &world.record;
     assert_eq!((record.max_depth, record.rr_depth, record.hide_emitters), (7, 9, 1));
     assert_eq!((record.gradient, record.spectral), (layout::gradient::DRT, 1));
     assert_eq!(
         (record.surfaces, record.lights, record.environment, world.background),
-        (1, 0, NONE, NONE)
+        (2, 0, NONE, NONE)
     );
     let at = |path: &str| {
         let path = format!("box.interior.{path}");
         params.find(&path).unwrap_or_else(|| panic!("{path}")) as u32
     };
     let inside = world.surfaces[0].interior as usize;
-    let outside = 1 - inside;
     let medium = &world.media[inside];
     assert_eq!((medium.scale, medium.spectral, medium.aligned), (2.5, 1, 0));
     assert_near(medium.low, [-1.0; 3], "low");
@@ -264,7 +264,7 @@ fn media_volumes_and_phases_are_recorded_number_by_number() {
     );
     assert_eq!(part(&inner, 0).kind, layout::phase::HG);
     assert_eq!(params.parameters[part(&inner, 0).slot as usize].values, [0.6]);
-    let fog = &world.media[outside];
+    let fog = &world.media[world.surfaces[1].interior as usize];
     assert_eq!((fog.emission, fog.spectral, fog.clear, fog.kappa), (NONE, 0, 0, 1.0));
     assert!(fog.low.iter().all(|x| *x == f32::NEG_INFINITY) && fog.high.iter().all(|x| *x == f32::INFINITY));
 }

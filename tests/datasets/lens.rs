@@ -13,7 +13,7 @@ use prbopt::io::dataset::{self, Dataset, Distortion, View};
 use prbopt::io::{Image, image};
 use prbopt::resident::sensor_record;
 use prbopt::scene::{self, Sensor};
-use prbopt::transport::camera::camera_ray;
+use prbopt::transport::rays::camera::camera_ray;
 use serde_json::{Value, json};
 
 use super::{load_transforms, write_json};

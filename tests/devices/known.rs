@@ -9,8 +9,8 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
 use prbopt::resident::Resident;
 use prbopt::scene;
-use prbopt::transport::pixel::PixelTable;
-use prbopt::transport::random::Pass;
+use prbopt::transport::rays::pixel::PixelTable;
+use prbopt::transport::rays::random::Pass;
 
 use super::{gpu, keys};
 
