@@ -79,7 +79,16 @@ fn main() -> Result<()> {
         ids.sort_by_key(|&id| scramble(options.seed ^ u64::from(id)));
         ids.truncate(sample);
     }
-    let fates = run::judge(&copy, &tests, &ids, options.jobs)?;
+    let all: Vec<_> = mutations.values().flat_map(|m| &m.placed).collect();
+    let tell = |id: u32| {
+        let placed = all.iter().find(|p| p.id == id);
+        eprintln!(
+            "survives: line {}, {}",
+            placed.map_or(0, |p| p.mutation.line),
+            placed.map_or("", |p| &p.mutation.what)
+        );
+    };
+    let fates = run::judge(&copy, &tests, &ids, options.jobs, &tell)?;
     report(&mutations, &fates);
     Ok(())
 }

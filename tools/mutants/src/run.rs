@@ -68,8 +68,14 @@ pub fn trace(copy: &Path, programs: &[PathBuf], skip: &[String]) -> Result<Vec<T
     Ok(tests)
 }
 
-/// The fate of each mutation, `jobs` at a time.
-pub fn judge(copy: &Path, tests: &[Test], ids: &[u32], jobs: usize) -> Result<HashMap<u32, Fate>> {
+/// The fate of each mutation, `jobs` at a time; `tell` hears of those that are not seen.
+pub fn judge(
+    copy: &Path,
+    tests: &[Test],
+    ids: &[u32],
+    jobs: usize,
+    tell: &(dyn Fn(u32) + Sync),
+) -> Result<HashMap<u32, Fate>> {
     let (next, fates) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..jobs)
@@ -77,6 +83,9 @@ pub fn judge(copy: &Path, tests: &[Test], ids: &[u32], jobs: usize) -> Result<Ha
                 scope.spawn(|| -> Result<()> {
                     while let Some(&id) = ids.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let fate = fate(copy, tests, id)?;
+                        if fate != Fate::Seen {
+                            tell(id);
+                        }
                         fates.lock().expect("no worker panics").insert(id, fate);
                     }
                     Ok(())
@@ -90,26 +99,34 @@ pub fn judge(copy: &Path, tests: &[Test], ids: &[u32], jobs: usize) -> Result<Ha
     Ok(fates.into_inner().expect("no worker panics"))
 }
 
-/// Runs the tests that come by a mutation, the quick programs first, until one fails.
+/// Tests that one process runs: few, since it goes on after the first that fails.
+const TOGETHER: usize = 6;
+
+/// Runs the tests that come by a mutation, the quick ones first, until one fails.
 fn fate(copy: &Path, tests: &[Test], id: u32) -> Result<Fate> {
-    let mut programs: BTreeMap<&Path, (f64, Vec<&str>)> = BTreeMap::new();
+    let mut programs: BTreeMap<&Path, Vec<&Test>> = BTreeMap::new();
     for test in tests.iter().filter(|test| test.reached.contains(&id)) {
-        let entry = programs.entry(&test.program).or_default();
-        entry.0 += test.seconds;
-        entry.1.push(&test.name);
+        programs.entry(&test.program).or_default().push(test);
     }
     if programs.is_empty() {
         return Ok(Fate::Unreached);
     }
-    let mut programs: Vec<_> = programs.into_iter().collect();
-    programs.sort_by(|a, b| a.1.0.total_cmp(&b.1.0));
-    for (program, (seconds, names)) in programs {
+    let mut rounds = Vec::new();
+    for (program, mut tests) in programs {
+        tests.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        for tests in tests.chunks(TOGETHER) {
+            let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
+            rounds.push((tests.iter().map(|test| test.seconds).sum::<f64>(), program, names));
+        }
+    }
+    rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (seconds, program, names) in rounds {
         if !run(
             copy,
             program,
             &names,
             ("MUTATION", &id.to_string()),
-            10.0 * seconds + 20.0,
+            10.0 * seconds + 10.0,
         )? {
             return Ok(Fate::Seen);
         }
