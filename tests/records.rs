@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use glam::{Quat, Vec3};
+use prbopt::io::{Image, image};
 use prbopt::params::ParamSet;
 use prbopt::resident::filter::gaussian_table;
 use prbopt::resident::layout::{self, NONE, Rows, VolumeRecord};
@@ -524,4 +525,65 @@ fn rows_are_those_of_the_map() {
     let p = Vec3::new(0.3, -0.7, 0.9);
     let expected = turn * (p * Vec3::new(1.0, 2.0, 3.0)) + Vec3::new(4.0, 5.0, 6.0);
     assert_near(transform_point(&rows, p.to_array()), expected.to_array(), "a point");
+}
+
+/// Images behind a scene and on a shape: where they lie, how they are looked up, and which colours they hold.
+#[test]
+fn images_are_recorded_number_by_number() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data: Vec<f32> = (0..4 * 3 * 3).map(|i| i as f32 / 64.0).collect();
+    let picture = Image {
+        width: 4,
+        height: 3,
+        channels: 3,
+        data: data.clone(),
+    };
+    let (sky, paint) = (folder.path().join("sky.exr"), folder.path().join("paint.png"));
+    image::write_exr(&sky, &picture).expect("writable");
+    image::write_png(&paint, &picture).expect("writable");
+    let (resident, params) = resident(&format!(
+        r#"{{"sky": {{"type": "envmap", "filename": {sky:?}, "scale": 2.5,
+                "to_world": [{{"rotate": {{"axis": [0, 1, 0], "angle": 90}}}}]}},
+            "a": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {{"type": "bitmap",
+                "filename": {sky:?}, "raw": true}}}}}},
+            "b": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {{"type": "bitmap",
+                "filename": {paint:?}, "filter_type": "nearest", "wrap_mode": "mirror",
+                "to_uv": [{{"scale": [3, 7]}}]}}}}}},
+            "camera": {{"type": "perspective"}}}}"#
+    ));
+    let record = &resident.scene;
+    assert_eq!(
+        (record.background, record.env_size),
+        (layout::background::ENVMAP, [4, 3])
+    );
+    assert_eq!((record.env_scale, record.has_field), (2.5, 0));
+    // The map's z points along x of the world.
+    assert_near(
+        transform_vector(&record.world_to_env, [1.0, 0.0, 0.0]),
+        [0.0, 0.0, 1.0],
+        "the map's frame",
+    );
+    let world = resident.world.expect("a world");
+    assert_eq!((world.record.environment, world.record.lights), (0, 1));
+    let light = &world.lights[0];
+    assert_eq!(
+        (light.kind, light.slot, light.surface),
+        (layout::light::ENVMAP, world.background, NONE)
+    );
+    assert_eq!(params.parameters[world.background as usize].values, data);
+    let [a, b] = [0, 1].map(|i| &world.textures[world.surfaces[i].texture as usize]);
+    use layout::{lookup, texture, wrap};
+    assert_eq!((a.kind, a.first, a.size), (texture::BITMAP, 0, [4, 3]));
+    assert_eq!((a.filter, a.wrap), (lookup::TRILINEAR, wrap::REPEAT));
+    assert_eq!((b.kind, b.first, b.size), (texture::BITMAP, 12, [4, 3]));
+    assert_eq!((b.filter, b.wrap), (lookup::NEAREST, wrap::MIRROR));
+    assert_eq!(
+        (a.to_uv[0][0], b.to_uv[0][0].abs(), b.to_uv[1][1].abs()),
+        (1.0, 3.0, 7.0)
+    );
+    assert_eq!(world.texels.len(), 24);
+    assert_eq!(world.texels[1], [data[3], data[4], data[5], 0.0]);
+    // 32/64, rounded to eight bits, decoded by the sRGB curve.
+    let half = ((128.0 / 255.0 + 0.055) / 1.055f32).powf(2.4);
+    assert!((world.texels[12 + 10][2] - half).abs() < 1e-6, "{:?}", world.texels[22]);
 }

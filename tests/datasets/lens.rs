@@ -176,8 +176,11 @@ fn sensors(folder: &Path, data: &Path, dataset: &Dataset) -> Vec<Sensor> {
     scene::load(&path).unwrap_or_else(|e| panic!("{e}")).sensors
 }
 
-/// The six lenses of COLMAP, then OpenCV's two, as sensors of a scene, with what projects to which pixel.
-fn lenses() -> Vec<(Sensor, View, Vec<(DVec3, [f64; 2])>)> {
+/// A camera as the renderer and as the importers have it, and points with the pixels at which others show them.
+type Lens = (Sensor, View, Vec<(DVec3, [f64; 2])>);
+
+/// The six lenses of COLMAP, then OpenCV's two.
+fn lenses() -> Vec<Lens> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let colmap = folder.path().join("set");
     std::fs::create_dir_all(&colmap).expect("writable");
