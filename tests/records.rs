@@ -8,7 +8,7 @@ use prbopt::io::{Image, image};
 use prbopt::params::ParamSet;
 use prbopt::resident::filter::gaussian_table;
 use prbopt::resident::layout::{self, NONE, Rows, VolumeRecord};
-use prbopt::resident::paths::World;
+use prbopt::resident::paths::PathScene;
 use prbopt::resident::{Resident, sensor_record};
 use prbopt::scene::{self, Distortion};
 use prbopt::transport::rays::camera::{transform_point, transform_vector};
@@ -19,7 +19,7 @@ fn resident(text: &str) -> (Resident, ParamSet) {
     Resident::new(&scene).unwrap_or_else(|e| panic!("{e}\nin {text}"))
 }
 
-fn world(objects: &str) -> (World, ParamSet) {
+fn world(objects: &str) -> (PathScene, ParamSet) {
     let (resident, params) = resident(&format!("{{{objects}}}"));
     (resident.world.expect("a world"), params)
 }
@@ -221,7 +221,7 @@ fn media_volumes_and_phases_are_recorded_number_by_number() {
             "interior": {"type": "homogeneous", "sigma_t": 0.5}},
         "camera": {"type": "perspective", "to_world": [{"translate": [0, 0, -5]}]}"#,
     );
-    let record = &world.record;
+    let record = &world.settings;
     assert_eq!((record.max_depth, record.rr_depth, record.hide_emitters), (7, 9, 1));
     assert_eq!((record.gradient, record.spectral), (layout::gradient::DRT, 1));
     assert_eq!(
@@ -299,7 +299,7 @@ fn lights_and_shapes_are_recorded_number_by_number() {
         let found = world.lights.iter().find(|l| l.slot == slot as u32);
         found.unwrap_or_else(|| panic!("{name}"))
     };
-    assert_eq!(world.record.lights, 7);
+    assert_eq!(world.settings.lights, 7);
     let point = of("point", "intensity");
     assert_eq!(
         (point.kind, point.surface, point.position[..3].to_vec()),
@@ -349,7 +349,7 @@ fn lights_and_shapes_are_recorded_number_by_number() {
         [24.0, -1.0],
         "the panel's area and side",
     );
-    assert_eq!((panel_shape.kind, panel.facets), (surface::RECTANGLE, 0));
+    assert_eq!((panel_shape.kind, panel.emissive_triangles), (surface::RECTANGLE, 0));
     // 2 (2 · 4 + 4 · 6 + 6 · 2); eight triangles of sides √8, half the sine of 60 degrees of their square.
     let (brick, _) = shape("brick");
     assert_near([brick.position[3]], [88.0], "the brick's area");
@@ -359,8 +359,11 @@ fn lights_and_shapes_are_recorded_number_by_number() {
         "{}",
         gem.position[3]
     );
-    assert_eq!((brick.facets, gem.facets, gem_shape.kind), (12, 8, surface::MESH));
-    assert_eq!(world.facets.len(), 20);
+    assert_eq!(
+        (brick.emissive_triangles, gem.emissive_triangles, gem_shape.kind),
+        (12, 8, surface::MESH)
+    );
+    assert_eq!(world.emissive_triangles.len(), 20);
     let texture = |record: &layout::SurfaceRecord| world.textures[record.texture as usize];
     assert_eq!(texture(gem_shape).color0[..3], [0.1, 0.2, 0.3]);
     let floor = world.surfaces.iter().find(|s| s.light == NONE).expect("the floor");
@@ -564,7 +567,7 @@ fn images_are_recorded_number_by_number() {
         "the map's frame",
     );
     let world = resident.world.expect("a world");
-    assert_eq!((world.record.environment, world.record.lights), (0, 1));
+    assert_eq!((world.settings.environment, world.settings.lights), (0, 1));
     let light = &world.lights[0];
     assert_eq!(
         (light.kind, light.slot, light.surface),

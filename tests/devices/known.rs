@@ -1,10 +1,10 @@
-//! What each device must compute, where it can be written down: devices that share a rule agree even where it is wrong.
+//! ArrayKind each device must compute, where it can be written down: devices that share a rule agree even where it is wrong.
 
 use std::path::Path;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
-use prbopt::device::{Batch, Device, Step, Term, What};
+use prbopt::device::{ArrayKind, Batch, Device, Step, Term};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
 use prbopt::resident::Resident;
@@ -121,10 +121,10 @@ fn values_and_moments_are_interpolated_between_stages() {
             load(&mut *device, adam);
             let mut before = Vec::new();
             for i in 0..2 {
-                let values = device.read(i, What::Values).expect("values");
+                let values = device.read(i, ArrayKind::Values).expect("values");
                 let moments = [0, 1].map(|m| made_up(values.len(), 2 + 2 * i + m));
                 for (m, moment) in moments.iter().enumerate() {
-                    device.write(i, What::Moment(m), moment).expect("moments");
+                    device.write(i, ArrayKind::Moment(m), moment).expect("moments");
                 }
                 let [first, second] = moments;
                 before.push([values, first, second]);
@@ -132,7 +132,10 @@ fn values_and_moments_are_interpolated_between_stages() {
             device.resample(&[(0, sizes[0]), (1, sizes[1])], keep).expect("it fits");
             for (i, before) in before.iter().enumerate() {
                 let channels = [1, 3][i];
-                for (array, what) in [What::Values, What::Moment(0), What::Moment(1)].into_iter().enumerate() {
+                for (array, what) in [ArrayKind::Values, ArrayKind::Moment(0), ArrayKind::Moment(1)]
+                    .into_iter()
+                    .enumerate()
+                {
                     let mut expected = interpolated(&before[array], SIZES[i], channels, sizes[i]);
                     if array > 0 && !keep {
                         expected.fill(0.0);
@@ -146,7 +149,7 @@ fn values_and_moments_are_interpolated_between_stages() {
     }
 }
 
-/// What a step makes of given gradients over four steps, by the optimisers' recurrences in f64. The schedule's factor is
+/// ArrayKind a step makes of given gradients over four steps, by the optimisers' recurrences in f64. The schedule's factor is
 /// a half.
 #[test]
 fn steps_follow_the_recurrences() {
@@ -170,7 +173,7 @@ fn steps_follow_the_recurrences() {
             let mut state: Vec<[f64; 3]> = start.iter().map(|x| [f64::from(*x), 0.0, 0.0]).collect();
             for count in 1..=4u32 {
                 let gradient = made_up(len, 5 + count as usize);
-                device.write(0, What::Gradient, &gradient).expect("a gradient");
+                device.write(0, ArrayKind::Gradient, &gradient).expect("a gradient");
                 let step = Step {
                     optimizer,
                     rate: 0.5,
@@ -201,19 +204,19 @@ fn steps_follow_the_recurrences() {
                         }
                     }
                 }
-                let left = device.read(0, What::Gradient).expect("a gradient");
+                let left = device.read(0, ArrayKind::Gradient).expect("a gradient");
                 assert!(left.iter().all(|g| *g == 0.0), "gradients are zero after a step");
             }
             let label = format!("{}, {optimizer:?}", device.info().kind);
             let expected = |k: usize| state.iter().map(|s| s[k]).collect::<Vec<_>>();
             assert_near(
-                &device.read(0, What::Values).expect("values"),
+                &device.read(0, ArrayKind::Values).expect("values"),
                 &expected(0),
                 1e-5,
                 &label,
             );
             for moment in 0..optimizer.moments() {
-                let found = device.read(0, What::Moment(moment)).expect("a moment");
+                let found = device.read(0, ArrayKind::Moment(moment)).expect("a moment");
                 assert_near(&found, &expected(1 + moment), 1e-5, &label);
             }
         }
@@ -231,7 +234,7 @@ fn penalties_move_what_no_ray_has_touched() {
             (1, Penalty::TotalVariation),
         ] {
             load(&mut *device, optimizer);
-            let before = device.read(parameter, What::Values).expect("values");
+            let before = device.read(parameter, ArrayKind::Values).expect("values");
             let weight = 3.0f32;
             let term = Term {
                 parameter,
@@ -260,7 +263,7 @@ fn penalties_move_what_no_ray_has_touched() {
                 (norms[parameter] / norm - 1.0).abs() < 1e-4,
                 "{label}: {norms:?}, not {norm}"
             );
-            let after = device.read(parameter, What::Values).expect("values");
+            let after = device.read(parameter, ArrayKind::Values).expect("values");
             let moved: Vec<f64> = before
                 .iter()
                 .zip(&slope)
