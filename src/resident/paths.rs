@@ -285,22 +285,19 @@ impl Build<'_> {
         let place = |p: [f32; 3]| to_world.transform_point3(Vec3::from_array(p));
         let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(*p)).collect();
         let turned = to_world.matrix3.inverse().transpose();
+        // A mirroring map would turn faces, and the normals that follow from them, inside out.
+        let mirrored = to_world.matrix3.determinant() < 0.0;
+        let wound = |&[a, b, c]: &[u32; 3]| if mirrored { [a, c, b] } else { [a, b, c] };
+        let triangles: Vec<[u32; 3]> = mesh.triangles.iter().map(wound).collect();
         let normals: Vec<Vec3> = match (face_normals, mesh.normals.is_empty()) {
             (true, _) => vec![Vec3::ZERO; positions.len()],
-            (false, true) => smooth_normals(&positions, &mesh.triangles),
+            (false, true) => smooth_normals(&positions, &triangles),
             (false, false) => {
                 let turn = |n: &[f32; 3]| (turned * Vec3A::from_array(*n)).normalize_or_zero().into();
                 mesh.normals.iter().map(turn).collect()
             }
         };
-        // A mirroring map would turn faces inside out.
-        let mirrored = to_world.matrix3.determinant() < 0.0;
-        for (index, corners) in mesh.triangles.iter().enumerate() {
-            let [a, b, c] = if mirrored {
-                [corners[0], corners[2], corners[1]]
-            } else {
-                *corners
-            };
+        for (index, [a, b, c]) in triangles.into_iter().enumerate() {
             let at = |v: u32| positions[v as usize].to_array();
             self.triangles.push(TriangleRecord {
                 a: at(a),
