@@ -16,6 +16,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -32,6 +33,8 @@ ROUNDING = 1e-6
 EXACT = 1e-4
 # Three numbers under these names are a place or a direction; under any other name they are a colour.
 PLACES = {"position", "direction", "center", "origin", "target"}
+# Mitsuba tells whole numbers from others, our files do not.
+WHOLE = {"width", "height"}
 
 
 def transform(operations):
@@ -62,6 +65,8 @@ def to_mitsuba(value, name, folder):
             return {key: to_mitsuba(item, key, folder) for key, item in value.items()}
         case [_, _, _] if name not in PLACES:
             return {"type": "rgb", "value": value}
+        case int() if not isinstance(value, bool) and name not in WHOLE:
+            return float(value)
         case _:
             return value
 
@@ -80,12 +85,14 @@ def render_mitsuba(path, seeds, spp):
     return np.stack([np.array(image, dtype=np.float64)[..., :3] for image in images])
 
 
-def render_prbopt(program, path, seeds, spp):
+def render_prbopt(program, path, seeds, spp, settings=()):
     images = []
+    changes = [word for setting in settings for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             output = Path(folder) / f"{seed}.exr"
             command = [program, "render", path, "--device", "cpu", "--spp", spp, "--seed", seed, "-o", output, "-q"]
+            command += changes
             subprocess.run([str(word) for word in command], check=True)
             images.append(np.array(mi.Bitmap(str(output)), dtype=np.float64)[..., :3])
     return np.stack(images)
@@ -144,6 +151,25 @@ def store(name, theirs):
     np.save(FOLDER / "means" / f"{name}.npy", np.stack([mean, np.sqrt(square)]).astype(np.float16))
 
 
+def compare_skies(program, path, seeds, spp):
+    """What it changes to sample a constant sky as a light: variance and processor time a sample, as ratios."""
+    radiance = json.loads(path.read_text())["sky"].get("radiance", 1)
+    value = radiance["value"] if isinstance(radiance, dict) else radiance
+    # A map, even if it has one colour, is sampled.
+    sky = {"type": "envmap", "data": {"resolution": [64, 32], "value": value}}
+
+    def measure(settings):
+        begun = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        images = render_prbopt(program, path, seeds, spp, settings)
+        return images, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begun
+
+    (met, time_met), (sampled, time_sampled) = measure(()), measure([f"sky={json.dumps(sky)}"])
+    theirs = render_mitsuba(path, seeds, spp)
+    total = [images.var(axis=0, ddof=1).sum() for images in (met, sampled, theirs)]
+    variance, time = total[1] / total[0], time_sampled / time_met
+    return [f"{total[2] / total[0]:.2f}", f"{variance:.2f}", f"{time:.2f}", f"{variance * time:.2f}"]
+
+
 def main():
     parser = argparse.ArgumentParser(description="Compares prbopt with Mitsuba on small scenes.")
     parser.add_argument("scenes", nargs="*", type=Path, help="scene files, or names of files in scenes/")
@@ -151,20 +177,30 @@ def main():
     parser.add_argument("--batches", type=int, default=32)
     parser.add_argument("--spp", type=int, default=256, help="samples a pixel in each batch")
     parser.add_argument("--variant", default="llvm_ad_rgb")
+    parser.add_argument("--skies", action="store_true", help="compare sampling a constant sky with not sampling it")
     parser.add_argument("--store", action="store_true", help="write what Mitsuba found to means/")
     options = parser.parse_args()
     mi.set_variant(options.variant)
     seeds = range(1, options.batches + 1)
-    print("| scene | pixels that pass, % | largest t | mean, % | border, % | variance ratio |")
-    print("|---|---|---|---|---|---|")
-    for path in options.scenes or sorted((FOLDER / "scenes").glob("*.json")):
+    program, spp = os.path.abspath(options.prbopt), options.spp
+    if options.skies:
+        print("| scene | Mitsuba's variance | variance, sampled | time, sampled | variance times time |")
+        print("|---|---|---|---|---|")
+    else:
+        print("| scene | pixels that pass, % | largest t | mean, % | border, % | variance ratio |")
+        print("|---|---|---|---|---|---|")
+    folder = FOLDER / ("skies" if options.skies else "scenes")
+    for path in options.scenes or sorted(folder.glob("*.json")):
         if not path.exists():
-            path = FOLDER / "scenes" / f"{path}.json"
-        theirs = render_mitsuba(path, seeds, options.spp)
-        ours = render_prbopt(os.path.abspath(options.prbopt), path, seeds, options.spp)
-        if options.store:
-            store(path.stem, theirs)
-        print(f"| `{path.stem}` | {' | '.join(compare(ours, theirs))} |", flush=True)
+            path = folder / f"{path}.json"
+        if options.skies:
+            row = compare_skies(program, path, seeds, spp)
+        else:
+            theirs = render_mitsuba(path, seeds, spp)
+            row = compare(render_prbopt(program, path, seeds, spp), theirs)
+            if options.store:
+                store(path.stem, theirs)
+        print(f"| `{path.stem}` | {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":
