@@ -14,9 +14,8 @@ use crate::resident::layout::{SceneRecord, background};
 use crate::resident::paths::PathScene;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
-use crate::transport::paths::adjoint::Incident;
 use crate::transport::paths::path_state::PathState;
-use crate::transport::paths::radiative::backpropagate_radiative;
+use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::volpath;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::linear_weight;
@@ -148,13 +147,13 @@ impl Objective {
             extra,
             ..
         } = cast;
-        volpath::propagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
+        volpath::backpropagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
     }
 
     /// Backpropagates through one path by radiative backpropagation into a sink.
     pub fn backpropagate_radiative<S: Sink<f64>>(
         &self,
-        incident: Incident,
+        incident: Ahead,
         weight: [f64; 3],
         cast: &Cast,
         sink: &mut S,
