@@ -180,10 +180,10 @@ fn points_of_a_mesh_are_uniform() {
         assert!(q[2].abs() < 1e-5);
         let bin = |x: f32| (((x + 1.0) * 0.5 * bins as f32) as usize).min(bins - 1);
         counts[bin(q[1]) * bins + bin(q[0])] += 1;
-        assert!((drawn.weight * drawn.density - 1.0).abs() < 1e-4);
+        assert!((drawn.weight * drawn.pdf - 1.0).abs() < 1e-4);
         let hit = intersect(&world, p, drawn.direction, f32::INFINITY).expect("it is there");
-        let density = area_pdf(&world, p, drawn.direction, &hit, q);
-        assert!((density / drawn.density - 1.0).abs() < 1e-4);
+        let density = area_pdf(&world, p, drawn.direction, &hit);
+        assert!((density / drawn.pdf - 1.0).abs() < 1e-4);
     }
     let expected = f64::from(draws) / counts.len() as f64;
     let chi_square: f64 = counts

@@ -10,6 +10,7 @@ use prbopt::kernels::loss::Loss;
 use prbopt::transport::rays::pixel::sample_ray;
 use prbopt::transport::rays::pixel::{Pixel, PixelTable, drawn_pixel, linear_weight, random_backdrop};
 use prbopt::transport::rays::random::{Pass, pass_key};
+use prbopt::transport::scene::phase::hg_sample;
 use small::{Small, keys};
 
 /// Chi-square of counts whose expectations are all alike.
@@ -159,4 +160,60 @@ fn random_weights_are_uniform() {
         counts[(r * 8 + g) * 8 + b] += 1;
     }
     assert_uniform("weights", &counts);
+}
+
+/// Cosines of Henyey–Greenstein's function are those at which its distribution function is the number drawn, to
+/// rounding: the distribution of an isotropic one is off by up to 3 g / 4.
+#[test]
+fn cosines_of_henyey_greenstein_invert_its_distribution() {
+    for g in [5e-4f32, 1e-3, 1e-2, 0.3, 0.9, 0.99].into_iter().flat_map(|g| [g, -g]) {
+        let wide = f64::from(g);
+        for i in 0..4096 {
+            let u = (i as f32 + 0.5) / 4096.0;
+            let cosine = f64::from(hg_sample(g, u));
+            let root = (1.0 + wide * wide - 2.0 * wide * cosine).sqrt();
+            let distribution = (1.0 - wide * wide) / (2.0 * wide) * (1.0 / root - 1.0 / (1.0 + wide));
+            // The cosine is rounded, and what is left of it multiplied by the density.
+            let density = 0.5 * (1.0 - wide * wide) / root.powi(3);
+            let allowed = 2e-6 * (1.0 + density);
+            let off = (distribution - f64::from(u)).abs();
+            assert!(off < allowed, "g = {g}, u = {u}: {off} exceeds {allowed}");
+        }
+    }
+    let cosines: Vec<f32> = (0..5).map(|i| hg_sample(0.0, i as f32 / 4.0)).collect();
+    assert_eq!(cosines, [-1.0, -0.5, 0.0, 0.5, 1.0]);
+}
+
+/// The same by chance: 2²⁰ draws in 64 bins, of which at g = 0.01 isotropic ones are seen (an excess of 3 g² in each).
+#[test]
+fn cosines_of_henyey_greenstein_follow_its_density() {
+    for g in [5e-4f32, 1e-3, 1e-2].into_iter().flat_map(|g| [g, -g]) {
+        let wide = f64::from(g);
+        let distribution = |cosine: f64| {
+            let root = (1.0 + wide * wide - 2.0 * wide * cosine).sqrt();
+            (1.0 - wide * wide) / (2.0 * wide) * (1.0 / root - 1.0 / (1.0 + wide))
+        };
+        let chi_square = |sample: &dyn Fn(f32) -> f32| {
+            let mut counts = [0u32; 64];
+            for i in 0..1 << 20 {
+                let cosine = sample(small::draw(12, 0, i));
+                counts[(((cosine + 1.0) * 32.0) as usize).min(63)] += 1;
+            }
+            let bins = counts.iter().enumerate();
+            bins.map(|(i, n)| {
+                let edge = |i: usize| i as f64 / 32.0 - 1.0;
+                let expected = (distribution(edge(i + 1)) - distribution(edge(i))) * f64::from(1 << 20);
+                (f64::from(*n) - expected).powi(2) / expected
+            })
+            .sum::<f64>()
+        };
+        let found = chi_square(&|u| hg_sample(g, u));
+        assert!(found < bound(63), "g = {g}: chi-square {found}");
+        if g.abs() >= 1e-2 {
+            assert!(
+                chi_square(&|u| 1.0 - 2.0 * u) > bound(63),
+                "isotropic draws are not seen at g = {g}"
+            );
+        }
+    }
 }

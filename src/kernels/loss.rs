@@ -82,4 +82,35 @@ mod tests {
         let (value, slope) = loss_eval(Loss::RelativeL2, 0.3, 0.1, 0.0);
         assert!((value - 0.04 / 0.1).abs() < 1e-6 && (slope - 0.4 / 0.1).abs() < 1e-5);
     }
+
+    /// Worked out by hand: d = x - r is 1/2, -1/4, 0, and the corner of a Huber loss lies at 1/4.
+    #[test]
+    fn losses_have_the_values_that_define_them() {
+        let huber = Loss::Huber { delta: 0.25 };
+        let cases = [
+            (Loss::L1, [(0.5, 1.0), (0.25, -1.0), (0.0, 0.0)]),
+            (Loss::L2, [(0.25, 1.0), (0.0625, -0.5), (0.0, 0.0)]),
+            (huber, [(0.25 * 0.375, 0.25), (0.5 * 0.0625, -0.25), (0.0, 0.0)]),
+            // x is 1, 1/4 and 1/2: squares over 1.01, 0.0725 and 0.26.
+            (
+                Loss::RelativeL2,
+                [(0.25 / 1.01, 1.0 / 1.01), (0.0625 / 0.0725, -0.5 / 0.0725), (0.0, 0.0)],
+            ),
+            (
+                Loss::LogL1,
+                [(0.405_465_1, 1.0 / 1.5), (0.223_143_55, -0.8), (0.0, 0.0)],
+            ),
+            (Loss::Linear { seed: 1 }, [(-3.0, -3.0), (-0.75, -3.0), (-1.5, -3.0)]),
+        ];
+        for (loss, expected) in cases {
+            for ((x, r), (value, slope)) in [(1.0, 0.5), (0.25, 0.5), (0.5, 0.5)].into_iter().zip(expected) {
+                let found = loss_eval(loss, x, r, -3.0);
+                let near = |a: f32, b: f32| (a - b).abs() <= 1e-6 * b.abs();
+                assert!(
+                    near(found.0, value) && near(found.1, slope),
+                    "{loss:?} at {x}, {r}: {found:?}"
+                );
+            }
+        }
+    }
 }

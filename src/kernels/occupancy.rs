@@ -25,6 +25,22 @@ pub fn reachable_between(low: f32, high: f32, texels: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
+    /// By hand: 8 texels in 2 cells. Texel i's centre is at (i + 1/2)/8; lookups in the first cell, up to the position
+    /// 4 - 1/2 in texels, reach texels 0 to 4 (3 and 4 around its end), those in the second 3 to 7. Where a border falls
+    /// just on a centre the slack adds one texel on either side.
+    #[test]
+    fn no_more_is_reachable_than_lookups_can_reach() {
+        assert_eq!([0, 1].map(|cell| reachable(cell, 2, 8)), [(0, 4), (3, 7)]);
+        assert_eq!([0, 1, 2].map(|cell| reachable(cell, 3, 9)), [(0, 3), (2, 6), (5, 8)]);
+        assert_eq!([0, 1].map(|cell| reachable(cell, 2, 7)), [(0, 4), (2, 6)]);
+        assert_eq!(reachable(0, 1, 1), (0, 0));
+        assert_eq!(reachable_between(0.0, 0.5, 8), (0, 4));
+        assert_eq!(reachable_between(0.5, 1.0, 8), (3, 7));
+        assert_eq!(reachable_between(0.26, 0.3, 8), (1, 2));
+        assert_eq!(reachable_between(0.1875, 0.3125, 8), (0, 3));
+        assert_eq!(reachable_between(-1.0, 2.0, 5), (0, 4));
+    }
+
     #[test]
     fn every_lookup_in_a_cell_stays_within_reach() {
         for (cells, texels) in [(1, 1), (2, 7), (8, 32), (5, 18)] {

@@ -135,6 +135,59 @@ mod tests {
         assert!((f64::from(x) - rx).abs() < 1e-5, "{x} != {rx}");
     }
 
+    /// The recurrences as their authors give them, in f64: Sutskever's momentum without dampening, Tieleman and Hinton's
+    /// running square.
+    #[test]
+    fn sgd_and_rmsprop_follow_their_recurrences() {
+        let free = [f32::NEG_INFINITY, f32::INFINITY];
+        let (momentum, decay, epsilon, rate) = (0.8, 0.9, 1e-3, 0.05);
+        let sgd = Optimizer::Sgd { momentum: 0.8 };
+        let rms = Optimizer::RmsProp {
+            decay: 0.9,
+            epsilon: 1e-3,
+        };
+        let (mut x, mut state, mut y, mut square) = (0.5f32, [0f32; 2], 0.5f32, [0f32; 2]);
+        let (mut rx, mut velocity, mut ry, mut mean) = (0.5f64, 0f64, 0.5f64, 0f64);
+        for t in 1..40u32 {
+            let g = (0.7 * f64::from(t)).cos();
+            (x, state) = StepRule::new(sgd, 0.05, t, free).apply(x, g as f32, state);
+            (y, square) = StepRule::new(rms, 0.05, t, free).apply(y, g as f32, square);
+            velocity = momentum * velocity + g;
+            rx -= rate * velocity;
+            mean = decay * mean + (1.0 - decay) * g * g;
+            ry -= rate * g / (mean.sqrt() + epsilon);
+            let near = |a: f32, b: f64| assert!((f64::from(a) - b).abs() < 2e-5, "step {t}: {a} != {b}");
+            near(x, rx);
+            near(state[0], velocity);
+            near(y, ry);
+            near(square[0], mean);
+        }
+    }
+
+    /// Adam's epsilon stands outside of the root: with g = 1/2, v̂ = 1/4 and the step is 0.1 · 0.5 / (0.5 + 0.5).
+    #[test]
+    fn adams_epsilon_is_added_to_the_root() {
+        let adam = |mask_updates| Optimizer::Adam {
+            beta_1: 0.9,
+            beta_2: 0.99,
+            epsilon: 0.5,
+            mask_updates,
+        };
+        let rule = StepRule::new(adam(true), 0.1, 1, [-1.0, 1.0]);
+        let (value, [m, v]) = rule.apply(0.0, 0.5, [0.0; 2]);
+        assert!((value + 0.05).abs() < 1e-6 && (m - 0.05).abs() < 1e-7 && (v - 0.0025).abs() < 1e-8);
+        assert!(rule.masks_updates() && !StepRule::new(adam(false), 0.1, 1, [-1.0, 1.0]).masks_updates());
+        assert!(!StepRule::new(Optimizer::Sgd { momentum: 0.0 }, 0.1, 1, [-1.0, 1.0]).masks_updates());
+        let one = [
+            Optimizer::Sgd { momentum: 0.5 },
+            Optimizer::RmsProp {
+                decay: 0.9,
+                epsilon: 1e-8,
+            },
+        ];
+        assert_eq!((adam(true).moments(), one.map(|o| o.moments())), (2, [1, 1]));
+    }
+
     #[test]
     fn bounds_hold_after_a_step() {
         let rule = StepRule::new(Optimizer::Sgd { momentum: 0.0 }, 1.0, 1, [0.0, 1.0]);

@@ -54,4 +54,28 @@ mod tests {
         assert!((slope - difference).abs() < 1e-3);
         assert_eq!(sparsity(-1.0), (0.0, 0.0));
     }
+
+    /// With differences as small as the rounding of the tip, e = 10⁻³: sqrt(4e² + 4e² + e² + e²) - e and so on. A flat
+    /// place costs nothing.
+    #[test]
+    fn the_tip_of_the_total_variation_is_rounded_by_a_thousandth() {
+        let (penalty, d) = total_variation(0.0, [2e-3, -2e-3, 1e-3]);
+        let norm = 10f32.sqrt() * 1e-3;
+        assert!((penalty - (norm - 1e-3)).abs() < 1e-9, "{penalty}");
+        for (found, expected) in d.into_iter().zip([2e-3 / norm, -2e-3 / norm, 1e-3 / norm]) {
+            assert!((found - expected).abs() < 1e-6, "{d:?}");
+        }
+        assert_eq!(total_variation(0.5, [0.5; 3]), (0.0, [0.0; 3]));
+        // Far from the tip it is the length of the difference.
+        let (penalty, d) = total_variation(1.0, [4.0, 5.0, 1.0]);
+        assert!((penalty - 4.999).abs() < 1e-5 && (d[0] - 0.6).abs() < 1e-6 && (d[1] - 0.8).abs() < 1e-6);
+    }
+
+    /// ln(1 + 2 x²) and 4 x / (1 + 2 x²) at 1/2: ln 1.5 and 4/3.
+    #[test]
+    fn sparsity_is_cauchys() {
+        let (penalty, slope) = sparsity(0.5);
+        assert!((penalty - 0.405_465_1).abs() < 1e-7 && (slope - 4.0 / 3.0).abs() < 1e-6);
+        assert_eq!(sparsity(0.0), (0.0, 0.0));
+    }
 }

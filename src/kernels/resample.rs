@@ -41,6 +41,70 @@ pub fn resample_texel(
 mod tests {
     use super::*;
 
+    /// The texel whose centre lies at p of an axis [0, 1] is the linear interpolation, at p, of the values at the old
+    /// centres, and beyond the outer centres the outer value: whatever the ratio, finer or coarser.
+    #[test]
+    fn any_ratio_interpolates_between_the_centres() {
+        for (from, to) in [
+            (4usize, 12usize),
+            (3, 7),
+            (7, 3),
+            (5, 5),
+            (6, 4),
+            (2, 9),
+            (1, 5),
+            (5, 1),
+        ] {
+            let value = |i: usize| ((3 * i * i) % 7) as f64;
+            let centre = |i: usize| (i as f64 + 0.5) / from as f64;
+            for (i, (low, high, weight)) in resample_axis(from, to).into_iter().enumerate() {
+                let p = (i as f64 + 0.5) / to as f64;
+                let expected = match (0..from - 1).find(|&a| centre(a) <= p && p <= centre(a + 1)) {
+                    Some(a) => {
+                        let f = (p - centre(a)) / (centre(a + 1) - centre(a));
+                        value(a) * (1.0 - f) + value(a + 1) * f
+                    }
+                    None if p < 0.5 => value(0),
+                    None => value(from - 1),
+                };
+                let weight = f64::from(weight);
+                let found = value(low) * (1.0 - weight) + value(high) * weight;
+                assert!(
+                    (found - expected).abs() < 1e-5,
+                    "{from} to {to}, texel {i}: {found} != {expected}"
+                );
+            }
+        }
+    }
+
+    /// Three axes with weights of their own, two channels: the eight corners of a cell within a larger grid by hand.
+    #[test]
+    fn a_texel_is_the_trilinear_sum_of_its_corners() {
+        let size = [3, 4, 5];
+        let value = |x: usize, y: usize, z: usize| (1 + x + 10 * y + 100 * z) as f32;
+        let mut data = Vec::new();
+        for i in 0..60 {
+            let v = value(i % 3, i / 3 % 4, i / 12);
+            data.extend([v, -2.0 * v * v]);
+        }
+        let axes = [(0, 2, 0.25f32), (1, 3, 0.5), (4, 2, 0.125)];
+        let mut expected = [0f32; 2];
+        for (x, wx) in [(0, 0.75), (2, 0.25)] {
+            for (y, wy) in [(1, 0.5), (3, 0.5)] {
+                for (z, wz) in [(4, 0.875), (2, 0.125)] {
+                    let v = value(x, y, z);
+                    expected[0] += wx * wy * wz * v;
+                    expected[1] += wx * wy * wz * -2.0 * v * v;
+                }
+            }
+        }
+        let mut out = [7f32; 2];
+        resample_texel(&data, size, 2, axes, &mut out);
+        for c in 0..2 {
+            assert!((out[c] / expected[c] - 1.0).abs() < 1e-6, "{out:?} != {expected:?}");
+        }
+    }
+
     #[test]
     fn doubling_reproduces_a_ramp_between_the_outer_centres() {
         let (from, to) = (8usize, 16usize);

@@ -54,6 +54,35 @@ mod tests {
         assert!((half - 0.1).abs() < 1e-6, "geometric: {half}");
     }
 
+    /// By hand, warm-up of 4 in 9 iterations: 1/4, 2/4, 3/4, 1, then progress 0, 1/4, 2/4, 3/4, 1 of the decay: powers
+    /// of 1/16 halve, and the cosine's halves are (1 ± √½)/2.
+    #[test]
+    fn a_decay_begins_where_the_warm_up_ends() {
+        let half = f64::sqrt(0.5);
+        let cosine = [1.0 + half, 1.0, 1.0 - half].map(|x| (0.5 + 0.5 * 0.5 * x) as f32);
+        let [a, b, c] = cosine;
+        let cases = [
+            (
+                Decay::Exponential { final_factor: 0.0625 },
+                [0.25, 0.5, 0.75, 1.0, 1.0, 0.5, 0.25, 0.125, 0.0625],
+            ),
+            (
+                Decay::Cosine { final_factor: 0.5 },
+                [0.25, 0.5, 0.75, 1.0, 1.0, a, b, c, 0.5],
+            ),
+            (Decay::Constant, [0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        ];
+        for (decay, expected) in cases {
+            for (i, expected) in expected.into_iter().enumerate() {
+                let found = rate_factor(&schedule(decay, 4), i as u32, 9);
+                assert!(
+                    (found - expected).abs() < 1e-6,
+                    "{decay:?} at {i}: {found} != {expected}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn a_run_shorter_than_its_warm_up_is_no_special_case() {
         let s = schedule(Decay::Cosine { final_factor: 0.5 }, 10);

@@ -233,6 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn pixels_without_a_ray_are_counted() {
+        let mut picture = picture(ColorSpace::Linear);
+        assert_eq!(picture.masked(), 1);
+        picture.pixels[1][3] = 0.0;
+        assert_eq!(picture.masked(), 0);
+        assert_eq!(
+            picture.linear().data,
+            [0.5, 0.25, 1.5, 9.0, 9.0, 9.0],
+            "no transmittance is one, too"
+        );
+    }
+
+    #[test]
     fn file_names_are_tame_and_unique() {
         assert_eq!(
             file_stems(&["r_0", "a/b", "..", "R_0", "r_0_0"]),

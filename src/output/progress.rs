@@ -212,6 +212,28 @@ mod tests {
     #[test]
     fn figures_for_people() {
         assert_eq!(duration(59.6), "1 min 00 s");
+        assert_eq!(
+            (duration(61.4), duration(3599.0)),
+            ("1 min 01 s".into(), "59 min 59 s".into())
+        );
+        assert_eq!(
+            (duration(0.994), duration(12.0), duration(-1.0)),
+            ("0.99 s".into(), "12 s".into(), "0 s".into())
+        );
+        assert_eq!(
+            (duration(7200.0), duration(90_061.0)),
+            ("2 h 00 min".into(), "25 h 01 min".into())
+        );
+        assert_eq!((bytes(1023), bytes(1024)), ("1023 bytes".into(), "1.00 KiB".into()));
+        assert_eq!(
+            (bytes(1 << 20), bytes(10 << 20), bytes(1 << 30)),
+            ("1.00 MiB".into(), "10 MiB".into(), "1.00 GiB".into())
+        );
+        assert_eq!(bytes(20 << 30), "20.00 GiB");
+        assert_eq!(
+            (decibels(None), decibels(Some(30.126))),
+            ("∞ dB".into(), "30.13 dB".into())
+        );
         assert_eq!(duration(3723.0), "1 h 02 min");
         assert_eq!(bytes(3 << 29), "1.50 GiB");
         assert_eq!(bytes(5 << 19), "2.50 MiB");

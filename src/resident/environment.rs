@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 /// Luminance that is added to every texel, as a share of the map's mean: a texel that is black, and which a run would
 /// make brighter, is drawn too, and no direction's density is zero. At most this share of all draws is spent on it.
-const FLOOR: f64 = 1.0 / 32.0;
+const FLOOR: f64 = 1.0 / 256.0;
 
 /// Weight of a pole's texels, whose sine is zero, as a share of what the next row's sine is: their light reaches far
 /// into the cells of the first row.

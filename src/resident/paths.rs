@@ -1,7 +1,7 @@
 //! Surfaces, media and lights flattened into records.
 
 use bytemuck::Zeroable;
-use glam::{Affine2, Affine3A, Vec3, Vec3A};
+use glam::{Affine2, Affine3A, DAffine3, Vec3, Vec3A};
 
 use super::bvh::Hierarchy;
 use super::containers::{self, Container};
@@ -238,7 +238,7 @@ impl Build<'_> {
         let to_world = surface.to_world * inner;
         let mut record = SurfaceRecord::zeroed();
         record.to_world = rows(&to_world);
-        record.to_local = rows(&to_world.inverse());
+        record.to_local = rows(&inverse(&to_world));
         record.kind = kind;
         let index = |medium: Option<usize>| medium.map_or(NONE, |m| m as u32);
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
@@ -285,22 +285,19 @@ impl Build<'_> {
         let place = |p: [f32; 3]| to_world.transform_point3(Vec3::from_array(p));
         let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(*p)).collect();
         let turned = to_world.matrix3.inverse().transpose();
+        // A mirroring map would turn faces, and the normals that follow from them, inside out.
+        let mirrored = to_world.matrix3.determinant() < 0.0;
+        let wound = |&[a, b, c]: &[u32; 3]| if mirrored { [a, c, b] } else { [a, b, c] };
+        let triangles: Vec<[u32; 3]> = mesh.triangles.iter().map(wound).collect();
         let normals: Vec<Vec3> = match (face_normals, mesh.normals.is_empty()) {
             (true, _) => vec![Vec3::ZERO; positions.len()],
-            (false, true) => smooth_normals(&positions, &mesh.triangles),
+            (false, true) => smooth_normals(&positions, &triangles),
             (false, false) => {
                 let turn = |n: &[f32; 3]| (turned * Vec3A::from_array(*n)).normalize_or_zero().into();
                 mesh.normals.iter().map(turn).collect()
             }
         };
-        // A mirroring map would turn faces inside out.
-        let mirrored = to_world.matrix3.determinant() < 0.0;
-        for (index, corners) in mesh.triangles.iter().enumerate() {
-            let [a, b, c] = if mirrored {
-                [corners[0], corners[2], corners[1]]
-            } else {
-                *corners
-            };
+        for (index, [a, b, c]) in triangles.into_iter().enumerate() {
             let at = |v: u32| positions[v as usize].to_array();
             self.triangles.push(TriangleRecord {
                 a: at(a),
@@ -450,6 +447,12 @@ fn wrap_code(wrap: Wrap) -> u32 {
 fn uv_rows(to_uv: &Affine2) -> [[f32; 4]; 2] {
     let (m, t) = (to_uv.matrix2, to_uv.translation);
     [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]]
+}
+
+/// The inverse of a map, of which each entry is as good as f32 can be: `transport::scene::shape::leave` counts on it.
+fn inverse(to_world: &Affine3A) -> Affine3A {
+    let wide = DAffine3::from_cols_array(&to_world.to_cols_array().map(f64::from)).inverse();
+    Affine3A::from_cols_array(&wide.to_cols_array().map(|x| x as f32))
 }
 
 /// The radius of the unit sphere under a map; None if it is not round there.

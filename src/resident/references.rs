@@ -57,3 +57,52 @@ impl Resident {
         self.references = Pixels::Constant([r, g, b, 1.0]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resident::layout::{NO_REFERENCE, SensorRecord};
+    use bytemuck::Zeroable;
+
+    fn resident() -> Resident {
+        let mut resident = Resident::empty();
+        resident.sensors = vec![SensorRecord::zeroed(); 3];
+        for sensor in &mut resident.sensors {
+            (sensor.first_pixel, sensor.backdrop) = (NO_REFERENCE, backdrop::RANDOM);
+        }
+        resident
+    }
+
+    #[test]
+    fn renders_follow_one_another_without_their_transmittance() {
+        let mut resident = resident();
+        let image = |x: f32, n: usize| vec![[x, 2.0 * x, 3.0 * x, -1.0]; n];
+        resident.set_references(&[(2, image(1.0, 4)), (0, image(5.0, 2))]);
+        let first: Vec<u32> = resident.sensors.iter().map(|s| s.first_pixel).collect();
+        assert_eq!(first, [4, NO_REFERENCE, 0]);
+        let backdrops: Vec<u32> = resident.sensors.iter().map(|s| s.backdrop).collect();
+        assert_eq!(backdrops, [backdrop::OPAQUE, backdrop::RANDOM, backdrop::OPAQUE]);
+        assert_eq!(resident.references.get(3), [1.0, 2.0, 3.0, 1.0]);
+        assert_eq!(resident.references.get(4), [5.0, 10.0, 15.0, 1.0]);
+        assert_eq!(resident.references.bytes(), 6 * 16);
+    }
+
+    #[test]
+    fn constants_and_bytes_are_read_as_colours() {
+        let mut resident = resident();
+        resident.set_constant_reference([0.25, 0.5, 0.75]);
+        assert!(
+            resident
+                .sensors
+                .iter()
+                .all(|s| s.first_pixel == 0 && s.backdrop == backdrop::OPAQUE)
+        );
+        assert_eq!(resident.references.get(77), [0.25, 0.5, 0.75, 1.0]);
+        let coded = Pixels::Unorm8(vec![0, 0xff33_6600]);
+        assert_eq!((coded.get(0), coded.bytes()), ([0.0; 4], 8));
+        for (found, byte) in coded.get(1).into_iter().zip([0.0, 102.0, 51.0, 255.0]) {
+            assert!((found - byte / 255.0).abs() < 1e-7);
+        }
+        assert_eq!((Pixels::None.get(1), Pixels::None.bytes()), ([0.0; 4], 0));
+    }
+}

@@ -2,8 +2,8 @@
 
 use super::layout::{MediumRecord, Rows, SurfaceRecord, TriangleRecord, surface};
 
-/// How far surfaces may stand in a box, in units of the larger of 1 and its coordinates: walks are moved as far off a
-/// surface that they leave.
+/// How far surfaces may stand in a box, in units of its largest coordinate: walks are moved less far off a surface that
+/// they leave.
 const MARGIN: f32 = 1e-5;
 
 /// Marks the media whose boxes are clear of all surfaces and of the `triangles` of all meshes.
@@ -31,7 +31,7 @@ impl Inside {
             .low
             .iter()
             .chain(&medium.high)
-            .fold(1f32, |size, x| size.max(x.abs()));
+            .fold(0f32, |size, x| size.max(x.abs()));
         size.is_finite().then(|| Self {
             low: medium.low.map(|x| x + MARGIN * size),
             high: medium.high.map(|x| x - MARGIN * size),

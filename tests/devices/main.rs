@@ -4,6 +4,7 @@
 //! Without an adapter these tests print that they were skipped; with `PRBOPT_REQUIRE_GPU=1` they fail instead.
 
 mod compare;
+mod known;
 mod meshes;
 mod scenes;
 mod worlds;
@@ -58,7 +59,7 @@ fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     let stats = device.backpropagate(&batch, keys(Pass::Adjoint), 2).expect("gradients");
     outcome.count("rays", stats.rays);
     outcome.count("samples", stats.samples);
-    note(device, "gradient", What::Gradient, &mut outcome);
+    note(device, "gradient", ArrayKind::Gradient, &mut outcome);
     if case.field {
         let term = |parameter, penalty, weight| Term {
             parameter,
@@ -72,7 +73,7 @@ fn run(device: &mut dyn Device, case: &Case) -> Outcome {
         ];
         let penalty = device.regularise(&terms).expect("penalties");
         outcome.array("penalty", vec![penalty as f32]);
-        note(device, "gradient with penalties", What::Gradient, &mut outcome);
+        note(device, "gradient with penalties", ArrayKind::Gradient, &mut outcome);
     }
     for count in 1..=2 {
         let step = Step {
@@ -89,15 +90,20 @@ fn run(device: &mut dyn Device, case: &Case) -> Outcome {
         device.loss(&batch, keys(Pass::Primal), case.loss).expect("a loss");
         device.backpropagate(&batch, keys(Pass::Adjoint), 1).expect("gradients");
     }
-    note(device, "values", What::Values, &mut outcome);
+    note(device, "values", ArrayKind::Values, &mut outcome);
     for moment in 0..case.optimizer.moments() {
-        note(device, &format!("moment {moment}"), What::Moment(moment), &mut outcome);
+        note(
+            device,
+            &format!("moment {moment}"),
+            ArrayKind::Moment(moment),
+            &mut outcome,
+        );
     }
     if case.field {
         let sizes = [(0, [15, 18, 13]), (1, [14, 9, 20])];
         device.resample(&sizes, case.keep_moments).expect("resamples");
-        note(device, "resampled values", What::Values, &mut outcome);
-        note(device, "resampled moment", What::Moment(0), &mut outcome);
+        note(device, "resampled values", ArrayKind::Values, &mut outcome);
+        note(device, "resampled moment", ArrayKind::Moment(0), &mut outcome);
         device.render(&batch, keys(Pass::Preview), 1).expect("renders");
         outcome.array("image after resampling", device.image().expect("an image").concat());
     }
@@ -129,7 +135,7 @@ fn gradients(device: &mut dyn Device, case: &Case) -> Outcome {
     let mut outcome = Outcome::default();
     forward(device, case, &batch, &mut outcome);
     device.backpropagate(&batch, keys(Pass::Adjoint), 2).expect("gradients");
-    note(device, "gradient", What::Gradient, &mut outcome);
+    note(device, "gradient", ArrayKind::Gradient, &mut outcome);
     outcome
 }
 
@@ -206,7 +212,7 @@ fn planted_faults_are_seen() {
         let mut outcome = Outcome::default();
         forward(&mut gpu, &case, &batch, &mut outcome);
         gpu.backpropagate(&batch, keys(Pass::Adjoint), 2).expect("gradients");
-        note(&mut gpu, "gradient", What::Gradient, &mut outcome);
+        note(&mut gpu, "gradient", ArrayKind::Gradient, &mut outcome);
         gpu.clear_gradients().expect("cleared");
         values[entry] /= factor;
         gpu.write(parameter, ArrayKind::Values, &values).expect("written");

@@ -8,7 +8,7 @@
 #import transport/paths/tracking
 #import transport/scene/records
 
-// Shadow rays end this fraction short of what they are drawn to.
+// Surfaces are looked for on this part of a shadow ray, which must not meet the light that it is drawn to.
 const SHADOW: f32 = 0.9995;
 
 // The power heuristic.
@@ -93,17 +93,19 @@ fn shadow(
 ) -> Through {
     var medium = first_medium;
     var origin = p;
-    var far = drawn.distance * SHADOW;
+    var far = drawn.distance;
+    var open = drawn.distance * SHADOW;
     var through = Through(false, vec3f(1.0));
     loop {
-        let hit = intersect(origin, drawn.direction, far);
+        let hit = intersect(origin, drawn.direction, open);
         let record = surface_record(hit.surface);
         if hit.found && record.bsdf != BSDF_NULL {
             return through;
         }
         if medium != NONE {
             let inside = medium_record(medium);
-            through.transmittance *= ratio_track(inside, origin, drawn.direction, hit.t, lit, shading, sampler);
+            let end = select(far, hit.t, hit.found);
+            through.transmittance *= ratio_track(inside, origin, drawn.direction, end, lit, shading, sampler);
         }
         if !hit.found {
             through.open = true;
@@ -113,8 +115,9 @@ fn shadow(
             let against = dot(drawn.direction, hit.normal) < 0.0;
             medium = select(record.exterior, record.interior, against);
         }
-        origin = leave(along(origin, drawn.direction, hit.t), hit.normal, drawn.direction);
+        origin = leave(hit, drawn.direction);
         far -= hit.t;
+        open -= hit.t;
     }
     return through;
 }

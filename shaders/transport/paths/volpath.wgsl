@@ -190,12 +190,11 @@ fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, 
 // A surface: false if the path ends. One that scatters becomes the path's next vertex.
 fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let record = surface_record(hit.surface);
-    let q = along((*path).origin, (*path).direction, hit.t);
     let against = dot((*path).direction, hit.normal) < 0.0;
     if record.light != NONE && against && !((*path).depth == 0u && settings.hide_emitters == 1u) {
         var weight = path_norm(path);
         if (*path).depth > 0u {
-            weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit, q));
+            weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit));
         }
         let slot = light_record(record.light).slot;
         path_add(path, light_value(slot) * weight);
@@ -209,7 +208,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         if record.interior != NONE || record.exterior != NONE {
             (*path).medium = select(record.exterior, record.interior, against);
         }
-        (*path).origin = leave(q, hit.normal, (*path).direction);
+        (*path).origin = leave(hit, (*path).direction);
         (*path).far -= hit.t;
         return true;
     }
@@ -224,7 +223,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
     if all(color == vec3f(0.0)) {
         return false;
     }
-    *vertex = Vertex(true, q, leave(q, hit.normal, hit.normal), true, hit.normal, hit.shading, color);
+    *vertex = Vertex(true, hit.p, leave(hit, hit.normal), true, hit.normal, hit.shading, color);
     return true;
 }
 

@@ -163,8 +163,8 @@ fn cone(square: f32, radius: f32) -> vec2f {
     return vec2f(1.0 / (2.0 * PI * height), height);
 }
 
-// The density with which light_sample draws, from `p`, the direction that met the light of a surface at `q`.
-fn area_pdf(p: vec3f, direction: vec3f, hit: Hit, q: vec3f) -> f32 {
+// The density with which light_sample draws, from `p`, the direction that met the light of a surface.
+fn area_pdf(p: vec3f, direction: vec3f, hit: Hit) -> f32 {
     let shape = surface_record(hit.surface);
     let record = light_record(shape.light);
     var pdf = 0.0;
@@ -177,7 +177,7 @@ fn area_pdf(p: vec3f, direction: vec3f, hit: Hit, q: vec3f) -> f32 {
         }
         pdf = cone(square, sphere.w).x;
     } else {
-        let to = q - p;
+        let to = hit.p - p;
         pdf = dot(to, to) / (-dot(direction, hit.normal) * record.position.w);
     }
     return pdf / f32(settings.lights);

@@ -27,11 +27,11 @@ fn hg_log_slope(g: f32, cosine: f32) -> f32 {
 
 // A cosine distributed as hg_eval.
 fn hg_sample(g: f32, u: f32) -> f32 {
-    if abs(g) < 1e-3 {
-        return 1.0 - 2.0 * u;
-    }
-    let s = (1.0 - g * g) / (1.0 - g + 2.0 * g * u);
-    return clamp((1.0 + g * g - s * s) / (2.0 * g), -1.0, 1.0);
+    // The textbook's (1 + g^2 - s^2) / 2g with s = (1 - g^2) / (1 + g x), divided out: it has digits at g = 0 too.
+    let x = 2.0 * u - 1.0;
+    let denominator = 1.0 - g + 2.0 * g * u;
+    let bent = g * (1.0 - u) * u * (3.0 + 2.0 * g * x - g * g) / (denominator * denominator);
+    return clamp(x + 2.0 * bent, -1.0, 1.0);
 }
 
 // A cosine distributed as 3/8 (1 + c^2): the real root of c^3 + 3 c = 4 (2u - 1), by Cardano's formula.

@@ -1,6 +1,7 @@
 // Where rays meet surfaces.
 
 #import common/math
+#import transport/rays/sampler
 #import transport/scene/bvh
 #import transport/scene/records
 
@@ -8,6 +9,10 @@
 struct Hit {
     t: f32,
     surface: u32,
+    // The point in the world, moved onto the surface where the ray's length has missed it.
+    p: vec3f,
+    // How far a ray must be moved off the surface so that rounding does not let it meet it again.
+    clearance: f32,
     // Unit normal in the world, outwards from a closed shape unless flipped.
     normal: vec3f,
     // The normal that light is reflected about: interpolated between the corners of a mesh.
@@ -18,17 +23,17 @@ struct Hit {
 
 // No meeting before `far`.
 fn no_hit(far: f32) -> Hit {
-    return Hit(far, 0u, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
+    return Hit(far, 0u, vec3f(0.0), 0.0, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
 }
 
-// How far rays are moved off a surface that they leave, for coordinates near one.
-const OFFSET: f32 = 1e-5;
+// Bound of the relative error of a point on a surface and of its map into the surface's own space: some ten roundings
+// of half an epsilon each, threefold.
+const ROUNDING: f32 = 16.0 * 1.1920929e-7;
 
-// The point `p` of a surface moved off it to the side that the ray in `direction` leaves on.
-fn leave(p: vec3f, normal: vec3f, direction: vec3f) -> vec3f {
-    let size = max(max(max(abs(p.x), abs(p.y)), abs(p.z)), 1.0);
-    let step = select(OFFSET, -OFFSET, dot(normal, direction) < 0.0) * size;
-    return p + normal * step;
+// The point of a surface moved off it to the side that the ray in `direction` leaves on.
+fn leave(hit: Hit, direction: vec3f) -> vec3f {
+    let step = select(hit.clearance, -hit.clearance, dot(hit.normal, direction) < 0.0);
+    return along(hit.p, hit.normal, step);
 }
 
 // A meeting in a surface's own space.
@@ -88,20 +93,23 @@ fn describe_triangle(hit: TriangleHit) -> Hit {
     let corners = corner_record(record.first_corner + triangle.triangle);
     let normal = unit(record.side * cross(triangle.b - triangle.a, triangle.c - triangle.a));
     let first = 1.0 - hit.u - hit.v;
+    let p = first * triangle.a + hit.u * triangle.b + hit.v * triangle.c;
+    let corner = max(max(abs(triangle.a), abs(triangle.b)), abs(triangle.c));
+    let clearance = ROUNDING * max(max(corner.x, corner.y), corner.z);
     let mean = first * corners.normals[0].xyz + hit.u * corners.normals[1].xyz + hit.v * corners.normals[2].xyz;
     var shading = normal;
     if dot(mean, mean) > 0.0 {
         shading = unit(record.side * mean);
     }
     let uv = first * corners.uvs[0].xy + hit.u * corners.uvs[0].zw + hit.v * corners.uvs[1].xy;
-    return Hit(hit.t, triangle.shape, normal, shading, uv, true);
+    return Hit(hit.t, triangle.shape, p, clearance, normal, shading, uv, true);
 }
 
 fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {
     let record = surface_record(surface);
     let o = transform_point(record.to_local, origin);
     let d = transform_vector(record.to_local, direction);
-    let p = o + found.t * d;
+    var p = o + found.t * d;
     var normal = vec3f(0.0, 0.0, 1.0);
     var uv = 0.5 * p.xy + 0.5;
     if record.kind == SURFACE_CUBE {
@@ -110,13 +118,25 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
         normal = select(vec3f(0.0), vec3f(side), vec3u(0u, 1u, 2u) == vec3u(axis));
         let across = select(select(p.xy, p.zx, axis == 1u), p.yz, axis == 0u);
         uv = 0.5 * across + 0.5;
+        p = select(p, normal, abs(normal) == vec3f(1.0));
     } else if record.kind == SURFACE_SPHERE {
         normal = unit(p);
+        p = normal;
         let u = arc_tangent(normal.y, normal.x) * (0.5 / PI);
         uv = vec2f(u - floor(u), arc_cosine(clamp(normal.z, -1.0, 1.0)) / PI);
+    } else {
+        p.z = 0.0;
     }
     normal = world_normal(record, normal);
-    return Hit(found.t, surface, normal, normal, uv, true);
+    let clearance = ROUNDING * terms_along(record.to_world, p, normal);
+    return Hit(found.t, surface, transform_point(record.to_world, p), clearance, normal, normal, uv, true);
+}
+
+// The sizes of the terms that make up `normal` . `to_world` `p`, which bound its rounding error.
+fn terms_along(to_world: Rows, p: vec3f, normal: vec3f) -> f32 {
+    let point = vec4f(abs(p), 1.0);
+    let terms = vec3f(dot(abs(to_world[0]), point), dot(abs(to_world[1]), point), dot(abs(to_world[2]), point));
+    return dot(abs(normal), terms);
 }
 
 // A normal of the shape's own space in the world.

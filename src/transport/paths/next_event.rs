@@ -120,9 +120,10 @@ fn shadow(
     drawn: &Drawn,
     mut pass: impl FnMut(&MediumRecord, [f32; 3], f32),
 ) -> bool {
-    let (mut medium, mut origin, mut far) = (medium, p, drawn.distance * SHADOW);
+    let (mut medium, mut origin) = (medium, p);
+    let (mut far, mut open) = (drawn.distance, drawn.distance * SHADOW);
     loop {
-        let hit = intersect(scene, origin, drawn.direction, far);
+        let hit = intersect(scene, origin, drawn.direction, open);
         let end = match &hit {
             Some(hit) => hit.t,
             None => far,
@@ -143,9 +144,9 @@ fn shadow(
             let against = dot(drawn.direction, hit.normal) < 0.0;
             medium = if against { record.interior } else { record.exterior };
         }
-        let q = along(origin, drawn.direction, hit.t);
-        origin = leave(q, hit.normal, drawn.direction);
+        origin = leave(&hit, drawn.direction);
         far -= hit.t;
+        open -= hit.t;
     }
 }
 
@@ -185,4 +186,41 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
             true
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resident::Resident;
+    use std::path::Path;
+
+    /// A shadow ray passes through media up to the light, not a little less, whatever boundaries lie on its way.
+    #[test]
+    fn shadow_rays_pass_through_media_up_to_the_light() {
+        let text = r#"{
+            "fog": {"type": "cube", "to_world": [{"scale": 10}], "bsdf": {"type": "null"}, "interior": {"type": "homogeneous"}},
+            "ball": {"type": "sphere", "bsdf": {"type": "null"},
+                "interior": {"type": "homogeneous"}, "exterior": {"type": "ref", "id": "fog.interior"}},
+            "lamp": {"type": "point", "position": [0, 0, 3]}}"#;
+        let scene = crate::scene::parse(text, Path::new("fog.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let (resident, _) = Resident::new(&scene).expect("it is sound");
+        let world = SceneView::new(&resident.scene, resident.world.as_ref().expect("a world"), &[], &[]);
+        for begin in [-4.0f32, -0.5, 2.0] {
+            let drawn = Drawn {
+                light: 0,
+                direction: [0.0, 0.0, 1.0],
+                distance: 3.0 - begin,
+                weight: 1.0,
+                pdf: 0.0,
+            };
+            let mut length = 0.0;
+            let medium = u32::from((-1.0..1.0).contains(&begin));
+            let open = shadow(&world, medium, [0.0, 0.0, begin], &drawn, |_, _, far| length += far);
+            assert!(
+                open && (length - drawn.distance).abs() < 1e-4,
+                "{length} of {}",
+                drawn.distance
+            );
+        }
+    }
 }

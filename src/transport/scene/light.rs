@@ -199,9 +199,9 @@ fn cone(square: f32, radius: f32) -> (f32, f32) {
     (1.0 / (2.0 * std::f32::consts::PI * height), height)
 }
 
-/// The density with which [`light_sample`] draws, from `p`, the direction that met the light of a surface at `q`.
+/// The density with which [`light_sample`] draws, from `p`, the direction that met the light of a surface.
 #[inline]
-pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit, q: [f32; 3]) -> f32 {
+pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) -> f32 {
     let shape = &scene.surfaces[hit.surface as usize];
     let record = &scene.lights[shape.light as usize];
     let pdf = if shape.kind == surface::SPHERE {
@@ -213,7 +213,7 @@ pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit, 
         }
         cone(square, radius).0
     } else {
-        let to = [0, 1, 2].map(|a| q[a] - p[a]);
+        let to = [0, 1, 2].map(|a| hit.p[a] - p[a]);
         dot(to, to) / (-dot(direction, hit.normal) * record.position[3])
     };
     pdf / scene.settings.lights as f32

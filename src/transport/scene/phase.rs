@@ -33,11 +33,11 @@ pub fn hg_log_slope<N: Number>(g: N, cosine: f32) -> N {
 /// A cosine distributed as [`hg_eval`].
 #[inline]
 pub fn hg_sample(g: f32, u: f32) -> f32 {
-    if g.abs() < 1e-3 {
-        return 1.0 - 2.0 * u;
-    }
-    let s = (1.0 - g * g) / (1.0 - g + 2.0 * g * u);
-    ((1.0 + g * g - s * s) / (2.0 * g)).clamp(-1.0, 1.0)
+    // The textbook's (1 + g² - s²) / 2g with s = (1 - g²) / (1 + g x), divided out: it has digits at g = 0 too.
+    let x = 2.0 * u - 1.0;
+    let denominator = 1.0 - g + 2.0 * g * u;
+    let bent = g * (1.0 - u) * u * (3.0 + 2.0 * g * x - g * g) / (denominator * denominator);
+    (x + 2.0 * bent).clamp(-1.0, 1.0)
 }
 
 /// A cosine distributed as 3/8 (1 + c²): the real root of c³ + 3 c = 4 (2u - 1), by Cardano's formula.

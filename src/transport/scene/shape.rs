@@ -4,13 +4,17 @@ use super::bvh;
 use super::records::SceneView;
 use crate::resident::layout::{Rows, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
-use crate::transport::rays::sampler::dot;
+use crate::transport::rays::sampler::{along, dot};
 
 /// A ray's meeting with a surface.
 #[derive(Debug, Clone, Copy)]
 pub struct Hit {
     pub t: f32,
     pub surface: u32,
+    /// The point in the world, moved onto the surface where the ray's length has missed it.
+    pub p: [f32; 3],
+    /// How far a ray must be moved off the surface so that rounding does not let it meet it again.
+    pub clearance: f32,
     /// Unit normal in the world, outwards from a closed shape unless flipped.
     pub normal: [f32; 3],
     /// The normal that light is reflected about: interpolated between the corners of a mesh.
@@ -18,19 +22,19 @@ pub struct Hit {
     pub uv: [f32; 2],
 }
 
-/// How far rays are moved off a surface that they leave, for coordinates near one.
-const OFFSET: f32 = 1e-5;
+/// Bound of the relative error of a point on a surface and of its map into the surface's own space: some ten roundings
+/// of half an epsilon each, threefold.
+const ROUNDING: f32 = 16.0 * f32::EPSILON;
 
-/// The point `p` of a surface moved off it to the side that the ray in `direction` leaves on.
+/// The point of a surface moved off it to the side that the ray in `direction` leaves on.
 #[inline]
-pub fn leave(p: [f32; 3], normal: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
-    let size = p[0].abs().max(p[1].abs()).max(p[2].abs()).max(1.0);
-    let step = if dot(normal, direction) < 0.0 { -OFFSET } else { OFFSET } * size;
-    [
-        p[0] + normal[0] * step,
-        p[1] + normal[1] * step,
-        p[2] + normal[2] * step,
-    ]
+pub fn leave(hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
+    let step = if dot(hit.normal, direction) < 0.0 {
+        -hit.clearance
+    } else {
+        hit.clearance
+    };
+    along(hit.p, hit.normal, step)
 }
 
 /// The nearest meeting of the ray with any surface between 0 and `far`.
@@ -82,6 +86,13 @@ fn describe_triangle(scene: &SceneView, hit: &bvh::Hit) -> Hit {
     let normal = normalize([face[0] * record.side, face[1] * record.side, face[2] * record.side]);
     let weights = [1.0 - hit.u - hit.v, hit.u, hit.v];
     let (mut shading, mut uv) = ([0.0; 3], [0.0; 2]);
+    let (mut p, mut size) = ([0.0; 3], 0.0f32);
+    for (weight, vertex) in weights.into_iter().zip([triangle.a, triangle.b, triangle.c]) {
+        for a in 0..3 {
+            p[a] += weight * vertex[a];
+            size = size.max(vertex[a].abs());
+        }
+    }
     for k in 0..3 {
         for a in 0..3 {
             shading[a] += record.side * weights[k] * corners.normals[k][a];
@@ -92,6 +103,8 @@ fn describe_triangle(scene: &SceneView, hit: &bvh::Hit) -> Hit {
     Hit {
         t: hit.t,
         surface: triangle.shape,
+        p,
+        clearance: ROUNDING * size,
         normal,
         shading: if dot(shading, shading) > 0.0 {
             normalize(shading)
@@ -126,31 +139,49 @@ struct Found {
 #[inline]
 fn describe(scene: &SceneView, found: &Found) -> Hit {
     let record = &scene.surfaces[found.surface as usize];
-    let p = [0, 1, 2].map(|a| found.o[a] + found.t * found.d[a]);
+    let mut p = [0, 1, 2].map(|a| found.o[a] + found.t * found.d[a]);
     let (normal, uv) = match record.kind {
         surface::CUBE => {
             let axis = (found.part >> 1) as usize;
             let mut normal = [0.0; 3];
             normal[axis] = if found.part & 1 == 1 { 1.0 } else { -1.0 };
+            p[axis] = normal[axis];
             let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
             (normal, [0.5 * p[u] + 0.5, 0.5 * p[v] + 0.5])
         }
         surface::SPHERE => {
             let n = normalize(p);
+            p = n;
             let u = n[1].atan2(n[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
             let v = n[2].clamp(-1.0, 1.0).acos() * std::f32::consts::FRAC_1_PI;
             (n, [u - u.floor(), v])
         }
-        _ => ([0.0, 0.0, 1.0], [0.5 * p[0] + 0.5, 0.5 * p[1] + 0.5]),
+        _ => {
+            p[2] = 0.0;
+            ([0.0, 0.0, 1.0], [0.5 * p[0] + 0.5, 0.5 * p[1] + 0.5])
+        }
     };
     let normal = world_normal(record, normal);
     Hit {
         t: found.t,
         surface: found.surface,
+        p: transform_point(&record.to_world, p),
+        clearance: ROUNDING * terms_along(&record.to_world, p, normal),
         normal,
         shading: normal,
         uv,
     }
+}
+
+/// The sizes of the terms that make up `normal` · `to_world` `p`, which bound its rounding error.
+#[inline]
+fn terms_along(to_world: &Rows, p: [f32; 3], normal: [f32; 3]) -> f32 {
+    let mut sum = 0.0;
+    for a in 0..3 {
+        let [x, y, z, w] = to_world[a];
+        sum += normal[a].abs() * ((x * p[0]).abs() + (y * p[1]).abs() + (z * p[2]).abs() + w.abs());
+    }
+    sum
 }
 
 /// A normal of the shape's own space in the world.

@@ -1,5 +1,8 @@
 //! Data sets: cameras that a test makes up are read back from each format, and imported.
 
+mod boxes;
+mod lens;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,307 @@
+//! Directions towards environment maps: chi-square of the draws against their density, the variance that they leave,
+//! and tables that follow a step.
+
+mod small;
+
+use glam::Affine3A;
+use prbopt::device::cpu::Cpu;
+use prbopt::device::{ArrayKind, Device, Step};
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::optimize::{RenderSettings, render_view};
+use prbopt::resident::Resident;
+use prbopt::resident::environment::environment_table;
+use prbopt::scene::{self, Background, Scene};
+use prbopt::transport::lookup::background::{env_eval, env_stencil};
+use prbopt::transport::rays::random::{Counter, Pass, pass_key};
+use prbopt::transport::rays::sampler::{Sampler, WALK};
+use prbopt::transport::scene::light::{envmap_pdf, light_sample};
+use prbopt::transport::scene::records::SceneView;
+use small::draw;
+
+const PI: f64 = std::f64::consts::PI;
+
+/// A map: what it is, columns and rows, and its texels' RGB.
+struct Map {
+    name: &'static str,
+    size: [usize; 2],
+    texel: fn(usize, usize) -> [f32; 3],
+}
+
+/// Dim, brighter upwards, with two small suns of different colours.
+fn suns(x: usize, y: usize) -> [f32; 3] {
+    match (x, y) {
+        (5, 9) => [900.0, 800.0, 500.0],
+        (23, 3) => [0.0, 200.0, 900.0],
+        _ => [0.2, 0.3, 0.6].map(|c| c * (1.0 + 0.5 * (y as f32 * 0.2).cos())),
+    }
+}
+
+fn maps() -> Vec<Map> {
+    vec![
+        Map {
+            name: "two suns",
+            size: [32, 16],
+            texel: suns,
+        },
+        Map {
+            name: "noise",
+            size: [7, 5],
+            texel: |x, y| [0, 1, 2].map(|c| draw(3, (y * 7 + x) as u32, c)),
+        },
+        Map {
+            name: "one texel of all, in the last column",
+            size: [9, 13],
+            texel: |x, y| [if (x, y) == (8, 6) { 3.0 } else { 0.0 }; 3],
+        },
+        Map {
+            name: "a pole",
+            size: [16, 9],
+            texel: |_, y| [if y == 0 { 1e4 } else { 1e-3 }; 3],
+        },
+        Map {
+            name: "black",
+            size: [12, 6],
+            texel: |_, _| [0.0; 3],
+        },
+        Map {
+            name: "two rows",
+            size: [2, 2],
+            texel: |x, y| [(1 + x + 2 * y) as f32; 3],
+        },
+        Map {
+            name: "narrow",
+            size: [3, 40],
+            texel: |x, y| [(1 + (x * 7 + y * 3) % 5) as f32; 3],
+        },
+    ]
+}
+
+impl Map {
+    fn values(&self) -> Vec<f32> {
+        let [columns, rows] = self.size;
+        let texels = (0..columns * rows).map(|i| (self.texel)(i % columns, i / columns));
+        texels.flatten().collect()
+    }
+
+    /// A floor under the map, which `background` may change.
+    fn scene(&self) -> Scene {
+        let [columns, rows] = self.size;
+        let text = format!(
+            r#"{{"integrator": {{"type": "prbvolpath", "max_depth": 2}},
+                "camera": {{"type": "perspective", "fov": 20,
+                    "to_world": [{{"look_at": {{"origin": [0, 1, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                    "film": {{"type": "hdrfilm", "width": 8, "height": 8, "rfilter": {{"type": "box"}}}}}},
+                "floor": {{"type": "rectangle", "to_world": [{{"scale": 50}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -90}}}}]}},
+                "sky": {{"type": "envmap", "data": {{"resolution": [{columns}, {rows}]}}}},
+                "optimize": {{"parameters": {{"sky.data": {{"learning_rate": 1}}}},
+                    "references": {{"type": "constant", "value": 1}}}}}}"#
+        );
+        scene::parse(&text, std::path::Path::new("map.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+    }
+
+    /// The scene made resident, its map turned and scaled.
+    fn resident(&self, turned: bool) -> Resident {
+        let mut scene = self.scene();
+        if let Background::Envmap { to_world, scale, .. } = &mut scene.background
+            && turned
+        {
+            *to_world = Affine3A::from_rotation_x(0.7) * Affine3A::from_rotation_y(2.0);
+            *scale = 0.3;
+        }
+        Resident::new(&scene).expect("it is sound").0
+    }
+}
+
+fn sampler(seed: u64, sample: u32) -> Sampler {
+    let counter = Counter {
+        sensor: 0,
+        pixel: 0,
+        sample,
+        block: WALK,
+    };
+    Sampler::new(pass_key(seed, 0, Pass::Primal), counter)
+}
+
+/// Calls `visit` with the world of a map and its texels.
+fn with_world<T>(map: &Map, turned: bool, visit: impl FnOnce(&SceneView, &[f32]) -> T) -> T {
+    let resident = map.resident(turned);
+    let values = map.values();
+    let table = environment_table(resident.scene.env_size, &values);
+    let records = resident.world.as_ref().expect("a world");
+    visit(&SceneView::new(&resident.scene, records, &[], &table), &values)
+}
+
+/// A direction of the map's frame in the world.
+fn to_world(world: &SceneView, d: [f64; 3]) -> [f32; 3] {
+    let m = &world.common.world_to_env;
+    [0, 1, 2].map(|a| (0..3).map(|b| f64::from(m[b][a]) * d[b]).sum::<f64>() as f32)
+}
+
+/// Draws fall into 24 × 24 bins of the map as the integral of their density says, which is one over all of it.
+#[test]
+fn draws_follow_their_density() {
+    const BINS: usize = 24;
+    const STEPS: usize = 24;
+    const DRAWS: u32 = 1 << 17;
+    for map in maps() {
+        for turned in [false, true] {
+            with_world(&map, turned, |world, _| {
+                let mut expected = vec![0.0; BINS * BINS];
+                let cell = 1.0 / (BINS * STEPS) as f64;
+                for i in 0..BINS * STEPS {
+                    let (sine, cosine) = ((i as f64 + 0.5) * cell * PI).sin_cos();
+                    for j in 0..BINS * STEPS {
+                        let phi = (j as f64 + 0.5) * cell * 2.0 * PI;
+                        let local = [phi.sin() * sine, cosine, -phi.cos() * sine];
+                        let density = f64::from(envmap_pdf(world, to_world(world, local)));
+                        expected[i / STEPS * BINS + j / STEPS] += density * 2.0 * PI * PI * sine * cell * cell;
+                    }
+                }
+                let total: f64 = expected.iter().sum();
+                assert!(
+                    (total - 1.0).abs() < 2e-3,
+                    "{}: the density integrates to {total}",
+                    map.name
+                );
+
+                let mut counts = vec![0u32; BINS * BINS];
+                let mut apart = 0;
+                for sample in 0..DRAWS {
+                    let drawn = light_sample(world, [0.0; 3], &mut sampler(9, sample)).expect("no density is zero");
+                    let [x, y, z] = drawn.direction.map(f64::from);
+                    let m = &world.common.world_to_env;
+                    let local =
+                        [0, 1, 2].map(|a| f64::from(m[a][0]) * x + f64::from(m[a][1]) * y + f64::from(m[a][2]) * z);
+                    let u = (local[0].atan2(-local[2]) / (2.0 * PI)).rem_euclid(1.0);
+                    let v = local[1].clamp(-1.0, 1.0).acos() / PI;
+                    let bin = |x: f64| ((x * BINS as f64) as usize).min(BINS - 1);
+                    counts[bin(v) * BINS + bin(u)] += 1;
+                    assert!((drawn.weight * drawn.pdf - 1.0).abs() < 1e-5);
+                    let found = envmap_pdf(world, drawn.direction);
+                    apart += u32::from((found / drawn.pdf - 1.0).abs() > 1e-2);
+                }
+                // Where texels differ much or at a pole, rounding moves a direction to another density.
+                assert!(
+                    apart < DRAWS / 1000,
+                    "{}: {apart} densities are not those of the draw",
+                    map.name
+                );
+                assert_chi_square(map.name, &counts, &expected);
+            });
+        }
+    }
+}
+
+/// Chi-square of counts against expected shares; bins that expect little are one. The bound is the 1 - 10⁻⁴ quantile.
+fn assert_chi_square(name: &str, counts: &[u32], expected: &[f64]) {
+    let draws: f64 = counts.iter().map(|n| f64::from(*n)).sum();
+    let (mut chi_square, mut freedom, mut rest) = (0.0f64, 0.0f64, [0.0; 2]);
+    for (count, share) in counts.iter().zip(expected) {
+        let (count, expected) = (f64::from(*count), share * draws);
+        if expected < 20.0 {
+            rest = [rest[0] + count, rest[1] + expected];
+        } else {
+            chi_square += (count - expected).powi(2) / expected;
+            freedom += 1.0;
+        }
+    }
+    if rest[1] > 1.0 {
+        chi_square += (rest[0] - rest[1]).powi(2) / rest[1];
+    }
+    let bound = freedom * (1.0 - 2.0 / (9.0 * freedom) + 3.719 * (2.0 / (9.0 * freedom)).sqrt()).powi(3);
+    assert!(
+        freedom >= 2.0 && chi_square < bound,
+        "{name}: chi-square {chi_square} of {freedom} bins exceeds {bound}"
+    );
+}
+
+/// A density that is proportional to luminance leaves an estimate of its integral without variance; uniform draws, and
+/// the sine between rows, leave a few percent of the mean's square, but half of it where all light is at a pole.
+#[test]
+fn the_luminance_has_next_to_no_variance() {
+    for (map, bound) in maps().iter().zip([0.01, 0.05, 0.05, 0.7]) {
+        with_world(map, true, |world, values| {
+            let n = 1 << 16;
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for sample in 0..n {
+                let drawn = light_sample(world, [0.0; 3], &mut sampler(4, sample)).expect("no density is zero");
+                let d = drawn.direction;
+                let m = &world.common.world_to_env;
+                let local = [0, 1, 2].map(|a| m[a][0] * d[0] + m[a][1] * d[1] + m[a][2] * d[2]);
+                let [r, g, b]: [f32; 3] = env_eval(values, &env_stencil(world.common.env_size, local), 1.0);
+                let x = f64::from((0.2126 * r + 0.7152 * g + 0.0722 * b) * drawn.weight);
+                sum += x;
+                squares += x * x;
+            }
+            let mean = sum / f64::from(n);
+            let relative = squares / f64::from(n) / (mean * mean) - 1.0;
+            println!("{}: {relative}", map.name);
+            assert!(relative < bound, "{}: a relative variance of {relative}", map.name);
+        });
+    }
+}
+
+/// After a step that makes a texel bright pictures are, to the bit, those of a device that began with it.
+#[test]
+fn a_texel_that_a_step_makes_bright_is_found() {
+    let map = Map {
+        name: "dim",
+        size: [16, 9],
+        texel: |_, _| [0.25; 3],
+    };
+    let load = |values: &[f32]| {
+        let (resident, mut params) = Resident::new(&map.scene()).expect("it is sound");
+        let slot = params
+            .parameters
+            .iter()
+            .position(|p| p.path == "sky.data")
+            .expect("it is there");
+        params.parameters[slot].values.copy_from_slice(values);
+        let mut device = Cpu::new();
+        device
+            .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+            .expect("it fits");
+        (device, slot)
+    };
+    let picture = |device: &mut Cpu| {
+        let look = RenderSettings {
+            seed: 1,
+            iteration: 0,
+            spp: 64,
+        };
+        render_view(device, 0, look).expect("it renders")
+    };
+    let mut values = map.values();
+    let (mut device, slot) = load(&values);
+    let dim = picture(&mut device);
+    let mut gradient = vec![0.0; values.len()];
+    let bright = 3 * (2 * 16 + 7);
+    for c in 0..3 {
+        gradient[bright + c] = -512.0;
+        values[bright + c] += 512.0;
+    }
+    device
+        .write(slot, ArrayKind::Gradient, &gradient)
+        .expect("it has a gradient");
+    let step = Step {
+        optimizer: Optimizer::Sgd { momentum: 0.0 },
+        rate: 1.0,
+        count: 1,
+    };
+    device.step(&step).expect("it steps");
+    device.rebuild().expect("it rebuilds");
+    let found = picture(&mut device);
+    assert_eq!(found, picture(&mut load(&values).0));
+    let deviation = |pixels: &[[f32; 4]]| {
+        let mean = pixels.iter().map(|p| p[1]).sum::<f32>() / pixels.len() as f32;
+        let square = pixels.iter().map(|p| (p[1] - mean).powi(2)).sum::<f32>() / pixels.len() as f32;
+        (mean, square.sqrt() / mean)
+    };
+    let ((dim, _), (mean, noise)) = (deviation(&dim), deviation(&found));
+    assert!(
+        mean > 5.0 * dim,
+        "{mean} after {dim}: the step has not made the texel bright"
+    );
+    // 64 samples a pixel; drawn uniformly, the texel would be met by one in a hundred.
+    assert!(noise < 0.2, "pixels differ by {noise} of their mean");
+}

@@ -1,0 +1,157 @@
+//! Where rays meet and leave surfaces, at any scale.
+
+use glam::Vec3;
+use prbopt::device::Device;
+use prbopt::device::cpu::Cpu;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::optimize::{RenderSettings, render_view};
+use prbopt::resident::Resident;
+use prbopt::scene;
+use prbopt::transport::scene::records::SceneView;
+use prbopt::transport::scene::shape::{intersect, leave};
+
+mod small;
+
+use small::draw;
+use small::worlds::mesh;
+
+fn resident(text: &str) -> (Resident, prbopt::params::ParamSet) {
+    let scene = scene::parse(text, std::path::Path::new("surfaces.json")).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    Resident::new(&scene).expect("it is sound")
+}
+
+/// A unit vector.
+fn direction(seed: u32, index: u32) -> Vec3 {
+    let z = 2.0 * draw(seed.into(), index, 0) - 1.0;
+    let (sine, cosine) = (2.0 * std::f32::consts::PI * draw(seed.into(), index, 1)).sin_cos();
+    Vec3::new(cosine, sine, 0.0) * (1.0 - z * z).sqrt() + Vec3::new(0.0, 0.0, z)
+}
+
+/// A ray that leaves a flat or convex shape outwards does not meet it again; one that enters a closed one meets its
+/// other side. Shapes are of any size, stretched up to a hundredfold, turned, and away from the origin.
+#[test]
+fn rays_leave_surfaces_for_good() {
+    let closed = [true, true, false, true];
+    let shapes = [
+        r#""type": "cube""#.to_string(),
+        r#""type": "sphere""#.to_string(),
+        r#""type": "rectangle""#.to_string(),
+        mesh("octahedron"),
+    ];
+    let mut left = [0; 4];
+    for trial in 0..240u32 {
+        let kind = trial as usize % 4;
+        let number = |i: u32| draw(7, trial, i);
+        let size = 10f32.powf(8.0 * number(0) - 4.0);
+        let stretch = [1, 2, 3].map(|i| size * 10f32.powf(2.0 * number(i) - 2.0));
+        let axis = direction(8, trial);
+        let place = direction(9, trial) * size * 20.0 * number(4) * number(5);
+        // Every third lies along the axes.
+        let angle = if trial % 3 == 0 { 90.0 } else { 360.0 * number(6) };
+        let axis = if trial % 3 == 0 { Vec3::X } else { axis };
+        let (resident, _) = resident(&format!(
+            r#"{{"shape": {{{}, "to_world": [{{"scale": {stretch:?}}},
+                {{"rotate": {{"axis": {:?}, "angle": {angle}}}}}, {{"translate": {:?}}}]}},
+                "sky": {{"type": "constant"}}}}"#,
+            shapes[kind],
+            axis.to_array(),
+            place.to_array()
+        ));
+        let world = SceneView::new(&resident.scene, resident.world.as_ref().expect("a world"), &[], &[]);
+        for ray in 0..200u32 {
+            let index = trial * 1000 + ray;
+            let distance = size * 10f32.powf(3.0 * draw(10, index, 0));
+            let origin = place + direction(11, index) * distance;
+            let aim = place + direction(12, index) * size * 0.3 * draw(10, index, 1);
+            let towards = (aim - origin).normalize();
+            let Some(hit) = intersect(&world, origin.to_array(), towards.to_array(), f32::INFINITY) else {
+                continue;
+            };
+            left[kind] += 1;
+            let mut away = direction(13, index);
+            // Half of them leave nearly along the surface.
+            if ray % 2 == 0 {
+                let normal = Vec3::from(hit.normal);
+                away = (away - normal * away.dot(normal) * (1.0 - 10f32.powf(-4.0 * draw(10, index, 2)))).normalize();
+            }
+            let outwards = away.dot(hit.normal.into()) > 0.0;
+            let again = intersect(&world, leave(&hit, away.to_array()), away.to_array(), f32::INFINITY);
+            if outwards || !closed[kind] {
+                assert!(
+                    again.is_none(),
+                    "{}: trial {trial}, ray {ray}: {again:?} after {hit:?}",
+                    shapes[kind]
+                );
+            } else if ray % 2 == 1 {
+                assert!(
+                    again.is_some(),
+                    "{}: trial {trial}, ray {ray}: nothing after {hit:?}",
+                    shapes[kind]
+                );
+            }
+        }
+    }
+    assert!(left.iter().all(|n| *n > 500), "{left:?}");
+}
+
+/// The same world in units of `scale`.
+fn scaled(scale: f64) -> Vec<[f32; 4]> {
+    let place = |operations: &str| {
+        let comma = if operations.is_empty() { "" } else { "," };
+        format!(r#""to_world": [{operations}{comma} {{"scale": {scale}}}]"#)
+    };
+    let at = |p: [f64; 3]| p.map(|x| x * scale);
+    let (resident, params) = resident(&format!(
+        r#"{{"integrator": {{"type": "volpath", "max_depth": 12}},
+            "camera": {{"type": "perspective", "fov": 40, "near_clip": {}, "far_clip": {},
+                "to_world": [{{"look_at": {{"origin": {:?}, "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                "film": {{"type": "hdrfilm", "width": 32, "height": 32, "rfilter": {{"type": "box"}}}}}},
+            "fog": {{"type": "cube", {}, "bsdf": {{"type": "null"}},
+                "interior": {{"type": "homogeneous", "sigma_t": {}, "albedo": 0.9, "phase": {{"type": "hg", "g": 0.4}}}}}},
+            "ball": {{"type": "sphere", {}, "bsdf": {{"type": "diffuse", "reflectance": [0.8, 0.3, 0.2]}}}},
+            "gem": {{{}, {}, "bsdf": {{"type": "diffuse"}}}},
+            "floor": {{"type": "rectangle", {}, "bsdf": {{"type": "diffuse", "reflectance": 0.7}}}},
+            "panel": {{"type": "rectangle", {}, "emitter": {{"type": "area", "radiance": [3, 4, 5]}}}},
+            "lamp": {{"type": "point", "position": {:?}, "intensity": {}}},
+            "sky": {{"type": "constant", "radiance": 0.2}}}}"#,
+        0.01 * scale,
+        100.0 * scale,
+        at([0.5, 1.5, 4.5]),
+        place(""),
+        0.7 / scale,
+        place(r#"{"scale": 0.4}, {"translate": [0.3, -0.3, 0.2]}"#),
+        mesh("octahedron"),
+        place(r#"{"scale": 0.4}, {"translate": [-0.5, 0.2, 0.1]}"#),
+        place(r#"{"scale": 4}, {"rotate": {"axis": [1, 0, 0], "angle": -90}}, {"translate": [0, -1.01, 0]}"#),
+        place(r#"{"rotate": {"axis": [1, 0, 0], "angle": 90}}, {"translate": [0, 2.5, 0]}"#),
+        at([-2.0, 2.0, 2.0]),
+        5.0 * scale * scale,
+    ));
+    let mut device = Cpu::new();
+    device
+        .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+        .expect("it fits");
+    let look = RenderSettings {
+        seed: 3,
+        iteration: 0,
+        spp: 16,
+    };
+    render_view(&mut device, 0, look).expect("it renders")
+}
+
+/// The picture of a world does not depend on the unit of length: rounding sends a few paths another way, which a mean
+/// over pixels hardly shows.
+#[test]
+fn a_world_of_any_size_looks_the_same() {
+    let expected = scaled(1.0);
+    for scale in [1e-4, 1e-2, 1e4] {
+        let found = scaled(scale);
+        let apart = |i: usize| (0..3).any(|c| (found[i][c] - expected[i][c]).abs() > 1e-3 * expected[i][c]);
+        let count = (0..expected.len()).filter(|i| apart(*i)).count();
+        assert!(count < expected.len() / 20, "scale {scale}: {count} pixels differ");
+        let mean =
+            |pixels: &[[f32; 4]]| pixels.iter().map(|p| p[0] + p[1] + p[2]).sum::<f32>() / (3 * pixels.len()) as f32;
+        let ratio = mean(&found) / mean(&expected);
+        assert!((ratio - 1.0).abs() < 2e-3, "scale {scale}: {ratio} times as bright");
+    }
+}

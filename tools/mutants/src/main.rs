@@ -1,0 +1,140 @@
+//! Mutation testing from one build: every mutation of the given files is compiled into one copy of the crate, behind a
+//! switch that the environment turns on; each test then runs with each mutation that it comes by.
+//!
+//!     cargo run --release --manifest-path tools/mutants/Cargo.toml -- --copy FOLDER [options] FILES
+//!
+//! run in the repository. `CARGO_TARGET_DIR` is the build's. Options: `--test NAME` (an integration test, may be
+//! repeated; unit tests always run), `--skip TEXT` (tests whose name holds it, may be repeated), `--sample N` and
+//! `--seed S` (so many mutations drawn at random), `--jobs N`.
+
+mod build;
+mod find;
+mod run;
+mod write;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use run::Fate;
+
+/// Mutations that change nothing that a test could see, one a line: file, what it says here, and why.
+const EQUIVALENT: &str = include_str!("../equivalent.txt");
+
+#[derive(Debug, Default)]
+struct Options {
+    copy: PathBuf,
+    files: Vec<String>,
+    tests: Vec<String>,
+    skip: Vec<String>,
+    sample: Option<usize>,
+    seed: u64,
+    jobs: usize,
+}
+
+fn options() -> Result<Options> {
+    let mut options = Options {
+        tests: vec!["--lib".into()],
+        jobs: 1,
+        ..Options::default()
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        if !argument.starts_with("--") {
+            options.files.push(argument);
+            continue;
+        }
+        let value = arguments.next().with_context(|| format!("{argument} needs a value"))?;
+        match argument.as_str() {
+            "--copy" => options.copy = value.into(),
+            "--test" => options.tests.extend([argument, value]),
+            "--skip" => options.skip.push(value),
+            "--sample" => options.sample = Some(value.parse()?),
+            "--seed" => options.seed = value.parse()?,
+            "--jobs" => options.jobs = value.parse::<usize>()?.max(1),
+            _ => bail!("{argument} is no option"),
+        }
+    }
+    if options.copy.as_os_str().is_empty() || options.files.is_empty() {
+        bail!("--copy FOLDER and at least one file are needed");
+    }
+    Ok(options)
+}
+
+fn main() -> Result<()> {
+    let options = options()?;
+    let root = std::env::current_dir()?;
+    build::copy(&root, &options.copy)?;
+    let copy = options.copy.canonicalize()?;
+    let mut mutations = build::collect(&root, &options.files)?;
+    eprintln!(
+        "{} mutations written",
+        mutations.values().map(|m| m.placed.len()).sum::<usize>()
+    );
+    let programs = build::build(&copy, &mut mutations, &options.tests)?;
+    let tests = run::trace(&copy, &programs, &options.skip)?;
+    let mut ids: Vec<u32> = mutations.values().flat_map(|m| &m.placed).map(|p| p.id).collect();
+    eprintln!("{} mutations, {} tests", ids.len(), tests.len());
+    if let Some(sample) = options.sample {
+        ids.sort_by_key(|&id| scramble(options.seed ^ u64::from(id)));
+        ids.truncate(sample);
+    }
+    let all: Vec<_> = mutations.values().flat_map(|m| &m.placed).collect();
+    let tell = |id: u32| {
+        let placed = all.iter().find(|p| p.id == id);
+        eprintln!(
+            "survives: line {}, {}",
+            placed.map_or(0, |p| p.mutation.line),
+            placed.map_or("", |p| &p.mutation.what)
+        );
+    };
+    let fates = run::judge(&copy, &tests, &ids, options.jobs, &tell)?;
+    report(&mutations, &fates);
+    Ok(())
+}
+
+/// Mixes bits (the finaliser of SplitMix64).
+fn scramble(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Names what survives and counts, a file a line.
+fn report(mutations: &build::Mutations, fates: &std::collections::HashMap<u32, Fate>) {
+    let known: Vec<Vec<&str>> = EQUIVALENT.lines().map(|line| line.split(" | ").collect()).collect();
+    let mut lines = BTreeMap::new();
+    for (file, build::Mutated { placed, .. }) in mutations {
+        let counts: &mut [usize; 4] = lines.entry(file).or_default();
+        for p in placed {
+            let Some(fate) = fates.get(&p.id) else { continue };
+            let m = &p.mutation;
+            let is_known = known.iter().any(|k| k.len() == 3 && k[0] == file && k[1] == m.what);
+            counts[0] += 1;
+            match fate {
+                Fate::Seen => counts[1] += 1,
+                _ if is_known => counts[2] += 1,
+                fate => {
+                    counts[3] += 1;
+                    let how = if *fate == Fate::Unreached { ", unreached" } else { "" };
+                    println!("{file}:{} {}{how} (#{})", m.line, m.what, p.id);
+                }
+            }
+        }
+    }
+    println!(
+        "\n{:40} {:>9} {:>6} {:>10} {:>9} {:>7}",
+        "file", "mutations", "seen", "equivalent", "surviving", "%"
+    );
+    let mut total = [0; 4];
+    let row = |name: &str, [all, seen, equivalent, surviving]: [usize; 4]| {
+        let share = 100.0 * surviving as f64 / (all - equivalent).max(1) as f64;
+        println!("{name:40} {all:9} {seen:6} {equivalent:10} {surviving:9} {share:7.1}");
+    };
+    for (file, counts) in lines {
+        (0..4).for_each(|i| total[i] += counts[i]);
+        row(file, counts);
+    }
+    row("all", total);
+}
