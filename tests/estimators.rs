@@ -100,7 +100,7 @@ fn the_tape_grows_with_the_paths_and_has_an_end() {
     for depth in [2, 32] {
         let world = setup.resident.world.as_mut().expect("it is a world");
         world.media[0].scale = 20.0;
-        (world.record.max_depth, world.record.rr_depth) = (depth, 1000);
+        (world.settings.max_depth, world.settings.rr_depth) = (depth, 1000);
         bytes.push(on_device(&setup).1.tape_bytes);
     }
     assert!(bytes[1] > 3 * bytes[0], "{bytes:?}");

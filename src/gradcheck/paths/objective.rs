@@ -130,7 +130,9 @@ impl Objective {
 
     /// The radiance of a path from any numbers, going on through factors that are zero.
     pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &Cast) -> [N; 3] {
-        volpath::gather::<N, F, GATHER>(&self.world(), fields, &cast.ray, cast.medium, cast.walk).radiance
+        volpath::gather::<N, F, GATHER>(&self.world(), fields, &cast.ray, cast.medium, cast.walk)
+            .radiance
+            .0
     }
 
     /// Replays one path into a sink.
@@ -200,7 +202,7 @@ impl Objective {
         for cast in &self.casts {
             let weight = self.weight(seed, cast);
             let (first, _) = self.replay(weight, cast, &mut sink);
-            loss += dot(weight, first.radiance);
+            loss += dot(weight, first.radiance.0);
         }
         loss
     }

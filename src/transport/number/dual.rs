@@ -132,12 +132,14 @@ mod tests {
     fn slopes_are_those_of_calculus() {
         let x = Dual::new(0.7, 1.0);
         let f = |x: f64| {
-            (x * x - 3.0 * x).exp() / (1.0 + x) + (-x).exp_m1() * (2.0 * x).ln_1p() + x.sin() / x.cos() * (3.0 * x).sqrt()
+            (x * x - 3.0 * x).exp() / (1.0 + x)
+                + (-x).exp_m1() * (2.0 * x).ln_1p()
+                + x.sin() / x.cos() * (3.0 * x).sqrt()
         };
         let three = Dual::lift(3.0);
-        let y =
-            (x * x - three * x).exp() * (Dual::lift(1.0) + x).recip() + (-x).exp_m1() * (Dual::lift(2.0) * x).ln_1p()
-                + Number::sin(x) / Number::cos(x) * (three * x).sqrt();
+        let y = (x * x - three * x).exp() * (Dual::lift(1.0) + x).recip()
+            + (-x).exp_m1() * (Dual::lift(2.0) * x).ln_1p()
+            + Number::sin(x) / Number::cos(x) * (three * x).sqrt();
         let h = 1e-4;
         let coarse = (f(0.7 + h) - f(0.7 - h)) / (2.0 * h);
         let fine = (f(0.7 + h / 2.0) - f(0.7 - h / 2.0)) / h;

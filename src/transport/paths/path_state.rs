@@ -283,13 +283,15 @@ impl<N: Number> PathState<N> {
         true
     }
 
-    /// Turns the path at `p` into `direction`, drawn with `density`.
+    /// Turns the path at `vertex` into the direction that was drawn there.
     #[inline]
-    pub(super) fn turn(&mut self, p: [f32; 3], origin: [f32; 3], direction: [f32; 3], pdf: f32) {
-        self.origin = origin;
-        self.scattered_at = p;
-        self.direction = direction;
-        self.pdf = pdf;
+    pub(super) fn turn(&mut self, vertex: &Vertex, drawn: &DirectionSample<N>) {
+        self.origin = vertex.p;
+        self.scattered_at = vertex.q;
+        self.direction = drawn.direction;
+        self.lobe = drawn.lobe;
+        self.pdf = drawn.pdf;
+        self.eta *= drawn.eta;
         self.far = f32::INFINITY;
     }
 }

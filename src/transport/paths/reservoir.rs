@@ -123,8 +123,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let scene = self.scene;
         let medium = &scene.media[self.adjoint.reservoir.medium as usize];
         let volume = &scene.volumes[medium.albedo as usize];
-        let albedo = Rgb(volume_eval(volume, self.fields.integrand(volume.slot), &volume_stencil(volume, p)));
+        let albedo = Rgb(volume_eval(
+            volume,
+            self.fields.integrand(volume.slot),
+            &volume_stencil(volume, p),
+        ));
         let at = volume_stencil(&scene.volumes[medium.sigma_t as usize], p);
-        self.adjoint.send_extinction(scene, medium, &at, d * albedo * radiance - lost, total);
+        self.adjoint
+            .send_extinction(scene, medium, &at, d * albedo * radiance - lost, total);
     }
 }

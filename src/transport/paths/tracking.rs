@@ -178,10 +178,18 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let p = along(path.origin, path.direction, part[1]);
         let albedo_volume = &scene.volumes[medium.albedo as usize];
         let albedo_at = volume_stencil(albedo_volume, p);
-        let albedo = Rgb(volume_eval(albedo_volume, fields.integrand(albedo_volume.slot), &albedo_at));
+        let albedo = Rgb(volume_eval(
+            albedo_volume,
+            fields.integrand(albedo_volume.slot),
+            &albedo_at,
+        ));
         let emission_volume = &scene.volumes[medium.emission as usize];
         let emission_at = volume_stencil(emission_volume, p);
-        let emission = Rgb(volume_eval(emission_volume, fields.integrand(emission_volume.slot), &emission_at));
+        let emission = Rgb(volume_eval(
+            emission_volume,
+            fields.integrand(emission_volume.slot),
+            &emission_at,
+        ));
         let weight = N::lift(path.norm(scene) / mu);
         let absorbed = Rgb::splat(N::lift(1.0)) - albedo;
         let radiance = (sigma.integrand * absorbed * emission).map(|x| x * weight);
