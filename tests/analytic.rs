@@ -9,7 +9,7 @@ use prbopt::gradcheck::field::fields::{Fields, Plain, Scatter};
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::scene::{Background, ColorActivation, DensityActivation};
-use prbopt::transport::field::march::propagate;
+use prbopt::transport::field::march::backpropagate;
 use prbopt::transport::number::Number;
 use prbopt::transport::rays::camera::Ray;
 use small::{Behind, Small, Values, draw};
@@ -187,7 +187,7 @@ fn four_samples_by_hand() {
         scene,
         gradient: &mut gradient,
     };
-    let (gathered, _) = propagate(scene, &view, &ray, 0.5, None, [1.0, 0.0, 0.0], &mut sink);
+    let (gathered, _) = backpropagate(scene, &view, &ray, 0.5, None, [1.0, 0.0, 0.0], &mut sink);
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} != {b}");
     assert_eq!(gathered.count, 4);
     near(gathered.radiance[0], 0.4125);

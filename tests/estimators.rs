@@ -11,7 +11,7 @@ use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::resident::layout::gradient;
 use prbopt::resident::paths::{Estimator, Variant};
-use prbopt::transport::paths::adjoint::Incident;
+use prbopt::transport::paths::radiative::Ahead;
 use prbopt::transport::rays::random::{Pass, pass_key};
 use rayon::prelude::*;
 use small::worlds::{SmallWorld, worlds};
@@ -117,7 +117,7 @@ fn the_tape_grows_with_the_paths_and_has_an_end() {
 
 /// Radiative backpropagation, times `fault`: means over many passes of the difference to path replay, each over its
 /// standard error, entry by entry; and the norm of the standard errors over that of path replay's mean.
-fn against_replay(setup: &Setup, gradient: u32, incident: Incident, passes: u32, fault: f64) -> (Vec<f64>, f64) {
+fn against_replay(setup: &Setup, gradient: u32, incident: Ahead, passes: u32, fault: f64) -> (Vec<f64>, f64) {
     let pass = |k: u32| {
         let mut setup = setup.clone();
         setup.keys = keys(k);
@@ -168,7 +168,7 @@ fn unbiased_radiative_backpropagation_has_the_mean_of_path_replay() {
     for small in worlds() {
         for (name, code) in [("drt", gradient::DRT), ("free_flight", gradient::FREE_FLIGHT)] {
             let setup = setup(&small, name, Estimator::PathReplay);
-            let (z, error) = against_replay(&setup, code, Incident::Estimated, 1500, 1.0);
+            let (z, error) = against_replay(&setup, code, Ahead::Traced, 1500, 1.0);
             assert!(is_noise(&z), "{}, {name}: {z:?}", small.name);
             assert!(error < 0.3, "{}, {name}: errors below {error} go unseen", small.name);
         }
@@ -179,7 +179,7 @@ fn unbiased_radiative_backpropagation_has_the_mean_of_path_replay() {
 fn a_gradient_that_is_a_tenth_too_large_is_seen() {
     for small in worlds() {
         let setup = setup(&small, "drt", Estimator::PathReplay);
-        let (z, _) = against_replay(&setup, gradient::DRT, Incident::Estimated, 1500, 1.1);
+        let (z, _) = against_replay(&setup, gradient::DRT, Ahead::Traced, 1500, 1.1);
         assert!(!is_noise(&z), "{}: {z:?}", small.name);
     }
 }
@@ -189,7 +189,7 @@ fn biased_radiative_backpropagation_has_another_mean() {
     let mut seen = 0;
     for small in worlds() {
         let setup = setup(&small, "drt", Estimator::PathReplay);
-        let (z, _) = against_replay(&setup, gradient::DRT, Incident::One, 300, 1.0);
+        let (z, _) = against_replay(&setup, gradient::DRT, Ahead::Unit, 300, 1.0);
         let worst = z.iter().fold(0.0, |m: f64, z| m.max(z.abs()));
         seen += u32::from(worst > 8.0);
     }

@@ -155,7 +155,7 @@ fn replay_with(
     };
     let view = objective.view();
     let (ray, jitter, backdrop) = (&cast.ray, cast.jitter, cast.backdrop);
-    prbopt::transport::field::march::propagate(&objective.scene, &view, ray, jitter, backdrop, weight, &mut sink);
+    prbopt::transport::field::march::backpropagate(&objective.scene, &view, ray, jitter, backdrop, weight, &mut sink);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
 use prbopt::params::Tuning;
 use prbopt::resident::layout::SceneRecord;
-use prbopt::transport::field::march::propagate;
+use prbopt::transport::field::march::backpropagate;
 use prbopt::transport::field::radiance_field::NoSink;
 use prbopt::transport::number::Number;
 use prbopt::transport::paths::replay_cache::CACHED;
@@ -34,7 +34,7 @@ fn setup(small: &Small) -> Setup {
 fn left_over<N: Number>(scene: &SceneRecord, fields: &Fields<N>, cast: &Cast, eps: f64) -> f64 {
     let view = Plain { scene, fields };
     let one = [N::lift(1.0); 3];
-    let (gathered, replayed) = propagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink);
+    let (gathered, replayed) = backpropagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink);
     assert_eq!(gathered.count, replayed.count, "the replay takes the same steps");
     let bound = |c: usize| 8.0 * f64::from(replayed.count + 1) * eps * gathered.radiance[c].value();
     let ratio = |c: usize| match replayed.left[c].value().abs() {
@@ -193,7 +193,7 @@ fn a_replay_of_another_scene_leaves_something() {
         let (scene, one) = (&objective.scene, [1.0; 3]);
         let go = |fields| {
             let view = Plain { scene, fields };
-            propagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink).0
+            backpropagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink).0
         };
         let (right, wrong) = (go(&objective.fields), go(&changed));
         let bound = 8.0 * f64::from(right.count + 1) * f64::EPSILON * right.radiance[0];

@@ -7,6 +7,102 @@ use std::path::{Path, PathBuf};
 /// Folders whose files are twins, relative to `src` and to `shaders`.
 const FOLDERS: [&str; 2] = ["transport", "kernels"];
 
+/// Functions of WGSL without one of their name in the Rust twin, each list with the reason.
+const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
+    (
+        "kernels/occupancy",
+        &["occupancy_bits"],
+        "the loop over a cell's texels is the device's in Rust",
+    ),
+    (
+        "kernels/optimizer",
+        &["apply_step"],
+        "`Optimizer::step` has a match where WGSL has a code",
+    ),
+    (
+        "transport/field/march",
+        &["gather_segment"],
+        "a march is an object with a state in Rust",
+    ),
+    (
+        "transport/field/radiance_field",
+        &["scatter_sample", "occupancy_cell", "cell_index", "cell_exit"],
+        "a sink, and cells found eight at a time, in Rust; skipped one by one here",
+    ),
+    (
+        "transport/lookup/background",
+        &["emitter_texel", "emitter_add"],
+        "parameters are slices in Rust",
+    ),
+    (
+        "transport/lookup/grid",
+        &[
+            "grid_neighbours",
+            "corners",
+            "corner_texel",
+            "corner_weight",
+            "wrapped_neighbours",
+            "nearest_neighbour",
+            "grid_term",
+            "grid_term_sh",
+            "grid_adjoint_term",
+            "grid_adjoint_term_sh",
+        ],
+        "a stencil is three pairs here, which take fewer registers than eight texels and weights",
+    ),
+    (
+        "transport/lookup/volume",
+        &["volume_corners", "corner_term"],
+        "as in transport/lookup/grid",
+    ),
+    (
+        "transport/paths/adjoint",
+        &["extra_draw"],
+        "pointers to parts of private variables cannot be passed on",
+    ),
+    (
+        "transport/paths/adjoint",
+        &["reservoir_offer", "reservoir_keep"],
+        "in Rust in the file of the reservoir, which modules may refer to in circles",
+    ),
+    (
+        "transport/paths/tracking",
+        &["tentative_new", "tentative_next", "tentative_draw"],
+        "an iterator, because WGSL has no closures",
+    ),
+    (
+        "transport/rays/film",
+        &["gaussian_cdf"],
+        "vectors of a uniform buffer hold four entries",
+    ),
+    (
+        "transport/rays/pixel",
+        &["table_length", "table_pixel", "batch_pixel"],
+        "methods of `PixelTable` and `Batch`",
+    ),
+    ("transport/rays/random", &["mix_words"], "a closure in Rust"),
+    (
+        "transport/scene/light",
+        &["environment_size", "first_of_row"],
+        "host code in Rust (resident/environment)",
+    ),
+    (
+        "transport/scene/phase",
+        &["blend_weights"],
+        "weights are looked up once for all that needs them here",
+    ),
+    (
+        "transport/scene/records",
+        &["sink_number", "sink_color"],
+        "`Sink::value` with one and with three channels",
+    ),
+    ("transport/scene/shape", &["no_hit"], "None in Rust"),
+    ("transport/scene/texture", &["image_texel"], "a closure in Rust"),
+];
+
+/// Constants that both languages have under one name but with another value, each with the reason.
+const DIFFERENT: &[(&str, &str)] = &[("FAR", "Rust has infinity where WGSL must take a large number")];
+
 /// Files of Rust without a twin in WGSL, each with the reason.
 const RUST_ONLY: &[(&str, &str)] = &[
     (
@@ -43,6 +139,13 @@ fn stems(base: &str, folder: &str, extension: &str) -> Vec<String> {
     }
     found.sort();
     found
+}
+
+fn read(base: &str, stem: &str, extension: &str) -> String {
+    let path = root().join(base).join(stem).with_extension(extension);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    // Unit tests stand at a file's end.
+    text.split("#[cfg(test)]").next().unwrap_or("").to_string()
 }
 
 fn relative(base: &Path, path: &Path) -> String {
@@ -97,4 +200,204 @@ fn planted_files_are_found() {
         );
     }
     assert!(without_twin(&list(&["a/b", "kernels/quality"]), &list(&["a/b"])).is_empty());
+}
+
+/// The identifier at the beginning of a text.
+fn word(text: &str) -> &str {
+    let end = text
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
+    &text[..end]
+}
+
+/// The identifiers that follow `keyword` and a blank in some code.
+fn named<'t>(text: &'t str, keyword: &str) -> Vec<&'t str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let after = |line: &'t str| {
+        let at = line.find(&format!("{keyword} "))?;
+        let whole = at == 0 || !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        whole.then(|| word(&line[at + keyword.len() + 1..]))
+    };
+    code.filter_map(after).filter(|name| !name.is_empty()).collect()
+}
+
+/// `PathState` is `path_state`.
+fn snake(name: &str) -> String {
+    let mut out = String::new();
+    for (i, c) in name.chars().enumerate() {
+        if c.is_uppercase() && i > 0 {
+            out.push('_');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}
+
+/// The types and traits that a file of Rust has methods of.
+fn implemented(rust: &str) -> Vec<String> {
+    let heads = rust.lines().filter(|line| line.starts_with("impl") || line.starts_with("pub trait"));
+    let name = |head: &str| {
+        let subject = head.rsplit(" for ").next().unwrap_or(head);
+        let words = subject.split(|c: char| !c.is_alphanumeric());
+        let types = words.filter(|w| w.len() > 1 && w.starts_with(char::is_uppercase));
+        types.map(str::to_string).collect::<Vec<_>>()
+    };
+    heads.flat_map(name).collect()
+}
+
+/// The naming rule: a function of WGSL is called as a function of its twin in Rust; a method `m` of a type `PathState`
+/// is `m`, `path_state_m`, or `path_m` after the type's first word, since WGSL has no methods.
+fn misnamed(stem: &str, rust: &str, wgsl: &str) -> Vec<String> {
+    let functions = named(rust, "fn");
+    let prefixes: Vec<String> = implemented(rust)
+        .iter()
+        .map(|name| snake(name))
+        .flat_map(|name| [name.clone(), name.split('_').next().unwrap_or("").to_string()])
+        .collect();
+    let excused = |name: &str| {
+        WGSL_ONLY
+            .iter()
+            .any(|(file, names, _)| *file == stem && names.contains(&name))
+    };
+    let follows = |name: &str| {
+        functions.contains(&name)
+            || prefixes.iter().any(|prefix| {
+                let method = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_'));
+                method.is_some_and(|method| functions.contains(&method))
+            })
+    };
+    let all = named(wgsl, "fn").into_iter();
+    all.filter(|name| !excused(name) && !follows(name))
+        .map(|name| format!("shaders/{stem}.wgsl: `{name}` is no function of src/{stem}.rs"))
+        .collect()
+}
+
+/// Twin files, by their stem.
+fn twins() -> Vec<String> {
+    FOLDERS
+        .iter()
+        .flat_map(|folder| stems("shaders", folder, "wgsl"))
+        .collect()
+}
+
+#[test]
+fn functions_are_called_alike() {
+    let mut broken = Vec::new();
+    for stem in twins() {
+        broken.extend(misnamed(
+            &stem,
+            &read("src", &stem, "rs"),
+            &read("shaders", &stem, "wgsl"),
+        ));
+    }
+    for (stem, names, _) in WGSL_ONLY {
+        let wgsl = read("shaders", stem, "wgsl");
+        let gone = names.iter().filter(|name| !named(&wgsl, "fn").contains(name));
+        broken.extend(gone.map(|name| format!("shaders/{stem}.wgsl has no `{name}` that could be excused")));
+    }
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}
+
+#[test]
+fn planted_names_are_found() {
+    let rust = "pub fn leave() {}\nimpl<N: Number> PathState<N> {\n    fn turn(self) {}\n}\n";
+    for wgsl in ["fn exit() {}", "fn path_exit() {}", "fn other_turn() {}"] {
+        assert_eq!(misnamed("a", rust, wgsl).len(), 1, "{wgsl}");
+    }
+    let wgsl = "fn leave() {}\nfn turn() {}\nfn path_turn() {}\nfn path_state_turn() {}\n// fn exit() {}";
+    assert!(misnamed("a", rust, wgsl).is_empty());
+}
+
+/// Constants of a file that are numbers: name and value.
+fn constants(text: &str) -> Vec<(String, f64)> {
+    let mut found: Vec<(String, f64)> = Vec::new();
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    for line in code {
+        let line = line.trim_start().trim_start_matches("pub ");
+        let line = line
+            .strip_prefix("pub(super) ")
+            .or(line.strip_prefix("(super) "))
+            .unwrap_or(line);
+        let Some(rest) = line.strip_prefix("const ") else {
+            continue;
+        };
+        let (Some(equals), Some(end)) = (rest.find(" = "), rest.find(';')) else {
+            continue;
+        };
+        let value = number(&rest[equals + 3..end], &found);
+        found.extend(value.map(|value| (word(rest).to_string(), value)));
+    }
+    found
+}
+
+/// The value of sums and products of numbers, of what was defined before, and of the constants of both languages.
+fn number(text: &str, known: &[(String, f64)]) -> Option<f64> {
+    let text = text.trim();
+    for (operator, apply) in [
+        (" << ", (|a, b: f64| a * b.exp2()) as fn(f64, f64) -> f64),
+        (" - ", |a, b| a - b),
+        (" / ", |a, b| a / b),
+        (" * ", |a, b| a * b),
+    ] {
+        if let Some((a, b)) = text.rsplit_once(operator) {
+            return Some(apply(number(a, known)?, number(b, known)?));
+        }
+    }
+    let plain = text.replace('_', "");
+    let plain = plain.trim_end_matches(['u', 'f']);
+    let hex = plain
+        .strip_prefix("0x")
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    hex.map(|n| n as f64)
+        .or_else(|| plain.parse().ok())
+        .or_else(|| match text {
+            "f32::EPSILON" | "EPSILON" => Some(f64::from(f32::EPSILON)),
+            "f32::MIN_POSITIVE" => Some(f64::from(f32::MIN_POSITIVE)),
+            "std::f32::consts::FRAC_1_PI" => Some(std::f64::consts::FRAC_1_PI),
+            "u32::MAX" => Some(f64::from(u32::MAX)),
+            name => known.iter().find(|(other, _)| other == name).map(|(_, value)| *value),
+        })
+}
+
+/// Constants of both languages under one name whose values differ by more than the digits of a literal.
+fn unequal(stem: &str, rust: &str, wgsl: &str) -> Vec<String> {
+    let theirs = constants(wgsl);
+    let differs = |(name, value): &(String, f64)| {
+        let (_, other) = theirs.iter().find(|(other, _)| other == name)?;
+        let excused = DIFFERENT.iter().any(|(known, _)| known == name);
+        let apart = (value - other).abs() > 1e-7 * value.abs();
+        (apart && !excused).then(|| format!("{stem}: {name} is {value} in Rust and {other} in WGSL"))
+    };
+    constants(rust).iter().filter_map(differs).collect()
+}
+
+#[test]
+fn constants_are_equal() {
+    let (mut broken, mut compared) = (Vec::new(), 0);
+    for stem in twins() {
+        let (rust, wgsl) = (read("src", &stem, "rs"), read("shaders", &stem, "wgsl"));
+        let (ours, theirs) = (constants(&rust), constants(&wgsl));
+        compared += ours
+            .iter()
+            .filter(|(name, _)| theirs.iter().any(|(other, _)| other == name))
+            .count();
+        broken.extend(unequal(&stem, &rust, &wgsl));
+    }
+    assert!(compared >= 20, "only {compared} constants were found in both languages");
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}
+
+#[test]
+fn planted_constants_are_found() {
+    let rust = "pub const A: f32 = 2.0 * f32::EPSILON;\npub(super) const B: u32 = 1 << 16;\nconst C: f32 = 1.0 - 5e-4;";
+    let same = "const A: f32 = 2.0 * EPSILON;\nconst B: u32 = 65536u;\nconst C: f32 = 0.9995;";
+    assert_eq!(constants(rust).len(), 3);
+    assert!(unequal("a", rust, same).is_empty(), "{:?}", unequal("a", rust, same));
+    for (from, to) in [
+        ("2.0 * EPSILON", "3.0 * EPSILON"),
+        ("65536u", "65537u"),
+        ("0.9995", "0.99"),
+    ] {
+        assert_eq!(unequal("a", rust, &same.replace(from, to)).len(), 1, "{from}");
+    }
 }

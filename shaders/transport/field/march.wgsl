@@ -45,7 +45,7 @@ struct Replayed {
 
 // The adjoint: walks the ray once for its radiance, then again from the same random state, and sends the derivatives
 // of `d_radiance` times the radiance to the gradients.
-fn propagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -> Replayed {
+fn backpropagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -> Replayed {
     var segment = field_segment(ray, jitter);
     let gathered = gather_segment(&segment, ray, backdrop);
     var state = State(gathered.radiance, 1.0, 0u);

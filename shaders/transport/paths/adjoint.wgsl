@@ -13,20 +13,20 @@ struct Adjoint {
     d_radiance: vec3f,
     // Draws that only the adjoint makes.
     extra: Sampler,
-    candidate: Candidate,
+    reservoir: Reservoir,
 }
 
-// A point drawn, among all that a path could have scattered at, for a derivative by in-scattering.
-struct Candidate {
-    // Sum of all weights so far; the candidate's own is a part of it.
+// Weighted reservoir sampling of one point at which the path could have scattered.
+struct Reservoir {
+    // Sum of all weights so far; that of the point kept is a part of it. Zero: no point.
     total: f32,
     p: vec3f,
     direction: vec3f,
     medium: u32,
     depth: u32,
-    // Derivative by the light scattered there, over the candidate's weight.
+    // Derivative by the light scattered there, over the point's weight.
     d: vec3f,
-    // What the light that comes through the point takes away, over the candidate's weight.
+    // What the light that comes through the point takes away, over the point's weight.
     lost: vec3f,
 }
 
@@ -35,21 +35,38 @@ var<private> adjoint: Adjoint;
 // The smallest normal number.
 const MIN_POSITIVE: f32 = 1.1754944e-38;
 
-fn extra_next() -> f32 {
+// The next of the draws that only the adjoint makes.
+fn extra_draw() -> f32 {
     var extra = adjoint.extra;
-    let u = sampler_next(&extra);
+    let u = sampler_draw(&extra);
     adjoint.extra = extra;
     return u;
 }
 
-// Differential ratio tracking of the transmittance of a flight from `start` to `end`: minus its length times the
-// radiance still to come, at a uniform place on it.
-fn attenuate(path: ptr<function, Path>, medium: Medium, start: f32, end: f32) {
-    let d = path_alive(path, adjoint.d_radiance * (*path).radiance);
-    send_transmittance(medium, along((*path).origin, (*path).direction, start), (*path).direction, end - start, d);
+// Sends `weight` times `d`, a derivative by a medium's extinction in the world, on to its grid, whose values are scaled.
+fn send_extinction(medium: Medium, at: Neighbours, d: vec3f, weight: f32) {
+    sink_volume(volume_record(medium.sigma_t), at, d * (weight * medium.scale));
 }
 
-// Offers a uniform point of a piece of a flight, on which the path stays as it is, as a candidate: more extinction
+// Adds a point of this weight to the reservoir's total and draws whether it is kept: a number uniform below the weight
+// if it is, -1 if not.
+fn reservoir_offer(weight: f32, draws: ptr<function, Sampler>) -> f32 {
+    // 1 / weight overflows for subnormal weights.
+    if !(weight >= MIN_POSITIVE) {
+        return -1.0;
+    }
+    adjoint.reservoir.total += weight;
+    let drawn = sampler_draw(draws) * adjoint.reservoir.total;
+    return select(-1.0, drawn, drawn < weight);
+}
+
+// Keeps a point of the path.
+fn reservoir_keep(path: ptr<function, Path>, p: vec3f, d: vec3f, lost: vec3f) {
+    let total = adjoint.reservoir.total;
+    adjoint.reservoir = Reservoir(total, p, (*path).direction, (*path).medium, (*path).depth, d, lost);
+}
+
+// Offers a uniform point of a piece of a flight, on which the path stays as it is, to the reservoir: more extinction
 // there takes away the radiance that is still to come and adds what is scattered.
 fn offer_segment(path: ptr<function, Path>, start: f32, end: f32) {
     if end >= ENDLESS {
@@ -59,50 +76,45 @@ fn offer_segment(path: ptr<function, Path>, start: f32, end: f32) {
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * path_norm(path));
     let lost = path_alive(path, adjoint.d_radiance * (*path).radiance);
     let weight = (abs(d.x) * length + abs(d.y) * length) + abs(d.z) * length;
-    // Of less there is no inverse.
-    if weight >= MIN_POSITIVE {
-        let total = adjoint.candidate.total + weight;
-        adjoint.candidate.total = total;
-        // Given that it is less than the weight, the draw is uniform below it.
-        let drawn = extra_next() * total;
-        if drawn < weight {
-            let scale = length / weight;
-            let direction = (*path).direction;
-            let p = along((*path).origin, direction, start + length * (drawn / weight));
-            adjoint.candidate =
-                Candidate(total, p, direction, (*path).medium, (*path).depth, d * scale, lost * scale);
-        }
+    var extra = adjoint.extra;
+    let below = reservoir_offer(weight, &extra);
+    adjoint.extra = extra;
+    if below >= 0.0 {
+        // Given that the draw lies below the weight, it is uniform there: it also says where on the piece.
+        let p = along((*path).origin, (*path).direction, start + length * (below / weight));
+        let scale = length / weight;
+        reservoir_keep(path, p, d * scale, lost * scale);
     }
 }
 
-// The derivatives of a real collision, which `hero` sampled_beta, by the extinction there, the density of the collision
-// detached.
+// The derivatives of a real collision, which the channel of extinction `hero` decided, by the extinction there,
+// the density of the collision detached.
 fn send_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, hero: f32) {
-    var weight = medium.scale;
+    var share = 1.0;
     if settings.gradient_kind == GRADIENT_DRT {
-        weight *= free_flight_share(medium, found.sigma);
+        share = free_flight_share(medium, found.sigma);
     }
     let zero = found.sigma == vec3f(0.0);
     let come = (*path).radiance * (1.0 / select(found.sigma, vec3f(1.0), zero));
     let logarithmic = select(come, (*path).radiance_but_zero * (1.0 / hero), zero);
-    let d = adjoint.d_radiance * logarithmic * weight;
-    sink_volume(volume_record(medium.sigma_t), found.at, path_alive(path, d));
+    send_extinction(medium, found.at, path_alive(path, adjoint.d_radiance * logarithmic), share);
 }
 
-// Sends -`length` times `d` to the extinction at a uniform place of the segment.
+// Differential ratio tracking of a segment's transmittance: sends -`length` times `d` to the extinction at a uniform
+// place of the segment.
 fn send_transmittance(medium: Medium, origin: vec3f, direction: vec3f, length: f32, d: vec3f) {
     // Nothing comes through an unbounded medium, so that there is no derivative either.
     if length >= ENDLESS {
         return;
     }
-    let p = along(origin, direction, length * extra_next());
+    let p = along(origin, direction, length * extra_draw());
     let volume = volume_record(medium.sigma_t);
-    sink_volume(volume, volume_stencil(volume, p), d * (-length * medium.scale));
+    send_extinction(medium, volume_stencil(volume, p), d, -length);
 }
 
 // The derivatives by a factor that is about to be multiplied: the radiance still to come over the factor; where the
 // factor is zero, what would come without it.
-fn derivatives_of_factor(path: ptr<function, Path>, factor: vec3f) -> vec3f {
+fn by_factor(path: ptr<function, Path>, factor: vec3f) -> vec3f {
     let zero = factor == vec3f(0.0);
     let come = select((*path).radiance * (1.0 / select(factor, vec3f(1.0), zero)), (*path).radiance_but_zero, zero);
     return path_alive(path, adjoint.d_radiance * come);

@@ -21,7 +21,7 @@ struct Path {
     // Product of the factors so far, zeros left out, and how many of those there were.
     beta: vec3f,
     zeros: vec3u,
-    // For each channel the density of the path, had that channel sampled_beta, over the density of the path as sampled_beta.
+    // For each channel the density of the path, had that channel decided, over the density of the path as decided.
     ratio: vec3f,
     // The channel that decides collisions.
     hero: u32,
@@ -32,9 +32,14 @@ struct Path {
     medium: u32,
     // How far the camera sees.
     far: f32,
-    // Where the last scattering was, and the density of the direction that it took.
+    // Where the last scattering was; whether the direction that it took was drawn from a density by solid angle, so that
+    // light that it meets could also have been drawn by next-event estimation; and that density.
     scattered_at: vec3f,
+    continuous: bool,
     pdf: f32,
+    // Product of the relative indices of refraction of the boundaries on the way: radiance is scaled by its square,
+    // which roulette must not mistake for a loss.
+    eta: f32,
     // Contributions so far.
     count: u32,
     // Whether the path reached the background without a turn.
@@ -43,14 +48,14 @@ struct Path {
 
 // A path that begins with a camera ray in `medium`.
 fn path_new(ray: Ray, medium: u32, sampler: ptr<function, Sampler>) -> Path {
-    let hero = path_hero(sampler);
+    let hero = path_draw_hero(sampler);
     return path_start(along(ray.origin, ray.direction, ray.near), ray.direction, ray.far - ray.near, medium, hero);
 }
 
 // Draws the channel that decides collisions.
-fn path_hero(sampler: ptr<function, Sampler>) -> u32 {
+fn path_draw_hero(sampler: ptr<function, Sampler>) -> u32 {
     if settings.spectral == 1u {
-        return min(u32(sampler_next(sampler) * 3.0), 2u);
+        return min(u32(sampler_draw(sampler) * 3.0), 2u);
     }
     return 0u;
 }
@@ -74,6 +79,7 @@ fn path_start(origin: vec3f, direction: vec3f, far: f32, medium: u32, hero: u32)
     path.medium = medium;
     path.far = far;
     path.scattered_at = origin;
+    path.eta = 1.0;
     return path;
 }
 
@@ -110,8 +116,8 @@ fn path_alive(path: ptr<function, Path>, d: vec3f) -> vec3f {
     return select(vec3f(0.0), d, (*path).zeros == vec3u(0u));
 }
 
-// The weight of a real collision that `hero` sampled_beta, without the albedo.
-fn path_weigh_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
+// The weight of a real collision that the channel `hero` decided, without the albedo.
+fn path_multiply_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
     if settings.spectral == 1u {
         (*path).ratio *= sigma * (1.0 / hero);
         path_multiply(path, sigma * (1.0 / hero));
@@ -119,7 +125,7 @@ fn path_weigh_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
 }
 
 // The weight of a null collision.
-fn path_weigh_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f32) {
+fn path_multiply_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f32) {
     if settings.spectral == 1u {
         (*path).ratio *= (mu - sigma) * (1.0 / (mu - hero));
         path_multiply(path, (mu - sigma) * (1.0 / (mu - hero)));
@@ -142,10 +148,10 @@ fn path_is_dark(path: ptr<function, Path>) -> bool {
     return all((*path).zeros >= vec3u(select(2u, 1u, mode == PRIMAL)));
 }
 
-// Throughput that decisions look at.
+// Throughput that decisions look at, as it was before refraction concentrated or spread it.
 fn path_brightness(path: ptr<function, Path>) -> f32 {
     let value = (*path).beta * path_norm(path);
-    return max(max(max(0.0, value.x), value.y), value.z);
+    return max(max(max(0.0, value.x), value.y), value.z) * ((*path).eta * (*path).eta);
 }
 
 // Russian roulette from `rr_depth` on: false if the path ends.
@@ -154,18 +160,20 @@ fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> 
         return true;
     }
     let survival = min(path_brightness(path), MAX_SURVIVAL);
-    if sampler_next(sampler) >= survival {
+    if sampler_draw(sampler) >= survival {
         return false;
     }
     (*path).beta *= 1.0 / survival;
     return true;
 }
 
-// Turns the path at `p` into `direction`, drawn with `density`.
-fn path_turn(path: ptr<function, Path>, p: vec3f, origin: vec3f, direction: vec3f, pdf: f32) {
-    (*path).origin = origin;
-    (*path).scattered_at = p;
+// Turns the path at `q` into `direction`, drawn with this density by solid angle; `p` is the point beside `q` from which
+// what leaves it begins.
+fn path_turn(path: ptr<function, Path>, q: vec3f, p: vec3f, direction: vec3f, pdf: f32) {
+    (*path).origin = p;
+    (*path).scattered_at = q;
     (*path).direction = direction;
+    (*path).continuous = true;
     (*path).pdf = pdf;
     (*path).far = FAR;
 }

@@ -9,18 +9,18 @@
 
 #ifdef REPLAY
 
-// Share of the segments after the first on which candidates for in-scattering are looked for: a path keeps only one of
-// all, so that looking everywhere would cost more than it helps.
+// Share of the segments after the first on which points of in-scattering are looked for: a path keeps only one of all,
+// so that looking everywhere would cost more than it helps.
 const VISITED_SHARE: f32 = 0.25;
 
-// Differential ratio tracking of in-scattering: candidates along the whole segment, one of them kept.
+// Differential ratio tracking of in-scattering: offers tentative collisions along the whole segment.
 fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
     if (*path).depth + 1u >= settings.max_depth {
         return;
     }
     var norm = path_norm(path);
     if (*path).depth > 0u {
-        if extra_next() >= VISITED_SHARE {
+        if extra_draw() >= VISITED_SHARE {
             return;
         }
         norm /= VISITED_SHARE;
@@ -38,16 +38,8 @@ fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
         let d = path_alive(path, adjoint.d_radiance * (*path).beta * transmittance * scale);
         let weight = abs(d.x) + abs(d.y) + abs(d.z);
         transmittance *= (points.mu - sigma) * (1.0 / points.mu);
-        // Of less there is no inverse.
-        if weight >= MIN_POSITIVE {
-            let total = adjoint.candidate.total + weight;
-            adjoint.candidate.total = total;
-            if sampler_next(&extra) * total < weight {
-                let direction = (*path).direction;
-                let scaled = d * (1.0 / weight);
-                adjoint.candidate =
-                    Candidate(total, p, direction, (*path).medium, (*path).depth, scaled, vec3f(0.0));
-            }
+        if reservoir_offer(weight, &extra) >= 0.0 {
+            reservoir_keep(path, p, d * (1.0 / weight), vec3f(0.0));
         }
         // In a medium without end nothing else would stop them.
         if endless && !any((sigma > vec3f(0.0)) & (abs(transmittance) > vec3f(NEGLIGIBLE))) {
@@ -58,15 +50,14 @@ fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
     adjoint.extra = extra;
 }
 
-// Sends the derivative by the extinction at the candidate, where light of this `radiance` was scattered.
+// Sends the derivative by the extinction at the point kept, where light of this `radiance` was scattered.
 fn send_reservoir(radiance: vec3f) {
-    let chosen = adjoint.candidate;
-    let medium = medium_record(chosen.medium);
+    let kept = adjoint.reservoir;
+    let medium = medium_record(kept.medium);
     let albedo_volume = volume_record(medium.albedo);
-    let albedo = volume_eval(albedo_volume, volume_stencil(albedo_volume, chosen.p));
+    let albedo = volume_eval(albedo_volume, volume_stencil(albedo_volume, kept.p));
     let volume = volume_record(medium.sigma_t);
-    let d = (chosen.d * albedo * radiance - chosen.lost) * (chosen.total * medium.scale);
-    sink_volume(volume, volume_stencil(volume, chosen.p), d);
+    send_extinction(medium, volume_stencil(volume, kept.p), kept.d * albedo * radiance - kept.lost, kept.total);
 }
 
 #endif

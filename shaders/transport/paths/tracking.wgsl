@@ -48,7 +48,7 @@ fn tentative_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, samp
     var rest = 0.0;
     var mu = 0.0;
     if cells.met {
-        rest = exponential(sampler_next(sampler));
+        rest = exponential(sampler_draw(sampler));
         mu = bounds[cells.index];
     }
     return Candidates(cells, cells.t, rest, mu);
@@ -87,7 +87,7 @@ fn tentative_next(points: ptr<function, Candidates>) -> bool {
 
 // Draws the distance to the point after the present one.
 fn tentative_draw(points: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
-    (*points).rest = exponential(sampler_next(sampler));
+    (*points).rest = exponential(sampler_draw(sampler));
 }
 
 // Transmittance of a part of a shadow ray inside one medium. When `shading`, the part is replayed instead, with `lit`,
@@ -168,17 +168,17 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
             emit(path, medium, start, points.t, flight.extinction, points.mu);
         }
         let hero = sigma[(*path).hero];
-        if sampler_next(sampler) * points.mu < hero {
+        if sampler_draw(sampler) * points.mu < hero {
             flight.collided = true;
             end = points.t;
             break;
         }
 #ifdef REPLAY
         if mode == REPLAY && settings.gradient_kind == GRADIENT_FREE_FLIGHT {
-            null_collision(path, medium, flight.extinction, points.mu);
+            send_null_collision(path, medium, flight.extinction, points.mu);
         }
 #endif
-        path_weigh_null(path, sigma, hero, points.mu);
+        path_multiply_null(path, sigma, hero, points.mu);
         // What its channel does not see, the path would never collide with in a medium without end.
         if hero == 0.0 && points.cells.end >= ENDLESS && path_fades(path, sigma) {
             return flight;
@@ -187,7 +187,9 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     }
 #ifdef REPLAY
     if mode == REPLAY && settings.gradient_kind == GRADIENT_DRT {
-        attenuate(path, medium, start, end);
+        // The transmittance of the flight: minus its length times the radiance still to come.
+        let d = path_alive(path, adjoint.d_radiance * (*path).radiance);
+        send_transmittance(medium, along((*path).origin, (*path).direction, start), (*path).direction, end - start, d);
     }
     if mode == REPLAY && settings.gradient_kind == GRADIENT_PAIRED {
         offer_segment(path, piece, end);
@@ -199,7 +201,7 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
             send_collision(path, medium, flight.extinction, flight.extinction.sigma[(*path).hero]);
         }
 #endif
-        path_weigh_real(path, flight.extinction.sigma, flight.extinction.sigma[(*path).hero]);
+        path_multiply_real(path, flight.extinction.sigma, flight.extinction.sigma[(*path).hero]);
     }
     return flight;
 }
@@ -207,10 +209,9 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
 #ifdef REPLAY
 
 // Sends the derivative of a null collision's factor, 1 - sigma / mu.
-fn null_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, mu: f32) {
+fn send_null_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, mu: f32) {
     let kept = 1.0 / (mu - found.sigma);
-    let d = -(adjoint.d_radiance * (*path).radiance * kept * medium.scale);
-    sink_volume(volume_record(medium.sigma_t), found.at, path_alive(path, d));
+    send_extinction(medium, found.at, path_alive(path, adjoint.d_radiance * (*path).radiance * kept), -1.0);
 }
 
 #endif
@@ -233,7 +234,7 @@ fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Ex
         return;
     }
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight);
-    sink_volume(volume_record(medium.sigma_t), found.at, d * (1.0 - albedo) * emission * medium.scale);
+    send_extinction(medium, found.at, d * (1.0 - albedo) * emission, 1.0);
     sink_volume(albedo_volume, albedo_at, -(d * found.sigma * emission));
     sink_volume(emission_volume, emission_at, d * found.sigma * (1.0 - albedo));
     if settings.gradient_kind == GRADIENT_DRT {

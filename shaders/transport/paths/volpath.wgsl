@@ -11,38 +11,18 @@
 #import transport/rays/camera
 #import transport/paths/reservoir
 #import transport/paths/next_event
+#import transport/scene/bsdf
 #import transport/scene/light
 #import transport/scene/phase
 #import transport/scene/shape
 #import transport/scene/texture
 #import transport/paths/path_state
 #import transport/paths/tracking
+#import transport/paths/vertex
 #import transport/scene/records
 
-const INV_PI: f32 = 0.31830989;
-
-// Where a path is scattered.
-struct Vertex {
-    // Whether it is about to be scattered at all.
-    turning: bool,
-    // The place, and where the light that leaves it begins.
-    q: vec3f,
-    p: vec3f,
-    on_surface: bool,
-    // Of a surface: its own normal, the one that light is reflected about, and its reflectance, which is one in a
-    // medium.
-    normal: vec3f,
-    shading: vec3f,
-    color: vec3f,
-}
-
-// A place in a medium.
-fn medium_vertex(p: vec3f) -> Vertex {
-    return Vertex(true, p, p, false, vec3f(0.0), vec3f(0.0), vec3f(1.0));
-}
-
 // Follows a path to its end, which begins with being scattered at `begin` if that is turning.
-fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
+fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
     if (*path).depth >= settings.max_depth {
         return;
     }
@@ -72,7 +52,7 @@ fn walk(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler
                 if !collide(path, flight) {
                     return;
                 }
-                vertex = medium_vertex(flight.p);
+                vertex = vertex_in_medium(flight.p);
                 continue;
             }
             if free {
@@ -98,7 +78,7 @@ fn escape(path: ptr<function, Path>) {
         return;
     }
     var weight = path_norm(path);
-    if (*path).depth > 0u && scene.background == BACKGROUND_ENVMAP {
+    if (*path).continuous && scene.background == BACKGROUND_ENVMAP {
         weight *= mis((*path).pdf, envmap_pdf((*path).direction));
     }
     path_add(path, background_eval((*path).direction) * weight);
@@ -109,7 +89,7 @@ fn escape(path: ptr<function, Path>) {
 #endif
 }
 
-// A real collision; redirect is to follow. False if the path ends.
+// A real collision; scatter_at is to follow. False if the path ends.
 fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
     let medium = medium_record((*path).medium);
     let volume = volume_record(medium.albedo);
@@ -120,7 +100,7 @@ fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
     let albedo = volume_eval(volume, at);
 #ifdef REPLAY
     if mode == REPLAY {
-        sink_volume(volume, at, derivatives_of_factor(path, albedo));
+        sink_volume(volume, at, by_factor(path, albedo));
     }
 #endif
     path_multiply(path, albedo);
@@ -134,45 +114,58 @@ fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, 
     let incoming = (*path).direction;
     var index = 0u;
     var blend = vec4f(0.0);
-    var axis = vertex.shading;
     if !vertex.on_surface {
         index = medium_record((*path).medium).phase;
         blend = blend_weights(index, vertex.p);
-        axis = incoming;
     }
     for (var turn = select(0u, 1u, settings.lights == 0u); turn < 2u; turn++) {
+        // Sample a light, then a direction.
         var drawn = DARK;
         var outgoing = vec3f(0.0);
-        var cosine = 0.0;
+        var value = vec3f(0.0);
+        var pdf = 0.0;
         if turn == 0u {
             drawn = light_sample(vertex.p, sampler);
             outgoing = drawn.direction;
-            cosine = dot(axis, outgoing);
-            if !drawn.lit || (vertex.on_surface && !(cosine > 0.0 && dot(outgoing, vertex.normal) > 0.0)) {
+            if !drawn.lit {
                 continue;
             }
+            if vertex.on_surface {
+                let scattered = bsdf_eval(vertex.color, vertex.normal, vertex.shading, outgoing);
+                if !scattered.lit {
+                    continue;
+                }
+                value = scattered.value;
+                pdf = scattered.pdf;
+            }
         } else if vertex.on_surface {
-            cosine = sqrt(1.0 - sampler_next(sampler));
-            outgoing = around(axis, cosine, sampler_next(sampler));
-            if dot(outgoing, vertex.normal) <= 0.0 {
+            let sampled = bsdf_sample(vertex.color, vertex.normal, vertex.shading, sampler);
+            if !sampled.lit {
                 return false;
             }
+            outgoing = sampled.direction;
+            value = sampled.weight;
+            pdf = sampled.pdf;
         } else {
             outgoing = phase_sample(index, blend, incoming, sampler);
-            cosine = dot(axis, outgoing);
         }
-        var pdf = cosine * INV_PI;
+        let cosine = dot(incoming, outgoing);
         if !vertex.on_surface {
+            // A phase function is its own density: the weight of a draw is one.
             pdf = phase_eval(index, blend, cosine);
+            value = vec3f(pdf);
         }
         var d = 0.0;
         if turn == 0u {
-            d = sample_light(path, vertex.p, drawn, vertex.color * pdf, pdf, sampler);
+            d = sample_light(path, vertex.p, drawn, value, pdf, sampler);
         } else {
 #ifdef REPLAY
             let come = path_alive(path, adjoint.d_radiance * (*path).radiance);
             d = come.x + come.y + come.z;
 #endif
+            if vertex.on_surface {
+                path_multiply(path, value);
+            }
             path_turn(path, vertex.q, vertex.p, outgoing, pdf);
         }
 #ifdef REPLAY
@@ -180,9 +173,6 @@ fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, 
             phase_adjoint(index, blend, vertex.p, cosine, d);
         }
 #endif
-    }
-    if vertex.on_surface {
-        path_multiply(path, vertex.color);
     }
     return path_roulette(path, sampler);
 }
@@ -193,7 +183,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
     let against = dot((*path).direction, hit.normal) < 0.0;
     if record.light != NONE && against && !((*path).depth == 0u && settings.hide_emitters == 1u) {
         var weight = path_norm(path);
-        if (*path).depth > 0u {
+        if (*path).continuous {
             weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit));
         }
         let slot = light_record(record.light).slot;
@@ -238,11 +228,11 @@ struct Replayed {
 
 // The adjoint of gather: walks twice with the numbers of `sampler` and sends the derivatives of `d_radiance` times the
 // radiance to the gradients; `extra` is for draws that the primal does not make. Under differential tracking a
-// third walk follows the light that is scattered at the candidate.
-fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance: vec3f) -> Replayed {
+// third walk follows the light that is scattered at the point that the reservoir keeps.
+fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance: vec3f) -> Replayed {
     adjoint.d_radiance = d_radiance;
     adjoint.extra = extra;
-    adjoint.candidate.total = 0.0;
+    adjoint.reservoir.total = 0.0;
     var replayed: Replayed;
     var first: Path;
     for (var turn = 0u; turn < 3u; turn++) {
@@ -256,18 +246,18 @@ fn propagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance
                 path.radiance_but_zero = first.radiance_but_zero;
             }
         } else {
-            if adjoint.candidate.total == 0.0 {
+            if adjoint.reservoir.total == 0.0 {
                 break;
             }
             draws = adjoint.extra;
             mode = PRIMAL;
-            let chosen = adjoint.candidate;
-            path = path_start(chosen.p, chosen.direction, FAR, chosen.medium, path_hero(&draws));
-            path.depth = chosen.depth + 1u;
+            let kept = adjoint.reservoir;
+            path = path_start(kept.p, kept.direction, FAR, kept.medium, path_draw_hero(&draws));
+            path.depth = kept.depth + 1u;
         }
-        var begin = medium_vertex(path.origin);
+        var begin = vertex_in_medium(path.origin);
         begin.turning = turn == 2u;
-        walk(&path, begin, &draws);
+        run(&path, begin, &draws);
         switch turn {
             case 0u: {
                 first = path;
@@ -290,7 +280,7 @@ fn gather(ray: Ray, medium: u32, sampler: Sampler) -> Path {
     var draws = sampler;
     var path = path_new(ray, medium, &draws);
     var begin: Vertex;
-    walk(&path, begin, &draws);
+    run(&path, begin, &draws);
     return path;
 }
 

@@ -23,7 +23,7 @@ fn sampler_new(counter: Counter) -> Sampler {
 }
 
 // The next number, uniform in [0, 1).
-fn sampler_next(sampler: ptr<function, Sampler>) -> f32 {
+fn sampler_draw(sampler: ptr<function, Sampler>) -> f32 {
     if (*sampler).used == 4u {
         (*sampler).values = random_uniform(launch.key, (*sampler).counter);
         (*sampler).counter.block += 1u;

@@ -26,9 +26,9 @@ const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, false);
 // Draws a light, and a direction towards it from `p`.
 fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
     let count = f32(settings.lights);
-    let index = min(u32(sampler_next(sampler) * count), settings.lights - 1u);
-    let u = sampler_next(sampler);
-    let v = sampler_next(sampler);
+    let index = min(u32(sampler_draw(sampler) * count), settings.lights - 1u);
+    let u = sampler_draw(sampler);
+    let v = sampler_draw(sampler);
     let record = light_record(index);
     var drawn: Drawn;
     switch record.kind {
@@ -90,7 +90,7 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
             place = Place(q, world_normal(shape, vec3f(0.0, 0.0, 1.0)), record.position.w);
         }
         default: {
-            place = sample_emissive_triangle(record, sampler_next(sampler), u);
+            place = sample_emissive_triangle(record, sampler_draw(sampler), u);
         }
     }
     let to = place.q - p;

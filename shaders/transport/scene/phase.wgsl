@@ -107,17 +107,17 @@ fn phase_sample(index: u32, blend: vec4f, incoming: vec3f, sampler: ptr<function
     var record = phase_record(index);
     var weights = blend;
     for (var i = 0u; i < MAX_NESTING && record.kind == PHASE_BLEND; i++) {
-        record = phase_record(record.first + select(0u, 1u, sampler_next(sampler) < weights.x));
+        record = phase_record(record.first + select(0u, 1u, sampler_draw(sampler) < weights.x));
         weights = weights.yzwx;
     }
-    let u = sampler_next(sampler);
+    let u = sampler_draw(sampler);
     var cosine = 1.0 - 2.0 * u;
     if record.kind == PHASE_HG {
         cosine = hg_sample(values[parameter_first(record.slot)], u);
     } else if record.kind == PHASE_RAYLEIGH {
         cosine = rayleigh_sample(u);
     }
-    return around(incoming, cosine, sampler_next(sampler));
+    return around(incoming, cosine, sampler_draw(sampler));
 }
 
 #ifdef REPLAY

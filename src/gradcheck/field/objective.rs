@@ -12,7 +12,7 @@ use crate::device::{Batch, Keys};
 use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
-use crate::transport::field::march::{Gathered, Replayed, gather, propagate};
+use crate::transport::field::march::{Gathered, Replayed, backpropagate, gather};
 use crate::transport::field::radiance_field::{Sink, View};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
@@ -112,7 +112,7 @@ impl Objective {
     /// Replays one ray into a sink.
     pub fn replay<S: Sink<f64>>(&self, seed: u32, cast: &Cast, sink: &mut S) -> (Gathered<f64>, Replayed<f64>) {
         let d_radiance = self.weight(seed, cast);
-        propagate(
+        backpropagate(
             &self.scene,
             &self.view(),
             &cast.ray,

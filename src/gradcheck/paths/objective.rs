@@ -14,9 +14,8 @@ use crate::resident::layout::{SceneRecord, background};
 use crate::resident::paths::PathScene;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
-use crate::transport::paths::adjoint::Incident;
 use crate::transport::paths::path_state::PathState;
-use crate::transport::paths::radiative::backpropagate_radiative;
+use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::volpath;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::linear_weight;
@@ -131,7 +130,9 @@ impl Objective {
 
     /// The radiance of a path from any numbers, going on through factors that are zero.
     pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &Cast) -> [N; 3] {
-        volpath::gather::<N, F, GATHER>(&self.world(), fields, &cast.ray, cast.medium, cast.walk).radiance
+        volpath::gather::<N, F, GATHER>(&self.world(), fields, &cast.ray, cast.medium, cast.walk)
+            .radiance
+            .0
     }
 
     /// Replays one path into a sink.
@@ -148,13 +149,13 @@ impl Objective {
             extra,
             ..
         } = cast;
-        volpath::propagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
+        volpath::backpropagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
     }
 
     /// Backpropagates through one path by radiative backpropagation into a sink.
     pub fn backpropagate_radiative<S: Sink<f64>>(
         &self,
-        incident: Incident,
+        incident: Ahead,
         weight: [f64; 3],
         cast: &Cast,
         sink: &mut S,
@@ -201,7 +202,7 @@ impl Objective {
         for cast in &self.casts {
             let weight = self.weight(seed, cast);
             let (first, _) = self.replay(weight, cast, &mut sink);
-            loss += dot(weight, first.radiance);
+            loss += dot(weight, first.radiance.0);
         }
         loss
     }

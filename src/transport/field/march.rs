@@ -10,7 +10,7 @@ use crate::transport::rays::camera::Ray;
 
 /// One ray on its way through the scene, primal or replayed.
 #[derive(Debug, Clone, Copy)]
-pub struct Path<N> {
+pub struct March<N> {
     direction: [f32; 3],
     backdrop: Option<[f32; 3]>,
     /// The part inside the field.
@@ -18,7 +18,7 @@ pub struct Path<N> {
     pub state: State<N>,
 }
 
-impl<N: Number> Path<N> {
+impl<N: Number> March<N> {
     /// The primal path of a ray with its jitter.
     #[inline(always)]
     pub fn new(scene: &SceneRecord, ray: &Ray, jitter: f32, backdrop: Option<[f32; 3]>) -> Self {
@@ -152,8 +152,8 @@ fn primal<N: Number, V: View<N>>(
     ray: &Ray,
     jitter: f32,
     backdrop: Option<[f32; 3]>,
-) -> Path<N> {
-    let mut path = Path::new(scene, ray, jitter, backdrop);
+) -> March<N> {
+    let mut path = March::new(scene, ray, jitter, backdrop);
     while path.walk::<V, NoSink, PRIMAL>(scene, view, [N::lift(0.0); 3], &mut NoSink) {}
     path.end_primal(scene, view);
     path
@@ -162,7 +162,7 @@ fn primal<N: Number, V: View<N>>(
 /// The adjoint: walks the ray once for its radiance, then again from the same random state, and sends the derivatives
 /// of `d_radiance` · radiance to `sink`.
 #[inline(always)]
-pub fn propagate<N: Number, V: View<N>, S: Sink<N>>(
+pub fn backpropagate<N: Number, V: View<N>, S: Sink<N>>(
     scene: &SceneRecord,
     view: &V,
     ray: &Ray,

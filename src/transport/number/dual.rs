@@ -1,6 +1,6 @@
 //! Forward-mode derivatives: a value and its derivative by one parameter.
 
-use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::Number;
 
@@ -44,6 +44,14 @@ impl Mul for Dual {
             self.value * other.value,
             self.slope * other.value + self.value * other.slope,
         )
+    }
+}
+
+impl Div for Dual {
+    type Output = Self;
+    fn div(self, other: Self) -> Self {
+        let value = self.value / other.value;
+        Self::new(value, (self.slope - value * other.slope) / other.value)
     }
 }
 
@@ -102,6 +110,18 @@ impl Number for Dual {
         let r = 1.0 / self.value;
         Self::new(r, -r * r * self.slope)
     }
+    fn sqrt(self) -> Self {
+        let root = self.value.sqrt();
+        Self::new(root, 0.5 / root * self.slope)
+    }
+    fn sin(self) -> Self {
+        let (sine, cosine) = self.value.sin_cos();
+        Self::new(sine, cosine * self.slope)
+    }
+    fn cos(self) -> Self {
+        let (sine, cosine) = self.value.sin_cos();
+        Self::new(cosine, -sine * self.slope)
+    }
 }
 
 #[cfg(test)]
@@ -111,10 +131,15 @@ mod tests {
     #[test]
     fn slopes_are_those_of_calculus() {
         let x = Dual::new(0.7, 1.0);
-        let f = |x: f64| (x * x - 3.0 * x).exp() / (1.0 + x) + (-x).exp_m1() * (2.0 * x).ln_1p();
+        let f = |x: f64| {
+            (x * x - 3.0 * x).exp() / (1.0 + x)
+                + (-x).exp_m1() * (2.0 * x).ln_1p()
+                + x.sin() / x.cos() * (3.0 * x).sqrt()
+        };
         let three = Dual::lift(3.0);
-        let y =
-            (x * x - three * x).exp() * (Dual::lift(1.0) + x).recip() + (-x).exp_m1() * (Dual::lift(2.0) * x).ln_1p();
+        let y = (x * x - three * x).exp() * (Dual::lift(1.0) + x).recip()
+            + (-x).exp_m1() * (Dual::lift(2.0) * x).ln_1p()
+            + Number::sin(x) / Number::cos(x) * (three * x).sqrt();
         let h = 1e-4;
         let coarse = (f(0.7 + h) - f(0.7 - h)) / (2.0 * h);
         let fine = (f(0.7 + h / 2.0) - f(0.7 - h / 2.0)) / h;

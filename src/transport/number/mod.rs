@@ -5,10 +5,11 @@
 //! reverse-mode ones.
 
 pub mod dual;
+pub mod rgb;
 pub mod tape;
 
 use std::fmt::Debug;
-use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// What a walk does with numbers.
 pub trait Number:
@@ -17,6 +18,7 @@ pub trait Number:
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
+    + Div<Output = Self>
     + Neg<Output = Self>
     + AddAssign
     + SubAssign
@@ -40,6 +42,28 @@ pub trait Number:
     fn ln_1p(self) -> Self;
     /// 1 / x
     fn recip(self) -> Self;
+    /// The square root; its derivative at zero is infinite.
+    fn sqrt(self) -> Self;
+    /// The sine of an angle in radians.
+    fn sin(self) -> Self;
+    /// The cosine of an angle in radians.
+    fn cos(self) -> Self;
+
+    /// |x|; its derivative at zero is that of x.
+    #[inline(always)]
+    fn abs(self) -> Self {
+        if self.below(0.0) { -self } else { self }
+    }
+    /// The number whose value is less; the first of equal ones.
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        if other.value() < self.value() { other } else { self }
+    }
+    /// The number whose value is greater; the first of equal ones.
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        if other.value() > self.value() { other } else { self }
+    }
 }
 
 impl Number for f32 {
@@ -78,6 +102,18 @@ impl Number for f32 {
     #[inline(always)]
     fn recip(self) -> Self {
         1.0 / self
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        f32::sqrt(self)
+    }
+    #[inline(always)]
+    fn sin(self) -> Self {
+        f32::sin(self)
+    }
+    #[inline(always)]
+    fn cos(self) -> Self {
+        f32::cos(self)
     }
 }
 
@@ -136,6 +172,18 @@ impl Number for f64 {
     #[inline(always)]
     fn recip(self) -> Self {
         1.0 / self
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        f64::sqrt(self)
+    }
+    #[inline(always)]
+    fn sin(self) -> Self {
+        f64::sin(self)
+    }
+    #[inline(always)]
+    fn cos(self) -> Self {
+        f64::cos(self)
     }
 }
 

@@ -2,7 +2,7 @@
 //! backwards. Memory grows with the number of operations: what path replay does without.
 
 use std::cell::RefCell;
-use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -194,6 +194,14 @@ impl Mul for Recorded {
     }
 }
 
+impl Div for Recorded {
+    type Output = Self;
+    fn div(self, other: Self) -> Self {
+        let value = self.value / other.value;
+        self.binary(other, value, [1.0 / other.value, -value / other.value])
+    }
+}
+
 impl Neg for Recorded {
     type Output = Self;
     fn neg(self) -> Self {
@@ -249,6 +257,18 @@ impl Number for Recorded {
         let r = 1.0 / self.value;
         self.unary(r, -r * r)
     }
+    fn sqrt(self) -> Self {
+        let root = self.value.sqrt();
+        self.unary(root, 0.5 / root)
+    }
+    fn sin(self) -> Self {
+        let (sine, cosine) = self.value.sin_cos();
+        self.unary(sine, cosine)
+    }
+    fn cos(self) -> Self {
+        let (sine, cosine) = self.value.sin_cos();
+        self.unary(cosine, -sine)
+    }
 }
 
 #[cfg(test)]
@@ -261,6 +281,8 @@ mod tests {
         sum += (x * x).ln_1p();
         sum *= (y + N::lift(2.0)).recip();
         sum -= x.detach() * y;
+        sum += (x.sqrt() / y.abs()).sin() * (x / y).cos();
+        sum += x.min(y) * y.max(x);
         sum
     }
 

@@ -1,12 +1,14 @@
-//! Next-event estimation: a path's connections to drawn lights, and the derivatives by what lies on the way.
+//! Next-event estimation: a path's shadow rays to drawn lights, and the derivatives by what lies on the way.
 
 use super::adjoint::Adjoint;
-use super::path_state::PathState;
+use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collisions};
+use super::volpath::Walk;
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
 use crate::transport::lookup::background::background_eval;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along, dot};
 use crate::transport::scene::light::{Drawn, light_value};
 use crate::transport::scene::majorant::clip;
@@ -23,70 +25,56 @@ pub(super) fn mis(a: f32, b: f32) -> f32 {
     if a + b > 0.0 { a / (a + b) } else { 0.0 }
 }
 
-/// Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
-/// drawn with `density`. Returns the derivative by the logarithm of the value.
-#[inline]
-#[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
-pub(super) fn sample_light<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    scene: &SceneView,
-    fields: &F,
-    path: &mut PathState<N>,
-    p: [f32; 3],
-    drawn: &Drawn,
-    value: [N; 3],
-    pdf: f32,
-    sampler: &mut Sampler,
-    adjoint: &mut Adjoint<'_, N, S>,
-) -> N {
-    let start = *sampler;
-    let zero = N::lift(0.0);
-    let noted = match &mut adjoint.cache {
-        Some(cache) if MODE == REPLAY => cache.connections.recall(sampler),
-        _ => None,
-    };
-    let found = noted.unwrap_or_else(|| {
-        let found = shadow_transmittance(scene, fields, path.medium, p, drawn, sampler);
-        if MODE == GATHER
-            && let Some(cache) = &mut adjoint.cache
+impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
+    /// Adds the light that comes from a drawn direction to `p` and is scattered there with `value`; `pdf` is the density
+    /// with which that direction would have been drawn without a light in mind. Returns the derivative by the logarithm
+    /// of the value.
+    #[inline]
+    pub(super) fn sample_light<const MODE: u8>(&mut self, p: [f32; 3], drawn: &Drawn, value: Rgb<N>, pdf: f32) -> N {
+        let (scene, fields, start) = (self.scene, self.fields, self.sampler);
+        let Some(transmittance) = self.cached_transmittance::<MODE>(p, drawn) else {
+            return N::lift(0.0);
+        };
+        let record = &scene.lights[drawn.light as usize];
+        let mut weight = drawn.weight * self.path.norm(scene);
+        if drawn.pdf > 0.0 {
+            weight *= mis(drawn.pdf, pdf);
+        }
+        let radiance = drawn_radiance(scene, fields, record, drawn);
+        let factor = value * transmittance * weight;
+        self.path.add::<MODE>(factor * radiance);
+        if MODE != REPLAY {
+            return N::lift(0.0);
+        }
+        let d_radiance = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);
+        let lit = d_radiance * radiance;
+        if record.kind == light::ENVMAP {
+            self.adjoint.sink.background(drawn.direction, d_radiance.0);
+        } else {
+            self.adjoint.sink.value(record.slot, d_radiance.0, 3);
+        }
+        let medium = self.path.medium;
+        backpropagate_shadow_ray(scene, fields, medium, p, drawn, lit, start, &mut self.adjoint);
+        lit.sum()
+    }
+
+    /// The transmittance of a shadow ray, from the cache of the walk before if it is there.
+    #[inline]
+    fn cached_transmittance<const MODE: u8>(&mut self, p: [f32; 3], drawn: &Drawn) -> Option<Rgb<N>> {
+        if MODE == REPLAY
+            && let Some(cache) = &mut self.adjoint.cache
+            && let Some(found) = cache.shadow_rays.recall(&mut self.sampler)
         {
-            cache.connections.note(found, sampler);
+            return found;
+        }
+        let found = shadow_transmittance(self.scene, self.fields, self.path.medium, p, drawn, &mut self.sampler);
+        if MODE == GATHER
+            && let Some(cache) = &mut self.adjoint.cache
+        {
+            cache.shadow_rays.store(found, &self.sampler);
         }
         found
-    });
-    let Some(transmittance) = found else {
-        return zero;
-    };
-    let record = &scene.lights[drawn.light as usize];
-    let mut weight = drawn.weight * path.norm(scene);
-    if drawn.pdf > 0.0 {
-        weight *= mis(drawn.pdf, pdf);
     }
-    let radiance = drawn_radiance(scene, fields, record, drawn);
-    let mut factor = [zero; 3];
-    for c in 0..3 {
-        factor[c] = value[c] * transmittance[c] * N::lift(weight);
-    }
-    path.add::<MODE>([0, 1, 2].map(|c| factor[c] * radiance[c]));
-    if MODE != REPLAY {
-        return zero;
-    }
-    let mut lit = [zero; 3];
-    let mut sum = zero;
-    let mut d_radiance = [zero; 3];
-    for c in 0..3 {
-        if path.zeros[c] == 0 {
-            d_radiance[c] = adjoint.d_radiance[c] * path.beta[c] * factor[c];
-            lit[c] = d_radiance[c] * radiance[c];
-            sum += lit[c];
-        }
-    }
-    if record.kind == light::ENVMAP {
-        adjoint.sink.background(drawn.direction, d_radiance);
-    } else {
-        adjoint.sink.value(record.slot, d_radiance, 3);
-    }
-    backpropagate_shadow_ray(scene, fields, path.medium, p, drawn, lit, start, adjoint);
-    sum
 }
 
 /// The transmittance of a shadow ray; None if something opaque is in the way.
@@ -98,20 +86,11 @@ fn shadow_transmittance<N: Number, F: Fields<N>>(
     p: [f32; 3],
     drawn: &Drawn,
     sampler: &mut Sampler,
-) -> Option<[N; 3]> {
-    let mut transmittance = [N::lift(1.0); 3];
+) -> Option<Rgb<N>> {
+    let mut transmittance = Rgb::splat(N::lift(1.0));
     let direction = drawn.direction;
     let open = shadow(scene, medium, p, drawn, |medium, origin, far| {
-        ratio_track(
-            scene,
-            fields,
-            medium,
-            origin,
-            direction,
-            far,
-            sampler,
-            &mut transmittance,
-        );
+        transmittance = ratio_track(scene, fields, medium, origin, direction, far, sampler, transmittance);
     });
     open.then_some(transmittance)
 }
@@ -123,12 +102,12 @@ fn drawn_radiance<N: Number, F: Fields<N>>(
     fields: &F,
     record: &LightRecord,
     drawn: &Drawn,
-) -> [N; 3] {
-    if record.kind == light::ENVMAP {
+) -> Rgb<N> {
+    Rgb(if record.kind == light::ENVMAP {
         background_eval(scene.common, fields.integrand(scene.background), drawn.direction)
     } else {
         light_value(fields.integrand(record.slot))
-    }
+    })
 }
 
 /// Goes along a shadow ray and calls `pass` with each part that lies in a medium: the medium, where the part begins,
@@ -171,20 +150,20 @@ fn shadow(
     }
 }
 
-/// Replays a shadow ray's transmittance: `lit` is the derivative by its logarithm.
+/// Replays a shadow ray's transmittance: `lit` is the derivative by its logarithm, and `sampler` what it was tracked
+/// with.
 #[inline]
-#[allow(clippy::too_many_arguments, reason = "they are what a connection consists of")]
-fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>>(
+#[allow(clippy::too_many_arguments, reason = "they are what a shadow ray consists of")]
+fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
     scene: &SceneView,
     fields: &F,
     medium: u32,
     p: [f32; 3],
     drawn: &Drawn,
-    lit: [N; 3],
-    start: Sampler,
-    adjoint: &mut Adjoint<'_, N, S>,
+    lit: Rgb<N>,
+    mut sampler: Sampler,
+    adjoint: &mut Adjoint<'_, N, S, I>,
 ) {
-    let mut sampler = start;
     let differential = scene.settings.gradient != gradient::FREE_FLIGHT;
     shadow(scene, medium, p, drawn, |medium, origin, far| {
         if differential {
@@ -197,14 +176,13 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>>(
         if is_unbounded(medium, far) {
             return;
         }
+        // Each null collision's factor 1 - sigma / mu.
         let volume = &scene.volumes[medium.sigma_t as usize];
         tentative_collisions(scene, medium, origin, drawn.direction, far, &mut sampler, |p, mu, _| {
             let sigma = extinction(scene, fields, medium, p);
-            let mut d = lit;
-            for c in 0..3 {
-                d[c] *= -((N::lift(mu) - sigma.integrand[c]).recip()) * N::lift(medium.scale);
-            }
-            adjoint.sink.volume(volume, &sigma.at, d, 3);
+            let scale = N::lift(medium.scale);
+            let logarithmic = sigma.integrand.map(|s| -((N::lift(mu) - s).recip()) * scale);
+            adjoint.sink.volume(volume, &sigma.at, (lit * logarithmic).0, 3);
             true
         });
     });

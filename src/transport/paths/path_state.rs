@@ -4,9 +4,11 @@
 //! is gathered beside (docs/method.md, section 13).
 
 use super::tracking::Extinction;
+use super::vertex::{DirectionSample, Vertex};
 use crate::resident::layout::NONE;
 use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::records::{Fields, SceneView};
@@ -17,19 +19,28 @@ pub(super) const NEGLIGIBLE: f64 = 1e-30;
 /// Russian roulette never lets a path go on with a higher probability than this.
 const MAX_SURVIVAL: f32 = 0.95;
 
+/// How the direction was drawn in which a path goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lobe {
+    /// From a density by solid angle: light that it meets could also have been drawn by next-event estimation.
+    Continuous,
+    /// One of finitely many directions (a camera ray, a mirror): nothing else could have drawn it.
+    Discrete,
+}
+
 /// A path on its way.
 #[derive(Debug, Clone, Copy)]
 pub struct PathState<N> {
     /// Gathered so far; in a replay still to come.
-    pub radiance: [N; 3],
+    pub radiance: Rgb<N>,
     /// The same for contributions of which exactly one factor is zero, with that factor left out.
-    pub radiance_but_zero: [N; 3],
+    pub radiance_but_zero: Rgb<N>,
     /// Product of the factors so far, zeros left out, and how many of those there were.
-    pub beta: [N; 3],
+    pub beta: Rgb<N>,
     pub zeros: [u32; 3],
-    /// Throughput on the sampling side, where the view has two.
+    /// Throughput on the sampling side, where the fields have two.
     sampled_beta: [f32; 3],
-    /// For each channel the density of the path, had that channel sampled_beta, over the density of the path as sampled_beta.
+    /// For each channel the density of the path, had that channel decided, over the density of the path as decided.
     ratio: [f32; 3],
     /// The channel that decides collisions.
     pub hero: u32,
@@ -40,9 +51,13 @@ pub struct PathState<N> {
     pub medium: u32,
     /// How far the camera sees.
     pub(super) far: f32,
-    /// Where the last scattering was, and the density of the direction that it took.
+    /// Where the last scattering was, and how the direction was drawn that it took, with which density.
     pub(super) scattered_at: [f32; 3],
+    pub(super) lobe: Lobe,
     pub(super) pdf: f32,
+    /// Product of the relative indices of refraction of the boundaries on the way: radiance is scaled by its square,
+    /// which roulette must not mistake for a loss.
+    pub(super) eta: f32,
     /// Contributions so far.
     pub count: u32,
     /// Whether the path reached the background without a turn.
@@ -75,11 +90,10 @@ impl<N: Number> PathState<N> {
 
     #[inline]
     pub(super) fn start(origin: [f32; 3], direction: [f32; 3], far: f32, medium: u32, hero: u32) -> Self {
-        let (zero, one) = (N::lift(0.0), N::lift(1.0));
         Self {
-            radiance: [zero; 3],
-            radiance_but_zero: [zero; 3],
-            beta: [one; 3],
+            radiance: Rgb::zero(),
+            radiance_but_zero: Rgb::zero(),
+            beta: Rgb::splat(N::lift(1.0)),
             zeros: [0; 3],
             sampled_beta: [1.0; 3],
             ratio: [1.0; 3],
@@ -90,7 +104,9 @@ impl<N: Number> PathState<N> {
             medium,
             far,
             scattered_at: origin,
+            lobe: Lobe::Discrete,
             pdf: 0.0,
+            eta: 1.0,
             count: 0,
             straight: false,
         }
@@ -99,10 +115,9 @@ impl<N: Number> PathState<N> {
     /// The same path, with nothing gathered yet.
     #[inline]
     pub(super) fn fresh(&self) -> Self {
-        let zero = N::lift(0.0);
         Self {
-            radiance: [zero; 3],
-            radiance_but_zero: [zero; 3],
+            radiance: Rgb::zero(),
+            radiance_but_zero: Rgb::zero(),
             ..*self
         }
     }
@@ -128,7 +143,7 @@ impl<N: Number> PathState<N> {
 
     /// Adds (a replay subtracts) throughput times `radiance`.
     #[inline]
-    pub fn add<const MODE: u8>(&mut self, radiance: [N; 3]) {
+    pub fn add<const MODE: u8>(&mut self, radiance: Rgb<N>) {
         self.count += 1;
         for c in 0..3 {
             let value = self.beta[c] * radiance[c];
@@ -148,13 +163,19 @@ impl<N: Number> PathState<N> {
     /// Adds light that is scattered with a radiance of one, which ends the path.
     #[inline]
     pub(super) fn add_unit_radiance(&mut self, scene: &SceneView) -> bool {
-        self.add::<UNIT_RADIANCE>([N::lift(self.norm(scene)); 3]);
+        self.add::<UNIT_RADIANCE>(Rgb::splat(N::lift(self.norm(scene))));
         false
+    }
+
+    /// The channels of `x` that no factor of zero has reached; zero in the others.
+    #[inline(always)]
+    pub(super) fn alive(&self, x: Rgb<N>) -> Rgb<N> {
+        Rgb([0, 1, 2].map(|c| if self.zeros[c] == 0 { x[c] } else { N::lift(0.0) }))
     }
 
     /// Multiplies the throughput; zeros are counted, not multiplied, unless they carry derivatives of their own.
     #[inline]
-    pub(super) fn multiply<F: Fields<N>>(&mut self, factor: [N; 3]) {
+    pub(super) fn multiply<F: Fields<N>>(&mut self, factor: Rgb<N>) {
         for c in 0..3 {
             if factor[c].value() == 0.0 && !F::TRACKED {
                 self.zeros[c] += 1;
@@ -172,7 +193,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// The weight of a real collision that `hero` sampled_beta, without the albedo.
+    /// The weight of a real collision that the channel `hero` decided, without the albedo.
     #[inline]
     pub fn multiply_real<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32) {
         let scale = 1.0 / hero;
@@ -186,7 +207,7 @@ impl<N: Number> PathState<N> {
             }
         }
         if scene.settings.spectral == 1 || F::TWO_SIDED {
-            self.multiply::<F>(sigma.integrand.map(|s| s * N::lift(scale)));
+            self.multiply::<F>(sigma.integrand * scale);
         }
     }
 
@@ -230,7 +251,7 @@ impl<N: Number> PathState<N> {
         self.zeros[0] >= dead && self.zeros[1] >= dead && self.zeros[2] >= dead
     }
 
-    /// Throughput that decisions look at.
+    /// Throughput that decisions look at, as it was before refraction concentrated or spread it.
     #[inline]
     pub(super) fn brightness<F: Fields<N>>(&self, scene: &SceneView) -> f32 {
         let norm = self.norm(scene);
@@ -243,7 +264,7 @@ impl<N: Number> PathState<N> {
             };
             most = most.max(value * norm);
         }
-        most
+        most * (self.eta * self.eta)
     }
 
     /// Russian roulette from `rr_depth` on: false if the path ends.
@@ -257,20 +278,20 @@ impl<N: Number> PathState<N> {
             return false;
         }
         let scale = 1.0 / survival;
-        for c in 0..3 {
-            self.beta[c] *= N::lift(scale);
-            self.sampled_beta[c] *= scale;
-        }
+        self.beta = self.beta * scale;
+        self.sampled_beta = self.sampled_beta.map(|x| x * scale);
         true
     }
 
-    /// Turns the path at `p` into `direction`, drawn with `density`.
+    /// Turns the path at `vertex` into the direction that was drawn there.
     #[inline]
-    pub(super) fn turn(&mut self, p: [f32; 3], origin: [f32; 3], direction: [f32; 3], pdf: f32) {
-        self.origin = origin;
-        self.scattered_at = p;
-        self.direction = direction;
-        self.pdf = pdf;
+    pub(super) fn turn(&mut self, vertex: &Vertex, drawn: &DirectionSample<N>) {
+        self.origin = vertex.p;
+        self.scattered_at = vertex.q;
+        self.direction = drawn.direction;
+        self.lobe = drawn.lobe;
+        self.pdf = drawn.pdf;
+        self.eta *= drawn.eta;
         self.far = f32::INFINITY;
     }
 }

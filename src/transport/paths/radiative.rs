@@ -4,24 +4,170 @@
 //! It is the walk of path replay. Before each flight it looks ahead: the flight itself, by the numbers that it is about
 //! to be made with, then whatever comes after it, by others. What that finds is the radiance still to come.
 
-use super::adjoint::{Adjoint, Incident};
+use super::adjoint::Adjoint;
 use super::path_state::PathState;
-use super::tracking::{Flight, fly};
-use super::volpath::{backpropagate, collide, escape, hit_surface, walk};
+use super::tracking::Flight;
+use super::volpath::{Met, Walk};
 use crate::transport::mode::{GATHER, UNIT_RADIANCE};
 use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::phase::phase_is_wanted;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
 
+/// How an adjoint walk knows the radiance that is still to come.
+pub trait Incident<N: Number>: Sized {
+    /// Whether a walk before has gathered it all.
+    const REPLAYED: bool;
+
+    /// Called before each flight, up to `hit` at the distance `far`.
+    #[inline(always)]
+    fn before_flight<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _hit: Option<&Hit>, _far: f32) {}
+
+    /// Called when the path has been turned by the phase function of this index.
+    #[inline(always)]
+    fn after_turn<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _phase: u32) {}
+
+    /// Whether radiance is taken for one, from all directions, wherever light is scattered.
+    #[inline(always)]
+    fn is_unit(&self) -> bool {
+        false
+    }
+}
+
+/// Path replay: a first walk gathered it, and the replay has subtracted what has come since.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Replayed;
+
+impl<N: Number> Incident<N> for Replayed {
+    const REPLAYED: bool = true;
+}
+
+/// What radiative backpropagation takes for the radiance still to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// What a path of its own finds.
+    Traced,
+    /// One wherever light is scattered, which is biased.
+    Unit,
+}
+
+/// Radiative backpropagation at work.
+#[derive(Debug)]
+pub(super) struct Estimated<N> {
+    ahead: Ahead,
+    /// What the path itself has added before it was last told what to expect, and what that was.
+    added: Rgb<N>,
+    expected: Rgb<N>,
+}
+
+impl<N: Number> Estimated<N> {
+    /// Tells the path what is still to come: what `ahead` found.
+    #[inline]
+    fn expect(&mut self, path: &mut PathState<N>, ahead: &PathState<N>) {
+        self.added = self.added(path);
+        (path.radiance, path.radiance_but_zero) = (ahead.radiance, ahead.radiance_but_zero);
+        self.expected = path.radiance;
+    }
+
+    /// What the path has added by itself.
+    #[inline]
+    fn added(&self, path: &PathState<N>) -> Rgb<N> {
+        self.added + (self.expected - path.radiance)
+    }
+}
+
+impl<N: Number> Incident<N> for Estimated<N> {
+    const REPLAYED: bool = false;
+
+    #[inline]
+    fn before_flight<F: Fields<N>, S: Sink<N>>(walk: &mut Walk<'_, N, F, S, Self>, hit: Option<&Hit>, far: f32) {
+        let medium = &walk.scene.media[walk.path.medium as usize];
+        let slot = |volume: u32| walk.scene.volumes[volume as usize].slot;
+        let sink = &walk.adjoint.sink;
+        if !sink.wants(slot(medium.sigma_t)) && !sink.wants(slot(medium.albedo)) {
+            return;
+        }
+        let ahead = match walk.adjoint.incident.ahead {
+            Ahead::Unit => fly_and_go_on::<N, F, S, UNIT_RADIANCE>(walk, hit, far),
+            Ahead::Traced => fly_and_go_on::<N, F, S, GATHER>(walk, hit, far),
+        };
+        walk.adjoint.incident.expect(&mut walk.path, &ahead);
+    }
+
+    #[inline]
+    fn after_turn<F: Fields<N>, S: Sink<N>>(walk: &mut Walk<'_, N, F, S, Self>, phase: u32) {
+        // A phase function without parameters needs no radiance.
+        if !phase_is_wanted(walk.scene, phase, &walk.adjoint.sink) {
+            return;
+        }
+        let mut ahead = walk.path.fresh();
+        let extra = &mut walk.adjoint.extra;
+        if walk.adjoint.incident.is_unit() {
+            ahead.add_unit_radiance(walk.scene);
+        } else if ahead.roulette::<F>(walk.scene, extra) {
+            ahead = go_on(walk.scene, walk.fields, ahead, extra);
+        }
+        walk.adjoint.incident.expect(&mut walk.path, &ahead);
+    }
+
+    #[inline]
+    fn is_unit(&self) -> bool {
+        self.ahead == Ahead::Unit
+    }
+}
+
+/// The walk's next flight by its own numbers, and what follows it by extra ones.
+#[inline(never)]
+fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
+    walk: &mut Walk<'_, N, F, S, Estimated<N>>,
+    hit: Option<&Hit>,
+    far: f32,
+) -> PathState<N> {
+    let mut ahead = Walk::looking(walk.scene, walk.fields, walk.path.fresh(), walk.sampler);
+    let flight = ahead.fly::<MODE>(far);
+    ahead.sampler = walk.adjoint.extra;
+    let next = match flight {
+        Flight::Collided { p, sigma } => match ahead.collide::<MODE>(p, &sigma) {
+            Some(vertex) => Met::Scatterer(vertex),
+            None => Met::End,
+        },
+        Flight::Passed => match hit {
+            Some(hit) => ahead.hit_surface::<MODE>(hit),
+            None => {
+                ahead.escape::<MODE>();
+                Met::End
+            }
+        },
+    };
+    match next {
+        Met::End => {}
+        Met::Boundary => ahead.run::<MODE>(None),
+        Met::Scatterer(vertex) => ahead.run::<MODE>(Some(vertex)),
+    }
+    walk.adjoint.extra = ahead.sampler;
+    ahead.path
+}
+
+/// Follows a path to its end.
+#[inline(never)]
+fn go_on<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    path: PathState<N>,
+    sampler: &mut Sampler,
+) -> PathState<N> {
+    let mut walk = Walk::looking(scene, fields, path, *sampler);
+    walk.run::<GATHER>(None);
+    *sampler = walk.sampler;
+    walk.path
+}
+
 /// The adjoint of a camera ray's radiance by radiative backpropagation: follows the path that the primal follows with
 /// the numbers of `sampler`, and sends the derivatives of `d_radiance` · radiance to `sink`. `extra` is for all other
 /// draws. Returns the path at its end, with the radiance that it brought itself.
-///
-/// # Panics
-/// `incident` is [`Incident::Replayed`], which is [`super::volpath::propagate`].
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
 pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
@@ -31,105 +177,41 @@ pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
     medium: u32,
     mut sampler: Sampler,
     extra: Sampler,
-    incident: Incident,
+    ahead: Ahead,
     d_radiance: [N; 3],
     sink: &mut S,
 ) -> PathState<N> {
-    assert!(incident != Incident::Replayed, "a replay needs a walk before");
-    let mut path = PathState::new(scene, ray, medium, &mut sampler);
-    let mut adjoint = Adjoint::new(d_radiance, sink, extra);
-    adjoint.incident = incident;
-    backpropagate(scene, fields, &mut path, &mut sampler, &mut adjoint);
-    path.radiance = adjoint.added(&path);
+    let path = PathState::new(scene, ray, medium, &mut sampler);
+    let incident = Estimated {
+        ahead,
+        added: Rgb::zero(),
+        expected: Rgb::zero(),
+    };
+    let adjoint = Adjoint::new(Rgb(d_radiance), sink, extra, None, incident);
+    let mut walk = Walk {
+        scene,
+        fields,
+        path,
+        sampler,
+        adjoint,
+    };
+    walk.replay();
+    let mut path = walk.path;
+    path.radiance = walk.adjoint.incident.added(&path);
     path
 }
 
-/// Finds what a path is to expect from its next flight on, up to `hit` at the distance `far`; `flight` has the numbers
-/// of the flight.
-#[inline]
-pub(super) fn look_ahead<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    path: &mut PathState<N>,
-    hit: Option<&Hit>,
-    far: f32,
-    flight: Sampler,
-    adjoint: &mut Adjoint<'_, N, S>,
-) {
-    if adjoint.incident == Incident::Replayed {
-        return;
-    }
-    let medium = &scene.media[path.medium as usize];
-    let slot = |volume: u32| scene.volumes[volume as usize].slot;
-    if !adjoint.sink.wants(slot(medium.sigma_t)) && !adjoint.sink.wants(slot(medium.albedo)) {
-        return;
-    }
-    let extra = &mut adjoint.extra;
-    let ahead = match adjoint.incident {
-        Incident::One => fly_and_go_on::<N, F, UNIT_RADIANCE>(scene, fields, path, hit, far, flight, extra),
-        _ => fly_and_go_on::<N, F, GATHER>(scene, fields, path, hit, far, flight, extra),
-    };
-    adjoint.expect(path, &ahead);
-}
-
-/// A flight by the numbers of `flight`, and what follows it by those of `extra`.
-#[inline(never)]
-fn fly_and_go_on<N: Number, F: Fields<N>, const MODE: u8>(
-    scene: &SceneView,
-    fields: &F,
-    path: &PathState<N>,
-    hit: Option<&Hit>,
-    far: f32,
-    mut flight: Sampler,
-    extra: &mut Sampler,
-) -> PathState<N> {
-    let mut ahead = path.fresh();
-    let mut nothing = NoSink;
-    let unused = &mut Adjoint::new([N::lift(0.0); 3], &mut nothing, *extra);
-    let goes_on = match fly::<N, F, NoSink, MODE>(scene, fields, &mut ahead, far, &mut flight, unused) {
-        Flight::Collided { p, sigma } => {
-            collide::<N, F, NoSink, MODE>(scene, fields, &mut ahead, p, &sigma, extra, unused)
+/// A walk that only looks sends nothing.
+impl<'a, N: Number, F: Fields<N>> Walk<'a, N, F, NoSink, Replayed> {
+    /// Goes on with `path` by the numbers of `sampler`.
+    #[inline(always)]
+    pub(super) fn looking(scene: &'a SceneView<'a>, fields: &'a F, path: PathState<N>, sampler: Sampler) -> Self {
+        Self {
+            scene,
+            fields,
+            path,
+            sampler,
+            adjoint: Adjoint::new(Rgb::zero(), NoSink, sampler, None, Replayed),
         }
-        Flight::Passed => match hit {
-            Some(hit) => hit_surface::<N, F, NoSink, MODE>(scene, fields, &mut ahead, hit, extra, unused),
-            None => {
-                escape::<N, F, NoSink, MODE>(scene, fields, &mut ahead, unused);
-                false
-            }
-        },
-    };
-    if goes_on {
-        walk::<N, F, NoSink, MODE>(scene, fields, &mut ahead, extra, unused);
     }
-    ahead
-}
-
-/// Finds what a path is to expect that has just been turned by the phase function `index`, unless that has no
-/// parameters.
-#[inline]
-pub(super) fn look_along<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    path: &mut PathState<N>,
-    index: u32,
-    adjoint: &mut Adjoint<'_, N, S>,
-) {
-    if adjoint.incident == Incident::Replayed || !phase_is_wanted(scene, index, adjoint.sink) {
-        return;
-    }
-    let mut ahead = path.fresh();
-    if adjoint.incident == Incident::One {
-        ahead.add_unit_radiance(scene);
-    } else if ahead.roulette::<F>(scene, &mut adjoint.extra) {
-        go_on(scene, fields, &mut ahead, &mut adjoint.extra);
-    }
-    adjoint.expect(path, &ahead);
-}
-
-/// Follows a path to its end.
-#[inline(never)]
-fn go_on<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, path: &mut PathState<N>, sampler: &mut Sampler) {
-    let mut nothing = NoSink;
-    let unused = &mut Adjoint::new([N::lift(0.0); 3], &mut nothing, *sampler);
-    walk::<N, F, NoSink, GATHER>(scene, fields, path, sampler, unused);
 }

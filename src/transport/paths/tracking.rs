@@ -4,13 +4,14 @@
 //! Where a medium's extinction has three channels, collisions are sampled_beta by one of them, and densities of the others
 //! relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
 
-use super::adjoint::Adjoint;
-use super::path_state::PathState;
+use super::radiative::Incident;
+use super::volpath::Walk;
 use crate::resident::layout::{MediumRecord, NONE, gradient};
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along, exponential};
 use crate::transport::scene::majorant::Cells;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
@@ -19,7 +20,7 @@ use crate::transport::scene::records::{Fields, SceneView, Sink};
 #[derive(Debug, Clone, Copy)]
 pub struct Extinction<N> {
     pub at: Stencil,
-    pub integrand: [N; 3],
+    pub integrand: Rgb<N>,
     /// On the sampling side.
     pub sampled: [f32; 3],
 }
@@ -34,8 +35,7 @@ pub fn extinction<N: Number, F: Fields<N>>(
 ) -> Extinction<N> {
     let volume = &scene.volumes[medium.sigma_t as usize];
     let at = volume_stencil(volume, p);
-    let scale = N::lift(medium.scale);
-    let mut integrand = volume_eval(volume, fields.integrand(volume.slot), &at);
+    let integrand = Rgb(volume_eval(volume, fields.integrand(volume.slot), &at)) * medium.scale;
     let mut sampled = [0.0; 3];
     if F::TWO_SIDED {
         let other = volume_eval(volume, fields.sampling(volume.slot), &at);
@@ -43,11 +43,8 @@ pub fn extinction<N: Number, F: Fields<N>>(
             sampled[c] = other[c] * medium.scale;
         }
     }
-    for c in 0..3 {
-        integrand[c] *= scale;
-        if !F::TWO_SIDED {
-            sampled[c] = integrand[c].value() as f32;
-        }
+    if !F::TWO_SIDED {
+        sampled = integrand.0.map(|s| s.value() as f32);
     }
     Extinction { at, integrand, sampled }
 }
@@ -70,39 +67,149 @@ pub struct Flown<N> {
     pub part: Option<[f32; 2]>,
 }
 
-/// Flies from the path's origin until a real collision or `far`.
-#[inline]
-pub fn fly<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    scene: &SceneView,
-    fields: &F,
-    path: &mut PathState<N>,
-    far: f32,
-    sampler: &mut Sampler,
-    adjoint: &mut Adjoint<'_, N, S>,
-) -> Flight<N> {
-    let medium = &scene.media[path.medium as usize];
-    let noted = !F::TWO_SIDED && !alters(scene, medium) && scene.settings.gradient != gradient::FREE_FLIGHT;
-    let flown = match &mut adjoint.cache {
-        Some(cache) if MODE == REPLAY && noted => cache.flights.recall(sampler),
-        _ => None,
-    };
-    let flown = flown.unwrap_or_else(|| {
-        let flown = track::<N, F, S, MODE>(scene, fields, path, far, sampler, adjoint);
-        if MODE == GATHER
-            && noted
-            && let Some(cache) = &mut adjoint.cache
-        {
-            cache.flights.note(flown, sampler);
+impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
+    /// Flies from the path's origin until a real collision or `far`.
+    #[inline]
+    pub(super) fn fly<const MODE: u8>(&mut self, far: f32) -> Flight<N> {
+        let scene = self.scene;
+        let medium = &scene.media[self.path.medium as usize];
+        // What changes the path on the way, or sends derivatives there, cannot be skipped.
+        let skips = !F::TWO_SIDED && !alters(scene, medium) && scene.settings.gradient != gradient::FREE_FLIGHT;
+        let kept = match &mut self.adjoint.cache {
+            Some(cache) if MODE == REPLAY && skips => cache.flights.recall(&mut self.sampler),
+            _ => None,
+        };
+        let flown = kept.unwrap_or_else(|| {
+            let flown = self.track::<MODE>(medium, far);
+            if MODE == GATHER
+                && skips
+                && let Some(cache) = &mut self.adjoint.cache
+            {
+                cache.flights.store(flown, &self.sampler);
+            }
+            flown
+        });
+        if MODE == REPLAY {
+            self.adjoint.send_flight(scene, &self.path, medium, &flown);
         }
-        flown
-    });
-    if MODE == REPLAY {
-        adjoint.send_flight(scene, path, medium, &flown);
+        if let Flight::Collided { sigma, .. } = &flown.flight {
+            let hero = sigma.sampled[self.path.hero as usize];
+            self.path.multiply_real::<F>(scene, sigma, hero);
+        }
+        flown.flight
     }
-    if let Flight::Collided { sigma, .. } = &flown.flight {
-        path.multiply_real::<F>(scene, sigma, sigma.sampled[path.hero as usize]);
+
+    /// Delta tracking from the path's origin until a real collision or `far`.
+    #[inline]
+    fn track<const MODE: u8>(&mut self, medium: &MediumRecord, far: f32) -> Flown<N> {
+        let passed = |part| Flown {
+            flight: Flight::Passed,
+            part,
+        };
+        let (scene, fields) = (self.scene, self.fields);
+        let (origin, direction) = (self.path.origin, self.path.direction);
+        let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
+            return passed(None);
+        };
+        let start = cells.t;
+        // Where the piece of the flight begins that is under way.
+        let mut piece = start;
+        let splits = MODE == REPLAY && scene.settings.gradient == gradient::PAIRED && alters(scene, medium);
+        let mut rest = exponential(self.sampler.draw());
+        loop {
+            let mu = scene.majorants[cells.index as usize];
+            let exit = cells.exit();
+            let mut t = cells.t;
+            loop {
+                let next = t + rest / mu;
+                if next.is_nan() || next >= exit {
+                    // Rounding must not leave less than nothing, which an empty cell would turn into a place before all.
+                    rest = (rest - mu * (exit - t)).max(0.0);
+                    break;
+                }
+                t = next;
+                let p = along(origin, direction, t);
+                let sigma = extinction(scene, fields, medium, p);
+                if splits {
+                    self.adjoint.offer_segment(scene, &self.path, piece, t);
+                    piece = t;
+                }
+                if medium.emission != NONE {
+                    self.emit::<MODE>(medium, [start, t], &sigma, mu);
+                }
+                // A real collision, if it is one.
+                let hero = sigma.sampled[self.path.hero as usize];
+                if self.sampler.draw() * mu < hero {
+                    return Flown {
+                        flight: Flight::Collided { p, sigma },
+                        part: Some([piece, t]),
+                    };
+                }
+                // A null collision.
+                if MODE == REPLAY && scene.settings.gradient == gradient::FREE_FLIGHT {
+                    self.send_null_collision(medium, &sigma, mu);
+                }
+                self.path.multiply_null::<F>(scene, &sigma, hero, mu);
+                // What its channel does not see, the path would never collide with in a medium without end.
+                if hero == 0.0 && cells.end == f32::INFINITY && self.path.fades(&sigma) {
+                    return passed(None);
+                }
+                rest = exponential(self.sampler.draw());
+            }
+            if !cells.advance() {
+                return passed(Some([piece, cells.end]));
+            }
+        }
     }
-    flown.flight
+
+    /// Sends the derivative of a null collision's factor, 1 - sigma / mu.
+    #[inline]
+    fn send_null_collision(&mut self, medium: &MediumRecord, sigma: &Extinction<N>, mu: f32) {
+        let kept = sigma.integrand.map(|s| (N::lift(mu) - s).recip());
+        let d = self.path.alive(self.adjoint.d_radiance * self.path.radiance * kept);
+        self.adjoint.send_extinction(self.scene, medium, &sigma.at, d, -1.0);
+    }
+
+    /// Adds the radiance emitted at a tentative collision: the absorption coefficient times the emission, over the
+    /// majorant (Vicini2021, equation 17). `part` is where the flight entered the medium and where the collision is.
+    #[inline]
+    fn emit<const MODE: u8>(&mut self, medium: &MediumRecord, part: [f32; 2], sigma: &Extinction<N>, mu: f32) {
+        let (scene, fields, path) = (self.scene, self.fields, &mut self.path);
+        let p = along(path.origin, path.direction, part[1]);
+        let albedo_volume = &scene.volumes[medium.albedo as usize];
+        let albedo_at = volume_stencil(albedo_volume, p);
+        let albedo = Rgb(volume_eval(
+            albedo_volume,
+            fields.integrand(albedo_volume.slot),
+            &albedo_at,
+        ));
+        let emission_volume = &scene.volumes[medium.emission as usize];
+        let emission_at = volume_stencil(emission_volume, p);
+        let emission = Rgb(volume_eval(
+            emission_volume,
+            fields.integrand(emission_volume.slot),
+            &emission_at,
+        ));
+        let weight = N::lift(path.norm(scene) / mu);
+        let absorbed = Rgb::splat(N::lift(1.0)) - albedo;
+        let radiance = (sigma.integrand * absorbed * emission).map(|x| x * weight);
+        path.add::<MODE>(radiance);
+        if MODE != REPLAY {
+            return;
+        }
+        let adjoint = &mut self.adjoint;
+        let d = path.alive((adjoint.d_radiance * path.beta).map(|x| x * weight));
+        let d_path = path.alive(adjoint.d_radiance * path.beta * radiance);
+        adjoint.send_extinction(scene, medium, &sigma.at, d * absorbed * emission, 1.0);
+        let d_albedo = -(d * sigma.integrand * emission);
+        adjoint.sink.volume(albedo_volume, &albedo_at, d_albedo.0, 3);
+        let d_emission = d * sigma.integrand * absorbed;
+        adjoint.sink.volume(emission_volume, &emission_at, d_emission.0, 3);
+        if scene.settings.gradient == gradient::DRT {
+            let origin = along(path.origin, path.direction, part[0]);
+            adjoint.send_transmittance(scene, medium, origin, path.direction, part[1] - part[0], d_path);
+        }
+    }
 }
 
 /// Whether tentative collisions in the medium change what a path carries.
@@ -111,148 +218,7 @@ fn alters(scene: &SceneView, medium: &MediumRecord) -> bool {
     scene.settings.spectral == 1 || medium.emission != NONE
 }
 
-/// Delta tracking from the path's origin until a real collision or `far`.
-#[inline]
-fn track<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    scene: &SceneView,
-    fields: &F,
-    path: &mut PathState<N>,
-    far: f32,
-    sampler: &mut Sampler,
-    adjoint: &mut Adjoint<'_, N, S>,
-) -> Flown<N> {
-    let passed = |part| Flown {
-        flight: Flight::Passed,
-        part,
-    };
-    let medium = &scene.media[path.medium as usize];
-    let (origin, direction) = (path.origin, path.direction);
-    let Some(mut cells) = Cells::new(medium, origin, direction, 0.0, far) else {
-        return passed(None);
-    };
-    let start = cells.t;
-    // Where the piece of the flight begins that is under way.
-    let mut piece = start;
-    let splits = MODE == REPLAY && scene.settings.gradient == gradient::PAIRED && alters(scene, medium);
-    let mut rest = exponential(sampler.draw());
-    loop {
-        let mu = scene.majorants[cells.index as usize];
-        let exit = cells.exit();
-        let mut t = cells.t;
-        loop {
-            let next = t + rest / mu;
-            if next.is_nan() || next >= exit {
-                // Rounding must not leave less than nothing, which an empty cell would turn into a place before all.
-                rest = (rest - mu * (exit - t)).max(0.0);
-                break;
-            }
-            t = next;
-            let p = along(origin, direction, t);
-            let sigma = extinction(scene, fields, medium, p);
-            if splits {
-                adjoint.offer_segment(scene, path, piece, t);
-                piece = t;
-            }
-            if medium.emission != NONE {
-                emit::<N, F, S, MODE>(scene, fields, path, medium, [start, t], &sigma, mu, adjoint);
-            }
-            let hero = sigma.sampled[path.hero as usize];
-            if sampler.draw() * mu < hero {
-                return Flown {
-                    flight: Flight::Collided { p, sigma },
-                    part: Some([piece, t]),
-                };
-            }
-            if MODE == REPLAY && scene.settings.gradient == gradient::FREE_FLIGHT {
-                null_collision(scene, path, medium, &sigma, mu, adjoint);
-            }
-            path.multiply_null::<F>(scene, &sigma, hero, mu);
-            // What its channel does not see, the path would never collide with in a medium without end.
-            if hero == 0.0 && cells.end == f32::INFINITY && path.fades(&sigma) {
-                return passed(None);
-            }
-            rest = exponential(sampler.draw());
-        }
-        if !cells.advance() {
-            return passed(Some([piece, cells.end]));
-        }
-    }
-}
-
-/// Sends the derivative of a null collision's factor, 1 - sigma / mu.
-#[inline]
-fn null_collision<N: Number, S: Sink<N>>(
-    scene: &SceneView,
-    path: &PathState<N>,
-    medium: &MediumRecord,
-    sigma: &Extinction<N>,
-    mu: f32,
-    adjoint: &mut Adjoint<'_, N, S>,
-) {
-    let mut d = [N::lift(0.0); 3];
-    for c in 0..3 {
-        if path.zeros[c] == 0 {
-            let kept = (N::lift(mu) - sigma.integrand[c]).recip();
-            d[c] = -(adjoint.d_radiance[c] * path.radiance[c] * kept * N::lift(medium.scale));
-        }
-    }
-    let volume = &scene.volumes[medium.sigma_t as usize];
-    adjoint.sink.volume(volume, &sigma.at, d, 3);
-}
-
-/// Radiance emitted at a tentative collision: the absorption coefficient times the emission, over the majorant
-/// (Vicini2021, equation 17). `part` is where the flight entered the medium and where the collision is.
-#[inline]
-#[allow(clippy::too_many_arguments, reason = "they are what a collision consists of")]
-fn emit<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
-    scene: &SceneView,
-    fields: &F,
-    path: &mut PathState<N>,
-    medium: &MediumRecord,
-    part: [f32; 2],
-    sigma: &Extinction<N>,
-    mu: f32,
-    adjoint: &mut Adjoint<'_, N, S>,
-) {
-    let p = along(path.origin, path.direction, part[1]);
-    let albedo_volume = &scene.volumes[medium.albedo as usize];
-    let albedo_at = volume_stencil(albedo_volume, p);
-    let albedo = volume_eval(albedo_volume, fields.integrand(albedo_volume.slot), &albedo_at);
-    let emission_volume = &scene.volumes[medium.emission as usize];
-    let emission_at = volume_stencil(emission_volume, p);
-    let emission = volume_eval(emission_volume, fields.integrand(emission_volume.slot), &emission_at);
-    let weight = N::lift(path.norm(scene) / mu);
-    let one = N::lift(1.0);
-    let mut radiance = [one; 3];
-    for c in 0..3 {
-        radiance[c] = sigma.integrand[c] * (one - albedo[c]) * emission[c] * weight;
-    }
-    path.add::<MODE>(radiance);
-    if MODE != REPLAY {
-        return;
-    }
-    let (mut d_sigma, mut d_albedo, mut d_emission) = ([N::lift(0.0); 3], [N::lift(0.0); 3], [N::lift(0.0); 3]);
-    let mut d_path = [N::lift(0.0); 3];
-    for c in 0..3 {
-        if path.zeros[c] == 0 {
-            let d = adjoint.d_radiance[c] * path.beta[c] * weight;
-            d_sigma[c] = d * (one - albedo[c]) * emission[c] * N::lift(medium.scale);
-            d_albedo[c] = -(d * sigma.integrand[c] * emission[c]);
-            d_emission[c] = d * sigma.integrand[c] * (one - albedo[c]);
-            d_path[c] = adjoint.d_radiance[c] * path.beta[c] * radiance[c];
-        }
-    }
-    let sigma_volume = &scene.volumes[medium.sigma_t as usize];
-    adjoint.sink.volume(sigma_volume, &sigma.at, d_sigma, 3);
-    adjoint.sink.volume(albedo_volume, &albedo_at, d_albedo, 3);
-    adjoint.sink.volume(emission_volume, &emission_at, d_emission, 3);
-    if scene.settings.gradient == gradient::DRT {
-        let origin = along(path.origin, path.direction, part[0]);
-        adjoint.send_transmittance(scene, medium, origin, path.direction, part[1] - part[0], d_path);
-    }
-}
-
-/// Transmittance of a part of a shadow ray inside one medium, multiplied into `transmittance`.
+/// Ratio tracking: `transmittance` times that of a part of a shadow ray inside one medium.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a shadow ray consists of")]
 pub fn ratio_track<N: Number, F: Fields<N>>(
@@ -263,22 +229,18 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
     direction: [f32; 3],
     far: f32,
     sampler: &mut Sampler,
-    transmittance: &mut [N; 3],
-) {
+    mut transmittance: Rgb<N>,
+) -> Rgb<N> {
     if is_unbounded(medium, far) {
         let sigma = extinction(scene, fields, medium, origin);
-        for c in 0..3 {
-            transmittance[c] *= N::lift(if sigma.sampled[c] > 0.0 { 0.0 } else { 1.0 });
-        }
-        return;
+        return transmittance * Rgb::lift(sigma.sampled.map(|s| if s > 0.0 { 0.0 } else { 1.0 }));
     }
     tentative_collisions(scene, medium, origin, direction, far, sampler, |p, mu, _| {
         let sigma = extinction(scene, fields, medium, p);
-        for c in 0..3 {
-            transmittance[c] *= (N::lift(mu) - sigma.integrand[c]) * N::lift(1.0 / mu);
-        }
+        transmittance *= sigma.integrand.map(|s| (N::lift(mu) - s) * N::lift(1.0 / mu));
         true
     });
+    transmittance
 }
 
 /// Whether a ray goes on in a medium without end, which is homogeneous.

@@ -1,5 +1,6 @@
 //! What paths meet: the records of a scene, shapes and their hierarchy, lights, phase functions, majorants.
 
+pub mod bsdf;
 pub mod bvh;
 pub mod light;
 pub mod majorant;

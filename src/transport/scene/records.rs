@@ -96,6 +96,25 @@ pub trait Sink<N: Number> {
     fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]);
 }
 
+impl<N: Number, S: Sink<N>> Sink<N> for &mut S {
+    #[inline(always)]
+    fn wants(&self, slot: u32) -> bool {
+        S::wants(self, slot)
+    }
+    #[inline(always)]
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32) {
+        S::volume(self, volume, at, d, channels);
+    }
+    #[inline(always)]
+    fn value(&mut self, slot: u32, d: [N; 3], channels: u32) {
+        S::value(self, slot, d, channels);
+    }
+    #[inline(always)]
+    fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]) {
+        S::background(self, d, d_radiance);
+    }
+}
+
 /// A sink for walks that only look.
 #[derive(Debug, Default)]
 pub struct NoSink;

@@ -257,7 +257,7 @@ impl Kernel for ReplayChunk<'_> {
                     keys: [0; LANES],
                     level: PhantomData,
                 };
-                packet.propagate(scene, &view, &mut recorder);
+                packet.backpropagate(scene, &view, &mut recorder);
                 for (lane, radiance) in packet.lanes.iter().zip(&packet.radiances) {
                     replays.stats.count(&lane.path.state, radiance);
                 }

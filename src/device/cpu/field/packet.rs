@@ -7,7 +7,7 @@ use crate::device::Keys;
 use crate::device::cpu::chunk::{Pixels, Place};
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
-use crate::transport::field::march::Path;
+use crate::transport::field::march::March;
 use crate::transport::field::radiance_field::{NoSink, Sink, View};
 use crate::transport::mode::{GATHER, PRIMAL};
 use crate::transport::rays::pixel::{pixel_backdrop, sample_ray};
@@ -22,7 +22,7 @@ pub(in crate::device::cpu) struct Lane {
     pub(in crate::device::cpu) place: usize,
     /// Derivative of the loss by its radiance; zero in a primal pass.
     pub(in crate::device::cpu) d_radiance: [f32; 3],
-    pub(in crate::device::cpu) path: Path<f32>,
+    pub(in crate::device::cpu) path: March<f32>,
 }
 
 /// A sink that is told whose samples come next, keeps those of a packet, and replays them.
@@ -100,7 +100,7 @@ impl Packet {
             match sample_ray(&resident.scene, sensor, pixel, sample.keys.pass, sample.index) {
                 Some((ray, jitter)) => {
                     let backdrop = pixel_backdrop(sensor, sample.keys.objective, pixel);
-                    let path = Path::new(&resident.scene, &ray, jitter, backdrop);
+                    let path = March::new(&resident.scene, &ray, jitter, backdrop);
                     self.lanes.push(Lane {
                         place,
                         d_radiance,
@@ -125,7 +125,7 @@ impl Packet {
     /// Walks all paths to their ends, then replays them, sending the gradients of lane i to `sink` after
     /// `sink.turn(i)`. Leaves the radiances that the paths gathered in `self.radiances`.
     #[inline(always)]
-    pub(in crate::device::cpu) fn propagate<V: View<f32>, S: PacketSink>(
+    pub(in crate::device::cpu) fn backpropagate<V: View<f32>, S: PacketSink>(
         &mut self,
         scene: &SceneRecord,
         view: &V,

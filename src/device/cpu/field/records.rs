@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::device::cpu::field::packet::Lane;
     use crate::resident::layout::density;
-    use crate::transport::field::march::Path;
+    use crate::transport::field::march::March;
     use crate::transport::rays::camera::Ray;
     use crate::transport::rays::random::test_uniform;
 
@@ -264,7 +264,7 @@ mod tests {
                     far: 1.0,
                 };
                 let mut lanes = [0, 1].map(|i| {
-                    let mut path = Path::new(&scene, &ray, 0.5, None);
+                    let mut path = March::new(&scene, &ray, 0.5, None);
                     path.state = State::new(radiance[i]);
                     Lane {
                         place: i,

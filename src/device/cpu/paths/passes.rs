@@ -14,10 +14,9 @@ use crate::resident::environment::environment_table;
 use crate::resident::layout::{SceneRecord, background};
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
-use crate::transport::paths::adjoint::Incident;
 use crate::transport::paths::path_state::PathState;
-use crate::transport::paths::radiative::backpropagate_radiative;
-use crate::transport::paths::volpath::{gather, propagate};
+use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
+use crate::transport::paths::volpath::{backpropagate, gather};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::Pixel;
 use crate::transport::rays::pixel::sample_ray;
@@ -213,10 +212,10 @@ impl Cpu {
 }
 
 /// What a variant of radiative backpropagation takes for the radiance still to come.
-fn incident(variant: Variant) -> Incident {
+fn incident(variant: Variant) -> Ahead {
     match variant {
-        Variant::Unbiased | Variant::Pipelined => Incident::Estimated,
-        Variant::Biased | Variant::BiasedPipelined => Incident::One,
+        Variant::Unbiased | Variant::Pipelined => Ahead::Traced,
+        Variant::Biased | Variant::BiasedPipelined => Ahead::Unit,
     }
 }
 
@@ -300,7 +299,7 @@ impl<'a> Propagation<'a> {
         for (_, d, samples) in self.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
             for (ray, medium, sampler, extra) in samples.map_while(|begun| begun) {
                 let (first, replay) =
-                    propagate::<f32, _, _>(self.world, self.values, &ray, medium, sampler, extra, d, &mut sink);
+                    backpropagate::<f32, _, _>(self.world, self.values, &ray, medium, sampler, extra, d, &mut sink);
                 stats.rays += 1;
                 stats.samples += u64::from(replay.count);
                 stats.drifted += u64::from(drifted(&first, &replay));
@@ -314,7 +313,7 @@ impl<'a> Propagation<'a> {
         &self,
         i: usize,
         chunk: Chunk,
-        incident: Incident,
+        incident: Ahead,
         mut out: Option<&mut [[f32; 4]]>,
     ) -> ReplayStats {
         let scale = 1.0 / self.spp as f32;
