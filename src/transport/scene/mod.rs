@@ -1,6 +1,7 @@
 //! What paths meet: the records of a scene, shapes and their hierarchy, lights, phase functions, majorants.
 
 pub mod bvh;
+pub mod lanes;
 pub mod light;
 pub mod majorant;
 pub mod phase;
