@@ -308,3 +308,6 @@ impl Builder {
         self.leaf << (MAX_LEVELS - level - 1).min(31)
     }
 }
+
+#[cfg(test)]
+mod tests;
