@@ -17,6 +17,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "transport/scene/lanes",
         "vectors of registers: WGSL has vectors of four",
     ),
+    ("transport/scene/bvh/", "its tests"),
     ("transport/number/", "WGSL has no generics"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     (

@@ -2,8 +2,8 @@
 
 use crate::resident::bvh::Bvh;
 use crate::resident::layout::{
-    CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
-    SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord,
+    CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord, SceneRecord,
+    SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use crate::resident::paths::PathScene;
 use crate::transport::lookup::grid::Stencil;
