@@ -120,7 +120,7 @@ fn hits_are_those_of_another_test() {
             assert!(beyond.is_none_or(|next| next.t > hit.t));
         }
     }
-    assert!(hits > 500, "{hits} hits");
+    assert!(hits > 200, "{hits} hits");
 }
 
 /// Soups that are hard: on a grid, so that hits coincide and rays run along edges; slivers; points and lines; at
@@ -215,7 +215,7 @@ fn refitted_hierarchies_find_what_new_ones_find() {
         assert_eq!(old, new, "{ray:?}");
         hits += usize::from(old.is_some());
     }
-    assert!(hits > 500, "{hits} hits");
+    assert!(hits > 200, "{hits} hits");
 }
 
 /// Surfaces and triangles in one hierarchy: at the same distance surfaces come first, then lower numbers.
