@@ -6,8 +6,9 @@ use std::path::Path;
 use glam::{Quat, Vec3};
 use prbopt::io::{Image, image};
 use prbopt::params::ParamSet;
+use prbopt::resident::bvh::Bvh;
 use prbopt::resident::filter::gaussian_table;
-use prbopt::resident::layout::{self, NONE, Rows, VolumeRecord};
+use prbopt::resident::layout::{self, BLOCK, NONE, Rows, Triangle, VolumeRecord};
 use prbopt::resident::paths::PathScene;
 use prbopt::resident::{Resident, sensor_record};
 use prbopt::scene::{self, Distortion};
@@ -381,18 +382,31 @@ fn lights_and_shapes_are_recorded_number_by_number() {
     // Every corner of the gem lies two from its middle, its normal, smoothed over four equal faces, points away from
     // it, and faces are wound so even though the map mirrors.
     let middle = Vec3::new(0.0, 9.0, 0.0);
-    assert_eq!(world.hierarchy.triangles.len(), 8);
-    for triangle in &world.hierarchy.triangles {
-        let corners = [triangle.a, triangle.b, triangle.c].map(Vec3::from_array);
+    assert_eq!(triangles(&world.bvh).len(), 8);
+    for (number, triangle) in triangles(&world.bvh) {
+        let corners = triangle.map(Vec3::from_array);
         let face = (corners[1] - corners[0]).cross(corners[2] - corners[0]);
         assert!(face.dot(corners[0] - middle) > 0.0, "{triangle:?}");
-        let record = &world.corners[gem_shape.first_corner as usize + triangle.triangle as usize];
+        let record = &world.corners[number];
+        assert_eq!(world.surfaces[record.shape as usize].kind, gem_shape.kind);
         for (corner, normal) in corners.into_iter().zip(record.normals) {
             let away = (corner - middle) / 2.0;
             assert!((away.length() - 1.0).abs() < 1e-6);
             assert_near([normal[0], normal[1], normal[2]], away.to_array(), "normal");
         }
     }
+}
+
+/// The triangles of a hierarchy with their numbers.
+fn triangles(bvh: &Bvh) -> Vec<(usize, Triangle)> {
+    let mut all = Vec::new();
+    for block in &bvh.blocks {
+        for lane in (0..BLOCK).filter(|&lane| block.triangles[lane] != NONE) {
+            let corner = |first: usize| [0, 1, 2].map(|axis| block.corners[first + axis][lane]);
+            all.push((block.triangles[lane] as usize, [0, 3, 6].map(corner)));
+        }
+    }
+    all
 }
 
 /// Vertex normals of a mesh without any: weighed by angles, so that a box's are its diagonals however faces are cut.
@@ -423,9 +437,9 @@ fn smooth_normals_do_not_see_how_faces_are_cut() {
             path.to_string_lossy()
         ));
         assert_eq!(world.corners.len(), 12);
-        for triangle in &world.hierarchy.triangles {
-            let record = &world.corners[triangle.triangle as usize];
-            for (corner, n) in [triangle.a, triangle.b, triangle.c].into_iter().zip(record.normals) {
+        for (number, triangle) in triangles(&world.bvh) {
+            let record = &world.corners[number];
+            for (corner, n) in triangle.into_iter().zip(record.normals) {
                 let expected = corner.map(|x| sign * x / 3f32.sqrt());
                 assert_near([n[0], n[1], n[2]], expected, "normal");
             }

@@ -10,8 +10,8 @@ use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
 use prbopt::resident::layout::{
-    self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord,
-    SceneRecord, SensorRecord, SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord,
+    self, BlockRecord, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NodeRecord, PathSettings,
+    PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use prbopt::transport::mode;
 use prbopt::transport::rays::{camera, film, pixel, sampler};
@@ -150,13 +150,13 @@ fn records_agree() {
         to_world, distortion, backdrop_color, focal, center, width, height, near_clip, far_clip,
         filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel, medium,
     ]);
-    compare_record!(&walk, NodeRecord, "Node", [low, first, high, count]);
-    compare_record!(&walk, TriangleRecord, "Triangle", [a, shape, b, triangle, c]);
+    compare_record!(&walk, NodeRecord, "Node", [planes, children]);
+    compare_record!(&walk, BlockRecord, "Block", [corners, triangles]);
     compare_record!(&walk, Launch, "Launch", [
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
-        parameters_at, nodes_at, triangles_at, corners_at, texels_at, emissive_triangles_at, environment_at,
+        parameters_at, nodes_at, blocks_at, corners_at, texels_at, emissive_triangles_at, environment_at,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -165,9 +165,9 @@ fn records_agree() {
     ]);
     compare_record!(&world, PhaseRecord, "Phase", [kind, slot, weight, first]);
     compare_record!(&world, SurfaceRecord, "Surface", [
-        to_local, to_world, kind, bsdf, interior, exterior, light, side, texture = "surface_texture", first_corner,
+        to_local, to_world, kind, bsdf, interior, exterior, light, side, texture = "surface_texture",
     ]);
-    compare_record!(&world, CornerRecord, "Corner", [normals, uvs]);
+    compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape]);
     compare_record!(&world, LightRecord, "Light", [
         position, direction, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
     ]);
@@ -176,7 +176,8 @@ fn records_agree() {
         color0, color1, to_uv, kind, first, filter = "filter_kind", wrap, size,
     ]);
     compare_record!(&world, PathSettings, "PathSettings", [
-        surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral,
+        surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,
+        high,
     ]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
     compare_record!(&step, Elements, "Elements", [
@@ -300,6 +301,10 @@ fn constants_agree() {
         ("SURFACE_SPHERE", layout::surface::SPHERE),
         ("SURFACE_RECTANGLE", layout::surface::RECTANGLE),
         ("SURFACE_MESH", layout::surface::MESH),
+        ("CHILD_KIND", layout::child::KIND),
+        ("CHILD_NODE", layout::child::NODE),
+        ("CHILD_BLOCK", layout::child::BLOCK),
+        ("CHILD_SURFACE", layout::child::SURFACE),
         ("BSDF_NULL", layout::bsdf::NULL),
         ("BSDF_DIFFUSE", layout::bsdf::DIFFUSE),
         ("LIGHT_POINT", layout::light::POINT),

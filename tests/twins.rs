@@ -109,6 +109,11 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "transport/mode",
         "WGSL has no const parameters: the modes stand in transport/scene/records",
     ),
+    (
+        "transport/scene/lanes",
+        "vectors of registers: WGSL has vectors of four",
+    ),
+    ("transport/scene/bvh/", "its tests"),
     ("transport/number/", "WGSL has no generics"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     (

@@ -66,7 +66,7 @@ fn surface_record(index: u32) -> Surface {
         rest.x,
         bitcast<f32>(rest.y),
         rest.z,
-        rest.w,
+        0u,
     );
 }
 

@@ -167,13 +167,17 @@ struct Surface {
     // Index of its texture.
     surface_texture: u32,
     // Index of a mesh's first triangle among the corners' records.
-    first_corner: u32,
+    padding: u32,
 }
 
-// What is known at the corners of a mesh's triangle: normals, and u and v of one after the other.
+// What is known at the corners of a mesh's triangle: normals, u and v of the first two, and of the third.
 struct Corner {
     normals: array<vec4f, 3>,
-    uvs: array<vec4f, 2>,
+    uv_ab: vec4f,
+    uv_c: vec2f,
+    // Which shape the triangle belongs to.
+    shape: u32,
+    padding: u32,
 }
 
 // A light that is sampled.
@@ -226,6 +230,11 @@ struct PathSettings {
     hide_emitters: u32,
     gradient_kind: u32,
     spectral: u32,
+    // The box around all meshes' triangles.
+    low: vec3f,
+    padding_low: u32,
+    high: vec3f,
+    padding_high: u32,
 }
 
 // Invocations of a workgroup that work on rays, and on elements of arrays.
@@ -289,7 +298,7 @@ struct Launch {
     textures_at: u32,
     parameters_at: u32,
     nodes_at: u32,
-    triangles_at: u32,
+    blocks_at: u32,
     corners_at: u32,
     texels_at: u32,
     emissive_triangles_at: u32,
@@ -338,23 +347,23 @@ struct Elements {
     padding: u32,
 }
 
-// A node of a hierarchy of triangles: a leaf's first triangle and their number, or the first of two children and 0.
+// A node of a hierarchy: the lower corners' x, y and z of eight children, then the upper corners', and what they are.
 struct Node {
-    low: vec3f,
-    first: u32,
-    high: vec3f,
-    count: u32,
+    planes: array<vec4f, 12>,
+    children: array<vec4u, 2>,
 }
 
-// A triangle of a hierarchy: which one of which shape.
-struct Triangle {
-    a: vec3f,
-    shape: u32,
-    b: vec3f,
-    triangle: u32,
-    c: vec3f,
-    padding: u32,
+// What the two highest bits of a child say.
+const CHILD_KIND: u32 = 0xc0000000u;
+const CHILD_NODE: u32 = 0u;
+const CHILD_BLOCK: u32 = 0x40000000u;
+const CHILD_SURFACE: u32 = 0x80000000u;
+
+// Up to four triangles: of all the first corner's x, y and z, then the second's and the third's, and their numbers.
+struct Block {
+    corners: array<vec4f, 9>,
+    triangles: vec4u,
 }
 
 // Levels of the deepest hierarchy.
-const MAX_LEVELS: u32 = 32u;
+const MAX_LEVELS: u32 = 40u;

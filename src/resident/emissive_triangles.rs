@@ -2,7 +2,7 @@
 
 use glam::{Affine3A, Vec3};
 
-use super::layout::{EmissiveTriangleRecord, TriangleRecord};
+use super::layout::EmissiveTriangleRecord;
 
 /// The faces of the cube [-1, 1]³ under `to_world`, two triangles each, wound so that normals point outwards.
 pub fn cube(to_world: &Affine3A) -> Vec<[[f32; 3]; 3]> {
@@ -26,12 +26,7 @@ pub fn cube(to_world: &Affine3A) -> Vec<[[f32; 3]; 3]> {
     triangles
 }
 
-/// The corners of a hierarchy's triangles.
-pub fn corners(triangles: &[TriangleRecord]) -> Vec<[[f32; 3]; 3]> {
-    triangles.iter().map(|t| [t.a, t.b, t.c]).collect()
-}
-
-/// The emissive_triangles of a light that shines from these triangles, from their backs if `flip_normals`, and their area. None if
+/// The records of a light that shines from these triangles, from their backs if `flip_normals`, and their area. None if
 /// the area is zero or no finite number.
 pub fn emissive_triangles(
     triangles: &[[[f32; 3]; 3]],

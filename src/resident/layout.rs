@@ -258,8 +258,7 @@ pub struct SurfaceRecord {
     pub side: f32,
     /// Index of its texture.
     pub texture: u32,
-    /// Index of a mesh's first triangle among the corners' records.
-    pub first_corner: u32,
+    pub padding: u32,
 }
 
 /// What is known at the corners of a mesh's triangle.
@@ -268,8 +267,12 @@ pub struct SurfaceRecord {
 pub struct CornerRecord {
     /// Unit normals in the world; zero where the face's own is used.
     pub normals: [[f32; 4]; 3],
-    /// u, v of the three corners; the last two entries are unused.
-    pub uvs: [f32; 8],
+    /// u, v of the first two corners, and of the third.
+    pub uv_ab: [f32; 4],
+    pub uv_c: [f32; 2],
+    /// Which shape the triangle belongs to.
+    pub shape: u32,
+    pub padding: u32,
 }
 
 /// A light that is sampled.
@@ -347,32 +350,47 @@ pub struct PathSettings {
     pub gradient: u32,
     /// 1 if any medium's `sigma_t` has three channels.
     pub spectral: u32,
+    /// The box around all meshes' triangles.
+    pub low: [f32; 3],
+    pub padding_low: u32,
+    pub high: [f32; 3],
+    pub padding_high: u32,
 }
 
-/// A node of a hierarchy of triangles.
-#[repr(C)]
+/// A triangle of a mesh: its corners in the world.
+pub type Triangle = [[f32; 3]; 3];
+
+/// Children of a node of a hierarchy.
+pub const WIDTH: usize = 8;
+
+/// Triangles of a block.
+pub const BLOCK: usize = 4;
+
+/// The two highest bits of [`NodeRecord::children`]: what a child is. The others are its index.
+pub mod child {
+    pub const KIND: u32 = 3 << 30;
+    pub const NODE: u32 = 0;
+    pub const BLOCK: u32 = 1 << 30;
+    pub const SURFACE: u32 = 2 << 30;
+    pub const EMPTY: u32 = 3 << 30;
+}
+
+/// A node of a hierarchy: its children and their boxes.
+#[repr(C, align(32))]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct NodeRecord {
-    /// Lower corner of its box.
-    pub low: [f32; 3],
-    /// Of a leaf the first triangle, else the first child; the second child follows the first.
-    pub first: u32,
-    /// Upper corner of its box.
-    pub high: [f32; 3],
-    /// Triangles of a leaf; 0 if there are children.
-    pub count: u32,
+    /// The lower corners' x, y and z of all children, then the upper corners'. The box of no child is from ∞ to -∞.
+    pub planes: [[f32; WIDTH]; 6],
+    /// Indices of nodes, blocks or surfaces, with the bits of [`child`].
+    pub children: [u32; WIDTH],
 }
 
-/// A triangle of a hierarchy.
-#[repr(C)]
+/// Up to four triangles that are tested at once. What is left over is zero and numbered [`NONE`].
+#[repr(C, align(32))]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-pub struct TriangleRecord {
-    pub a: [f32; 3],
-    /// Which shape it belongs to.
-    pub shape: u32,
-    pub b: [f32; 3],
-    /// Its index within the shape.
-    pub triangle: u32,
-    pub c: [f32; 3],
-    pub padding: u32,
+pub struct BlockRecord {
+    /// Of all triangles the first corner's x, y and z, then the second's and the third's.
+    pub corners: [[f32; BLOCK]; 9],
+    /// Numbers of the triangles among all meshes'.
+    pub triangles: [u32; BLOCK],
 }

@@ -7,6 +7,7 @@ pub mod environment;
 pub mod filter;
 pub mod layout;
 pub mod majorants;
+pub mod pages;
 pub mod paths;
 pub mod photographs;
 pub mod references;

@@ -3,12 +3,12 @@
 use bytemuck::Zeroable;
 use glam::{Affine2, Affine3A, DAffine3, Vec3, Vec3A};
 
-use super::bvh::Hierarchy;
+use super::bvh::{self, Bvh};
 use super::containers::{self, Container};
 use super::emissive_triangles;
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
-    SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord,
+    SurfaceRecord, TextureRecord, Triangle, VolumeRecord,
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::surface_free::mark_surface_free;
@@ -36,8 +36,9 @@ pub struct PathScene {
     pub textures: Vec<TextureRecord>,
     /// Colours of all images.
     pub texels: Vec<[f32; 4]>,
-    /// Triangles of all meshes, in the world, and what is known at their corners.
-    pub hierarchy: Hierarchy,
+    /// All surfaces in the world, or none if there are too few to need it, and what is known at the corners of meshes'
+    /// triangles.
+    pub bvh: Bvh,
     pub corners: Vec<CornerRecord>,
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: Vec<EmissiveTriangleRecord>,
@@ -67,7 +68,7 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
             lights: Vec::new(),
             textures: Vec::new(),
             texels: Vec::new(),
-            hierarchy: Hierarchy::default(),
+            bvh: Bvh::default(),
             corners: Vec::new(),
             emissive_triangles: Vec::new(),
             background: background.map_or(NONE, |slot| slot as u32),
@@ -91,7 +92,8 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
     } = build;
     containers::check(scene, &containers)?;
     mark_surface_free(&mut world.media, &world.surfaces, &triangles);
-    world.hierarchy = Hierarchy::new(triangles);
+    world.bvh = bvh::of_world(&triangles, &world.surfaces);
+    [world.settings.low, world.settings.high] = world.bvh.bounds;
     if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
         world.settings.environment = world.lights.len() as u32;
         let mut record = LightRecord::zeroed();
@@ -127,7 +129,7 @@ fn describe(scene: &Scene) -> PathSettings {
 struct Build<'a> {
     scene: &'a Scene,
     params: &'a mut ParamSet,
-    triangles: Vec<TriangleRecord>,
+    triangles: Vec<Triangle>,
     containers: Vec<Container>,
     world: PathScene,
 }
@@ -243,7 +245,7 @@ impl Build<'_> {
         let index = |medium: Option<usize>| medium.map_or(NONE, |m| m as u32);
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
-        (record.light, record.texture, record.first_corner) = (NONE, NONE, NONE);
+        (record.light, record.texture) = (NONE, NONE);
         let first_triangle = self.triangles.len();
         if let Geometry::Mesh {
             path,
@@ -260,7 +262,6 @@ impl Build<'_> {
             {
                 return Err(IoError::new(path, format!("the mesh bounds a medium but {why}")));
             }
-            record.first_corner = self.world.corners.len() as u32;
             self.mesh(&mesh, &to_world, *face_normals);
         }
         let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
@@ -297,22 +298,16 @@ impl Build<'_> {
                 mesh.normals.iter().map(turn).collect()
             }
         };
-        for (index, [a, b, c]) in triangles.into_iter().enumerate() {
+        for [a, b, c] in triangles {
             let at = |v: u32| positions[v as usize].to_array();
-            self.triangles.push(TriangleRecord {
-                a: at(a),
-                shape,
-                b: at(b),
-                triangle: index as u32,
-                c: at(c),
-                padding: 0,
-            });
+            self.triangles.push([a, b, c].map(at));
             let mut record = CornerRecord::zeroed();
+            record.shape = shape;
+            let uv = |v: u32| mesh.uvs.get(v as usize).copied().unwrap_or_default();
+            record.uv_ab = [uv(a), uv(b)].as_flattened().try_into().expect("two pairs");
+            record.uv_c = uv(c);
             for (k, v) in [a, b, c].into_iter().enumerate() {
                 record.normals[k] = normals[v as usize].extend(0.0).to_array();
-                if let Some(uv) = mesh.uvs.get(v as usize) {
-                    record.uvs[2 * k..2 * k + 2].copy_from_slice(uv);
-                }
             }
             self.world.corners.push(record);
         }
@@ -351,7 +346,7 @@ impl Build<'_> {
             _ => {
                 let triangles = match kind {
                     layout::surface::CUBE => emissive_triangles::cube(to_world),
-                    _ => emissive_triangles::corners(&self.triangles[first_triangle..]),
+                    _ => self.triangles[first_triangle..].to_vec(),
                 };
                 let Some((emissive_triangles, area)) =
                     emissive_triangles::emissive_triangles(&triangles, surface.flip_normals)

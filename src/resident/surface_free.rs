@@ -1,19 +1,19 @@
 //! Which media fill boxes that no surface passes through: flights inside need not look for surfaces.
 
-use super::layout::{MediumRecord, Rows, SurfaceRecord, TriangleRecord, surface};
+use super::layout::{MediumRecord, Rows, SurfaceRecord, Triangle, surface};
 
 /// How far surfaces may stand in a box, in units of its largest coordinate: walks are moved less far off a surface that
 /// they leave.
 const MARGIN: f32 = 1e-5;
 
 /// Marks the media whose boxes are clear of all surfaces and of the `triangles` of all meshes.
-pub(super) fn mark_surface_free(media: &mut [MediumRecord], surfaces: &[SurfaceRecord], triangles: &[TriangleRecord]) {
+pub(super) fn mark_surface_free(media: &mut [MediumRecord], surfaces: &[SurfaceRecord], triangles: &[Triangle]) {
     for medium in media {
         let Some(inside) = Inside::of(medium) else {
             continue;
         };
-        let clear = surfaces.iter().all(|record| inside.is_free_of(record))
-            && triangles.iter().all(|t| !inside.overlaps(&[t.a, t.b, t.c]));
+        let clear =
+            surfaces.iter().all(|record| inside.is_free_of(record)) && triangles.iter().all(|t| !inside.overlaps(t));
         medium.clear = u32::from(clear);
     }
 }
@@ -117,12 +117,11 @@ mod tests {
             mark_surface_free(&mut media, &[shape(kind, to_world)], &[]);
             assert_eq!(media[0].clear == 1, clear, "{kind} {to_world}");
         }
-        let mut triangle = TriangleRecord::zeroed();
-        (triangle.a, triangle.b, triangle.c) = ([-2.0, 0.5, 0.0], [0.0, 0.5, 1.5], [0.0, 0.5, 2.0]);
+        let mut triangle = [[-2.0, 0.5, 0.0], [0.0, 0.5, 1.5], [0.0, 0.5, 2.0]];
         let mut media = [medium()];
         mark_surface_free(&mut media, &[], &[triangle]);
         assert_eq!(media[0].clear, 0, "a triangle reaches in");
-        for corner in [&mut triangle.a, &mut triangle.b, &mut triangle.c] {
+        for corner in &mut triangle {
             corner[1] = 1.0;
         }
         mark_surface_free(&mut media, &[], &[triangle]);

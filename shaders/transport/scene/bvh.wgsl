@@ -1,108 +1,53 @@
-// Rays against a hierarchy of triangles: the first hit. Watertight at shared edges and vertices.
+// Rays against a hierarchy of triangles and other surfaces: the first hit. Watertight at shared edges and vertices, and
+// the same whatever the tree.
 
 #import bind/bvh
 #import common/math
 #import transport/scene/records
 
-// Where a ray meets a triangle: at distance t, in the point (1 - u - v) a + u b + v c.
-struct TriangleHit {
+// Where a ray meets something at distance t: a triangle in the point (1 - u - v) a + u b + v c, or another surface.
+struct BvhHit {
     t: f32,
-    triangle: u32,
+    // Of a triangle its number with the bit TRIANGLE, of a surface its number.
+    number: u32,
+    // Of a triangle its block and lane, of a cube the face.
+    place: u32,
+    lane: u32,
     u: f32,
     v: f32,
+    found: bool,
 }
 
-// Marks a ray that hits nothing.
-const NO_HIT: u32 = 0xffffffffu;
+const TRIANGLE: u32 = 0x80000000u;
 
 const EDGE_TOLERANCE: f32 = 2.0 * EPSILON;
 const BOX_TOLERANCE: f32 = 8.0 * EPSILON;
 const MIN_DIRECTION: f32 = 1e-20;
 
-// The first hit with t_min < t < t_max. Visits nodes from near to far.
-fn hierarchy_intersect(origin: vec3f, direction: vec3f, t_min: f32, t_max: f32) -> TriangleHit {
-    let root = node_record(0u);
-    let slabs = slabs(root, origin, direction);
-    let shear = shear(direction);
-    var best = TriangleHit(min(t_max, FAR), NO_HIT, 0.0, 0.0);
-    // Nodes in wait, and where the ray enters them: at most one a level.
-    var waiting: array<u32, MAX_LEVELS>;
-    var waiting_t: array<f32, MAX_LEVELS>;
-    var depth = 0u;
-    var node = root;
-    if enter(root, origin, slabs, t_min, best.t) >= FAR {
-        return best;
-    }
-    loop {
-        if node.count == 0u {
-            let left = node_record(node.first);
-            let right = node_record(node.first + 1u);
-            let t_left = enter(left, origin, slabs, t_min, best.t);
-            let t_right = enter(right, origin, slabs, t_min, best.t);
-            let right_is_near = t_right < t_left;
-            let t_near = min(t_left, t_right);
-            let t_far = max(t_left, t_right);
-            // A box that is missed lies at FAR, which no hit does.
-            if t_near < FAR {
-                if t_far < FAR {
-                    waiting[depth] = select(node.first + 1u, node.first, right_is_near);
-                    waiting_t[depth] = t_far;
-                    depth++;
-                }
-                if right_is_near {
-                    node = right;
-                } else {
-                    node = left;
-                }
-                continue;
-            }
-        } else {
-            for (var index = node.first; index < node.first + node.count; index++) {
-                best = intersect_triangle(index, origin, shear, t_min, best);
-            }
-        }
-        // A node that begins behind the hit found meanwhile is left out.
-        loop {
-            if depth == 0u {
-                return best;
-            }
-            depth--;
-            if waiting_t[depth] <= best.t {
-                break;
-            }
-        }
-        node = node_record(waiting[depth]);
-    }
-    return best;
-}
-
-// What a ray has in common for all boxes: the inverse of its direction, and how far each box is widened.
-fn slabs(root: Node, origin: vec3f, direction: vec3f) -> vec4f {
-    let least = select(vec3f(MIN_DIRECTION), vec3f(-MIN_DIRECTION), direction < vec3f(0.0));
-    let inverse = 1.0 / select(direction, least, abs(direction) < vec3f(MIN_DIRECTION));
-    let farthest = max(abs(root.low - origin), abs(root.high - origin));
-    return vec4f(inverse, BOX_TOLERANCE * max(max(farthest.x, farthest.y), farthest.z));
-}
-
-// Where the ray enters a box, not before `t_min`; FAR if it misses it between `t_min` and `t_max`.
-fn enter(node: Node, origin: vec3f, slabs: vec4f, t_min: f32, t_max: f32) -> f32 {
-    let low = ((node.low - origin) - slabs.w) * slabs.xyz;
-    let high = ((node.high - origin) + slabs.w) * slabs.xyz;
-    let ends = max(low, high);
-    let starts = min(low, high);
-    let near = max(max(max(t_min, starts.x), starts.y), starts.z);
-    let far = min(min(min(t_max, ends.x), ends.y), ends.z);
-    return select(FAR, near, near <= far);
-}
-
-// The map that turns a ray's direction into the third axis: axes in their new order, and by how much each is sheared or
-// scaled.
-struct Shear {
+// What the tests of boxes and triangles need to know of a ray.
+struct PreparedRay {
+    origin: vec3f,
+    direction: vec3f,
+    inverse: vec3f,
+    // The origin moved against the boxes' near and far planes, which so are farther apart.
+    near: vec3f,
+    far: vec3f,
+    // Which plane of a node is the near one along each axis, and which the far one.
+    near_plane: vec3u,
+    far_plane: vec3u,
+    // Axes in the order that makes the longest component of the direction the last, and how each is sheared or scaled.
     axes: vec3u,
     by: vec3f,
 }
 
-fn shear(direction: vec3f) -> Shear {
+fn prepare_ray(origin: vec3f, direction: vec3f) -> PreparedRay {
+    let backwards = direction < vec3f(0.0);
+    let least = select(vec3f(MIN_DIRECTION), vec3f(-MIN_DIRECTION), backwards);
+    let inverse = 1.0 / select(direction, least, abs(direction) < vec3f(MIN_DIRECTION));
+    let reach = max(max(abs(settings.low - origin), abs(settings.high - origin)), abs(origin));
+    let slack = BOX_TOLERANCE * max(max(reach.x, reach.y), reach.z);
+    let side = select(vec3f(slack), vec3f(-slack), backwards);
+    let axis = vec3u(0u, 1u, 2u);
     let size = abs(direction);
     var last = 0u;
     if size.y > size[last] {
@@ -113,44 +58,166 @@ fn shear(direction: vec3f) -> Shear {
     }
     let axes = vec3u((last + 1u) % 3u, (last + 2u) % 3u, last);
     let along = direction[last];
-    return Shear(axes, vec3f(direction[axes.x] / along, direction[axes.y] / along, 1.0 / along));
+    return PreparedRay(
+        origin,
+        direction,
+        inverse,
+        origin + side,
+        origin - side,
+        select(axis, axis + 3u, backwards),
+        select(axis + 3u, axis, backwards),
+        axes,
+        vec3f(direction[axes.x] / along, direction[axes.y] / along, 1.0 / along),
+    );
 }
 
-// A vertex as the ray sees it: at distance zero it passes through (0, 0).
-fn shear_vertex(p: vec3f, origin: vec3f, shear: Shear) -> vec3f {
-    let d = p - origin;
-    let z = d[shear.axes.z];
-    return vec3f(d[shear.axes.x] - shear.by.x * z, d[shear.axes.y] - shear.by.y * z, shear.by.z * z);
+// The first hit between 0 and `far`. Visits children from near to far.
+fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> BvhHit {
+    let ray = prepare_ray(origin, direction);
+    var best = BvhHit(min(far, FAR), 0u, 0u, 0u, 0.0, 0.0, false);
+    // Nodes on the way down, and the places of their children that wait, nearest first: four bits each, 8 + the place.
+    var nodes: array<u32, MAX_LEVELS>;
+    var places: array<u32, MAX_LEVELS>;
+    var depth = 1u;
+    nodes[0] = 0u;
+    places[0] = order_children(0u, ray, best.t);
+    loop {
+        if depth == 0u {
+            break;
+        }
+        let node = nodes[depth - 1u];
+        let list = places[depth - 1u];
+        let place = list & 7u;
+        // What begins behind the hit found meanwhile is left out, with all that is farther.
+        if list == 0u || enter_child(node, place, ray, best.t) >= FAR {
+            depth--;
+            continue;
+        }
+        places[depth - 1u] = list >> 4u;
+        let child = node_child(node, place);
+        let index = child & ~CHILD_KIND;
+        switch child & CHILD_KIND {
+            case CHILD_NODE: {
+                nodes[depth] = index;
+                places[depth] = order_children(index, ray, best.t);
+                depth++;
+            }
+            case CHILD_BLOCK: {
+                best = meet_block(index, ray, best);
+            }
+            case CHILD_SURFACE: {
+                let found = meet(index, ray.origin, ray.direction, far);
+                if found.met && (found.t < best.t || (found.t == best.t && index < best.number)) {
+                    best = BvhHit(found.t, index, found.part, 0u, 0.0, 0.0, true);
+                }
+            }
+            default: {
+            }
+        }
+    }
+    return best;
 }
 
-// Twice the area of the triangle from the ray to an edge; its sign tells the side.
-fn edge(p: vec3f, q: vec3f) -> f32 {
-    let left = p.x * q.y;
-    let right = p.y * q.x;
+// Where the ray enters four of a node's children; FAR for those that it misses before `t_max`.
+fn enter_children(node: u32, half: u32, ray: PreparedRay, t_max: f32) -> vec4f {
+    var near = vec4f(0.0);
+    var far = vec4f(t_max);
+    for (var a = 0u; a < 3u; a++) {
+        near = max(near, (node_planes(node, ray.near_plane[a], half) - ray.near[a]) * ray.inverse[a]);
+        far = min(far, (node_planes(node, ray.far_plane[a], half) - ray.far[a]) * ray.inverse[a]);
+    }
+    return select(vec4f(FAR), near, near <= far);
+}
+
+// The same for one child.
+fn enter_child(node: u32, place: u32, ray: PreparedRay, t_max: f32) -> f32 {
+    var near = 0.0;
+    var far = t_max;
+    for (var a = 0u; a < 3u; a++) {
+        near = max(near, (node_plane(node, ray.near_plane[a], place) - ray.near[a]) * ray.inverse[a]);
+        far = min(far, (node_plane(node, ray.far_plane[a], place) - ray.far[a]) * ray.inverse[a]);
+    }
+    return select(FAR, near, near <= far);
+}
+
+// The children that the ray meets, nearest first, as the walk lists them.
+fn order_children(node: u32, ray: PreparedRay, t_max: f32) -> u32 {
+    let first = enter_children(node, 0u, ray, t_max);
+    let second = enter_children(node, 1u, ray, t_max);
+    var list = 0u;
+    for (var place = 0u; place < 8u; place++) {
+        let t = select(first[place & 3u], second[place & 3u], place > 3u);
+        if t >= FAR {
+            continue;
+        }
+        // Children at the same distance are in the order of their places.
+        let lanes = vec4u(0u, 1u, 2u, 3u);
+        let before = (first < vec4f(t)) | ((first == vec4f(t)) & (lanes < vec4u(place)));
+        let before_too = (second < vec4f(t)) | ((second == vec4f(t)) & (lanes + 4u < vec4u(place)));
+        let counts = select(vec4u(0u), vec4u(1u), before) + select(vec4u(0u), vec4u(1u), before_too);
+        list |= (place | 8u) << (4u * (counts.x + counts.y + counts.z + counts.w));
+    }
+    return list;
+}
+
+// Twice the areas of the triangles from the ray to edges from p to q; their signs tell the side.
+fn edges(px: vec4f, py: vec4f, qx: vec4f, qy: vec4f) -> vec4f {
+    let left = px * qy;
+    let right = py * qx;
     let area = left - right;
     let unsure = abs(area) <= EDGE_TOLERANCE * max(abs(left), abs(right));
-    return select(area, 0.0, unsure);
+    return select(area, vec4f(0.0), unsure);
 }
 
-// The hit of one triangle with t_min < t < best.t, else `best`.
-fn intersect_triangle(index: u32, origin: vec3f, shear: Shear, t_min: f32, best: TriangleHit) -> TriangleHit {
-    let triangle = triangle_record(index);
-    let a = shear_vertex(triangle.a, origin, shear);
-    let b = shear_vertex(triangle.b, origin, shear);
-    let c = shear_vertex(triangle.c, origin, shear);
-    let u = edge(b, c);
-    let v = edge(c, a);
-    let w = edge(a, b);
-    if min(min(u, v), w) < 0.0 && max(max(u, v), w) > 0.0 {
-        return best;
-    }
+// Coordinates of the triangles of a block as the ray sees them: at distance zero it passes through (0, 0).
+fn shear_corner(block: u32, corner: u32, ray: PreparedRay) -> array<vec4f, 3> {
+    let x = block_corners(block, corner, ray.axes.x) - ray.origin[ray.axes.x];
+    let y = block_corners(block, corner, ray.axes.y) - ray.origin[ray.axes.y];
+    let z = block_corners(block, corner, ray.axes.z) - ray.origin[ray.axes.z];
+    return array<vec4f, 3>(x - ray.by.x * z, y - ray.by.y * z, ray.by.z * z);
+}
+
+// The nearest hit of the triangles of a block, else `nearest`.
+fn meet_block(block: u32, ray: PreparedRay, nearest: BvhHit) -> BvhHit {
+    let a = shear_corner(block, 0u, ray);
+    let b = shear_corner(block, 1u, ray);
+    let c = shear_corner(block, 2u, ray);
+    let u = edges(b[0], b[1], c[0], c[1]);
+    let v = edges(c[0], c[1], a[0], a[1]);
+    let w = edges(a[0], a[1], b[0], b[1]);
+    let outside = (min(min(u, v), w) < vec4f(0.0)) & (max(max(u, v), w) > vec4f(0.0));
     let sum = u + v + w;
-    if sum == 0.0 {
-        return best;
+    if all(outside | (sum == vec4f(0.0))) {
+        return nearest;
     }
-    let t = (u * a.z + v * b.z + w * c.z) / sum;
-    if !(t > t_min && t < best.t) {
-        return best;
+    let t = (u * a[2] + v * b[2] + w * c[2]) / select(sum, vec4f(1.0), sum == vec4f(0.0));
+    let triangles = block_triangles(block);
+    var best = nearest;
+    for (var lane = 0u; lane < 4u; lane++) {
+        if outside[lane] || sum[lane] == 0.0 || !(t[lane] > 0.0 && t[lane] <= best.t) {
+            continue;
+        }
+        let start = enter_triangle(block, lane, ray, best.t);
+        let distance = max(t[lane], start);
+        let number = triangles[lane] | TRIANGLE;
+        if start < FAR && (distance < best.t || (distance == best.t && number < best.number)) {
+            best = BvhHit(distance, number, block, lane, v[lane] / sum[lane], w[lane] / sum[lane], true);
+        }
     }
-    return TriangleHit(t, index, v / sum, w / sum);
+    return best;
+}
+
+// Where the ray enters the box of one triangle of a block; FAR if it misses it before `t_max`.
+fn enter_triangle(block: u32, lane: u32, ray: PreparedRay, t_max: f32) -> f32 {
+    let a = block_corner(block, lane, 0u);
+    let b = block_corner(block, lane, 1u);
+    let c = block_corner(block, lane, 2u);
+    let low = min(min(a, b), c);
+    let high = max(max(a, b), c);
+    let backwards = ray.near_plane > vec3u(2u);
+    let near = (select(low, high, backwards) - ray.near) * ray.inverse;
+    let far = (select(high, low, backwards) - ray.far) * ray.inverse;
+    let start = max(max(max(near.x, near.y), near.z), 0.0);
+    let end = min(min(min(far.x, far.y), far.z), t_max);
+    return select(FAR, start, start <= end);
 }

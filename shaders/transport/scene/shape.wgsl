@@ -48,36 +48,23 @@ const MISSED: Found = Found(0.0, 0u, false);
 
 // The nearest meeting of the ray with any surface between 0 and `far`.
 fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
+    if BVH {
+        let hit = bvh_intersect(origin, direction, far);
+        if !hit.found {
+            return no_hit(far);
+        }
+        if hit.number >= TRIANGLE {
+            return describe_triangle(hit);
+        }
+        return describe(hit.number, Found(hit.t, hit.place, true), origin, direction);
+    }
     var nearest = Found(far, 0u, false);
     var surface = 0u;
     for (var i = 0u; i < settings.surfaces; i++) {
-        let record = surface_record(i);
-        let o = transform_point(record.to_local, origin);
-        let d = transform_vector(record.to_local, direction);
-        var found: Found;
-        switch record.kind {
-            case SURFACE_CUBE: {
-                found = meet_cube(o, d, nearest.t);
-            }
-            case SURFACE_SPHERE: {
-                found = meet_sphere(o, d, nearest.t);
-            }
-            case SURFACE_RECTANGLE: {
-                found = meet_rectangle(o, d, nearest.t);
-            }
-            default: {
-                continue;
-            }
-        }
+        let found = meet(i, origin, direction, nearest.t);
         if found.met {
             nearest = found;
             surface = i;
-        }
-    }
-    if MESHES {
-        let hit = hierarchy_intersect(origin, direction, 0.0, nearest.t);
-        if hit.triangle != NO_HIT {
-            return describe_triangle(hit);
         }
     }
     if !nearest.met {
@@ -86,23 +73,46 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
     return describe(surface, nearest, origin, direction);
 }
 
+// The first meeting with one surface that is not a mesh between 0 and `far`.
+fn meet(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> Found {
+    let record = surface_record(surface);
+    let o = transform_point(record.to_local, origin);
+    let d = transform_vector(record.to_local, direction);
+    switch record.kind {
+        case SURFACE_CUBE: {
+            return meet_cube(o, d, far);
+        }
+        case SURFACE_SPHERE: {
+            return meet_sphere(o, d, far);
+        }
+        case SURFACE_RECTANGLE: {
+            return meet_rectangle(o, d, far);
+        }
+        default: {
+            return MISSED;
+        }
+    }
+}
+
 // A meeting with a triangle of a mesh.
-fn describe_triangle(hit: TriangleHit) -> Hit {
-    let triangle = triangle_record(hit.triangle);
-    let record = surface_record(triangle.shape);
-    let corners = corner_record(record.first_corner + triangle.triangle);
-    let normal = unit(record.side * cross(triangle.b - triangle.a, triangle.c - triangle.a));
+fn describe_triangle(hit: BvhHit) -> Hit {
+    let corners = corner_record(hit.number & ~TRIANGLE);
+    let record = surface_record(corners.shape);
+    let a = block_corner(hit.place, hit.lane, 0u);
+    let b = block_corner(hit.place, hit.lane, 1u);
+    let c = block_corner(hit.place, hit.lane, 2u);
+    let normal = unit(record.side * cross(b - a, c - a));
     let first = 1.0 - hit.u - hit.v;
-    let p = first * triangle.a + hit.u * triangle.b + hit.v * triangle.c;
-    let corner = max(max(abs(triangle.a), abs(triangle.b)), abs(triangle.c));
+    let p = first * a + hit.u * b + hit.v * c;
+    let corner = max(max(abs(a), abs(b)), abs(c));
     let clearance = ROUNDING * max(max(corner.x, corner.y), corner.z);
     let mean = first * corners.normals[0].xyz + hit.u * corners.normals[1].xyz + hit.v * corners.normals[2].xyz;
     var shading = normal;
     if dot(mean, mean) > 0.0 {
         shading = unit(record.side * mean);
     }
-    let uv = first * corners.uvs[0].xy + hit.u * corners.uvs[0].zw + hit.v * corners.uvs[1].xy;
-    return Hit(hit.t, triangle.shape, p, clearance, normal, shading, uv, true);
+    let uv = first * corners.uv_ab.xy + hit.u * corners.uv_ab.zw + hit.v * corners.uv_c;
+    return Hit(hit.t, corners.shape, p, clearance, normal, shading, uv, true);
 }
 
 fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {

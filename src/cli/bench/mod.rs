@@ -3,9 +3,11 @@
 mod estimators;
 mod machine_peaks;
 mod noise;
+mod rays;
 mod volume;
 mod workload;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -26,11 +28,18 @@ use estimators::Compared;
 #[command(after_help = "Examples:\n  \
     prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json\n  \
     prbopt bench volume --gradient drt\n  \
-    prbopt bench estimators --depths 4,16 --only prb,ad")]
+    prbopt bench estimators --depths 4,16 --only prb,ad\n  \
+    prbopt bench rays mesh.ply --rays 500000")]
 pub struct BenchArgs {
     /// What to time
     #[arg(value_enum, default_value_t = Workload::RadianceField)]
     workload: Workload,
+    /// Mesh that rays leave, PLY or OBJ
+    #[arg(required_if_eq("workload", "rays"))]
+    mesh: Option<PathBuf>,
+    /// Rays from the mesh
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    rays: u32,
     /// Texels along each edge of the grids
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     resolution: u32,
@@ -93,6 +102,9 @@ enum Workload {
     /// Path replay beside conventional differentiation and radiative backpropagation, from within glowing smoke where
     /// paths get as long as `--depths` allows: time, memory, mean and variance of the gradient
     Estimators,
+    /// A hierarchy over a mesh: the time of building it on all threads, and of how many rays a second one thread finds
+    /// the first hits, cosine-distributed from all over its surface; the best of five
+    Rays,
 }
 
 impl BenchArgs {
@@ -189,6 +201,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
         Workload::Volume => volume::prepare(&args, volume::Setting::of(&args))?,
         Workload::GradientNoise => return noise::run(&args),
         Workload::Estimators => return estimators::run(&args),
+        Workload::Rays => return rays::run(&args),
     };
     let bytes = parameter_bytes(
         params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())),
@@ -242,6 +255,7 @@ fn describe(args: &BenchArgs) -> String {
     let (image, albedo, scale) = (args.image(), args.albedo(), args.scale());
     let spp_grad = args.spp_grad.unwrap_or(*spp);
     match args.workload {
+        Workload::Rays => format!("rays={}", args.rays),
         Workload::RadianceField => {
             format!("radiance_field resolution={resolution} image={image} sh_degree={sh_degree} spp={spp}+{spp_grad}")
         }

@@ -1,8 +1,7 @@
 //! Large arrays on large pages: rays in random order touch texels all over a grid, and every page that the processor
 //! has not looked up lately costs a walk through the page tables.
 
-/// Arrays smaller than this stay on ordinary pages.
-const LARGE: usize = 4 << 20;
+use crate::resident::pages::{LARGE, advise};
 
 /// `len` zeros.
 pub(super) fn zeros(len: usize) -> Vec<f32> {
@@ -20,29 +19,6 @@ pub(super) fn settle(values: Vec<f32>) -> Vec<f32> {
     array.copy_from_slice(&values);
     array
 }
-
-/// Asks for large pages. A wish: where it is not granted, nothing but time is lost.
-#[cfg(target_os = "linux")]
-fn advise(array: &[f32]) {
-    const PAGE: usize = 4096;
-    let bytes = size_of_val(array);
-    if bytes < LARGE {
-        return;
-    }
-    let start = array.as_ptr().addr().next_multiple_of(PAGE);
-    let end = (array.as_ptr().addr() + bytes) / PAGE * PAGE;
-    // SAFETY: the range lies within the array, and advice of this kind changes no content.
-    unsafe {
-        libc::madvise(
-            array.as_ptr().with_addr(start).cast_mut().cast(),
-            end - start,
-            libc::MADV_HUGEPAGE,
-        );
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn advise(_: &[f32]) {}
 
 #[cfg(test)]
 mod tests {

@@ -200,7 +200,7 @@ impl Gpu {
             textures_at: world.textures,
             parameters_at: world.parameters,
             nodes_at: world.nodes,
-            triangles_at: world.triangles,
+            blocks_at: world.blocks,
             corners_at: world.corners,
             texels_at: world.texels,
             emissive_triangles_at: world.emissive_triangles,

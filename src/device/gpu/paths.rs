@@ -13,8 +13,7 @@ use crate::params::Shape;
 use crate::resident::Resident;
 use crate::resident::environment::{environment_table, table_len};
 use crate::resident::layout::{
-    CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord, TriangleRecord,
-    background,
+    BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord, background,
 };
 use crate::resident::paths::PathScene;
 
@@ -36,7 +35,7 @@ pub(super) struct Places {
     pub textures: u32,
     pub parameters: u32,
     pub nodes: u32,
-    pub triangles: u32,
+    pub blocks: u32,
     pub corners: u32,
     pub texels: u32,
     pub emissive_triangles: u32,
@@ -89,8 +88,8 @@ impl PathArrays {
             lights: packed.add(&world.lights),
             textures: packed.add(&world.textures),
             parameters: packed.add(&parameters),
-            nodes: packed.add(&world.hierarchy.nodes),
-            triangles: packed.add(&world.hierarchy.triangles),
+            nodes: packed.add(&world.bvh.nodes),
+            blocks: packed.add(&world.bvh.blocks),
             corners: packed.add(&world.corners),
             texels: packed.add(&world.texels),
             emissive_triangles: packed.add(&world.emissive_triangles),
@@ -123,9 +122,8 @@ type Part = (&'static str, u64, &'static str);
 /// What makes up the records, but for what is small in any scene.
 fn record_parts(world: &PathScene) -> [Part; 3] {
     let bytes = |count: usize, each: usize| (count * each) as u64;
-    let hierarchy = &world.hierarchy;
-    let meshes = bytes(hierarchy.nodes.len(), size_of::<NodeRecord>())
-        + bytes(hierarchy.triangles.len(), size_of::<TriangleRecord>())
+    let meshes = bytes(world.bvh.nodes.len(), size_of::<NodeRecord>())
+        + bytes(world.bvh.blocks.len(), size_of::<BlockRecord>())
         + bytes(world.corners.len(), size_of::<CornerRecord>());
     let images = bytes(world.texels.len(), size_of::<[f32; 4]>());
     let emissive_triangles = bytes(world.emissive_triangles.len(), size_of::<EmissiveTriangleRecord>());

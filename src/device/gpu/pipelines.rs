@@ -16,7 +16,7 @@ pub(super) struct Pipelines {
     embedded: bool,
     pub accumulation: Accumulation,
     degree: u32,
-    meshes: bool,
+    bvh: bool,
     compiled: HashMap<Kernel, Pipeline>,
 }
 
@@ -36,7 +36,7 @@ impl Pipelines {
             embedded: folder.is_none(),
             accumulation,
             degree: 0,
-            meshes: false,
+            bvh: false,
             compiled: HashMap::new(),
         })
     }
@@ -44,12 +44,12 @@ impl Pipelines {
     /// Follows a scene: what depends on its figures will be compiled anew.
     pub(super) fn follow(&mut self, resident: &Resident) {
         let degree = resident.scene.sh_degree;
-        let meshes = resident.world.as_ref().is_some_and(|w| !w.hierarchy.nodes.is_empty());
-        let (other_degree, other_meshes) = (degree != self.degree, meshes != self.meshes);
-        (self.degree, self.meshes) = (degree, meshes);
+        let bvh = resident.world.as_ref().is_some_and(|w| !w.bvh.nodes.is_empty());
+        let (other_degree, other_bvh) = (degree != self.degree, bvh != self.bvh);
+        (self.degree, self.bvh) = (degree, bvh);
         self.compiled.retain(|kernel, _| match kernel.constant() {
             Some(Constant::Degree) => !other_degree,
-            Some(Constant::Meshes) => !other_meshes,
+            Some(Constant::Bvh) => !other_bvh,
             None => true,
         });
     }
@@ -112,7 +112,7 @@ impl Pipelines {
             .constant()
             .map(|constant| match constant {
                 Constant::Degree => (constant.name(), f64::from(self.degree)),
-                Constant::Meshes => (constant.name(), f64::from(u8::from(self.meshes))),
+                Constant::Bvh => (constant.name(), f64::from(u8::from(self.bvh))),
             })
             .into_iter()
             .collect();

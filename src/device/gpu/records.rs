@@ -89,7 +89,7 @@ pub struct Launch {
     pub textures_at: u32,
     pub parameters_at: u32,
     pub nodes_at: u32,
-    pub triangles_at: u32,
+    pub blocks_at: u32,
     pub corners_at: u32,
     pub texels_at: u32,
     pub emissive_triangles_at: u32,

@@ -137,8 +137,8 @@ pub enum Access {
 pub enum Constant {
     /// Degree of the spherical harmonics.
     Degree,
-    /// Whether there are meshes: 0 or 1.
-    Meshes,
+    /// Whether surfaces are found by way of a hierarchy: 0 or 1.
+    Bvh,
 }
 
 impl Constant {
@@ -146,7 +146,7 @@ impl Constant {
     pub fn name(self) -> &'static str {
         match self {
             Self::Degree => "SH_DEGREE",
-            Self::Meshes => "MESHES",
+            Self::Bvh => "BVH",
         }
     }
 }
@@ -284,7 +284,7 @@ impl Kernel {
     pub fn constant(self) -> Option<Constant> {
         match self {
             Self::Render | Self::Backpropagate => Some(Constant::Degree),
-            Self::RenderPaths | Self::BackpropagatePaths => Some(Constant::Meshes),
+            Self::RenderPaths | Self::BackpropagatePaths => Some(Constant::Bvh),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use glam::{Affine3A, DAffine3, DMat3, DVec3};
 
 use self::closed_mesh::Soup;
 use self::ellipsoid::Ellipsoid;
-use super::layout::TriangleRecord;
+use super::layout::Triangle;
 use crate::io::{IoError, Result};
 use crate::scene::{Bsdf, Geometry, Scene, Surface};
 
@@ -41,7 +41,7 @@ impl Container {
     ///
     /// # Errors
     /// Its mesh is inside out.
-    pub(super) fn of(surface: &Surface, to_world: &Affine3A, triangles: &[TriangleRecord]) -> Result<Option<Self>> {
+    pub(super) fn of(surface: &Surface, to_world: &Affine3A, triangles: &[Triangle]) -> Result<Option<Self>> {
         let holds = surface.interior.is_some() || surface.exterior.is_some();
         if !holds || !matches!(surface.bsdf, Bsdf::Null) {
             return Ok(None);
@@ -51,7 +51,7 @@ impl Container {
             Geometry::Sphere { .. } => (Boundary::Ellipsoid(Ellipsoid::new(double(to_world))), true),
             Geometry::Cube => (Boundary::Soup(Soup::cube(&double(to_world))), true),
             Geometry::Mesh { path, .. } => {
-                let soup = Soup::new(triangles.iter().map(|t| [t.a, t.b, t.c].map(place)).collect());
+                let soup = Soup::new(triangles.iter().map(|t| t.map(place)).collect());
                 let outwards = soup.volume() >= 0.0;
                 if !outwards && !surface.flip_normals && surface.exterior.is_none() {
                     let message = "the mesh bounds a medium but its faces look inwards, so that its `interior` is all that \

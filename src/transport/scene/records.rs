@@ -1,8 +1,9 @@
 //! A scene of surfaces, media and lights as a walk reads it: records, and the parameters behind them.
 
+use crate::resident::bvh::Bvh;
 use crate::resident::layout::{
-    CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, NodeRecord, PathSettings, PhaseRecord,
-    SceneRecord, SurfaceRecord, TextureRecord, TriangleRecord, VolumeRecord,
+    CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord, SceneRecord,
+    SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use crate::resident::paths::PathScene;
 use crate::transport::lookup::grid::Stencil;
@@ -21,9 +22,8 @@ pub struct SceneView<'a> {
     pub textures: &'a [TextureRecord],
     /// Colours of all images.
     pub texels: &'a [[f32; 4]],
-    /// The hierarchy of all meshes' triangles, in the world, and what is known at their corners.
-    pub nodes: &'a [NodeRecord],
-    pub triangles: &'a [TriangleRecord],
+    /// All surfaces in the world, or nothing if there are few, and what is known at the corners of meshes' triangles.
+    pub bvh: &'a Bvh,
     pub corners: &'a [CornerRecord],
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: &'a [EmissiveTriangleRecord],
@@ -48,8 +48,7 @@ impl<'a> SceneView<'a> {
             lights: &records.lights,
             textures: &records.textures,
             texels: &records.texels,
-            nodes: &records.hierarchy.nodes,
-            triangles: &records.hierarchy.triangles,
+            bvh: &records.bvh,
             corners: &records.corners,
             emissive_triangles: &records.emissive_triangles,
             majorants,

@@ -1,6 +1,6 @@
 //! Where rays meet surfaces.
 
-use super::bvh;
+use super::bvh::{self, Ray, Target};
 use super::records::SceneView;
 use crate::resident::layout::{Rows, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
@@ -40,69 +40,84 @@ pub fn leave(hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
 /// The nearest meeting of the ray with any surface between 0 and `far`.
 #[inline]
 pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
-    let mut nearest: Option<Found> = None;
-    let mut far = far;
-    for i in 0..scene.settings.surfaces {
-        let record = &scene.surfaces[i as usize];
-        let o = transform_point(&record.to_local, origin);
-        let d = transform_vector(&record.to_local, direction);
-        let found = match record.kind {
-            surface::MESH => continue,
-            surface::CUBE => meet_cube(o, d, far),
-            surface::SPHERE => meet_sphere(o, d, far),
-            _ => meet_rectangle(o, d, far),
+    if !scene.bvh.nodes.is_empty() {
+        let ray = Ray {
+            origin,
+            direction,
+            t_min: 0.0,
+            t_max: far,
         };
-        if let Some((t, part)) = found {
+        let hit = bvh::intersect(scene.bvh, &ray, &|number| meet(scene, number, origin, direction, far))?;
+        return Some(match hit.target {
+            Target::Triangle { number, place, u, v } => describe_triangle(scene, hit.t, number, place, [u, v]),
+            Target::Surface { number, part } => describe(scene, hit.t, number, part, origin, direction),
+        });
+    }
+    let mut nearest = None;
+    let mut far = far;
+    for number in 0..scene.settings.surfaces {
+        if let Some((t, part)) = meet(scene, number, origin, direction, far) {
             far = t;
-            nearest = Some(Found {
-                t,
-                part,
-                surface: i,
-                o,
-                d,
-            });
+            nearest = Some((number, part));
         }
     }
-    if !scene.nodes.is_empty()
-        && let Some(hit) = bvh::intersect(scene.nodes, scene.triangles, origin, direction, 0.0, far)
-    {
-        return Some(describe_triangle(scene, &hit));
+    nearest.map(|(number, part)| describe(scene, far, number, part, origin, direction))
+}
+
+/// The first meeting with one surface that is not a mesh between 0 and `far`: the distance, and of a cube the face,
+/// 2 axis + 1 if on the positive side.
+#[inline]
+fn meet(scene: &SceneView, number: u32, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<(f32, u32)> {
+    let record = &scene.surfaces[number as usize];
+    let o = transform_point(&record.to_local, origin);
+    let d = transform_vector(&record.to_local, direction);
+    match record.kind {
+        // Without a hierarchy there are none, and a hierarchy does not ask.
+        surface::MESH => None,
+        surface::CUBE => meet_cube(o, d, far),
+        surface::SPHERE => meet_sphere(o, d, far),
+        _ => meet_rectangle(o, d, far),
     }
-    nearest.map(|found| describe(scene, &found))
 }
 
 /// A meeting with a triangle of a mesh.
 #[inline]
-fn describe_triangle(scene: &SceneView, hit: &bvh::Hit) -> Hit {
-    let triangle = &scene.triangles[hit.triangle as usize];
-    let record = &scene.surfaces[triangle.shape as usize];
-    let corners = &scene.corners[(record.first_corner + triangle.triangle) as usize];
+fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32, u32), [u, v]: [f32; 2]) -> Hit {
+    let planes = &scene.bvh.blocks[block as usize].corners;
+    let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| planes[first + axis][lane as usize]));
+    let corners = &scene.corners[number as usize];
+    let record = &scene.surfaces[corners.shape as usize];
     let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
-    for a in 0..3 {
-        ab[a] = triangle.b[a] - triangle.a[a];
-        ac[a] = triangle.c[a] - triangle.a[a];
+    for k in 0..3 {
+        ab[k] = b[k] - a[k];
+        ac[k] = c[k] - a[k];
     }
     let face = cross(ab, ac);
     let normal = normalize([face[0] * record.side, face[1] * record.side, face[2] * record.side]);
-    let weights = [1.0 - hit.u - hit.v, hit.u, hit.v];
+    let weights = [1.0 - u - v, u, v];
+    let uvs = [
+        [corners.uv_ab[0], corners.uv_ab[1]],
+        [corners.uv_ab[2], corners.uv_ab[3]],
+        corners.uv_c,
+    ];
     let (mut shading, mut uv) = ([0.0; 3], [0.0; 2]);
     let (mut p, mut size) = ([0.0; 3], 0.0f32);
-    for (weight, vertex) in weights.into_iter().zip([triangle.a, triangle.b, triangle.c]) {
-        for a in 0..3 {
-            p[a] += weight * vertex[a];
-            size = size.max(vertex[a].abs());
+    for (weight, vertex) in weights.into_iter().zip([a, b, c]) {
+        for k in 0..3 {
+            p[k] += weight * vertex[k];
+            size = size.max(vertex[k].abs());
         }
     }
     for k in 0..3 {
         for a in 0..3 {
             shading[a] += record.side * weights[k] * corners.normals[k][a];
         }
-        uv[0] += weights[k] * corners.uvs[2 * k];
-        uv[1] += weights[k] * corners.uvs[2 * k + 1];
+        uv[0] += weights[k] * uvs[k][0];
+        uv[1] += weights[k] * uvs[k][1];
     }
     Hit {
-        t: hit.t,
-        surface: triangle.shape,
+        t,
+        surface: corners.shape,
         p,
         clearance: ROUNDING * size,
         normal,
@@ -125,26 +140,18 @@ pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     ]
 }
 
-/// A meeting in the surface's own space.
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    t: f32,
-    /// Face of a cube: 2 axis + 1 if on the positive side.
-    part: u32,
-    surface: u32,
-    o: [f32; 3],
-    d: [f32; 3],
-}
-
+/// A meeting with another surface.
 #[inline]
-fn describe(scene: &SceneView, found: &Found) -> Hit {
-    let record = &scene.surfaces[found.surface as usize];
-    let mut p = [0, 1, 2].map(|a| found.o[a] + found.t * found.d[a]);
+fn describe(scene: &SceneView, t: f32, number: u32, part: u32, origin: [f32; 3], direction: [f32; 3]) -> Hit {
+    let record = &scene.surfaces[number as usize];
+    let o = transform_point(&record.to_local, origin);
+    let d = transform_vector(&record.to_local, direction);
+    let mut p = [0, 1, 2].map(|a| o[a] + t * d[a]);
     let (normal, uv) = match record.kind {
         surface::CUBE => {
-            let axis = (found.part >> 1) as usize;
+            let axis = (part >> 1) as usize;
             let mut normal = [0.0; 3];
-            normal[axis] = if found.part & 1 == 1 { 1.0 } else { -1.0 };
+            normal[axis] = if part & 1 == 1 { 1.0 } else { -1.0 };
             p[axis] = normal[axis];
             let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
             (normal, [0.5 * p[u] + 0.5, 0.5 * p[v] + 0.5])
@@ -163,8 +170,8 @@ fn describe(scene: &SceneView, found: &Found) -> Hit {
     };
     let normal = world_normal(record, normal);
     Hit {
-        t: found.t,
-        surface: found.surface,
+        t,
+        surface: number,
         p: transform_point(&record.to_world, p),
         clearance: ROUNDING * terms_along(&record.to_world, p, normal),
         normal,
