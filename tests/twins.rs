@@ -240,7 +240,9 @@ fn snake(name: &str) -> String {
 
 /// The types and traits that a file of Rust has methods of.
 fn implemented(rust: &str) -> Vec<String> {
-    let heads = rust.lines().filter(|line| line.starts_with("impl") || line.starts_with("pub trait"));
+    let heads = rust
+        .lines()
+        .filter(|line| line.starts_with("impl") || line.starts_with("pub trait"));
     let name = |head: &str| {
         let subject = head.rsplit(" for ").next().unwrap_or(head);
         let words = subject.split(|c: char| !c.is_alphanumeric());

@@ -1,7 +1,7 @@
 //! Mutation testing from one build: every mutation of the given files is compiled into one copy of the crate, behind a
 //! switch that the environment turns on; each test then runs with each mutation that it comes by.
 //!
-//!     cargo run --release --manifest-path tools/mutants/Cargo.toml -- --copy FOLDER [options] FILES
+//!     cargo run --release --manifest-path tests/mutants/Cargo.toml -- --copy FOLDER [options] FILES
 //!
 //! run in the repository. `CARGO_TARGET_DIR` is the build's. Options: `--test NAME` (an integration test, may be
 //! repeated; unit tests always run), `--skip TEXT` (tests whose name holds it, may be repeated), `--sample N` and
