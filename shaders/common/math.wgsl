@@ -106,6 +106,25 @@ fn is_finite(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u;
 }
 
+// Numbers as they are, which a compiler cannot know, because `zero` could be anything: it neither cancels nor fuses
+// across them.
+fn as_rounded(x: vec3f, zero: u32) -> vec3f {
+    return bitcast<vec3f>(bitcast<vec3u>(x) ^ vec3u(zero));
+}
+
+// The rounded sum of two numbers, and exactly what rounding left out of it (Knuth1997, section 4.2.2).
+struct Sum {
+    rounded: vec3f,
+    left_out: vec3f,
+}
+
+fn two_sum(a: vec3f, b: vec3f, zero: u32) -> Sum {
+    let sum = as_rounded(a + b, zero);
+    let from_b = as_rounded(sum - a, zero);
+    let from_a = as_rounded(sum - from_b, zero);
+    return Sum(sum, as_rounded(a - from_a, zero) + as_rounded(b - from_b, zero));
+}
+
 // Applies the linear part of an affine map.
 fn transform_vector(m: Rows, v: vec3f) -> vec3f {
     return vec3f(

@@ -7,6 +7,7 @@ mod compare;
 mod known;
 mod meshes;
 mod scenes;
+mod small_factors;
 mod worlds;
 
 use compare::{Outcome, compare};

@@ -94,9 +94,10 @@ fn send_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, 
     if settings.gradient_kind == GRADIENT_DRT {
         share = free_flight_share(medium, found.sigma);
     }
-    let zero = found.sigma == vec3f(0.0);
+    let scale = 1.0 / hero;
+    let zero = vanishes(found.sigma * scale);
     let come = (*path).radiance * (1.0 / select(found.sigma, vec3f(1.0), zero));
-    let logarithmic = select(come, (*path).radiance_but_zero * (1.0 / hero), zero);
+    let logarithmic = select(come, (*path).radiance_but_zero * scale, zero);
     send_extinction(medium, found.at, path_alive(path, adjoint.d_radiance * logarithmic), share);
 }
 
@@ -115,7 +116,7 @@ fn send_transmittance(medium: Medium, origin: vec3f, direction: vec3f, length: f
 // The derivatives by a factor that is about to be multiplied: the radiance still to come over the factor; where the
 // factor is zero, what would come without it.
 fn by_factor(path: ptr<function, Path>, factor: vec3f) -> vec3f {
-    let zero = factor == vec3f(0.0);
+    let zero = vanishes(factor);
     let come = select((*path).radiance * (1.0 / select(factor, vec3f(1.0), zero)), (*path).radiance_but_zero, zero);
     return path_alive(path, adjoint.d_radiance * come);
 }

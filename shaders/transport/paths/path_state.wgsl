@@ -1,21 +1,33 @@
 // A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
 //
 // The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path is
-// gathered beside (docs/method.md, section 13).
+// gathered beside. What an adjoint gathers has twice the digits of a number, because what is left of it is divided by
+// factors that may be small (docs/method.md, section 13).
 
+#import common/math
 #import transport/rays/camera
 #import transport/rays/sampler
 #import transport/scene/records
 
 // Less than this of the light of a flight without end is none.
 const NEGLIGIBLE: f32 = 1e-30;
+// A factor of less size counts as zero: in f32 its own derivative could not be found by dividing by it, and what comes
+// through it is below the rounding of anything else. 2^-32.
+const FAINT: f32 = 2.3283064e-10;
 // Russian roulette never lets a path go on with a higher probability than this.
 const MAX_SURVIVAL: f32 = 0.95;
+
+// Whether factors of the throughput are zero or as good as zero.
+fn vanishes(factor: vec3f) -> vec3<bool> {
+    return abs(factor) < vec3f(FAINT);
+}
 
 // A path on its way.
 struct Path {
     // Gathered so far; in a replay still to come.
     radiance: vec3f,
+    // In an adjoint's walks what the rounding of `radiance` has left out.
+    radiance_low: vec3f,
     // The same for contributions of which exactly one factor is zero, with that factor left out.
     radiance_but_zero: vec3f,
     // Product of the factors so far, zeros left out, and how many of those there were.
@@ -91,6 +103,13 @@ fn path_norm(path: ptr<function, Path>) -> f32 {
     return 1.0;
 }
 
+// Takes over what another path has gathered.
+fn path_expect(path: ptr<function, Path>, gathered: ptr<function, Path>) {
+    (*path).radiance = (*gathered).radiance;
+    (*path).radiance_low = (*gathered).radiance_low;
+    (*path).radiance_but_zero = (*gathered).radiance_but_zero;
+}
+
 // Adds (a replay subtracts) throughput times `radiance`.
 fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     (*path).count += 1u;
@@ -98,15 +117,23 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     if mode == REPLAY {
         value = -value;
     }
-    (*path).radiance += select(vec3f(0.0), value, (*path).zeros == vec3u(0u));
-    if mode != PRIMAL {
+    let lit = select(vec3f(0.0), value, (*path).zeros == vec3u(0u));
+    if mode == PRIMAL {
+        (*path).radiance += lit;
+    } else {
+        // Zero in fact.
+        let zero = (*path).count >> 31u;
+        let sum = two_sum((*path).radiance, as_rounded(lit, zero), zero);
+        let gathered = two_sum(sum.rounded, (*path).radiance_low + sum.left_out, zero);
+        (*path).radiance = gathered.rounded;
+        (*path).radiance_low = gathered.left_out;
         (*path).radiance_but_zero += select(vec3f(0.0), value, (*path).zeros == vec3u(1u));
     }
 }
 
 // Multiplies the throughput; zeros are counted, not multiplied.
 fn path_multiply(path: ptr<function, Path>, factor: vec3f) {
-    let zero = factor == vec3f(0.0);
+    let zero = vanishes(factor);
     (*path).zeros += select(vec3u(0u), vec3u(1u), zero);
     (*path).beta *= select(factor, vec3f(1.0), zero);
 }

@@ -242,8 +242,7 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
             path = path_new(ray, medium, &draws);
             mode = select(GATHER, REPLAY, turn == 1u);
             if turn == 1u {
-                path.radiance = first.radiance;
-                path.radiance_but_zero = first.radiance_but_zero;
+                path_expect(&path, &first);
             }
         } else {
             if adjoint.reservoir.total == 0.0 {

@@ -49,6 +49,13 @@ pub trait Number:
     /// The cosine of an angle in radians.
     fn cos(self) -> Self;
 
+    /// Adds `term` to a sum of twice the digits: a number, and what its rounding left out.
+    #[inline(always)]
+    fn add_doubled([sum, low]: [Self; 2], term: Self) -> [Self; 2] {
+        let [sum, left_out] = two_sum(sum, term);
+        two_sum(sum, low + left_out)
+    }
+
     /// |x|; its derivative at zero is that of x.
     #[inline(always)]
     fn abs(self) -> Self {
@@ -64,6 +71,15 @@ pub trait Number:
     fn max(self, other: Self) -> Self {
         if other.value() > self.value() { other } else { self }
     }
+}
+
+/// The rounded sum of two numbers, and exactly what rounding left out of it (Knuth1997, section 4.2.2).
+#[inline(always)]
+fn two_sum<N: Number>(a: N, b: N) -> [N; 2] {
+    let sum = a + b;
+    let from_b = sum - a;
+    let from_a = sum - from_b;
+    [sum, (a - from_a) + (b - from_b)]
 }
 
 impl Number for f32 {

@@ -228,6 +228,10 @@ impl MulAssign for Recorded {
 }
 
 impl Number for Recorded {
+    /// A tape is not replayed: nothing is subtracted from its sums, and every operation would be kept.
+    fn add_doubled([sum, low]: [Self; 2], term: Self) -> [Self; 2] {
+        [sum + term, low]
+    }
     fn lift(x: f32) -> Self {
         Self::constant(f64::from(x))
     }

@@ -1,6 +1,6 @@
 //! The derivatives that an adjoint walk sends: by the factors of a path's throughput, from the radiance still to come.
 
-use super::path_state::PathState;
+use super::path_state::{PathState, vanishes};
 use super::replay_cache::ReplayCache;
 use super::reservoir::Reservoir;
 use super::tracking::{Extinction, Flight, Flown};
@@ -126,10 +126,11 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
             gradient::DRT => free_flight_share(medium, &sigma.sampled),
             _ => 1.0,
         };
+        let scale = 1.0 / hero;
         let mut logarithmic = Rgb::zero();
         for c in 0..3 {
-            logarithmic[c] = if sigma.integrand[c].value() == 0.0 {
-                path.radiance_but_zero[c] * N::lift(1.0 / hero)
+            logarithmic[c] = if vanishes(sigma.integrand[c] * N::lift(scale)) {
+                path.radiance_but_zero[c] * N::lift(scale)
             } else {
                 path.radiance[c] * sigma.integrand[c].recip()
             };
@@ -165,7 +166,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
     pub(super) fn by_factor(&self, path: &PathState<N>, factor: Rgb<N>) -> Rgb<N> {
         let mut d = Rgb::zero();
         for c in 0..3 {
-            d[c] = if factor[c].value() == 0.0 {
+            d[c] = if vanishes(factor[c]) {
                 self.d_radiance[c] * path.radiance_but_zero[c]
             } else {
                 self.d_radiance[c] * path.radiance[c] * factor[c].recip()

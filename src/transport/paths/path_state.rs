@@ -1,12 +1,13 @@
 //! A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
 //!
 //! The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path
-//! is gathered beside (docs/method.md, section 13).
+//! is gathered beside. What an adjoint gathers has twice the digits of a number, because what is left of it is divided by
+//! factors that may be small (docs/method.md, section 13).
 
 use super::tracking::Extinction;
 use super::vertex::{DirectionSample, Vertex};
 use crate::resident::layout::NONE;
-use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
+use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
@@ -15,6 +16,10 @@ use crate::transport::scene::records::{Fields, SceneView};
 
 /// Less than this of the light of a flight without end is none.
 pub(super) const NEGLIGIBLE: f64 = 1e-30;
+
+/// A factor of less size counts as zero: in f32 its own derivative could not be found by dividing by it, and what comes
+/// through it is below the rounding of anything else. 2⁻³².
+const FAINT: f32 = 2.328_306_4e-10;
 
 /// Russian roulette never lets a path go on with a higher probability than this.
 const MAX_SURVIVAL: f32 = 0.95;
@@ -28,11 +33,19 @@ pub enum Lobe {
     Discrete,
 }
 
+/// Whether a factor of the throughput is zero or as good as zero.
+#[inline(always)]
+pub(super) fn vanishes<N: Number>(factor: N) -> bool {
+    factor.value().abs() < f64::from(FAINT)
+}
+
 /// A path on its way.
 #[derive(Debug, Clone, Copy)]
 pub struct PathState<N> {
     /// Gathered so far; in a replay still to come.
     pub radiance: Rgb<N>,
+    /// In an adjoint's walks what the rounding of `radiance` has left out.
+    radiance_low: Rgb<N>,
     /// The same for contributions of which exactly one factor is zero, with that factor left out.
     pub radiance_but_zero: Rgb<N>,
     /// Product of the factors so far, zeros left out, and how many of those there were.
@@ -92,6 +105,7 @@ impl<N: Number> PathState<N> {
     pub(super) fn start(origin: [f32; 3], direction: [f32; 3], far: f32, medium: u32, hero: u32) -> Self {
         Self {
             radiance: Rgb::zero(),
+            radiance_low: Rgb::zero(),
             radiance_but_zero: Rgb::zero(),
             beta: Rgb::splat(N::lift(1.0)),
             zeros: [0; 3],
@@ -117,9 +131,18 @@ impl<N: Number> PathState<N> {
     pub(super) fn fresh(&self) -> Self {
         Self {
             radiance: Rgb::zero(),
+            radiance_low: Rgb::zero(),
             radiance_but_zero: Rgb::zero(),
             ..*self
         }
+    }
+
+    /// Takes over what another path has gathered.
+    #[inline]
+    pub(super) fn expect(&mut self, gathered: &Self) {
+        self.radiance = gathered.radiance;
+        self.radiance_low = gathered.radiance_low;
+        self.radiance_but_zero = gathered.radiance_but_zero;
     }
 
     /// Whether the path is in a medium, and in its box, where no surface is met.
@@ -146,16 +169,18 @@ impl<N: Number> PathState<N> {
     pub fn add<const MODE: u8>(&mut self, radiance: Rgb<N>) {
         self.count += 1;
         for c in 0..3 {
-            let value = self.beta[c] * radiance[c];
-            let target = match self.zeros[c] {
-                0 => &mut self.radiance[c],
-                1 if MODE != PRIMAL => &mut self.radiance_but_zero[c],
-                _ => continue,
-            };
+            let mut value = self.beta[c] * radiance[c];
             if MODE == REPLAY {
-                *target -= value;
-            } else {
-                *target += value;
+                value = -value;
+            }
+            match self.zeros[c] {
+                0 if MODE == GATHER || MODE == REPLAY => {
+                    let doubled = [self.radiance[c], self.radiance_low[c]];
+                    [self.radiance[c], self.radiance_low[c]] = N::add_doubled(doubled, value);
+                }
+                0 => self.radiance[c] += value,
+                1 if MODE != PRIMAL => self.radiance_but_zero[c] += value,
+                _ => {}
             }
         }
     }
@@ -177,7 +202,7 @@ impl<N: Number> PathState<N> {
     #[inline]
     pub(super) fn multiply<F: Fields<N>>(&mut self, factor: Rgb<N>) {
         for c in 0..3 {
-            if factor[c].value() == 0.0 && !F::TRACKED {
+            if vanishes(factor[c]) && !F::TRACKED {
                 self.zeros[c] += 1;
             } else {
                 self.beta[c] *= factor[c];
@@ -189,7 +214,7 @@ impl<N: Number> PathState<N> {
     #[inline]
     pub(super) fn multiply_sampled(&mut self, factor: [f32; 3]) {
         for c in 0..3 {
-            self.sampled_beta[c] *= if factor[c] == 0.0 { 1.0 } else { factor[c] };
+            self.sampled_beta[c] *= if vanishes(factor[c]) { 1.0 } else { factor[c] };
         }
     }
 

@@ -68,7 +68,7 @@ impl<N: Number> Estimated<N> {
     #[inline]
     fn expect(&mut self, path: &mut PathState<N>, ahead: &PathState<N>) {
         self.added = self.added(path);
-        (path.radiance, path.radiance_but_zero) = (ahead.radiance, ahead.radiance_but_zero);
+        path.expect(ahead);
         self.expected = path.radiance;
     }
 

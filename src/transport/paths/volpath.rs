@@ -316,8 +316,7 @@ pub fn backpropagate<N: Number, F: Fields<N>, S: Sink<N>>(
     let mut cache = ReplayCache::new();
     let first = gather_caching::<N, F, GATHER>(scene, fields, ray, medium, sampler, Some(&mut cache));
     let mut path = PathState::new(scene, ray, medium, &mut sampler);
-    path.radiance = first.radiance;
-    path.radiance_but_zero = first.radiance_but_zero;
+    path.expect(&first);
     let adjoint = Adjoint::new(Rgb(d_radiance), sink, extra, Some(&mut cache), Replayed);
     let mut walk = Walk {
         scene,
