@@ -156,7 +156,7 @@ fn records_agree() {
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
-        parameters_at, nodes_at, blocks_at, corners_at, texels_at, emissive_triangles_at, environment_at,
+        parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -173,7 +173,7 @@ fn records_agree() {
     ]);
     compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c]);
     compare_record!(&world, TextureRecord, "Texture", [
-        color0, color1, to_uv, kind, first, filter = "filter_kind", wrap, size,
+        color0, color1, to_uv, kind, slot, filter = "filter_kind", wrap, size,
     ]);
     compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,

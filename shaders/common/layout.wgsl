@@ -213,7 +213,7 @@ struct Texture {
     color1: vec4f,
     to_uv: array<vec4f, 2>,
     kind: u32,
-    first: u32,
+    slot: u32,
     filter_kind: u32,
     wrap: u32,
     size: vec2u,
@@ -300,7 +300,6 @@ struct Launch {
     nodes_at: u32,
     blocks_at: u32,
     corners_at: u32,
-    texels_at: u32,
     emissive_triangles_at: u32,
     // Where the environment map's table begins, behind the majorants.
     environment_at: u32,

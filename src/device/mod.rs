@@ -12,6 +12,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
 use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
+use crate::resident::layout::SensorRecord;
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::Key;
 
@@ -163,8 +164,11 @@ pub trait Device {
     /// The scene does not fit; the sentence says what would.
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()>;
 
-    /// The scene as it stands.
-    fn resident(&self) -> &Resident;
+    /// The cameras of the scene.
+    fn sensors(&self) -> &[SensorRecord];
+
+    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    fn is_pipelined(&self) -> bool;
 
     /// The parameters' paths, shapes and tuning; `values` may be empty, they live on the device.
     fn params(&self) -> &ParamSet;

@@ -11,6 +11,7 @@ use super::paths::fields::Sides;
 use super::paths::objective::Objective as Paths;
 use super::{Index, Setup, asked, paths};
 use crate::params::{Kind, Parameter};
+use crate::resident::Transport;
 use crate::resident::layout::gradient;
 use crate::transport::field::march;
 use crate::transport::number::Number;
@@ -109,16 +110,16 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
     } else {
         step
     };
-    if setup.resident.world.is_some() {
-        return Ok(of_world(setup, parameter, direction, step));
+    match &setup.resident.transport {
+        Transport::Paths(_) => Ok(of_paths(setup, parameter, direction, step)),
+        Transport::Field(_) => match Role::of(&setup.resident, parameter) {
+            Some(role) => Ok(of_field(setup, role, direction, step)),
+            None => anyhow::bail!(
+                "{}: plays no part in what is seen; choose another parameter",
+                setup.params.parameters[parameter].path
+            ),
+        },
     }
-    let Some(role) = Role::of(&setup.resident.slots, parameter) else {
-        anyhow::bail!(
-            "{}: plays no part in what is seen; choose another parameter",
-            setup.params.parameters[parameter].path
-        );
-    };
-    Ok(of_field(setup, role, direction, step))
 }
 
 fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward {
@@ -149,7 +150,7 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
     })
 }
 
-fn of_world(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
+fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
     let objective = Paths::without_paths(setup, gradient::FREE_FLIGHT);
     let mut dual: Sides<Dual> = Sides::new(&setup.params, |v| Dual::constant(v.into()));
     seed(&mut dual.integrand[parameter], direction);

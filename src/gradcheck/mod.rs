@@ -14,8 +14,8 @@ use crate::device::{ArrayKind, Batch, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Tuning};
-use crate::resident::Resident;
 use crate::resident::layout::backdrop;
+use crate::resident::{Resident, Transport};
 use crate::scene::{Backdrop, Scene};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
@@ -120,12 +120,12 @@ impl Setup {
     pub fn new(scene: &Scene, options: &Options) -> anyhow::Result<Self> {
         let (mut resident, mut params) = Resident::new(scene)?;
         resident.scene.stop = 0.0;
-        let most = match &mut resident.world {
-            Some(world) => {
-                world.vary_all();
+        let most = match &mut resident.transport {
+            Transport::Field(_) => MOST_RAYS,
+            Transport::Paths(paths) => {
+                paths.vary_all();
                 MOST_PATHS
             }
-            None => MOST_RAYS,
         };
         for (record, sensor) in resident.sensors.iter_mut().zip(&scene.sensors) {
             if matches!(&sensor.reference, Some(r) if r.backdrop == Backdrop::Random) {
@@ -170,7 +170,7 @@ impl Setup {
         })
     }
 
-    /// The function whose gradient is checked, of a scene without a world.
+    /// The function whose gradient is checked, of a radiance field.
     pub fn objective(&self) -> Objective {
         Objective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
     }
@@ -179,13 +179,14 @@ impl Setup {
 /// Indices of the parameters at `paths`, or of the tuned ones, or of all.
 fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
-    if all.is_empty() {
+    if !all.iter().any(|p| p.quantity.is_differentiable()) {
         bail!("the scene has no parameters; add a radiance field, a medium or an emitter");
     }
     if paths.is_empty() {
         let tuned: Vec<usize> = (0..all.len()).filter(|&i| all[i].tuning.is_some()).collect();
+        let differentiable = (0..all.len()).filter(|&i| all[i].quantity.is_differentiable());
         return Ok(if tuned.is_empty() {
-            (0..all.len()).collect()
+            differentiable.collect()
         } else {
             tuned
         });
@@ -193,13 +194,18 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
     paths
         .iter()
         .map(|path| {
-            params.find(path).with_context(|| {
-                let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
+            let found = params.find(path).with_context(|| {
+                let known = all.iter().filter(|p| p.quantity.is_differentiable());
+                let known: Vec<&str> = known.map(|p| p.path.as_str()).collect();
                 format!(
                     "--parameter: there is no parameter `{path}`; there are `{}`",
                     known.join("`, `")
                 )
-            })
+            })?;
+            if !all[found].quantity.is_differentiable() {
+                bail!("--parameter: images are not differentiated by their texels yet, as those of `{path}` would be");
+            }
+            Ok(found)
         })
         .collect()
 }
@@ -221,7 +227,7 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let mut all = Vec::new();
     for &parameter in &setup.checked {
-        let Some(role) = Role::of(&setup.resident.slots, parameter) else {
+        let Some(role) = Role::of(&setup.resident, parameter) else {
             continue;
         };
         let described = &setup.params.parameters[parameter];
@@ -346,9 +352,13 @@ pub struct Outcome {
 /// # Errors
 /// An index outside its parameter, or the device fails.
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
-    if setup.resident.world.is_some() {
-        return paths::check(setup, device, options);
+    match &setup.resident.transport {
+        Transport::Field(_) => check_field(setup, device, options),
+        Transport::Paths(scene) => paths::check(setup, scene, device, options),
     }
+}
+
+fn check_field(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
     let objective = setup.objective();
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
@@ -384,7 +394,7 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         tracking: Vec::new(),
     };
     let gradients = adjoints.iter().map(|adjoint| {
-        let roles = setup.checked.iter().map(|&p| Role::of(&setup.resident.slots, p));
+        let roles = setup.checked.iter().map(|&p| Role::of(&setup.resident, p));
         roles
             .map(|role| role.map_or_else(Vec::new, |role| adjoint.gradient.of(role).to_vec()))
             .collect()

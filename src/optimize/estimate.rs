@@ -132,7 +132,7 @@ mod tests {
             let mut device = Cpu::default();
             let optimizer = Optimizer::Sgd { momentum: 0.0 };
             device.load(resident, params, optimizer).expect("it fits");
-            let table = PixelTable::new(&device.resident().sensors, &[0]).expect("few pixels");
+            let table = PixelTable::new(device.sensors(), &[0]).expect("few pixels");
             let (batch, keys) = (
                 Batch { table, drawn: None },
                 Keys {

@@ -43,7 +43,7 @@ impl Run<'_> {
                 self.device.backpropagate(&batch, keys(Pass::Adjoint), spp_grad)
             })?,
         };
-        self.carries = self.device.resident().is_pipelined();
+        self.carries = self.device.is_pipelined();
         let due: Vec<Term> = self
             .terms
             .iter()

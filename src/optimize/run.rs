@@ -24,7 +24,7 @@ use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{ParamSet, Parameter};
-use crate::resident::Resident;
+use crate::resident::{Resident, Transport};
 use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer};
 
 /// A run at work.
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
         let training = training_views(scene, &rule.references);
         let batches =
             Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;
-        if resident.is_pipelined() && rule.batch != BatchRule::AllViews {
+        if resident.transport.is_pipelined() && rule.batch != BatchRule::AllViews {
             bail!(
                 "`{}`: a pipelined `rbvolpath` carries the adjoint image of the iteration before, so that all must look at \
                  the same pixels: set `batch` to \"all\", or `variant` to \"unbiased\" or \"biased\"",
@@ -103,9 +103,11 @@ impl<'a> Run<'a> {
         )?;
         let previews = previews(scene, &chosen, &mut resident);
         let references = resident.references.bytes();
-        let sums = match resident.world.is_some() && device.info().kind == "cpu" {
-            true => estimate::sum_bytes(&finest, rayon::current_num_threads()),
-            false => 0,
+        let sums = match resident.transport {
+            Transport::Paths(_) if device.info().kind == "cpu" => {
+                estimate::sum_bytes(&finest, rayon::current_num_threads())
+            }
+            _ => 0,
         };
         let estimate = Estimate::new(
             &params,

@@ -71,7 +71,8 @@ fn follows(parameter: &Parameter) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Tuning;
+    use crate::params::{Quantity, Tuning};
+    use glam::Affine3A;
 
     fn stage(at: f32) -> Stage {
         Stage {
@@ -99,7 +100,9 @@ mod tests {
         let mut parameter = Parameter {
             path: "a".into(),
             kind: Kind::Grid,
+            quantity: Quantity::Extinction,
             shape,
+            to_world: Affine3A::IDENTITY,
             values: Vec::new(),
             tuning: None,
         };

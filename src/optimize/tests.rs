@@ -18,6 +18,7 @@ use crate::output::progress::{Progress, Style};
 use crate::output::run_folder::Opening;
 use crate::params::{Kind, ParamSet, Shape, Tuning};
 use crate::resident::Resident;
+use crate::resident::layout::SensorRecord;
 use crate::scene::{
     Array, BatchRule, Decay, DensityActivation, MomentRule, OutputRule, Penalty, RadianceField, References,
     Regularizer, Schedule, Sensor, Source, Stage,
@@ -86,8 +87,11 @@ impl Device for Diary {
         Ok(())
     }
 
-    fn resident(&self) -> &Resident {
-        &self.resident
+    fn sensors(&self) -> &[SensorRecord] {
+        &self.resident.sensors
+    }
+    fn is_pipelined(&self) -> bool {
+        self.resident.transport.is_pipelined()
     }
 
     fn params(&self) -> &ParamSet {

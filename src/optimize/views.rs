@@ -33,7 +33,7 @@ pub struct RenderSettings {
 /// # Errors
 /// The device's, or a view of more than 2³² pixels.
 pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -> Result<Vec<[f32; 4]>> {
-    let table = PixelTable::new(&device.resident().sensors, &[sensor]);
+    let table = PixelTable::new(device.sensors(), &[sensor]);
     let table = table.ok_or_else(|| anyhow!("a view has more than 2³² pixels"))?;
     let keys = Keys {
         objective: pass_key(look.seed, look.iteration, Pass::Objective),

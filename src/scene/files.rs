@@ -81,6 +81,30 @@ pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     Ok(rgb.collect())
 }
 
+/// The colours of an image that was found to have this shape, as linear reflectances; grey is spread over all channels
+/// and alpha is ignored. Values that cannot be reflectances are refused.
+pub(super) fn reflectance_values(path: &Path, raw: bool, shape: Shape) -> Result<Vec<f32>> {
+    let (image, encoding) = image::read(path)?;
+    let [width, height, _] = shape.size;
+    unchanged(path, [image.width, image.height], [width, height])?;
+    let channels = image.channels;
+    for (index, texel) in image.data.chunks_exact(channels).enumerate() {
+        if let Some(value) = texel[..channels.min(3)].iter().find(|v| !(0.0..=1.0).contains(*v)) {
+            let (x, y) = (index % width, index / width);
+            let message =
+                format!("pixel ({x}, {y}) is {value}; a reflectance must lie between 0 and 1: correct the values");
+            return Err(IoError::new(path, message));
+        }
+    }
+    let decode = |x: f32| match (encoding, raw) {
+        (Encoding::Srgb, false) => srgb::decode(x),
+        _ => x,
+    };
+    let texels = image.data.chunks_exact(channels);
+    let rgb = texels.flat_map(|texel| (0..3).map(move |c| decode(texel[if channels < 3 { 0 } else { c }])));
+    Ok(rgb.collect())
+}
+
 /// Whether a file is still what its header said when the scene was checked.
 fn unchanged<T: PartialEq + std::fmt::Debug>(path: &Path, found: T, expected: T) -> Result<()> {
     if found == expected {

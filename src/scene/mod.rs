@@ -3,6 +3,7 @@
 //! Nothing here knows of devices or transport. Arrays are not read while a scene is checked, only their headers:
 //! [`crate::resident`] materialises them.
 
+mod arrays;
 mod change;
 mod color;
 mod context;
@@ -43,8 +44,9 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use glam::Affine3A;
+use glam::{Affine3A, Quat, Vec3};
 
+pub use self::arrays::Visited;
 pub use self::change::Change;
 pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::root::{load, load_target, load_with, parse};
@@ -86,13 +88,14 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Every array that a run may change: the media's, then the lights', then the background's.
+    /// Every array of the scene and what its place there says of it.
+    pub fn visit(&self) -> Vec<Visited<&Array>> {
+        arrays::all(self)
+    }
+
+    /// Every array of the scene.
     pub fn arrays(&self) -> Vec<&Array> {
-        let field = self.field.iter().flat_map(|field| [&field.sigma_t, &field.sh_coeffs]);
-        field
-            .chain(self.world.arrays())
-            .chain(self.background.array())
-            .collect()
+        self.visit().into_iter().map(|visited| visited.array).collect()
     }
 
     /// The folder that its file lies in; none of a scene that came through standard input.
@@ -106,11 +109,20 @@ impl Scene {
         let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
+            Source::Reflectance { path, .. } => Some(path.as_path()),
             _ => None,
         });
-        of_arrays
-            .chain(self.world.surfaces.iter().flat_map(Surface::files))
-            .collect()
+        let meshes = self.world.surfaces.iter().filter_map(Surface::mesh_file);
+        of_arrays.chain(meshes).collect()
+    }
+}
+
+impl RadianceField {
+    /// The map of its grids' unit cube [0, 1]³ into the world.
+    pub fn unit_to_world(&self) -> Affine3A {
+        let unit_to_cube =
+            Affine3A::from_scale_rotation_translation(Vec3::splat(2.0), Quat::IDENTITY, Vec3::splat(-1.0));
+        self.to_world * unit_to_cube
     }
 }
 
@@ -134,6 +146,8 @@ pub enum Source {
     GridFile(PathBuf),
     /// An image file, read as linear radiance.
     ImageFile(PathBuf),
+    /// An image file of reflectances, taken for linear where `raw`.
+    Reflectance { path: PathBuf, raw: bool },
     /// A sum of Gaussians above a base value (one entry or one a channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A plume of smoke made by the program, at any resolution; `value` is its density where it is thickest (one entry

@@ -22,7 +22,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
     });
     let radiance = area(&mut object, name);
     let unsaid = !object.mentions(Class::Bsdf);
-    let bsdf = bsdf(&mut object, radiance.is_some());
+    let bsdf = bsdf(&mut object, name, radiance.is_some());
     object.finish();
     let surface = Surface {
         name: name.to_string(),
@@ -102,17 +102,19 @@ fn area(object: &mut Object<'_>, name: &str) -> Option<Array> {
 }
 
 /// The BSDF; without one a shape is `diffuse` and grey, or black if it emits.
-fn bsdf(object: &mut Object<'_>, emits: bool) -> Bsdf {
+fn bsdf(object: &mut Object<'_>, name: &str, emits: bool) -> Bsdf {
     let grey = |x: f32| Bsdf::Diffuse {
         reflectance: Texture::Constant([x; 3]),
     };
-    let Some(mut nested) = object.nested(Class::Bsdf) else {
+    let named = object.nested_named(Class::Bsdf);
+    let Some((key, mut nested)) = named.and_then(|(key, value)| Some((key, value.plugin(Class::Bsdf)?))) else {
         return grey(if emits { 0.0 } else { DEFAULT_REFLECTANCE });
     };
     let bsdf = if nested.name == "null" {
         Bsdf::Null
     } else {
-        match nested.get("reflectance").and_then(|value| texture::read(&value)) {
+        let path = format!("{name}.{key}.reflectance");
+        match nested.get("reflectance").and_then(|value| texture::read(&value, &path)) {
             Some(reflectance) => Bsdf::Diffuse { reflectance },
             None => grey(DEFAULT_REFLECTANCE),
         }

@@ -17,6 +17,7 @@ impl Source {
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),
+            Source::Reflectance { path, raw } => files::reflectance_values(path, *raw, shape),
         }
     }
 }

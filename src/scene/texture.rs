@@ -1,23 +1,25 @@
 //! Textures: colours over a surface, `bitmap`, `checkerboard`.
 
+use crate::params::{Kind, Shape};
+
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Texture, TextureMap, Wrap, color, files, lookup, uv, volume};
+use super::{Array, Source, Texture, TextureMap, Wrap, color, files, lookup, uv, volume};
 
 /// Mitsuba's colours of the two kinds of field.
 const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
 
-/// The reflectance at `value`.
-pub(super) fn read(value: &Value<'_>) -> Option<Texture> {
+/// The reflectance at `value`, whose array, if it has one, is called `path`.
+pub(super) fn read(value: &Value<'_>, path: &str) -> Option<Texture> {
     let value = value.resolve()?;
     if volume::stands_for_constant(&value) {
         return reflectance(&value).map(Texture::Constant);
     }
     let mut object = value.plugin(Class::Texture)?;
     let texture = match object.name {
-        "bitmap" => bitmap(&mut object).map(Texture::Bitmap),
+        "bitmap" => bitmap(&mut object, path).map(Texture::Bitmap),
         _ => Some(checkerboard(&mut object)),
     };
     object.finish();
@@ -26,7 +28,7 @@ pub(super) fn read(value: &Value<'_>) -> Option<Texture> {
 
 /// A colour whose parts are shares of light.
 fn reflectance(value: &Value<'_>) -> Option<[f32; 3]> {
-    color::read_within(value, Quantity::Albedo.limit())
+    color::read_within(value, Quantity::Reflectance.limit())
 }
 
 fn checkerboard(object: &mut Object<'_>) -> Texture {
@@ -39,7 +41,7 @@ fn checkerboard(object: &mut Object<'_>) -> Texture {
     Texture::Checkerboard { colors, to_uv }
 }
 
-fn bitmap(object: &mut Object<'_>) -> Option<TextureMap> {
+fn bitmap(object: &mut Object<'_>, array: &str) -> Option<TextureMap> {
     let file = object.require("filename", "the image file");
     let nearest = object.choice("filter_type", &[("bilinear", false), ("nearest", true)], false);
     let wrap = object.choice("wrap_mode", lookup::WRAP_MODES, Wrap::Repeat);
@@ -49,13 +51,24 @@ fn bitmap(object: &mut Object<'_>) -> Option<TextureMap> {
     let to_uv = uv::read(object, "to_uv");
     let file = file?;
     let path = file.file()?;
-    if let Err(error) = files::image_size(&path, 1) {
-        file.error("this image cannot be used", error);
-        return None;
-    }
+    let [width, height] = match files::image_size(&path, 1) {
+        Ok(size) => size.map(|side| side as usize),
+        Err(error) => {
+            file.error("this image cannot be used", error);
+            return None;
+        }
+    };
     Some(TextureMap {
-        path,
-        raw,
+        reflectance: Array {
+            path: array.to_string(),
+            kind: Kind::Texture,
+            shape: Shape {
+                size: [width, height, 1],
+                channels: 3,
+            },
+            source: Source::Reflectance { path, raw },
+            tuning: None,
+        },
         nearest,
         wrap,
         to_uv,

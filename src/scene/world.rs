@@ -22,20 +22,6 @@ impl World {
     pub fn is_empty(&self) -> bool {
         self.surfaces.is_empty() && self.media.is_empty() && self.lights.is_empty()
     }
-
-    /// Every array that a run may change: media in their order (`sigma_t`, `albedo`, `emission`, the phase function's),
-    /// then surfaces' radiance, then lights' intensities.
-    pub fn arrays(&self) -> Vec<&Array> {
-        let mut arrays: Vec<&Array> = Vec::new();
-        for medium in &self.media {
-            arrays.extend([&medium.sigma_t.array, &medium.albedo.array]);
-            arrays.extend(medium.emission.iter().map(|emission| &emission.array));
-            medium.phase.arrays(&mut arrays);
-        }
-        arrays.extend(self.surfaces.iter().filter_map(|surface| surface.radiance.as_ref()));
-        arrays.extend(self.lights.iter().map(|light| &light.intensity));
-        arrays
-    }
 }
 
 /// A shape and what it is made of.
@@ -56,19 +42,12 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// The files of its mesh and its texture.
-    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
-        let mesh = match &self.geometry {
-            Geometry::Mesh { path, .. } => Some(path.as_path()),
+    /// The file of its mesh.
+    pub(super) fn mesh_file(&self) -> Option<&Path> {
+        match &self.geometry {
+            Geometry::Mesh { path, .. } => Some(path),
             _ => None,
-        };
-        let texture = match &self.bsdf {
-            Bsdf::Diffuse {
-                reflectance: Texture::Bitmap(map),
-            } => Some(map.path.as_path()),
-            _ => None,
-        };
-        mesh.into_iter().chain(texture)
+        }
     }
 }
 
@@ -129,11 +108,11 @@ pub enum Texture {
     Bitmap(TextureMap),
 }
 
-/// An image over a surface, read as linear reflectance unless `raw`.
+/// An image over a surface.
 #[derive(Debug, Clone)]
 pub struct TextureMap {
-    pub path: PathBuf,
-    pub raw: bool,
+    /// Three channels, each a share of light.
+    pub reflectance: Array,
     pub nearest: bool,
     pub wrap: Wrap,
     pub to_uv: Affine2,
@@ -192,19 +171,6 @@ pub enum Phase {
         weight: Box<Lookup>,
         phases: Box<[Phase; 2]>,
     },
-}
-
-impl Phase {
-    fn arrays<'a>(&'a self, arrays: &mut Vec<&'a Array>) {
-        match self {
-            Phase::Isotropic | Phase::Rayleigh => {}
-            Phase::Hg { g } => arrays.push(g),
-            Phase::Blend { weight, phases } => {
-                arrays.push(&weight.array);
-                phases.iter().for_each(|phase| phase.arrays(arrays));
-            }
-        }
-    }
 }
 
 /// A light without a surface.

@@ -1,5 +1,6 @@
 // Colours over a surface.
 
+#import bind/parameters
 #import bind/scene
 #import transport/lookup/grid
 
@@ -34,5 +35,6 @@ fn image_eval(record: Texture, uv: vec2f) -> vec3f {
 fn image_texel(record: Texture, at: vec2f) -> vec3f {
     let column = wrap_index(record.wrap, at.x, record.size.x);
     let row = wrap_index(record.wrap, at.y, record.size.y);
-    return float_record(launch.texels_at + record.first + row * record.size.x + column).xyz;
+    let first = parameter_first(record.slot) + 3u * (row * record.size.x + column);
+    return vec3f(values[first], values[first + 1u], values[first + 2u]);
 }

@@ -1,14 +1,12 @@
 //! Everything that a scene keeps on the device.
 
 use super::context::Context;
-use super::paths::PathArrays;
 use super::plan::{BANKS, Plan, gradient_entry_bytes};
 use super::records::reference;
 use super::shaders::Accumulation;
 use crate::device::{DeviceError, Result};
 use crate::kernels::occupancy::reachable;
 use crate::kernels::optimizer::Optimizer;
-use crate::params::Shape;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::resident::references::Pixels;
@@ -163,7 +161,6 @@ pub(super) struct Arrays {
     pub scene: wgpu::Buffer,
     pub sensors: wgpu::Buffer,
     pub tables: Tables,
-    pub paths: PathArrays,
     pub references: References,
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
@@ -184,7 +181,6 @@ impl Arrays {
     pub(super) fn new(
         context: &Context,
         resident: &Resident,
-        shapes: &[(Shape, bool)],
         plan: Plan,
         accumulation: Accumulation,
         optimizer: Optimizer,
@@ -199,7 +195,6 @@ impl Arrays {
         context.upload(&sensors_buffer, 0, sensors);
         Ok(Self {
             banks,
-            paths: PathArrays::new(context, resident, &plan, shapes)?,
             plan,
             scene,
             sensors: sensors_buffer,
@@ -277,7 +272,7 @@ impl Arrays {
             &self.statistics,
             &self.partials,
         ];
-        banks.chain(others).map(wgpu::Buffer::size).sum::<u64>() + self.paths.bytes()
+        banks.chain(others).map(wgpu::Buffer::size).sum()
     }
 }
 

@@ -20,15 +20,17 @@ use super::{ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, 
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
-use crate::resident::layout::NO_REFERENCE;
+use crate::resident::field::FieldScene;
+use crate::resident::layout::{NO_REFERENCE, SceneRecord, SensorRecord};
 use crate::resident::paths::Estimator;
 use crate::resident::references::Pixels;
-use crate::resident::{Resident, Slots};
+use crate::resident::{Resident, Transport};
 use arrays::{Arrays, decode_gradient, encode_gradient, gradient_offset};
 use context::Context;
+use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
 use plan::{Plan, shapes};
-use shaders::Accumulation;
+use shaders::{Accumulation, Kernel};
 
 /// How a GPU is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +60,42 @@ pub struct Gpu {
     options: Options,
     context: Context,
     pipelines: Pipelines,
-    resident: Resident,
+    scene: SceneRecord,
+    sensors: Vec<SensorRecord>,
+    /// Parameter of the radiance behind the scene.
+    emitter: Option<usize>,
+    passes: Passes,
     /// Without values: they live on the device.
     params: ParamSet,
     optimizer: Optimizer,
     arrays: Arrays,
     /// Pixels of the last image.
     rendered: u32,
+}
+
+/// The passes of a scene, with what they alone keep: chosen once, when the scene is loaded.
+#[derive(Debug)]
+enum Passes {
+    Field(FieldScene),
+    Paths(PathPasses),
+}
+
+impl Passes {
+    /// The parameter that deserves a buffer of its own.
+    fn largest(&self) -> Option<usize> {
+        match self {
+            Self::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
+            Self::Paths(_) => None,
+        }
+    }
+
+    /// What rebuilds the tables that depend on the parameters' values.
+    fn table_kernel(&self) -> Option<Kernel> {
+        match self {
+            Self::Field(field) => field.slots.map(|_| Kernel::Occupancy),
+            Self::Paths(_) => Some(Kernel::Majorants),
+        }
+    }
 }
 
 impl Gpu {
@@ -82,7 +113,7 @@ impl Gpu {
         };
         let pipelines = Pipelines::new(accumulation)?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
-        let arrays = Arrays::new(&context, &resident, &[], Plan::default(), accumulation, optimizer)?;
+        let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
         let summary = &context.summary;
         let caution = if summary.kind.is_hardware() {
             ""
@@ -102,7 +133,10 @@ impl Gpu {
             },
             options,
             pipelines,
-            resident,
+            scene: resident.scene,
+            sensors: Vec::new(),
+            emitter: None,
+            passes: Passes::Field(FieldScene::default()),
             params: ParamSet::default(),
             optimizer,
             arrays,
@@ -144,54 +178,61 @@ impl Device for Gpu {
 
     fn admit(&self, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
         let loaded = self.params.parameters.len() == shapes.len();
-        let slots = if loaded {
-            self.resident.slots
-        } else {
+        let largest = match loaded {
+            true => self.passes.largest(),
             // Before a scene is loaded: its largest array is the one that gets a buffer of its own.
-            Slots {
-                sh_coeffs: (0..shapes.len()).max_by_key(|&i| shapes[i].0.len()),
-                ..Slots::default()
-            }
+            false => (0..shapes.len()).max_by_key(|&i| shapes[i].0.len()),
         };
         let names = if loaded { self.names() } else { Vec::new() };
         let accumulation = self.pipelines.accumulation;
-        Plan::new(shapes, slots).admit(&names, shapes, &self.context.summary, accumulation)
+        Plan::new(shapes, largest).admit(&names, shapes, &self.context.summary, accumulation)
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
-        if resident
-            .world
-            .as_ref()
-            .is_some_and(|w| w.estimator != Estimator::PathReplay)
-        {
-            return Err(DeviceError::Unavailable(
-                "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, or \
-                 `prbvolpath`"
-                    .into(),
-            ));
-        }
+        assert_consistent(&resident, &params);
         let accumulation = self.pipelines.accumulation;
         let shapes = shapes(&params);
-        let plan = Plan::new(&shapes, resident.slots);
+        let largest = match &resident.transport {
+            Transport::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
+            Transport::Paths(paths) if paths.estimator != Estimator::PathReplay => {
+                return Err(DeviceError::Unavailable(
+                    "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, \
+                     or `prbvolpath`"
+                        .into(),
+                ));
+            }
+            Transport::Paths(_) => None,
+        };
+        let plan = Plan::new(&shapes, largest);
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
-        assert_consistent(&resident, &params);
         self.pipelines.follow(&resident);
-        self.arrays = Arrays::new(&self.context, &resident, &shapes, plan, accumulation, optimizer)?;
+        self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
+        self.passes = match resident.transport {
+            Transport::Field(scene) => Passes::Field(scene),
+            Transport::Paths(scene) => {
+                let plan = &self.arrays.plan;
+                let arrays = PathArrays::new(&self.context, &resident.scene, &scene, plan, &shapes)?;
+                Passes::Paths(PathPasses { scene, arrays })
+            }
+        };
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
             let values = std::mem::take(&mut parameter.values);
             let bank = &self.arrays.banks[place.bank];
             let bytes = bytemuck::cast_slice(&values);
             self.context.upload(&bank.values, 4 * place.first as u64, bytes);
         }
-        (self.resident, self.params, self.optimizer) = (resident, params, optimizer);
-        self.rendered = 0;
-        self.rebuild_world(true)?;
-        self.occupancy_pass()
+        (self.scene, self.sensors, self.emitter) = (resident.scene, resident.sensors, resident.emitter);
+        (self.params, self.optimizer, self.rendered) = (params, optimizer, 0);
+        self.rebuild_tables(true)
     }
 
-    fn resident(&self) -> &Resident {
-        &self.resident
+    fn sensors(&self) -> &[SensorRecord] {
+        &self.sensors
+    }
+
+    fn is_pipelined(&self) -> bool {
+        false
     }
 
     fn params(&self) -> &ParamSet {
@@ -228,8 +269,7 @@ impl Device for Gpu {
     }
 
     fn rebuild(&mut self) -> Result<()> {
-        self.rebuild_world(false)?;
-        self.occupancy_pass()
+        self.rebuild_tables(false)
     }
 
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()> {
@@ -270,10 +310,7 @@ impl Device for Gpu {
             self.context.upload(buffer, offset, bytemuck::cast_slice(values));
         }
         if what == ArrayKind::Values {
-            self.rebuild_world(true)?;
-            if self.resident.slots.sigma_t == Some(parameter) {
-                self.occupancy_pass()?;
-            }
+            self.rebuild_tables(true)?;
         }
         self.context.check()
     }
@@ -283,7 +320,11 @@ impl Device for Gpu {
     }
 
     fn memory(&self) -> u64 {
-        self.arrays.bytes()
+        let passes = match &self.passes {
+            Passes::Field(_) => 0,
+            Passes::Paths(passes) => passes.arrays.bytes(),
+        };
+        self.arrays.bytes() + passes
     }
 }
 
@@ -297,10 +338,10 @@ fn assert_consistent(resident: &Resident, params: &ParamSet) {
             parameter.path
         );
     }
-    if let Some(sh) = resident.slots.sh_coeffs {
+    if let Transport::Field(FieldScene { slots: Some(slots), .. }) = &resident.transport {
         let coefficients = (resident.scene.sh_degree as usize + 1).pow(2);
         assert_eq!(
-            params.parameters[sh].shape.channels,
+            params.parameters[slots.sh_coeffs].shape.channels,
             3 * coefficients,
             "coefficients match their degree"
         );

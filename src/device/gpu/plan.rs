@@ -4,7 +4,6 @@ use super::adapters::AdapterSummary;
 use super::shaders::Accumulation;
 use crate::device::{DeviceError, Result};
 use crate::params::{ParamSet, Shape};
-use crate::resident::Slots;
 
 /// Shaders see two buffers of parameters, so that eight storage buffers suffice for the adjoint: one for the colours'
 /// coefficients, which are by far the largest, and one for all others.
@@ -32,11 +31,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Lays parameters out; those that are not tuned need neither gradients nor moments.
-    pub(super) fn new(shapes: &[(Shape, bool)], slots: Slots) -> Self {
+    /// Lays parameters out, `largest` in a bank of its own; those that are not tuned need neither gradients nor moments.
+    pub(super) fn new(shapes: &[(Shape, bool)], largest: Option<usize>) -> Self {
         let mut plan = Self::default();
         for (i, (shape, tuned)) in shapes.iter().enumerate() {
-            let bank = usize::from(slots.sh_coeffs == Some(i));
+            let bank = usize::from(largest == Some(i));
             let first = plan.lens[bank];
             plan.places.push(Place {
                 bank,
@@ -168,27 +167,21 @@ mod tests {
         }
     }
 
-    fn field(edge: usize, channels: usize) -> (Vec<(Shape, bool)>, Slots) {
+    fn field(edge: usize, channels: usize) -> Vec<(Shape, bool)> {
         let shape = |channels| Shape {
             size: [edge; 3],
             channels,
-        };
-        let slots = Slots {
-            sigma_t: Some(0),
-            sh_coeffs: Some(1),
-            emitter: Some(2),
         };
         let emitter = Shape {
             size: [1; 3],
             channels: 3,
         };
-        (vec![(shape(1), true), (shape(channels), true), (emitter, false)], slots)
+        vec![(shape(1), true), (shape(channels), true), (emitter, false)]
     }
 
     #[test]
     fn parameters_do_not_overlap() {
-        let (shapes, slots) = field(5, 12);
-        let plan = Plan::new(&shapes, slots);
+        let plan = Plan::new(&field(5, 12), Some(1));
         let [sigma, sh, emitter] = plan.places[..] else {
             panic!("three places");
         };
@@ -202,8 +195,8 @@ mod tests {
         let names = ["s", "the coefficients", "e"].map(String::from);
         let limit = 128 << 20;
         let admit = |edge, accumulation| {
-            let (shapes, slots) = field(edge, 27);
-            Plan::new(&shapes, slots).admit(&names, &shapes, &adapter(limit), accumulation)
+            let shapes = field(edge, 27);
+            Plan::new(&shapes, Some(1)).admit(&names, &shapes, &adapter(limit), accumulation)
         };
         let message = admit(128, Accumulation::FloatAtomic)
             .expect_err("216 MiB do not fit")

@@ -91,11 +91,10 @@ pub struct Launch {
     pub nodes_at: u32,
     pub blocks_at: u32,
     pub corners_at: u32,
-    pub texels_at: u32,
     pub emissive_triangles_at: u32,
     /// Where the environment map's table begins, behind the majorants.
     pub environment_at: u32,
-    pub padding: [u32; 3],
+    pub padding: [u32; 4],
 }
 
 /// Work on the elements of one parameter.

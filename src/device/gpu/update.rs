@@ -2,17 +2,18 @@
 
 use bytemuck::Zeroable;
 
-use super::Gpu;
 use super::arrays::{Bank, Tables};
-use super::paths::PathArrays;
+use super::paths::{PathArrays, PathPasses};
 use super::plan::{BANKS, Plan, shapes};
 use super::records::{ELEMENT_GROUP, Elements, optimizer, penalty};
 use super::shaders::{Accumulation, Binding, Kernel};
+use super::{Gpu, Passes};
 use crate::device::{DeviceError, Result, Step, Term};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
 use crate::kernels::resample::resample_axis;
 use crate::params::Shape;
+use crate::resident::fit_background;
 
 /// Workgroups that share the entries of a parameter.
 const GROUPS: u32 = 1024;
@@ -98,7 +99,7 @@ impl Gpu {
         for &(index, size) in sizes {
             new[index].0.size = size;
         }
-        let plan = Plan::new(&new, self.resident.slots);
+        let plan = Plan::new(&new, self.passes.largest());
         plan.admit(&self.names(), &new, &self.context.summary, self.pipelines.accumulation)?;
         for bank in 0..BANKS {
             self.resample_bank(bank, &plan, &old, &new, sizes, keep_moments)?;
@@ -107,15 +108,20 @@ impl Gpu {
             parameter.shape = *shape;
         }
         self.arrays.plan = plan;
-        self.resident
-            .fit(&new.iter().map(|(shape, _)| *shape).collect::<Vec<_>>());
-        let record = bytemuck::bytes_of(&self.resident.scene);
-        self.context.upload(&self.arrays.scene, 0, record);
-        let sensors = self.resident.sensors.len().max(1);
-        self.arrays.tables = Tables::new(&self.context, &self.resident.scene, sensors)?;
-        self.arrays.paths = PathArrays::new(&self.context, &self.resident, &self.arrays.plan, &new)?;
-        self.rebuild_world(true)?;
-        self.occupancy_pass()
+        let fitted: Vec<Shape> = new.iter().map(|(shape, _)| *shape).collect();
+        fit_background(&mut self.scene, self.emitter, &fitted);
+        match &mut self.passes {
+            Passes::Field(field) => field.fit(&mut self.scene, &fitted),
+            Passes::Paths(PathPasses { scene, arrays }) => {
+                scene.fit(&fitted);
+                *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new)?;
+            }
+        }
+        self.context
+            .upload(&self.arrays.scene, 0, bytemuck::bytes_of(&self.scene));
+        let sensors = self.sensors.len().max(1);
+        self.arrays.tables = Tables::new(&self.context, &self.scene, sensors)?;
+        self.rebuild_tables(true)
     }
 
     fn resample_bank(

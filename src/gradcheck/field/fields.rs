@@ -2,7 +2,7 @@
 
 use crate::params::ParamSet;
 use crate::resident::layout::SceneRecord;
-use crate::resident::{Resident, Slots};
+use crate::resident::{Resident, Transport};
 use crate::transport::field::radiance_field::{Sink, View};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::grid::{Stencil, grid_adjoint, grid_adjoint_sh, grid_eval, grid_eval_sh, grid_stencil};
@@ -18,19 +18,33 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role of a parameter, if the walk reads it.
-    pub fn of(slots: &Slots, parameter: usize) -> Option<Self> {
+    /// The role of a parameter, if a walk through a field reads it.
+    pub fn of(resident: &Resident, parameter: usize) -> Option<Self> {
+        let [sigma_t, sh_coeffs, emitter] = slots(resident);
         let parameter = Some(parameter);
-        if slots.sigma_t == parameter {
+        if sigma_t == parameter {
             Some(Self::Density)
-        } else if slots.sh_coeffs == parameter {
+        } else if sh_coeffs == parameter {
             Some(Self::Color)
-        } else if slots.emitter == parameter {
+        } else if emitter == parameter {
             Some(Self::Emitter)
         } else {
             None
         }
     }
+}
+
+/// The parameters that a walk through a field reads: density, colour, emitter.
+fn slots(resident: &Resident) -> [Option<usize>; 3] {
+    let field = match &resident.transport {
+        Transport::Field(field) => field.slots,
+        Transport::Paths(_) => None,
+    };
+    [
+        field.map(|slots| slots.sigma_t),
+        field.map(|slots| slots.sh_coeffs),
+        resident.emitter,
+    ]
 }
 
 /// Values or gradients of all that a walk reads.
@@ -44,16 +58,13 @@ pub struct Fields<N> {
 impl<N: Number> Fields<N> {
     /// The parameters' values, each turned into a number by `lift`, in the order density, colour, emitter.
     pub fn new(resident: &Resident, params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
-        let mut values = |slot: Option<usize>| -> Vec<N> {
+        let values = |slot: Option<usize>| -> Vec<N> {
             slot.map_or_else(Vec::new, |i| {
                 params.parameters[i].values.iter().map(|v| lift(*v)).collect()
             })
         };
-        Self {
-            sigma: values(resident.slots.sigma_t),
-            sh: values(resident.slots.sh_coeffs),
-            emitter: values(resident.slots.emitter),
-        }
+        let [sigma, sh, emitter] = slots(resident).map(values);
+        Self { sigma, sh, emitter }
     }
 
     /// Zeros of the same lengths.

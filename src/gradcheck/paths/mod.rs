@@ -13,7 +13,7 @@ use super::report::{self, DeviceCell, LossReport, ParameterReport, Report, Row};
 use crate::device::Device;
 use crate::gradcheck::{DeviceAdjoint, Options, Outcome, Setup, device_adjoints};
 use crate::resident::layout::gradient;
-use crate::resident::paths::Estimator;
+use crate::resident::paths::{Estimator, PathScene};
 use difference::difference;
 use entries::{Checked, choose};
 use objective::{Adjoint, Objective};
@@ -26,13 +26,18 @@ const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation
 ///
 /// # Errors
 /// An index outside its parameter, or the device fails.
-pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
+pub fn check(
+    setup: &Setup,
+    scene: &PathScene,
+    device: Option<&mut dyn Device>,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
     let objective = Objective::new(setup, gradient::FREE_FLIGHT);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
     let checked = choose(setup, &objective, options)?;
     let (mut device, skipped) = match device {
-        Some(_) if is_radiative(setup) => (None, Some(OTHER_PATHS.to_string())),
+        Some(_) if matches!(scene.estimator, Estimator::Radiative(_)) => (None, Some(OTHER_PATHS.to_string())),
         device => (device, None),
     };
     let info = device.as_ref().map(|d| d.info().clone());
@@ -41,9 +46,9 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         None => Vec::new(),
     };
     let parameters = judge(setup, objective, &checked, &adjoints, &found, options);
-    let tracking = match setup.resident.world.as_ref().map(|w| w.settings.gradient) {
-        Some(gradient::FREE_FLIGHT) | None => Vec::new(),
-        Some(tracking) => tracking::check(setup, tracking, &checked, device, options)?,
+    let tracking = match scene.settings.gradient {
+        gradient::FREE_FLIGHT => Vec::new(),
+        tracking => tracking::check(setup, tracking, &checked, device, options)?,
     };
     let losses = options.weightings.iter().enumerate().map(|(w, &weighting)| LossReport {
         weighting,
@@ -76,17 +81,13 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     })
 }
 
-fn is_radiative(setup: &Setup) -> bool {
-    let world = setup.resident.world.as_ref();
-    matches!(world.map(|w| w.estimator), Some(Estimator::Radiative(_)))
-}
-
 /// The same, its derivatives by the extinction propagated as `gradient` says.
+///
+/// # Panics
+/// The scene is a radiance field.
 pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
     let mut setup = setup.clone();
-    if let Some(world) = &mut setup.resident.world {
-        world.settings.gradient = gradient;
-    }
+    setup.resident.transport.paths_mut().settings.gradient = gradient;
     setup
 }
 

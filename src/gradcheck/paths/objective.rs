@@ -82,11 +82,11 @@ pub struct Adjoint {
 }
 
 impl Objective {
-    /// The objective of a setup whose scene has a world; `gradient` says how its derivatives by the extinction are
+    /// The objective of a setup of surfaces and media; `gradient` says how its derivatives by the extinction are
     /// propagated.
     ///
     /// # Panics
-    /// The scene has no world.
+    /// The scene is a radiance field.
     pub fn new(setup: &Setup, gradient: u32) -> Self {
         let all = 0..setup.batch.pixels();
         Self {
@@ -97,7 +97,7 @@ impl Objective {
 
     /// As [`Objective::new`], for paths that are cast elsewhere.
     pub fn without_paths(setup: &Setup, gradient: u32) -> Self {
-        let mut records = setup.resident.world.clone().expect("the scene has a world");
+        let mut records = setup.resident.transport.paths().clone();
         records.settings.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
         let scene = setup.resident.scene;

@@ -182,7 +182,9 @@ fn source(array: &Array) -> Value {
         Source::Fill(values) => {
             json!({"type": "gridvolume", "resolution": array.shape.size, "value": channels(values)})
         }
-        Source::GridFile(path) | Source::ImageFile(path) => json!({"type": "gridvolume", "filename": file(path)}),
+        Source::GridFile(path) | Source::ImageFile(path) | Source::Reflectance { path, .. } => {
+            json!({"type": "gridvolume", "filename": file(path)})
+        }
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",
             "resolution": array.shape.size,

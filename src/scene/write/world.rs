@@ -167,14 +167,19 @@ fn texture(texture: &Texture) -> Value {
             "color1": numbers(&colors[1]),
             "to_uv": plane_matrix(to_uv),
         }),
-        Texture::Bitmap(map) => json!({
-            "type": "bitmap",
-            "filename": file(&map.path),
-            "filter_type": if map.nearest { "nearest" } else { "bilinear" },
-            "wrap_mode": wrap(map.wrap),
-            "raw": map.raw,
-            "to_uv": plane_matrix(&map.to_uv),
-        }),
+        Texture::Bitmap(map) => {
+            let mut object = json!({
+                "type": "bitmap",
+                "filter_type": if map.nearest { "nearest" } else { "bilinear" },
+                "wrap_mode": wrap(map.wrap),
+                "to_uv": plane_matrix(&map.to_uv),
+            });
+            if let Source::Reflectance { path, raw } = &map.reflectance.source {
+                object["filename"] = file(path);
+                object["raw"] = json!(raw);
+            }
+            object
+        }
     }
 }
 

@@ -180,7 +180,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if path.depth >= scene.settings.max_depth {
             return Met::End;
         }
-        let color = texture_eval(scene, &scene.textures[record.texture as usize], hit.uv);
+        let color = texture_eval(self.fields, &scene.textures[record.texture as usize], hit.uv);
         if color == [0.0; 3] {
             return Met::End;
         }

@@ -20,8 +20,6 @@ pub struct SceneView<'a> {
     pub phases: &'a [PhaseRecord],
     pub lights: &'a [LightRecord],
     pub textures: &'a [TextureRecord],
-    /// Colours of all images.
-    pub texels: &'a [[f32; 4]],
     /// All surfaces in the world, or nothing if there are few, and what is known at the corners of meshes' triangles.
     pub bvh: &'a Bvh,
     pub corners: &'a [CornerRecord],
@@ -47,7 +45,6 @@ impl<'a> SceneView<'a> {
             phases: &records.phases,
             lights: &records.lights,
             textures: &records.textures,
-            texels: &records.texels,
             bvh: &records.bvh,
             corners: &records.corners,
             emissive_triangles: &records.emissive_triangles,
