@@ -204,7 +204,7 @@ mod tests {
             "lamp": {"type": "point", "position": [0, 0, 3]}}"#;
         let scene = crate::scene::parse(text, Path::new("fog.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let (resident, _) = Resident::new(&scene).expect("it is sound");
-        let world = SceneView::new(&resident.scene, resident.world.as_ref().expect("a world"), &[], &[]);
+        let world = SceneView::new(&resident.scene, resident.transport.paths(), &[], &[]);
         for begin in [-4.0f32, -0.5, 2.0] {
             let drawn = Drawn {
                 light: 0,
