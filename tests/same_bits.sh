@@ -3,7 +3,7 @@
 #
 #     tests/same_bits.sh OLD NEW [SCENE…]
 #
-# OLD and NEW are two binaries; without scenes a dozen of the repository are taken. For each scene both render every
+# OLD and NEW are two binaries; without scenes the small ones of the repository are taken. For each scene both render every
 # sensor (2 samples a pixel) and write the gradients of `gradcheck`, and, where it optimises, run 5 iterations, whose
 # final grids and values are compared (`.npy`, of which the `.vol` beside it holds the same). Exit code: 0 all alike, 1 something differs, 2 wrong use.
 

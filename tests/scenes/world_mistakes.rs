@@ -445,7 +445,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         TUNED,
         r#""box.interior.sigma": {}"#,
-        "19:42: there is no parameter `box.interior.sigma` at optimize.parameters.box.interior.sigma: did you mean `box.interior.sigma_t`? (allowed: `box.interior.sigma_t`, `box.interior.albedo`, `box.interior.phase.g`, `lamp.emitter.radiance`, `sun.irradiance`, `sky.radiance`)",
+        "19:42: there is no parameter `box.interior.sigma` at optimize.parameters.box.interior.sigma: did you mean `box.interior.sigma_t`? (allowed: `sky.radiance`, `box.interior.sigma_t`, `box.interior.albedo`, `box.interior.phase.g`, `lamp.emitter.radiance`, `sun.irradiance`)",
     ),
     (
         TUNED,

@@ -118,7 +118,7 @@ impl Objective {
     }
 
     /// The records as a walk reads them.
-    pub fn world(&self) -> SceneView<'_> {
+    pub fn view(&self) -> SceneView<'_> {
         SceneView::new(&self.scene, &self.records, &self.majorants, &self.environment)
     }
 
@@ -130,7 +130,7 @@ impl Objective {
 
     /// The radiance of a path from any numbers, going on through factors that are zero.
     pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &Cast) -> [N; 3] {
-        volpath::gather::<N, F, GATHER>(&self.world(), fields, &cast.ray, cast.medium, cast.walk)
+        volpath::gather::<N, F, GATHER>(&self.view(), fields, &cast.ray, cast.medium, cast.walk)
             .radiance
             .0
     }
@@ -149,7 +149,7 @@ impl Objective {
             extra,
             ..
         } = cast;
-        volpath::backpropagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
+        volpath::backpropagate(&self.view(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
     }
 
     /// Backpropagates through one path by radiative backpropagation into a sink.
@@ -168,7 +168,7 @@ impl Objective {
             ..
         } = cast;
         backpropagate_radiative(
-            &self.world(),
+            &self.view(),
             &self.fields,
             ray,
             *medium,
