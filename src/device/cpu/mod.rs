@@ -145,6 +145,11 @@ impl Device for Cpu {
         for parameter in &mut self.params.parameters {
             parameter.values = pages::settle(std::mem::take(&mut parameter.values));
         }
+        for (activity, parameter) in self.activity.iter_mut().zip(&self.params.parameters) {
+            if let Some(tuning) = parameter.tuning {
+                activity.wake_outside(&parameter.values, tuning.bounds);
+            }
+        }
         self.image = Vec::new();
         self.adjoint = Vec::new();
         self.tape_bytes = 0;
@@ -251,7 +256,13 @@ impl Device for Cpu {
 
     fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()> {
         let array = match what {
-            ArrayKind::Values => &mut self.params.parameters[parameter].values,
+            ArrayKind::Values => {
+                let written = &mut self.params.parameters[parameter];
+                if let Some(tuning) = written.tuning {
+                    self.activity[parameter].wake_outside(values, tuning.bounds);
+                }
+                &mut written.values
+            }
             ArrayKind::Gradient => {
                 self.activity[parameter].touch_all();
                 &mut self.gradients[parameter]

@@ -115,9 +115,10 @@ impl Cpu {
         debug_assert_eq!(parameter.kind, Kind::Grid, "only grids have stages");
         parameter.values = values;
         parameter.shape = to;
-        if parameter.tuning.is_some() {
+        if let Some(tuning) = parameter.tuning {
             self.gradients[index] = pages::zeros(to.len());
             self.activity[index] = Activity::new(to.len(), keep_moments);
+            self.activity[index].wake_outside(&parameter.values, tuning.bounds);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::sums::{Accumulate, Sums};
 use crate::device::cpu::Cpu;
 use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks};
 use crate::device::cpu::field::render::MASKED;
+use crate::device::units::units_in_one;
 use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::environment::environment_table;
@@ -182,9 +183,10 @@ impl Cpu {
         work: impl FnOnce(&Propagation<'_>) -> Result<T>,
     ) -> Result<T> {
         let largest = self.adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
+        let texels = self.params.parameters.iter().map(|p| p.shape.texels());
+        let scales = texels.map(|texels| units_in_one(largest, batch.pixels(), spp, texels));
         let mut sums = std::mem::take(&mut self.sums);
-        let unit = if largest == 0.0 { 1.0 } else { largest / spp as f32 };
-        sums.begin(self.gradients.iter().map(Vec::len), unit);
+        sums.begin(self.gradients.iter().map(Vec::len), scales.collect());
         let this = &*self;
         let done = work(&Propagation {
             cpu: this,
@@ -195,12 +197,13 @@ impl Cpu {
             spp,
             sums: &sums,
         });
-        let ended = sums.end(&mut self.gradients);
+        let merged = sums.merge();
+        sums.add_to(&mut self.gradients);
         self.sums = sums;
         self.activity
             .iter_mut()
             .for_each(crate::device::cpu::step::Activity::touch_all);
-        ended.map_err(|slot| {
+        merged.map_err(|slot| {
             DeviceError::Overflow(format!(
                 "the gradient of {} left the range of its sums; lower the learning rate, or bound the density \
                  away from zero",
