@@ -9,7 +9,7 @@ use prbopt::resident::references::Pixels;
 use prbopt::transport::rays::pixel::PixelTable;
 use prbopt::transport::rays::random::Pass;
 
-use super::scenes::{Case, Emitter, build, cases, plain};
+use super::scenes::{Case, Emitter, build, cases, noise, plain};
 use super::{gpu, keys};
 
 const WHOLE: Options = Options {
@@ -85,8 +85,10 @@ fn compare(case: &Case, spp: u32, reference: Option<fn(f32) -> f32>) {
     for (parameter, (found, expected)) in found.iter().zip(&expected).enumerate() {
         assert!(expected.iter().any(|g| *g != 0.0), "{}: no gradient", case.name);
         let (apart, astray) = distance(found, expected);
+        // A float sum of ten thousand contributions to a single number is itself some 1e-4 off.
+        let bound = if expected.len() > 3 { 1e-5 } else { 3e-4 };
         assert!(
-            apart < 1e-5 && astray < 0.01,
+            apart < bound && astray < 0.01,
             "{}, parameter {parameter}: {apart} of the norm, {astray} of the entries",
             case.name
         );
@@ -125,7 +127,12 @@ fn a_large_view_keeps_what_it_sends() {
         ..plain()
     };
     let gradient = |device: &mut dyn Device| {
-        let (mut resident, params) = build(&case);
+        let (mut resident, mut params) = build(&case);
+        // Texels of a few thousand contributions each, which floats can sum as well.
+        let map = &mut params.parameters[0];
+        map.shape.size = [384, 224, 1];
+        map.values = (0..map.shape.len()).map(|i| noise(40, i)).collect();
+        resident.fit(&[map.shape]);
         let sensor = &mut resident.sensors[0];
         let factor = EDGE as f32 / sensor.width as f32;
         sensor.focal = sensor.focal.map(|x| x * factor);
@@ -150,16 +157,17 @@ fn a_large_view_keeps_what_it_sends() {
 
 #[test]
 fn contributions_that_lie_far_apart_are_all_kept() {
-    // From the left to the right the adjoint grows by 2²⁰; a texel's share of a contribution varies as much again.
+    // From the left to the right the adjoint falls from 2⁻²⁰ to 2⁻⁴⁰; a texel's share of a contribution varies as much
+    // again.
     compare(
         &Case {
             name: "an adjoint over 2²⁰",
             emitter: Emitter::None,
-            loss: Loss::L2,
+            loss: Loss::RelativeL2,
             ..plain()
         },
         1,
-        Some(|x| 4.0 * (20.0 * x).exp2()),
+        Some(|x| (10.0 + 20.0 * x).exp2()),
     );
 }
 
