@@ -19,9 +19,8 @@ const RESOLUTION: [i32; 2] = [16, 40];
 ///
 /// `largest` is the largest magnitude in the adjoint image, which is carried by `spp` paths of each of `pixels` pixels
 /// to a parameter of `texels` texels. A sum's 62 digits are shared out between the resolution, the number of paths and
-/// [`DEPENDENCE`]. A path meets one texel of `n` along 1/n^(1/3) of its length at most, and along 1/n of it on average;
-/// the mean of the two, 1/n^(2/3), would trust cameras to stand outside of the grid, so that the sum is taken to be
-/// n^(1/2) times smaller than that of a single texel.
+/// [`DEPENDENCE`]. A path is in one texel of n for 1/n^(1/3) of its length at most and for 1/n on average: the sum of a
+/// texel is taken to be n^(1/2) times smaller than that of a parameter that is one number.
 pub(super) fn units_in_one(largest: f32, pixels: u32, spp: u32, texels: usize) -> f32 {
     if largest == 0.0 {
         return 1.0;

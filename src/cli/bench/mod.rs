@@ -14,7 +14,6 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use anyhow::bail;
-
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 

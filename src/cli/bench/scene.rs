@@ -120,7 +120,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
         pixels,
         spp: [samples.spp, samples.spp_grad],
         depth,
-        iterations: timings.len() as u32 + if args.noise.is_some() { 1 } else { 0 },
+        iterations: args.noise.unwrap_or(args.iterations),
         iteration_ms: of(Timing::total),
         primal_ms: of(|t| t.primal),
         loss_ms: of(|t| t.loss),
