@@ -1,13 +1,14 @@
 // The loss of an image against its references, and the adjoint image dLoss/dImage.
 
 #import bind/launch
+#import common/math
 #import kernels/loss
 #import transport/rays/pixel
 
 @group(0) @binding(8) var<storage, read> image: array<vec4f>;
 @group(0) @binding(9) var<storage, read_write> adjoint: array<vec4f>;
 @group(0) @binding(10) var<storage, read> references: array<u32>;
-// A workgroup each: sum of losses, sum of squared errors, number of masked pixels.
+// A workgroup each: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint.
 @group(0) @binding(12) var<storage, read_write> partials: array<vec4f>;
 
 var<workgroup> sums: array<vec4f, ELEMENT_GROUP>;
@@ -24,7 +25,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     for (var half = ELEMENT_GROUP / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
         if lane < half {
-            sums[lane] += sums[lane + half];
+            let other = sums[lane + half];
+            sums[lane] = vec4f(sums[lane].xyz + other.xyz, max(sums[lane].w, other.w));
         }
     }
     if lane == 0u && launch.first_pixel + place * ELEMENT_GROUP < launch.last_pixel {
@@ -32,7 +34,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
 }
 
-// Compares one pixel, leaves its adjoint, and returns what it adds to the sums.
+// Compares one pixel, leaves its adjoint, and returns what it adds to the sums, and its largest adjoint. One that is no
+// number is left out: it spoils every contribution that it takes part in.
 fn compare(index: u32) -> vec4f {
     let x = image[index];
     if x.w < 0.0 {
@@ -52,6 +55,9 @@ fn compare(index: u32) -> vec4f {
         sum.x += evaluated.x;
         sum.y += (x[c] - r[c]) * (x[c] - r[c]);
         slopes[c] = evaluated.y * launch.adjoint_scale;
+        if is_finite(slopes[c]) {
+            sum.w = max(sum.w, abs(slopes[c]));
+        }
     }
     adjoint[index] = slopes;
     return sum;

@@ -31,7 +31,9 @@ fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::va
             e.emit_to_string(&composed.text)
         )
     });
-    let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC;
+    let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC
+        | naga::valid::Capabilities::SHADER_INT64
+        | naga::valid::Capabilities::SHADER_INT64_ATOMIC_ALL_OPS;
     let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|e| {
@@ -156,7 +158,7 @@ fn records_agree() {
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
-        parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at,
+        parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);

@@ -30,35 +30,4 @@ fn report(group: vec3u, lane: u32, sum: f32, first: u32) {
     }
 }
 
-#ifdef FIXED_POINT
-#import common/fixed
-@group(0) @binding(14) var<storage, read_write> parameter_gradient: array<u32>;
-
-fn gradient_load(index: u32) -> f32 {
-    return fixed_to_f32(vec2u(parameter_gradient[2u * index], parameter_gradient[2u * index + 1u]));
-}
-
-// Whether the sum stayed well inside its range.
-fn gradient_sound(index: u32) -> bool {
-    return !fixed_alarm(parameter_gradient[2u * index + 1u]);
-}
-
-fn gradient_clear(index: u32) {
-    parameter_gradient[2u * index] = 0u;
-    parameter_gradient[2u * index + 1u] = 0u;
-}
-#else
 @group(0) @binding(14) var<storage, read_write> parameter_gradient: array<f32>;
-
-fn gradient_load(index: u32) -> f32 {
-    return parameter_gradient[index];
-}
-
-fn gradient_sound(index: u32) -> bool {
-    return is_finite(parameter_gradient[index]);
-}
-
-fn gradient_clear(index: u32) {
-    parameter_gradient[index] = 0.0;
-}
-#endif

@@ -303,6 +303,9 @@ struct Launch {
     emissive_triangles_at: u32,
     // Where the environment map's table begins, behind the majorants.
     environment_at: u32,
+    // Units in one of sums in whole numbers: of the gradients that share a buffer, and of the coefficients'.
+    units: f32,
+    units_sh: f32,
 }
 
 const OPTIMIZER_ADAM: u32 = 0u;

@@ -6,6 +6,7 @@
 pub mod cpu;
 pub mod gpu;
 pub mod select;
+mod units;
 
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
@@ -35,7 +36,7 @@ pub enum DeviceError {
         texel: [usize; 3],
         channel: usize,
     },
-    /// A fixed-point sum left its range.
+    /// A gradient left the range of its sums in whole numbers.
     #[error("{0}")]
     Overflow(String),
 }

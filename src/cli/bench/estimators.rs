@@ -218,17 +218,17 @@ fn estimate(
     };
     let begun = Instant::now();
     if estimator.is_pipelined() && run > 0 {
-        let stats = device.render_and_backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+        let stats = device.render_and_backpropagate(batch, keys(Pass::Adjoint), args.samples().spp)?;
         let time = begun.elapsed().as_secs_f64() * 1e3;
         device.loss(batch, keys(Pass::Adjoint), MEAN)?;
         return Ok(([0.0, time], stats));
     }
-    device.render(batch, keys(Pass::Primal), args.spp)?;
+    device.render(batch, keys(Pass::Primal), args.samples().spp)?;
     device.finish()?;
     let primal = begun.elapsed().as_secs_f64() * 1e3;
     device.loss(batch, keys(Pass::Primal), MEAN)?;
     let begun = Instant::now();
-    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.samples().spp)?;
     device.finish()?;
     Ok(([primal, begun.elapsed().as_secs_f64() * 1e3], stats))
 }

@@ -2,19 +2,23 @@
 
 mod estimators;
 mod machine_peaks;
+mod moments;
 mod noise;
 mod rays;
+mod scene;
 mod volume;
 mod workload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Instant;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::Outcome;
-use super::shared::DeviceArgs;
+use super::shared::{DeviceArgs, SetArgs};
 use crate::device::{Batch, Device, Keys, Step, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
@@ -26,20 +30,37 @@ use estimators::Compared;
 /// Arguments of `prbopt bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    prbopt bench scenes/smoke.json --parameter smoke.interior.sigma_t --noise 32\n  \
     prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json\n  \
     prbopt bench volume --gradient drt\n  \
     prbopt bench estimators --depths 4,16 --only prb,ad\n  \
     prbopt bench rays mesh.ply --rays 500000")]
 pub struct BenchArgs {
-    /// What to time
-    #[arg(value_enum, default_value_t = Workload::RadianceField)]
-    workload: Workload,
+    /// What to time: the file of a scene, or a workload: radiance_field (one view an iteration: render, L2 loss, PRB
+    /// adjoint, Adam on all parameters), volume (the same for smoke with multiple scattering), gradient_noise (the
+    /// noise of that gradient: its variance over `--runs` seeds, and the time of one estimate), estimators (path replay
+    /// beside conventional differentiation and radiative backpropagation, from within glowing smoke where paths get as
+    /// long as `--depths` allows: time, memory, mean and variance of the gradient) or rays (a hierarchy over a mesh: the
+    /// time of building it on all threads, and of how many rays a second one thread finds the first hits,
+    /// cosine-distributed from all over its surface; the best of five)
+    #[arg(value_name = "SCENE|WORKLOAD", default_value = "radiance_field", value_hint = clap::ValueHint::FilePath)]
+    subject: Subject,
     /// Mesh that rays leave, PLY or OBJ
-    #[arg(required_if_eq("workload", "rays"))]
+    #[arg(required_if_eq("subject", "rays"))]
     mesh: Option<PathBuf>,
     /// Rays from the mesh
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     rays: u32,
+    /// Of a scene, the path of a parameter to differentiate, which the steps leave as it is; may be repeated [default:
+    /// all that the scene optimises]
+    #[arg(long, value_name = "PATH")]
+    parameter: Vec<String>,
+    /// Of a scene, iterate over N seeds without steps and tell how the gradients vary: the sum over the entries of the
+    /// variance of one estimate, norm and sum of the mean
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    noise: Option<u32>,
+    #[command(flatten)]
+    set: SetArgs,
     /// Texels along each edge of the grids
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     resolution: u32,
@@ -49,10 +70,10 @@ pub struct BenchArgs {
     /// Degree of the spherical harmonics
     #[arg(long, value_name = "DEGREE", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=3))]
     sh_degree: u32,
-    /// Samples a pixel of the primal pass
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    spp: u32,
-    /// Samples a pixel of the adjoint pass [default: as many as of the primal pass]
+    /// Samples a pixel of the primal pass [default: 1; of a scene its own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    spp: Option<u32>,
+    /// Samples a pixel of the adjoint pass [default: as many as of the primal pass; of a scene its own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     spp_grad: Option<u32>,
     /// Longest path of a volume, in edges
@@ -90,29 +111,71 @@ pub struct BenchArgs {
 }
 
 /// What can be timed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Workload(Workload),
+    Scene(PathBuf),
+}
+
+/// The workloads that are made in code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Workload {
-    /// One view an iteration: render, L2 loss against a constant, PRB adjoint, Adam on all parameters
     RadianceField,
-    /// The same for smoke with multiple scattering, seen by one camera
     Volume,
-    /// The noise of that gradient: its variance over `--runs` seeds, and the time of one estimate
     GradientNoise,
-    /// Path replay beside conventional differentiation and radiative backpropagation, from within glowing smoke where
-    /// paths get as long as `--depths` allows: time, memory, mean and variance of the gradient
     Estimators,
-    /// A hierarchy over a mesh: the time of building it on all threads, and of how many rays a second one thread finds
-    /// the first hits, cosine-distributed from all over its surface; the best of five
     Rays,
+}
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(workload) = Workload::from_str(text, false) {
+            return Ok(Self::Workload(workload));
+        }
+        let path = Path::new(text);
+        if text == "-" || path.extension().is_some() || path.exists() {
+            return Ok(Self::Scene(path.to_owned()));
+        }
+        let names: Vec<_> = Workload::value_variants()
+            .iter()
+            .filter_map(|workload| Some(workload.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        Err(format!("expected the file of a scene, or one of {}", names.join(", ")))
+    }
+}
+
+const ADAM: Optimizer = Optimizer::Adam {
+    beta_1: 0.9,
+    beta_2: 0.999,
+    epsilon: 1e-8,
+    mask_updates: false,
+};
+
+/// Samples a pixel.
+#[derive(Debug, Clone, Copy)]
+struct Samples {
+    spp: u32,
+    spp_grad: u32,
 }
 
 impl BenchArgs {
     fn pick<T>(&self, given: Option<T>, default: T, of_estimators: T) -> T {
-        given.unwrap_or(match self.workload {
-            Workload::Estimators => of_estimators,
+        given.unwrap_or(match self.subject {
+            Subject::Workload(Workload::Estimators) => of_estimators,
             _ => default,
         })
+    }
+
+    /// Samples of a workload.
+    fn samples(&self) -> Samples {
+        let spp = self.spp.unwrap_or(1);
+        Samples {
+            spp,
+            spp_grad: self.spp_grad.unwrap_or(spp),
+        }
     }
 
     fn image(&self) -> u32 {
@@ -185,42 +248,56 @@ struct Timing {
     loss: f64,
     adjoint: f64,
     step: f64,
+    rays: u64,
     samples: u64,
+}
+
+impl Timing {
+    fn total(&self) -> f64 {
+        self.primal + self.loss + self.adjoint + self.step
+    }
 }
 
 /// Runs the command.
 pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
-    let optimizer = Optimizer::Adam {
-        beta_1: 0.9,
-        beta_2: 0.999,
-        epsilon: 1e-8,
-        mask_updates: false,
+    let workload = match &args.subject {
+        Subject::Scene(path) => return scene::run(&args, path),
+        Subject::Workload(workload) => *workload,
     };
-    let (resident, params, batches) = match args.workload {
+    if args.noise.is_some() || !args.parameter.is_empty() || !args.set.changes.is_empty() {
+        bail!(
+            "--noise, --parameter and --set are for the file of a scene; the noise of the smoke of `volume` is told by \
+             `gradient_noise` with --runs"
+        );
+    }
+    let (resident, params, batches) = match workload {
         Workload::RadianceField => workload::prepare(&args)?,
         Workload::Volume => volume::prepare(&args, volume::Setting::of(&args))?,
         Workload::GradientNoise => return noise::run(&args),
         Workload::Estimators => return estimators::run(&args),
         Workload::Rays => return rays::run(&args),
     };
-    let bytes = parameter_bytes(
-        params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())),
-        optimizer,
-    );
+    let bytes = parameter_bytes(params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())), ADAM);
     let mut device = args.device.open()?;
-    device.load(resident, params, optimizer)?;
+    device.load(resident, params, ADAM)?;
 
     let mut timings = Vec::new();
     for iteration in 0..args.iterations + 2 {
         let batch = &batches[iteration as usize % batches.len()];
-        timings.push(iterate(device.as_mut(), batch, optimizer, &args, iteration)?);
+        timings.push(iterate(
+            device.as_mut(),
+            batch,
+            args.samples(),
+            args.seed,
+            iteration,
+            true,
+        )?);
     }
     let timings = &timings[2..];
     // Peak memory is read before the ceilings are measured, whose arrays are not the workload's.
     let peak_rss_mib = crate::output::memory::peak_resident_mib();
     let bandwidth = machine_peaks::memory_bandwidth();
-    let total = |t: &Timing| t.primal + t.loss + t.adjoint + t.step;
-    let iteration_ms = median(timings.iter().map(total));
+    let iteration_ms = median(timings.iter().map(Timing::total));
     let step_ms = median(timings.iter().map(|t| t.step));
     // Values, gradient and moments are each read and written once.
     let step_floor_ms = 2.0 * bytes as f64 / bandwidth * 1e3;
@@ -233,7 +310,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
         loss_ms: median(timings.iter().map(|t| t.loss)),
         adjoint_ms: median(timings.iter().map(|t| t.adjoint)),
         step_ms,
-        samples_per_second: samples / (timings.iter().map(total).sum::<f64>() * 1e-3),
+        samples_per_second: samples / (timings.iter().map(Timing::total).sum::<f64>() * 1e-3),
         peak_rss_mib,
         device_mib: device.memory() >> 20,
         step_floor_ms,
@@ -248,63 +325,68 @@ fn describe(args: &BenchArgs) -> String {
     let BenchArgs {
         resolution,
         sh_degree,
-        spp,
         max_depth,
         ..
     } = args;
     let (image, albedo, scale) = (args.image(), args.albedo(), args.scale());
-    let spp_grad = args.spp_grad.unwrap_or(*spp);
-    match args.workload {
-        Workload::Rays => format!("rays={}", args.rays),
-        Workload::RadianceField => {
+    let Samples { spp, spp_grad } = args.samples();
+    match &args.subject {
+        Subject::Workload(Workload::Rays) => format!("rays={}", args.rays),
+        Subject::Scene(path) => path.display().to_string(),
+        Subject::Workload(Workload::RadianceField) => {
             format!("radiance_field resolution={resolution} image={image} sh_degree={sh_degree} spp={spp}+{spp_grad}")
         }
-        Workload::Volume | Workload::GradientNoise => format!(
+        Subject::Workload(Workload::Volume | Workload::GradientNoise) => format!(
             "volume resolution={resolution} image={image} spp={spp}+{spp_grad} max_depth={max_depth} albedo={albedo} \
              scale={scale}"
         ),
-        Workload::Estimators => {
+        Subject::Workload(Workload::Estimators) => {
             format!("estimators resolution={resolution} image={image} spp={spp} albedo={albedo} scale={scale}")
         }
     }
 }
 
+/// One iteration against L2, which ends before the step if it `steps` not.
 fn iterate(
     device: &mut dyn Device,
     batch: &Batch,
-    optimizer: Optimizer,
-    args: &BenchArgs,
+    samples: Samples,
+    seed: u64,
     iteration: u32,
+    steps: bool,
 ) -> anyhow::Result<Timing> {
     let mut clock = Instant::now();
     let mut lap = || {
         let now = Instant::now();
         now.duration_since(std::mem::replace(&mut clock, now)).as_secs_f64() * 1e3
     };
-    let objective = pass_key(args.seed, iteration, Pass::Objective);
+    let objective = pass_key(seed, iteration, Pass::Objective);
     let keys = |pass| Keys {
         objective,
-        pass: pass_key(args.seed, iteration, pass),
+        pass: pass_key(seed, iteration, pass),
     };
-    device.render(batch, keys(Pass::Primal), args.spp)?;
+    device.render(batch, keys(Pass::Primal), samples.spp)?;
     device.finish()?;
     let primal = lap();
     device.loss(batch, keys(Pass::Primal), Loss::L2)?;
     let loss = lap();
-    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.spp_grad.unwrap_or(args.spp))?;
+    let stats = device.backpropagate(batch, keys(Pass::Adjoint), samples.spp_grad)?;
     let adjoint = lap();
-    device.step(&Step {
-        optimizer,
-        rate: 1.0,
-        count: iteration + 1,
-    })?;
-    device.rebuild()?;
-    device.finish()?;
+    if steps {
+        device.step(&Step {
+            optimizer: ADAM,
+            rate: 1.0,
+            count: iteration + 1,
+        })?;
+        device.rebuild()?;
+        device.finish()?;
+    }
     Ok(Timing {
         primal,
         loss,
         adjoint,
-        step: lap(),
+        step: if steps { lap() } else { 0.0 },
+        rays: stats.rays,
         samples: stats.samples,
     })
 }

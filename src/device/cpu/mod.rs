@@ -217,7 +217,9 @@ impl Device for Cpu {
     fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()> {
         match what {
             ArrayKind::Values => {
-                self.inputs.params.parameters[parameter].values.copy_from_slice(values);
+                let written = &mut self.inputs.params.parameters[parameter];
+                written.values.copy_from_slice(values);
+                self.updates.wake_outside(parameter, written);
                 let decides = match &self.passes {
                     Passes::Field(passes) => passes.scene.slots.is_some_and(|slots| slots.sigma_t == parameter),
                     Passes::Paths(_) => true,

@@ -24,7 +24,7 @@ const SPAN: usize = 256;
 pub(super) struct Activity {
     /// Blocks whose gradient may differ from zero.
     touched: Vec<AtomicBool>,
-    /// Blocks whose moments may differ from zero.
+    /// Blocks whose moments may differ from zero, or values from what their bounds allow.
     awake: Vec<bool>,
 }
 
@@ -64,6 +64,14 @@ impl Activity {
     /// Takes note of gradients anywhere.
     pub(super) fn touch_all(&mut self) {
         self.touched.iter_mut().for_each(|block| *block.get_mut() = true);
+    }
+
+    /// Takes note of values that lie outside of their bounds: a step would move them, whatever their gradient.
+    pub(super) fn wake_outside(&mut self, values: &[f32], bounds: [f32; 2]) {
+        let [low, high] = bounds;
+        for (awake, values) in self.awake.iter_mut().zip(values.chunks(BLOCK)) {
+            *awake |= values.iter().any(|x| !(low..=high).contains(x));
+        }
     }
 
     /// Takes note of moments that were written.

@@ -30,10 +30,21 @@ impl Updates {
             None => Vec::new(),
         };
         let all = &params.parameters;
-        Self {
+        let mut updates = Self {
             gradients: all.iter().map(|p| pages::zeros(tuned(p))).collect(),
             moments: all.iter().map(moments).collect(),
             activity: all.iter().map(|p| Activity::new(tuned(p), false)).collect(),
+        };
+        for (index, parameter) in all.iter().enumerate() {
+            updates.wake_outside(index, parameter);
+        }
+        updates
+    }
+
+    /// Has the next step look at values that lie outside of their bounds, so that it projects them.
+    pub(super) fn wake_outside(&mut self, index: usize, parameter: &Parameter) {
+        if let Some(tuning) = parameter.tuning {
+            self.activity[index].wake_outside(&parameter.values, tuning.bounds);
         }
     }
 
@@ -104,6 +115,7 @@ impl Updates {
         if parameter.tuning.is_some() {
             self.gradients[index] = pages::zeros(to.len());
             self.activity[index] = Activity::new(to.len(), keep_moments);
+            self.wake_outside(index, parameter);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Everything that a scene keeps on the device.
 
 use super::context::Context;
-use super::plan::{BANKS, Plan, gradient_entry_bytes};
+use super::plan::{BANKS, Plan};
 use super::records::reference;
 use super::shaders::Accumulation;
 use crate::device::{DeviceError, Result};
@@ -17,6 +17,8 @@ use crate::transport::rays::pixel::PixelTable;
 pub(super) struct Bank {
     pub values: wgpu::Buffer,
     pub gradient: wgpu::Buffer,
+    /// What an adjoint pass adds to instead, if it sums in whole numbers; zero between passes.
+    pub sums: Option<wgpu::Buffer>,
     /// As many as the optimiser keeps, at least two of which shaders may name.
     pub moments: Vec<wgpu::Buffer>,
 }
@@ -39,11 +41,20 @@ impl Bank {
         };
         Ok(Self {
             values: context.storage("values", plan.value_bytes(bank))?,
-            gradient: context.storage("gradient", plan.gradient_bytes(bank, accumulation))?,
+            gradient: context.storage("gradient", plan.gradient_bytes(bank))?,
+            sums: match accumulation.is_fixed() {
+                true => Some(context.storage("sums", plan.sum_bytes(bank, accumulation))?),
+                false => None,
+            },
             moments: (0..2)
                 .map(|moment| context.storage("moment", moment_bytes(moment)))
                 .collect::<Result<_>>()?,
         })
+    }
+
+    /// The buffer that the rays of an adjoint pass add to.
+    pub(super) fn target(&self) -> &wgpu::Buffer {
+        self.sums.as_ref().unwrap_or(&self.gradient)
     }
 }
 
@@ -261,7 +272,7 @@ impl Arrays {
         let banks = self
             .banks
             .iter()
-            .flat_map(|b| b.moments.iter().chain([&b.values, &b.gradient]));
+            .flat_map(|b| b.moments.iter().chain([&b.values, &b.gradient]).chain(&b.sums));
         let others = [
             &self.scene,
             &self.sensors,
@@ -274,34 +285,4 @@ impl Arrays {
         ];
         banks.chain(others).map(wgpu::Buffer::size).sum()
     }
-}
-
-/// Gradients as floats, from the bytes of a gradient buffer.
-pub(super) fn decode_gradient(bytes: &[u8], accumulation: Accumulation) -> Vec<f32> {
-    match accumulation {
-        Accumulation::FixedPoint => bytemuck::pod_collect_to_vec::<u8, i64>(bytes)
-            .into_iter()
-            .map(|fixed| (fixed as f64 * FIXED_UNIT) as f32)
-            .collect(),
-        _ => bytemuck::pod_collect_to_vec(bytes),
-    }
-}
-
-/// The bytes of a gradient buffer.
-pub(super) fn encode_gradient(values: &[f32], accumulation: Accumulation) -> Vec<u8> {
-    match accumulation {
-        Accumulation::FixedPoint => values
-            .iter()
-            .flat_map(|v| ((f64::from(*v) / FIXED_UNIT).round() as i64).to_le_bytes())
-            .collect(),
-        _ => bytemuck::cast_slice(values).to_vec(),
-    }
-}
-
-/// 2^-40, the unit of fixed-point gradients, low word first.
-const FIXED_UNIT: f64 = 1.0 / (1u64 << 40) as f64;
-
-/// Bytes before entry `first` of a gradient.
-pub(super) fn gradient_offset(first: usize, accumulation: Accumulation) -> u64 {
-    first as u64 * gradient_entry_bytes(accumulation)
 }

@@ -25,7 +25,7 @@ use crate::resident::layout::{NO_REFERENCE, SceneRecord, SensorRecord};
 use crate::resident::paths::Estimator;
 use crate::resident::references::Pixels;
 use crate::resident::{Resident, Transport};
-use arrays::{Arrays, decode_gradient, encode_gradient, gradient_offset};
+use arrays::Arrays;
 use context::Context;
 use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
@@ -35,10 +35,12 @@ use shaders::{Accumulation, Kernel};
 /// How a GPU is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Gradients in fixed point: the same bits every time.
+    /// Gradients summed in whole numbers: the same bits every time.
     pub deterministic: bool,
     /// Use the adapter's float atomics where it has them.
     pub float_atomics: bool,
+    /// Use the adapter's atomics of 64 bits where it has them.
+    pub wide_atomics: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub cut: Option<Cut>,
 }
@@ -48,6 +50,7 @@ impl Default for Options {
         Self {
             deterministic: false,
             float_atomics: true,
+            wide_atomics: true,
             cut: None,
         }
     }
@@ -71,6 +74,8 @@ pub struct Gpu {
     arrays: Arrays,
     /// Pixels of the last image.
     rendered: u32,
+    /// Largest magnitude in the adjoint image.
+    largest_adjoint: f32,
 }
 
 /// The passes of a scene, with what they alone keep: chosen once, when the scene is loaded.
@@ -106,10 +111,15 @@ impl Gpu {
     pub fn open(adapters: &Adapters, index: usize, options: Options) -> Result<Self> {
         let context = adapters.open(index)?;
         let summary = &context.summary;
-        let accumulation = match (options.deterministic, summary.float_atomics && options.float_atomics) {
-            (true, _) => Accumulation::FixedPoint,
-            (false, true) => Accumulation::FloatAtomic,
-            (false, false) => Accumulation::CompareExchange,
+        let [float, wide] = [
+            summary.float_atomics && options.float_atomics,
+            summary.wide_atomics && options.wide_atomics,
+        ];
+        let accumulation = match options.deterministic {
+            true if wide => Accumulation::FixedPoint64,
+            true => Accumulation::FixedPoint,
+            false if float => Accumulation::FloatAtomic,
+            false => Accumulation::CompareExchange,
         };
         let pipelines = Pipelines::new(accumulation)?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
@@ -142,6 +152,7 @@ impl Gpu {
             arrays,
             context,
             rendered: 0,
+            largest_adjoint: 0.0,
         })
     }
 
@@ -152,17 +163,12 @@ impl Gpu {
     /// Buffer and byte offset of an array of a parameter; None if it does not exist.
     fn place(&self, parameter: usize, what: ArrayKind) -> Option<(&wgpu::Buffer, u64)> {
         let place = self.arrays.plan.places[parameter];
-        let bank = &self.arrays.banks[place.bank];
+        let (bank, offset) = (&self.arrays.banks[place.bank], 4 * place.first as u64);
         let tuned = self.params.parameters[parameter].tuning.is_some();
         match what {
-            ArrayKind::Values => Some((&bank.values, 4 * place.first as u64)),
-            ArrayKind::Gradient => {
-                let offset = gradient_offset(place.first, self.pipelines.accumulation);
-                tuned.then_some((&bank.gradient, offset))
-            }
-            ArrayKind::Moment(i) => {
-                (tuned && i < self.optimizer.moments()).then(|| (&bank.moments[i], 4 * place.first as u64))
-            }
+            ArrayKind::Values => Some((&bank.values, offset)),
+            ArrayKind::Gradient => tuned.then_some((&bank.gradient, offset)),
+            ArrayKind::Moment(i) => (tuned && i < self.optimizer.moments()).then(|| (&bank.moments[i], offset)),
         }
     }
 }
@@ -286,13 +292,6 @@ impl Device for Gpu {
             return Ok(Vec::new());
         };
         let len = self.arrays.plan.places[parameter].len;
-        if what == ArrayKind::Gradient {
-            let accumulation = self.pipelines.accumulation;
-            let bytes = self
-                .context
-                .download(buffer, offset, gradient_offset(len, accumulation))?;
-            return Ok(decode_gradient(&bytes, accumulation));
-        }
         let bytes = self.context.download(buffer, offset, 4 * len as u64)?;
         Ok(bytemuck::pod_collect_to_vec(&bytes))
     }
@@ -303,12 +302,7 @@ impl Device for Gpu {
         };
         let len = self.arrays.plan.places[parameter].len;
         assert_eq!(values.len(), len, "an array is replaced by one of its own length");
-        if what == ArrayKind::Gradient {
-            let bytes = encode_gradient(values, self.pipelines.accumulation);
-            self.context.upload(buffer, offset, &bytes);
-        } else {
-            self.context.upload(buffer, offset, bytemuck::cast_slice(values));
-        }
+        self.context.upload(buffer, offset, bytemuck::cast_slice(values));
         if what == ArrayKind::Values {
             self.rebuild_tables(true)?;
         }

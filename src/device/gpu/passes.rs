@@ -12,8 +12,9 @@ use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result};
 use crate::kernels::loss::Loss;
 use crate::resident::field::FieldScene;
 
-/// Place of the flag of fixed-point sums among the statistics.
-const OVERFLOW: usize = 6;
+/// Place among the statistics of what went wrong with sums in whole numbers: the twins of `shaders/bind/statistics.wgsl`.
+const FAULTS: usize = 6;
+const FAULT_NOT_FINITE: u32 = 2;
 
 impl Gpu {
     /// Renders a batch into the image.
@@ -53,10 +54,12 @@ impl Gpu {
         self.context
             .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
         let mut sums = [0f64; 3];
-        for report in self.arrays.read_reports(&self.context, groups)? {
-            for (sum, part) in sums.iter_mut().zip(report) {
+        self.largest_adjoint = 0.0;
+        for [parts @ .., largest] in self.arrays.read_reports(&self.context, groups)? {
+            for (sum, part) in sums.iter_mut().zip(parts) {
                 *sum += f64::from(part);
             }
+            self.largest_adjoint = self.largest_adjoint.max(largest);
         }
         let [loss, squares, masked] = sums;
         let pixels = f64::from(pixels).max(1.0);
@@ -76,17 +79,22 @@ impl Gpu {
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
         self.context.clear([&self.arrays.statistics]);
-        let launch = self.launch(batch, keys, spp);
+        let units = self.units(batch.pixels(), spp);
+        let mut launch = self.launch(batch, keys, spp);
+        [launch.units, launch.units_sh] = units;
         let pixels = batch.pixels().min(self.arrays.pixels);
         self.over_rays(kernel, launch, cut, pixels);
+        self.collect_sums(units)?;
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-        if words[OVERFLOW] != 0 {
-            return Err(DeviceError::Overflow(
-                "a gradient left the range of ±2²² of the fixed-point sums, or was not a number; scale the loss or the \
-                 scene, or run without --deterministic"
-                    .into(),
-            ));
+        if words[FAULTS] != 0 {
+            let what = match words[FAULTS] & FAULT_NOT_FINITE {
+                0 => "left the range of its sums",
+                _ => "is not finite",
+            };
+            return Err(DeviceError::Overflow(format!(
+                "a gradient {what}; lower the learning rate, or bound the density away from zero"
+            )));
         }
         let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
         Ok(ReplayStats {
@@ -231,8 +239,8 @@ impl Gpu {
             (Binding::Sensors, &arrays.sensors),
             (Binding::Values, &small.values),
             (Binding::ValuesSh, &sh.values),
-            (Binding::Gradient, &small.gradient),
-            (Binding::GradientSh, &sh.gradient),
+            (Binding::Gradient, small.target()),
+            (Binding::GradientSh, sh.target()),
             (Binding::Image, &arrays.image),
             (Binding::Adjoint, &arrays.adjoint),
             (Binding::References, &arrays.references.buffer),

@@ -12,6 +12,9 @@ pub(super) const BANKS: usize = 2;
 /// Entries to which parameters in a bank are aligned.
 const ALIGNMENT: usize = 64;
 
+/// Bytes of a sum in whole numbers.
+const SUM_BYTES: u64 = 8;
+
 /// A parameter's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
@@ -49,11 +52,15 @@ impl Plan {
     }
 
     /// Bytes of a bank's gradient.
-    pub(super) fn gradient_bytes(&self, bank: usize, accumulation: Accumulation) -> u64 {
-        if self.tuned[bank] {
-            self.lens[bank] as u64 * gradient_entry_bytes(accumulation)
-        } else {
-            0
+    pub(super) fn gradient_bytes(&self, bank: usize) -> u64 {
+        if self.tuned[bank] { self.value_bytes(bank) } else { 0 }
+    }
+
+    /// Bytes of the sums in whole numbers beside a bank's gradient.
+    pub(super) fn sum_bytes(&self, bank: usize, accumulation: Accumulation) -> u64 {
+        match self.tuned[bank] && accumulation.is_fixed() {
+            true => SUM_BYTES * self.lens[bank] as u64,
+            false => 0,
         }
     }
 
@@ -75,8 +82,8 @@ impl Plan {
     ) -> Result<()> {
         let limit = adapter.max_binding_bytes.min(adapter.max_buffer_bytes);
         for bank in 0..BANKS {
-            let gradient = self.gradient_bytes(bank, accumulation);
-            let bytes = self.value_bytes(bank).max(gradient);
+            let sums = self.sum_bytes(bank, accumulation);
+            let bytes = self.value_bytes(bank).max(sums);
             if bytes <= limit {
                 continue;
             }
@@ -85,11 +92,7 @@ impl Plan {
                 continue;
             };
             let shape = shapes[largest].0;
-            let entry = if gradient > self.value_bytes(bank) {
-                gradient_entry_bytes(accumulation)
-            } else {
-                4
-            };
+            let entry = if sums > 0 { SUM_BYTES } else { 4 };
             let others = bytes - entry * shape.len() as u64;
             let what = if entry > 4 { "the fixed-point gradient of " } else { "" };
             return Err(DeviceError::TooLarge(format!(
@@ -106,14 +109,6 @@ impl Plan {
             )));
         }
         Ok(())
-    }
-}
-
-/// Bytes of a gradient's entry.
-pub(super) fn gradient_entry_bytes(accumulation: Accumulation) -> u64 {
-    match accumulation {
-        Accumulation::FixedPoint => 8,
-        Accumulation::FloatAtomic | Accumulation::CompareExchange => 4,
     }
 }
 
@@ -164,6 +159,7 @@ mod tests {
             max_buffer_bytes: u64::MAX,
             max_storage_buffers: 8,
             float_atomics: true,
+            wide_atomics: true,
         }
     }
 

@@ -6,8 +6,9 @@ use super::arrays::{Bank, Tables};
 use super::paths::{PathArrays, PathPasses};
 use super::plan::{BANKS, Plan, shapes};
 use super::records::{ELEMENT_GROUP, Elements, optimizer, penalty};
-use super::shaders::{Accumulation, Binding, Kernel};
+use super::shaders::{Binding, Kernel};
 use super::{Gpu, Passes};
+use crate::device::units::units_in_one;
 use crate::device::{DeviceError, Result, Step, Term};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
@@ -55,6 +56,30 @@ impl Gpu {
         }
     }
 
+    /// Units in one of an adjoint pass's sums, bank by bank: those of the parameter of the fewest texels in it.
+    pub(super) fn units(&self, pixels: u32, spp: u32) -> [f32; BANKS] {
+        std::array::from_fn(|bank| {
+            let in_bank = |&i: &usize| self.arrays.plan.places[i].bank == bank;
+            let texels = |i: usize| self.params.parameters[i].shape.texels();
+            let fewest = self.tuned().into_iter().filter(in_bank).map(texels).min();
+            units_in_one(self.largest_adjoint, pixels, spp, fewest.unwrap_or(1))
+        })
+    }
+
+    /// Adds the sums of an adjoint pass to the gradients and zeroes them, if it has summed in whole numbers.
+    pub(super) fn collect_sums(&mut self, units: [f32; BANKS]) -> Result<()> {
+        if !self.pipelines.accumulation.is_fixed() {
+            return Ok(());
+        }
+        self.pipelines.prepare(&self.context, Kernel::Collect)?;
+        for index in self.tuned() {
+            let mut record = self.elements(index, 0);
+            record.weight = 1.0 / units[self.arrays.plan.places[index].bank];
+            self.over_entries(Kernel::Collect, index, record);
+        }
+        Ok(())
+    }
+
     /// Adds regularisers' gradients and returns their weighted penalties.
     pub(super) fn regularise_pass(&mut self, terms: &[Term]) -> Result<f64> {
         if terms.is_empty() {
@@ -76,16 +101,13 @@ impl Gpu {
             };
             let groups = record.groups_x;
             self.over_entries(Kernel::Regularize, term.parameter, record);
-            ranges.push((term.parameter, record.weight, report_at..report_at + groups));
+            ranges.push((record.weight, report_at..report_at + groups));
             report_at += groups;
         }
         let reports = self.arrays.read_reports(&self.context, report_at)?;
         let mut total = 0.0;
-        for (index, weight, range) in ranges {
-            let (sum, first) = reduce(&reports[range.start as usize..range.end as usize]);
-            if let Some(first) = first {
-                return Err(self.broken_entry(index, first));
-            }
+        for (weight, range) in ranges {
+            let (sum, _) = reduce(&reports[range.start as usize..range.end as usize]);
             total += f64::from(weight) * sum;
         }
         Ok(total)
@@ -207,25 +229,21 @@ impl Gpu {
             (Binding::ParameterGradient, &bank.gradient),
             (Binding::FirstMoment, &bank.moments[0]),
             (Binding::SecondMoment, &bank.moments[1]),
+            (Binding::Statistics, &self.arrays.statistics),
+            (Binding::Sums, bank.target()),
         ];
         let pipeline = self.pipelines.get(kernel);
         self.context
             .dispatch(pipeline, bytemuck::bytes_of(&record), &buffers, record.groups_x);
     }
 
-    /// Names an entry whose gradient is no number, or has left its range.
+    /// Names an entry whose gradient is no number.
     fn broken_entry(&self, index: usize, entry: u32) -> DeviceError {
         let parameter = &self.params.parameters[index];
         let Shape { size, channels } = parameter.shape;
         let (texel, channel) = (entry as usize / channels, entry as usize % channels);
         let texel = [texel % size[0], texel / size[0] % size[1], texel / (size[0] * size[1])];
         let path = parameter.path.clone();
-        if self.pipelines.accumulation == Accumulation::FixedPoint {
-            return DeviceError::Overflow(format!(
-                "the gradient of {path} at texel {texel:?}, channel {channel} left the range of ±2²² of the \
-                 fixed-point sums; scale the loss or the scene, or run without --deterministic"
-            ));
-        }
         DeviceError::NotFinite { path, texel, channel }
     }
 }

@@ -10,6 +10,7 @@ use crate::device::cpu::frame::{Frame, MASKED};
 use crate::device::cpu::passes::{Inputs, Pass, unshared};
 use crate::device::cpu::step::Activity;
 use crate::device::cpu::update::Updates;
+use crate::device::units::units_in_one;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::environment::environment_table;
@@ -189,8 +190,9 @@ impl PathPasses {
             ..
         } = self;
         let largest = adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
-        let unit = if largest == 0.0 { 1.0 } else { largest / pass.spp as f32 };
-        sums.begin(updates.gradients.iter().map(Vec::len), unit);
+        let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
+        let scales = texels.map(|texels| units_in_one(largest, pass.batch.pixels(), pass.spp, texels));
+        sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
             inputs,
             scene: &SceneView::new(&inputs.scene, scene, majorants, environment),
@@ -199,9 +201,10 @@ impl PathPasses {
             adjoint,
             sums,
         });
-        let ended = sums.end(&mut updates.gradients);
+        let merged = sums.merge();
+        sums.add_to(&mut updates.gradients);
         updates.activity.iter_mut().for_each(Activity::touch_all);
-        ended.map_err(|slot| {
+        merged.map_err(|slot| {
             DeviceError::Overflow(format!(
                 "the gradient of {} left the range of its sums; lower the learning rate, or bound the density \
                  away from zero",
