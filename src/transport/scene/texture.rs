@@ -1,11 +1,11 @@
-//! Colours over a surface.
+//! Textures: reflectance over a surface.
 
 use super::records::SceneView;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
 
-/// The reflectance at `uv`: one colour, a checkerboard whose squares have edges of one half, or an image whose first
-/// row lies at v = 0.
+/// The reflectance at `uv`: constant, a checkerboard with squares of edge 1/2, or an image whose first row lies at v =
+/// 0.
 #[inline]
 pub fn texture_eval(scene: &SceneView, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let m = &record.to_uv;
@@ -19,7 +19,7 @@ pub fn texture_eval(scene: &SceneView, record: &TextureRecord, uv: [f32; 2]) -> 
     [color[0], color[1], color[2]]
 }
 
-/// An image at `uv`, bilinear between the centres of its texels or nearest.
+/// An image at `uv`: bilinear between texel centres, or nearest.
 #[inline]
 fn image_eval(scene: &SceneView, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let [width, height] = record.size;
