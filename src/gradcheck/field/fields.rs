@@ -1,4 +1,4 @@
-//! A scene's parameters as arrays of any number type, and the walk's view of them in which nothing is skipped.
+//! A scene's parameters as arrays of any number type, and a view of them that skips no samples.
 
 use crate::params::ParamSet;
 use crate::resident::layout::SceneRecord;
@@ -18,7 +18,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role of a parameter, if the walk reads it.
+    /// The role of a parameter; None if the walk does not read it.
     pub fn of(slots: &Slots, parameter: usize) -> Option<Self> {
         let parameter = Some(parameter);
         if slots.sigma_t == parameter {
@@ -33,7 +33,7 @@ impl Role {
     }
 }
 
-/// Values or gradients of all that a walk reads.
+/// Values or gradients of all parameters that a walk reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fields<N> {
     pub sigma: Vec<N>,
@@ -42,7 +42,7 @@ pub struct Fields<N> {
 }
 
 impl<N: Number> Fields<N> {
-    /// The parameters' values, each turned into a number by `lift`, in the order density, colour, emitter.
+    /// The parameters' values converted by `lift`, in the order density, colour, emitter.
     pub fn new(resident: &Resident, params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
         let mut values = |slot: Option<usize>| -> Vec<N> {
             slot.map_or_else(Vec::new, |i| {
@@ -75,7 +75,7 @@ impl<N: Number> Fields<N> {
         }
     }
 
-    /// The array of one role, to be changed.
+    /// The array of one role, mutable.
     pub fn of_mut(&mut self, role: Role) -> &mut [N] {
         match role {
             Role::Density => &mut self.sigma,
@@ -85,7 +85,7 @@ impl<N: Number> Fields<N> {
     }
 }
 
-/// Looks up raw colours in a grid of as many channels as the degree has coefficients.
+/// Looks up raw colours in a grid with one channel per coefficient and colour.
 #[inline(always)]
 fn color<N: Number>(scene: &SceneRecord, sh: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
     match scene.sh_degree {
@@ -96,7 +96,7 @@ fn color<N: Number>(scene: &SceneRecord, sh: &[N], at: &Stencil, basis: &Basis) 
     }
 }
 
-/// The parameters as they are; both sides are the same and no cell is empty.
+/// A one-sided view of the parameters in which every occupancy cell counts as occupied.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a, N> {
     pub scene: &'a SceneRecord,
@@ -131,7 +131,7 @@ impl<N: Number> View<N> for Plain<'_, N> {
     }
 }
 
-/// Adds what replays send to arrays like the parameters'.
+/// A sink that accumulates gradients in arrays of the parameters' shapes.
 #[derive(Debug)]
 pub struct Scatter<'a, N> {
     pub scene: &'a SceneRecord,
