@@ -7,7 +7,7 @@
 @group(0) @binding(8) var<storage, read> image: array<vec4f>;
 @group(0) @binding(9) var<storage, read_write> adjoint: array<vec4f>;
 @group(0) @binding(10) var<storage, read> references: array<u32>;
-// A workgroup each: sum of losses, sum of squared errors, number of masked pixels.
+// Per workgroup: sum of losses, sum of squared errors, number of masked pixels.
 @group(0) @binding(12) var<storage, read_write> partials: array<vec4f>;
 
 var<workgroup> sums: array<vec4f, ELEMENT_GROUP>;
@@ -20,7 +20,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     if index < launch.last_pixel {
         sums[lane] = compare(index);
     }
-    // A tree of fixed shape: the same sum every time.
+    // A reduction tree of fixed shape, so that the rounding of the sum is reproducible.
     for (var half = ELEMENT_GROUP / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
         if lane < half {
@@ -32,7 +32,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
 }
 
-// Compares one pixel, leaves its adjoint, and returns what it adds to the sums.
+// Compares one pixel with its reference, stores its adjoint, and returns its terms of the sums.
 fn compare(index: u32) -> vec4f {
     let x = image[index];
     if x.w < 0.0 {
@@ -57,7 +57,7 @@ fn compare(index: u32) -> vec4f {
     return sum;
 }
 
-// A pixel's reference over its backdrop; black where there is none.
+// A pixel's reference composited over its background; black where it has none.
 fn reference_over_backdrop(pixel: Pixel) -> vec3f {
     let first = sensors[pixel.sensor].first_pixel;
     if first == NO_REFERENCE {

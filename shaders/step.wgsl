@@ -1,5 +1,5 @@
-// One optimiser step over the entries of a parameter: an entry whose gradient is not finite (or, in fixed point, left
-// its range) keeps its value and is reported; gradients are zero afterwards.
+// One optimiser step over the entries of a parameter, after which gradients are zero. An entry whose gradient is not
+// finite (or, in fixed point, out of range) keeps its value and is reported.
 
 #import bind/update
 #import kernels/optimizer

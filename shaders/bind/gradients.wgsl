@@ -1,7 +1,7 @@
-// Gradients, in the same places as their parameters, and how many rays add to one entry at once.
+// Gradients, at the same offsets as their parameters, accumulated by many rays concurrently.
 //
-// FLOAT_ATOMIC: the adapter adds floats. FIXED_POINT: two words an entry, sums that do not depend on their order.
-// Neither: compare and exchange until no other ray has come between.
+// FLOAT_ATOMIC: the adapter has atomic addition of floats. FIXED_POINT: two words per entry, sums independent of the
+// order. Neither: a compare-and-exchange loop.
 
 #ifdef FLOAT_ATOMIC
 @group(0) @binding(6) var<storage, read_write> gradient: array<atomic<f32>>;
@@ -11,7 +11,7 @@
 @group(0) @binding(7) var<storage, read_write> gradient_sh: array<atomic<u32>>;
 #endif
 
-// Rays, samples and drifted rays as pairs of words (low, high), then a flag that a fixed-point sum left its range.
+// Rays, samples and drifted rays as pairs of words (low, high), then a flag for fixed-point overflow.
 @group(0) @binding(11) var<storage, read_write> statistics: array<atomic<u32>>;
 const STATISTICS_OVERFLOW: u32 = 6u;
 
@@ -30,7 +30,7 @@ fn gradient_sh_add(index: u32, value: f32) {
 #import common/fixed
 #import common/math
 
-// Whether a contribution may be added; if not, the flag is raised.
+// Whether a contribution is in range; sets the overflow flag if not.
 fn gradient_in_range(value: f32) -> bool {
     let sound = is_finite(value) && abs(value) < FIXED_LARGEST;
     if !sound {
@@ -39,7 +39,7 @@ fn gradient_in_range(value: f32) -> bool {
     return sound;
 }
 
-// Watches the high word as it was before a contribution.
+// Checks the high word before an addition, and sets the overflow flag if it is close to its limit.
 fn gradient_watch(high: u32) {
     if fixed_alarm(high) {
         atomicOr(&statistics[STATISTICS_OVERFLOW], 1u);

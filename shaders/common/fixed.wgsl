@@ -1,13 +1,13 @@
-// 64-bit fixed-point numbers as two words (low, high), in units of 2^-40: sums of them do not depend on their order.
+// 64-bit fixed-point numbers as two words (low, high), in units of 2^-40: their sums do not depend on the order.
 
-// A contribution must stay under this, so that no sum can pass from one half of the range to the other unseen.
+// Limit of a contribution: a single addition cannot carry a sum past the range that FIXED_ALARM detects.
 const FIXED_LARGEST: f32 = 4194304.0;
-// A high word at or beyond this, in either direction, is an overflow about to happen.
+// A high word at or beyond this, in either direction, is close to overflow.
 const FIXED_ALARM: u32 = 0x40000000u;
 
-// The nearest fixed-point number to a finite |x| < FIXED_LARGEST.
+// The fixed-point number nearest to a finite |x| < FIXED_LARGEST.
 fn fixed_from_f32(x: f32) -> vec2u {
-    // Units of the high word are 2^-8. Multiplying by powers of two and taking the integer part away are exact.
+    // The high word has units of 2^-8. Scaling by powers of two and subtracting the integer part are exact.
     let scaled = abs(x) * 256.0;
     let whole = floor(scaled);
     let rest = round((scaled - whole) * 4294967296.0);
@@ -24,7 +24,7 @@ fn fixed_negate(words: vec2u) -> vec2u {
     return vec2u(~words.x + 1u, ~words.y + select(0u, 1u, words.x == 0u));
 }
 
-// The nearest f32, by way of the magnitude so that small negative numbers keep their digits.
+// The nearest f32, computed from the magnitude: small negative numbers would lose digits in two's complement.
 fn fixed_to_f32(words: vec2u) -> f32 {
     let negative = (words.y >> 31u) == 1u;
     let magnitude = select(words, fixed_negate(words), negative);
@@ -37,7 +37,7 @@ fn fixed_add(a: vec2u, b: vec2u) -> vec2u {
     return vec2u(low, a.y + b.y + select(0u, 1u, low < a.x));
 }
 
-// Whether a high word has come too close to the end of its range.
+// Whether a high word is close to overflow.
 fn fixed_alarm(high: u32) -> bool {
     return high + FIXED_ALARM >= 2u * FIXED_ALARM;
 }
