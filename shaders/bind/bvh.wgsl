@@ -2,8 +2,8 @@
 
 #import bind/scene
 
-// Whether surfaces are found through the BVH: a pipeline constant, so that scenes with few surfaces do not pay for its
-// registers.
+// Whether surfaces are found through the BVH: a pipeline constant, so that scenes with few surfaces do not pay for
+// the search.
 override BVH: bool = false;
 
 // One kind of plane (minimum x, y, z, maximum x, y, z) of four children of a node; `half` is 0 or 1.
