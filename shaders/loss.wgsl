@@ -21,7 +21,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     if index < launch.last_pixel {
         sums[lane] = compare(index);
     }
-    // A tree of fixed shape: the same sum every time.
+    // A reduction tree of fixed shape, so that the rounding of the sum is reproducible.
     for (var half = ELEMENT_GROUP / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
         if lane < half {
@@ -63,7 +63,7 @@ fn compare(index: u32) -> vec4f {
     return sum;
 }
 
-// A pixel's reference over its backdrop; black where there is none.
+// A pixel's reference composited over its background; black where it has none.
 fn reference_over_backdrop(pixel: Pixel) -> vec3f {
     let first = sensors[pixel.sensor].first_pixel;
     if first == NO_REFERENCE {

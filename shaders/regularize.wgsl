@@ -1,5 +1,5 @@
-// Adds a penalty's gradient to a parameter's and reports the sum of the penalty's terms. Each entry gathers what its
-// own term and those of its three backward neighbours send to it, so that nothing is added by two invocations.
+// Adds a penalty's gradient to a parameter's gradient and sums the penalty's terms. Each entry gathers the derivatives
+// of its own term and of its three backward neighbours' terms, so that no two invocations write to the same entry.
 
 #import bind/update
 #import kernels/regularizer
@@ -20,12 +20,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     report(group, lane, sum, NONE_FOUND);
 }
 
-// Distances between neighbouring entries along x, y and z.
+// Index distances between neighbouring entries along x, y and z.
 fn strides() -> vec3u {
     return elements.size.w * vec3u(1u, elements.size.x, elements.size.x * elements.size.y);
 }
 
-// The total variation's term at entry `i` of texel `texel`.
+// The total variation's term at entry `i`, part of texel `texel`.
 fn term_at(i: u32, texel: vec3u) -> vec4f {
     let at = elements.first + i;
     let next = vec3u(at) + select(vec3u(0u), strides(), texel + 1u < elements.size.xyz);

@@ -1,4 +1,4 @@
-// Gradients, in the same places as their parameters, and how many rays add to one entry at once.
+// Gradients, at the same offsets as their parameters, accumulated by many rays concurrently.
 //
 // FLOAT_ATOMIC: the adapter adds floats. FIXED_POINT: sums in whole numbers of 64 bits, which do not depend on their
 // order; with WIDE_ATOMIC the adapter adds these, else their two words one after the other. Neither: compare and

@@ -1,5 +1,5 @@
-// The parameter that a pass over entries changes, its gradient, and what workgroups report: a sum, and the first entry
-// that was not finite.
+// The parameter that a pass over entries updates, its gradient, and the workgroups' reports: a sum, and the first
+// entry that is not finite.
 
 #import bind/elements
 #import common/math
@@ -12,8 +12,8 @@ const NONE_FOUND: u32 = 0xffffffffu;
 var<workgroup> sums: array<f32, ELEMENT_GROUP>;
 var<workgroup> firsts: array<u32, ELEMENT_GROUP>;
 
-// Reduces an invocation's sum and first entry over its workgroup, in a tree of fixed shape, and leaves them in
-// `partials`. To be called by all invocations.
+// Reduces the invocations' sums and first entries over a workgroup, in a tree of fixed shape, and writes them to
+// `partials`. Must be called in uniform control flow.
 fn report(group: vec3u, lane: u32, sum: f32, first: u32) {
     sums[lane] = sum;
     firsts[lane] = first;

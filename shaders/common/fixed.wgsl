@@ -20,7 +20,7 @@ fn fixed_negate(words: vec2u) -> vec2u {
     return vec2u(~words.x + 1u, ~words.y + select(0u, 1u, words.x == 0u));
 }
 
-// The nearest f32, by way of the magnitude so that small negative numbers keep their digits.
+// The nearest f32, computed from the magnitude: small negative numbers would lose digits in two's complement.
 fn fixed_to_f32(words: vec2u) -> f32 {
     let negative = (words.y >> 31u) == 1u;
     let magnitude = select(words, fixed_negate(words), negative);

@@ -1,5 +1,5 @@
-//! Are the gradients right? Path replay in f64 is compared with finite differences of the f64 walk, and a device's
-//! gradient with that of the f64 walk: same rays, same random numbers, sampling frozen, no early stop.
+//! Gradient checks: path replay in f64 against finite differences of the f64 walk, and a device's gradient against
+//! that of the f64 walk. Rays and random numbers are the same, sampling is frozen, and rays are not stopped early.
 
 pub mod field;
 pub mod forward;
@@ -26,15 +26,15 @@ use field::fields::Role;
 use field::objective::{Adjoint, Objective};
 use report::{LossReport, ParameterReport, Report, Row};
 
-/// More rays than this are thinned: pixels are drawn instead of taking all. Paths through media take longer.
+/// Larger batches are thinned to randomly drawn pixels. Paths through media have a lower limit, as they take longer.
 const MOST_RAYS: u32 = 1 << 18;
 const MOST_PATHS: u32 = 1 << 15;
 
-/// How the pixels are weighted.
+/// Weights of the pixels in the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weighting {
-    /// All alike: the mean of the images.
+    /// One for all: the mean of the images.
     Mean,
     /// A random weight in [-1, 1) for each pixel and channel.
     Random,
@@ -58,10 +58,10 @@ impl Weighting {
     }
 }
 
-/// Which entry of the parameters to check.
+/// An entry of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Index {
-    /// Its place in the array.
+    /// Its flat index in the array.
     Flat(usize),
     /// x, y, z, channel.
     Coordinates([usize; 4]),
@@ -74,14 +74,14 @@ pub struct Options {
     pub parameters: Vec<String>,
     /// Entries drawn for each parameter.
     pub entries: usize,
-    /// Entries checked in place of drawn ones.
+    /// Entries to check instead of random ones.
     pub indices: Vec<Index>,
     pub weightings: Vec<Weighting>,
     pub seed: u64,
-    /// Relative tolerance of the f64 walk against finite differences, and of the device against the f64 walk.
+    /// Tolerated relative error of the f64 walk against finite differences, and of the device against the f64 walk.
     pub tolerance: f64,
     pub device_tolerance: f64,
-    /// Largest step of the differences, in units of the parameter; None for one that suits it.
+    /// Largest step of the differences, in units of the parameter; None for a default by the parameter's kind.
     pub step: Option<f64>,
 }
 
@@ -100,7 +100,7 @@ impl Default for Options {
     }
 }
 
-/// A scene made ready: what the oracle and the device are both given.
+/// A prepared scene, as the oracle and the device receive it.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub resident: Resident,
@@ -210,7 +210,7 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
         .collect()
 }
 
-/// The entries of one parameter, and their derivatives by finite differences.
+/// Entries of one parameter, and their derivatives by finite differences.
 #[derive(Debug, Clone)]
 pub struct Differences {
     pub parameter: usize,
@@ -218,7 +218,7 @@ pub struct Differences {
     pub entries: Vec<(Chosen, Difference)>,
 }
 
-/// Chooses entries of every checked parameter and takes their differences, for all weightings at once.
+/// Chooses entries of every checked parameter and differences them, for all weightings at once.
 ///
 /// # Errors
 /// An index outside its parameter.
@@ -278,7 +278,7 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
     Ok(all)
 }
 
-/// The place of an index in its parameter's array.
+/// The flat index of an entry in its parameter's array.
 fn asked(parameter: &crate::params::Parameter, index: Index) -> anyhow::Result<usize> {
     let shape = parameter.shape;
     let [nx, ny, nz] = shape.size;
@@ -300,7 +300,7 @@ fn asked(parameter: &crate::params::Parameter, index: Index) -> anyhow::Result<u
     }
 }
 
-/// What a device finds for one weighting.
+/// A device's loss and gradients under one weighting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceAdjoint {
     pub loss: f64,
@@ -308,7 +308,7 @@ pub struct DeviceAdjoint {
     pub gradients: Vec<Vec<f32>>,
 }
 
-/// Has a device compute the gradients that the oracle computes.
+/// Computes on a device the gradients that the oracle computes.
 ///
 /// # Errors
 /// The device fails.
@@ -339,7 +339,7 @@ pub fn device_adjoints(
         .collect()
 }
 
-/// Everything that a check found.
+/// All results of a check.
 #[derive(Debug)]
 pub struct Outcome {
     pub report: Report,
@@ -347,7 +347,7 @@ pub struct Outcome {
     pub gradients: Vec<Vec<Vec<f64>>>,
 }
 
-/// Checks the f64 walk, and `device` if there is one.
+/// Checks the f64 walk, and `device` if given.
 ///
 /// # Errors
 /// An index outside its parameter, or the device fails.

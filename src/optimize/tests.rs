@@ -1,4 +1,4 @@
-//! The loop driven with a device that only keeps a diary.
+//! Tests of the loop with a mock device that records its calls.
 
 mod resume;
 
@@ -24,7 +24,7 @@ use crate::scene::{
     Regularizer, Schedule, Sensor, Source, Stage,
 };
 
-/// Keeps parameters and moments, and writes down what it is told to do.
+/// A mock device: keeps parameters and moments, and records its calls.
 struct Diary {
     info: DeviceInfo,
     resident: Resident,
@@ -35,7 +35,7 @@ struct Diary {
     keys: Vec<Keys>,
     terms: Vec<Vec<f32>>,
     pixels: u32,
-    /// What step number n, from 1, fails with.
+    /// The step, counted from 1, that fails, and its error.
     failure: Option<(usize, fn() -> DeviceError)>,
     /// Norm of the gradient of the second parameter.
     second_norm: f64,

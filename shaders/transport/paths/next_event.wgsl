@@ -1,4 +1,5 @@
-// Next-event estimation: a path's connections to drawn lights, and the derivatives by what lies on the way.
+// Next-event estimation: shadow rays from a path's vertices to sampled lights, and the derivatives by the
+// transmittance on them.
 
 #import transport/paths/adjoint
 #import transport/lookup/background
@@ -8,10 +9,10 @@
 #import transport/paths/tracking
 #import transport/scene/records
 
-// Surfaces are looked for on this part of a shadow ray, which must not meet the light that it is drawn to.
+// The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
 const SHADOW: f32 = 0.9995;
 
-// The power heuristic.
+// The power heuristic of multiple importance sampling.
 fn mis(a: f32, b: f32) -> f32 {
     let sum = a * a + b * b;
     if sum > 0.0 {
@@ -20,8 +21,8 @@ fn mis(a: f32, b: f32) -> f32 {
     return 0.0;
 }
 
-// Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
-// drawn with `density`. Returns the derivative by the logarithm of the value.
+// Adds the radiance of a sampled light that arrives at `p` and is scattered with `value`. `pdf` is the pdf of the same
+// direction under phase function or BSDF sampling, for MIS. Returns the derivative by the logarithm of `value`.
 fn sample_light(
     path: ptr<function, Path>,
     p: vec3f,
@@ -32,7 +33,7 @@ fn sample_light(
 ) -> f32 {
     let start = *sampler;
     var lit = vec3f(0.0);
-    // The first turn finds the transmittance, the second, in a replay, sends its derivatives.
+    // The first iteration estimates the transmittance; the second, in a replay, sends its derivatives.
     for (var turn = 0u; turn < 2u; turn++) {
         var draws = start;
         let through = shadow((*path).medium, p, drawn, lit, turn == 1u, &draws);
@@ -67,7 +68,7 @@ fn sample_light(
     return lit.x + lit.y + lit.z;
 }
 
-// What a drawn light sends, per unit of the draw's weight.
+// The radiance or intensity of the light that was sampled.
 fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     if record.kind == LIGHT_ENVMAP {
         return background_eval(drawn.direction);
@@ -75,13 +76,13 @@ fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     return light_value(record.slot);
 }
 
-// What a shadow ray leaves of the light: nothing unless `open`.
+// The transmittance of a shadow ray: zero unless `open`.
 struct Through {
     open: bool,
     transmittance: vec3f,
 }
 
-// Goes along a shadow ray, part by part that lies in a medium. When `shading`, such a part is replayed with `lit`, the
+// Follows a shadow ray through its parts that lie in media. When `shading`, each part is replayed with `lit`, the
 // derivative by the logarithm of the transmittance.
 fn shadow(
     first_medium: u32,

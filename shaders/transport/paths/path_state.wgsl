@@ -1,58 +1,58 @@
-// A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
+// The state of a path: radiance gathered so far, and the throughput of its next contribution.
 //
-// The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path is
-// gathered beside (docs/method.md, section 13).
+// Factors of zero are left out of the throughput and counted; contributions that exactly one such factor cancels are
+// summed separately (docs/method.md, section 13).
 
 #import transport/rays/camera
 #import transport/rays/sampler
 #import transport/scene/records
 
-// Less than this of the light of a flight without end is none.
+// In a medium without end, channels whose ratio has fallen below this end.
 const NEGLIGIBLE: f32 = 1e-30;
-// Russian roulette never lets a path go on with a higher probability than this.
+// Upper limit of the survival probability in Russian roulette.
 const MAX_SURVIVAL: f32 = 0.95;
 
-// A path on its way.
+// The state of a path.
 struct Path {
-    // Gathered so far; in a replay still to come.
+    // Primal: gathered so far. Replay: still to come.
     radiance: vec3f,
-    // The same for contributions of which exactly one factor is zero, with that factor left out.
+    // The same for contributions that exactly one factor of zero cancels, with that factor left out.
     radiance_but_zero: vec3f,
-    // Product of the factors so far, zeros left out, and how many of those there were.
+    // Product of the throughput's nonzero factors, and the number of zero factors per channel.
     beta: vec3f,
     zeros: vec3u,
-    // For each channel the density of the path, had that channel decided, over the density of the path as decided.
+    // For each channel, the path's pdf if that channel decided collisions, over the pdf of the hero channel.
     ratio: vec3f,
-    // The channel that decides collisions.
+    // The hero: the channel that decides collisions.
     hero: u32,
-    // Edges so far.
+    // Segments so far.
     depth: u32,
     origin: vec3f,
     direction: vec3f,
     medium: u32,
-    // How far the camera sees.
+    // The end of the present segment's ray, at first the camera's far distance.
     far: f32,
-    // Where the last scattering was; whether the direction that it took was drawn from a density by solid angle, so that
-    // light that it meets could also have been drawn by next-event estimation; and that density.
+    // Position of the last scattering; whether the direction was sampled there from a pdf by solid angle, so that
+    // next-event estimation could also sample emitters in it (MIS); and that pdf.
     scattered_at: vec3f,
     continuous: bool,
     pdf: f32,
-    // Product of the relative indices of refraction of the boundaries on the way: radiance is scaled by its square,
-    // which roulette must not mistake for a loss.
+    // Product of the relative indices of refraction of the boundaries crossed. Radiance scales by its square, which is
+    // no loss of light and must not lower the survival probability of Russian roulette.
     eta: f32,
     // Contributions so far.
     count: u32,
-    // Whether the path reached the background without a turn.
+    // Whether the path reached the background without being scattered.
     straight: bool,
 }
 
-// A path that begins with a camera ray in `medium`.
+// A path that starts with a camera ray in `medium`.
 fn path_new(ray: Ray, medium: u32, sampler: ptr<function, Sampler>) -> Path {
     let hero = path_draw_hero(sampler);
     return path_start(along(ray.origin, ray.direction, ray.near), ray.direction, ray.far - ray.near, medium, hero);
 }
 
-// Draws the channel that decides collisions.
+// Draws the hero channel.
 fn path_draw_hero(sampler: ptr<function, Sampler>) -> u32 {
     if settings.spectral == 1u {
         return min(u32(sampler_draw(sampler) * 3.0), 2u);
@@ -60,7 +60,7 @@ fn path_draw_hero(sampler: ptr<function, Sampler>) -> u32 {
     return 0u;
 }
 
-// Whether the path is in a medium, and in its box, where no surface is met.
+// Whether the path is in the box of a medium that no surface intersects.
 fn path_is_surface_free(path: ptr<function, Path>) -> bool {
     if (*path).medium == NONE {
         return false;
@@ -83,7 +83,7 @@ fn path_start(origin: vec3f, direction: vec3f, far: f32, medium: u32, hero: u32)
     return path;
 }
 
-// One over the mean of the channels' densities.
+// The weight of one-sample MIS: one over the mean of the channels' pdf ratios.
 fn path_norm(path: ptr<function, Path>) -> f32 {
     if settings.spectral == 1u {
         return 3.0 / ((*path).ratio.x + (*path).ratio.y + (*path).ratio.z);
@@ -104,19 +104,19 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     }
 }
 
-// Multiplies the throughput; zeros are counted, not multiplied.
+// Multiplies the throughput; factors of zero are counted instead.
 fn path_multiply(path: ptr<function, Path>, factor: vec3f) {
     let zero = factor == vec3f(0.0);
     (*path).zeros += select(vec3u(0u), vec3u(1u), zero);
     (*path).beta *= select(factor, vec3f(1.0), zero);
 }
 
-// Derivatives `d` of the channels in which the path still carries light; zero in the others.
+// The channels of `d` without a factor of zero; zero in the others.
 fn path_alive(path: ptr<function, Path>, d: vec3f) -> vec3f {
     return select(vec3f(0.0), d, (*path).zeros == vec3u(0u));
 }
 
-// The weight of a real collision that the channel `hero` decided, without the albedo.
+// The weight of a real collision that the hero channel decided, without the albedo. `hero` is its extinction.
 fn path_multiply_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
     if settings.spectral == 1u {
         (*path).ratio *= sigma * (1.0 / hero);
@@ -124,7 +124,7 @@ fn path_multiply_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
     }
 }
 
-// The weight of a null collision.
+// The weight of a null collision; `hero` is the hero channel's extinction, `mu` the majorant.
 fn path_multiply_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f32) {
     if settings.spectral == 1u {
         (*path).ratio *= (mu - sigma) * (1.0 / (mu - hero));
@@ -132,7 +132,7 @@ fn path_multiply_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f3
     }
 }
 
-// Whether next to nothing is left of the channels that the medium extinguishes; these end.
+// Whether the channels that the medium extinguishes are negligible; if so, ends them.
 fn path_fades(path: ptr<function, Path>, sigma: vec3f) -> bool {
     let extinguished = sigma > vec3f(0.0);
     if any(extinguished & ((*path).ratio > vec3f(NEGLIGIBLE))) {
@@ -143,12 +143,12 @@ fn path_fades(path: ptr<function, Path>, sigma: vec3f) -> bool {
     return true;
 }
 
-// Whether no channel can carry anything any more.
+// Whether all further contributions are zero in every channel.
 fn path_is_dark(path: ptr<function, Path>) -> bool {
     return all((*path).zeros >= vec3u(select(2u, 1u, mode == PRIMAL)));
 }
 
-// Throughput that decisions look at, as it was before refraction concentrated or spread it.
+// The largest channel of the throughput, without the scale of refraction.
 fn path_brightness(path: ptr<function, Path>) -> f32 {
     let value = (*path).beta * path_norm(path);
     return max(max(max(0.0, value.x), value.y), value.z) * ((*path).eta * (*path).eta);
@@ -167,8 +167,8 @@ fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> 
     return true;
 }
 
-// Turns the path at `q` into `direction`, drawn with this density by solid angle; `p` is the point beside `q` from which
-// what leaves it begins.
+// Turns the path at `q` into `direction`, sampled with this pdf by solid angle; `p` is the origin of rays that leave
+// `q`.
 fn path_turn(path: ptr<function, Path>, q: vec3f, p: vec3f, direction: vec3f, pdf: f32) {
     (*path).origin = p;
     (*path).scattered_at = q;

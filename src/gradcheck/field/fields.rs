@@ -1,4 +1,4 @@
-//! A scene's parameters as arrays of any number type, and the walk's view of them in which nothing is skipped.
+//! A scene's parameters as arrays of any number type, and a view of them that skips no samples.
 
 use crate::params::ParamSet;
 use crate::resident::layout::SceneRecord;
@@ -56,7 +56,7 @@ pub struct Fields<N> {
 }
 
 impl<N: Number> Fields<N> {
-    /// The parameters' values, each turned into a number by `lift`, in the order density, colour, emitter.
+    /// The parameters' values converted by `lift`, in the order density, colour, emitter.
     pub fn new(resident: &Resident, params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
         let values = |slot: Option<usize>| -> Vec<N> {
             slot.map_or_else(Vec::new, |i| {
@@ -86,7 +86,7 @@ impl<N: Number> Fields<N> {
         }
     }
 
-    /// The array of one role, to be changed.
+    /// The array of one role, mutable.
     pub fn of_mut(&mut self, role: Role) -> &mut [N] {
         match role {
             Role::Density => &mut self.sigma,
@@ -96,7 +96,7 @@ impl<N: Number> Fields<N> {
     }
 }
 
-/// Looks up raw colours in a grid of as many channels as the degree has coefficients.
+/// Looks up raw colours in a grid with one channel per coefficient and colour.
 #[inline(always)]
 fn color<N: Number>(scene: &SceneRecord, sh: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
     match scene.sh_degree {
@@ -107,7 +107,7 @@ fn color<N: Number>(scene: &SceneRecord, sh: &[N], at: &Stencil, basis: &Basis) 
     }
 }
 
-/// The parameters as they are; both sides are the same and no cell is empty.
+/// A one-sided view of the parameters in which every occupancy cell counts as occupied.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a, N> {
     pub scene: &'a SceneRecord,
@@ -142,7 +142,7 @@ impl<N: Number> View<N> for Plain<'_, N> {
     }
 }
 
-/// Adds what replays send to arrays like the parameters'.
+/// A sink that accumulates gradients in arrays of the parameters' shapes.
 #[derive(Debug)]
 pub struct Scatter<'a, N> {
     pub scene: &'a SceneRecord,

@@ -1,5 +1,5 @@
-//! Checks of worlds: path replay through media against finite differences with the sampling frozen, a device against
-//! path replay, and differential ratio tracking against free flight.
+//! Gradient checks of path-traced scenes: path replay against finite differences with the sampling frozen, a device
+//! against path replay, and differential ratio tracking against free flight.
 
 pub mod difference;
 pub mod entries;
@@ -18,11 +18,11 @@ use difference::difference;
 use entries::{Checked, choose};
 use objective::{Adjoint, Objective};
 
-/// Why the gradients of a device stand in no row whose estimator draws other numbers than path replay.
+/// Why a device with an estimator that draws other random numbers than path replay is not checked.
 const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation follows paths of its own, so that only \
                            means could be compared";
 
-/// Checks the f64 walk, and `device` if there is one.
+/// Checks the f64 walk, and `device` if given.
 ///
 /// # Errors
 /// An index outside its parameter, or the device fails.
@@ -91,7 +91,7 @@ pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
     setup
 }
 
-/// Takes the differences of all chosen entries and compares.
+/// Differences all chosen entries and judges the gradients.
 fn judge(
     setup: &Setup,
     mut objective: Objective,

@@ -1,7 +1,7 @@
 //! COLMAP models: `cameras`, `images` and `points3D` as `.bin` or `.txt`.
 //!
 //! Poses are world to camera in OpenCV's convention (+X right, +Y down, +Z forward) as a quaternion w x y z and a
-//! translation. Rigs and frames, which newer models add, are left alone: the images repeat what they say.
+//! translation. Rigs and frames of newer models are ignored: they repeat the images' poses.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::{Dataset, Distortion, IoError, Result, View, checked_view, pose};
 mod binary;
 mod text;
 
-/// Names of the camera models by COLMAP's number, and how many parameters each has.
+/// Names of the camera models by COLMAP's id, with their numbers of parameters.
 const MODELS: [(&str, usize); 12] = [
     ("SIMPLE_PINHOLE", 3),
     ("PINHOLE", 4),
@@ -29,7 +29,7 @@ const MODELS: [(&str, usize); 12] = [
     ("RAD_TAN_THIN_PRISM_FISHEYE", 16),
 ];
 
-/// A camera as the file has it.
+/// A camera as stored in the file.
 #[derive(Debug)]
 struct Camera {
     model: String,
@@ -38,7 +38,7 @@ struct Camera {
     parameters: Vec<f64>,
 }
 
-/// An image as the file has it.
+/// An image as stored in the file.
 #[derive(Debug)]
 struct ImageRecord {
     /// Quaternion w x y z, world to camera.
@@ -48,10 +48,10 @@ struct ImageRecord {
     name: String,
 }
 
-/// What a reader makes of the bytes of one file.
+/// The result of parsing the bytes of one file.
 type Parsed<T> = std::result::Result<T, String>;
 
-/// The folder of the model that `folder` is or holds.
+/// The folder of the model at or below `folder`.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     let candidates = ["", "sparse/0", "sparse", "0", "colmap/sparse/0"].map(|inner| folder.join(inner));
     candidates
@@ -99,7 +99,7 @@ fn parse<T>(path: &Path, parser: fn(&[u8]) -> Parsed<T>) -> Result<T> {
     parser(&bytes).map_err(|message| IoError::new(path, message))
 }
 
-/// The folder that the images' names are relative to: one near the model that holds any of them.
+/// The folder that image names are relative to: one near the model that contains any of the images.
 fn find_images(model: &Path, records: &[ImageRecord]) -> PathBuf {
     let inner = [
         "images",
@@ -120,7 +120,7 @@ fn find_images(model: &Path, records: &[ImageRecord]) -> PathBuf {
     found.cloned().unwrap_or_else(|| candidates[1].clone())
 }
 
-/// Takes `name/..` out of a path, for messages.
+/// Removes `name/..` from a path, for messages.
 fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -199,7 +199,7 @@ fn intrinsics(camera: &Camera) -> Parsed<([f64; 2], [f64; 2], Distortion)> {
     }
 }
 
-/// Cameras by their number.
+/// Cameras by id.
 type Cameras = HashMap<u32, Camera>;
 
 #[cfg(test)]

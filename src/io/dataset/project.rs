@@ -1,11 +1,11 @@
-//! From a point to its pixel.
+//! Projection of points to pixels.
 
 use glam::{DVec2, DVec3};
 
 use super::{Distortion, View};
 
 impl Distortion {
-    /// Moves a point of the plane at distance 1, +X right and +Y down, to where the lens shows it (OpenCV's
+    /// Applies the lens distortion to a point of the image plane at distance 1, +X right and +Y down (OpenCV's
     /// `projectPoints` and `fisheye::projectPoints`).
     pub fn apply(&self, p: DVec2) -> DVec2 {
         match *self {
@@ -37,8 +37,8 @@ impl Distortion {
 }
 
 impl View {
-    /// Where the camera shows a point of the data set's world, in pixels from the image's top left corner, and the
-    /// point's depth; `None` behind the camera. The pixel may lie outside the image.
+    /// Projects a point of the data set's world to pixels from the image's top left corner, with its depth; `None`
+    /// behind the camera. The pixel may lie outside the image.
     pub fn project(&self, point: DVec3) -> Option<(DVec2, f64)> {
         let axes = self.to_world.matrix3.as_dmat3();
         let local = axes.transpose() * (point - self.position());
@@ -54,7 +54,7 @@ impl View {
         ))
     }
 
-    /// Where the camera stands.
+    /// The camera's position.
     pub fn position(&self) -> DVec3 {
         self.to_world.translation.as_dvec3()
     }

@@ -12,10 +12,10 @@ use super::{Dataset, Distortion, IoError, Result, View, checked_view, image, pos
 type Object = Map<String, Value>;
 type Checked<T> = std::result::Result<T, String>;
 
-/// Extensions that are tried, in turn, where a path names no file.
+/// Extensions tried, in this order, if a path names no existing file.
 const EXTENSIONS: [&str; 5] = ["png", "jpg", "jpeg", "exr", "JPG"];
 
-/// Reads the file; sizes that it does not state come from the images' headers.
+/// Reads the file; missing sizes are taken from the images' headers.
 pub(super) fn load(path: &Path) -> Result<Dataset> {
     let fail = |message: String| IoError::new(path, message);
     super::super::open(path)?;
@@ -63,7 +63,7 @@ pub(super) fn load(path: &Path) -> Result<Dataset> {
 struct Reader<'a> {
     folder: &'a Path,
     top: &'a Object,
-    /// Size of the first image that is there, for those that are not.
+    /// Size of the first image that exists, used for missing images.
     last_size: Option<[f64; 2]>,
 }
 
@@ -105,7 +105,7 @@ impl Reader<'_> {
         Ok(number(frame, &format!("{at}."), key)?.or(number(self.top, "", key)?))
     }
 
-    /// The size that is stated, or else the image's own.
+    /// The stated size, or else the image's own.
     fn size(&self, at: &str, frame: &Object, path: &Path) -> Checked<[f64; 2]> {
         let stated = (self.number(at, frame, "w")?, self.number(at, frame, "h")?);
         let size = match stated {
@@ -188,7 +188,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The file that `file_path` means, with an extension added where it has none.
+    /// The file of `file_path`, with an extension added if it has none.
     fn find_image(&self, file_path: &str) -> PathBuf {
         let exact = self.folder.join(file_path);
         if exact.is_file() {
@@ -238,7 +238,7 @@ fn to_world(matrix: &Value) -> Checked<glam::Affine3A> {
     pose.ok_or("is no rotation and translation, expected a camera's pose".to_owned())
 }
 
-/// A value for a message, cut short.
+/// A value for a message, truncated.
 fn brief(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(40) {

@@ -1,12 +1,12 @@
-//! Colours over a surface.
+//! Textures: reflectance over a surface.
 
 use super::records::Fields;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
 use crate::transport::number::Number;
 
-/// The reflectance at `uv`: one colour, a checkerboard whose squares have edges of one half, or an image whose first
-/// row lies at v = 0.
+/// The reflectance at `uv`: constant, a checkerboard with squares of edge 1/2, or an image whose first row lies at v =
+/// 0.
 #[inline]
 pub fn texture_eval<N: Number, F: Fields<N>>(fields: &F, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let m = &record.to_uv;
