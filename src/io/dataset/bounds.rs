@@ -282,4 +282,68 @@ mod tests {
             "{bounds:?}"
         );
     }
+
+    /// Four cameras at distance 10 whose axes lie at ±θ meet where they look; the determinant of the mean of I − f fᵀ is
+    /// sin² θ cos² θ, which must be a thousandth: θ = 1.813 degrees.
+    #[test]
+    fn axes_meet_from_an_angle_on() {
+        for (degrees, meets) in [(1.80f32, false), (1.83, true), (10.0, true), (1.3, false)] {
+            let (sine, cosine) = degrees.to_radians().sin_cos();
+            let target = Vec3::new(5.0, 6.0, 7.0);
+            let at = |i: usize| target + 10.0 * Vec3::new(if i % 2 == 0 { sine } else { -sine }, 0.0, -cosine);
+            let views: Vec<View> = (0..4).map(|i| camera(at(i), target)).collect();
+            let found = focus(&views);
+            assert_eq!(found.is_some(), meets, "{degrees}");
+            assert!(found.is_none_or(|p| p.distance(target.as_dvec3()) < 1e-2), "{found:?}");
+        }
+    }
+
+    /// A point that lies behind a quarter of the cameras is not what they look at.
+    #[test]
+    fn fewer_than_a_quarter_may_look_away() {
+        let mut views = ring(Vec3::ZERO).views;
+        views.truncate(8);
+        for (turned, meets) in [(0, true), (1, true), (2, false)] {
+            for view in &mut views[..turned] {
+                *view = camera(view.position().as_vec3(), 2.0 * view.position().as_vec3());
+            }
+            assert_eq!(focus(&views).is_some(), meets, "{turned} of 8");
+        }
+    }
+
+    /// In one place, looking to all sides: a box of edge 2 around it.
+    #[test]
+    fn cameras_in_one_place_get_a_box_around_it() {
+        let at = Vec3::new(1.0, 2.0, 3.0);
+        let views: Vec<View> = [Vec3::X, Vec3::NEG_X, Vec3::Z, Vec3::NEG_Z]
+            .into_iter()
+            .map(|d| camera(at, at + d))
+            .collect();
+        let found = ahead(&views);
+        assert_eq!((found.center(), found.half()), (at, Vec3::ONE));
+        assert!(found.reason.contains("outwards"));
+    }
+
+    #[test]
+    fn reasons_name_their_figures() {
+        let reason = |dataset: &Dataset, content| fit(dataset, content).expect("no image is read").reason;
+        let mut set = ring(Vec3::ZERO);
+        assert_eq!(
+            reason(&set, Content::Object),
+            "what the cameras see around the point where their axes meet, 5.000 away"
+        );
+        assert_eq!(
+            reason(&set, Content::Place),
+            "1.25 times the cameras' distance (5.000) from the point where their axes meet"
+        );
+        set.aabb_scale = Some(4.0);
+        assert_eq!(reason(&set, Content::Place), "the data set's aabb_scale of 4");
+        set.points = vec![[1.0; 3]; 32];
+        assert_eq!(
+            reason(&set, Content::Place),
+            "the middle 96 % of 32 COLMAP points on each axis, with a margin of a tenth"
+        );
+        // All in one place: a box that is not empty.
+        assert!((fit(&set, Content::Place).expect("a box").half().x - 1.1e-6).abs() < 3e-7);
+    }
 }

@@ -233,4 +233,88 @@ mod tests {
         assert_eq!(normalize(Path::new("a/sparse/0/../../images")), Path::new("a/images"));
         assert_eq!(normalize(Path::new("../x/./y")), Path::new("../x/y"));
     }
+
+    fn record(rotation: [f64; 4]) -> ImageRecord {
+        ImageRecord {
+            rotation,
+            translation: [1.0, 2.0, 3.0],
+            camera: 1,
+            name: "a/b.png".into(),
+        }
+    }
+
+    /// The folder that holds an image, before one that is called `images`, before the usual one.
+    #[test]
+    fn images_are_looked_for_where_they_may_be() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let set = folder.path();
+        let model = set.join("sparse/0");
+        let create = |inner: &str| std::fs::create_dir_all(set.join(inner)).expect("writable");
+        create("sparse/0");
+        let records = [record([1.0, 0.0, 0.0, 0.0])];
+        assert_eq!(
+            find_images(&model, &records),
+            set.join("sparse/images"),
+            "there is none"
+        );
+        create("images");
+        assert_eq!(find_images(&model, &records), set.join("images"));
+        create("a");
+        std::fs::write(set.join("a/b.png"), "").expect("writable");
+        assert_eq!(find_images(&model, &records), set);
+        create("sparse/images/a");
+        std::fs::write(set.join("sparse/images/a/b.png"), "").expect("writable");
+        assert_eq!(find_images(&model, &records), set.join("sparse/images"));
+        // The image that is there may be the 64th.
+        let mut many: Vec<ImageRecord> = (0..63).map(|_| record([1.0, 0.0, 0.0, 0.0])).collect();
+        many.iter_mut().for_each(|r| r.name = "missing.png".into());
+        many.extend(records);
+        assert_eq!(find_images(&model, &many), set.join("sparse/images"));
+        many.insert(0, record([1.0, 0.0, 0.0, 0.0]));
+        many[0].name = "missing.png".into();
+        assert_eq!(
+            find_images(&model, &many),
+            set.join("images"),
+            "the 65th is not looked for"
+        );
+    }
+
+    #[test]
+    fn quaternions_of_any_length_but_none_are_turns() {
+        let camera = Camera {
+            model: "SIMPLE_PINHOLE".into(),
+            width: 9,
+            height: 8,
+            parameters: vec![7.0, 4.0, 3.0],
+        };
+        let read = |length: f64| {
+            view(
+                &record([0.6 * length, 0.0, 0.8 * length, 0.0]),
+                &camera,
+                Path::new("set"),
+            )
+        };
+        let expected = read(1.0).expect("a turn");
+        assert_eq!((expected.width, expected.height), (9, 8));
+        assert_eq!((expected.focal, expected.center), ([7.0; 2], [4.0, 3.0]));
+        assert_eq!(
+            (expected.name.as_str(), &*expected.image),
+            ("a/b.png", Path::new("set/a/b.png"))
+        );
+        // Half a turn about y less 2 acos(0.6): z of the camera is (-0.96, 0, -0.28) or its mirror in the world.
+        let forward = expected.forward();
+        assert!((forward - DVec3::new(-0.96, 0.0, -0.28)).length() < 1e-6, "{forward}");
+        for length in [1e3, 1.5e-6] {
+            assert!(
+                (read(length).expect("a turn").forward() - forward).length() < 1e-6,
+                "{length}"
+            );
+        }
+        for length in [0.9e-6, 0.0, f64::NAN, f64::INFINITY] {
+            assert!(
+                read(length).expect_err("no turn").contains("expected a quaternion"),
+                "{length}"
+            );
+        }
+    }
 }

@@ -119,3 +119,6 @@ impl<'a> Silhouette<'a> {
         Some(at(x1, y1) + at(x0, y0) > at(x0, y1) + at(x1, y0))
     }
 }
+
+#[cfg(test)]
+mod tests;

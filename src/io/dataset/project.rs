@@ -104,4 +104,25 @@ mod tests {
         let fisheye = Distortion::Fisheye { k: [0.0; 4] };
         assert!((fisheye.apply(DVec2::new(1.0, 0.0)).x - std::f64::consts::FRAC_PI_4).abs() < 1e-12);
     }
+
+    #[test]
+    fn what_is_behind_or_beside_the_camera_has_no_pixel() {
+        let view = View {
+            name: String::new(),
+            image: Default::default(),
+            to_world: Affine3A::IDENTITY,
+            width: 2,
+            height: 2,
+            focal: [1.0; 2],
+            center: [1.0; 2],
+            distortion: Distortion::None,
+        };
+        assert_eq!(view.project(DVec3::new(1.0, 0.0, 0.0)), None);
+        assert_eq!(
+            view.project(DVec3::new(1.0, 0.0, 1e-6)).map(|(_, depth)| depth),
+            Some(1e-6)
+        );
+        let fisheye = Distortion::Fisheye { k: [0.5; 4] };
+        assert_eq!(fisheye.apply(DVec2::ZERO), DVec2::ZERO);
+    }
 }

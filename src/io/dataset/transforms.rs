@@ -246,3 +246,57 @@ fn brief(value: &Value) -> String {
         None => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_in_messages_are_cut_after_forty_characters() {
+        let list = |n: usize| json!("x".repeat(n - 2));
+        assert_eq!(brief(&list(40)), format!("\"{}\"", "x".repeat(38)));
+        assert_eq!(brief(&list(41)), format!("\"{}…", "x".repeat(39)));
+        assert_eq!(brief(&json!("ä".repeat(50))), format!("\"{}…", "ä".repeat(39)));
+    }
+
+    /// Sizes from 1 to 65536, poses with three or four rows and a last one of 0 0 0 1.
+    #[test]
+    fn sizes_and_poses_have_bounds() {
+        let read = |w: f64, rows: Value| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let path = folder.path().join("transforms.json");
+            let frame = json!({"file_path": "a", "transform_matrix": rows});
+            let text = json!({"w": w, "h": 2, "fl_x": 1, "frames": [frame]}).to_string();
+            std::fs::write(&path, text).expect("writable");
+            load(&path).map_err(|e| e.to_string())
+        };
+        let rows = |last: f64| json!([[1, 0, 0, 4], [0, 1, 0, 5], [0, 0, 1, 6], [0, 0, last, 1]]);
+        for (w, possible) in [
+            (1.0, true),
+            (0.0, false),
+            (65536.0, true),
+            (65537.0, false),
+            (1.5, false),
+        ] {
+            assert_eq!(read(w, rows(0.0)).is_ok(), possible, "{w}");
+        }
+        for (last, possible) in [(0.9e-4, true), (1.1e-4, false), (-1.1e-4, false)] {
+            assert_eq!(read(2.0, rows(last)).is_ok(), possible, "{last}");
+        }
+        let short = json!([[1, 0, 0, 4], [0, 1, 0, 5], [0, 0, 1, 6]]);
+        let dataset = read(2.0, short.clone()).expect("three rows are enough");
+        // Backwards along z: forward is -z, left -x.
+        let view = &dataset.views[0];
+        assert_eq!(
+            (view.position(), view.forward()),
+            (DVec3::new(4.0, 5.0, 6.0), -DVec3::Z)
+        );
+        assert_eq!((view.center, view.focal), ([1.0; 2], [1.0; 2]));
+        let mut five = rows(0.0);
+        five.as_array_mut().expect("rows").push(json!([0, 0, 0, 1]));
+        assert!(read(2.0, five).expect_err("too many").contains("has 5 rows"));
+        let two = json!([short[0], short[1]]);
+        assert!(read(2.0, two).expect_err("too few").contains("has 2 rows"));
+    }
+}
