@@ -1,8 +1,8 @@
-//! What the numbers of an array measure, and what they may therefore be.
+//! The physical quantity of an array, and the values that it permits.
 
 use super::reader::Limit;
 
-/// What the numbers of an array measure.
+/// The physical quantity of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     /// Raw density of a radiance field, before its activation.
@@ -16,16 +16,16 @@ pub(super) enum Quantity {
     Emission,
     /// Mean cosine of a phase function.
     Asymmetry,
-    /// Of the second of two phase functions.
+    /// Weight of the second of two phase functions.
     Weight,
     /// Radiance, irradiance or intensity of an emitter.
     Light,
-    /// Radiance of an environment map that paths are drawn towards, in proportion to it.
+    /// Radiance of an environment map that is importance sampled in proportion to it.
     Environment,
 }
 
 impl Quantity {
-    /// What its values may be where a scene states them.
+    /// Values permitted in a scene file.
     pub(super) fn limit(self) -> Limit {
         match self {
             Quantity::Density | Quantity::Coefficients => Limit::Any,
@@ -35,7 +35,7 @@ impl Quantity {
         }
     }
 
-    /// Between which a run keeps its values unless told otherwise.
+    /// Default bounds during a run.
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
             Quantity::Density | Quantity::Coefficients => [f32::NEG_INFINITY, f32::INFINITY],
@@ -45,7 +45,7 @@ impl Quantity {
         }
     }
 
-    /// What a walk relies on: bounds that leave this, though a run keeps its values within them, are mistakes.
+    /// Values that the walk can handle: wider bounds are mistakes, although a run keeps values within its bounds.
     pub(super) fn needs(self) -> Limit {
         match self {
             Quantity::Emission | Quantity::Light => Limit::Any,
