@@ -1,4 +1,4 @@
-//! How noisy one estimate of a gradient is, and what it costs.
+//! The noise and time of one estimate of a gradient.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// The figures of one parameter.
+/// Noise of the gradient by one parameter.
 #[derive(Debug, Serialize)]
 struct Noise {
     parameter: String,
@@ -33,7 +33,7 @@ struct Figures {
     noise: Vec<Noise>,
 }
 
-/// Sums over the runs, an entry each.
+/// Sums over the runs, per entry.
 struct Moments {
     sum: Vec<f64>,
     squares: Vec<f64>,
