@@ -1,5 +1,5 @@
 // The majorants of a medium, a cell an invocation: the largest extinction that a lookup in it can give, with a margin.
-// Twin of src/resident/world.rs.
+// Twin of src/resident/majorants.rs.
 
 #import bind/elements
 

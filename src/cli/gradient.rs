@@ -104,6 +104,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         "--step {}: expected a positive number",
         args.step
     );
+    // Prepare the scene and the parameter's values.
     let scene = args.set.load(&args.scene)?;
     let options = Options {
         parameters: vec![args.parameter.clone()],
@@ -124,6 +125,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     if args.loss {
         return of_loss(&args, &scene, setup, &folder);
     }
+    // Differentiate the image of one sensor.
     let sensor = sensor_index(&scene, &args.sensor)?;
     setup.spp = args.spp;
     setup.batch = Batch {
@@ -142,6 +144,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         scene.sensors[sensor].width as usize,
         scene.sensors[sensor].height as usize,
     ];
+    // Write the derivative image and print the figures.
     let stem = folder.join(format!("{}_{}", args.parameter, args.word()));
     let (files, end) = write_image(&stem, &found, size)?;
     let relative = found.difference / found.largest.max(f64::MIN_POSITIVE);

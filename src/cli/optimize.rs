@@ -57,6 +57,7 @@ pub struct OptimizeArgs {
 /// # Errors
 /// The scene has mistakes, the folder is taken or cannot be written, there is no such device, or the run failed.
 pub fn run(args: OptimizeArgs) -> Result<Outcome> {
+    // Check the scene and open the run's folder.
     let scene = args.set.load(&args.scene)?;
     let Some(block) = &scene.optimize else {
         bail!(
@@ -79,6 +80,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     if let Some(text) = resume_note(&args, &rule, checkpoint.as_ref()) {
         progress.note(&text);
     }
+    // Record where and how the run is made.
     let mut device = args.device.open()?;
     let from = checkpoint.as_ref().map(|c| c.state().iteration);
     let record = Record {
@@ -106,6 +108,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         stop: &stop,
         resume_command: resume_command(&args, &path),
     };
+    // Run. The previous run is deleted only after all inputs were checked.
     let run = Run::prepare(&job, checkpoint, device.as_mut(), &mut progress)?;
     if args.force {
         folder.clear()?;
@@ -119,6 +122,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     if let Err(error) = &page {
         progress.note(&format!("warning: there is no report: {}", super::sentence(error)));
     }
+    // Report the outcome.
     if report.interrupted {
         let command = &resume_command;
         progress.event(

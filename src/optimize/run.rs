@@ -68,6 +68,7 @@ impl<'a> Run<'a> {
         progress: &'a mut Progress,
     ) -> Result<Self> {
         let (scene, rule) = (job.scene, job.rule);
+        // Check that the checkpoint belongs to this run.
         let identity = Identity {
             scene: scene_fingerprint(&scene.resolved, scene.folder(), &scene.files()),
             seed: rule.seed,
@@ -76,12 +77,14 @@ impl<'a> Run<'a> {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.check(&identity)?;
         }
+        // Flatten the scene and check that its finest resolution fits the device.
         let (mut resident, mut params) = Resident::new(scene)?;
         let finest = estimate::finest(&params, &rule.stages);
         device.admit(&finest, rule.optimizer)?;
         let training = training_views(scene, &rule.references);
         let batches =
             Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;
+        // The carried adjoint image belongs to the previous iteration's pixels.
         if resident.is_pipelined() && rule.batch != BatchRule::AllViews {
             bail!(
                 "`{}`: a pipelined `rbvolpath` carries the adjoint image of the iteration before, so that all must look at \
@@ -89,6 +92,7 @@ impl<'a> Run<'a> {
                 scene.path.display()
             );
         }
+        // Prepare the references, and render them from a target scene if there is one.
         let cache = job.folder.references();
         let chosen = chosen_views(scene, rule, &training)?;
         let targets = references::prepare(
@@ -102,6 +106,7 @@ impl<'a> Run<'a> {
             progress,
         )?;
         let previews = previews(scene, &chosen, &mut resident);
+        // Estimate the memory.
         let references = resident.references.bytes();
         let sums = match resident.world.is_some() && device.info().kind == "cpu" {
             true => estimate::sum_bytes(&finest, rayon::current_num_threads()),
@@ -119,6 +124,7 @@ impl<'a> Run<'a> {
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
         let terms = terms(rule, &params)?;
 
+        // Upload the scene, with initial values or those of the checkpoint.
         let mut state = State::default();
         match checkpoint {
             None => {

@@ -173,7 +173,7 @@ fn form(form: &Form) -> Value {
     }
 }
 
-/// A number, one a channel, or a colour.
+/// A number, one number per channel, or a colour.
 fn values(limit: Limit) -> Vec<Value> {
     let channels = json!({ "type": "array", "items": number(limit), "minItems": 1 });
     vec![number(limit), channels, to_class(Class::Spectrum)]

@@ -154,6 +154,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
         max_depth,
         within: true,
     };
+    // Load the scene.
     let (resident, params, batches) = volume::prepare(args, setting)?;
     let parameters = params.parameters.iter().enumerate();
     let tuned: Vec<(usize, String)> = parameters
@@ -174,6 +175,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
     };
     let mut sums: Vec<Sums> = tuned.iter().map(|_| Sums::default()).collect();
     let mut times = Vec::new();
+    // One estimate per run, each with its own seed.
     for run in 0..args.runs {
         let (time, stats) = match estimate(device, &batches[0], args, run, estimator) {
             Err(DeviceError::TooLarge(why)) => {

@@ -63,6 +63,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         nearest: false,
         wrap: Wrap::Clamp,
     };
+    // Smoke in a cube with a null BSDF.
     let medium = Medium {
         path: "cube.interior".into(),
         homogeneous: false,

@@ -81,6 +81,7 @@ impl RenderArgs {
 pub fn run(args: RenderArgs) -> Result<Outcome> {
     let mut scene = args.set.load(&args.scene)?;
     let chosen = choose(&scene, &args.sensor)?;
+    // Check the output paths before any work.
     let turntable = match args.turntable {
         Some(frames) => Some(Turntable::prepare(&args, frames, &mut scene, chosen[0])?),
         None => None,
@@ -93,6 +94,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     for warning in &scene.warnings {
         progress.note(&format!("warning: {warning}"));
     }
+    // Load the scene, with the parameters' values, onto the device.
     let (mut resident, mut params) = Resident::new(&scene)?;
     if let Some(folder) = &args.parameters {
         read_parameters(folder, &scene, &mut params)?;
@@ -106,6 +108,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     if let Some(turntable) = turntable {
         return turntable.render(&args, &scene, device.as_mut(), &mut progress);
     }
+    // Render each sensor.
     for (&index, stem) in chosen.iter().zip(&stems) {
         let sensor = &scene.sensors[index];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));

@@ -27,10 +27,12 @@ const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation
 /// # Errors
 /// An index outside its parameter, or the device fails.
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
+    // Gradients by path replay in f64.
     let objective = Objective::new(setup, gradient::FREE_FLIGHT);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
     let checked = choose(setup, &objective, options)?;
+    // Gradients by the device, if it follows the same paths.
     let (mut device, skipped) = match device {
         Some(_) if is_radiative(setup) => (None, Some(OTHER_PATHS.to_string())),
         device => (device, None),
@@ -40,6 +42,7 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         Some(device) => device_adjoints(&with_gradient(setup, gradient::FREE_FLIGHT), *device, &seeds)?,
         None => Vec::new(),
     };
+    // Compare with finite differences, and tracking with free flight.
     let parameters = judge(setup, objective, &checked, &adjoints, &found, options);
     let tracking = match setup.resident.world.as_ref().map(|w| w.settings.gradient) {
         Some(gradient::FREE_FLIGHT) | None => Vec::new(),
