@@ -68,6 +68,7 @@ impl<'a> Run<'a> {
         progress: &'a mut Progress,
     ) -> Result<Self> {
         let (scene, rule) = (job.scene, job.rule);
+        // Check that the checkpoint belongs to this run.
         let identity = Identity {
             scene: scene_fingerprint(&scene.resolved, scene.folder(), &scene.files()),
             seed: rule.seed,
@@ -76,6 +77,7 @@ impl<'a> Run<'a> {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.check(&identity)?;
         }
+        // Flatten the scene and check that its finest resolution fits the device.
         let (mut resident, mut params) = Resident::new(scene)?;
         let finest = estimate::finest(&params, &rule.stages);
         device.admit(&finest, rule.optimizer)?;
@@ -89,6 +91,7 @@ impl<'a> Run<'a> {
                 scene.path.display()
             );
         }
+        // Prepare the references, and render them from a target scene if there is one.
         let cache = job.folder.references();
         let chosen = chosen_views(scene, rule, &training)?;
         let targets = references::prepare(
@@ -102,6 +105,7 @@ impl<'a> Run<'a> {
             progress,
         )?;
         let previews = previews(scene, &chosen, &mut resident);
+        // Estimate the memory.
         let references = resident.references.bytes();
         let sums = match resident.transport {
             Transport::Paths(_) if device.info().kind == "cpu" => {
@@ -121,6 +125,7 @@ impl<'a> Run<'a> {
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
         let terms = terms(rule, &params)?;
 
+        // Upload the scene, with initial values or those of the checkpoint.
         let mut state = State::default();
         match checkpoint {
             None => {

@@ -171,6 +171,7 @@ impl Chart<'_> {
         Y: AsRangedCoord<Value = f64>,
         Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
+        // Axes.
         let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .caption(self.title, ("sans-serif", 14, &INK))
@@ -191,6 +192,7 @@ impl Chart<'_> {
             .x_label_formatter(&|v| short(*v))
             .y_label_formatter(&|v| label(v))
             .draw()?;
+        // Marked events.
         let words = ("sans-serif", 11)
             .into_font()
             .color(&MARK)
@@ -205,6 +207,7 @@ impl Chart<'_> {
             let place = EmptyElement::at((*x, range.end)) + Text::new(word.clone(), (4, 2), words.clone());
             chart.draw_series(std::iter::once(place))?;
         }
+        // Curves: the band from minimum to maximum, the mean, and single values.
         let held = |v: f64| v.clamp(range.start, range.end);
         for curve in &self.curves {
             let color = color(curve.run);
@@ -242,6 +245,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
     }
     let floor = least / 2.0;
     let mut svg = String::new();
+    // Axes.
     let draw = |svg: &mut String| -> Result<(), Box<dyn std::error::Error>> {
         let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
@@ -264,6 +268,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
             .x_label_formatter(&|v| short(*v))
             .y_label_formatter(&|v| percent(*v))
             .draw()?;
+        // Bars or outlines.
         for (run, histogram) in of_runs {
             let width = (histogram.high - histogram.low) / histogram.shares.len() as f64;
             let edge = |i: usize| histogram.low + width * i as f64;

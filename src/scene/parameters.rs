@@ -1,4 +1,4 @@
-//! `optimize.parameters`: which arrays a run changes, how fast, within which bounds, and from where.
+//! `optimize.parameters`: optimised arrays, with learning rates, bounds and initial values.
 
 use crate::params::{Kind, Shape, Tuning};
 
@@ -10,7 +10,7 @@ use super::reader::{Limit, Value};
 use super::volume::{self, Channels, Wanted};
 use super::{Array, Penalty, Scene, Source, Stage, Visited, arrays, files};
 
-/// Adam's step in Mitsuba's radiance field tutorial.
+/// Learning rate of Adam in Mitsuba's radiance field tutorial.
 const DEFAULT_LEARNING_RATE: f32 = 0.05;
 
 /// Applies `parameters` to the arrays of `scene`.
@@ -27,7 +27,7 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     for (path, entry) in &entries {
         match tunables.iter_mut().find(|tunable| tunable.array.path == *path) {
             Some(tunable) => parameter(entry, stages, tunable),
-            // Without a medium because of another mistake, its paths are unknown: one report is enough.
+            // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
             None => {
                 let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
@@ -80,7 +80,7 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
     volume::check_size(value, final_shape(tunable.array, stages));
 }
 
-/// The shape after all stages, which refine grids alone.
+/// The shape after all stages; only grids are refined.
 fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
     let mut shape = array.shape;
     for stage in stages.iter().filter(|_| array.kind == Kind::Grid) {
@@ -128,7 +128,7 @@ fn bounds(object: &mut Object<'_>, quantity: Quantity) -> [f32; 2] {
     [low, high]
 }
 
-/// The parameter `initial`: a number, one number a channel, or a file.
+/// The parameter `initial`: a number, one number per channel, or a file.
 fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> {
     let Shape { channels, .. } = tunable.array.shape;
     let filled = |values| (tunable.array.shape, Source::Fill(values));
@@ -183,7 +183,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     }
 }
 
-/// Reports a penalty on something that is not optimised or that it does not suit.
+/// Reports a penalty on an array that is not optimised or has no suitable shape.
 pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, scene: &Scene) {
     if value.context.has_errors() {
         return;

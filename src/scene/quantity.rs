@@ -1,10 +1,10 @@
-//! What the numbers of an array measure, and what they may therefore be.
+//! The physical quantity of an array, and the values that it permits.
 
 use super::reader::Limit;
 pub(super) use crate::params::Quantity;
 
 impl Quantity {
-    /// What its values may be where a scene states them.
+    /// Values permitted in a scene file.
     pub(super) fn limit(self) -> Limit {
         match self {
             Quantity::Density | Quantity::Coefficients => Limit::Any,
@@ -14,7 +14,7 @@ impl Quantity {
         }
     }
 
-    /// Between which a run keeps its values unless told otherwise.
+    /// Default bounds during a run.
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
             Quantity::Density | Quantity::Coefficients => [f32::NEG_INFINITY, f32::INFINITY],
@@ -24,7 +24,7 @@ impl Quantity {
         }
     }
 
-    /// What a walk relies on: bounds that leave this, though a run keeps its values within them, are mistakes.
+    /// Values that the walk can handle: wider bounds are mistakes, although a run keeps values within its bounds.
     pub(super) fn needs(self) -> Limit {
         match self {
             Quantity::Emission | Quantity::Light => Limit::Any,

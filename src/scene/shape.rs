@@ -1,4 +1,4 @@
-//! Shapes of a world: `cube`, `sphere`, `rectangle`, `obj`, `ply`, with their BSDF, media and `area` emitter.
+//! Shapes: `cube`, `sphere`, `rectangle`, `obj`, `ply`, with their BSDF, media and `area` emitter.
 
 use super::medium::Media;
 use super::object::Object;
@@ -60,7 +60,7 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
     }
 }
 
-/// A mesh; the two formats disagree on where an image's rows begin.
+/// A mesh; `flipped` accounts for the formats' different origins of texture coordinates.
 fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: bool) -> Option<Geometry> {
     let file = object.require("filename", "the mesh file");
     let face_normals = object.boolean("face_normals", false);
@@ -123,7 +123,7 @@ fn bsdf(object: &mut Object<'_>, name: &str, emits: bool) -> Bsdf {
     bsdf
 }
 
-/// Media that nobody would see, and shapes that nobody would.
+/// Warns of invisible media and invisible shapes.
 fn warn(value: &Value<'_>, surface: &Surface, unsaid: bool) {
     let Surface { name, interior, .. } = surface;
     let media = interior.or(surface.exterior).is_some();

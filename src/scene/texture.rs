@@ -1,4 +1,4 @@
-//! Textures: colours over a surface, `bitmap`, `checkerboard`.
+//! Textures: `bitmap` and `checkerboard`.
 
 use crate::params::{Kind, Shape};
 
@@ -8,7 +8,7 @@ use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Array, Source, Texture, TextureMap, Wrap, color, files, lookup, uv, volume};
 
-/// Mitsuba's colours of the two kinds of field.
+/// Mitsuba's default colours of the two kinds of square.
 const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
 
 /// The reflectance at `value`, whose array, if it has one, is called `path`.
@@ -26,7 +26,7 @@ pub(super) fn read(value: &Value<'_>, path: &str) -> Option<Texture> {
     texture
 }
 
-/// A colour whose parts are shares of light.
+/// A colour with channels in [0, 1].
 fn reflectance(value: &Value<'_>) -> Option<[f32; 3]> {
     color::read_within(value, Quantity::Reflectance.limit())
 }
@@ -46,7 +46,7 @@ fn bitmap(object: &mut Object<'_>, array: &str) -> Option<TextureMap> {
     let nearest = object.choice("filter_type", &[("bilinear", false), ("nearest", true)], false);
     let wrap = object.choice("wrap_mode", lookup::WRAP_MODES, Wrap::Repeat);
     let raw = object.boolean("raw", false);
-    // It speaks of how Mitsuba stores a texture and changes nothing here.
+    // Accepted and ignored: it selects how Mitsuba stores a texture.
     object.boolean("accel", true);
     let to_uv = uv::read(object, "to_uv");
     let file = file?;

@@ -44,6 +44,7 @@ fn sample_light(
         if !through.open {
             break;
         }
+        // Add the contribution, weighted by MIS.
         let record = light_record(drawn.light);
         var weight = drawn.weight * path_norm(path);
         if drawn.pdf > 0.0 {
@@ -56,6 +57,7 @@ fn sample_light(
             break;
         }
 #ifdef REPLAY
+        // Send the derivative by the light's radiance.
         let d_radiance = path_alive(path, adjoint.d_radiance * (*path).beta * factor);
         if record.kind == LIGHT_ENVMAP {
             sink_background(drawn.direction, d_radiance);
@@ -98,11 +100,13 @@ fn shadow(
     var open = drawn.distance * SHADOW;
     var through = Through(false, vec3f(1.0));
     loop {
+        // Find the next surface; one with a BSDF occludes the light.
         let hit = intersect(origin, drawn.direction, open);
         let record = surface_record(hit.surface);
         if hit.found && record.bsdf != BSDF_NULL {
             return through;
         }
+        // Visit the medium before it.
         if medium != NONE {
             let inside = medium_record(medium);
             let end = select(far, hit.t, hit.found);
@@ -112,6 +116,7 @@ fn shadow(
             through.open = true;
             return through;
         }
+        // Pass through the boundary.
         if record.interior != NONE || record.exterior != NONE {
             let against = dot(drawn.direction, hit.normal) < 0.0;
             medium = select(record.exterior, record.interior, against);

@@ -223,12 +223,14 @@ fn send_null_collision(path: ptr<function, Path>, medium: Medium, found: Extinct
 // equation 17). `start` is where the flight entered the medium and `t` where the collision is.
 fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Extinction, mu: f32) {
     let p = along((*path).origin, (*path).direction, t);
+    // Look up albedo and emission.
     let albedo_volume = volume_record(medium.albedo);
     let albedo_at = volume_stencil(albedo_volume, p);
     let albedo = volume_eval(albedo_volume, albedo_at);
     let emission_volume = volume_record(medium.emission);
     let emission_at = volume_stencil(emission_volume, p);
     let emission = volume_eval(emission_volume, emission_at);
+    // Add the emitted radiance.
     let weight = path_norm(path) / mu;
     let radiance = found.sigma * (1.0 - albedo) * emission * weight;
     path_add(path, radiance);
@@ -236,10 +238,12 @@ fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Ex
     if mode != REPLAY {
         return;
     }
+    // Send the derivatives by extinction, albedo and emission.
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight);
     send_extinction(medium, found.at, d * (1.0 - albedo) * emission, 1.0);
     sink_volume(albedo_volume, albedo_at, -(d * found.sigma * emission));
     sink_volume(emission_volume, emission_at, d * found.sigma * (1.0 - albedo));
+    // The emitted radiance was attenuated along the flight.
     if settings.gradient_kind == GRADIENT_DRT {
         let origin = along((*path).origin, (*path).direction, start);
         let d_path = path_alive(path, adjoint.d_radiance * (*path).beta * radiance);

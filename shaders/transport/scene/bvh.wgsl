@@ -42,12 +42,14 @@ struct PreparedRay {
 }
 
 fn prepare_ray(origin: vec3f, direction: vec3f) -> PreparedRay {
+    // Widen boxes by the error bound.
     let backwards = direction < vec3f(0.0);
     let least = select(vec3f(MIN_DIRECTION), vec3f(-MIN_DIRECTION), backwards);
     let inverse = 1.0 / select(direction, least, abs(direction) < vec3f(MIN_DIRECTION));
     let reach = max(max(abs(settings.low - origin), abs(settings.high - origin)), abs(origin));
     let slack = BOX_TOLERANCE * max(max(reach.x, reach.y), reach.z);
     let side = select(vec3f(slack), vec3f(-slack), backwards);
+    // Shear along the direction's largest component.
     let axis = vec3u(0u, 1u, 2u);
     let size = abs(direction);
     var last = 0u;

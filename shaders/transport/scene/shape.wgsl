@@ -101,7 +101,9 @@ fn describe_triangle(hit: BvhHit) -> Hit {
     let a = block_corner(hit.place, hit.lane, 0u);
     let b = block_corner(hit.place, hit.lane, 1u);
     let c = block_corner(hit.place, hit.lane, 2u);
+    // Geometric normal.
     let normal = unit(record.side * cross(b - a, c - a));
+    // Interpolate position, shading normal and texture coordinates.
     let first = 1.0 - hit.u - hit.v;
     let p = first * a + hit.u * b + hit.v * c;
     let corner = max(max(abs(a), abs(b)), abs(c));

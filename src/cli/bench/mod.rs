@@ -1,4 +1,4 @@
-//! `prbopt bench`: times the passes of an iteration and relates them to what the machine can do.
+//! `prbopt bench`: times the passes of an iteration and compares them with the machine's peak rates.
 
 mod estimators;
 mod machine_peaks;
@@ -221,7 +221,7 @@ impl From<GradientKind> for Gradient {
     }
 }
 
-/// The figures, medians over the timed iterations.
+/// Medians over the timed iterations.
 #[derive(Debug, Serialize)]
 struct Figures {
     workload: String,
@@ -231,11 +231,12 @@ struct Figures {
     loss_ms: f64,
     adjoint_ms: f64,
     step_ms: f64,
-    /// Samples along rays, primal and both walks of the adjoint, a second of the whole iteration.
+    /// Samples per second of the whole iteration: along rays, of the primal pass and of both walks of the adjoint
+    /// pass.
     samples_per_second: f64,
     peak_rss_mib: Option<u64>,
     device_mib: u64,
-    /// Bytes that the step must move at least, over the machine's copying speed.
+    /// Lower bound of the step's time: bytes that it must move over the copy bandwidth.
     step_floor_ms: f64,
     step_ratio_to_floor: f64,
     memory_gb_per_second: f64,
@@ -294,12 +295,12 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
         )?);
     }
     let timings = &timings[2..];
-    // Peak memory is read before the ceilings are measured, whose arrays are not the workload's.
+    // Read the peak memory before the bandwidth is measured, whose arrays do not belong to the workload.
     let peak_rss_mib = crate::output::memory::peak_resident_mib();
     let bandwidth = machine_peaks::memory_bandwidth();
     let iteration_ms = median(timings.iter().map(Timing::total));
     let step_ms = median(timings.iter().map(|t| t.step));
-    // Values, gradient and moments are each read and written once.
+    // The step reads and writes values, gradient and moments once.
     let step_floor_ms = 2.0 * bytes as f64 / bandwidth * 1e3;
     let samples = timings.iter().map(|t| 3 * t.samples).sum::<u64>() as f64;
     let figures = Figures {

@@ -1,4 +1,4 @@
-//! How noisy one estimate of a gradient is, and what it costs.
+//! The noise and time of one estimate of a gradient.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// The figures of one parameter.
+/// Noise of the gradient by one parameter.
 #[derive(Debug, Serialize)]
 struct Noise {
     parameter: String,

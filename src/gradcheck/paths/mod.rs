@@ -36,6 +36,7 @@ pub fn check(
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
     let checked = choose(setup, &objective, options)?;
+    // Gradients by the device, if it follows the same paths.
     let (mut device, skipped) = match device {
         Some(_) if matches!(scene.estimator, Estimator::Radiative(_)) => (None, Some(OTHER_PATHS.to_string())),
         device => (device, None),
@@ -45,6 +46,7 @@ pub fn check(
         Some(device) => device_adjoints(&with_gradient(setup, gradient::FREE_FLIGHT), *device, &seeds)?,
         None => Vec::new(),
     };
+    // Compare with finite differences, and tracking with free flight.
     let parameters = judge(setup, objective, &checked, &adjoints, &found, options);
     let tracking = match scene.settings.gradient {
         gradient::FREE_FLIGHT => Vec::new(),

@@ -95,6 +95,7 @@ pub fn passes(batch: &Batch) -> u32 {
 /// Runs `passes` passes with new random numbers by `tracking`, a constant of [`gradient`], and by free flight.
 /// `wanted` are flat indices of entries of the parameter `of`.
 pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: u32) -> Means {
+    // Map flat indices to positions among `wanted`.
     let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
     let values = &setup.params.parameters[of].values;
     let mut slots = vec![u32::MAX; values.len()];
@@ -107,6 +108,7 @@ pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: 
         ..setup.batch.clone()
     };
     let weight = 1.0 / (3.0 * f64::from(batch.pixels()));
+    // One pass: gradients by both estimators from the same paths.
     let pass = |k: u32| {
         let keys = Keys {
             objective: pass_key(u64::from(k), 0, Pass::Objective),
@@ -137,6 +139,7 @@ pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: 
             sums
         })
     };
+    // Means of the passes, and the standard error of the paired difference.
     let found: Vec<[Vec<f64>; 2]> = (1..=passes).into_par_iter().map(pass).collect();
     let n = f64::from(passes);
     let mean = |of: &dyn Fn(&[Vec<f64>; 2]) -> f64| found.iter().map(of).sum::<f64>() / n;
@@ -174,6 +177,7 @@ pub fn check(
         .iter()
         .map(|m| records.volumes[m.sigma_t as usize].slot)
         .collect();
+    // Device against the f64 walk: both draw the same numbers.
     let seed = options.weightings.first().map_or(0, |w| w.seed(options.seed));
     let found = match device {
         Some(device) => Some((
@@ -182,6 +186,7 @@ pub fn check(
         )),
         None => None,
     };
+    // Tracking against free flight, for every extinction.
     let passes = passes(&setup.batch);
     let mut reports = Vec::new();
     for (slot, c) in checked.iter().enumerate() {

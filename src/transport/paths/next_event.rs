@@ -36,6 +36,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let Some(transmittance) = self.cached_transmittance::<MODE>(p, drawn) else {
             return N::lift(0.0);
         };
+        // Add the contribution, weighted by MIS.
         let record = &scene.lights[drawn.light as usize];
         let mut weight = drawn.weight * self.path.norm(scene);
         if drawn.pdf > 0.0 {
@@ -47,6 +48,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE != REPLAY {
             return N::lift(0.0);
         }
+        // Send the derivatives by the light's radiance and by the transmittance.
         let d_radiance = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);
         let lit = d_radiance * radiance;
         if record.kind == light::ENVMAP {
@@ -123,6 +125,7 @@ fn shadow(
 ) -> bool {
     let (mut medium, mut origin) = (medium, p);
     let (mut far, mut open) = (drawn.distance, drawn.distance * SHADOW);
+    // Find the next surface; one with a BSDF occludes the light.
     loop {
         let hit = intersect(scene, origin, drawn.direction, open);
         let end = match &hit {
@@ -134,12 +137,14 @@ fn shadow(
         {
             return false;
         }
+        // Visit the medium before it.
         if medium != NONE {
             pass(&scene.media[medium as usize], origin, end);
         }
         let Some(hit) = hit else {
             return true;
         };
+        // Pass through the boundary.
         let record = &scene.surfaces[hit.surface as usize];
         if record.interior != NONE || record.exterior != NONE {
             let against = dot(drawn.direction, hit.normal) < 0.0;

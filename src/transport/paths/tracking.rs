@@ -178,6 +178,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     fn emit<const MODE: u8>(&mut self, medium: &MediumRecord, part: [f32; 2], sigma: &Extinction<N>, mu: f32) {
         let (scene, fields, path) = (self.scene, self.fields, &mut self.path);
         let p = along(path.origin, path.direction, part[1]);
+        // Look up albedo and emission.
         let albedo_volume = &scene.volumes[medium.albedo as usize];
         let albedo_at = volume_stencil(albedo_volume, p);
         let albedo = Rgb(volume_eval(
@@ -192,6 +193,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             fields.integrand(emission_volume.slot),
             &emission_at,
         ));
+        // Add the emitted radiance.
         let weight = N::lift(path.norm(scene) / mu);
         let absorbed = Rgb::splat(N::lift(1.0)) - albedo;
         let radiance = (sigma.integrand * absorbed * emission).map(|x| x * weight);
@@ -199,6 +201,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE != REPLAY {
             return;
         }
+        // Send the derivatives by extinction, albedo and emission.
         let adjoint = &mut self.adjoint;
         let d = path.alive((adjoint.d_radiance * path.beta).map(|x| x * weight));
         let d_path = path.alive(adjoint.d_radiance * path.beta * radiance);
@@ -207,6 +210,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         adjoint.sink.volume(albedo_volume, &albedo_at, d_albedo.0, 3);
         let d_emission = d * sigma.integrand * absorbed;
         adjoint.sink.volume(emission_volume, &emission_at, d_emission.0, 3);
+        // The emitted radiance was attenuated along the flight.
         if scene.settings.gradient == gradient::DRT {
             let origin = along(path.origin, path.direction, part[0]);
             adjoint.send_transmittance(scene, medium, origin, path.direction, part[1] - part[0], d_path);

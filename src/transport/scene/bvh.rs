@@ -189,8 +189,10 @@ impl Prepared {
             let tiny = direction[a].abs() < MIN_DIRECTION;
             inverse[a] = 1.0 / if tiny { least } else { direction[a] };
         }
+        // Widen boxes by the error bound.
         let slack = BOX_TOLERANCE * reach;
         let side = backwards.map(|backwards| if backwards { -slack } else { slack });
+        // Shear along the direction's largest component.
         let size = direction.map(f32::abs);
         let mut last = 0;
         if size[1] > size[last] {
@@ -272,6 +274,7 @@ where
         match at & child::KIND {
             child::NODE => {
                 let node = &bvh.nodes[index];
+                // Intersect all boxes of the node; continue at the nearest child and push the others.
                 let (enter, mut met) = prepared.enter::<WIDTH, V>(&node.planes, ray.t_min, best.t);
                 if met != 0 {
                     let first = met.trailing_zeros() as usize % WIDTH;
@@ -306,6 +309,7 @@ where
                     continue;
                 }
             }
+            // Intersect the leaf.
             child::BLOCK => meet_block::<T>(&bvh.blocks[index], index as u32, &prepared, ray.t_min, &mut best),
             child::SURFACE => {
                 let number = index as u32;

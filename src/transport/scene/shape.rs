@@ -87,6 +87,7 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
     let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| planes[first + axis][lane as usize]));
     let corners = &scene.corners[number as usize];
     let record = &scene.surfaces[corners.shape as usize];
+    // Geometric normal.
     let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
     for k in 0..3 {
         ab[k] = b[k] - a[k];
@@ -94,6 +95,7 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
     }
     let face = cross(ab, ac);
     let normal = normalize([face[0] * record.side, face[1] * record.side, face[2] * record.side]);
+    // Interpolate position, shading normal and texture coordinates.
     let weights = [1.0 - u - v, u, v];
     let uvs = [
         [corners.uv_ab[0], corners.uv_ab[1]],
