@@ -245,10 +245,10 @@ mod tests {
         assert_eq!(params.parameters, written);
     }
 
-    /// A `.vol` says where its texels lie: in the unit cube, which the scene's `to_world` places. Byte by byte, since the
+    /// A `.vol` says where its texels lie: in the box onto which `to_world` maps the unit cube. Byte by byte, since the
     /// reader shares the writer's idea of the box.
     #[test]
-    fn a_written_grid_fills_the_unit_cube() {
+    fn a_written_grid_fills_its_box() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let grid = parameter("a", Kind::Grid, [2, 3, 4], 1);
         write(folder.path(), &grid, grid.values.clone()).expect("writable");
@@ -257,7 +257,7 @@ mod tests {
         let header = [0, 1, 2, 3, 4, 5].map(|i| i32::from_le_bytes(word(i)));
         assert_eq!(header, [i32::from_le_bytes(*b"VOL\x03"), 1, 2, 3, 4, 1]);
         let corners = [6, 7, 8, 9, 10, 11].map(|i| f32::from_le_bytes(word(i)));
-        assert_eq!(corners, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(corners, [-1.0, -2.0, 0.5, 1.0, 2.0, 6.5]);
         assert_eq!(f32::from_le_bytes(word(12 + 23)), grid.values[23]);
     }
 
