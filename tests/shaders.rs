@@ -88,28 +88,6 @@ fn every_module_is_embedded_and_used() {
     }
 }
 
-/// What only the host runs: figures of finished images, an estimator to compare with, and notes that take memory a
-/// path.
-const HOST_ONLY: [&str; 3] = ["quality", "radiative", "cache"];
-
-#[test]
-fn every_transport_and_kernel_file_has_its_twin() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (folder, twins) in [
-        ("src/transport", "shaders/transport"),
-        ("src/kernels", "shaders/kernels"),
-    ] {
-        for entry in std::fs::read_dir(root.join(folder)).expect("a source folder") {
-            let path = entry.expect("an entry").path();
-            let stem = path.file_stem().expect("a stem").to_string_lossy().into_owned();
-            if path.is_file() && stem != "mod" && !HOST_ONLY.contains(&stem.as_str()) {
-                let twin = root.join(twins).join(format!("{stem}.wgsl"));
-                assert!(twin.is_file(), "{} has no twin {}", path.display(), twin.display());
-            }
-        }
-    }
-}
-
 /// A struct of WGSL: its size, and its members' offsets.
 fn structure(module: &naga::Module, name: &str) -> (u32, BTreeMap<String, u32>) {
     let (_, found) = module

@@ -450,7 +450,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         TUNED,
         r#""floor.bsdf.reflectance": {}"#,
-        "19:46: there is no parameter `floor.bsdf.reflectance` at optimize.parameters.floor.bsdf.reflectance: allowed: `box.interior.sigma_t`",
+        "19:46: there is no parameter `floor.bsdf.reflectance` at optimize.parameters.floor.bsdf.reflectance: allowed: `sky.radiance`",
     ),
     (
         TUNED,
