@@ -98,6 +98,18 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     ("transport/scene/shape", &["no_hit"], "None in Rust"),
     ("transport/scene/texture", &["image_texel"], "a closure in Rust"),
+    (
+        "transport/scene/bvh",
+        &[
+            "prepare_ray",
+            "enter_children",
+            "enter_child",
+            "order_children",
+            "edges",
+            "shear_corner",
+        ],
+        "Rust tests all children, and the triangles of a block, at once in vectors (transport/scene/lanes)",
+    ),
 ];
 
 /// Constants that both languages have under one name but with another value, each with the reason.
