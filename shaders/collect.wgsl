@@ -1,4 +1,4 @@
-// Adds the sums in whole numbers that an adjoint pass left to the gradient of a parameter, and zeroes them.
+// Adds the integer sums of an adjoint pass to a parameter's gradient, and zeroes them.
 
 #import bind/elements
 #import bind/statistics
@@ -13,7 +13,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     for (var i = first_element(group, lane); i < elements.count; i += elements.threads) {
         let index = elements.first + i;
         let sum = sums[index];
-        // Most entries of a grid receive nothing: what stays as it is need not be written.
+        // Most entries of a grid receive no contribution: skipping them saves memory traffic.
         if all(sum == vec2u(0u)) {
             continue;
         }

@@ -8,7 +8,7 @@
 @group(0) @binding(8) var<storage, read> image: array<vec4f>;
 @group(0) @binding(9) var<storage, read_write> adjoint: array<vec4f>;
 @group(0) @binding(10) var<storage, read> references: array<u32>;
-// A workgroup each: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint.
+// Per workgroup: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint.
 @group(0) @binding(12) var<storage, read_write> partials: array<vec4f>;
 
 var<workgroup> sums: array<vec4f, ELEMENT_GROUP>;
@@ -34,8 +34,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
 }
 
-// Compares one pixel, leaves its adjoint, and returns what it adds to the sums, and its largest adjoint. One that is no
-// number is left out: it spoils every contribution that it takes part in.
+// Compares one pixel with its reference, stores its adjoint, and returns its terms of the sums and its largest
+// adjoint. An adjoint that is not a number is excluded from that maximum: it spoils every contribution that it is a
+// factor of.
 fn compare(index: u32) -> vec4f {
     let x = image[index];
     if x.w < 0.0 {

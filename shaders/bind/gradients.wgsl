@@ -1,8 +1,8 @@
 // Gradients, at the same offsets as their parameters, accumulated by many rays concurrently.
 //
-// FLOAT_ATOMIC: the adapter adds floats. FIXED_POINT: sums in whole numbers of 64 bits, which do not depend on their
-// order; with WIDE_ATOMIC the adapter adds these, else their two words one after the other. Neither: compare and
-// exchange until no other ray has come between.
+// FLOAT_ATOMIC: the adapter has atomic addition of floats. FIXED_POINT: 64-bit integer sums, which do not depend on
+// the order of additions; with WIDE_ATOMIC the adapter adds them atomically, else word by word. Neither: a
+// compare-and-exchange loop.
 
 #import bind/statistics
 
@@ -25,7 +25,7 @@ fn gradient_sh_add(index: u32, value: f32) {
 #import common/fixed
 #import common/math
 
-// A contribution in units; none, and a note of the fault, if it is no number or has too many.
+// A contribution in integer units. If it is not a number or too large, it counts as zero and the fault is recorded.
 fn gradient_scaled(value: f32, units: f32) -> f32 {
     let scaled = value * units;
     if is_finite(scaled) && abs(scaled) < FIXED_LARGEST {
@@ -40,7 +40,7 @@ fn gradient_scaled(value: f32, units: f32) -> f32 {
 @group(0) @binding(6) var<storage, read_write> gradient: array<atomic<i64>>;
 @group(0) @binding(7) var<storage, read_write> gradient_sh: array<atomic<i64>>;
 
-// Watches a sum as it was before a contribution.
+// Checks the sum before a contribution for overflow.
 fn gradient_watch(sum: i64) {
     if sum >= 0x4000000000000000li || sum < -0x4000000000000000li {
         atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);
@@ -62,7 +62,7 @@ fn gradient_sh_add(index: u32, value: f32) {
 @group(0) @binding(6) var<storage, read_write> gradient: array<atomic<u32>>;
 @group(0) @binding(7) var<storage, read_write> gradient_sh: array<atomic<u32>>;
 
-// Watches the high word as it was before a contribution.
+// Checks the high word before a contribution for overflow.
 fn gradient_watch(high: u32) {
     if fixed_alarm(high) {
         atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);

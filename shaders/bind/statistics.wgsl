@@ -1,5 +1,5 @@
-// What an adjoint pass counts: rays, samples and drifted rays as pairs of words (low, high), then what went wrong with
-// sums in whole numbers.
+// Counters of an adjoint pass: rays, samples and drifted rays as pairs of words (low, high), then the faults of
+// integer sums.
 @group(0) @binding(11) var<storage, read_write> statistics: array<atomic<u32>>;
 
 const STATISTICS_FAULTS: u32 = 6u;

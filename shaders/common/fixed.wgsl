@@ -1,15 +1,15 @@
-// 64-bit whole numbers as two words (low, high) in two's complement, in units that the host chooses: sums of them do not
-// depend on their order. The rule by which no overflow passes unseen stands in src/device/units.rs.
+// 64-bit integers as two words (low, high) in two's complement, in units that the host chooses: their sums do not
+// depend on the order of additions. src/device/units.rs states how every overflow is detected.
 
-// A contribution is of fewer units than this, 2^62.
+// Upper limit of a contribution: 2^62 units.
 const FIXED_LARGEST: f32 = 4611686018427387904.0;
-// A sum whose high word is at or beyond this, in either direction, is of 2^62 units or more.
+// A sum whose high word is at or beyond this, in either direction, has a magnitude of 2^62 units or more.
 const FIXED_ALARM: u32 = 0x40000000u;
 
-// The whole number nearest to |x| < FIXED_LARGEST.
+// The integer nearest to |x| < FIXED_LARGEST.
 fn fixed_from_f32(x: f32) -> vec2u {
     let size = abs(x);
-    // Exact: a product with a power of two, and a difference that has no more digits than `size`.
+    // Both are exact: the product with a power of two, and the difference, which has no more digits than `size`.
     let high = floor(size * 2.3283064365386963e-10);
     let low = round(size - high * 4294967296.0);
     let words = vec2u(u32(low), u32(high));
@@ -28,7 +28,7 @@ fn fixed_to_f32(words: vec2u) -> f32 {
     return select(x, -x, negative);
 }
 
-// Whether a sum with this high word has come too close to the end of its range.
+// Whether a sum with this high word is close to overflow.
 fn fixed_alarm(high: u32) -> bool {
     return high + FIXED_ALARM >= 2u * FIXED_ALARM;
 }

@@ -303,7 +303,7 @@ struct Launch {
     emissive_triangles_at: u32,
     // Offset of the environment map's table, after the majorants.
     environment_at: u32,
-    // Units in one of sums in whole numbers: of the gradients that share a buffer, and of the coefficients'.
+    // Integer units per 1.0 of gradient: for the parameters that share a buffer, and for the coefficients.
     units: f32,
     units_sh: f32,
 }

@@ -170,7 +170,7 @@ impl Setup {
         })
     }
 
-    /// The function whose gradient is checked, of a radiance field.
+    /// The objective of a radiance field.
     pub fn objective(&self) -> Objective {
         Objective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
     }

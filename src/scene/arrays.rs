@@ -1,18 +1,18 @@
-//! Every array of a scene, told once: whoever must treat all of them alike goes by this list.
+//! The list of all arrays of a scene: everything that treats them alike iterates over it.
 
 use glam::Affine3A;
 
 use super::{Array, Background, Bsdf, Lookup, Phase, Scene, Texture, Wrap};
 use crate::params::Quantity;
 
-/// An array and what its place in the scene says of it.
+/// An array and its attributes in the scene.
 #[derive(Debug)]
 pub struct Visited<A> {
     pub array: A,
     pub quantity: Quantity,
-    /// The unit cube of a grid into the world; the identity for what has no place.
+    /// The transform from a grid's unit cube to the world; the identity for other arrays.
     pub to_world: Affine3A,
-    /// Whether lookups interpolate and end at the borders: a run changes no grid that is looked up otherwise.
+    /// Whether lookups are trilinear and clamped: only such grids can be optimised.
     pub(super) plain: bool,
 }
 
@@ -27,14 +27,15 @@ impl<A> Visited<A> {
     }
 }
 
-/// Defines the list, for arrays that are looked at and for arrays that are changed.
+/// Defines the list twice, for shared and for mutable references.
 macro_rules! visitors {
     ($all:ident, $phase:ident, $lookup:ident $(, $mutable:tt)?) => {
         /// Every array of the scene: the field's, the background's, then those of media (`sigma_t`, `albedo`,
         /// `emission`, the phase function's), of surfaces (texture, radiance) and of lights.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
-            // Paths are drawn towards an environment map in proportion to it; rays through a field only end there.
+            // Paths importance sample an environment map in proportion to its radiance; rays through a radiance field
+            // do not.
             let environment = match scene.world.is_empty() {
                 true => Quantity::Light,
                 false => Quantity::Environment,

@@ -81,8 +81,8 @@ pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     Ok(rgb.collect())
 }
 
-/// The colours of an image that was found to have this shape, as linear reflectances; grey is spread over all channels
-/// and alpha is ignored. Values that cannot be reflectances are refused.
+/// The colours of an image as linear reflectances; its header must still have this shape. Grey is repeated over all
+/// channels and alpha is ignored. Values outside [0, 1] are rejected.
 pub(super) fn reflectance_values(path: &Path, raw: bool, shape: Shape) -> Result<Vec<f32>> {
     let (image, encoding) = image::read(path)?;
     let [width, height, _] = shape.size;
@@ -105,7 +105,7 @@ pub(super) fn reflectance_values(path: &Path, raw: bool, shape: Shape) -> Result
     Ok(rgb.collect())
 }
 
-/// Whether a file is still what its header said when the scene was checked.
+/// Checks that a file still has the header that it had when the scene was checked.
 fn unchanged<T: PartialEq + std::fmt::Debug>(path: &Path, found: T, expected: T) -> Result<()> {
     if found == expected {
         return Ok(());

@@ -88,7 +88,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Every array of the scene and what its place there says of it.
+    /// Every array of the scene with its attributes.
     pub fn visit(&self) -> Vec<Visited<&Array>> {
         arrays::all(self)
     }
@@ -117,7 +117,7 @@ impl Scene {
 }
 
 impl RadianceField {
-    /// The map of its grids' unit cube [0, 1]³ into the world.
+    /// The transform from its grids' unit cube [0, 1]³ to the world.
     pub fn unit_to_world(&self) -> Affine3A {
         let unit_to_cube =
             Affine3A::from_scale_rotation_translation(Vec3::splat(2.0), Quat::IDENTITY, Vec3::splat(-1.0));
@@ -145,9 +145,9 @@ pub enum Source {
     GridFile(PathBuf),
     /// An image file, read as linear radiance.
     ImageFile(PathBuf),
-    /// An image file of reflectances, taken for linear where `raw`.
+    /// An image file of reflectances; with `raw` its values are taken as linear.
     Reflectance { path: PathBuf, raw: bool },
-    /// A sum of Gaussians above a base value (one entry or one a channel), at any resolution.
+    /// A sum of Gaussians above a base value (one entry or one per channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
     Plume { seed: u64, value: Vec<f32> },

@@ -37,7 +37,7 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     }
 }
 
-/// An array that a run may change.
+/// An array that can be optimised.
 type Tunable<'a> = Visited<&'a mut Array>;
 
 impl Tunable<'_> {
@@ -137,7 +137,7 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
     }
     match tunable.array.kind {
         Kind::Grid => volume::grid_file(value, tunable.wanted()).map(|volume| (volume.shape, volume.source)),
-        // Refused when its parameter is read.
+        // Rejected already when the parameter was read.
         Kind::Texture => None,
         Kind::Envmap => emitter::image(value),
         Kind::Value => {

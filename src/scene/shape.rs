@@ -101,7 +101,7 @@ fn area(object: &mut Object<'_>, name: &str) -> Option<Array> {
     ))
 }
 
-/// The BSDF; without one a shape is `diffuse` and grey, or black if it emits.
+/// The BSDF; by default `diffuse` and grey, or black for an emitter.
 fn bsdf(object: &mut Object<'_>, name: &str, emits: bool) -> Bsdf {
     let grey = |x: f32| Bsdf::Diffuse {
         reflectance: Texture::Constant([x; 3]),

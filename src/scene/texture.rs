@@ -11,7 +11,7 @@ use super::{Array, Source, Texture, TextureMap, Wrap, color, files, lookup, uv, 
 /// Mitsuba's default colours of the two kinds of square.
 const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
 
-/// The reflectance at `value`, whose array, if it has one, is called `path`.
+/// The reflectance at `value`; `path` names its array, if it has one.
 pub(super) fn read(value: &Value<'_>, path: &str) -> Option<Texture> {
     let value = value.resolve()?;
     if volume::stands_for_constant(&value) {

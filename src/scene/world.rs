@@ -42,7 +42,7 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// The file of its mesh.
+    /// Its mesh file.
     pub(super) fn mesh_file(&self) -> Option<&Path> {
         match &self.geometry {
             Geometry::Mesh { path, .. } => Some(path),
@@ -108,10 +108,10 @@ pub enum Texture {
     Bitmap(TextureMap),
 }
 
-/// An image over a surface.
+/// An image texture.
 #[derive(Debug, Clone)]
 pub struct TextureMap {
-    /// Three channels, each a share of light.
+    /// Three channels, each in [0, 1].
     pub reflectance: Array,
     pub nearest: bool,
     pub wrap: Wrap,

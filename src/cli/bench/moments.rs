@@ -1,24 +1,24 @@
 //! Mean and variance of gradients over seeds, entry by entry.
 
-/// Sums over estimates, an entry each.
+/// Sums over the estimates, per entry.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
     entries: Vec<[f64; 2]>,
     count: u32,
 }
 
-/// What is told of them.
+/// Statistics of the gradient.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spread {
     /// Sum over the entries of the variance of one estimate.
     pub variance: f64,
-    /// Sum over the entries of the squared mean, and of the mean.
+    /// Squared norm of the mean, and sum of its entries.
     pub squares: f64,
     pub sum: f64,
 }
 
 impl Moments {
-    /// Takes note of one estimate.
+    /// Adds one estimate.
     pub(super) fn add(&mut self, gradient: &[f32]) {
         self.entries.resize(gradient.len(), [0.0; 2]);
         self.count += 1;
@@ -29,7 +29,7 @@ impl Moments {
         }
     }
 
-    /// Of two estimates or more.
+    /// The statistics; requires at least two estimates.
     pub(super) fn spread(&self) -> Spread {
         let n = f64::from(self.count);
         let none = Spread {

@@ -1,7 +1,7 @@
-//! An iteration on any scene: the time of its passes, and the noise of its gradient.
+//! `prbopt bench` on a scene file: the time of an iteration's passes, and the noise of the gradient.
 //!
-//! It looks through the first sensor, takes L2 against 0.5 and steps by Adam, so that figures of other renderers can be
-//! taken in the same way.
+//! It uses the first sensor, the L2 loss against 0.5 and Adam, so that other renderers can be measured in the same
+//! way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,23 +20,23 @@ use crate::transport::rays::pixel::PixelTable;
 
 const REFERENCE: [f32; 3] = [0.5; 3];
 
-/// Samples a pixel where neither scene nor flags say how many.
+/// Default samples per pixel, if neither scene nor flags state them.
 const SPP: u32 = 16;
 
-/// Iterations before those that are timed.
+/// Warm-up iterations, which are not timed.
 const UNTIMED: u32 = 2;
 
-/// The figures; times are medians.
+/// The results; times are medians.
 #[derive(Debug, Serialize)]
 struct Figures {
     scene: String,
     device: String,
-    /// Pixels along x and y, samples a pixel of primal and adjoint, and the longest path in edges.
+    /// Pixels along x and y, samples per pixel of primal and adjoint pass, and the longest path in edges.
     pixels: [u32; 2],
     spp: [u32; 2],
     #[serde(skip_serializing_if = "Option::is_none")]
     depth: Option<u32>,
-    /// Iterations, or seeds of the noise.
+    /// Number of iterations, or of seeds.
     iterations: u32,
     iteration_ms: f64,
     primal_ms: f64,
@@ -45,31 +45,31 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     step_ms: Option<f64>,
     first_iteration_ms: f64,
-    /// Paths, or rays through a field, a second of the whole iteration: those of the primal and those that the adjoint
-    /// replays, each counted once.
+    /// Paths (or rays through a field) per second of the whole iteration: those of the primal pass and those that the
+    /// adjoint pass replays, each counted once.
     paths_per_second: f64,
     peak_rss_mib: Option<u64>,
     device_mib: u64,
-    /// By the parameters' paths.
+    /// By parameter path.
     #[serde(flatten)]
     noise: BTreeMap<String, Noise>,
 }
 
-/// How one estimate of the gradient by a parameter varies.
+/// The noise of a gradient estimate for one parameter.
 #[derive(Debug, Serialize)]
 struct Noise {
     /// Sum over the entries of the variance of one estimate.
     variance_sum: f64,
-    /// The squared norm of the mean, less what noise adds to it.
+    /// The squared norm of the mean, with the noise's contribution to it subtracted.
     mean_norm2: f64,
     mean_norm: f64,
     mean_sum: f64,
 }
 
-/// Times the scene at `path`.
+/// Benchmarks the scene at `path`.
 ///
 /// # Errors
-/// The scene has mistakes, nothing to look through or to differentiate, or there is no such device.
+/// The scene has mistakes, no sensor or no differentiable parameter, or there is no such device.
 pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
     let scene = args.set.load(path)?;
     let (mut resident, mut params) = Resident::new(&scene)?;
@@ -139,7 +139,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Lets the parameters at `paths` be differentiated, and no others; those that the scene optimises if there are none.
+/// Marks the parameters at `paths` as optimised, and no others; without paths those that the scene optimises.
 fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[String]) -> anyhow::Result<()> {
     let all = || {
         let paths: Vec<&str> = params.parameters.iter().map(|p| p.path.as_str()).collect();
@@ -159,7 +159,7 @@ fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[String]) -> a
         return Ok(());
     }
     for parameter in &mut params.parameters {
-        // A step that changes nothing: there may be values beyond which the scene makes no sense.
+        // Steps must not change values: the scene may be invalid beyond some of them.
         parameter.tuning = paths.contains(&parameter.path).then_some(Tuning {
             learning_rate: 0.0,
             bounds: [f32::NEG_INFINITY, f32::INFINITY],
@@ -171,7 +171,7 @@ fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[String]) -> a
     Ok(())
 }
 
-/// One estimate of the gradient a seed, without steps in between.
+/// One estimate of the gradient per seed, without steps in between.
 fn estimate(
     device: &mut dyn Device,
     batch: &Batch,

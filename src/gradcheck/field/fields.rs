@@ -18,7 +18,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role of a parameter, if a walk through a field reads it.
+    /// The role of a parameter; None if the march does not read it.
     pub fn of(resident: &Resident, parameter: usize) -> Option<Self> {
         let [sigma_t, sh_coeffs, emitter] = slots(resident);
         let parameter = Some(parameter);
@@ -34,7 +34,7 @@ impl Role {
     }
 }
 
-/// The parameters that a walk through a field reads: density, colour, emitter.
+/// The parameters of a radiance field: density, colour, emitter.
 fn slots(resident: &Resident) -> [Option<usize>; 3] {
     let field = match &resident.transport {
         Transport::Field(field) => field.slots,
@@ -47,7 +47,7 @@ fn slots(resident: &Resident) -> [Option<usize>; 3] {
     ]
 }
 
-/// Values or gradients of all that a walk reads.
+/// Values or gradients of all parameters that a march reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fields<N> {
     pub sigma: Vec<N>,

@@ -83,7 +83,7 @@ pub fn check(
     })
 }
 
-/// The same, its derivatives by the extinction propagated as `gradient` says.
+/// The same setup with another estimator of the derivatives by the extinction.
 ///
 /// # Panics
 /// The scene is a radiance field.

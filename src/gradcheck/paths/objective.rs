@@ -82,8 +82,7 @@ pub struct Adjoint {
 }
 
 impl Objective {
-    /// The objective of a setup of surfaces and media; `gradient` says how its derivatives by the extinction are
-    /// propagated.
+    /// The objective of a path-traced scene; `gradient` selects the estimator of the derivatives by the extinction.
     ///
     /// # Panics
     /// The scene is a radiance field.

@@ -283,8 +283,8 @@ mod tests {
         );
     }
 
-    /// Four cameras at distance 10 whose axes lie at ±θ meet where they look; the determinant of the mean of I − f fᵀ is
-    /// sin² θ cos² θ, which must be a thousandth: θ = 1.813 degrees.
+    /// Four cameras at distance 10 with axes at ±θ have a common focus; the determinant of the mean of I − f fᵀ is
+    /// sin² θ cos² θ, which equals the limit of a thousandth at θ = 1.813 degrees.
     #[test]
     fn axes_meet_from_an_angle_on() {
         for (degrees, meets) in [(1.80f32, false), (1.83, true), (10.0, true), (1.3, false)] {
@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// A point that lies behind a quarter of the cameras is not what they look at.
+    /// A point behind a quarter of the cameras is not accepted as focus.
     #[test]
     fn fewer_than_a_quarter_may_look_away() {
         let mut views = ring(Vec3::ZERO).views;
@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    /// In one place, looking to all sides: a box of edge 2 around it.
+    /// Cameras at one position that look in all directions get a box of edge 2 around it.
     #[test]
     fn cameras_in_one_place_get_a_box_around_it() {
         let at = Vec3::new(1.0, 2.0, 3.0);
@@ -343,7 +343,7 @@ mod tests {
             reason(&set, Content::Place),
             "the middle 96 % of 32 COLMAP points on each axis, with a margin of a tenth"
         );
-        // All in one place: a box that is not empty.
+        // With all cameras at one position the box is not empty.
         assert!((fit(&set, Content::Place).expect("a box").half().x - 1.1e-6).abs() < 3e-7);
     }
 }

@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// The folder that holds an image, before one that is called `images`, before the usual one.
+    /// Order of preference: a folder that contains an image, a folder called `images`, the default.
     #[test]
     fn images_are_looked_for_where_they_may_be() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -265,7 +265,7 @@ mod tests {
         create("sparse/images/a");
         std::fs::write(set.join("sparse/images/a/b.png"), "").expect("writable");
         assert_eq!(find_images(&model, &records), set.join("sparse/images"));
-        // The image that is there may be the 64th.
+        // The only image that exists may be the 64th.
         let mut many: Vec<ImageRecord> = (0..63).map(|_| record([1.0, 0.0, 0.0, 0.0])).collect();
         many.iter_mut().for_each(|r| r.name = "missing.png".into());
         many.extend(records);
@@ -301,7 +301,8 @@ mod tests {
             (expected.name.as_str(), &*expected.image),
             ("a/b.png", Path::new("set/a/b.png"))
         );
-        // Half a turn about y less 2 acos(0.6): z of the camera is (-0.96, 0, -0.28) or its mirror in the world.
+        // A rotation by pi - 2 acos(0.6) about y: the camera's z axis is (-0.96, 0, -0.28) or its mirror image in the
+        // world.
         let forward = expected.forward();
         assert!((forward - DVec3::new(-0.96, 0.0, -0.28)).length() < 1e-6, "{forward}");
         for length in [1e3, 1.5e-6] {

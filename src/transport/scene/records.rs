@@ -20,7 +20,7 @@ pub struct SceneView<'a> {
     pub phases: &'a [PhaseRecord],
     pub lights: &'a [LightRecord],
     pub textures: &'a [TextureRecord],
-    /// All surfaces in the world, or nothing if there are few, and what is known at the corners of meshes' triangles.
+    /// BVH over all surfaces (empty if there are few), and the vertex data of meshes' triangles.
     pub bvh: &'a Bvh,
     pub corners: &'a [CornerRecord],
     /// Triangles of area lights on cubes and meshes.

@@ -20,7 +20,7 @@ pub fn texture_eval<N: Number, F: Fields<N>>(fields: &F, record: &TextureRecord,
     [color[0], color[1], color[2]]
 }
 
-/// An image of three channels at `uv`, bilinear between the centres of its texels or nearest.
+/// An RGB image at `uv`: bilinear between texel centres, or nearest.
 #[inline]
 fn image_eval(texels: &[f32], record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let [width, height] = record.size;

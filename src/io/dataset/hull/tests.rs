@@ -19,7 +19,7 @@ fn camera(side: u32, focal: f32) -> View {
     }
 }
 
-/// Writes an image of which the pixels that `opaque` names have this alpha, and the others none.
+/// Writes an image with this alpha at the pixels for which `opaque` is true, and alpha zero elsewhere.
 fn write(view: &View, alpha: f32, opaque: impl Fn(usize, usize) -> bool) {
     let (width, height) = (view.width as usize, view.height as usize);
     let pixel = |k: usize| [0.5, 0.5, 0.5, if opaque(k % width, k / width) { alpha } else { 0.0 }];
@@ -64,7 +64,7 @@ fn a_ball_covers_the_pixels_that_it_should() {
         write(&view, 1.0, |i, j| (i, j) == (x, y));
         assert_eq!(read(&view).shows(center, 1.0), Some(expected), "({x}, {y})");
     }
-    // The larger of two focal lengths tells how far it reaches.
+    // The reach of a ball follows the larger of the two focal lengths.
     for focal in [[100.0, 50.0], [50.0, 100.0]] {
         let view = View { focal, ..view.clone() };
         write(&view, 1.0, |i, j| (i, j) == (35, 64));
@@ -97,7 +97,7 @@ fn what_reaches_out_of_an_image_is_not_shown() {
             assert_eq!(shown, inside.then_some(!empty), "{center:?}");
         }
     }
-    // Nothing is told of what is nearer than two radii, or behind.
+    // A ball nearer than two radii, or behind the camera, is in no silhouette.
     view.center = [20.0; 2];
     write(&view, 1.0, |_, _| true);
     for (depth, expected) in [(2.0, None), (2.001, Some(true)), (1.5, None), (-3.0, None)] {
@@ -106,13 +106,13 @@ fn what_reaches_out_of_an_image_is_not_shown() {
     }
 }
 
-/// Sums over rows and columns count every pixel, also the first and the last.
+/// The summed-area table includes every pixel, also the first and the last.
 #[test]
 fn single_pixels_count_from_the_alpha_on_that_they_should() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut view = in_folder(folder.path(), camera(14, 10.0), "a.png");
     (view.height, view.center) = (15, [7.0, 7.5]);
-    // A ball at depth 3 covers 14 × 15 pixels: all of them.
+    // A ball at depth 3 covers all 14 × 15 pixels.
     let all = DVec3::new(0.0, 0.0, 3.0);
     for (x, y) in [(0, 0), (13, 0), (0, 14), (13, 14), (5, 9)] {
         write(&view, 1.0, |i, j| (i, j) == (x, y));
@@ -128,7 +128,7 @@ fn single_pixels_count_from_the_alpha_on_that_they_should() {
     }
 }
 
-/// A third of the silhouettes must show a place, and none may show that nothing is there.
+/// A third of the silhouettes must contain a cell, and none may exclude it.
 #[test]
 fn a_place_needs_a_third_of_the_silhouettes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -199,7 +199,7 @@ fn boxes_are_carved_to_the_cell() {
                 .filter(|i| 13 + 2 * i < end as i32 && 21 + 2 * i > begin as i32)
                 .collect();
             let (first, last) = (kept[0], kept[kept.len() - 1]);
-            // A margin of one cell that does not leave the box.
+            // The margin of one cell is clipped to the box.
             let low = -1.0 + (first - 1).max(0) as f32 / 32.0;
             let high = -1.0 + (last + 2).min(64) as f32 / 32.0;
             assert_eq!(
@@ -213,7 +213,7 @@ fn boxes_are_carved_to_the_cell() {
     assert_eq!(carved([[0, 0], [0, 160], [0, 160]]), None, "nothing is left");
 }
 
-/// Of many views every second or third is looked at, from the first on, and those whose image is missing are not.
+/// At most forty views are used: every second or third, from the first on; views without image do not count.
 #[test]
 fn at_most_forty_silhouettes_are_looked_at() {
     let folder = tempfile::tempdir().expect("a temporary folder");
