@@ -1,6 +1,9 @@
 //! What a scene becomes as records, against numbers worked out by hand: both devices read them and would agree on wrong
 //! ones.
 
+mod majorants;
+mod paths;
+
 use std::path::Path;
 
 use glam::{Quat, Vec3, Vec3A};
