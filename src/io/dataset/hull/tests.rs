@@ -42,8 +42,8 @@ fn read(view: &View) -> Silhouette<'_> {
     Silhouette::read(view).expect("readable").expect("it has alpha")
 }
 
-/// At depth 10 a ball of radius 1 reaches 100 · 1/9 · 1.2 + 1 = 14.33 pixels to each side of the middle, 50: it covers the
-/// pixels 35 to 64 of rows and columns.
+/// At depth 10 a ball of radius 1 reaches 100 · 1/9 · 1.2 + 1 = 14.33 pixels to each side of the middle, 50: it covers
+/// the pixels 35 to 64 of rows and columns.
 #[test]
 fn a_ball_covers_the_pixels_that_it_should() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -158,8 +158,9 @@ fn a_place_needs_a_third_of_the_silhouettes() {
     }
 }
 
-/// Cameras so far away that rays are parallel, 64 pixels a unit: a cell of [-1, 1]³ is two pixels wide, cell i around pixel
-/// 17 + 2i. The ball around it reaches 64 √3/64 · 1.2 + 1 = 3.08 pixels: it covers the pixels 13 + 2i to 20 + 2i.
+/// Cameras so far away that rays are parallel, 64 pixels per unit: a cell of [-1, 1]³ is two pixels wide, cell i
+/// around pixel 17 + 2i. The ball around it reaches 64 √3/64 · 1.2 + 1 = 3.08 pixels: it covers the pixels 13 + 2i to
+/// 20 + 2i.
 #[test]
 fn boxes_are_carved_to_the_cell() {
     let folder = tempfile::tempdir().expect("a temporary folder");
