@@ -42,6 +42,10 @@ pub struct Resident {
 
 /// The kinds of light transport, each with what it alone reads. A device chooses its passes by it when it loads a scene.
 #[derive(Debug, Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a device holds one, for as long as it holds a scene"
+)]
 pub enum Transport {
     /// Rays through an emitting and absorbing field, or past nothing into the background.
     Field(FieldScene),

@@ -39,9 +39,11 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     })
 }
 
-/// What a walk relies on: the quantity in words, which values are possible, and that in words. Images of reflectances
-/// are checked when they are read, before they are decoded.
-fn rule(quantity: Quantity) -> Option<(&'static str, fn(f32) -> bool, &'static str)> {
+/// The quantity in words, which values are possible, and that in words.
+type Rule = (&'static str, fn(f32) -> bool, &'static str);
+
+/// What a walk relies on. Images of reflectances are checked when they are read, before they are decoded.
+fn rule(quantity: Quantity) -> Option<Rule> {
     match quantity {
         Quantity::Extinction => Some(("extinction", |v| v >= 0.0, "must not be negative")),
         Quantity::Albedo => Some(("an albedo", is_share, "must lie between 0 and 1")),

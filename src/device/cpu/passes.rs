@@ -49,6 +49,10 @@ pub(super) struct Pass<'a> {
 
 /// The passes of a scene, with what they alone keep: chosen once, when the scene is loaded.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a device holds one, for as long as it holds a scene"
+)]
 pub(super) enum Passes {
     Field(FieldPasses),
     Paths(PathPasses),

@@ -80,6 +80,10 @@ pub struct Gpu {
 
 /// The passes of a scene, with what they alone keep: chosen once, when the scene is loaded.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a device holds one, for as long as it holds a scene"
+)]
 enum Passes {
     Field(FieldScene),
     Paths(PathPasses),

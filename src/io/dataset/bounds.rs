@@ -290,7 +290,7 @@ mod tests {
         for (degrees, meets) in [(1.80f32, false), (1.83, true), (10.0, true), (1.3, false)] {
             let (sine, cosine) = degrees.to_radians().sin_cos();
             let target = Vec3::new(5.0, 6.0, 7.0);
-            let at = |i: usize| target + 10.0 * Vec3::new(if i % 2 == 0 { sine } else { -sine }, 0.0, -cosine);
+            let at = |i: usize| target + 10.0 * Vec3::new(if i.is_multiple_of(2) { sine } else { -sine }, 0.0, -cosine);
             let views: Vec<View> = (0..4).map(|i| camera(at(i), target)).collect();
             let found = focus(&views);
             assert_eq!(found.is_some(), meets, "{degrees}");

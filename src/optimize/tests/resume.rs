@@ -72,7 +72,8 @@ fn what_no_run_reaches_is_refused_by_name() {
     };
     let head = |key: &'static str, value: Value| move |parts: &mut Parts| parts.head[key] = value.clone();
     let values = "sigma_t/values";
-    let cases: Vec<(&str, Box<dyn Fn(&mut Parts)>)> = vec![
+    type Change = Box<dyn Fn(&mut Parts)>;
+    let cases: Vec<(&str, Change)> = vec![
         ("went on to 40", Box::new(|_: &mut Parts| {})),
         ("iteration 41 of a run of 40", Box::new(head("iteration", json!(41)))),
         ("iteration 30 of a run of 0", Box::new(head("iterations", json!(0)))),

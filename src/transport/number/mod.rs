@@ -117,8 +117,8 @@ impl Number for f32 {
     }
 }
 
-/// exp x - `minus` for `minus` 0 or 1, to about 2 ulp: x = k ln 2 + r with |r| ≤ ln 2 / 2 and exp x = 2^k + 2^k (exp r
-/// - 1), the parenthesis by its Taylor polynomial. Not the standard library's, because the WGSL twin must take the
+/// exp x - `minus` for `minus` 0 or 1, to about 2 ulp: x = k ln 2 + r with |r| ≤ ln 2 / 2 and exp x = 2^k + 2^k e with
+/// e = exp r - 1 by its Taylor polynomial. Not the standard library's, because the WGSL twin must take the
 /// same steps and WGSL has no exp_m1.
 #[inline(always)]
 fn exp_parts(x: f32, minus: f32) -> f32 {
