@@ -5,12 +5,14 @@ use std::path::Path;
 
 use prbopt::io::{Grid, Image, UNIT_CUBE, image, npy, vol};
 use prbopt::output::parameters::read_all;
-use prbopt::params::{Kind, ParamSet, Parameter, Shape, Tuning};
+use prbopt::params::{Kind, ParamSet, Parameter, Quantity, Shape, Tuning};
 
 fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize, tuned: bool) -> Parameter {
     let shape = Shape { size, channels };
     Parameter {
         path: path.into(),
+        quantity: Quantity::Density,
+        to_world: glam::Affine3A::IDENTITY,
         kind,
         shape,
         values: vec![0.0; shape.len()],
