@@ -24,8 +24,9 @@ fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize, tuned: b
 }
 
 fn read(folder: &Path, parameters: &[Parameter]) -> Result<Vec<Vec<f32>>, String> {
-    let mut params = ParamSet::default();
-    params.parameters = parameters.to_vec();
+    let mut params = ParamSet {
+        parameters: parameters.to_vec(),
+    };
     let read = read_all(folder, &mut params).map_err(|e| format!("{e:#}"));
     read.map(|()| params.parameters.into_iter().map(|p| p.values).collect())
 }
