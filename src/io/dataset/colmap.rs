@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn images_are_looked_for_where_they_may_be() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let set = folder.path();
+        let set = &folder.path().join("all/set");
         let model = set.join("sparse/0");
         let create = |inner: &str| std::fs::create_dir_all(set.join(inner)).expect("writable");
         create("sparse/0");
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(find_images(&model, &records), set.join("images"));
         create("a");
         std::fs::write(set.join("a/b.png"), "").expect("writable");
-        assert_eq!(find_images(&model, &records), set);
+        assert_eq!(&find_images(&model, &records), set);
         create("sparse/images/a");
         std::fs::write(set.join("sparse/images/a/b.png"), "").expect("writable");
         assert_eq!(find_images(&model, &records), set.join("sparse/images"));

@@ -425,6 +425,20 @@ fn the_gap_grows_with_coordinates() {
     }
 }
 
+/// Of a box on both sides of the origin the farther side counts.
+#[test]
+fn the_gap_is_that_of_the_farthest_corner() {
+    let beam = |y: f64| {
+        let (half, at) = (DVec3::new(500.0, 1.0, 1.0), DVec3::new(-499.0, y, 0.0));
+        Soup::cube(&DAffine3::from_scale_rotation_translation(half, DQuat::IDENTITY, at))
+    };
+    for (part, expected) in [(0.9, true), (1.1, false)] {
+        let (first, second) = (beam(0.0), beam(2.0 + part * 999.0 * GAP));
+        assert_eq!(first.meets(&second, GAP).is_some(), expected, "{part}");
+        assert_eq!(second.meets(&first, GAP).is_some(), expected, "{part}, the other way");
+    }
+}
+
 /// All faces of a cube in their places, under a map that turns, mirrors and stretches.
 #[test]
 fn a_cube_has_its_six_faces() {
