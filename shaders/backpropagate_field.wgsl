@@ -1,4 +1,4 @@
-// The adjoint pass: replays the rays of every pixel and sends the adjoint image to the gradients of the parameters.
+// The adjoint pass: replays the rays of every pixel and backpropagates the adjoint image to the parameters' gradients.
 
 #import bind/launch
 #import bind/gradients
@@ -6,7 +6,7 @@
 
 @group(0) @binding(9) var<storage, read> adjoint: array<vec4f>;
 
-// Rays, samples, drifted rays.
+// Rays, samples, rays whose replay left too much radiance (drift).
 var<workgroup> counts: array<vec3u, RAY_GROUP>;
 
 @compute @workgroup_size(RAY_GROUP)
@@ -37,7 +37,7 @@ fn workgroup_count(lane: u32) {
     }
 }
 
-// Replays the piece's samples of a pixel.
+// Replays this launch's samples of a pixel.
 fn replay_pixel(index: u32) -> vec3u {
     let d_radiance = adjoint[index].xyz * (1.0 / f32(launch.spp));
     if all(d_radiance == vec3f(0.0)) {

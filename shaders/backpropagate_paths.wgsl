@@ -1,5 +1,5 @@
-// The adjoint pass over a world: replays the paths of every pixel and sends the adjoint image to the gradients of the
-// parameters.
+// The adjoint pass over a path-traced scene: replays the paths of every pixel and backpropagates the adjoint image to
+// the parameters' gradients.
 
 #import bind/launch
 #import bind/gradients
@@ -8,7 +8,7 @@
 
 @group(0) @binding(9) var<storage, read> adjoint_image: array<vec4f>;
 
-// Paths, contributions, drifted paths.
+// Paths, contributions, paths whose replay left too much radiance (drift).
 var<workgroup> counts: array<vec3u, RAY_GROUP>;
 
 @compute @workgroup_size(RAY_GROUP)
@@ -39,7 +39,7 @@ fn workgroup_count(lane: u32) {
     }
 }
 
-// Replays the piece's samples of a pixel.
+// Replays this launch's samples of a pixel.
 fn replay_pixel(index: u32) -> vec3u {
     let d_radiance = adjoint_image[index].xyz * (1.0 / f32(launch.spp));
     if all(d_radiance == vec3f(0.0)) {

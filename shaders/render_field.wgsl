@@ -1,4 +1,4 @@
-// The primal pass: RGB means of a pixel's samples and the transmittance, -1 if the pixel is masked.
+// The primal pass: the mean RGB of a pixel's samples and the mean transmittance, which is -1 for a masked pixel.
 
 #import bind/launch
 #import transport/field/march

@@ -1,5 +1,5 @@
-// The primal pass over a world: RGB means of a pixel's samples and the share of rays that pass straight to the
-// background, -1 if the pixel is masked.
+// The primal pass over a path-traced scene: the mean RGB of a pixel's samples and the fraction of rays that reach the
+// background unscattered, which is -1 for a masked pixel.
 
 #import bind/launch
 #import transport/rays/pixel

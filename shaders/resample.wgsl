@@ -1,4 +1,4 @@
-// Fills a parameter of a new size from one of an old size, an entry an invocation.
+// Resamples a parameter to a new resolution, an entry an invocation.
 
 #import bind/elements
 #import kernels/resample

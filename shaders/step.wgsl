@@ -1,5 +1,5 @@
-// One optimiser step over the entries of a parameter: an entry whose gradient is not finite (or, in fixed point, left
-// its range) keeps its value and is reported; gradients are zero afterwards.
+// One optimiser step over the entries of a parameter: an entry whose gradient is not finite keeps its value and is
+// reported; gradients are zero afterwards.
 
 #import bind/update
 #import kernels/optimizer
@@ -13,10 +13,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     var broken = NONE_FOUND;
     for (var i = first_element(group, lane); i < elements.count; i += elements.threads) {
         let index = elements.first + i;
-        let sound = gradient_sound(index);
-        let gradient = gradient_load(index);
-        gradient_clear(index);
-        if !sound {
+        let gradient = parameter_gradient[index];
+        parameter_gradient[index] = 0.0;
+        if !is_finite(gradient) {
             broken = min(broken, i);
             continue;
         }

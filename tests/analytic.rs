@@ -30,8 +30,18 @@ fn image(setup: &Setup) -> Vec<[f32; 4]> {
     device.image().expect("it has an image")
 }
 
-fn fill(setup: &mut Setup, slot: Option<usize>, values: &[f32]) {
-    let parameter = &mut setup.params.parameters[slot.expect("the scene has it")];
+fn fill(setup: &mut Setup, path: &str, values: &[f32]) {
+    let slot = setup.params.find(path).expect("the scene has it");
+    fill_slot(setup, slot, values);
+}
+
+fn fill_emitter(setup: &mut Setup, values: &[f32]) {
+    let slot = setup.resident.emitter.expect("the scene has it");
+    fill_slot(setup, slot, values);
+}
+
+fn fill_slot(setup: &mut Setup, slot: usize, values: &[f32]) {
+    let parameter = &mut setup.params.parameters[slot];
     for (i, value) in parameter.values.iter_mut().enumerate() {
         *value = values[i % values.len()];
     }
@@ -48,10 +58,9 @@ fn a_homogeneous_box_has_the_closed_form() {
         ..Small::default()
     }
     .setup(&Options::default());
-    let slots = setup.resident.slots;
-    fill(&mut setup, slots.sigma_t, &[density]);
-    fill(&mut setup, slots.sh_coeffs, &color.map(|c| c / Y00));
-    fill(&mut setup, slots.emitter, &behind);
+    fill(&mut setup, "object.interior.sigma_t", &[density]);
+    fill(&mut setup, "object.interior.sh_coeffs", &color.map(|c| c / Y00));
+    fill_emitter(&mut setup, &behind);
     let objective = setup.objective();
     let view = objective.view();
     let h = f64::from(objective.scene.step_length);
@@ -88,8 +97,7 @@ fn a_homogeneous_box_has_the_closed_form() {
 #[test]
 fn jittered_steps_are_unbiased() {
     let mut setup = Small::default().setup(&Options::default());
-    let slots = setup.resident.slots;
-    fill(&mut setup, slots.sigma_t, &[1.0]);
+    fill(&mut setup, "object.interior.sigma_t", &[1.0]);
     let objective = setup.objective();
     let (view, h) = (objective.view(), f64::from(objective.scene.step_length));
     let mut cast = objective.casts[objective.casts.len() / 3];
@@ -130,10 +138,9 @@ fn a_furnace_shows_one_colour_and_no_gradient_of_density() {
             ..Small::default()
         };
         let mut setup = small.setup(&Options::default());
-        let slots = setup.resident.slots;
         let color = [0.25f32, 0.5, 0.75];
-        fill(&mut setup, slots.sh_coeffs, &color.map(|c| c / Y00));
-        fill(&mut setup, slots.emitter, &color);
+        fill(&mut setup, "object.interior.sh_coeffs", &color.map(|c| c / Y00));
+        fill_emitter(&mut setup, &color);
         for pixel in image(&setup) {
             for c in 0..3 {
                 assert!((pixel[c] - color[c]).abs() < 2e-6, "{density:?}: {pixel:?}");
@@ -161,16 +168,19 @@ fn four_samples_by_hand() {
         ..Small::default()
     };
     let mut setup = small.setup(&Options::default());
-    let slots = setup.resident.slots;
     let ln2 = std::f32::consts::LN_2;
     let h = 0.5f32;
-    fill(&mut setup, slots.sigma_t, &[ln2 / h, 2.0 * ln2 / h, ln2 / h, 0.0]);
+    fill(
+        &mut setup,
+        "object.interior.sigma_t",
+        &[ln2 / h, 2.0 * ln2 / h, ln2 / h, 0.0],
+    );
     let colors = [0.2f32, 0.6, 1.0, 0.9];
-    fill(&mut setup, slots.emitter, &[0.4]);
+    fill_emitter(&mut setup, &[0.4]);
     // Red is the channel of the derivation. Colours are raw + 1/2, so that rounding cannot clip the 1.0.
     setup.resident.scene.color_activation = prbopt::resident::layout::color::RELU_HALF;
     let sh: Vec<f32> = colors.iter().flat_map(|c| [(c - 0.5) / Y00, 0.0, -0.5 / Y00]).collect();
-    fill(&mut setup, slots.sh_coeffs, &sh);
+    fill(&mut setup, "object.interior.sh_coeffs", &sh);
     let ray = Ray {
         origin: [-3.0, 0.0, 0.0],
         direction: [1.0, 0.0, 0.0],
@@ -225,8 +235,7 @@ fn an_envmap_alone_is_seen_along_the_rays() {
     let rows: Vec<f32> = (0..height)
         .flat_map(|row| vec![0.1 + 0.1 * row as f32; 3 * width])
         .collect();
-    let slots = setup.resident.slots;
-    fill(&mut setup, slots.emitter, &rows);
+    fill_emitter(&mut setup, &rows);
     let pixels = image(&setup);
     for cast in &setup.objective().casts {
         let v = f64::from(cast.ray.direction[1]).acos() / std::f64::consts::PI;
@@ -254,7 +263,7 @@ fn empty_media_are_transparent() {
             ..Small::default()
         };
         let setup = small.setup(&Options::default());
-        let expected = match setup.resident.slots.emitter {
+        let expected = match setup.resident.emitter {
             None => [0.0; 3],
             Some(i) => [0, 1, 2].map(|c| setup.params.parameters[i].values[c]),
         };

@@ -35,8 +35,8 @@ const RULES: &[(&str, &[&str])] = &[
             "resident",
             "scene",
             // Which pixels a batch has and which random numbers a pass: scalars, not light.
-            "transport::pixel::PixelTable",
-            "transport::random",
+            "transport::rays::pixel::PixelTable",
+            "transport::rays::random",
         ],
     ),
     (
@@ -192,7 +192,7 @@ fn planted_violations_are_found() {
         ),
         (
             "optimize/mod.rs",
-            "use crate::transport::{pixel::PixelTable, path::gather, random};",
+            "use crate::transport::{rays::pixel::PixelTable, field::march::gather, rays::random};",
         ),
         ("optimize/mod.rs", "use wgpu::Device;"),
         ("device/cpu/mod.rs", "fn f(d: &wgpu::Device) {}"),
@@ -208,7 +208,7 @@ fn planted_violations_are_found() {
         ),
         (
             "optimize/mod.rs",
-            "use crate::transport::{pixel::PixelTable, random::{Pass, pass_key}};",
+            "use crate::transport::rays::{pixel::PixelTable, random::{Pass, pass_key}};",
         ),
         ("device/gpu/mod.rs", "use wgpu::Device;"),
         (

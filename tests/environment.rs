@@ -127,7 +127,7 @@ fn with_world<T>(map: &Map, turned: bool, visit: impl FnOnce(&SceneView, &[f32])
     let resident = map.resident(turned);
     let values = map.values();
     let table = environment_table(resident.scene.env_size, &values);
-    let records = resident.world.as_ref().expect("a world");
+    let records = resident.transport.paths();
     visit(&SceneView::new(&resident.scene, records, &[], &table), &values)
 }
 

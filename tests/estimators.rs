@@ -25,8 +25,7 @@ fn options() -> Options {
 
 fn setup(small: &SmallWorld, gradient: &str, estimator: Estimator) -> Setup {
     let mut setup = small.setup(gradient, &options());
-    let world = setup.resident.world.as_mut().expect("small worlds are worlds");
-    world.estimator = estimator;
+    setup.resident.transport.paths_mut().estimator = estimator;
     setup
 }
 
@@ -98,9 +97,9 @@ fn the_tape_grows_with_the_paths_and_has_an_end() {
     let mut setup = setup(small, "free_flight", Estimator::Tape);
     let mut bytes = Vec::new();
     for depth in [2, 32] {
-        let world = setup.resident.world.as_mut().expect("it is a world");
-        world.media[0].scale = 20.0;
-        (world.settings.max_depth, world.settings.rr_depth) = (depth, 1000);
+        let paths = setup.resident.transport.paths_mut();
+        paths.media[0].scale = 20.0;
+        (paths.settings.max_depth, paths.settings.rr_depth) = (depth, 1000);
         bytes.push(on_device(&setup).1.tape_bytes);
     }
     assert!(bytes[1] > 3 * bytes[0], "{bytes:?}");

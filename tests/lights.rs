@@ -159,12 +159,7 @@ fn shapes_that_cannot_shine_are_refused() {
 #[test]
 fn points_of_a_mesh_are_uniform() {
     let setup = lit("panel", AHEAD, lamp("lamp", &mesh("panel"), "")).setup("drt", &Options::default());
-    let world = SceneView::new(
-        &setup.resident.scene,
-        setup.resident.world.as_ref().expect("a world"),
-        &[],
-        &[],
-    );
+    let world = SceneView::new(&setup.resident.scene, setup.resident.transport.paths(), &[], &[]);
     let (p, bins, draws) = ([0.3f32, -0.2, 2.0], 16, 1 << 17);
     let mut counts = vec![0u32; bins * bins];
     for sample in 0..draws {

@@ -97,10 +97,7 @@ fn replays_of_worlds_end_with_nothing_left() {
     for small in worlds() {
         for gradient in ["free_flight", "drt", "paired"] {
             let setup = small.setup(gradient, &Options::default());
-            let objective = Objective::new(
-                &setup,
-                setup.resident.world.as_ref().expect("it has one").settings.gradient,
-            );
+            let objective = Objective::new(&setup, setup.resident.transport.paths().settings.gradient);
             for cast in &objective.casts {
                 let mut nothing = WorldNoSink;
                 let (first, replay) = objective.replay([1.0; 3], cast, &mut nothing);
@@ -147,10 +144,7 @@ fn long_paths_are_replayed_beyond_their_notes() {
     };
     for gradient in ["drt", "paired"] {
         let setup = small.setup(gradient, &Options::default());
-        let objective = Objective::new(
-            &setup,
-            setup.resident.world.as_ref().expect("it has one").settings.gradient,
-        );
+        let objective = Objective::new(&setup, setup.resident.transport.paths().settings.gradient);
         let depth = |cast| objective.replay([1.0; 3], cast, &mut WorldNoSink).0.depth as usize;
         let long = objective
             .casts

@@ -31,7 +31,9 @@ fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::va
             e.emit_to_string(&composed.text)
         )
     });
-    let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC;
+    let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC
+        | naga::valid::Capabilities::SHADER_INT64
+        | naga::valid::Capabilities::SHADER_INT64_ATOMIC_ALL_OPS;
     let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|e| {
@@ -86,28 +88,6 @@ fn every_module_is_embedded_and_used() {
     }
 }
 
-/// What only the host runs: figures of finished images, an estimator to compare with, and notes that take memory a
-/// path.
-const HOST_ONLY: [&str; 3] = ["quality", "radiative", "cache"];
-
-#[test]
-fn every_transport_and_kernel_file_has_its_twin() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (folder, twins) in [
-        ("src/transport", "shaders/transport"),
-        ("src/kernels", "shaders/kernels"),
-    ] {
-        for entry in std::fs::read_dir(root.join(folder)).expect("a source folder") {
-            let path = entry.expect("an entry").path();
-            let stem = path.file_stem().expect("a stem").to_string_lossy().into_owned();
-            if path.is_file() && stem != "mod" && !HOST_ONLY.contains(&stem.as_str()) {
-                let twin = root.join(twins).join(format!("{stem}.wgsl"));
-                assert!(twin.is_file(), "{} has no twin {}", path.display(), twin.display());
-            }
-        }
-    }
-}
-
 /// A struct of WGSL: its size, and its members' offsets.
 fn structure(module: &naga::Module, name: &str) -> (u32, BTreeMap<String, u32>) {
     let (_, found) = module
@@ -156,7 +136,7 @@ fn records_agree() {
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
-        parameters_at, nodes_at, blocks_at, corners_at, texels_at, emissive_triangles_at, environment_at,
+        parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -173,7 +153,7 @@ fn records_agree() {
     ]);
     compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c]);
     compare_record!(&world, TextureRecord, "Texture", [
-        color0, color1, to_uv, kind, first, filter = "filter_kind", wrap, size,
+        color0, color1, to_uv, kind, slot, filter = "filter_kind", wrap, size,
     ]);
     compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,

@@ -57,7 +57,7 @@ fn rays_leave_surfaces_for_good() {
             axis.to_array(),
             place.to_array()
         ));
-        let world = SceneView::new(&resident.scene, resident.world.as_ref().expect("a world"), &[], &[]);
+        let world = SceneView::new(&resident.scene, resident.transport.paths(), &[], &[]);
         for ray in 0..200u32 {
             let index = trial * 1000 + ray;
             let distance = size * 10f32.powf(3.0 * draw(10, index, 0));

@@ -98,6 +98,18 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     ("transport/scene/shape", &["no_hit"], "None in Rust"),
     ("transport/scene/texture", &["image_texel"], "a closure in Rust"),
+    (
+        "transport/scene/bvh",
+        &[
+            "prepare_ray",
+            "enter_children",
+            "enter_child",
+            "order_children",
+            "edges",
+            "shear_corner",
+        ],
+        "Rust tests all children, and the triangles of a block, at once in vectors (transport/scene/lanes)",
+    ),
 ];
 
 /// Constants that both languages have under one name but with another value, each with the reason.
@@ -253,13 +265,16 @@ fn implemented(rust: &str) -> Vec<String> {
 }
 
 /// The naming rule: a function of WGSL is called as a function of its twin in Rust; a method `m` of a type `PathState`
-/// is `m`, `path_state_m`, or `path_m` after the type's first word, since WGSL has no methods.
+/// is `m`, `path_state_m`, or `path_m` after the type's first word, since WGSL has no methods; and where another file has
+/// the name already, a function `f` of `bvh.wgsl` is `bvh_f`, since WGSL has no modules.
 fn misnamed(stem: &str, rust: &str, wgsl: &str) -> Vec<String> {
     let functions = named(rust, "fn");
+    let file = stem.rsplit('/').next().unwrap_or("").to_string();
     let prefixes: Vec<String> = implemented(rust)
         .iter()
         .map(|name| snake(name))
         .flat_map(|name| [name.clone(), name.split('_').next().unwrap_or("").to_string()])
+        .chain([file])
         .collect();
     let excused = |name: &str| {
         WGSL_ONLY

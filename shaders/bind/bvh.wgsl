@@ -1,17 +1,17 @@
-// The hierarchy of all surfaces, and what is known at the corners of meshes' triangles.
+// The BVH over all surfaces, and the vertex data of meshes' triangles.
 
 #import bind/scene
 
-// Whether surfaces are found by way of the hierarchy: a constant of the pipeline, so that scenes of few surfaces do not
-// pay for the search.
+// Whether surfaces are found through the BVH: a pipeline constant, so that scenes with few surfaces do not pay for
+// the search.
 override BVH: bool = false;
 
-// Of four children of a node the planes of a kind: lower x, y, z, upper x, y, z; `half` is 0 or 1.
+// One kind of plane (minimum x, y, z, maximum x, y, z) of four children of a node; `half` is 0 or 1.
 fn node_planes(node: u32, kind: u32, half: u32) -> vec4f {
     return float_record(launch.nodes_at + 14u * node + 2u * kind + half);
 }
 
-// One plane of one child.
+// One plane of one child of a node.
 fn node_plane(node: u32, kind: u32, place: u32) -> f32 {
     return node_planes(node, kind, place >> 2u)[place & 3u];
 }
@@ -20,7 +20,7 @@ fn node_child(node: u32, place: u32) -> u32 {
     return records[launch.nodes_at + 14u * node + 12u + (place >> 2u)][place & 3u];
 }
 
-// Of the triangles of a block one coordinate of one corner.
+// One coordinate of one corner, for all triangles of a block.
 fn block_corners(block: u32, corner: u32, axis: u32) -> vec4f {
     return float_record(launch.blocks_at + 10u * block + 3u * corner + axis);
 }
@@ -29,7 +29,7 @@ fn block_triangles(block: u32) -> vec4u {
     return records[launch.blocks_at + 10u * block + 9u];
 }
 
-// A corner of one triangle.
+// One corner of one triangle.
 fn block_corner(block: u32, lane: u32, corner: u32) -> vec3f {
     return vec3f(
         block_corners(block, corner, 0u)[lane],

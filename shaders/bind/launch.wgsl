@@ -1,4 +1,4 @@
-// What every pass over rays reads: its piece of work, the scene, the cameras and the small tables.
+// Buffers of every pass over rays: its launch, the scene, the cameras and small tables.
 
 #import common/layout
 

@@ -1,11 +1,11 @@
-// A world's records, and the tables that follow from its parameters' values.
+// The records of a path-traced scene, and the tables computed from its parameters' values.
 
 #import bind/launch
 
 @group(0) @binding(19) var<uniform> settings: PathSettings;
-// Records of all kinds, each at the place that the launch names.
+// Records of all kinds, at the offsets in `launch`.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
-// Upper bounds of every medium's scaled density, cell by cell; then the environment map's table: cumulated
+// Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative
 // probabilities of its rows, of each row's columns, and the weights of its texels.
 @group(0) @binding(21) var<storage, read> bounds: array<f32>;
 
@@ -111,12 +111,12 @@ fn texture_record(index: u32) -> Texture {
     );
 }
 
-// Where a parameter begins.
+// Offset of a parameter.
 fn parameter_first(slot: u32) -> u32 {
     return records[launch.parameters_at + slot].x;
 }
 
-// Whether a parameter takes gradients.
+// Whether a parameter is optimised.
 fn parameter_tuned(slot: u32) -> bool {
     return records[launch.parameters_at + slot].y == 1u;
 }

@@ -1,5 +1,5 @@
-// The parameter that a pass over entries changes, its gradient, and what workgroups report: a sum, and the first entry
-// that was not finite.
+// The parameter that a pass over entries updates, its gradient, and the workgroups' reports: a sum, and the first
+// entry that is not finite.
 
 #import bind/elements
 #import common/math
@@ -12,8 +12,8 @@ const NONE_FOUND: u32 = 0xffffffffu;
 var<workgroup> sums: array<f32, ELEMENT_GROUP>;
 var<workgroup> firsts: array<u32, ELEMENT_GROUP>;
 
-// Reduces an invocation's sum and first entry over its workgroup, in a tree of fixed shape, and leaves them in
-// `partials`. To be called by all invocations.
+// Reduces the invocations' sums and first entries over a workgroup, in a tree of fixed shape, and writes them to
+// `partials`. Must be called in uniform control flow.
 fn report(group: vec3u, lane: u32, sum: f32, first: u32) {
     sums[lane] = sum;
     firsts[lane] = first;
@@ -30,35 +30,4 @@ fn report(group: vec3u, lane: u32, sum: f32, first: u32) {
     }
 }
 
-#ifdef FIXED_POINT
-#import common/fixed
-@group(0) @binding(14) var<storage, read_write> parameter_gradient: array<u32>;
-
-fn gradient_load(index: u32) -> f32 {
-    return fixed_to_f32(vec2u(parameter_gradient[2u * index], parameter_gradient[2u * index + 1u]));
-}
-
-// Whether the sum stayed well inside its range.
-fn gradient_sound(index: u32) -> bool {
-    return !fixed_alarm(parameter_gradient[2u * index + 1u]);
-}
-
-fn gradient_clear(index: u32) {
-    parameter_gradient[2u * index] = 0u;
-    parameter_gradient[2u * index + 1u] = 0u;
-}
-#else
 @group(0) @binding(14) var<storage, read_write> parameter_gradient: array<f32>;
-
-fn gradient_load(index: u32) -> f32 {
-    return parameter_gradient[index];
-}
-
-fn gradient_sound(index: u32) -> bool {
-    return is_finite(parameter_gradient[index]);
-}
-
-fn gradient_clear(index: u32) {
-    parameter_gradient[index] = 0.0;
-}
-#endif

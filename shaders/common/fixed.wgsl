@@ -1,22 +1,18 @@
-// 64-bit fixed-point numbers as two words (low, high), in units of 2^-40: sums of them do not depend on their order.
+// 64-bit integers as two words (low, high) in two's complement, in units that the host chooses: their sums do not
+// depend on the order of additions. src/device/units.rs states how every overflow is detected.
 
-// A contribution must stay under this, so that no sum can pass from one half of the range to the other unseen.
-const FIXED_LARGEST: f32 = 4194304.0;
-// A high word at or beyond this, in either direction, is an overflow about to happen.
+// Upper limit of a contribution: 2^62 units.
+const FIXED_LARGEST: f32 = 4611686018427387904.0;
+// A sum whose high word is at or beyond this, in either direction, has a magnitude of 2^62 units or more.
 const FIXED_ALARM: u32 = 0x40000000u;
 
-// The nearest fixed-point number to a finite |x| < FIXED_LARGEST.
+// The integer nearest to |x| < FIXED_LARGEST.
 fn fixed_from_f32(x: f32) -> vec2u {
-    // Units of the high word are 2^-8. Multiplying by powers of two and taking the integer part away are exact.
-    let scaled = abs(x) * 256.0;
-    let whole = floor(scaled);
-    let rest = round((scaled - whole) * 4294967296.0);
-    var words = vec2u(0u, u32(whole));
-    if rest >= 4294967296.0 {
-        words.y += 1u;
-    } else {
-        words.x = u32(rest);
-    }
+    let size = abs(x);
+    // Both are exact: the product with a power of two, and the difference, which has no more digits than `size`.
+    let high = floor(size * 2.3283064365386963e-10);
+    let low = round(size - high * 4294967296.0);
+    let words = vec2u(u32(low), u32(high));
     return select(words, fixed_negate(words), x < 0.0);
 }
 
@@ -24,20 +20,15 @@ fn fixed_negate(words: vec2u) -> vec2u {
     return vec2u(~words.x + 1u, ~words.y + select(0u, 1u, words.x == 0u));
 }
 
-// The nearest f32, by way of the magnitude so that small negative numbers keep their digits.
+// The nearest f32, computed from the magnitude: small negative numbers would lose digits in two's complement.
 fn fixed_to_f32(words: vec2u) -> f32 {
     let negative = (words.y >> 31u) == 1u;
     let magnitude = select(words, fixed_negate(words), negative);
-    let x = f32(magnitude.y) * 0.00390625 + f32(magnitude.x) * 9.094947e-13;
+    let x = f32(magnitude.y) * 4294967296.0 + f32(magnitude.x);
     return select(x, -x, negative);
 }
 
-fn fixed_add(a: vec2u, b: vec2u) -> vec2u {
-    let low = a.x + b.x;
-    return vec2u(low, a.y + b.y + select(0u, 1u, low < a.x));
-}
-
-// Whether a high word has come too close to the end of its range.
+// Whether a sum with this high word is close to overflow.
 fn fixed_alarm(high: u32) -> bool {
     return high + FIXED_ALARM >= 2u * FIXED_ALARM;
 }

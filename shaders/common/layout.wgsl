@@ -1,9 +1,9 @@
-// The records that the host fills in, byte for byte: src/resident/layout.rs and src/device/gpu/records.rs.
+// Records filled in by the host, byte for byte as in src/resident/layout.rs and src/device/gpu/records.rs.
 
 // Three rows of an affine map; the fourth column is the translation.
 alias Rows = array<vec4f, 3>;
 
-// Four entries a vector: FILTER_TABLE entries in all.
+// FILTER_TABLE entries, four per vector.
 const FILTER_VECTORS: u32 = 17u;
 
 const DENSITY_RELU: u32 = 0u;
@@ -35,7 +35,7 @@ const OCCUPANCY_LEARNS: u32 = 2u;
 
 const NO_REFERENCE: u32 = 0xffffffffu;
 
-// What every ray of a scene shares.
+// Values that all rays of a scene share.
 struct Scene {
     world_to_unit: Rows,
     world_to_field: Rows,
@@ -56,7 +56,7 @@ struct Scene {
     gaussian_cdf: array<vec4f, FILTER_VECTORS>,
 }
 
-// A camera, its film and where its reference lies.
+// A camera, its film, and the position of its reference.
 struct Sensor {
     to_world: Rows,
     distortion: array<vec4f, 2>,
@@ -77,7 +77,7 @@ struct Sensor {
     padding_1: u32,
 }
 
-// Marks the absence of a medium, volume, light or parameter.
+// Marks a missing medium, volume, light or parameter.
 const NONE: u32 = 0xffffffffu;
 
 const LOOKUP_CONSTANT: u32 = 0u;
@@ -115,7 +115,7 @@ const GRADIENT_FREE_FLIGHT: u32 = 0u;
 const GRADIENT_DRT: u32 = 1u;
 const GRADIENT_PAIRED: u32 = 2u;
 
-// An array and where it lies in the world.
+// An array and its placement in the world.
 struct Volume {
     world_to_unit: Rows,
     size: vec4u,
@@ -128,9 +128,9 @@ struct Volume {
 // A medium: indices of its volumes and its majorants.
 struct Medium {
     world_to_grid: Rows,
-    // World-space box outside of which there is nothing.
+    // World-space box outside of which the extinction is zero.
     low: vec3f,
-    // 1 if no surface passes through that box.
+    // 1 if no surface intersects that box.
     clear: u32,
     high: vec3f,
     padding: u32,
@@ -170,35 +170,35 @@ struct Surface {
     padding: u32,
 }
 
-// What is known at the corners of a mesh's triangle: normals, u and v of the first two, and of the third.
+// Data at the vertices of a mesh's triangle: normals, uv of the first two, uv of the third.
 struct Corner {
     normals: array<vec4f, 3>,
     uv_ab: vec4f,
     uv_c: vec2f,
-    // Which shape the triangle belongs to.
+    // Index of the triangle's shape.
     shape: u32,
     padding: u32,
 }
 
-// A light that is sampled.
+// A light that next-event estimation samples.
 struct Light {
-    // The fourth entry is the area of an area light.
+    // The fourth component is the area of an area light.
     position: vec4f,
-    // The fourth entry is the cosine of a spot's cutoff, or the radius of a sphere.
+    // The fourth component is the cosine of a spot light's cutoff, or the radius of a sphere.
     direction: vec4f,
     kind: u32,
     slot: u32,
     surface: u32,
     cos_beam: f32,
-    // The emissive_triangles of an area light on a cube or a mesh.
+    // The range of emissive triangles of an area light on a cube or a mesh.
     first_emissive: u32,
     emissive_triangles: u32,
     padding: vec2u,
 }
 
-// A triangle that shines on the side of its normal.
+// A triangle that emits on the side of its normal.
 struct EmissiveTriangle {
-    // Where it begins and ends when the light's area is counted from 0 to 1.
+    // `begins` to `ends` is its interval in the light's area, normalised to [0, 1].
     a: vec3f,
     begins: f32,
     b: vec3f,
@@ -207,20 +207,20 @@ struct EmissiveTriangle {
     padding: u32,
 }
 
-// A texture: one colour, two that alternate, or an image.
+// A texture: constant, checkerboard, or image.
 struct Texture {
     color0: vec4f,
     color1: vec4f,
     to_uv: array<vec4f, 2>,
     kind: u32,
-    first: u32,
+    slot: u32,
     filter_kind: u32,
     wrap: u32,
     size: vec2u,
     padding: vec2u,
 }
 
-// What every path of a world shares.
+// Values that all paths of a scene share.
 struct PathSettings {
     surfaces: u32,
     lights: u32,
@@ -230,14 +230,14 @@ struct PathSettings {
     hide_emitters: u32,
     gradient_kind: u32,
     spectral: u32,
-    // The box around all meshes' triangles.
+    // Bounds of the BVH.
     low: vec3f,
     padding_low: u32,
     high: vec3f,
     padding_high: u32,
 }
 
-// Invocations of a workgroup that work on rays, and on elements of arrays.
+// Workgroup sizes of passes over rays, and over array elements.
 const RAY_GROUP: u32 = 64u;
 const ELEMENT_GROUP: u32 = 256u;
 
@@ -257,29 +257,29 @@ const TUNED_SIGMA: u32 = 1u;
 const TUNED_SH: u32 = 2u;
 const TUNED_EMITTER: u32 = 4u;
 
-// A piece of a pass over the rays of a batch.
+// A launch: part of a pass over the rays of a batch.
 struct Launch {
-    // Keys of the iteration's objective and of the pass.
+    // Random keys of the iteration's objective and of the pass.
     objective: vec4u,
     key: vec4u,
-    // The piece: pixels of the batch and samples of each.
+    // The part: a range of the batch's pixels, and of the samples of each.
     first_pixel: u32,
     last_pixel: u32,
     first_sample: u32,
     last_sample: u32,
-    // Samples of the whole pass.
+    // Samples per pixel of the whole pass.
     spp: u32,
-    // Pixels are drawn from the table (1) or taken in its order (0).
+    // Whether pixels are drawn from the table at random (1) or taken in order (0).
     drawn: u32,
-    // Workgroups a row of the dispatch.
+    // Workgroups per row of the dispatch.
     groups_x: u32,
-    // Entries of the pixel table, and where its parts lie in `tables`.
+    // Entries of the pixel table, and the offsets of its parts in `tables`.
     sensor_count: u32,
     starts_at: u32,
     sensors_at: u32,
     occupancy_at: u32,
     reach_at: u32,
-    // Where the parameters that share a buffer begin.
+    // Offsets of the parameters that share a buffer.
     sigma_at: u32,
     emitter_at: u32,
     tuned: u32,
@@ -289,7 +289,7 @@ struct Launch {
     loss_seed: u32,
     // 1 over the number of values in the batch's image.
     adjoint_scale: f32,
-    // Where the kinds of records begin, and the places of the parameters.
+    // Offsets of the kinds of records, and of the parameters.
     surfaces_at: u32,
     media_at: u32,
     volumes_at: u32,
@@ -300,10 +300,12 @@ struct Launch {
     nodes_at: u32,
     blocks_at: u32,
     corners_at: u32,
-    texels_at: u32,
     emissive_triangles_at: u32,
-    // Where the environment map's table begins, behind the majorants.
+    // Offset of the environment map's table, after the majorants.
     environment_at: u32,
+    // Integer units per 1.0 of gradient: for the parameters that share a buffer, and for the coefficients.
+    units: f32,
+    units_sh: f32,
 }
 
 const OPTIMIZER_ADAM: u32 = 0u;
@@ -313,57 +315,57 @@ const OPTIMIZER_RMSPROP: u32 = 2u;
 const PENALTY_TOTAL_VARIATION: u32 = 0u;
 const PENALTY_SPARSITY: u32 = 1u;
 
-// Work on the elements of one parameter.
+// A pass over the elements of one parameter.
 struct Elements {
-    // Texels along x, y, z and channels; of the source, where there is one.
+    // Texels along x, y, z, and channels; of the source when resampling.
     size: vec4u,
     source_size: vec4u,
-    // The parameter's first entry in its buffer and its number of entries.
+    // The parameter's offset in its buffer and number of entries.
     first: u32,
     count: u32,
     source_first: u32,
-    // Workgroups a row of the dispatch, and invocations in all.
+    // Workgroups per row of the dispatch, and invocations in total.
     groups_x: u32,
     threads: u32,
-    // Optimiser or penalty.
+    // Kind of the optimiser or penalty.
     kind: u32,
     mask_updates: u32,
     rate: f32,
     second_correction: f32,
     low: f32,
     high: f32,
-    // beta_1, momentum or decay; beta_2.
+    // beta_1, momentum or decay; and beta_2.
     decay_1: f32,
     decay_2: f32,
     epsilon: f32,
-    // Of a penalty, over its number of terms.
+    // Weight of a penalty, divided by the number of its terms.
     weight: f32,
-    // Where the pass's workgroups report among the partial sums.
+    // Offset at which the pass's workgroups write their partial sums.
     report_at: u32,
-    // Of majorants: factor on the extinction, margin, and the least of them.
+    // For majorants: factor on the extinction, safety margin, and lower limit.
     scale: f32,
     margin: f32,
     least: f32,
     padding: u32,
 }
 
-// A node of a hierarchy: the lower corners' x, y and z of eight children, then the upper corners', and what they are.
+// A BVH node: minimum x, y and z of its eight children's boxes, then the maxima, then the children.
 struct Node {
     planes: array<vec4f, 12>,
     children: array<vec4u, 2>,
 }
 
-// What the two highest bits of a child say.
+// The kind of a child, in its two highest bits.
 const CHILD_KIND: u32 = 0xc0000000u;
 const CHILD_NODE: u32 = 0u;
 const CHILD_BLOCK: u32 = 0x40000000u;
 const CHILD_SURFACE: u32 = 0x80000000u;
 
-// Up to four triangles: of all the first corner's x, y and z, then the second's and the third's, and their numbers.
+// Up to four triangles: x, y and z of all first corners, then of the second and third corners, then their numbers.
 struct Block {
     corners: array<vec4f, 9>,
     triangles: vec4u,
 }
 
-// Levels of the deepest hierarchy.
+// Depth of the deepest BVH.
 const MAX_LEVELS: u32 = 40u;

@@ -1,4 +1,5 @@
-// Functions that WGSL lacks or leaves too loose: twins of src/transport/number/mod.rs and of Rust's standard library.
+// Functions that WGSL lacks or does not specify precisely enough: twins of src/transport/number/mod.rs and of Rust's
+// standard library.
 
 const PI: f32 = 3.14159265;
 const HALF_PI: f32 = 1.57079633;
@@ -48,8 +49,8 @@ fn ln_1p(x: f32) -> f32 {
     return 2.0 * s * p;
 }
 
-// Angle of the point (x, y), to about 2 ulp of pi: WGSL's own may be 4096 ulp off. The ratio of the smaller to the
-// larger coordinate is reduced to |r| <= tan(pi / 8) for the series.
+// The angle of the point (x, y), to about 2 ulp of pi: WGSL's atan2 may be off by 4096 ulp. The ratio of the smaller
+// to the larger coordinate is reduced to |r| <= tan(pi / 8) for the series.
 fn arc_tangent(y: f32, x: f32) -> f32 {
     let low = min(abs(x), abs(y));
     let high = max(abs(x), abs(y));
@@ -80,12 +81,12 @@ fn arc_tangent(y: f32, x: f32) -> f32 {
     return select(angle, -angle, y < 0.0);
 }
 
-// Angle whose cosine is x.
+// The angle with cosine x.
 fn arc_cosine(x: f32) -> f32 {
     return arc_tangent(sqrt((1.0 - x) * (1.0 + x)), x);
 }
 
-// tan x for 0 <= x < pi / 2; above pi / 4 by the complement, whose small end stays accurate.
+// tan x for 0 <= x < pi / 2; above pi / 4 as 1 / tan(pi / 2 - x), which stays accurate near pi / 2.
 fn tangent(x: f32) -> f32 {
     if x > 0.25 * PI {
         return 1.0 / tangent_small((HALF_PI - x) - 4.371139e-8);
@@ -93,7 +94,7 @@ fn tangent(x: f32) -> f32 {
     return tangent_small(x);
 }
 
-// tan x for |x| <= pi / 4, sine over cosine by their series.
+// tan x for |x| <= pi / 4, as sine series over cosine series.
 fn tangent_small(x: f32) -> f32 {
     let q = x * x;
     let sine = x * (1.0 + q * (-1.0 / 6.0 + q * (1.0 / 120.0 + q * (-1.0 / 5040.0 + q * (1.0 / 362880.0)))));
@@ -101,7 +102,7 @@ fn tangent_small(x: f32) -> f32 {
     return sine / cosine;
 }
 
-// Whether x is neither infinite nor a NaN, by its bits: compilers may assume that floats are finite.
+// Whether x is finite, by its bits: compilers may assume that floats are and drop comparisons.
 fn is_finite(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u;
 }
@@ -143,7 +144,7 @@ fn transform_point(m: Rows, p: vec3f) -> vec3f {
     );
 }
 
-// v over its length.
+// v normalised to unit length.
 fn unit(v: vec3f) -> vec3f {
     return v * (1.0 / sqrt(v.x * v.x + v.y * v.y + v.z * v.z));
 }

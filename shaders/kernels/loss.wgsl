@@ -1,4 +1,4 @@
-// Losses between an image x and its reference r, a channel at a time, and their derivatives by x.
+// Losses between an image x and its reference r, per channel, and their derivatives by x.
 
 #import common/layout
 #import common/math

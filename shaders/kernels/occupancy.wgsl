@@ -1,4 +1,4 @@
-// The coarse grid that tells where density can matter. The host's `reachable` fills the tables.
+// The occupancy grid: which cells can contribute. The host's `reachable` fills the tables.
 
 #import bind/launch
 #import bind/parameters

@@ -1,8 +1,8 @@
-// Optimiser steps, an entry at a time.
+// Optimiser steps, per entry.
 
 #import bind/elements
 
-// One entry's step: its new value and state.
+// The result of a step: new value and moments.
 struct Stepped {
     value: f32,
     moments: vec2f,

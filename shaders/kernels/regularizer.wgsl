@@ -2,11 +2,12 @@
 
 #import common/math
 
-// Rounds the tip of the total variation's norm.
+// Smooths the total variation's norm at zero.
 const TV_EPSILON: f32 = 1e-3;
 
-// The total variation at one texel and channel from its value and its three forward neighbours (the texel itself where
-// there is none): in w the penalty, in xyz its derivatives by the neighbours; that by the texel is minus their sum.
+// The total variation at one texel and channel, from its value and its three forward neighbours (the texel itself
+// where there is none): the penalty in w, its derivatives by the neighbours in xyz; the derivative by the texel is
+// minus their sum.
 fn total_variation(value: f32, next: vec3f) -> vec4f {
     let d = next - value;
     let norm = sqrt(d.x * d.x + d.y * d.y + d.z * d.z + TV_EPSILON * TV_EPSILON);

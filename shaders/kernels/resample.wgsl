@@ -1,12 +1,13 @@
-// Changing the resolution of a grid: trilinear, cell-centred, clamped. The host's resample_axis fills the tables.
+// Resampling of a grid to another resolution: trilinear, cell-centred, clamped. The host's resample_axis fills the
+// tables.
 
 #import bind/elements
 
 @group(0) @binding(17) var<storage, read> source: array<f32>;
-// For each texel along x, then y, then z of the new grid: the two source texels and the weight of the second, as bits.
+// For each texel of the new grid along x, then y, then z: the two source texels and the bits of the second's weight.
 @group(0) @binding(18) var<storage, read> axes: array<vec4u>;
 
-// One entry of a resampled grid: the sum over eight source texels.
+// One entry of the resampled grid: the weighted sum of eight source texels.
 fn resample_texel(texel: vec3u, channel: u32) -> f32 {
     let size = elements.source_size;
     let x = axes[texel.x];

@@ -1,4 +1,4 @@
-//! `prbopt compare`: figures of how far two images are apart, and an exit code for scripts.
+//! `prbopt compare`: differences between two images, and an exit code for scripts.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-/// A number that a figure can be compared with.
+/// Parses a number without NaN, which no figure can be compared with.
 fn threshold(text: &str) -> std::result::Result<f64, String> {
     text.parse()
         .ok()
@@ -45,23 +45,24 @@ fn threshold(text: &str) -> std::result::Result<f64, String> {
         .ok_or_else(|| "expected a number".to_owned())
 }
 
-/// How far two images are apart.
+/// Differences between two images.
 #[derive(Debug)]
 struct Figures {
-    /// Of clamped, unquantised, sRGB-coded values.
+    /// Mean squared error of clamped, unquantised, sRGB-coded values.
     mse: f64,
     psnr: f64,
-    /// Likewise; absent for images smaller than its window.
+    /// SSIM of the same values; None for images smaller than its window.
     ssim: Option<f64>,
-    /// Of the values themselves: linear unless both images are coded.
+    /// Means of the values themselves: linear unless both images are coded.
     means: [f64; 2],
     max_abs: f64,
-    /// Values that are NaN or infinite in either image.
+    /// Number of values that are NaN or infinite in either image.
     non_finite: usize,
     space: &'static str,
 }
 
-/// Prints the figures; the outcome says whether the checks passed. Images with NaN or infinite values pass none.
+/// Prints the figures; the outcome says whether the checks passed. Images with NaN or infinite values fail every
+/// check.
 ///
 /// # Errors
 /// If an image cannot be read or their sizes differ.
@@ -150,7 +151,7 @@ impl Figures {
         }
     }
 
-    /// One sentence for each check that was asked for and failed.
+    /// One sentence for each requested check that failed.
     fn failed_checks(&self, args: &CompareArgs) -> Vec<String> {
         let mut failed = Vec::new();
         if self.non_finite > 0 {

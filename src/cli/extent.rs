@@ -1,11 +1,11 @@
-//! Where a scene lies in space.
+//! The bounding box of a scene.
 
 use glam::{Affine3A, Vec3};
 
 use crate::io::Result;
 use crate::scene::{Bsdf, Geometry, Scene, Surface};
 
-/// A box along the axes.
+/// An axis-aligned box.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extent {
     pub(super) low: Vec3,
@@ -13,8 +13,8 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// The box of what a scene is about: its radiance field, else the shapes that hold media, else all shapes. None if
-    /// there is nothing of them.
+    /// The box of a scene's subject: its radiance field, else the shapes that contain media, else all shapes. None if
+    /// there are none of these.
     ///
     /// # Errors
     /// A mesh cannot be read.
@@ -76,12 +76,12 @@ impl Extent {
         }
     }
 
-    /// Its middle.
+    /// Its centre.
     pub(super) fn center(&self) -> Vec3 {
         0.5 * (self.low + self.high)
     }
 
-    /// Radius of the sphere around it.
+    /// Radius of its bounding sphere.
     pub(super) fn radius(&self) -> f32 {
         0.5 * (self.high - self.low).length()
     }
@@ -112,7 +112,7 @@ mod tests {
         };
         let moved = Affine3A::from_translation(Vec3::new(10.0, 0.0, 0.0));
         assert!(Extent::of_shape(&geometry, &moved).is_err(), "there is no file yet");
-        // The last vertex belongs to no triangle.
+        // The last vertex is not used by any triangle.
         std::fs::write(&file, "v 0 0 0\nv 2 0 0\nv 0 4 -1\nv 9 9 9\nf 1 2 3\n").expect("writable");
         let extent = Extent::of_shape(&geometry, &moved).expect("a mesh");
         assert_eq!(

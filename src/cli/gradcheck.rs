@@ -1,4 +1,4 @@
-//! `prbopt gradcheck`: are the gradients right? The exit code says so.
+//! `prbopt gradcheck`: checks gradients against finite differences; the exit code tells the result.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! `prbopt gradient`: how the image changes with one number, by forward mode; or how a loss changes with all of them.
+//! `prbopt gradient`: the derivative of an image by one scalar in forward mode, or the gradient of a loss.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -104,6 +104,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         "--step {}: expected a positive number",
         args.step
     );
+    // Prepare the scene and the parameter's values.
     let scene = args.set.load(&args.scene)?;
     let options = Options {
         parameters: vec![args.parameter.clone()],
@@ -124,6 +125,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     if args.loss {
         return of_loss(&args, &scene, setup, &folder);
     }
+    // Differentiate the image of one sensor.
     let sensor = sensor_index(&scene, &args.sensor)?;
     setup.spp = args.spp;
     setup.batch = Batch {
@@ -142,6 +144,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         scene.sensors[sensor].width as usize,
         scene.sensors[sensor].height as usize,
     ];
+    // Write the derivative image and print the figures.
     let stem = folder.join(format!("{}_{}", args.parameter, args.word()));
     let (files, end) = write_image(&stem, &found, size)?;
     let relative = found.difference / found.largest.max(f64::MIN_POSITIVE);
@@ -182,7 +185,7 @@ impl GradientArgs {
         }
     }
 
-    /// What the files are called after.
+    /// Stem of the output files.
     fn word(&self) -> String {
         match (self.index, self.shift, self.channel) {
             (Some(_), ..) => "entry".into(),
@@ -193,7 +196,7 @@ impl GradientArgs {
     }
 }
 
-/// The derivative as EXR, and its mean over the colours as a picture, with the magnitude at which its colours end.
+/// Writes the derivative as EXR, and its mean over the channels as a coloured picture; returns the colour scale, too.
 fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Result<([PathBuf; 2], f32)> {
     let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
     let slopes = || found.slopes.iter().map(|slope| slope.unwrap_or([0.0; 3]));
@@ -213,8 +216,7 @@ fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Res
     Ok(([png, exr], end))
 }
 
-/// The magnitude at which colours end: that of the largest but one in 200, for single noisy pixels would leave all
-/// others grey.
+/// The colour scale: the magnitude at the 99.5 % quantile, as single noisy pixels would make all others grey.
 fn end_of_colors(values: &[f32]) -> f32 {
     let mut sizes: Vec<f32> = values.iter().map(|v| v.abs()).collect();
     sizes.sort_unstable_by(f32::total_cmp);
@@ -223,7 +225,7 @@ fn end_of_colors(values: &[f32]) -> f32 {
     robust.filter(|size| *size > 0.0).unwrap_or(most)
 }
 
-/// Signed numbers in red and blue, zero grey; `scale` is at the end of the colours.
+/// Signed values in red and blue, zero in grey; `scale` maps to the end of the colour table.
 fn signed_png(width: usize, height: usize, values: &[f32], scale: f32) -> Vec<u8> {
     let table = colormap::signed();
     let colors: Vec<u8> = values
@@ -282,7 +284,7 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
     Ok(Outcome::Done)
 }
 
-/// The gradient as numbers, and of a grid its middle slices along x, y and z: of each texel the sum over its channels.
+/// Writes the gradient as numbers, and for a grid its middle slices along x, y and z: per texel the sum over channels.
 fn write_gradient(folder: &Path, parameter: &Parameter, gradient: &[f32]) -> Result<Vec<PathBuf>> {
     let (size, channels) = (parameter.shape.size, parameter.shape.channels);
     let stem = format!("{}_loss", parameter.path);
@@ -295,7 +297,7 @@ fn write_gradient(folder: &Path, parameter: &Parameter, gradient: &[f32]) -> Res
             let at = ((p[2] * size[1] + p[1]) * size[0] + p[0]) * channels;
             gradient[at..at + channels].iter().sum()
         };
-        // As the report shows them: the second axis upwards.
+        // Oriented as in the report: the second axis points up.
         for (axis, across, up) in [(0, 2, 1), (1, 0, 2), (2, 0, 1)] {
             let (width, height) = (size[across], size[up]);
             let mut slice = Vec::with_capacity(width * height);

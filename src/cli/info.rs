@@ -1,4 +1,4 @@
-//! `prbopt info`: what this program is and where it would run.
+//! `prbopt info`: shows the program's version and devices, or summarises a scene.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use crate::scene::{
     Array, Background, Bsdf, Geometry, LightKind, Medium, Phase, RadianceField, Scene, Sensor, Stage, Surface,
 };
 
-/// The longer side of a preview in pixels, and its samples a pixel.
+/// The longer side of a preview in pixels, and its samples per pixel.
 const PREVIEW_SIDE: u32 = 256;
 const PREVIEW_SPP: u32 = 16;
 
@@ -184,7 +184,7 @@ fn light_kind(kind: &LightKind) -> &'static str {
     }
 }
 
-/// The sizes that views have, and how many have each.
+/// Sizes of the views, and the number of views of each size.
 fn views(scene: &Scene) -> Value {
     let mut sizes: Vec<([u32; 2], usize)> = Vec::new();
     for sensor in &scene.sensors {
@@ -200,7 +200,7 @@ fn views(scene: &Scene) -> Value {
     Value::Object(sizes.collect())
 }
 
-/// Bytes of values, gradients and moments at the finest resolution; of values alone where nothing is optimised.
+/// Bytes of values, gradients and moments at the finest resolution; of values alone if nothing is optimised.
 fn memory(scene: &Scene) -> u64 {
     let stages = scene.optimize.as_ref().map_or(&[][..], |o| &o.stages[..]);
     let optimizer = scene
@@ -226,7 +226,7 @@ fn finest(array: &Array, stages: &[Stage]) -> Shape {
 
 fn describe(array: &Array) -> (String, Value) {
     let tuning = array.tuning;
-    // As a person would write the number, not what its 24 bits are in 53.
+    // The shortest decimal of the f32: widened to f64 it would have 17 digits.
     let written = |v: f32| v.to_string().parse::<f64>().ok();
     let finite = |v: f32| v.is_finite().then(|| written(v));
     let description = json!({
@@ -277,7 +277,7 @@ fn write_preview(scene: Scene, args: &InfoArgs, path: &Path) -> Result<PathBuf> 
     Ok(file)
 }
 
-/// JSON as a tree, without what is null or empty.
+/// Formats JSON as a tree, without null and empty values.
 fn lines(value: &Value) -> Vec<String> {
     match value {
         Value::Object(members) => {
@@ -317,7 +317,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// An item of a list: under its name where it has one, else under its number.
+/// An item of a list, headed by its name if it has one, else by its number.
 fn named(index: usize, item: &Value) -> Vec<String> {
     match item {
         Value::Object(members) => {
@@ -357,7 +357,7 @@ fn member(key: &str, value: &Value) -> Vec<String> {
     }
 }
 
-/// Lines that hang on a branch.
+/// Indents lines under a branch of the tree.
 fn branch(lines: Vec<String>, last: bool) -> impl Iterator<Item = String> {
     let (first, rest) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
     let hung = move |(i, line)| format!("{}{line}", if i == 0 { first } else { rest });

@@ -1,9 +1,9 @@
-//! `--log`: messages of the program and of its libraries about their workings, to standard error.
+//! `--log`: prints log messages of the program and its libraries to standard error.
 
 use clap::ValueEnum;
 use log::{LevelFilter, Log, Metadata, Record};
 
-/// How much is told.
+/// The log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Level {
     Off,
@@ -31,7 +31,7 @@ impl Log for ToStandardError {
     fn flush(&self) {}
 }
 
-/// Begins to tell.
+/// Starts logging.
 pub(super) fn begin(level: Level) {
     log::set_max_level(match level {
         Level::Off => LevelFilter::Off,
@@ -41,6 +41,6 @@ pub(super) fn begin(level: Level) {
         Level::Debug => LevelFilter::Debug,
         Level::Trace => LevelFilter::Trace,
     });
-    // A second call, as tests make, keeps the first one's logger, which is the same.
+    // A second call, as in tests, keeps the first logger, which is identical.
     let _ = log::set_logger(&ToStandardError);
 }

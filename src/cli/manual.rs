@@ -1,4 +1,5 @@
-//! `prbopt completions` and `prbopt man`: what shells and readers of manuals need, made of the command line itself.
+//! `prbopt completions` and `prbopt man`: shell completions and manual pages, generated from the command line's
+//! definition.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ pub fn run(args: &ManArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A reader that has gone away, such as a pager, is no error.
+/// Prints; a closed pipe, as of a pager that was quit, is not an error.
 fn print(text: &[u8]) {
     let _ = std::io::stdout().write_all(text);
 }

@@ -1,4 +1,4 @@
-//! The program: one file a command, each of which checks its arguments and then only orchestrates.
+//! The command line: one file per command, which checks its arguments and then only orchestrates.
 
 pub mod bench;
 pub mod compare;
@@ -69,14 +69,14 @@ pub enum Command {
     Man(manual::ManArgs),
 }
 
-/// How a command that met no error ended.
+/// The outcome of a command without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what was asked.
+    /// Success.
     Done,
-    /// A check that was asked for failed.
+    /// A requested check failed.
     CheckFailed,
-    /// The user stopped it, and what was reached is saved.
+    /// The user stopped it; the state reached is saved.
     Interrupted,
 }
 
@@ -91,8 +91,7 @@ impl Outcome {
     }
 }
 
-/// What an error says, as one sentence: the system's own phrases are put into the program's words, without their
-/// numbers.
+/// An error as one sentence, with the operating system's messages rephrased and without their numbers.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = format!("{error:#}");
     while let Some(at) = text.find(" (os error ")

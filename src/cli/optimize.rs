@@ -57,6 +57,7 @@ pub struct OptimizeArgs {
 /// # Errors
 /// The scene has mistakes, the folder is taken or cannot be written, there is no such device, or the run failed.
 pub fn run(args: OptimizeArgs) -> Result<Outcome> {
+    // Check the scene and open the run's folder.
     let scene = args.set.load(&args.scene)?;
     let Some(block) = &scene.optimize else {
         bail!(
@@ -79,6 +80,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     if let Some(text) = resume_note(&args, &rule, checkpoint.as_ref()) {
         progress.note(&text);
     }
+    // Record where and how the run is made.
     let mut device = args.device.open()?;
     let from = checkpoint.as_ref().map(|c| c.state().iteration);
     let record = Record {
@@ -88,7 +90,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         arithmetic: device.arithmetic(),
         seed: rule.seed,
         iterations: rule.iterations,
-        // As one types it, wherever the program is.
+        // A command that works in the user's shell, not the program's full path.
         command: iter::once("prbopt".to_owned())
             .chain(std::env::args().skip(1))
             .collect(),
@@ -106,6 +108,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         stop: &stop,
         resume_command: resume_command(&args, &path),
     };
+    // Run. The previous run is deleted only after all inputs were checked.
     let run = Run::prepare(&job, checkpoint, device.as_mut(), &mut progress)?;
     if args.force {
         folder.clear()?;
@@ -114,11 +117,12 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     record::write(&folder.record(), &record, from)?;
     let report = run.finish()?;
     let resume_command = job.resume_command;
-    // What was computed is on the disk already: a page that cannot be written is not a run that failed.
+    // All results are on the disk: a report that cannot be written does not fail the run.
     let page = live.finish();
     if let Err(error) = &page {
         progress.note(&format!("warning: there is no report: {}", super::sentence(error)));
     }
+    // Report the outcome.
     if report.interrupted {
         let command = &resume_command;
         progress.event(
@@ -142,7 +146,7 @@ fn opening(args: &OptimizeArgs) -> Opening {
     }
 }
 
-/// The checkpoint to go on from. A run that was ended before its first one begins anew.
+/// The checkpoint to resume from; None if the run was stopped before its first checkpoint, and restarts.
 fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Checkpoint>> {
     let path = folder.checkpoint();
     if args.resume && path.exists() {
@@ -152,7 +156,7 @@ fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Che
     Ok(None)
 }
 
-/// The scene's block with what the command line, or else the run to go on with, says of its length and seed.
+/// The scene's block with iterations and seed from the command line, or else from the resumed run.
 fn overridden(block: &Optimize, args: &OptimizeArgs, checkpoint: Option<&Checkpoint>) -> Optimize {
     let mut rule = block.clone();
     let before = checkpoint.map(Checkpoint::iterations);
@@ -192,8 +196,8 @@ fn announce(progress: &Progress, record: &Record, path: &Path, from: Option<u32>
     progress.event("start", event);
 }
 
-/// The first Ctrl-C asks the run to stop after its iteration, a second one ends the program at once: every file on the
-/// disk is whole at any time.
+/// The first Ctrl-C stops the run after its present iteration, a second one ends the program at once, which is safe
+/// because files are replaced atomically.
 fn stop_on_signal(speaks: bool) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -209,8 +213,7 @@ fn stop_on_signal(speaks: bool) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// The scene as a later command names it: one that came through standard input is in the folder of its run, with the
-/// values that were set.
+/// The scene's path for a later command. A scene from standard input was saved in the run's folder, changes included.
 fn scene_words(args: &OptimizeArgs, path: &Path) -> Vec<String> {
     if args.scene == Path::new("-") {
         return vec![RunFolder::at(path).scene().display().to_string()];
@@ -220,7 +223,7 @@ fn scene_words(args: &OptimizeArgs, path: &Path) -> Vec<String> {
     words
 }
 
-/// The command that goes on with this run.
+/// The command that resumes this run.
 fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
     let mut words: Vec<String> = ["prbopt", "optimize"].map(String::from).to_vec();
     words.extend(scene_words(args, path));
@@ -232,7 +235,7 @@ fn resume_command(args: &OptimizeArgs, path: &Path) -> String {
     command_line(words.iter().map(String::as_str))
 }
 
-/// Tells what came of it, and what to try next.
+/// Prints the result and suggests next commands.
 fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report: &Report, page: Option<&Path>) {
     let last = report.last.as_ref();
     let held_out = report.held_out.as_ref();

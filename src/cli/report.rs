@@ -1,4 +1,4 @@
-//! `prbopt report`: the page that shows a run, or several side by side.
+//! `prbopt report`: writes the report of a run, or of several side by side.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

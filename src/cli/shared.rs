@@ -13,10 +13,10 @@ use crate::params::ParamSet;
 use crate::resident::values;
 use crate::scene::{self, Change, Diagnostics, Scene};
 
-/// Takes the values of `scene`'s parameters from the files of a folder.
+/// Reads the values of `scene`'s parameters from the files of a folder.
 ///
 /// # Errors
-/// Files are missing, do not fit their parameter or hold what is not possible.
+/// Files are missing, do not fit their parameter, or hold values out of its range.
 pub(super) fn read_parameters(folder: &Path, scene: &Scene, params: &mut ParamSet) -> anyhow::Result<()> {
     parameters::read_all(folder, params)?;
     match values::fault(scene, params) {
@@ -25,7 +25,8 @@ pub(super) fn read_parameters(folder: &Path, scene: &Scene, params: &mut ParamSe
     }
 }
 
-/// The index of the sensor that `--sensor` means. A name goes before an index: photographs are often named by numbers.
+/// The index of the sensor that `--sensor` selects. Names take precedence over indices: photographs often have numbers
+/// as names.
 ///
 /// # Errors
 /// There is no such sensor.
@@ -86,12 +87,12 @@ impl DeviceArgs {
     /// Opens the device.
     ///
     /// # Errors
-    /// There is none of the kind asked for.
+    /// There is no such device.
     pub fn open(&self) -> anyhow::Result<Box<dyn Device>> {
         Ok(select::open(&self.choice())?)
     }
 
-    /// What is asked for.
+    /// The requested device.
     pub fn choice(&self) -> DeviceChoice {
         DeviceChoice {
             kind: match self.device {
@@ -104,7 +105,7 @@ impl DeviceArgs {
         }
     }
 
-    /// The flags again, as they would be typed; empty for the defaults.
+    /// The flags as they would be typed; empty for the defaults.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         match self.device {
@@ -131,15 +132,15 @@ pub struct SetArgs {
 }
 
 impl SetArgs {
-    /// Reads a scene file, or standard input for `-`, with these values.
+    /// Reads a scene file, or standard input for `-`, with these changes.
     ///
     /// # Errors
-    /// The scene has mistakes, or a value leads nowhere.
+    /// The scene has mistakes, or the path of a change does not exist.
     pub fn load(&self, path: &Path) -> Result<Scene, Diagnostics> {
         scene::load_with(path, &self.changes)
     }
 
-    /// The flags again, as they would be typed.
+    /// The flags as they would be typed.
     pub fn words(&self) -> Vec<String> {
         self.changes
             .iter()
@@ -160,18 +161,18 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Progress in the style asked for.
+    /// Progress output in the requested style.
     pub fn progress(self) -> Progress {
         Progress::new(Style::choose(self.quiet, self.json))
     }
 
-    /// Whether results are printed for people.
+    /// Whether results are printed as text for people.
     pub fn speaks(self) -> bool {
         !self.quiet && !self.json
     }
 }
 
-/// The folder under `parent` that results go to by default, named after the scene's file.
+/// The default output folder under `parent`, named after the scene's file.
 pub fn default_folder(parent: &str, scene: &Path) -> PathBuf {
     if scene == Path::new("-") {
         return Path::new(parent).join("scene");

@@ -6,12 +6,14 @@
 pub mod cpu;
 pub mod gpu;
 pub mod select;
+mod units;
 
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
 use crate::params::{ParamSet, Shape};
 use crate::resident::Resident;
+use crate::resident::layout::SensorRecord;
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::Key;
 
@@ -34,7 +36,7 @@ pub enum DeviceError {
         texel: [usize; 3],
         channel: usize,
     },
-    /// A fixed-point sum left its range.
+    /// A gradient left the range of its sums in whole numbers.
     #[error("{0}")]
     Overflow(String),
 }
@@ -163,8 +165,11 @@ pub trait Device {
     /// The scene does not fit; the sentence says what would.
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()>;
 
-    /// The scene as it stands.
-    fn resident(&self) -> &Resident;
+    /// The cameras of the scene.
+    fn sensors(&self) -> &[SensorRecord];
+
+    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    fn is_pipelined(&self) -> bool;
 
     /// The parameters' paths, shapes and tuning; `values` may be empty, they live on the device.
     fn params(&self) -> &ParamSet;

@@ -134,6 +134,7 @@ mod tests {
             max_buffer_bytes: 1 << 30,
             max_storage_buffers: 8,
             float_atomics: false,
+            wide_atomics: false,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Derivatives of an image by one number, forwards: dual numbers through the same walk, beside finite differences of
-//! the image made of the same rays and random numbers.
+//! Derivatives of an image by one scalar in forward mode: dual numbers through the same walk, compared with finite
+//! differences of the image for the same rays and random numbers.
 
 use std::ops::Range;
 
@@ -11,41 +11,42 @@ use super::paths::fields::Sides;
 use super::paths::objective::Objective as Paths;
 use super::{Index, Setup, asked, paths};
 use crate::params::{Kind, Parameter};
+use crate::resident::Transport;
 use crate::resident::layout::gradient;
 use crate::transport::field::march;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
 
-/// Paths that are kept at a time (those of one pixel, if they are more): a few hundred bytes each.
+/// Paths in memory at a time (at least those of one pixel): a few hundred bytes each.
 const PATHS_AT_ONCE: u32 = 1 << 18;
 
-/// The number that an image is differentiated by.
+/// The scalar that an image is differentiated by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Motion {
     /// One entry of the parameter.
     Entry(Index),
     /// A factor on all values of a channel, or of all; at one.
     Scale(Option<usize>),
-    /// A shift of the whole grid along this direction, in edges of its unit cube: values are taken from where they
-    /// came, by central differences of the texels.
+    /// A translation of the whole grid along this direction, in edges of its unit cube, by central differences between
+    /// texels.
     Shift([f64; 3]),
 }
 
 /// A derivative image.
 #[derive(Debug, Clone)]
 pub struct Forward {
-    /// RGB of each pixel of the batch, in order; none where there is no ray.
+    /// RGB of each pixel of the batch, in order; None for masked pixels.
     pub slopes: Vec<Option<[f64; 3]>>,
-    /// The largest of their magnitudes.
+    /// The largest magnitude among them.
     pub largest: f64,
-    /// The largest difference between forward mode and finite differences of a pixel.
+    /// The largest difference between forward mode and finite differences over all pixels.
     pub difference: f64,
 }
 
-/// By how much each entry of a parameter moves.
+/// The derivative of each entry of a parameter by the scalar.
 ///
 /// # Errors
-/// An entry outside, a channel that there is not, or a shift of what is no grid.
+/// An entry outside the parameter, a channel that does not exist, or a translation of something other than a grid.
 pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f64>> {
     let (shape, values) = (parameter.shape, &parameter.values);
     match motion {
@@ -94,11 +95,11 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
     }
 }
 
-/// Differentiates the image of a setup's batch by the motion of one parameter; `step` is the larger step of the finite
-/// differences, by which the entry that moves most moves relative to the largest value.
+/// Differentiates the image of a setup's batch by the scalar behind `direction`. `step` is the larger step of the
+/// finite differences: the largest change of an entry, relative to the parameter's largest value.
 ///
 /// # Errors
-/// The parameter plays no part in the walk.
+/// The walk does not read the parameter.
 pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> anyhow::Result<Forward> {
     let largest = |of: &mut dyn Iterator<Item = f64>| of.fold(0.0, |m: f64, v| m.max(v.abs()));
     let values = setup.params.parameters[parameter].values.iter();
@@ -109,16 +110,16 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
     } else {
         step
     };
-    if setup.resident.world.is_some() {
-        return Ok(of_world(setup, parameter, direction, step));
+    match &setup.resident.transport {
+        Transport::Paths(_) => Ok(of_paths(setup, parameter, direction, step)),
+        Transport::Field(_) => match Role::of(&setup.resident, parameter) {
+            Some(role) => Ok(of_field(setup, role, direction, step)),
+            None => anyhow::bail!(
+                "{}: plays no part in what is seen; choose another parameter",
+                setup.params.parameters[parameter].path
+            ),
+        },
     }
-    let Some(role) = Role::of(&setup.resident.slots, parameter) else {
-        anyhow::bail!(
-            "{}: plays no part in what is seen; choose another parameter",
-            setup.params.parameters[parameter].path
-        );
-    };
-    Ok(of_field(setup, role, direction, step))
 }
 
 fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward {
@@ -149,7 +150,7 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
     })
 }
 
-fn of_world(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
+fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
     let objective = Paths::without_paths(setup, gradient::FREE_FLIGHT);
     let mut dual: Sides<Dual> = Sides::new(&setup.params, |v| Dual::constant(v.into()));
     seed(&mut dual.integrand[parameter], direction);
@@ -173,16 +174,16 @@ fn of_world(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Fo
     })
 }
 
-/// What was found of some paths, one entry each.
+/// Derivatives along some paths, one entry each.
 struct Piece {
-    /// The places of their pixels in the batch.
+    /// Positions of their pixels in the batch.
     places: Vec<u32>,
     /// Derivatives by forward mode and by finite differences.
     slopes: Vec<[f64; 3]>,
     differences: Vec<[f64; 3]>,
 }
 
-/// Means over the paths of each pixel, of which `find` is given whole pixels, some at a time.
+/// Averages over the paths of each pixel; `find` is called with ranges of whole pixels.
 fn in_pieces(setup: &Setup, mut find: impl FnMut(Range<u32>) -> Piece) -> Forward {
     let (count, spp) = (setup.batch.pixels(), f64::from(setup.spp));
     let at_once = (PATHS_AT_ONCE / setup.spp).max(1);
@@ -212,14 +213,14 @@ fn seed(values: &mut [Dual], direction: &[f64]) {
     }
 }
 
-/// `base` moved by `t` along `direction`.
+/// Sets `values` to `base` + `t` · `direction`.
 fn shift(values: &mut [f64], base: &[f64], direction: &[f64], t: f64) {
     for ((value, base), slope) in values.iter_mut().zip(base).zip(direction) {
         *value = base + t * slope;
     }
 }
 
-/// Central differences at a step and at half of it, extrapolated to none (Richardson).
+/// Central differences at a step and at half of it, extrapolated to step zero (Richardson).
 fn extrapolated(mut image: impl FnMut(f64) -> Vec<[f64; 3]>, step: f64) -> Vec<[f64; 3]> {
     let mut central = |h: f64| -> Vec<[f64; 3]> {
         let (above, below) = (image(h), image(-h));
@@ -284,8 +285,8 @@ mod tests {
         }
     }
 
-    /// Pixels are drawn one after the other, so that a batch of fewer, taken in one piece, is the beginning of a
-    /// larger.
+    /// Pixels are drawn one after another, so that a smaller batch, processed in one piece, is a prefix of a larger
+    /// one.
     #[test]
     fn pieces_do_not_show() {
         let found = |pixels: u32| {

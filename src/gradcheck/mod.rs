@@ -1,5 +1,5 @@
-//! Are the gradients right? Path replay in f64 is compared with finite differences of the f64 walk, and a device's
-//! gradient with that of the f64 walk: same rays, same random numbers, sampling frozen, no early stop.
+//! Gradient checks: path replay in f64 against finite differences of the f64 walk, and a device's gradient against
+//! that of the f64 walk. Rays and random numbers are the same, sampling is frozen, and rays are not stopped early.
 
 pub mod field;
 pub mod forward;
@@ -14,8 +14,8 @@ use crate::device::{ArrayKind, Batch, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Tuning};
-use crate::resident::Resident;
 use crate::resident::layout::backdrop;
+use crate::resident::{Resident, Transport};
 use crate::scene::{Backdrop, Scene};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
@@ -26,15 +26,15 @@ use field::fields::Role;
 use field::objective::{Adjoint, Objective};
 use report::{LossReport, ParameterReport, Report, Row};
 
-/// More rays than this are thinned: pixels are drawn instead of taking all. Paths through media take longer.
+/// Larger batches are thinned to randomly drawn pixels. Paths through media have a lower limit, as they take longer.
 const MOST_RAYS: u32 = 1 << 18;
 const MOST_PATHS: u32 = 1 << 15;
 
-/// How the pixels are weighted.
+/// Weights of the pixels in the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weighting {
-    /// All alike: the mean of the images.
+    /// One for all: the mean of the images.
     Mean,
     /// A random weight in [-1, 1) for each pixel and channel.
     Random,
@@ -58,10 +58,10 @@ impl Weighting {
     }
 }
 
-/// Which entry of the parameters to check.
+/// An entry of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Index {
-    /// Its place in the array.
+    /// Its flat index in the array.
     Flat(usize),
     /// x, y, z, channel.
     Coordinates([usize; 4]),
@@ -74,14 +74,14 @@ pub struct Options {
     pub parameters: Vec<String>,
     /// Entries drawn for each parameter.
     pub entries: usize,
-    /// Entries checked in place of drawn ones.
+    /// Entries to check instead of random ones.
     pub indices: Vec<Index>,
     pub weightings: Vec<Weighting>,
     pub seed: u64,
-    /// Relative tolerance of the f64 walk against finite differences, and of the device against the f64 walk.
+    /// Tolerated relative error of the f64 walk against finite differences, and of the device against the f64 walk.
     pub tolerance: f64,
     pub device_tolerance: f64,
-    /// Largest step of the differences, in units of the parameter; None for one that suits it.
+    /// Largest step of the differences, in units of the parameter; None for a default by the parameter's kind.
     pub step: Option<f64>,
 }
 
@@ -100,7 +100,7 @@ impl Default for Options {
     }
 }
 
-/// A scene made ready: what the oracle and the device are both given.
+/// A prepared scene, as the oracle and the device receive it.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub resident: Resident,
@@ -120,12 +120,12 @@ impl Setup {
     pub fn new(scene: &Scene, options: &Options) -> anyhow::Result<Self> {
         let (mut resident, mut params) = Resident::new(scene)?;
         resident.scene.stop = 0.0;
-        let most = match &mut resident.world {
-            Some(world) => {
-                world.vary_all();
+        let most = match &mut resident.transport {
+            Transport::Field(_) => MOST_RAYS,
+            Transport::Paths(paths) => {
+                paths.vary_all();
                 MOST_PATHS
             }
-            None => MOST_RAYS,
         };
         for (record, sensor) in resident.sensors.iter_mut().zip(&scene.sensors) {
             if matches!(&sensor.reference, Some(r) if r.backdrop == Backdrop::Random) {
@@ -170,7 +170,7 @@ impl Setup {
         })
     }
 
-    /// The function whose gradient is checked, of a scene without a world.
+    /// The objective of a radiance field.
     pub fn objective(&self) -> Objective {
         Objective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
     }
@@ -179,13 +179,14 @@ impl Setup {
 /// Indices of the parameters at `paths`, or of the tuned ones, or of all.
 fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
-    if all.is_empty() {
+    if !all.iter().any(|p| p.quantity.is_differentiable()) {
         bail!("the scene has no parameters; add a radiance field, a medium or an emitter");
     }
     if paths.is_empty() {
         let tuned: Vec<usize> = (0..all.len()).filter(|&i| all[i].tuning.is_some()).collect();
+        let differentiable = (0..all.len()).filter(|&i| all[i].quantity.is_differentiable());
         return Ok(if tuned.is_empty() {
-            (0..all.len()).collect()
+            differentiable.collect()
         } else {
             tuned
         });
@@ -193,18 +194,23 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
     paths
         .iter()
         .map(|path| {
-            params.find(path).with_context(|| {
-                let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
+            let found = params.find(path).with_context(|| {
+                let known = all.iter().filter(|p| p.quantity.is_differentiable());
+                let known: Vec<&str> = known.map(|p| p.path.as_str()).collect();
                 format!(
                     "--parameter: there is no parameter `{path}`; there are `{}`",
                     known.join("`, `")
                 )
-            })
+            })?;
+            if !all[found].quantity.is_differentiable() {
+                bail!("--parameter: images are not differentiated by their texels yet, as those of `{path}` would be");
+            }
+            Ok(found)
         })
         .collect()
 }
 
-/// The entries of one parameter, and their derivatives by finite differences.
+/// Entries of one parameter, and their derivatives by finite differences.
 #[derive(Debug, Clone)]
 pub struct Differences {
     pub parameter: usize,
@@ -212,7 +218,7 @@ pub struct Differences {
     pub entries: Vec<(Chosen, Difference)>,
 }
 
-/// Chooses entries of every checked parameter and takes their differences, for all weightings at once.
+/// Chooses entries of every checked parameter and differences them, for all weightings at once.
 ///
 /// # Errors
 /// An index outside its parameter.
@@ -221,7 +227,7 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let mut all = Vec::new();
     for &parameter in &setup.checked {
-        let Some(role) = Role::of(&setup.resident.slots, parameter) else {
+        let Some(role) = Role::of(&setup.resident, parameter) else {
             continue;
         };
         let described = &setup.params.parameters[parameter];
@@ -272,7 +278,7 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
     Ok(all)
 }
 
-/// The place of an index in its parameter's array.
+/// The flat index of an entry in its parameter's array.
 fn asked(parameter: &crate::params::Parameter, index: Index) -> anyhow::Result<usize> {
     let shape = parameter.shape;
     let [nx, ny, nz] = shape.size;
@@ -294,7 +300,7 @@ fn asked(parameter: &crate::params::Parameter, index: Index) -> anyhow::Result<u
     }
 }
 
-/// What a device finds for one weighting.
+/// A device's loss and gradients under one weighting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceAdjoint {
     pub loss: f64,
@@ -302,7 +308,7 @@ pub struct DeviceAdjoint {
     pub gradients: Vec<Vec<f32>>,
 }
 
-/// Has a device compute the gradients that the oracle computes.
+/// Computes on a device the gradients that the oracle computes.
 ///
 /// # Errors
 /// The device fails.
@@ -333,7 +339,7 @@ pub fn device_adjoints(
         .collect()
 }
 
-/// Everything that a check found.
+/// All results of a check.
 #[derive(Debug)]
 pub struct Outcome {
     pub report: Report,
@@ -341,14 +347,18 @@ pub struct Outcome {
     pub gradients: Vec<Vec<Vec<f64>>>,
 }
 
-/// Checks the f64 walk, and `device` if there is one.
+/// Checks the f64 walk, and `device` if given.
 ///
 /// # Errors
 /// An index outside its parameter, or the device fails.
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
-    if setup.resident.world.is_some() {
-        return paths::check(setup, device, options);
+    match &setup.resident.transport {
+        Transport::Field(_) => check_field(setup, device, options),
+        Transport::Paths(scene) => paths::check(setup, scene, device, options),
     }
+}
+
+fn check_field(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
     let objective = setup.objective();
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
@@ -384,7 +394,7 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         tracking: Vec::new(),
     };
     let gradients = adjoints.iter().map(|adjoint| {
-        let roles = setup.checked.iter().map(|&p| Role::of(&setup.resident.slots, p));
+        let roles = setup.checked.iter().map(|&p| Role::of(&setup.resident, p));
         roles
             .map(|role| role.map_or_else(Vec::new, |role| adjoint.gradient.of(role).to_vec()))
             .collect()

@@ -1,4 +1,4 @@
-//! Verdicts and how they are shown.
+//! Verdicts and their presentation.
 
 use std::fmt;
 
@@ -10,19 +10,20 @@ use super::paths::tracking::TrackingReport;
 use super::{Options, Weighting};
 use crate::device::DeviceInfo;
 
-/// Entries smaller than this part of the parameter's largest gradient are judged as if they were this large.
+/// Relative errors are taken against at least this fraction of the parameter's largest gradient.
 const FLOOR: f64 = 1e-3;
 
-/// How an entry fared.
+/// The result for one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Pass,
-    /// Left and right differ, and the gradient is that of the side that the method fixes.
+    /// Left and right differences differ, and the gradient equals the one-sided difference that docs/method.md
+    /// specifies.
     Kink,
-    /// A sample lies so near a kink that f32 sees it on the other side: the device is not judged.
+    /// A sample is so near a kink that f32 may evaluate the other side: the device is not judged.
     NearKink,
-    /// There is nothing to judge it by.
+    /// No reference is available.
     Unjudged,
     Fail,
 }
@@ -66,11 +67,11 @@ pub struct Row {
     pub place: Place,
     /// Path replay in f64.
     pub prb: f64,
-    /// Finite difference, on the side that the method fixes.
+    /// Finite difference, at a kink the one-sided difference that docs/method.md specifies.
     pub difference: f64,
     pub error: f64,
     pub verdict: Verdict,
-    /// Differences towards the left and the right, at a kink.
+    /// Left and right differences, at a kink.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sides: Option<[f64; 2]>,
     /// The device's gradient, judged against `prb`.
@@ -87,8 +88,8 @@ pub struct DeviceCell {
 }
 
 impl DeviceCell {
-    /// Judges a device's gradient of a path through media against `prb`. Of terms of both signs, each rounded, little
-    /// may be left: entries under a hundredth of the largest are judged as if they were that large.
+    /// Judges a device's gradient along paths through media against `prb`. Rounded terms of both signs cancel, so
+    /// entries below a hundredth of the largest gradient are judged relative to that hundredth.
     pub(super) fn judge(found: f64, prb: f64, largest: f64, tolerance: f64) -> Self {
         let error = relative_error(found, prb, 10.0 * largest);
         let verdict = if error <= tolerance {
@@ -172,14 +173,14 @@ pub struct ParameterReport {
     pub weighting: Weighting,
     /// Largest gradient of all entries.
     pub largest: f64,
-    /// Largest error of the device's whole gradient, every entry counted.
+    /// Largest error over all entries of the device's gradient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_worst: Option<f64>,
     pub passed: bool,
     pub rows: Vec<Row>,
 }
 
-/// The value of a loss.
+/// Values of a loss.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LossReport {
     pub weighting: Weighting,
@@ -204,7 +205,7 @@ pub struct Report {
     pub losses: Vec<LossReport>,
     pub passed: bool,
     pub parameters: Vec<ParameterReport>,
-    /// Differential tracking beside free flight, for each extinction, where the scene uses it.
+    /// Differential tracking against free flight, for each extinction, if the scene uses it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tracking: Vec<TrackingReport>,
 }

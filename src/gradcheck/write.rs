@@ -1,4 +1,4 @@
-//! Leaves losses and whole gradients as files, for others to check with tools of their own.
+//! Writes losses and whole gradients to files, for checks with external tools.
 
 use std::path::Path;
 

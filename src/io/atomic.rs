@@ -1,4 +1,4 @@
-//! Files that appear by rename: whole or not at all.
+//! Atomic file writes: a file appears by rename, complete or not at all.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -10,11 +10,11 @@ use tempfile::TempPath;
 
 use super::{IoError, Result};
 
-/// How names of temporary files end.
+/// Suffix of temporary files.
 const SUFFIX: &str = ".part";
 
-/// Writes the file at `path` through a temporary file in the same folder, which replaces it once it is complete and
-/// on the disk. Of two programs that write the same file at once, the later one's file stays, whole.
+/// Writes the file at `path` through a temporary file in the same folder, which is renamed once it is complete and on
+/// the disk. If two programs write the same file at once, the later rename wins; neither mixes with the other.
 ///
 /// # Errors
 /// If anything fails (a full disk, a folder that is not there or not writable) an earlier file at `path` stays as it
@@ -28,7 +28,7 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, |out| out.write_all(bytes))
 }
 
-/// A file whose bytes have been handed to the system and that appears, by rename, once they are on the disk.
+/// A file whose bytes were handed to the operating system; it is renamed into place once they are on the disk.
 #[derive(Debug)]
 pub struct Pending {
     path: PathBuf,
@@ -38,7 +38,7 @@ pub struct Pending {
 /// Writes the file at `path` as [`write()`] does, but leaves the wait for the disk to another thread.
 ///
 /// # Errors
-/// As [`write()`]; what fails later is told by [`Pending::finish`].
+/// As [`write()`]; later failures are returned by [`Pending::finish`].
 pub fn write_behind(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<Pending> {
     let ((), file, temporary) = fill_temporary(path, fill).map_err(|e| unwritten(path, &e))?;
     let target = path.to_owned();
@@ -50,7 +50,7 @@ pub fn write_behind(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::
 }
 
 impl Pending {
-    /// Waits until the file is there.
+    /// Waits until the file is in place.
     ///
     /// # Errors
     /// The disk failed or is full; an earlier file is untouched.
@@ -69,7 +69,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.take() {
-            // Whoever wants to know of an error calls `finish`.
+            // Errors are returned by `finish` alone.
             let _ = worker.join();
         }
     }
@@ -103,7 +103,7 @@ fn fill_temporary<T>(
     let mut prefix = OsString::from(".");
     prefix.push(name);
     prefix.push(".");
-    // A random name, created exclusively: a link that someone has put in its place is never followed.
+    // A random name, created exclusively: a symbolic link planted under a predictable name would be followed.
     let (file, temporary) = tempfile::Builder::new()
         .prefix(&prefix)
         .suffix(SUFFIX)
@@ -118,12 +118,12 @@ fn fill_temporary<T>(
     Ok((value, file, temporary))
 }
 
-/// Waits until a temporary file is on the disk and gives it its name.
+/// Waits until a temporary file is on the disk and renames it.
 fn settle(path: &Path, file: File, temporary: TempPath) -> io::Result<()> {
     file.sync_all()?;
     drop(file);
     temporary.persist(path)?;
-    // The rename itself survives a power cut only once the folder is on the disk; not every system can do that.
+    // The rename survives a power failure only once the folder is synced; some systems cannot sync folders.
     if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
@@ -137,26 +137,26 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Removes the temporary files that killed programs have left in `folder`, of targets whose name `is_ours`. Nobody may
-/// be writing these now.
+/// Removes temporary files that killed programs have left in `folder`, for targets whose name `is_ours`. Must not run
+/// while one of them is being written.
 pub fn remove_leftovers(folder: &Path, is_ours: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let target = name.to_str().and_then(target_of);
         if target.is_some_and(&is_ours) {
-            // What cannot be removed costs room and nothing else.
+            // A file that cannot be removed only costs disk space.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// The name of the file that a temporary file was to become.
+/// The target of a temporary file's name.
 fn target_of(temporary: &str) -> Option<&str> {
     let (target, _random) = temporary.strip_prefix('.')?.strip_suffix(SUFFIX)?.rsplit_once('.')?;
     Some(target)
 }
 
-/// Writes `values` little endian, whatever the machine.
+/// Writes `values` in little endian on every machine.
 pub(super) fn write_f32(out: &mut impl Write, values: &[f32]) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(4 * values.len().min(1 << 14));
     for chunk in values.chunks(1 << 14) {
@@ -167,7 +167,7 @@ pub(super) fn write_f32(out: &mut impl Write, values: &[f32]) -> io::Result<()> 
     Ok(())
 }
 
-/// Reads `count` little endian values. The caller has checked that they are there.
+/// Reads `count` little-endian values. The caller has checked that the file holds them.
 pub(super) fn read_f32(input: &mut impl io::Read, count: usize) -> io::Result<Vec<f32>> {
     let mut values = Vec::with_capacity(count);
     let mut bytes = vec![0; 4 * count.min(1 << 14)];

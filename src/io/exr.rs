@@ -13,7 +13,7 @@ use exr::prelude::{ReadChannels, ReadLayers, WritableImage};
 use super::image::{ImageHeader, check_size};
 use super::{Image, IoError, Result};
 
-/// The channels to take, in the order of [`Image`].
+/// The channels to read, in the order of [`Image`].
 fn wanted(names: &[String]) -> Option<&'static [&'static str]> {
     const CHOICES: [&[&str]; 4] = [&["R", "G", "B", "A"], &["R", "G", "B"], &["Y", "Y", "Y", "A"], &["Y"]];
     CHOICES
@@ -21,7 +21,7 @@ fn wanted(names: &[String]) -> Option<&'static [&'static str]> {
         .find(|choice| choice.iter().all(|c| names.iter().any(|n| n == c)))
 }
 
-/// What the header of the file's first part says, checked against the file's length.
+/// The header of the file's first part, checked against the file's length.
 pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader> {
     let fail = |message: String| Err(IoError::new(path, message));
     let metadata = match MetaData::read_from_buffered(BufReader::new(file), false) {
@@ -45,7 +45,7 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
         check_tiles(path, part, tiles.tile_size)?;
     }
     let (width, height) = (part.layer_size.width(), part.layer_size.height());
-    // All channels of the file are decoded, and those that are taken are copied.
+    // All channels of the file are decoded, also those that are not copied.
     let decoded = names.len().max(channels.len());
     check_size(path, width as u64, height as u64, decoded as u64, length)?;
     Ok(ImageHeader {
@@ -55,7 +55,7 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
     })
 }
 
-/// Tiles are decoded into buffers of their own size, whatever the size of the image.
+/// Limits the size of tiles, whose decoding buffers do not depend on the image's size.
 fn check_tiles(path: &Path, part: &Header, tile: Vec2<usize>) -> Result<()> {
     let limit = part.layer_size.width().max(part.layer_size.height()).max(4096);
     if tile.width() > limit || tile.height() > limit {
@@ -138,7 +138,8 @@ pub(super) fn write(out: &mut BufWriter<File>, image: &Image) -> io::Result<()> 
     })
 }
 
-/// Changes the colours of texels that are neither opaque nor wholly transparent (whose colour is kept as light).
+/// Applies `change` to the colours of translucent texels. Those with alpha 0 or 1 stay: at 0 the colour is emitted
+/// light.
 fn for_each_translucent(image: &mut Image, change: impl Fn(f32, f32) -> f32) {
     if !image.has_alpha() {
         return;

@@ -1,4 +1,4 @@
-//! Image files by their content: EXR is linear, PNG and JPEG are sRGB-coded.
+//! Image files, recognised by their content: EXR is linear, PNG and JPEG are sRGB-coded.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use ::image::{ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEnc
 
 use super::{Encoding, Image, IoError, Result, atomic, exr, open};
 
-/// What an image's header says.
+/// The header of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageHeader {
     pub width: usize,
@@ -19,19 +19,19 @@ pub struct ImageHeader {
     pub channels: usize,
 }
 
-/// The most bytes that the pixels of an image may take as 32-bit floats.
+/// Largest size of an image's pixels, in bytes as 32-bit floats.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// The bytes of floats that an image may take however short its file is, so that flat pictures of usual sizes are read.
+/// Decoded size accepted for a file of any length, so that highly compressible images of usual sizes can be read.
 const FREE_BYTES: u64 = 256 << 20;
 
-/// Beyond these, the most bytes of floats that a byte of its file may stand for: deflate's best, at a float for a byte.
+/// Above that, the largest ratio of decoded bytes to file bytes: deflate's best ratio, with one float per byte.
 const MAX_BYTES_PER_BYTE: u64 = 4 * 1032;
 
-/// The most pixels that a byte of a compressed file is believed to stand for: one-bit pixels under deflate's best.
+/// The largest number of pixels per file byte: one-bit pixels under deflate's best ratio.
 const MAX_PIXELS_PER_BYTE: u64 = 8 * 1032;
 
-/// What a PNG decoder may take for a row and for what stands beside the pixels (a colour profile).
+/// Memory limit of a PNG decoder for a row and for data beside the pixels (a colour profile).
 const MAX_DECODER_BYTES: u64 = 64 << 20;
 
 /// A file format that is read.
@@ -117,8 +117,8 @@ pub fn png_bytes(image: &Image) -> Vec<u8> {
     out
 }
 
-/// Refuses, before anything is allocated for its pixels, an image that is empty, larger than is read, more than a file
-/// of `length` bytes can hold, or out of all proportion to it.
+/// Rejects, before any allocation for pixels, an image that is empty, too large, or larger than a file of `length`
+/// bytes can hold.
 pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, length: u64) -> Result<()> {
     let fail = |what: &str| Err(IoError::new(path, format!("claims {width}×{height} pixels, {what}")));
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
@@ -149,7 +149,7 @@ pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, le
     }
 }
 
-/// Opens a file and tells its format by its first bytes.
+/// Opens a file and determines its format from its first bytes.
 fn open_image(path: &Path) -> Result<(File, u64, Format)> {
     let (mut file, length) = open(path)?;
     let mut magic = Vec::with_capacity(8);

@@ -1,8 +1,8 @@
-//! JSON laid out for a person: what fits a line stays on it.
+//! JSON formatted for reading: a value that fits a line is not broken.
 
 use serde_json::Value;
 
-/// Columns that a line may fill.
+/// Largest width of a line.
 const WIDTH: usize = 110;
 
 /// The text of `value`, ending in a newline.
@@ -16,7 +16,7 @@ pub fn pretty(value: &Value) -> String {
 /// Appends `value`, whose line is indented by `indent` and already `column` wide.
 fn write(text: &mut String, value: &Value, indent: usize, column: usize) {
     let line = inline(value);
-    // The outermost object is always spread: a file of one long line is nobody's wish.
+    // The outermost object is always broken into lines.
     if (indent > 0 && column + line.len() <= WIDTH) || line.len() <= 2 {
         text.push_str(&line);
         return;

@@ -1,4 +1,4 @@
-//! Bytes to plain arrays and back. Nothing here knows of scenes, devices or transport.
+//! File formats: from bytes to plain arrays and back, independent of scenes, devices and transport.
 
 pub mod atomic;
 pub mod dataset;
@@ -24,7 +24,7 @@ pub struct IoError {
     pub path: PathBuf,
     /// What was wrong with it and what was expected, as one sentence.
     pub message: String,
-    /// Whether there was no room for it, so that writing it may succeed later.
+    /// Whether the disk is full, so that a later attempt may succeed.
     pub no_room: bool,
 }
 
@@ -38,7 +38,7 @@ impl IoError {
         }
     }
 
-    /// An error of writing `path`: `failed` says what could not be done.
+    /// An error of writing `path`: `failed` names the operation that failed.
     pub fn of_writing(path: impl Into<PathBuf>, failed: &str, error: &std::io::Error) -> Self {
         let lack = lack_of_room(error.kind());
         let reason = lack.map_or_else(|| error.to_string(), str::to_owned);
@@ -50,7 +50,7 @@ impl IoError {
     }
 }
 
-/// What keeps a file from being written though nothing is wrong with it; None for all other errors.
+/// The reason if a file cannot be written for lack of space; None for all other errors.
 fn lack_of_room(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::StorageFull => Some("the disk is full"),
@@ -72,7 +72,7 @@ pub struct Image {
     pub data: Vec<f32>,
 }
 
-/// How the numbers of a file stand for light.
+/// The encoding of a file's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// Proportional to radiance (EXR).
@@ -92,7 +92,7 @@ pub struct Grid {
     pub data: Vec<f32>,
 }
 
-/// What the header of a grid's file says; the file is known to be long enough to hold it.
+/// The header of a grid's file; the file was checked to be long enough for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GridHeader {
     /// Texels along x, y, z.
@@ -116,9 +116,9 @@ impl Image {
         self.data.iter().position(|v| !v.is_finite())
     }
 
-    /// The image reduced by a whole-number box filter; columns and rows that fill no box are left out.
+    /// The image reduced by a box filter of integer size; remaining columns and rows are dropped.
     ///
-    /// Where there is alpha, colours are weighted by it and the result is straight again.
+    /// With alpha, colours are averaged with alpha as weight, and the result is straight again.
     pub fn downscale(&self, factor: usize) -> Image {
         let factor = factor.max(1);
         let (width, height) = (self.width / factor, self.height / factor);
@@ -137,7 +137,7 @@ impl Image {
         }
     }
 
-    /// Mean of the box of `size`² pixels from (x0, y0) on, in f64 so that it does not depend on the size.
+    /// Mean of the box of `size`² pixels from (x0, y0), summed in f64 for accuracy at any box size.
     fn box_mean(&self, x0: usize, y0: usize, size: usize) -> [f32; 4] {
         let mut sum = [0.0f64; 4];
         let mut weight = 0.0;
@@ -169,13 +169,13 @@ fn open(path: &Path) -> Result<(File, u64)> {
     Ok((file, metadata.len()))
 }
 
-/// Number of texels × channels of a grid that a header claims, if a file with `payload` bytes can hold it.
+/// Number of values (texels × channels) of a grid that a header claims, if a file with `payload` bytes can hold it.
 fn checked_len(size: [u64; 3], channels: u64, bytes_per_value: u64, payload: u64) -> Option<usize> {
     let values = size.iter().try_fold(channels, |n, &s| n.checked_mul(s))?;
     (values.checked_mul(bytes_per_value)? <= payload).then_some(values as usize)
 }
 
-/// Refuses a grid that holds NaN or infinity, naming the first texel that does.
+/// Rejects a grid with NaN or infinity and names the first such texel.
 fn check_finite(path: &Path, grid: Grid) -> Result<Grid> {
     let Some(index) = grid.data.iter().position(|v| !v.is_finite()) else {
         return Ok(grid);

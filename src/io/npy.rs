@@ -7,10 +7,10 @@ use npyz::{AutoSerialize, DType, NpyFile, NpyHeader, Order, WriterBuilder};
 
 use super::{Grid, GridHeader, IoError, Result, UNIT_CUBE, atomic, check_finite, checked_len, open};
 
-/// The longest text header that is read; NumPy's own limit is smaller.
+/// The longest accepted text header; NumPy's own limit is smaller.
 const MAX_HEADER_BYTES: u32 = 1 << 16;
 
-/// What the header says. Bounds are the unit cube: the format has none.
+/// Reads the header. Bounds are the unit cube: the format has none.
 ///
 /// # Errors
 /// If the file is no `.npy` of 3 or 4 axes of 32- or 64-bit floats in C order, or is too short for what it claims.
@@ -85,7 +85,7 @@ fn open_npy(path: &Path) -> Result<Opened> {
     Ok((header, npy, file))
 }
 
-/// Refuses what is no `.npy` and header lengths that nobody writes, then rewinds.
+/// Rejects files that are not `.npy` and implausible header lengths, then rewinds.
 fn check_preamble(path: &Path, file: &mut (impl Read + Seek)) -> Result<()> {
     let mut bytes = [0; 12];
     if file.read_exact(&mut bytes).is_err() || &bytes[..6] != b"\x93NUMPY" {

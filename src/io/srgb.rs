@@ -1,4 +1,4 @@
-//! The sRGB transfer function (IEC 61966-2-1), exactly.
+//! The sRGB transfer function (IEC 61966-2-1), without approximation.
 
 use super::Image;
 

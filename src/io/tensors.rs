@@ -11,7 +11,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use super::atomic::{Pending, read_f32, write_f32};
 use super::{IoError, Result, atomic, open};
 
-/// The longest JSON header that is read.
+/// The longest accepted JSON header.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 
 /// Values of one array.
@@ -59,8 +59,8 @@ pub fn write(path: &Path, tensors: &[Tensor<'_>], text: &BTreeMap<String, String
     })
 }
 
-/// Writes arrays of f32 of these names and shapes, each fetched by its index only when its turn comes, so that one at a
-/// time is in memory. The file appears once it is on the disk, for which another thread waits.
+/// Writes arrays of f32 of these names and shapes; each is fetched by its index when it is written, so that only one
+/// is in memory. Another thread waits for the disk and renames the file.
 ///
 /// # Errors
 /// As [`write()`]; also if an array cannot be fetched or has another length than its shape.
@@ -219,7 +219,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Goes to the first value of an array and returns its length in bytes.
+    /// Seeks to the first value of an array and returns its length in bytes.
     fn seek(&mut self, name: &str, dtype: Dtype) -> Result<usize> {
         let Some(info) = self.header.info(name) else {
             return Err(IoError::new(&self.path, format!("holds no array named `{name}`")));

@@ -11,7 +11,7 @@ use super::{Grid, GridHeader, IoError, Result, atomic, check_finite, checked_len
 
 const HEADER_BYTES: usize = 48;
 
-/// What the header says.
+/// Reads the header.
 ///
 /// # Errors
 /// If the file is not a `.vol` of 32-bit floats, or is too short for the grid that it claims to hold.

@@ -1,4 +1,4 @@
-//! Losses between an image x and its reference r, a channel at a time, and their derivatives by x.
+//! Losses between an image x and its reference r, per channel, and their derivatives by x.
 
 /// Per-channel loss, averaged over the pixels and channels of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,8 +13,8 @@ pub enum Loss {
     RelativeL2,
     /// ln(1 + |x - r|)
     LogL1,
-    /// w x with a fixed weight a pixel and channel, by which gradients are checked: one for `seed` 0, else uniform
-    /// in [-1, 1).
+    /// w x with a fixed weight w per pixel and channel, for gradient checks: one for `seed` 0, else uniform in [-1,
+    /// 1).
     Linear { seed: u32 },
 }
 
@@ -44,7 +44,7 @@ pub fn loss_eval(loss: Loss, x: f32, reference: f32, weight: f32) -> (f32, f32) 
     }
 }
 
-/// -1, 0 or 1; the subgradient that all |d| losses take at 0 is 0.
+/// -1, 0 or 1: all |d| losses use the subgradient 0 at d = 0.
 #[inline(always)]
 fn sign(d: f32) -> f32 {
     if d > 0.0 {
@@ -83,7 +83,7 @@ mod tests {
         assert!((value - 0.04 / 0.1).abs() < 1e-6 && (slope - 0.4 / 0.1).abs() < 1e-5);
     }
 
-    /// Worked out by hand: d = x - r is 1/2, -1/4, 0, and the corner of a Huber loss lies at 1/4.
+    /// Expected values by hand: d = x - r is 1/2, -1/4, 0, and the Huber loss changes to linear at 1/4.
     #[test]
     fn losses_have_the_values_that_define_them() {
         let huber = Loss::Huber { delta: 0.25 };
@@ -91,7 +91,7 @@ mod tests {
             (Loss::L1, [(0.5, 1.0), (0.25, -1.0), (0.0, 0.0)]),
             (Loss::L2, [(0.25, 1.0), (0.0625, -0.5), (0.0, 0.0)]),
             (huber, [(0.25 * 0.375, 0.25), (0.5 * 0.0625, -0.25), (0.0, 0.0)]),
-            // x is 1, 1/4 and 1/2: squares over 1.01, 0.0725 and 0.26.
+            // x is 1, 1/4 and 1/2; the relative loss divides d² by 1.01, 0.0725 and 0.26.
             (
                 Loss::RelativeL2,
                 [(0.25 / 1.01, 1.0 / 1.01), (0.0625 / 0.0725, -0.5 / 0.0725), (0.0, 0.0)],

@@ -1,5 +1,5 @@
-//! What is done to every element: losses, optimisers, regularisers, resampling. Pure functions of numbers; both devices
-//! apply them, the GPU through the files of the same stems in `shaders/kernels/`.
+//! Element-wise operations: losses, optimisers, regularisers, resampling. Pure functions of numbers, used by both
+//! devices; the GPU's are in the files of the same stems in `shaders/kernels/`.
 
 pub mod loss;
 pub mod occupancy;

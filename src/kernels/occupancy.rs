@@ -1,7 +1,7 @@
-//! The coarse grid that tells where density can matter.
+//! The occupancy grid: which cells of a radiance field can contribute.
 
-/// The texels `first..=last` of an axis of `texels` that lookups in cell `cell` of `cells` can reach. A thousandth of a
-/// texel of slack covers the rounding of positions.
+/// The texels `first..=last` of an axis of `texels` texels that lookups in cell `cell` of `cells` can reach. A slack
+/// of a thousandth of a texel covers the rounding of positions.
 pub fn reachable(cell: usize, cells: usize, texels: usize) -> (usize, usize) {
     let edge = |i: usize| i as f64 * texels as f64 / cells as f64 - 0.5;
     let clamp = |x: f64| (x.max(0.0) as usize).min(texels - 1);
@@ -11,7 +11,7 @@ pub fn reachable(cell: usize, cells: usize, texels: usize) -> (usize, usize) {
     )
 }
 
-/// [`reachable`] for lookups between `low` and `high`, in the coordinates of the unit cube that the texels fill.
+/// [`reachable`] for lookups between `low` and `high`, in coordinates of the unit cube.
 pub fn reachable_between(low: f32, high: f32, texels: usize) -> (usize, usize) {
     let edge = |x: f32| f64::from(x) * texels as f64 - 0.5;
     let clamp = |x: f64| (x.max(0.0) as usize).min(texels - 1);
@@ -25,9 +25,9 @@ pub fn reachable_between(low: f32, high: f32, texels: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    /// By hand: 8 texels in 2 cells. Texel i's centre is at (i + 1/2)/8; lookups in the first cell, up to the position
-    /// 4 - 1/2 in texels, reach texels 0 to 4 (3 and 4 around its end), those in the second 3 to 7. Where a border falls
-    /// just on a centre the slack adds one texel on either side.
+    /// By hand: 8 texels in 2 cells. Texel i's centre is at (i + 1/2)/8; lookups in the first cell, up to position 4 -
+    /// 1/2 in texels, reach texels 0 to 4 (3 and 4 around its end), those in the second 3 to 7. Where a cell's border
+    /// coincides with a centre, the slack adds one texel on either side.
     #[test]
     fn no_more_is_reachable_than_lookups_can_reach() {
         assert_eq!([0, 1].map(|cell| reachable(cell, 2, 8)), [(0, 4), (3, 7)]);

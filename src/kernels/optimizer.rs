@@ -1,9 +1,9 @@
-//! Optimiser steps, an entry at a time.
+//! Optimiser steps, per entry.
 
 /// The optimiser and its constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Optimizer {
-    /// Kingma2015, algorithm 1. `mask_updates`: entries with a zero gradient keep value and moments.
+    /// Kingma2015, algorithm 1. `mask_updates`: entries with zero gradient keep their value and moments.
     Adam {
         beta_1: f32,
         beta_2: f32,
@@ -17,7 +17,7 @@ pub enum Optimizer {
 }
 
 impl Optimizer {
-    /// Arrays of state that it keeps beside each parameter.
+    /// Number of moment arrays per parameter.
     pub fn moments(&self) -> usize {
         match self {
             Self::Adam { .. } => 2,
@@ -26,11 +26,11 @@ impl Optimizer {
     }
 }
 
-/// The constants of one step, prepared once.
+/// The constants of one step, computed once for all entries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepRule {
     pub optimizer: Optimizer,
-    /// Learning rate, the schedule's factor and Adam's first bias correction included.
+    /// Learning rate times the schedule's factor and Adam's first bias correction.
     pub rate: f32,
     /// Adam: 1 / (1 - beta_2^t), else 1.
     pub second_correction: f32,
@@ -38,7 +38,7 @@ pub struct StepRule {
 }
 
 impl StepRule {
-    /// The rule of step number `count` (from 1 since the state was last zero).
+    /// The rule of step `count`, counted from 1 since the moments were zero.
     pub fn new(optimizer: Optimizer, learning_rate: f32, count: u32, bounds: [f32; 2]) -> Self {
         let (rate, second_correction) = match optimizer {
             Optimizer::Adam { beta_1, beta_2, .. } => {
@@ -58,13 +58,13 @@ impl StepRule {
         }
     }
 
-    /// Whether entries with a zero gradient keep value and moments.
+    /// Whether entries with zero gradient keep their value and moments.
     #[inline(always)]
     pub fn masks_updates(&self) -> bool {
         matches!(self.optimizer, Optimizer::Adam { mask_updates: true, .. })
     }
 
-    /// One entry's step: its new value and state.
+    /// The step of one entry: new value and moments.
     #[inline(always)]
     pub fn apply(&self, value: f32, gradient: f32, moments: [f32; 2]) -> (f32, [f32; 2]) {
         let [m, v] = moments;
@@ -135,8 +135,8 @@ mod tests {
         assert!((f64::from(x) - rx).abs() < 1e-5, "{x} != {rx}");
     }
 
-    /// The recurrences as their authors give them, in f64: Sutskever's momentum without dampening, Tieleman and Hinton's
-    /// running square.
+    /// Against the published recurrences in f64: Sutskever's momentum without dampening, Tieleman and Hinton's running
+    /// mean of squares.
     #[test]
     fn sgd_and_rmsprop_follow_their_recurrences() {
         let free = [f32::NEG_INFINITY, f32::INFINITY];
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Adam's epsilon stands outside of the root: with g = 1/2, v̂ = 1/4 and the step is 0.1 · 0.5 / (0.5 + 0.5).
+    /// Adam's epsilon is added outside of the root: with g = 1/2, v̂ = 1/4 and the step is 0.1 · 0.5 / (0.5 + 0.5).
     #[test]
     fn adams_epsilon_is_added_to_the_root() {
         let adam = |mask_updates| Optimizer::Adam {

@@ -1,4 +1,4 @@
-//! How close two images are: mean squared error, PSNR and SSIM, in f64.
+//! Image quality: mean squared error, PSNR and SSIM, in f64.
 
 use rayon::prelude::*;
 
@@ -102,7 +102,7 @@ fn gaussian() -> [f64; WINDOW] {
 mod tests {
     use super::*;
 
-    /// A picture with structure at several scales.
+    /// A test image with structure at several scales.
     fn picture(width: usize, height: usize, shift: f32) -> Vec<f32> {
         let texel = |i: usize| {
             let (x, y) = ((i % width) as f32, (i / width) as f32);
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(psnr(mse(&[0.25; 4], &[0.25; 4])), f64::INFINITY);
     }
 
-    /// With one window the SSIM is the formula itself.
+    /// For an image of one window the SSIM is the bare formula.
     #[test]
     fn one_window_is_the_formula() {
         let (a, b) = (picture(11, 11, 0.0), picture(11, 11, 0.8));

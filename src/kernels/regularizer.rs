@@ -1,6 +1,6 @@
 //! Penalties on a grid and their gradients.
 
-/// What a regulariser penalises.
+/// The penalties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Penalty {
     /// Mean over texels and channels of sqrt(dx² + dy² + dz² + e²) - e of forward differences, e = [`TV_EPSILON`].
@@ -9,11 +9,12 @@ pub enum Penalty {
     Sparsity,
 }
 
-/// Rounds the tip of the total variation's norm.
+/// Smooths the total variation's norm at zero.
 pub const TV_EPSILON: f32 = 1e-3;
 
-/// The total variation at one texel and channel from its value and its three forward neighbours (the texel itself where
-/// there is none): the penalty and its derivatives by the neighbours; that by the texel is minus their sum.
+/// The total variation at one texel and channel, from its value and its three forward neighbours (the texel itself
+/// where there is none): the penalty and its derivatives by the neighbours; the derivative by the texel is minus their
+/// sum.
 #[inline(always)]
 pub fn total_variation(value: f32, next: [f32; 3]) -> (f32, [f32; 3]) {
     let d = next.map(|n| n - value);
@@ -55,8 +56,8 @@ mod tests {
         assert_eq!(sparsity(-1.0), (0.0, 0.0));
     }
 
-    /// With differences as small as the rounding of the tip, e = 10⁻³: sqrt(4e² + 4e² + e² + e²) - e and so on. A flat
-    /// place costs nothing.
+    /// With differences of the order of e = 10⁻³: sqrt(4e² + 4e² + e² + e²) - e and so on. A constant region has no
+    /// penalty.
     #[test]
     fn the_tip_of_the_total_variation_is_rounded_by_a_thousandth() {
         let (penalty, d) = total_variation(0.0, [2e-3, -2e-3, 1e-3]);
@@ -66,7 +67,7 @@ mod tests {
             assert!((found - expected).abs() < 1e-6, "{d:?}");
         }
         assert_eq!(total_variation(0.5, [0.5; 3]), (0.0, [0.0; 3]));
-        // Far from the tip it is the length of the difference.
+        // For differences much larger than e it is the norm of the difference.
         let (penalty, d) = total_variation(1.0, [4.0, 5.0, 1.0]);
         assert!((penalty - 4.999).abs() < 1e-5 && (d[0] - 0.6).abs() < 1e-6 && (d[1] - 0.8).abs() < 1e-6);
     }

@@ -1,6 +1,6 @@
-//! Changing the resolution of a grid: trilinear, cell-centred, clamped.
+//! Resampling of a grid to another resolution: trilinear, cell-centred, clamped.
 
-/// Along one axis: for each of `to` texels, the two source texels among `from` and the weight of the second.
+/// Along one axis: for each of `to` texels, the two source texels among `from`, and the weight of the second.
 pub fn resample_axis(from: usize, to: usize) -> Vec<(usize, usize, f32)> {
     (0..to)
         .map(|i| {
@@ -12,7 +12,7 @@ pub fn resample_axis(from: usize, to: usize) -> Vec<(usize, usize, f32)> {
         .collect()
 }
 
-/// One texel of a resampled grid: sums the eight source texels into `out`, `channels` values.
+/// One texel of a resampled grid: writes the weighted sum of eight source texels to `out`, `channels` values.
 #[inline]
 pub fn resample_texel(
     data: &[f32],
@@ -41,8 +41,8 @@ pub fn resample_texel(
 mod tests {
     use super::*;
 
-    /// The texel whose centre lies at p of an axis [0, 1] is the linear interpolation, at p, of the values at the old
-    /// centres, and beyond the outer centres the outer value: whatever the ratio, finer or coarser.
+    /// The texel with centre p on an axis [0, 1] is the old grid's linear interpolation at p, and beyond the outer
+    /// centres the outer value: for any ratio, finer or coarser.
     #[test]
     fn any_ratio_interpolates_between_the_centres() {
         for (from, to) in [
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// Three axes with weights of their own, two channels: the eight corners of a cell within a larger grid by hand.
+    /// Three axes with different weights, two channels: the eight corners of a cell of a larger grid, by hand.
     #[test]
     fn a_texel_is_the_trilinear_sum_of_its_corners() {
         let size = [3, 4, 5];

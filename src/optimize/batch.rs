@@ -1,5 +1,5 @@
-//! What an iteration looks at. Every choice is a function of the seed and the iteration, so that a run can go on from
-//! any iteration without having kept a random state.
+//! The batch of each iteration. Every random choice is a function of the seed and the iteration, so that a run can
+//! resume from any iteration without saved random state.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
@@ -10,14 +10,14 @@ use crate::scene::BatchRule;
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key, random_index};
 
-/// Chooses the batch of each iteration.
+/// Generates the batch of each iteration.
 #[derive(Debug)]
 pub struct Batches {
     rule: BatchRule,
     sensors: Vec<SensorRecord>,
     training: Vec<u32>,
     seed: u64,
-    /// All pixels of all training views, for the rules that look at all of them.
+    /// All pixels of all training views, for batch rules that use them.
     whole: Batch,
 }
 
@@ -75,7 +75,7 @@ impl Batches {
         }
     }
 
-    /// Pixels of the `count` largest views, if they fit 32 bits.
+    /// Number of pixels of the `count` largest views, if it fits 32 bits.
     fn largest(&self, count: u32) -> Option<u32> {
         let mut views = self.training.clone();
         let pixels = |&v: &u32| {
@@ -87,8 +87,8 @@ impl Batches {
         u32::try_from(views.iter().map(pixels).sum::<u64>()).ok()
     }
 
-    /// The views of an iteration: `count` in turn from an order that is shuffled anew each time all have been seen. The
-    /// last group of an order is filled up from its start, so that a group never holds a view twice.
+    /// The views of an iteration: groups of `count` from an order that is reshuffled after each round. The last group
+    /// of a round is filled up from its beginning, so that no group contains a view twice.
     fn views(&self, iteration: u32, count: u32) -> Vec<u32> {
         let total = self.training.len() as u32;
         let count = count.clamp(1, total);
@@ -98,7 +98,7 @@ impl Batches {
         (0..count).map(|i| order[((first + i) % total) as usize]).collect()
     }
 
-    /// The order of the views in round `round`, by Fisher and Yates.
+    /// The order of the views in round `round`, by a Fisher-Yates shuffle.
     fn order(&self, round: u32) -> Vec<u32> {
         let [a, b, c, d] = pass_key(self.seed, round, Pass::Host).map(u128::from);
         let mut stream = Pcg64::new(a | b << 32 | c << 64 | d << 96, Pass::Host as u128);

@@ -1,4 +1,4 @@
-//! What a run will need of memory, told before it starts.
+//! The memory that a run needs, estimated before it starts.
 
 use crate::device::parameter_bytes;
 use crate::kernels::optimizer::Optimizer;
@@ -13,18 +13,18 @@ use super::stage::shape_after;
 pub struct Estimate {
     /// Values, gradients and moments.
     pub parameters: u64,
-    /// Integer sums of gradients beside them: [`sum_bytes`].
+    /// 64-bit integer sums of gradients on the CPU: [`sum_bytes`].
     pub sums: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
     pub images: u64,
 }
 
-/// Bytes a pixel of the image and of the adjoint image.
+/// Bytes per pixel of the image and of the adjoint image.
 const PIXEL_BYTES: u64 = 16 + 16;
 
 impl Estimate {
-    /// The estimate for parameters that start as they are and pass through `stages`.
+    /// The estimate for parameters with their initial shapes that go through `stages`.
     pub fn new(
         params: &ParamSet,
         stages: &[Stage],
@@ -41,7 +41,7 @@ impl Estimate {
         }
     }
 
-    /// All of it.
+    /// The total.
     pub fn total(&self) -> u64 {
         self.parameters
             .saturating_add(self.sums)
@@ -49,7 +49,7 @@ impl Estimate {
             .saturating_add(self.images)
     }
 
-    /// A sentence.
+    /// The estimate as a sentence.
     pub fn text(&self) -> String {
         let sums = match self.sums {
             0 => String::new(),
@@ -67,11 +67,11 @@ impl Estimate {
     }
 }
 
-/// Bytes that all copies of the CPU's sums may take together; beyond it there is one.
+/// Limit for per-thread copies of the CPU's sums; if they would exceed it, all threads share one.
 const COPIES_BYTES: u64 = 64 << 20;
 
-/// Bytes of the 64-bit integers in which the CPU sums the gradients of paths: for each entry that is optimised one a
-/// thread while these are small, else one.
+/// Bytes of the 64-bit integers in which the CPU sums the gradients of paths: for each optimised entry one per thread
+/// while they are small, else one.
 pub fn sum_bytes(shapes: &[(Shape, bool)], threads: usize) -> u64 {
     let entries = shapes
         .iter()
@@ -101,7 +101,7 @@ mod tests {
     use crate::resident::Resident;
     use crate::transport::rays::pixel::PixelTable;
 
-    /// A cube of fog of `size`³ texels that is optimised, seen by a camera of 4 × 4 pixels.
+    /// An optimised cube of fog of `size`³ texels, seen by a camera of 4 × 4 pixels.
     fn scene(size: usize) -> String {
         format!(
             r#"{{"type": "scene", "integrator": {{"type": "volpath", "max_depth": 3}},
@@ -116,13 +116,14 @@ mod tests {
         )
     }
 
-    /// What a backpropagation through a world of paths adds to the memory of the CPU is what is told before.
+    /// The predicted sums equal what a backpropagation along paths adds to the CPU's memory.
     #[test]
     fn sums_are_told_as_large_as_they_become() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("scene.json");
         let threads = rayon::current_num_threads();
-        // The larger is beyond what is copied for each thread on any machine, the smaller on machines of less than 2000.
+        // The larger size exceeds the limit for copies on any machine, the smaller one on machines of 2000 threads or
+        // more.
         for size in [16, 208] {
             std::fs::write(&path, scene(size)).expect("writable");
             let scene = crate::scene::load(&path).expect("no mistakes");
@@ -132,7 +133,7 @@ mod tests {
             let mut device = Cpu::default();
             let optimizer = Optimizer::Sgd { momentum: 0.0 };
             device.load(resident, params, optimizer).expect("it fits");
-            let table = PixelTable::new(&device.resident().sensors, &[0]).expect("few pixels");
+            let table = PixelTable::new(device.sensors(), &[0]).expect("few pixels");
             let (batch, keys) = (
                 Batch { table, drawn: None },
                 Keys {

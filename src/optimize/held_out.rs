@@ -1,4 +1,4 @@
-//! How well views that were kept out are predicted.
+//! Image quality on held-out views.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,19 +17,19 @@ use crate::output::room;
 use crate::output::run_folder::{RunFolder, create};
 use crate::scene::Scene;
 
-/// Figures of one view, on clamped, unquantised, sRGB-coded images.
+/// Quality of one view, on clamped, unquantised, sRGB-coded images.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ViewFigures {
     pub name: String,
-    /// In dB; none for a perfect image.
+    /// In dB; None for identical images.
     pub psnr: Option<f64>,
-    /// None for images smaller than the window.
+    /// None for images smaller than the SSIM window.
     pub ssim: Option<f64>,
     /// Pixels without a ray, black in both images.
     pub masked: usize,
 }
 
-/// Figures of all views: the means of the per-view values.
+/// Quality over all views: means of the per-view values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldOut {
     pub mean_psnr: Option<f64>,
@@ -37,8 +37,8 @@ pub struct HeldOut {
     pub views: Vec<ViewFigures>,
 }
 
-/// Renders every held-out view, writes the images and their figures, and returns these; None if no view is held out,
-/// none of them has a reference, or `stop` was set before all were rendered.
+/// Renders every held-out view, writes images and figures, and returns the figures; None if no view is held out, none
+/// has a reference, or `stop` was set before all were rendered.
 ///
 /// # Errors
 /// The device's, or a file that cannot be read or written.
@@ -87,7 +87,7 @@ pub fn judge(
     Ok(Some(figures))
 }
 
-/// Writes what a view should look like, coded for the eye.
+/// Writes a view's reference, sRGB-coded, as an image file.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -114,7 +114,7 @@ fn compare(name: &str, picture: &Picture, mut reference: Image) -> ViewFigures {
     }
 }
 
-/// The mean of the values that are there.
+/// The mean of the values that are present.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let values: Vec<f64> = values.flatten().collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

@@ -11,12 +11,12 @@ use crate::device::{self, Keys, LossValue, ReplayStats, Step, Term};
 use crate::output::metrics::{Figures, Milliseconds, psnr};
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// Steps between two rebuilds of what depends on the parameters. An occupancy grid that is out of date would hide
-/// density that has grown where there was none; a rebuild reads the density once, far less than a step moves.
+/// Steps between rebuilds of occupancy grid, majorants and sampling tables. An outdated occupancy grid hides density
+/// that has grown in empty cells; a rebuild reads the density once, much less memory traffic than a step.
 const REBUILD_EVERY: u32 = 1;
 
 impl Run<'_> {
-    /// Makes the next iteration and returns its figures.
+    /// Runs the next iteration and returns its figures.
     pub(super) fn iterate(&mut self) -> device::Result<Figures> {
         let (rule, index) = (self.job.rule, self.state.iteration);
         let [spp, spp_grad] = samples(rule, self.state.stage);
@@ -43,7 +43,7 @@ impl Run<'_> {
                 self.device.backpropagate(&batch, keys(Pass::Adjoint), spp_grad)
             })?,
         };
-        self.carries = self.device.resident().is_pipelined();
+        self.carries = self.device.is_pipelined();
         let due: Vec<Term> = self
             .terms
             .iter()
@@ -71,7 +71,7 @@ impl Run<'_> {
         Ok(self.figures(loss, replay, penalty, rate, &norms, ms))
     }
 
-    /// Remembers which parameters have received a gradient.
+    /// Records which parameters have received a nonzero gradient.
     fn note_reach(&mut self, norms: &[f64], objective: f64) {
         self.state.learning |= objective != 0.0;
         let parameters = &self.device.params().parameters;

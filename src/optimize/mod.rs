@@ -1,4 +1,5 @@
-//! The loop: what to look at, how fast to go, when to refine. It sees a device and figures, never an element.
+//! The optimisation loop: batches, learning rates, refinement. It uses the `Device` interface and never touches
+//! elements.
 
 pub mod batch;
 pub mod estimate;
@@ -24,30 +25,30 @@ pub use views::{RenderSettings, render_view};
 
 pub(crate) use run::Run;
 
-/// Iterations after which a parameter that has never received a gradient is taken for a mistake.
+/// Iterations without any gradient after which a parameter is reported as a mistake.
 pub const PATIENCE: u32 = 20;
 
-/// Who follows a run by what it leaves in its folder.
+/// Follows a run through the files in its folder.
 pub trait Observer: std::fmt::Debug {
-    /// An iteration is done and its line is in `metrics.jsonl`. The run waits until this returns.
+    /// Called after an iteration whose line is in `metrics.jsonl`; the run waits for its return.
     fn iterated(&self);
 }
 
-/// Nobody.
+/// No observer.
 impl Observer for () {
     fn iterated(&self) {}
 }
 
-/// What to run and where.
+/// The input of a run.
 #[derive(Debug)]
 pub struct Job<'a> {
     pub scene: &'a Scene,
-    /// The scene's block `optimize` with what the command line says instead.
+    /// The scene's block `optimize`, with the command line's changes.
     pub rule: &'a Optimize,
     pub folder: &'a RunFolder,
-    /// Set to stop after the iteration at work.
+    /// Set by the caller to stop after the present iteration.
     pub stop: &'a AtomicBool,
-    /// The command that goes on with the run.
+    /// The command that resumes the run.
     pub resume_command: String,
     pub observer: &'a dyn Observer,
 }
@@ -55,10 +56,10 @@ pub struct Job<'a> {
 /// How a run ended.
 #[derive(Debug)]
 pub struct Report {
-    /// Whether it was stopped before its end.
+    /// Whether it was stopped before its last iteration.
     pub interrupted: bool,
     pub iteration: u32,
-    /// Figures of the last iteration that was made.
+    /// Figures of the last completed iteration.
     pub last: Option<Figures>,
     pub held_out: Option<HeldOut>,
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! What renders are compared with: photographs, renders of a target scene, or one colour.
+//! Reference images: photographs, renders of a target scene, or a constant colour.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,18 +17,18 @@ use crate::resident::Resident;
 use crate::resident::photographs::photograph;
 use crate::scene::{self, Backdrop, Background, References, Scene, Sensor, Source};
 
-/// The references, as far as they are not on the device.
+/// The references that are not on the device.
 #[derive(Debug)]
 pub enum Targets {
-    /// Read again when a view that was held out is judged.
+    /// Read from their files again when a held-out view is evaluated.
     Photographs,
-    /// Renders of the views that are held out or looked at on the way, by the index of their sensor.
+    /// Renders of held-out and previewed views, by sensor index.
     Rendered(HashMap<u32, Vec<[f32; 4]>>),
     Constant([f32; 3]),
 }
 
-/// Gives `resident` the references of the training views and keeps what the held-out and the `shown` ones need.
-/// Rendering a target scene leaves that scene on the device.
+/// Gives `resident` the references of the training views, and stores those of the held-out and `shown` views. If a
+/// target scene is rendered, that scene stays on the device.
 ///
 /// # Errors
 /// A photograph or the target scene cannot be read, or the target cannot be rendered.
@@ -98,10 +98,10 @@ impl Targets {
     }
 }
 
-/// The pixels of these views together.
+/// The total number of pixels of these views.
 ///
 /// # Errors
-/// They are more than 2³² - 1, which is as many as are numbered.
+/// They exceed 2³² - 1, the largest pixel number.
 fn checked_pixels(sensors: &[Sensor], views: &[u32]) -> Result<usize> {
     let pixels = |view: &u32| {
         let sensor = &sensors[*view as usize];
@@ -113,8 +113,8 @@ fn checked_pixels(sensors: &[Sensor], views: &[u32]) -> Result<usize> {
     }
 }
 
-/// What is behind transparent parts of a photograph that is looked at; None: alpha is ignored. Where training draws a
-/// new colour for every ray, renders are looked at before the scene's own emitter, and so is the photograph.
+/// The colour behind transparent parts of a displayed photograph; None: alpha is ignored. With random training
+/// backgrounds, renders are displayed over the scene's own emitter, and so are the photographs.
 fn backdrop_color(backdrop: Backdrop, background: &Background) -> Option<[f32; 3]> {
     match (backdrop, background) {
         (Backdrop::Opaque, _) => None,
@@ -127,14 +127,14 @@ fn backdrop_color(backdrop: Backdrop, background: &Background) -> Option<[f32; 3
     }
 }
 
-/// Colour with straight alpha over what is behind it.
+/// Composites a colour with straight alpha over `behind`.
 fn over([r, g, b, a]: [f32; 4], behind: Option<[f32; 3]>) -> [f32; 4] {
     let Some(behind) = behind else { return [r, g, b, 0.0] };
     let mix = |front: f32, back: f32| front * a + back * (1.0 - a);
     [mix(r, behind[0]), mix(g, behind[1]), mix(b, behind[2]), 0.0]
 }
 
-/// Renders of a target scene's contents by the sensors of the scene at hand, from the cache if they are there.
+/// Renders of the target scene's contents by the present scene's sensors, from the cache if it has them.
 fn target_renders(
     scene: &Scene,
     path: &Path,
@@ -175,11 +175,11 @@ fn target_renders(
     Ok(renders)
 }
 
-/// References do not depend on a run's seed; theirs is unlikely to be chosen for a run, whose noise would then be the
-/// same.
+/// References do not depend on a run's seed. This seed is unlikely to be a run's: equal seeds would give a render the
+/// same noise as its reference.
 const REFERENCE_SEED: u64 = 0x7265_6665_7265_6e63;
 
-/// What renders of a target depend on.
+/// A hash key of all that renders of a target depend on.
 fn target_mark(target: &Scene, resident: &Resident, spp: u32, arithmetic: &str) -> String {
     let mark = Fingerprint::default()
         .with(env!("CARGO_PKG_VERSION").as_bytes())
@@ -196,7 +196,7 @@ fn target_mark(target: &Scene, resident: &Resident, spp: u32, arithmetic: &str) 
 
 const MARK: &str = "prbopt_references";
 
-/// The renders in the cache; None if it is not there, damaged, or of something else.
+/// The cached renders; None if the cache is missing, damaged, or has another key.
 fn read_cache(path: &Path, mark: &str, sensors: &[Sensor]) -> Option<HashMap<u32, Vec<[f32; 4]>>> {
     let mut reader = Reader::open(path).ok()?;
     if reader.text(MARK) != Some(mark) {
@@ -248,7 +248,7 @@ mod tests {
             height,
             ..Sensor::default()
         };
-        // The products are 2³², which wraps to none, and 2³² + 2.
+        // The products are 2³², which wraps to 0, and 2³² + 2, which wraps to 2.
         let scene = Scene {
             sensors: vec![sensor(65536, 65536), sensor(6, 715_827_883), sensor(3, 2)],
             ..Scene::default()

@@ -1,4 +1,4 @@
-//! A run from its preparation to its report.
+//! A run, from preparation to report.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -24,10 +24,10 @@ use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{ParamSet, Parameter};
-use crate::resident::Resident;
+use crate::resident::{Resident, Transport};
 use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer};
 
-/// A run at work.
+/// A run in progress.
 pub(crate) struct Run<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) device: &'a mut dyn Device,
@@ -36,31 +36,31 @@ pub(crate) struct Run<'a> {
     pub(super) state: State,
     targets: Targets,
     pub(super) batches: Batches,
-    /// Regularisers in the order of the scene: the term and its interval.
+    /// Regularisers in the order of the scene: term and interval in iterations.
     pub(super) terms: Vec<(Term, u32)>,
-    /// Sensor to render and file stem of each render on the way.
+    /// Sensor and file stem of each preview.
     previews: Vec<Preview>,
     writer: Writer,
-    /// Whether the device holds the adjoint image of the iteration before, where that is what the next one carries.
+    /// For pipelined estimators: whether the device holds the previous iteration's adjoint image.
     pub(super) carries: bool,
     last: Option<Figures>,
     /// Iteration of the newest checkpoint.
     saved: Option<u32>,
-    /// The checkpoint that is on its way to the disk, and its iteration.
+    /// The checkpoint being written, and its iteration.
     saving: Option<(Pending, u32)>,
-    /// Whether it was told that the disk is full.
+    /// Whether a full disk was reported already.
     full_told: bool,
     begun: Instant,
-    /// Seconds that the run had taken when it was begun or resumed.
+    /// Seconds spent by the run before it was last resumed.
     earlier_seconds: f64,
 }
 
 impl<'a> Run<'a> {
-    /// Reads what the run needs, checks that it fits, and loads it onto the device. Of the run's folder only the
-    /// cache of the references is touched. `checkpoint` is where to go on from.
+    /// Reads the run's inputs, checks that they fit the device, and uploads them. Of the run's folder only the
+    /// reference cache is written. `checkpoint` is the state to resume from.
     ///
     /// # Errors
-    /// Something cannot be read or does not fit, or the checkpoint is not of this run.
+    /// An input cannot be read or does not fit, or the checkpoint belongs to another run.
     pub(crate) fn prepare(
         job: &'a Job<'a>,
         checkpoint: Option<Checkpoint>,
@@ -68,6 +68,7 @@ impl<'a> Run<'a> {
         progress: &'a mut Progress,
     ) -> Result<Self> {
         let (scene, rule) = (job.scene, job.rule);
+        // Check that the checkpoint belongs to this run.
         let identity = Identity {
             scene: scene_fingerprint(&scene.resolved, scene.folder(), &scene.files()),
             seed: rule.seed,
@@ -76,19 +77,21 @@ impl<'a> Run<'a> {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.check(&identity)?;
         }
+        // Flatten the scene and check that its finest resolution fits the device.
         let (mut resident, mut params) = Resident::new(scene)?;
         let finest = estimate::finest(&params, &rule.stages);
         device.admit(&finest, rule.optimizer)?;
         let training = training_views(scene, &rule.references);
         let batches =
             Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;
-        if resident.is_pipelined() && rule.batch != BatchRule::AllViews {
+        if resident.transport.is_pipelined() && rule.batch != BatchRule::AllViews {
             bail!(
                 "`{}`: a pipelined `rbvolpath` carries the adjoint image of the iteration before, so that all must look at \
                  the same pixels: set `batch` to \"all\", or `variant` to \"unbiased\" or \"biased\"",
                 scene.path.display()
             );
         }
+        // Prepare the references, and render them from a target scene if there is one.
         let cache = job.folder.references();
         let chosen = chosen_views(scene, rule, &training)?;
         let targets = references::prepare(
@@ -102,10 +105,13 @@ impl<'a> Run<'a> {
             progress,
         )?;
         let previews = previews(scene, &chosen, &mut resident);
+        // Estimate the memory.
         let references = resident.references.bytes();
-        let sums = match resident.world.is_some() && device.info().kind == "cpu" {
-            true => estimate::sum_bytes(&finest, rayon::current_num_threads()),
-            false => 0,
+        let sums = match resident.transport {
+            Transport::Paths(_) if device.info().kind == "cpu" => {
+                estimate::sum_bytes(&finest, rayon::current_num_threads())
+            }
+            _ => 0,
         };
         let estimate = Estimate::new(
             &params,
@@ -119,6 +125,7 @@ impl<'a> Run<'a> {
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
         let terms = terms(rule, &params)?;
 
+        // Upload the scene, with initial values or those of the checkpoint.
         let mut state = State::default();
         match checkpoint {
             None => {
@@ -181,10 +188,10 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs to the end, or until it is stopped.
+    /// Runs to the last iteration, or until it is stopped.
     ///
     /// # Errors
-    /// Anything that keeps the run from its end. What was saved before stays, and the message says how to go on.
+    /// Anything that prevents completion. Earlier checkpoints remain, and the message says how to resume.
     pub(crate) fn finish(mut self) -> Result<Report> {
         self.complete().map_err(|error| self.explain(error))
     }
@@ -196,7 +203,7 @@ impl<'a> Run<'a> {
         self.conclude(interrupted?, &mut metrics)
     }
 
-    /// Iterates to the end; true if the run was stopped before.
+    /// Iterates to the end; true if the run was stopped earlier.
     fn advance(&mut self, metrics: &mut Metrics) -> Result<bool> {
         let rule = self.job.rule;
         self.progress.begin(self.state.iteration, rule.iterations);
@@ -229,7 +236,7 @@ impl<'a> Run<'a> {
         Ok(false)
     }
 
-    /// A disk that is full on the way ends no run: what was to be written is tried again later. It is told once.
+    /// Ignores a failed write if the disk is full: the file is written again later. Reported once.
     fn pass_over_lack_of_room(&mut self, written: Result<()>) -> Result<()> {
         match written {
             Err(error) if room::is_lacking(&error) => {
@@ -247,7 +254,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Changes the resolution where the next iteration belongs to another stage; what the former ended with is kept.
+    /// Changes the resolution if the next iteration begins a new stage; the previous stage's result is saved.
     fn enter_stages(&mut self) -> Result<()> {
         let rule = self.job.rule;
         while let Some(stage) = rule.stages.get(self.state.stage as usize) {
@@ -279,7 +286,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A parameter that receives no gradient at all is a mistake that is better told early.
+    /// Stops a run early if an optimised parameter has received no gradient: probably a mistake in the scene.
     fn check_reach(&self) -> Result<()> {
         let rule = self.job.rule;
         let due = PATIENCE.min(rule.iterations).max(2);
@@ -302,7 +309,7 @@ impl<'a> Run<'a> {
         )
     }
 
-    /// Writes what the views that are rendered on the way should look like.
+    /// Writes the references of the previewed views.
     fn write_references(&self) -> Result<()> {
         if self.job.rule.output.images_every == 0 {
             return Ok(());
@@ -316,7 +323,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Renders the views that the scene asks for into `images/`.
+    /// Renders the previews that the scene asks for into `images/`.
     fn preview(&mut self) -> Result<()> {
         if self.job.rule.output.images_every == 0 {
             return Ok(());
@@ -340,7 +347,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Begins to save a checkpoint, when the one before is on the disk.
+    /// Starts writing a checkpoint, after the previous one is complete.
     fn save(&mut self) -> Result<()> {
         self.finish_saving()?;
         self.state.seconds = self.seconds();
@@ -357,7 +364,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Makes sure that the checkpoint of this iteration is on the disk, however long it is full.
+    /// Writes the checkpoint of this iteration, retrying for as long as the disk is full.
     fn save_until_there_is_room(&mut self) -> Result<()> {
         let mut wait = Wait::new(self.job.stop);
         loop {
@@ -372,7 +379,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits until the checkpoint is on the disk.
+    /// Waits until the pending checkpoint is on the disk.
     fn finish_saving(&mut self) -> Result<()> {
         if let Some((pending, iteration)) = self.saving.take() {
             pending.finish()?;
@@ -382,8 +389,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Saves what was reached; at the end of the run also the result and the held-out views. The result comes before the
-    /// checkpoint: it is smaller, and wanted more.
+    /// Saves the final state; at the end of the run also the result and the held-out views. The result is written
+    /// before the checkpoint: on a nearly full disk it is smaller and more valuable.
     fn conclude(&mut self, interrupted: bool, metrics: &mut Metrics) -> Result<Report> {
         let (folder, rule, stop) = (self.job.folder, self.job.rule, self.job.stop);
         if !interrupted {
@@ -391,10 +398,10 @@ impl<'a> Run<'a> {
             room::wait(self.progress, stop, || parameters::write_all(&results, self.device))?;
         }
         room::wait(self.progress, stop, || metrics.flush())?;
-        // The disk is at work on it while held-out views are rendered.
+        // The checkpoint is written in the background while held-out views are rendered.
         match self.save() {
             Err(error) if !room::is_lacking(&error) => return Err(error),
-            // Without room it is tried again, and told, when all else is written.
+            // On a full disk it is retried, and reported, after all other files are written.
             _ => {}
         }
         let mut held_out = None;
@@ -417,11 +424,12 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Saves what can be saved after an error, and says so.
+    /// After an error, saves what can be saved and adds that to the message.
     fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         let at = self.state.iteration;
         if let Some(DeviceError::NotFinite { .. }) = error.downcast_ref() {
-            // All other entries have made their step, so that the state is whole and the run can go on behind it.
+            // Entries with finite gradients have completed this step, so the state is consistent and the run can
+            // resume after it.
             self.state.iteration += 1;
             self.state.steps += 1;
             let good = self.job.folder.last_good();
@@ -437,7 +445,7 @@ impl<'a> Run<'a> {
                 at + 1
             );
         }
-        // An error of the disk here is the one that is being explained, or comes after it.
+        // An error of writing here is the error being explained, or a consequence of it.
         let _ = self.finish_saving();
         match self.saved {
             Some(iteration) => anyhow!(
@@ -449,7 +457,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How renders are made now.
+    /// Render settings at the present iteration.
     fn look(&self) -> RenderSettings {
         RenderSettings {
             seed: self.job.rule.seed,
@@ -463,7 +471,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The regularisers with the indices of their parameters; a term that is due every n-th iteration then weighs n times.
+/// The regularisers with the indices of their parameters; a term applied every n-th iteration gets n times its weight.
 fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
     let term = |r: &Regularizer| {
         let parameter = params.find(&r.parameter);
@@ -483,8 +491,8 @@ fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
     rule.regularizers.iter().map(term).collect()
 }
 
-/// Projects a parameter's initial values onto its bounds; a warning if there were some outside of them. Where nothing
-/// reaches a value no step moves it, so that it would stay there.
+/// Projects a parameter's initial values onto its bounds, with a warning if any were outside. Steps project only
+/// entries with a gradient, so values that no ray reaches would stay out of bounds.
 fn outside_bounds(parameter: &mut Parameter) -> Option<String> {
     let count = parameter.project();
     let [low, high] = parameter.tuning?.bounds;

@@ -2,7 +2,7 @@
 
 use crate::scene::{Decay, Schedule};
 
-/// The factor at `iteration` (from 0) of `iterations`: linear up to 1 over the warm-up, then from 1 at its end to the
+/// The factor at `iteration` (from 0) of `iterations`: linear up to 1 over the warm-up, then the decay from 1 to the
 /// final factor at the last iteration.
 pub fn rate_factor(schedule: &Schedule, iteration: u32, iterations: u32) -> f32 {
     if iteration < schedule.warm_up {

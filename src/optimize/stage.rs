@@ -1,4 +1,4 @@
-//! Coarse to fine: when the resolution changes, and to what.
+//! Coarse-to-fine optimisation: when the resolution changes, and to what.
 
 use crate::device::{self, ArrayKind, Device};
 use crate::kernels::optimizer::Optimizer;
@@ -11,7 +11,7 @@ pub fn begins_at(stage: &Stage, iterations: u32) -> u32 {
     at.clamp(1, iterations.saturating_sub(1).max(1))
 }
 
-/// Samples a pixel of the primal and of the adjoint pass after `passed` changes of resolution.
+/// Samples per pixel of the primal and of the adjoint pass after `passed` changes of resolution.
 pub fn samples(rule: &Optimize, passed: u32) -> [u32; 2] {
     let last = (passed as usize)
         .checked_sub(1)
@@ -19,9 +19,9 @@ pub fn samples(rule: &Optimize, passed: u32) -> [u32; 2] {
     last.map_or([rule.spp, rule.spp_grad], |stage| [stage.spp, stage.spp_grad])
 }
 
-/// The shape of a parameter after some changes of resolution: optimised grids follow, all else stays.
+/// The shape of a parameter after some stages: optimised grids are refined, all others stay.
 ///
-/// A size that does not fit a machine word saturates; no device admits it.
+/// Sizes saturate on overflow; no device accepts such a size.
 pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
     let mut shape = parameter.shape;
     if follows(parameter) {
@@ -32,7 +32,8 @@ pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
     shape
 }
 
-/// Changes the resolution of every optimised grid. Whether the count of steps starts anew is the stage's `moments`.
+/// Changes the resolution of every optimised grid. The stage's `moments` says whether the moments and the step count
+/// are reset.
 ///
 /// # Errors
 /// The device's, if the finer grids do not fit.
@@ -45,7 +46,7 @@ pub fn enter(device: &mut dyn Device, stage: &Stage, optimizer: Optimizer) -> de
         .filter(|(_, p)| refined(p))
         .map(|(i, p)| (i, shape_after(p, std::slice::from_ref(stage)).size))
         .collect();
-    // The optimiser's bias correction is one for all parameters: those that keep their size start anew as well.
+    // All parameters share the step count of the bias correction, so those that keep their size are reset as well.
     let others: Vec<(usize, usize)> = parameters
         .iter()
         .enumerate()
@@ -71,7 +72,8 @@ fn follows(parameter: &Parameter) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Tuning;
+    use crate::params::{Quantity, Tuning};
+    use glam::Affine3A;
 
     fn stage(at: f32) -> Stage {
         Stage {
@@ -99,7 +101,9 @@ mod tests {
         let mut parameter = Parameter {
             path: "a".into(),
             kind: Kind::Grid,
+            quantity: Quantity::Extinction,
             shape,
+            to_world: Affine3A::IDENTITY,
             values: Vec::new(),
             tuning: None,
         };

@@ -1,4 +1,4 @@
-//! The loop driven with a device that only keeps a diary.
+//! Tests of the loop with a mock device that records its calls.
 
 mod resume;
 
@@ -18,12 +18,13 @@ use crate::output::progress::{Progress, Style};
 use crate::output::run_folder::Opening;
 use crate::params::{Kind, ParamSet, Shape, Tuning};
 use crate::resident::Resident;
+use crate::resident::layout::SensorRecord;
 use crate::scene::{
     Array, BatchRule, Decay, DensityActivation, MomentRule, OutputRule, Penalty, RadianceField, References,
     Regularizer, Schedule, Sensor, Source, Stage,
 };
 
-/// Keeps parameters and moments, and writes down what it is told to do.
+/// A mock device: keeps parameters and moments, and records its calls.
 struct Diary {
     info: DeviceInfo,
     resident: Resident,
@@ -34,7 +35,7 @@ struct Diary {
     keys: Vec<Keys>,
     terms: Vec<Vec<f32>>,
     pixels: u32,
-    /// What step number n, from 1, fails with.
+    /// The step, counted from 1, that fails, and its error.
     failure: Option<(usize, fn() -> DeviceError)>,
     /// Norm of the gradient of the second parameter.
     second_norm: f64,
@@ -86,8 +87,11 @@ impl Device for Diary {
         Ok(())
     }
 
-    fn resident(&self) -> &Resident {
-        &self.resident
+    fn sensors(&self) -> &[SensorRecord] {
+        &self.resident.sensors
+    }
+    fn is_pipelined(&self) -> bool {
+        self.resident.transport.is_pipelined()
     }
 
     fn params(&self) -> &ParamSet {

@@ -1,4 +1,4 @@
-//! Which views a run learns from, and which it looks at on the way.
+//! Training views and previewed views of a run.
 
 use anyhow::{Result, anyhow};
 
@@ -10,30 +10,30 @@ use crate::scene::{Optimize, References, Scene};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// A view that is rendered on the way.
+/// A view that is rendered during the run.
 #[derive(Debug)]
 pub(super) struct Preview {
-    /// Index of the scene's sensor, and of the record that it is looked at through.
+    /// Index of the scene's sensor, and of the sensor record used for it.
     pub sensor: usize,
     pub record: u32,
     pub stem: String,
 }
 
-/// What a render that is only looked at depends on beside the scene.
+/// Settings of a render for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenderSettings {
     pub seed: u64,
-    /// Iterations done, each of which has noise of its own.
+    /// Iterations done; the noise differs between iterations.
     pub iteration: u32,
     pub spp: u32,
 }
 
-/// Renders all pixels of one sensor to be looked at.
+/// Renders all pixels of one sensor for display.
 ///
 /// # Errors
-/// The device's, or a view of more than 2³² pixels.
+/// The device fails, or the view has more than 2³² pixels.
 pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -> Result<Vec<[f32; 4]>> {
-    let table = PixelTable::new(&device.resident().sensors, &[sensor]);
+    let table = PixelTable::new(device.sensors(), &[sensor]);
     let table = table.ok_or_else(|| anyhow!("a view has more than 2³² pixels"))?;
     let keys = Keys {
         objective: pass_key(look.seed, look.iteration, Pass::Objective),
@@ -43,7 +43,7 @@ pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -
     Ok(device.image()?)
 }
 
-/// Indices of the sensors to learn from.
+/// Indices of the training sensors.
 pub(super) fn training_views(scene: &Scene, references: &References) -> Vec<u32> {
     let images = *references == References::Images;
     let sensors = scene.sensors.iter().enumerate();
@@ -53,7 +53,7 @@ pub(super) fn training_views(scene: &Scene, references: &References) -> Vec<u32>
         .collect()
 }
 
-/// Indices of the sensors to look through on the way.
+/// Indices of the previewed sensors.
 pub(super) fn chosen_views(scene: &Scene, rule: &Optimize, training: &[u32]) -> Result<Vec<u32>> {
     if rule.output.sensors.is_empty() {
         return Ok(training.first().copied().into_iter().collect());
@@ -66,8 +66,8 @@ pub(super) fn chosen_views(scene: &Scene, rule: &Optimize, training: &[u32]) -> 
     sensors.map(|name| find(name).map(|i| i as u32)).collect()
 }
 
-/// The views to render on the way. One whose backdrop is random in training gets a second record, without reference,
-/// through which the scene's own emitter is seen.
+/// The views to preview. A view with random training background gets a second record without reference, which shows
+/// the scene's own emitter.
 pub(super) fn previews(scene: &Scene, chosen: &[u32], resident: &mut Resident) -> Vec<Preview> {
     let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
     let stems = file_stems(&names);

@@ -139,4 +139,17 @@ mod tests {
         };
         assert_ne!(joined(&["ab", "c"]), joined(&["a", "bc"]));
     }
+
+    /// FNV-1a as its authors publish it, by its 64-bit offset, and a mark worked out by another program.
+    #[test]
+    fn marks_are_those_of_fnv() {
+        assert_eq!(Fingerprint::default().text(), "cbf29ce484222325");
+        assert_eq!(Fingerprint::default().with_bytes(b"a").text(), "af63dc4c8601ec8c");
+        assert_eq!(Fingerprint::default().with_bytes(b"foobar").text(), "85944171f73967e8");
+        let with_length = [&b"foobar"[..], &[6, 0, 0, 0, 0, 0, 0, 0]].concat();
+        assert_eq!(
+            Fingerprint::default().with(b"foobar").text(),
+            Fingerprint::default().with_bytes(&with_length).text()
+        );
+    }
 }

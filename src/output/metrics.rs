@@ -206,4 +206,41 @@ mod tests {
         assert_eq!(psnr(f64::NAN), None);
         assert!((psnr(0.001).expect("finite") - 30.0).abs() < 1e-9);
     }
+
+    /// The length of what is whole is that of the file, after every line and after one is opened again.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_length_is_that_of_the_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("metrics.jsonl");
+        let mut metrics = Metrics::open(&path, 0).expect("writable");
+        for iteration in 1..4 {
+            metrics.add(&figures(iteration)).expect("there is room");
+            let text = std::fs::read_to_string(&path).expect("readable");
+            assert_eq!((metrics.length, metrics.pending.len()), (text.len() as u64, 0));
+            assert_eq!(text.lines().count(), iteration as usize);
+        }
+        let reopened = Metrics::open(&path, 2).expect("readable");
+        assert_eq!(reopened.length, std::fs::metadata(&path).expect("there").len());
+        // What is half written when the disk is full is cut off again.
+        let line = std::fs::read_to_string(&path).expect("readable");
+        assert_eq!(line.lines().last(), serde_json::to_string(&figures(2)).ok().as_deref());
+    }
+
+    /// Every member of a line by its name, since the report and the reader of a resumed run look for them.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_line_reads_as_it_is_documented() {
+        let text = serde_json::to_string(&figures(7)).expect("JSON");
+        let expected = concat!(
+            r#"{"iteration":7,"stage":1,"loss":0.5,"psnr":null,"penalty":0.0,"learning_rate_factor":1.0,"#,
+            r#""learning_rates":{},"gradient_norms":{},"masked":0,"replay":"#
+        );
+        assert!(text.starts_with(expected), "{text}");
+        let expected = concat!(
+            r#""ms":{"primal":0.0,"loss":0.0,"adjoint":0.0,"regularise":0.0,"step":0.0,"rebuild":0.0,"total":0.0},"#,
+            r#""memory_bytes":0,"seconds":0.0}"#
+        );
+        assert!(text.ends_with(expected), "{text}");
+    }
 }

@@ -11,8 +11,8 @@ use crate::device::{ArrayKind, Device};
 use crate::io::{Grid, Image, UNIT_CUBE, image, npy, srgb, vol};
 use crate::params::{Kind, ParamSet, Parameter};
 
-/// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy`, environment maps as `.exr`,
-/// values as `.json`.
+/// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy`, environment maps and textures
+/// as `.exr`, values as `.json`. A `.vol` states the box where the grid stands; the unit cube if it is turned.
 ///
 /// # Errors
 /// A file cannot be written, or the device is lost.
@@ -41,13 +41,13 @@ fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
             let grid = Grid {
                 size: shape.size,
                 channels: shape.channels,
-                bounds: UNIT_CUBE,
+                bounds: parameter.bounds().unwrap_or(UNIT_CUBE),
                 data,
             };
             vol::write(&path("vol"), &grid)?;
             npy::write(&path("npy"), &grid)?;
         }
-        Kind::Envmap => {
+        Kind::Envmap | Kind::Texture => {
             let [width, height, _] = shape.size;
             let channels = shape.channels;
             image::write_exr(
@@ -107,7 +107,7 @@ pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<()> {
 fn extensions(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Grid => &["vol", "npy"],
-        Kind::Envmap => &["exr"],
+        Kind::Envmap | Kind::Texture => &["exr"],
         Kind::Value => &["json"],
     }
 }
@@ -126,7 +126,7 @@ fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
             };
             (grid.size, grid.channels, grid.data)
         }
-        Kind::Envmap => {
+        Kind::Envmap | Kind::Texture => {
             let image = read_radiance(path)?;
             ([image.width, image.height, 1], image.channels, image.data)
         }
@@ -193,14 +193,21 @@ fn read_value(path: &Path) -> Result<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::{Shape, Tuning};
+    use crate::params::{Quantity, Shape, Tuning};
+    use glam::{Affine3A, Quat, Vec3};
 
     fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize) -> Parameter {
         let shape = Shape { size, channels };
         Parameter {
             path: path.into(),
             kind,
+            quantity: Quantity::Light,
             shape,
+            to_world: Affine3A::from_scale_rotation_translation(
+                Vec3::new(2.0, 4.0, 6.0),
+                Quat::IDENTITY,
+                Vec3::new(-1.0, -2.0, 0.5),
+            ),
             values: (0..shape.len()).map(|i| i as f32 * 0.1 - 1.0).collect(),
             tuning: Some(Tuning {
                 learning_rate: 0.1,
@@ -216,6 +223,7 @@ mod tests {
             parameter("a.sigma_t", Kind::Grid, [2, 3, 4], 1),
             parameter("a.sh", Kind::Grid, [2, 3, 4], 27),
             parameter("env", Kind::Envmap, [4, 3, 1], 3),
+            parameter("wall.bsdf.reflectance", Kind::Texture, [4, 3, 1], 3),
             parameter("sky.radiance", Kind::Value, [1, 1, 1], 3),
         ];
         for parameter in &written {
@@ -237,10 +245,10 @@ mod tests {
         assert_eq!(params.parameters, written);
     }
 
-    /// A `.vol` says where its texels lie: in the unit cube, which the scene's `to_world` places. Byte by byte, since the
+    /// A `.vol` says where its texels lie: in the box onto which `to_world` maps the unit cube. Byte by byte, since the
     /// reader shares the writer's idea of the box.
     #[test]
-    fn a_written_grid_fills_the_unit_cube() {
+    fn a_written_grid_fills_its_box() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let grid = parameter("a", Kind::Grid, [2, 3, 4], 1);
         write(folder.path(), &grid, grid.values.clone()).expect("writable");
@@ -249,8 +257,28 @@ mod tests {
         let header = [0, 1, 2, 3, 4, 5].map(|i| i32::from_le_bytes(word(i)));
         assert_eq!(header, [i32::from_le_bytes(*b"VOL\x03"), 1, 2, 3, 4, 1]);
         let corners = [6, 7, 8, 9, 10, 11].map(|i| f32::from_le_bytes(word(i)));
-        assert_eq!(corners, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(corners, [-1.0, -2.0, 0.5, 1.0, 2.0, 6.5]);
         assert_eq!(f32::from_le_bytes(word(12 + 23)), grid.values[23]);
+    }
+
+    #[test]
+    fn grids_state_the_box_where_they_stand() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut grid = parameter("a", Kind::Grid, [2, 3, 4], 1);
+        let mut stated = |to_world| {
+            grid.to_world = to_world;
+            write(folder.path(), &grid, grid.values.clone()).expect("writable");
+            vol::header(&folder.path().join("a.vol")).expect("readable").bounds
+        };
+        let placed = Affine3A::from_scale(Vec3::new(2.0, 4.0, 6.0));
+        let moved = Affine3A::from_translation(Vec3::new(-1.0, -2.0, 0.5)) * placed;
+        assert_eq!(stated(moved), [[-1.0, -2.0, 0.5], [1.0, 2.0, 6.5]]);
+        for no_box in [
+            Affine3A::from_rotation_y(0.1) * moved,
+            Affine3A::from_scale(Vec3::new(-1.0, 1.0, 1.0)),
+        ] {
+            assert_eq!(stated(no_box), UNIT_CUBE);
+        }
     }
 
     #[test]

@@ -126,4 +126,37 @@ mod tests {
         assert_eq!(read["resumed"][1]["from_iteration"], 4);
         assert_eq!(read["resumed"].as_array().map(Vec::len), Some(2));
     }
+
+    /// Every day of 150 years by its month and day, which are counted on one by one.
+    #[test]
+    fn days_follow_one_another() {
+        let [mut year, mut month, mut day] = [1970, 1, 1];
+        for days in 0..55_000u64 {
+            let expected = format!("{year:04}-{month:02}-{day:02}T07:08:09Z");
+            assert_eq!(date_time(days * 86_400 + 7 * 3600 + 8 * 60 + 9), expected);
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let last = match month {
+                2 => 28 + i32::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > last {
+                (day, month) = (1, month + 1);
+            }
+            if month > 12 {
+                (month, year) = (1, year + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn now_lies_between_before_and_after() {
+        let clock = || {
+            let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
+            date_time(elapsed.expect("after 1970").as_secs())
+        };
+        let (before, now, after) = (clock(), now(), clock());
+        assert!(before <= now && now <= after, "{before} {now} {after}");
+    }
 }

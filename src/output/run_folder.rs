@@ -288,4 +288,26 @@ mod tests {
         let error = RunFolder::open(&file.join("run"), Opening::New).expect_err("a file is no folder");
         assert!(error.to_string().contains("--output"), "{error}");
     }
+
+    #[test]
+    fn files_have_their_names() {
+        let folder = RunFolder::at(Path::new("runs/a"));
+        for (path, name) in [
+            (folder.path().to_owned(), ""),
+            (folder.results(), "final"),
+            (folder.stage(3), "stages/3"),
+            (folder.last_good(), "last_good"),
+            (folder.images(), "images"),
+            (folder.held_out(), "held_out"),
+            (folder.held_out_figures(), "held_out.json"),
+            (folder.checkpoint(), "checkpoint.safetensors"),
+            (folder.metrics(), "metrics.jsonl"),
+            (folder.record(), "run.json"),
+            (folder.scene(), "scene.json"),
+            (folder.references(), "references.safetensors"),
+            (folder.reference_images(), "references"),
+        ] {
+            assert_eq!(path, Path::new("runs/a").join(name));
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The plots of a report, as SVG whose colours are those of the page's style: light or dark.
+//! The plots of a report, as SVG with placeholder colours that the page's style replaces (light or dark).
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::grids::Histogram;
 use crate::output::metrics::Figures;
 
-/// Width and height of a plot before it is scaled to its place.
+/// Width and height of a plot in its own units.
 const SIZE: (u32, u32) = (470, 270);
 
-/// Points of a curve; each is the mean of as many values as fall together, within their least and greatest.
+/// Points of a curve; each stands for a range of values by mean, minimum and maximum.
 const POINTS: usize = 240;
 
-/// Colours that the page's style replaces: of axes and text, of lines behind the curves, of marks, and of run i.
+/// Placeholder colours: axes and text, grid lines, marks, and run i.
 const INK: RGBColor = RGBColor(1, 1, 1);
 const NEGLIGIBLE: RGBColor = RGBColor(2, 2, 2);
 const MARK: RGBColor = RGBColor(3, 3, 3);
 
-/// The most runs that have a colour of their own.
+/// The largest number of runs with distinct colours.
 pub(super) const MAX_RUNS: usize = 8;
 
 fn color(run: usize) -> RGBColor {
@@ -28,7 +28,7 @@ fn color(run: usize) -> RGBColor {
     RGBColor(tone, tone, tone)
 }
 
-/// What a curve is drawn over.
+/// The horizontal axis of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Iterations,
@@ -51,7 +51,7 @@ impl Over {
     }
 }
 
-/// A point of a curve: the mean, least and greatest of neighbouring values.
+/// A point of a curve: mean, minimum and maximum of neighbouring values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
     x: f64,
@@ -65,9 +65,9 @@ struct Point {
 pub(super) struct Curve {
     run: usize,
     points: Vec<Point>,
-    /// Where its last value lies.
+    /// Position of its last value.
     end: f64,
-    /// Single values: those of rendered views.
+    /// Single values of rendered views.
     dots: Vec<(f64, f64)>,
 }
 
@@ -100,7 +100,7 @@ impl Curve {
         }
     }
 
-    /// With single values by iteration drawn as dots.
+    /// Adds single values by iteration, drawn as dots.
     #[must_use]
     pub(super) fn with_dots(mut self, over: Over, figures: &[Figures], dots: &[(u32, f64)]) -> Self {
         let place = |iteration: u32| match over {
@@ -113,20 +113,20 @@ impl Curve {
     }
 }
 
-/// What a plot shows.
+/// The contents of a plot.
 #[derive(Debug)]
 pub(super) struct Chart<'a> {
     pub(super) title: &'a str,
     pub(super) over: Over,
-    /// Logarithmic if values differ enough; they must be positive.
+    /// Logarithmic if the values' range is large; all must be positive.
     pub(super) log: bool,
     pub(super) curves: Vec<Curve>,
-    /// Places of a change, with a word each.
+    /// Positions of events, with a label each.
     pub(super) marks: Vec<(f64, String)>,
 }
 
 impl Chart<'_> {
-    /// The plot as SVG; none where there is nothing to draw.
+    /// The plot as SVG; None if there is nothing to draw.
     pub(super) fn svg(&self) -> Option<String> {
         let points = || self.curves.iter().flat_map(|c| &c.points);
         let dots = || self.curves.iter().flat_map(|c| &c.dots);
@@ -145,7 +145,7 @@ impl Chart<'_> {
             return None;
         }
         let mut svg = String::new();
-        // Within a decade a logarithmic axis looks like a linear one.
+        // Over less than a decade a linear axis has better tick marks.
         let drawn = if self.log && high > 8.0 * low {
             let range = low / 1.3..high * 1.3;
             let axis = range.clone().log_scale().with_key_points(marks_of_decades(&range));
@@ -171,6 +171,7 @@ impl Chart<'_> {
         Y: AsRangedCoord<Value = f64>,
         Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
+        // Axes.
         let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .caption(self.title, ("sans-serif", 14, &INK))
@@ -191,6 +192,7 @@ impl Chart<'_> {
             .x_label_formatter(&|v| short(*v))
             .y_label_formatter(&|v| label(v))
             .draw()?;
+        // Marked events.
         let words = ("sans-serif", 11)
             .into_font()
             .color(&MARK)
@@ -205,6 +207,7 @@ impl Chart<'_> {
             let place = EmptyElement::at((*x, range.end)) + Text::new(word.clone(), (4, 2), words.clone());
             chart.draw_series(std::iter::once(place))?;
         }
+        // Curves: the band from minimum to maximum, the mean, and single values.
         let held = |v: f64| v.clamp(range.start, range.end);
         for curve in &self.curves {
             let color = color(curve.run);
@@ -225,8 +228,8 @@ impl Chart<'_> {
     }
 }
 
-/// Histograms of one parameter in several runs: bars for one, outlines for more. Shares are drawn logarithmically, as
-/// most of a grid is empty.
+/// Histograms of one parameter in several runs: bars for one run, outlines for more. Frequencies are on a logarithmic
+/// scale, as most texels of a grid are empty.
 pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<String> {
     let shares = || {
         of_runs
@@ -242,6 +245,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
     }
     let floor = least / 2.0;
     let mut svg = String::new();
+    // Axes.
     let draw = |svg: &mut String| -> Result<(), Box<dyn std::error::Error>> {
         let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
@@ -264,6 +268,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
             .x_label_formatter(&|v| short(*v))
             .y_label_formatter(&|v| percent(*v))
             .draw()?;
+        // Bars or outlines.
         for (run, histogram) in of_runs {
             let width = (histogram.high - histogram.low) / histogram.shares.len() as f64;
             let edge = |i: usize| histogram.low + width * i as f64;
@@ -286,7 +291,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
     draw(&mut svg).ok().map(|()| svg)
 }
 
-/// Where a logarithmic axis is marked: at powers of ten, and at two and five times those where they are few.
+/// Tick positions of a logarithmic axis: powers of ten, and also two and five times those if there are few.
 fn marks_of_decades(range: &Range<f64>) -> Vec<f64> {
     let [first, last] = [range.start, range.end].map(|v| v.log10().floor() as i32);
     let steps: &[f64] = if last - first > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
@@ -294,7 +299,7 @@ fn marks_of_decades(range: &Range<f64>) -> Vec<f64> {
     all.filter(|mark| range.contains(mark)).collect()
 }
 
-/// A number as an axis shows it.
+/// Formats a number for an axis.
 fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
@@ -307,7 +312,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// A number of a linear axis of some length.
+/// Formats a number for a linear axis with this span.
 fn fixed(value: f64, span: f64) -> String {
     if !(1e-6..1e5).contains(&span) {
         return short(value);
@@ -321,7 +326,7 @@ fn fixed(value: f64, span: f64) -> String {
     }
 }
 
-/// A number of a logarithmic axis.
+/// Formats a number for a logarithmic axis.
 fn power(value: f64) -> String {
     if (0.01..1000.0).contains(&value) {
         short(value)

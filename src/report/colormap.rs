@@ -1,27 +1,27 @@
-//! How numbers become colours: everything that is shown to people passes through here.
+//! Colour maps: all numbers that become display colours pass through here.
 //!
-//! Light is shown by the sRGB curve, clamped to what a screen has. Amounts are shown by viridis and signed amounts from
-//! blue over grey to red, in steps that look equally large (Oklab).
+//! Light is displayed by the sRGB curve, clamped to the display's range. Amounts are mapped to viridis and signed
+//! amounts to blue–grey–red, in perceptually uniform steps (Oklab).
 
 use colorgrad::{BlendMode, Gradient, GradientBuilder, LinearGradient, preset};
 
 use crate::io::srgb;
 
-/// A colour of a screen: sRGB, 8 bit.
+/// A display colour: sRGB, 8 bit.
 pub type Rgb = [u8; 3];
 
-/// Blue, grey, red: equally dark at both ends, and zero as light as a sheet in the shade.
+/// Blue, grey, red: equal lightness at both ends; zero is light grey.
 const SIGNED: [&str; 5] = ["#053fb5", "#6f93dd", "#b9b9b9", "#e07a62", "#a3080c"];
 
-/// Steps of a table of colours.
+/// Entries of a colour table.
 pub const STEPS: usize = 256;
 
-/// Colours for amounts from least to most: viridis.
+/// Colours for amounts, from low to high: viridis.
 pub fn amounts() -> [Rgb; STEPS] {
     table(&preset::viridis())
 }
 
-/// Colours for signed amounts, from -1 over 0 to 1: blue, grey, red. Zero is at [`STEPS`] / 2.
+/// Colours for signed amounts, from -1 to 1: blue, grey, red. Zero is at [`STEPS`] / 2.
 pub fn signed() -> [Rgb; STEPS] {
     let gradient: LinearGradient = GradientBuilder::new()
         .html_colors(&SIGNED)
@@ -33,7 +33,7 @@ pub fn signed() -> [Rgb; STEPS] {
 
 fn table(gradient: &impl Gradient) -> [Rgb; STEPS] {
     std::array::from_fn(|i| {
-        // The middle entry is the middle of the gradient, so that zero has a colour of its own.
+        // Entry `STEPS` / 2 is the middle of the gradient, so that zero has its own colour.
         let at = if i == STEPS / 2 {
             0.5
         } else {
@@ -44,14 +44,14 @@ fn table(gradient: &impl Gradient) -> [Rgb; STEPS] {
     })
 }
 
-/// Which of [`STEPS`] colours stands for `value` of the range from `low` to `high`; NaN is shown as the lowest.
+/// Index among [`STEPS`] colours of `value` in the range from `low` to `high`; NaN maps to the lowest.
 pub fn step(value: f32, low: f32, high: f32) -> u8 {
     let span = high - low;
     let share = if span > 0.0 { (value - low) / span } else { 0.5 };
     (share.clamp(0.0, 1.0) * (STEPS - 1) as f32).round() as u8
 }
 
-/// Which of [`STEPS`] colours of [`signed`] stands for `value`, where ±`scale` are the ends; zero is the middle.
+/// Index in [`signed`] of `value`, whose range is ±`scale`.
 pub fn signed_step(value: f32, scale: f32) -> u8 {
     let share = if scale > 0.0 {
         (value / scale).clamp(-1.0, 1.0)
@@ -61,12 +61,12 @@ pub fn signed_step(value: f32, scale: f32) -> u8 {
     (STEPS as f32 / 2.0 + share * (STEPS / 2 - 1) as f32).round() as u8
 }
 
-/// A coded value in [0, 1] as a screen shows it.
+/// An sRGB-coded value in [0, 1] as a display byte.
 pub fn coded_byte(value: f32) -> u8 {
     (value.clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
-/// Linear light as a screen shows it.
+/// Linear light as a display byte.
 pub fn light_byte(linear: f32) -> u8 {
     coded_byte(srgb::encode(linear))
 }
@@ -93,7 +93,7 @@ pub fn png(width: usize, height: usize, channels: usize, bytes: &[u8]) -> Vec<u8
 mod tests {
     use super::*;
 
-    /// Lightness by Oklab, by another route than the gradients take.
+    /// Oklab lightness, by a different computation than the gradients'.
     fn lightness([r, g, b]: Rgb) -> f32 {
         let [r, g, b] = [r, g, b].map(|v| srgb::decode(f32::from(v) / 255.0));
         let l = (0.412_221_46 * r + 0.536_332_55 * g + 0.051_445_995 * b).cbrt();

@@ -1,4 +1,4 @@
-//! A run as its folder tells it.
+//! A run's data, read from its folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::output::metrics::{self, Figures};
 use crate::output::run_folder::RunFolder;
 use crate::params::Shape;
 
-/// How far a run has come.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Its program is at work.
+    /// Its process is running.
     Running,
-    /// It has not come to its end, and nothing says that it is still at work.
+    /// It has not finished, and there is no sign of a running process.
     Stopped,
     Finished,
 }
@@ -40,15 +40,15 @@ pub(super) struct RunData {
     pub(super) parameters: Vec<Recovered>,
 }
 
-/// A view and where its pictures are.
+/// A view and its image files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct View {
     /// The stem of its files.
     pub(super) name: String,
     pub(super) reference: Option<PathBuf>,
-    /// Whether it was kept out of the optimisation.
+    /// Whether it is held out.
     pub(super) held_out: bool,
-    /// Iteration and render, in order. The held-out render is that of the end.
+    /// Iteration and render, in order; the held-out render is that of the last iteration.
     pub(super) frames: Vec<(u32, PathBuf)>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Recovered {
     pub(super) values: Vec<f32>,
 }
 
-/// Reads what the folder of a run holds. Files that are not there yet leave their part empty.
+/// Reads the contents of a run's folder. Files that do not exist yet leave their part empty.
 ///
 /// # Errors
 /// The folder holds no run, or a file in it cannot be read.
@@ -95,14 +95,14 @@ pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
     })
 }
 
-/// The first of the runs that lie in a folder.
+/// The first run inside a folder.
 fn first_run_in(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let runs = entries.map(|entry| entry.path());
     runs.filter(|path| RunFolder::at(path).metrics().is_file()).min()
 }
 
-/// What a folder is called, also where it is given as `.`.
+/// The name of a folder, also if it is given as `.`.
 fn name_of(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole
@@ -132,7 +132,7 @@ fn stem(path: &Path) -> String {
         .map_or_else(String::new, |s| s.to_string_lossy().into_owned())
 }
 
-/// The views that a run has rendered: first those that it looked at on the way, then those that were held out.
+/// The views that a run has rendered: previews, then held-out views.
 fn views(folder: &RunFolder, scene: &Value, done: u32) -> Vec<View> {
     let mut views: Vec<View> = Vec::new();
     let mut add = |name: &str, iteration: u32, path: PathBuf| {
@@ -167,12 +167,12 @@ fn views(folder: &RunFolder, scene: &Value, done: u32) -> Vec<View> {
     views
 }
 
-/// The values that the run ended with, or those of its newest checkpoint.
+/// The final values of a run, or those of its newest checkpoint.
 fn parameters(folder: &RunFolder) -> Result<Vec<Recovered>> {
     if folder.results().is_dir() {
         return results(&folder.results());
     }
-    // There is none in the first seconds of a run.
+    // A run has no checkpoint in its first seconds.
     let Ok(mut reader) = Reader::open(&folder.checkpoint()) else {
         return Ok(Vec::new());
     };
@@ -236,7 +236,7 @@ fn results(folder: &Path) -> Result<Vec<Recovered>> {
     Ok(found)
 }
 
-/// Gives runs whose folders have the same name different ones.
+/// Makes the names of runs with equal folder names unique.
 pub(super) fn tell_apart(runs: &mut [RunData]) {
     let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
     for (i, run) in runs.iter_mut().enumerate() {

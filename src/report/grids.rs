@@ -1,4 +1,4 @@
-//! The recovered parameters of a report: volumes to slice, maps, numbers, and histograms of all.
+//! The recovered parameters in a report: volumes as slices, maps, numbers, and histograms.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::colormap;
 use super::data::{Recovered, RunData};
 use super::pictures::data_uri;
 
-/// The most texels of a volume that are shown; larger ones are averaged over blocks.
+/// Largest number of texels of a displayed volume; larger ones are averaged over blocks.
 pub(super) const MAX_TEXELS: usize = 1 << 19;
 
-/// The most values that a histogram looks at, evenly spread.
+/// Largest number of values in a histogram, sampled evenly.
 const MAX_SAMPLES: usize = 1 << 22;
 
 /// Bars of a histogram.
@@ -25,36 +25,36 @@ pub(super) struct GridShown {
     pub(super) path: String,
     /// Index of the run.
     pub(super) run: usize,
-    /// Texels along x, y, z that the parameter has, and those that are shown.
+    /// Texels along x, y, z of the parameter, and of the displayed volume.
     pub(super) size: [usize; 3],
     pub(super) shown: [usize; 3],
-    /// Whether the picture holds colours; else steps of the table of amounts, from `low` to `high`.
+    /// Whether the picture holds colours; else indices into the table of amounts from `low` to `high`.
     pub(super) color: bool,
     pub(super) low: f32,
     pub(super) high: f32,
     pub(super) uri: String,
 }
 
-/// How often values occur.
+/// The distribution of values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Histogram {
     pub(super) low: f64,
     pub(super) high: f64,
-    /// Shares of the values, [`BINS`] of them.
+    /// Relative frequencies in [`BINS`] bins.
     pub(super) shares: Vec<f64>,
 }
 
-/// What a texel is shown by.
+/// How a texel is displayed.
 enum Palette {
-    /// How much of something there is, after this activation.
+    /// As an amount, after this activation.
     Amount(String),
-    /// Linear light or reflectance, divided by this.
+    /// As linear light or reflectance, divided by this.
     Light(f32),
-    /// The mean colour over all directions of spherical harmonics.
+    /// As the mean colour of spherical harmonics over all directions.
     Harmonics { activation: String, coded: bool },
 }
 
-/// The volume or map of a parameter; none for single numbers.
+/// The displayed volume or map of a parameter; None for single numbers.
 pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Option<GridShown> {
     let shape = parameter.shape;
     if shape.texels() <= 1 || parameter.values.len() != shape.len() {
@@ -113,7 +113,7 @@ fn look(data: &RunData, parameter: &Recovered) -> Palette {
     Palette::Light(high.max(1.0))
 }
 
-/// Whether some object of the scene has this entry.
+/// Whether some object of the scene has `word` as its `key`.
 fn mentions(value: &Value, key: &str, word: &str) -> bool {
     match value {
         Value::Object(members) => {
@@ -132,7 +132,7 @@ fn activated(activation: &str, value: f32) -> f32 {
     }
 }
 
-/// The density that a value of a grid stands for.
+/// Density from a grid's value.
 fn density(activation: &str, value: f32) -> f32 {
     match activation {
         "relu" => value.max(0.0),
@@ -142,8 +142,8 @@ fn density(activation: &str, value: f32) -> f32 {
     }
 }
 
-/// The first `picked` channels after an activation, averaged over blocks of the smallest whole edge that leaves at most
-/// [`MAX_TEXELS`].
+/// The first `picked` channels after an activation, averaged over blocks of the smallest integer edge that leaves at
+/// most [`MAX_TEXELS`] texels.
 fn reduced(parameter: &Recovered, picked: usize, activation: impl Fn(f32) -> f32) -> ([usize; 3], Vec<f32>) {
     let ([nx, ny, nz], channels) = (parameter.shape.size, parameter.shape.channels);
     let mut edge = 1;
@@ -178,7 +178,7 @@ fn reduced(parameter: &Recovered, picked: usize, activation: impl Fn(f32) -> f32
     (small, texels)
 }
 
-/// The range that all but the most extreme thousandth of finite values lie in; an end at 0 where 0 is close.
+/// The range of finite values without the most extreme thousandth at each end; a limit close to 0 is set to 0.
 fn spread(values: &[f32]) -> (f32, f32) {
     let stride = values.len().div_ceil(MAX_SAMPLES).max(1);
     let mut sorted: Vec<f32> = values
@@ -198,7 +198,7 @@ fn spread(values: &[f32]) -> (f32, f32) {
     (low, high)
 }
 
-/// How often the values of a parameter occur, between `low` and `high`.
+/// The histogram of a parameter's values between `low` and `high`.
 pub(super) fn histogram(values: &[f32], low: f32, high: f32) -> Histogram {
     let stride = values.len().div_ceil(MAX_SAMPLES).max(1);
     let mut counts = vec![0u64; BINS];

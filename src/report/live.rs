@@ -1,4 +1,4 @@
-//! A report that is kept fresh while its run is at work.
+//! A report that is updated during its run.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,14 +12,14 @@ use super::{Reporter, data};
 use crate::optimize::Observer;
 use crate::output::run_folder::RunFolder;
 
-/// The shortest time between two versions.
+/// The shortest time between two updates.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// A version is not begun before this many times as long has passed as the last one took: less than a hundredth of the
-/// time goes into reports.
+/// The next update waits this many times the duration of the last one, so that reports take under a hundredth of the
+/// time.
 const PATIENCE: u32 = 120;
 
-/// Writes the report beside the computation.
+/// Writes the report in a background thread.
 #[derive(Debug)]
 pub struct Live {
     folder: PathBuf,
@@ -29,7 +29,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Begins to follow the run in a folder.
+    /// Starts to follow the run in a folder.
     pub fn new(folder: &RunFolder) -> Self {
         let (wake, called) = sync_channel(1);
         let due = Arc::new(Mutex::new(Instant::now() + INTERVAL));
@@ -42,7 +42,7 @@ impl Live {
         }
     }
 
-    /// Writes the last version, of a run that has ended, and returns its file.
+    /// Writes the final report of a finished run and returns its path.
     ///
     /// # Errors
     /// The run's folder cannot be read, or the file not be written.
@@ -70,18 +70,18 @@ impl Observer for Live {
     fn iterated(&self) {
         let due = self.due.lock().is_ok_and(|due| Instant::now() >= *due);
         if let Some(wake) = self.wake.as_ref().filter(|_| due) {
-            // A worker that is still at work needs no second call.
+            // If the channel is full, the worker has a pending update already.
             let _ = wake.try_send(());
         }
     }
 }
 
-/// Writes a version whenever it is called for.
+/// Writes an update on each request.
 fn follow(folder: &Path, called: &Receiver<()>, due: &Mutex<Instant>) -> Reporter {
     let mut reporter = Reporter::default();
     for () in called {
         let begun = Instant::now();
-        // A picture that is being written, or a full disk, is no reason to end a run: the next version may succeed.
+        // Half-written pictures or a full disk must not end the run: a later update may succeed.
         let _ = data::read(folder, true).and_then(|run| reporter.write(&[run], &RunFolder::at(folder).report()));
         let pause = (begun.elapsed() * PATIENCE).max(INTERVAL);
         if let Ok(mut due) = due.lock() {

@@ -1,9 +1,8 @@
-//! A page that shows runs: curves, views, recovered grids, times. One file without a network, made from what runs leave
-//! in their folders.
+//! An HTML report of runs: curves, views, recovered grids, times. One self-contained file, made from the run folders.
 //!
-//! Its size has a bound: pictures hold at most `pictures::MAX_PIXELS` pixels (4 Mi, at 3 bytes a pixel before
-//! compression and 4/3 for the text that they are written as) and volumes `grids::MAX_TEXELS` texels each, at one byte,
-//! or three for colours. A report of one radiance field is a few MiB.
+//! Its size is bounded: pictures hold at most `pictures::MAX_PIXELS` pixels (4 Mi, at 3 bytes per pixel before
+//! compression and a factor of 4/3 for base64), and volumes `grids::MAX_TEXELS` texels each, at one byte or, for
+//! colours, three. A report of one radiance field is a few MiB.
 
 mod charts;
 pub mod colormap;
@@ -24,10 +23,10 @@ use crate::io::atomic;
 use data::RunData;
 use pictures::Album;
 
-/// The most runs that one report compares.
+/// The largest number of runs in one report.
 pub const MAX_RUNS: usize = charts::MAX_RUNS;
 
-/// Makes reports, and keeps pictures from one version to the next.
+/// Generates reports, and caches pictures between versions.
 #[derive(Debug, Default)]
 struct Reporter {
     album: Album,

@@ -1,4 +1,4 @@
-//! The page: HTML around the plots, and the data that its script draws views and slices from.
+//! The HTML page: plots, tables, and the data for its script, which draws views and slices.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -39,7 +39,7 @@ pub(super) fn html(runs: &[RunData], views: &[ViewShown]) -> String {
         ("{{data}}", data(runs, views)),
         ("{{script}}", SCRIPT.to_owned()),
     ];
-    // Each mark occurs once and in this order: what one part holds is never searched for the next.
+    // Each mark occurs once and in this order, so that inserted text is never searched for marks.
     let mut page = String::new();
     let mut rest = PAGE;
     for (mark, text) in &parts {
@@ -51,7 +51,7 @@ pub(super) fn html(runs: &[RunData], views: &[ViewShown]) -> String {
     page + rest
 }
 
-/// Text that HTML takes literally.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -119,7 +119,7 @@ fn body(runs: &[RunData], views: &[ViewShown], running: bool) -> String {
     html
 }
 
-/// What the differences are of, and how many views are not shown.
+/// States the subject of difference images, and how many views are omitted.
 fn note_on_views(runs: &[RunData], views: &[ViewShown]) -> String {
     let names: BTreeSet<&str> = runs
         .iter()
@@ -143,7 +143,7 @@ fn note_on_views(runs: &[RunData], views: &[ViewShown]) -> String {
     }
 }
 
-/// The figures that one looks for first.
+/// The main figures of a run.
 fn headline(run: &RunData) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     let number = |value: &Value, digits: usize, unit: &str| value.as_f64().map(|v| format!("{v:.digits$}{unit}"));
@@ -275,7 +275,7 @@ fn dots(run: usize, views: &[ViewShown]) -> Vec<(u32, f64)> {
         .collect()
 }
 
-/// Where a run has changed its resolution.
+/// The changes of resolution of a run.
 fn stage_marks(run: &RunData, over: Over) -> Vec<(f64, String)> {
     let changes = run.figures.windows(2).filter(|pair| pair[1].stage != pair[0].stage);
     let place = |pair: &[Figures]| match over {
@@ -287,7 +287,7 @@ fn stage_marks(run: &RunData, over: Over) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// Parameters of a few numbers.
+/// A table of parameters that are a few numbers.
 fn numbers(runs: &[RunData]) -> String {
     let mut rows = String::new();
     for (i, run) in runs.iter().enumerate() {
@@ -442,7 +442,7 @@ fn provenance(run: &RunData, named: bool) -> String {
     html + "</div>\n"
 }
 
-/// What the script draws from.
+/// The JSON data for the script.
 fn data(runs: &[RunData], views: &[ViewShown]) -> String {
     let mut volumes = Vec::new();
     for (i, run) in runs.iter().enumerate() {
@@ -458,6 +458,6 @@ fn data(runs: &[RunData], views: &[ViewShown]) -> String {
         "grids": volumes,
         "tables": { "amounts": hex(colormap::amounts()), "signed": hex(colormap::signed()) },
     });
-    // Nothing in it may end the element that it stands in.
+    // A `</script>` in a string would end the element, so `<` is escaped.
     all.to_string().replace('<', "\\u003c")
 }

@@ -1,4 +1,4 @@
-//! The views of a report: which renders are shown, how large, and how far they are from their references.
+//! The views of a report: which renders are displayed, at which size, and their error against the references.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use super::data::{RunData, View};
 use crate::io::{Image, image};
 use crate::kernels::quality;
 
-/// The most views that are shown, in the order of the first run.
+/// The largest number of views, taken in the order of the first run.
 pub(super) const MAX_VIEWS: usize = 12;
 
-/// The most renders of one view of one run that are shown.
+/// The largest number of renders per view and run.
 pub(super) const MAX_FRAMES: usize = 24;
 
 /// The longest side of a picture in pixels.
@@ -25,7 +25,7 @@ pub(super) const MAX_SIDE: usize = 400;
 /// Pixels of all pictures together.
 pub(super) const MAX_PIXELS: usize = 1 << 22;
 
-/// A PNG as the address of an image.
+/// A PNG as a data URI.
 pub(super) fn data_uri(png: &[u8]) -> String {
     format!("data:image/png;base64,{}", STANDARD.encode(png))
 }
@@ -35,7 +35,7 @@ pub(super) fn data_uri(png: &[u8]) -> String {
 pub(super) struct Shown {
     pub(super) iteration: u32,
     pub(super) uri: String,
-    /// In dB, of clamped sRGB-coded values at full resolution; none for equal images or where there is no reference.
+    /// In dB, of clamped sRGB-coded values at full resolution; None for equal images or without reference.
     pub(super) psnr: Option<f64>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct RunView {
     pub(super) frames: Vec<Shown>,
 }
 
-/// A view in all runs that have it.
+/// A view in all runs that contain it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ViewShown {
     pub(super) name: String,
@@ -58,7 +58,7 @@ pub(super) struct ViewShown {
     pub(super) runs: Vec<RunView>,
 }
 
-/// Pictures that have been read and made small, kept between two versions of one report.
+/// Cache of downscaled pictures, kept between versions of a report.
 #[derive(Debug, Default)]
 pub(super) struct Album {
     known: HashMap<(PathBuf, usize), Shown>,
@@ -134,7 +134,7 @@ impl Album {
         })
     }
 
-    /// One picture; `target` is the reference once it has been read.
+    /// One picture; `target` is the reference once it was read.
     fn frame(
         &mut self,
         path: &Path,
@@ -168,7 +168,7 @@ impl Album {
     }
 }
 
-/// How many renders of a view are shown and how large they may be.
+/// The number of renders per view, and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Plan {
     frames: usize,
@@ -176,7 +176,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// For views of these widths and heights: fewer renders first, smaller ones only where two are too many.
+    /// For views of these widths and heights: reduces the number of renders first, and their size only if two do not
+    /// fit.
     fn new(tiles: &[[usize; 2]]) -> Self {
         let mut side = MAX_SIDE;
         loop {
@@ -186,7 +187,7 @@ impl Plan {
                 (width / factor) * (height / factor)
             };
             let all: usize = tiles.iter().map(area).sum();
-            // The reference is one more.
+            // One picture per view is the reference.
             let frames = (MAX_PIXELS / all.max(1)).saturating_sub(1).min(MAX_FRAMES);
             if frames >= 2 || side < 16 {
                 return Self {
@@ -198,14 +199,14 @@ impl Plan {
         }
     }
 
-    /// By which whole number a picture is made smaller.
+    /// The integer factor by which a picture is downscaled.
     fn factor(self, width: usize, height: usize) -> usize {
         width.max(height).div_ceil(self.side).clamp(1, width.min(height).max(1))
     }
 }
 
-/// Which of `count` things are shown if at most `most` are: the first, the last, and more from the beginning than from
-/// the end, as a run changes most where it begins.
+/// Indices of at most `most` of `count` items: the first, the last, and others with increasing gaps, as a run changes
+/// most at its beginning.
 fn thinned(count: usize, most: usize) -> Vec<usize> {
     if count <= most {
         return (0..count).collect();

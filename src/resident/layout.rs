@@ -325,8 +325,8 @@ pub struct TextureRecord {
     /// Rows of the map of u and v; the fourth entries are unused.
     pub to_uv: [[f32; 4]; 2],
     pub kind: u32,
-    /// Index of an image's first texel among all images'.
-    pub first: u32,
+    /// Parameter that holds an image's colours.
+    pub slot: u32,
     /// Codes of [`lookup`] and [`wrap`].
     pub filter: u32,
     pub wrap: u32,

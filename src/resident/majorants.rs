@@ -51,13 +51,17 @@ impl PathScene {
     }
 
     /// Follows a change of resolution; `shapes` are those of the parameters in their order.
-    pub(super) fn fit(&mut self, shapes: &[Shape]) {
+    pub fn fit(&mut self, shapes: &[Shape]) {
         for volume in &mut self.volumes {
             let Shape {
                 size: [x, y, z],
                 channels,
             } = shapes[volume.slot as usize];
             volume.size = [x as u32, y as u32, z as u32, channels as u32];
+        }
+        for texture in self.textures.iter_mut().filter(|t| t.kind == layout::texture::BITMAP) {
+            let [width, height, _] = shapes[texture.slot as usize].size;
+            texture.size = [width as u32, height as u32];
         }
         let mut first = 0;
         for (medium, rule) in self.media.iter_mut().zip(&mut self.rules) {

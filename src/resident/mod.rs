@@ -4,6 +4,7 @@ pub mod bvh;
 mod containers;
 pub mod emissive_triangles;
 pub mod environment;
+pub mod field;
 pub mod filter;
 pub mod layout;
 pub mod majorants;
@@ -14,14 +15,16 @@ pub mod references;
 mod surface_free;
 pub mod values;
 
-use glam::{Affine3A, Vec3A};
+use glam::Affine3A;
 
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
-use crate::scene::{self, Array, Background, ColorActivation, DensityActivation, Distortion, Filter, Scene, Sensor};
+use crate::scene::{Array, Background, Distortion, Filter, Scene, Sensor, Visited};
 use bytemuck::Zeroable;
+use field::FieldScene;
 use filter::gaussian_table;
 use layout::{NO_REFERENCE, Rows, SceneRecord, SensorRecord};
+use paths::PathScene;
 use references::Pixels;
 
 /// Everything that does not change during a stage of a run, as flat records, beside the names that people know it by.
@@ -29,24 +32,65 @@ use references::Pixels;
 pub struct Resident {
     pub scene: SceneRecord,
     pub sensors: Vec<SensorRecord>,
-    /// Which parameters the walk reads.
-    pub slots: Slots,
-    /// Surfaces, media and lights, unless the scene is a radiance field.
-    pub world: Option<paths::PathScene>,
+    /// Index into the [`ParamSet`] of the radiance behind the scene.
+    pub emitter: Option<usize>,
+    /// How light is followed, and through what.
+    pub transport: Transport,
     /// All references, at the places that [`SensorRecord::first_pixel`] names.
     pub references: Pixels,
-    /// Edges of the field's cube in world units, from which the step follows at every resolution.
-    extent: [f32; 3],
-    diagonal: f32,
-    step: f32,
 }
 
-/// Indices into the [`ParamSet`] of what the walk reads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Slots {
-    pub sigma_t: Option<usize>,
-    pub sh_coeffs: Option<usize>,
-    pub emitter: Option<usize>,
+/// The kinds of light transport, each with what it alone reads. A device chooses its passes by it when it loads a scene.
+#[derive(Debug, Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a device holds one, for as long as it holds a scene"
+)]
+pub enum Transport {
+    /// Rays through an emitting and absorbing field, or past nothing into the background.
+    Field(FieldScene),
+    /// Paths among surfaces, scattering media and lights.
+    Paths(PathScene),
+}
+
+impl Transport {
+    /// Follows a change of resolution; `shapes` are those of the parameters in their order.
+    pub fn fit(&mut self, record: &mut SceneRecord, shapes: &[Shape]) {
+        match self {
+            Self::Field(field) => field.fit(record, shapes),
+            Self::Paths(paths) => paths.fit(shapes),
+        }
+    }
+
+    /// The surfaces, media and lights, for those who deal with nothing else.
+    ///
+    /// # Panics
+    /// There is a radiance field instead.
+    pub fn paths(&self) -> &PathScene {
+        match self {
+            Self::Paths(paths) => paths,
+            Self::Field(_) => panic!("paths were asked of a radiance field"),
+        }
+    }
+
+    /// As [`Self::paths`], to be changed.
+    ///
+    /// # Panics
+    /// There is a radiance field instead.
+    pub fn paths_mut(&mut self) -> &mut PathScene {
+        match self {
+            Self::Paths(paths) => paths,
+            Self::Field(_) => panic!("paths were asked of a radiance field"),
+        }
+    }
+
+    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    pub fn is_pipelined(&self) -> bool {
+        match self {
+            Self::Field(_) => false,
+            Self::Paths(paths) => paths.estimator.is_pipelined(),
+        }
+    }
 }
 
 impl Resident {
@@ -55,23 +99,10 @@ impl Resident {
         Self {
             scene: SceneRecord::zeroed(),
             sensors: Vec::new(),
-            slots: Slots::default(),
-            world: None,
+            emitter: None,
+            transport: Transport::Field(FieldScene::default()),
             references: Pixels::None,
-            extent: [0.0; 3],
-            diagonal: 0.0,
-            step: 1.0,
         }
-    }
-
-    /// Length of the longest segment inside the field's cube, in world units.
-    pub fn diagonal(&self) -> f32 {
-        self.diagonal
-    }
-
-    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
-    pub fn is_pipelined(&self) -> bool {
-        self.world.as_ref().is_some_and(|world| world.estimator.is_pipelined())
     }
 
     /// Flattens a scene without its references and materialises its arrays.
@@ -79,50 +110,27 @@ impl Resident {
     /// # Errors
     /// A file cannot be read or holds what is not possible, or media and what stands in them do not fit.
     pub fn new(scene: &Scene) -> io::Result<(Self, ParamSet)> {
-        let mut params = ParamSet::default();
-        let mut slots = Slots::default();
+        let params = materialise(scene)?;
         let mut record = SceneRecord::zeroed();
         record.gaussian_cdf = gaussian_table();
-        let (mut extent, mut diagonal) = ([0.0; 3], 0.0);
-        let mut step = 1.0;
-        if let Some(field) = &scene.field {
-            slots.sigma_t = Some(add(&mut params, &field.sigma_t)?);
-            slots.sh_coeffs = Some(add(&mut params, &field.sh_coeffs)?);
-            step = field.step;
-            describe_field(&mut record, field);
-            (extent, diagonal) = measure(&field.to_world);
-        }
-        match &scene.background {
-            Background::None => {}
-            Background::Constant { radiance } => {
-                record.background = layout::background::CONSTANT;
-                slots.emitter = Some(add(&mut params, radiance)?);
-            }
-            Background::Envmap { data, scale, to_world } => {
-                record.background = layout::background::ENVMAP;
-                record.env_scale = *scale;
-                record.env_size = [data.shape.size[0] as u32, data.shape.size[1] as u32];
-                record.world_to_env = rows(&to_world.inverse());
-                slots.emitter = Some(add(&mut params, data)?);
-            }
-        }
-        let world = match scene.world.is_empty() {
-            true => None,
-            false => Some(paths::flatten(scene, &mut params, slots.emitter)?),
+        let field = match &scene.field {
+            Some(field) => FieldScene::new(field, &mut record, &params),
+            None => FieldScene::default(),
+        };
+        let emitter = describe_background(&scene.background, &mut record, &params);
+        let transport = match scene.world.is_empty() {
+            true => Transport::Field(field),
+            false => Transport::Paths(paths::flatten(scene, &params, emitter)?),
         };
         if let Some(fault) = values::fault(scene, &params) {
             return Err(io::IoError::new(fault.origin(scene), &fault.message));
         }
-        let sensors = scene.sensors.iter().map(sensor_record).collect();
         let mut resident = Self {
             scene: record,
-            sensors,
-            slots,
-            world,
+            sensors: scene.sensors.iter().map(sensor_record).collect(),
+            emitter,
+            transport,
             references: Pixels::None,
-            extent,
-            diagonal,
-            step,
         };
         resident.fit(&params.parameters.iter().map(|p| p.shape).collect::<Vec<_>>());
         Ok((resident, params))
@@ -130,82 +138,66 @@ impl Resident {
 
     /// Follows a change of resolution; `shapes` are those of the parameters in their order.
     pub fn fit(&mut self, shapes: &[Shape]) {
-        if let (layout::background::ENVMAP, Some(emitter)) = (self.scene.background, self.slots.emitter) {
-            let [width, height, _] = shapes[emitter].size;
-            self.scene.env_size = [width as u32, height as u32];
-        }
-        if let Some(world) = &mut self.world {
-            world.fit(shapes);
-        }
-        let (Some(sigma), Some(sh)) = (self.slots.sigma_t, self.slots.sh_coeffs) else {
-            return;
-        };
-        let (sigma, sh) = (shapes[sigma], shapes[sh]);
-        let size = |s: Shape| s.size.map(|n| n as u32);
-        let [x, y, z] = size(sigma);
-        self.scene.sigma_size = [x, y, z, 1];
-        let [x, y, z] = size(sh);
-        self.scene.sh_size = [x, y, z, sh.channels as u32];
-        let cells = |n: usize| n.div_ceil(layout::occupancy::CELL) as u32;
-        let [x, y, z] = sigma.size.map(cells);
-        self.scene.occupancy_size = [x, y, z, 0];
-        let voxel = (0..3)
-            .map(|a| self.extent[a] / sigma.size[a].max(sh.size[a]) as f32)
-            .fold(f32::INFINITY, f32::min);
-        self.scene.step_length = voxel * self.step;
+        fit_background(&mut self.scene, self.emitter, shapes);
+        self.transport.fit(&mut self.scene, shapes);
     }
 }
 
-/// Adds an array to the parameters and returns its index.
-fn add(params: &mut ParamSet, array: &Array) -> io::Result<usize> {
-    params.parameters.push(Parameter {
-        path: array.path.clone(),
-        kind: array.kind,
-        shape: array.shape,
-        values: array.source.materialise(array.shape)?,
-        tuning: array.tuning,
-    });
-    Ok(params.parameters.len() - 1)
+/// Follows a change of resolution of an environment map, the parameter `emitter`.
+pub fn fit_background(record: &mut SceneRecord, emitter: Option<usize>, shapes: &[Shape]) {
+    if let (layout::background::ENVMAP, Some(emitter)) = (record.background, emitter) {
+        let [width, height, _] = shapes[emitter].size;
+        record.env_size = [width as u32, height as u32];
+    }
 }
 
-/// The edges and the longest diagonal of a cube in world units.
-fn measure(to_world: &Affine3A) -> ([f32; 3], f32) {
-    let [x, y, z] = [
-        to_world.matrix3.x_axis,
-        to_world.matrix3.y_axis,
-        to_world.matrix3.z_axis,
-    ]
-    .map(|axis| 2.0 * axis);
-    let diagonal = [x + y + z, x + y - z, x - y + z, x - y - z]
-        .map(Vec3A::length)
-        .into_iter()
-        .fold(0.0, f32::max);
-    ([x.length(), y.length(), z.length()], diagonal)
+/// Fills in the background's records and returns the parameter of its radiance.
+fn describe_background(background: &Background, record: &mut SceneRecord, params: &ParamSet) -> Option<usize> {
+    match background {
+        Background::None => None,
+        Background::Constant { radiance } => {
+            record.background = layout::background::CONSTANT;
+            Some(slot(params, radiance))
+        }
+        Background::Envmap { data, scale, to_world } => {
+            record.background = layout::background::ENVMAP;
+            record.env_scale = *scale;
+            record.world_to_env = rows(&to_world.inverse());
+            Some(slot(params, data))
+        }
+    }
 }
 
-/// Fills in a field's records.
-fn describe_field(record: &mut SceneRecord, field: &scene::RadianceField) {
-    // The unit cube [0,1]³ onto the cube [-1,1]³, then into the world.
-    let unit_to_cube = Affine3A::from_scale_rotation_translation(
-        glam::Vec3::splat(2.0),
-        glam::Quat::IDENTITY,
-        glam::Vec3::splat(-1.0),
-    );
-    record.world_to_unit = rows(&(field.to_world * unit_to_cube).inverse());
-    record.world_to_field = rows(&field.to_world.inverse());
-    record.stop = field.stop;
-    record.has_field = 1;
-    record.sh_degree = field.sh_degree;
-    record.density_activation = match field.density_activation {
-        DensityActivation::Relu => layout::density::RELU,
-        DensityActivation::Softplus => layout::density::SOFTPLUS,
-        DensityActivation::Exp => layout::density::EXP,
-    };
-    record.color_activation = match field.color_activation {
-        ColorActivation::Clip => layout::color::CLIP,
-        ColorActivation::Sigmoid => layout::color::SIGMOID,
-        ColorActivation::ReluHalf => layout::color::RELU_HALF,
-    };
+/// The parameters of a scene, in the order in which it is visited. An array that several objects share is one.
+fn materialise(scene: &Scene) -> io::Result<ParamSet> {
+    let mut params = ParamSet::default();
+    for Visited {
+        array,
+        quantity,
+        to_world,
+        ..
+    } in scene.visit()
+    {
+        if params.find(&array.path).is_some() {
+            continue;
+        }
+        params.parameters.push(Parameter {
+            path: array.path.clone(),
+            kind: array.kind,
+            quantity,
+            shape: array.shape,
+            to_world,
+            values: array.source.materialise(array.shape)?,
+            tuning: array.tuning,
+        });
+    }
+    Ok(params)
+}
+
+/// Index of an array of the scene among its parameters.
+fn slot(params: &ParamSet, array: &Array) -> usize {
+    let found = params.find(&array.path);
+    found.expect("the scene's visitor names every array that records refer to")
 }
 
 /// The rows of an affine map.

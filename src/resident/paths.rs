@@ -12,11 +12,10 @@ use super::layout::{
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::surface_free::mark_surface_free;
-use super::values::check_reflectance;
 use crate::io::mesh::Mesh;
-use crate::io::{self, Encoding, IoError, srgb};
+use crate::io::{self, IoError};
 use crate::params::ParamSet;
-use crate::resident::{add, rows};
+use crate::resident::{rows, slot};
 use crate::scene::{
     Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Texture, TextureMap,
     Wrap,
@@ -34,8 +33,6 @@ pub struct PathScene {
     pub phases: Vec<PhaseRecord>,
     pub lights: Vec<LightRecord>,
     pub textures: Vec<TextureRecord>,
-    /// Colours of all images.
-    pub texels: Vec<[f32; 4]>,
     /// All surfaces in the world, or none if there are too few to need it, and what is known at the corners of meshes'
     /// triangles.
     pub bvh: Bvh,
@@ -48,17 +45,17 @@ pub struct PathScene {
     pub(super) rules: Vec<MajorantRule>,
 }
 
-/// Flattens a scene's world; its arrays go into `params`. `background` is the parameter of the radiance behind it.
+/// Flattens surfaces, media and lights of a scene; their arrays are among `params`. `background` is the parameter of the radiance behind it.
 ///
 /// # Errors
 /// A file cannot be read, or something is not supported yet.
-pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<usize>) -> io::Result<PathScene> {
+pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize>) -> io::Result<PathScene> {
     let mut build = Build {
         scene,
         params,
         triangles: Vec::new(),
         containers: Vec::new(),
-        world: PathScene {
+        paths: PathScene {
             estimator: scene.integrator.estimator,
             settings: describe(scene),
             surfaces: Vec::new(),
@@ -67,7 +64,6 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
             phases: Vec::new(),
             lights: Vec::new(),
             textures: Vec::new(),
-            texels: Vec::new(),
             bvh: Bvh::default(),
             corners: Vec::new(),
             emissive_triangles: Vec::new(),
@@ -82,29 +78,29 @@ pub(super) fn flatten(scene: &Scene, params: &mut ParamSet, background: Option<u
         build.surface(surface)?;
     }
     for light in &scene.world.lights {
-        build.light(light)?;
+        build.light(light);
     }
     let Build {
-        mut world,
+        mut paths,
         triangles,
         containers,
         ..
     } = build;
     containers::check(scene, &containers)?;
-    mark_surface_free(&mut world.media, &world.surfaces, &triangles);
-    world.bvh = bvh::of_world(&triangles, &world.surfaces);
-    [world.settings.low, world.settings.high] = world.bvh.bounds;
+    mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
+    paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
+    [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
     if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
-        world.settings.environment = world.lights.len() as u32;
+        paths.settings.environment = paths.lights.len() as u32;
         let mut record = LightRecord::zeroed();
         record.kind = layout::light::ENVMAP;
-        record.slot = world.background;
+        record.slot = paths.background;
         record.surface = NONE;
-        world.lights.push(record);
+        paths.lights.push(record);
     }
-    world.settings.surfaces = world.surfaces.len() as u32;
-    world.settings.lights = world.lights.len() as u32;
-    Ok(world)
+    paths.settings.surfaces = paths.surfaces.len() as u32;
+    paths.settings.lights = paths.lights.len() as u32;
+    Ok(paths)
 }
 
 fn describe(scene: &Scene) -> PathSettings {
@@ -128,10 +124,10 @@ fn describe(scene: &Scene) -> PathSettings {
 
 struct Build<'a> {
     scene: &'a Scene,
-    params: &'a mut ParamSet,
+    params: &'a ParamSet,
     triangles: Vec<Triangle>,
     containers: Vec<Container>,
-    world: PathScene,
+    paths: PathScene,
 }
 
 impl Build<'_> {
@@ -140,10 +136,10 @@ impl Build<'_> {
     }
 
     fn medium(&mut self, medium: &Medium) -> io::Result<()> {
-        let sigma_t = self.volume(&medium.sigma_t)?;
-        let albedo = self.volume(&medium.albedo)?;
+        let sigma_t = self.volume(&medium.sigma_t);
+        let albedo = self.volume(&medium.albedo);
         let emission = match &medium.emission {
-            Some(emission) => self.volume(emission)?,
+            Some(emission) => self.volume(emission),
             None => NONE,
         };
         let phase = self.phase(&medium.phase)?;
@@ -155,39 +151,38 @@ impl Build<'_> {
         record.scale = medium.scale;
         let spectral = medium.sigma_t.array.shape.channels == 3;
         record.spectral = u32::from(spectral);
-        self.world.settings.spectral |= record.spectral;
+        self.paths.settings.spectral |= record.spectral;
         record.kappa = if diagonal.is_finite() { 1.0 / diagonal } else { 1.0 };
         let tuned = medium.sigma_t.array.tuning.is_some();
         let constant = medium.sigma_t.constant;
-        self.world.rules.push(MajorantRule {
+        self.paths.rules.push(MajorantRule {
             low: [0.0; 3],
             high: [1.0; 3],
             floor: if tuned { least_majorant(&record) } else { 0.0 },
             margin: if constant && !tuned { 1.0 } else { MARGIN },
         });
-        self.world.media.push(record);
+        self.paths.media.push(record);
         Ok(())
     }
 
-    fn volume(&mut self, lookup: &Lookup) -> io::Result<u32> {
-        let slot = add(self.params, &lookup.array)?;
+    fn volume(&mut self, lookup: &Lookup) -> u32 {
         let mut record = VolumeRecord::zeroed();
         record.world_to_unit = rows(&lookup.to_world.inverse());
-        record.slot = slot as u32;
+        record.slot = slot(self.params, &lookup.array) as u32;
         record.filter = match (lookup.constant, lookup.nearest) {
             (true, _) => layout::lookup::CONSTANT,
             (false, true) => layout::lookup::NEAREST,
             (false, false) => layout::lookup::TRILINEAR,
         };
         record.wrap = wrap_code(lookup.wrap);
-        self.world.volumes.push(record);
-        Ok(self.world.volumes.len() as u32 - 1)
+        self.paths.volumes.push(record);
+        self.paths.volumes.len() as u32 - 1
     }
 
     /// Adds a phase function and returns its index.
     fn phase(&mut self, phase: &Phase) -> io::Result<u32> {
-        let index = self.world.phases.len();
-        self.world.phases.push(PhaseRecord::zeroed());
+        let index = self.paths.phases.len();
+        self.paths.phases.push(PhaseRecord::zeroed());
         self.phase_at(index, phase, 0)?;
         Ok(index as u32)
     }
@@ -204,7 +199,7 @@ impl Build<'_> {
             Phase::Rayleigh => record.kind = layout::phase::RAYLEIGH,
             Phase::Hg { g } => {
                 record.kind = layout::phase::HG;
-                record.slot = add(self.params, g)? as u32;
+                record.slot = slot(self.params, g) as u32;
             }
             Phase::Blend { weight, phases } => {
                 if nesting == 4 || matches!(phases[0], Phase::Blend { .. }) {
@@ -215,15 +210,15 @@ impl Build<'_> {
                     );
                 }
                 record.kind = layout::phase::BLEND;
-                record.weight = self.volume(weight)?;
-                let first = self.world.phases.len();
+                record.weight = self.volume(weight);
+                let first = self.paths.phases.len();
                 record.first = first as u32;
-                self.world.phases.extend([PhaseRecord::zeroed(); 2]);
+                self.paths.phases.extend([PhaseRecord::zeroed(); 2]);
                 self.phase_at(first, &phases[0], nesting + 1)?;
                 self.phase_at(first + 1, &phases[1], nesting + 1)?;
             }
         }
-        self.world.phases[index] = record;
+        self.paths.phases[index] = record;
         Ok(())
     }
 
@@ -268,21 +263,21 @@ impl Build<'_> {
         self.containers.extend(container);
         if let Bsdf::Diffuse { reflectance } = &surface.bsdf {
             record.bsdf = layout::bsdf::DIFFUSE;
-            record.texture = self.texture(reflectance)?;
+            record.texture = self.texture(reflectance);
         }
         if let Some(radiance) = &surface.radiance {
-            record.light = self.world.lights.len() as u32;
-            let slot = add(self.params, radiance)? as u32;
+            record.light = self.paths.lights.len() as u32;
+            let slot = slot(self.params, radiance) as u32;
             let light = self.area_light(surface, kind, &to_world, first_triangle, slot)?;
-            self.world.lights.push(light);
+            self.paths.lights.push(light);
         }
-        self.world.surfaces.push(record);
+        self.paths.surfaces.push(record);
         Ok(())
     }
 
     /// Adds a mesh's triangles, moved into the world.
     fn mesh(&mut self, mesh: &Mesh, to_world: &Affine3A, face_normals: bool) {
-        let shape = self.world.surfaces.len() as u32;
+        let shape = self.paths.surfaces.len() as u32;
         let place = |p: [f32; 3]| to_world.transform_point3(Vec3::from_array(p));
         let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(*p)).collect();
         let turned = to_world.matrix3.inverse().transpose();
@@ -309,7 +304,7 @@ impl Build<'_> {
             for (k, v) in [a, b, c].into_iter().enumerate() {
                 record.normals[k] = normals[v as usize].extend(0.0).to_array();
             }
-            self.world.corners.push(record);
+            self.paths.corners.push(record);
         }
     }
 
@@ -325,7 +320,7 @@ impl Build<'_> {
         let mut light = LightRecord::zeroed();
         light.kind = layout::light::AREA;
         light.slot = slot;
-        light.surface = self.world.surfaces.len() as u32;
+        light.surface = self.paths.surfaces.len() as u32;
         match kind {
             layout::surface::SPHERE => match radius(to_world) {
                 Some(radius) => {
@@ -357,59 +352,46 @@ impl Build<'_> {
                     ));
                 };
                 light.position[3] = area;
-                light.first_emissive = self.world.emissive_triangles.len() as u32;
+                light.first_emissive = self.paths.emissive_triangles.len() as u32;
                 light.emissive_triangles = emissive_triangles.len() as u32;
-                self.world.emissive_triangles.extend(emissive_triangles);
+                self.paths.emissive_triangles.extend(emissive_triangles);
                 Ok(light)
             }
         }
     }
 
-    fn texture(&mut self, texture: &Texture) -> io::Result<u32> {
+    fn texture(&mut self, texture: &Texture) -> u32 {
         let mut record = TextureRecord::zeroed();
         let color = |c: [f32; 3]| [c[0], c[1], c[2], 0.0];
         match texture {
             Texture::Constant(c) => record.color0 = color(*c),
             Texture::Checkerboard { colors, to_uv } => {
-                record.kind = 1;
+                record.kind = layout::texture::CHECKERBOARD;
                 (record.color0, record.color1) = (color(colors[0]), color(colors[1]));
                 record.to_uv = uv_rows(to_uv);
             }
-            Texture::Bitmap(map) => self.bitmap(map, &mut record)?,
+            Texture::Bitmap(map) => self.bitmap(map, &mut record),
         }
-        self.world.textures.push(record);
-        Ok(self.world.textures.len() as u32 - 1)
+        self.paths.textures.push(record);
+        self.paths.textures.len() as u32 - 1
     }
 
-    fn bitmap(&mut self, map: &TextureMap, record: &mut TextureRecord) -> io::Result<()> {
-        let (image, encoding) = io::image::read(&map.path)?;
-        check_reflectance(&map.path, &image)?;
-        let decode = |x: f32| match (encoding, map.raw) {
-            (Encoding::Srgb, false) => srgb::decode(x),
-            _ => x,
-        };
+    fn bitmap(&self, map: &TextureMap, record: &mut TextureRecord) {
         record.kind = layout::texture::BITMAP;
-        record.first = self.world.texels.len() as u32;
+        record.slot = slot(self.params, &map.reflectance) as u32;
         record.filter = if map.nearest {
             layout::lookup::NEAREST
         } else {
             layout::lookup::TRILINEAR
         };
         record.wrap = wrap_code(map.wrap);
-        record.size = [image.width as u32, image.height as u32];
         record.to_uv = uv_rows(&map.to_uv);
-        let colors = image.data.chunks_exact(image.channels).map(|texel| {
-            let channel = |c: usize| decode(texel[if image.channels < 3 { 0 } else { c }]);
-            [channel(0), channel(1), channel(2), 0.0]
-        });
-        self.world.texels.extend(colors);
-        Ok(())
     }
 
-    fn light(&mut self, light: &Light) -> io::Result<()> {
+    fn light(&mut self, light: &Light) {
         let mut record = LightRecord::zeroed();
         record.surface = NONE;
-        record.slot = add(self.params, &light.intensity)? as u32;
+        record.slot = slot(self.params, &light.intensity) as u32;
         match light.kind {
             LightKind::Point { position } => {
                 record.kind = layout::light::POINT;
@@ -426,8 +408,7 @@ impl Build<'_> {
                 record.cos_beam = beam.cos();
             }
         }
-        self.world.lights.push(record);
-        Ok(())
+        self.paths.lights.push(record);
     }
 }
 

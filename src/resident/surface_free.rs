@@ -135,4 +135,29 @@ mod tests {
         mark_surface_free(&mut media, &[], &[]);
         assert_eq!(media[0].clear, 0);
     }
+
+    /// Spheres and turned cubes that hold all corners of the box but those of one side, edge or corner.
+    #[test]
+    fn every_corner_of_the_box_counts() {
+        let turned = Affine3A::from_quat(Quat::from_rotation_x(0.02));
+        for kind in [surface::CUBE, surface::SPHERE] {
+            // The box's corners are just held: half an edge of 1, half a diagonal of √3.
+            let size = if kind == surface::CUBE { 1.03 } else { 1.74 };
+            let held = Affine3A::from_scale(Vec3::splat(size)) * turned;
+            for towards in corners([-1.0; 3], [1.0; 3]).map(Vec3::from) {
+                for axes in [Vec3::X, Vec3::Y, Vec3::Z, Vec3::ONE] {
+                    for (shift, clear) in [(0.0, 1), (0.04, 0)] {
+                        let to_world = Affine3A::from_translation(shift * towards * axes) * held;
+                        let mut media = [medium()];
+                        mark_surface_free(&mut media, &[shape(kind, to_world)], &[]);
+                        assert_eq!(media[0].clear, clear, "{kind} {shift} {towards} {axes}");
+                    }
+                }
+            }
+        }
+        assert_eq!(
+            corners([0.0; 3], [1.0, 2.0, 4.0]).map(|c| c.iter().sum::<f32>()),
+            [0., 1., 2., 3., 4., 5., 6., 7.]
+        );
+    }
 }

@@ -1,14 +1,14 @@
-//! Values that the command line puts in place of the file's.
+//! Values set on the command line, which replace those of the scene file.
 
 use std::str::FromStr;
 
 use super::diagnostics::suggest;
 use super::json::{self, Fault, Json, Member, Node};
 
-/// Longer changes are cut off where they are named in a message, in characters.
+/// Changes are truncated to this many characters in messages.
 const LONGEST_SHOWN: usize = 80;
 
-/// A value and the place in the scene that it is for.
+/// A value and the path in the scene that it is assigned to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     path: String,
@@ -18,7 +18,8 @@ pub struct Change {
 impl FromStr for Change {
     type Err = String;
 
-    /// `path=value`: names joined by dots, list items as `[i]`; the value is JSON, or a word that stands for itself.
+    /// Parses `path=value`: names joined by dots, list items as `[i]`; the value is JSON, or a bare word taken as a
+    /// string.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some((path, value)) if !path.trim().is_empty() => Ok(Self {
@@ -37,12 +38,12 @@ impl std::fmt::Display for Change {
 }
 
 impl Change {
-    /// How many places its value takes.
+    /// Number of source positions that its value occupies.
     pub(super) fn len(&self) -> usize {
         self.value.len() + 1
     }
 
-    /// As it was typed, on one line, and a long value's beginning alone.
+    /// The text as typed, on one line, truncated.
     pub(super) fn shown(&self) -> String {
         let text = self.to_string().replace(char::is_control, " ");
         match text.char_indices().nth(LONGEST_SHOWN) {
@@ -51,10 +52,10 @@ impl Change {
         }
     }
 
-    /// Puts the value into the tree, at places from `first` on.
+    /// Assigns the value in the tree; its source positions start at `first`.
     ///
     /// # Errors
-    /// The path leads nowhere, or the value is malformed.
+    /// The path does not exist, or the value is malformed.
     pub(super) fn apply(&self, first: usize, root: &mut Node) -> Result<(), Vec<Fault>> {
         let fault = |message| Fault { at: first, message };
         let read = self.read();
@@ -63,7 +64,7 @@ impl Change {
         self.place(value, root).map_err(|message| vec![fault(message)])
     }
 
-    /// The value: JSON, unless it is a word that stands for itself.
+    /// Parses the value: JSON, or a bare word taken as a string.
     fn read(&self) -> Result<Node, Vec<Fault>> {
         let text = &self.value;
         let word = !text.starts_with(['{', '[', '"']) && text.parse::<f64>().is_err();
@@ -110,7 +111,7 @@ impl Change {
     }
 }
 
-/// The list item that `inner`, behind an opening bracket, begins with, and what follows.
+/// The list item at the start of `inner`, which follows an opening bracket, and the rest of the path.
 fn item<'a, 'b>(at: &'a mut Node, inner: &'b str) -> Result<(&'a mut Node, &'b str), String> {
     let split = inner
         .split_once(']')
@@ -146,7 +147,7 @@ fn add(at: &mut Node, name: &str, value: Node) -> Result<(), String> {
     Ok(())
 }
 
-/// The member whose name the path begins with; the longest, as names may have dots.
+/// The member whose name is a prefix of the path; the longest one, as names may contain dots.
 fn longest(members: &[Member], path: &str) -> Option<usize> {
     let begins = |name: &str| {
         let rest = path.strip_prefix(name)?;
@@ -160,7 +161,7 @@ fn longest(members: &[Member], path: &str) -> Option<usize> {
 }
 
 impl Node {
-    /// Moves this and all in it on by so many places.
+    /// Shifts the source positions of this value and all inside it.
     fn move_by(&mut self, places: usize) {
         self.start += places;
         self.end += places;

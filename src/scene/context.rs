@@ -1,6 +1,6 @@
-//! What the readers of one scene file share: its text, its references, and the mistakes found so far.
+//! State shared by the readers of one scene file: its text, references, and the mistakes found so far.
 //!
-//! Places are bytes of the file's text, followed by the values that the command line puts into it.
+//! Source positions are bytes of the file's text, continued by the values of the command line.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,15 +12,15 @@ use super::diagnostics::{Diagnostic, Place};
 use super::json::{Fault, Node};
 use super::reference::References;
 
-/// What all cursors of one file share.
+/// State shared by all cursors of one file.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
     path: &'a Path,
     line_starts: Vec<usize>,
     text: &'a str,
-    /// The first place of each value of the command line, and what was typed.
+    /// First source position of each value of the command line, and its text.
     changes: Vec<(usize, String)>,
-    /// Behind the last place.
+    /// One past the last source position.
     end: usize,
     pub(super) references: References<'a>,
     diagnostics: RefCell<Vec<Diagnostic>>,
@@ -44,7 +44,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Puts a value of the command line into the scene.
+    /// Assigns a value of the command line in the scene.
     pub(super) fn apply(&mut self, change: &Change, root: &mut Node) {
         let first = self.end;
         self.end += change.len();
@@ -54,12 +54,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The number of the change that a place belongs to, if it does not belong to the file.
+    /// The index of the change at a source position; None inside the file.
     fn change_at(&self, at: usize) -> Option<usize> {
         self.changes.partition_point(|(first, _)| *first <= at).checked_sub(1)
     }
 
-    /// Whether the command line has put in `node`.
+    /// Whether `node` comes from the command line.
     pub(super) fn is_change(&self, node: &Node) -> bool {
         self.change_at(node.start).is_some()
     }
@@ -74,7 +74,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Names what the command line has changed inside an object or list of the file, in brackets; empty if nothing.
+    /// Names the command line's changes inside an object or list of the file, in brackets; empty if there are none.
     pub(super) fn changes_inside(&self, node: &Node) -> String {
         let mut numbers = BTreeSet::new();
         if !self.changes.is_empty() && !self.is_change(node) {
@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
         (line, column)
     }
 
-    /// Notes a mistake at a place.
+    /// Records a mistake at a source position.
     pub(super) fn error(&self, at: usize, message: impl Display) {
         self.diagnostics.borrow_mut().push(Diagnostic {
             path: self.path.to_path_buf(),
@@ -118,17 +118,17 @@ impl<'a> Context<'a> {
         });
     }
 
-    /// Notes mistakes of another file.
+    /// Adds the mistakes of another file.
     pub(super) fn adopt(&self, diagnostics: Vec<Diagnostic>) {
         self.diagnostics.borrow_mut().extend(diagnostics);
     }
 
-    /// Notes something that is probably not what the author wants but can be done.
+    /// Records a warning: probably unintended, but valid.
     pub(super) fn warn(&self, message: impl Display) {
         self.warnings.borrow_mut().push(message.to_string());
     }
 
-    /// Whether a mistake has been noted.
+    /// Whether a mistake has been recorded.
     pub(super) fn has_errors(&self) -> bool {
         !self.diagnostics.borrow().is_empty()
     }

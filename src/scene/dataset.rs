@@ -1,4 +1,4 @@
-//! `dataset`: a whole data set of photographs with cameras, expanded into sensors.
+//! `dataset`: a data set of photographs with cameras, expanded into sensors.
 
 use glam::DAffine3;
 
@@ -10,7 +10,7 @@ use super::sensor::{backdrop, clip_range};
 use super::vocabulary::Class;
 use super::{Backdrop, ColorSpace, Filter, Reference, Sensor, files, film, sampler, transform};
 
-/// How all views of a data set are read.
+/// Settings common to all views of a data set.
 #[derive(Debug)]
 struct Rules {
     to_world: DAffine3,
@@ -25,7 +25,7 @@ struct Rules {
     spp: u32,
 }
 
-/// The views of the data set at `value`. `with_images`: whether their photographs must be there.
+/// The views of the data set at `value`. `with_images`: whether their photographs must exist.
 pub(super) fn read(value: &Value<'_>, with_images: bool) -> Option<Vec<Sensor>> {
     let mut object = value.plugin(Class::Dataset)?;
     let file = object.require("filename", "the data set's file, such as transforms_train.json");
@@ -90,7 +90,7 @@ fn views(file: &Value<'_>, rules: &Rules, skip_missing: bool, with_images: bool)
     Some(sensors)
 }
 
-/// The `i`-th view as a sensor, or what is wrong with its photograph.
+/// The `i`-th view as a sensor, or the mistake in its photograph.
 fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, String> {
     if there {
         view.check_image().map_err(|error| error.to_string())?;
@@ -126,7 +126,7 @@ fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, S
     })
 }
 
-/// A view's pose in the scene: moved by a similarity, but with axes of length one.
+/// A view's pose in the scene: transformed by a similarity, with axes normalised to unit length.
 fn camera_to_world(to_world: DAffine3, view: &View) -> glam::Affine3A {
     let camera = view.to_world;
     let columns = camera.to_cols_array().map(f64::from);
@@ -141,7 +141,7 @@ fn camera_to_world(to_world: DAffine3, view: &View) -> glam::Affine3A {
     transform::to_f32(pose)
 }
 
-/// Gives every sensor a name of its own that can be a key of a scene file and part of a file's name.
+/// Gives every sensor a unique name that is valid as a key of a scene file and in a file name.
 pub(super) fn unique_names(sensors: &mut [Sensor], key: &str, taken: &mut std::collections::HashSet<String>) {
     for sensor in sensors {
         let plain = |c: char| if is_name_char(c) { c } else { '_' };

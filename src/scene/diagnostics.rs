@@ -1,4 +1,4 @@
-//! Mistakes in a scene file: where each stands, what was found, and what was probably meant.
+//! Mistakes in a scene file: position, finding, and the probably intended name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file it stands in, or that is changed.
+    /// The file with the mistake, or whose value is changed.
     pub path: PathBuf,
-    /// Where it stands in the scene.
+    /// Its position in the scene.
     pub place: Place,
     /// One sentence.
     pub message: String,
 }
 
-/// Where a mistake stands, in the order in which mistakes are told.
+/// The position of a mistake; ordered as mistakes are reported.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The file as a whole is meant.
+    /// The file as a whole.
     File,
     /// In the file: line and column, counted from 1.
     Text(usize, usize),
-    /// In a value of the command line: its number, counted from 0, and `path=value`.
+    /// In a value of the command line: its index from 0, and `path=value`.
     Change(usize, String),
 }
 
@@ -40,14 +40,14 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All mistakes found in a scene file and in those that it names, in the order of the file; never empty.
+/// All mistakes found in a scene file and in the files that it names, in the order of the file; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// A single mistake that concerns a file as a whole.
+    /// A single mistake about a file as a whole.
     pub fn whole_file(path: impl Into<PathBuf>, message: impl fmt::Display) -> Self {
         Self {
             items: vec![Diagnostic {
@@ -58,7 +58,7 @@ impl Diagnostics {
         }
     }
 
-    /// The given mistakes without repetitions, or `None` if there is none.
+    /// The given mistakes without duplicates, or `None` if there are none.
     pub(super) fn collect(items: Vec<Diagnostic>) -> Option<Self> {
         let mut unique: Vec<Diagnostic> = Vec::with_capacity(items.len());
         for item in items {
@@ -94,7 +94,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// "did you mean `x`? (allowed: `x`, `y`)", or only the list where nothing is similar.
+/// "did you mean `x`? (allowed: `x`, `y`)", or only the list if no name is similar.
 pub(super) fn suggest(found: &str, allowed: &[&str]) -> String {
     let list = allowed
         .iter()
@@ -109,7 +109,7 @@ pub(super) fn suggest(found: &str, allowed: &[&str]) -> String {
     }
 }
 
-/// The allowed name that `found` was probably meant to be.
+/// The allowed name most similar to `found`, if any is similar enough.
 fn nearest<'n>(found: &str, allowed: &[&'n str]) -> Option<&'n str> {
     let found = found.to_lowercase();
     let likeness = |name: &str| strsim::jaro_winkler(&found, &name.to_lowercase());

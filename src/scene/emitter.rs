@@ -1,4 +1,4 @@
-//! Emitters behind the medium: `constant` and `envmap`.
+//! Emitters at infinity: `constant` and `envmap`.
 
 use crate::params::{Kind, Shape};
 
@@ -94,7 +94,7 @@ pub(super) fn image(value: &Value<'_>) -> Option<(Shape, Source)> {
     }
 }
 
-/// A map of one colour.
+/// A map filled with one colour.
 fn values(value: &Value<'_>) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object
@@ -105,7 +105,7 @@ fn values(value: &Value<'_>) -> Option<(Shape, Source)> {
     Some((size?, Source::Fill(fill?.to_vec())))
 }
 
-/// The rows at the poles need each other.
+/// Lookups near the poles interpolate between two rows.
 const MIN_SIDE: u32 = 2;
 
 /// Width and height of a map.

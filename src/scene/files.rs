@@ -1,4 +1,4 @@
-//! What a scene asks of the files it names: that they exist, that their headers fit, and later their values.
+//! Files named by a scene: checks of their headers, and later their values.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) fn grid_header(path: &Path) -> Result<GridHeader> {
     }
 }
 
-/// The values of a grid that was found to have this shape.
+/// The values of a grid; its header must still have this shape.
 pub(super) fn grid_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     let grid = match GridFormat::of(path)? {
         GridFormat::Vol => vol::read(path)?,
@@ -26,7 +26,7 @@ pub(super) fn grid_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     Ok(grid.data)
 }
 
-/// The file formats of grids, told by the file's extension.
+/// File formats of grids, by file extension.
 #[derive(Debug, Clone, Copy)]
 enum GridFormat {
     Vol,
@@ -45,7 +45,7 @@ impl GridFormat {
     }
 }
 
-/// Width and height of an image after a reduction by a whole number.
+/// Width and height of an image after reduction by an integer factor.
 pub(super) fn image_size(path: &Path, downscale: u32) -> Result<[u32; 2]> {
     let header = image::header(path)?;
     let reduced = [header.width, header.height].map(|side| side as u32 / downscale);
@@ -59,8 +59,8 @@ pub(super) fn image_size(path: &Path, downscale: u32) -> Result<[u32; 2]> {
     Ok(reduced)
 }
 
-/// The pixels of an image that was found to have this shape, as linear radiance; grey is spread over all channels and
-/// alpha is ignored.
+/// The pixels of an image as linear radiance; its header must still have this shape. Grey is repeated over all
+/// channels and alpha is ignored.
 pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     let (mut image, encoding) = image::read(path)?;
     let [width, height, _] = shape.size;
@@ -81,7 +81,31 @@ pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     Ok(rgb.collect())
 }
 
-/// Whether a file is still what its header said when the scene was checked.
+/// The colours of an image as linear reflectances; its header must still have this shape. Grey is repeated over all
+/// channels and alpha is ignored. Values outside [0, 1] are rejected.
+pub(super) fn reflectance_values(path: &Path, raw: bool, shape: Shape) -> Result<Vec<f32>> {
+    let (image, encoding) = image::read(path)?;
+    let [width, height, _] = shape.size;
+    unchanged(path, [image.width, image.height], [width, height])?;
+    let channels = image.channels;
+    for (index, texel) in image.data.chunks_exact(channels).enumerate() {
+        if let Some(value) = texel[..channels.min(3)].iter().find(|v| !(0.0..=1.0).contains(*v)) {
+            let (x, y) = (index % width, index / width);
+            let message =
+                format!("pixel ({x}, {y}) is {value}; a reflectance must lie between 0 and 1: correct the values");
+            return Err(IoError::new(path, message));
+        }
+    }
+    let decode = |x: f32| match (encoding, raw) {
+        (Encoding::Srgb, false) => srgb::decode(x),
+        _ => x,
+    };
+    let texels = image.data.chunks_exact(channels);
+    let rgb = texels.flat_map(|texel| (0..3).map(move |c| decode(texel[if channels < 3 { 0 } else { c }])));
+    Ok(rgb.collect())
+}
+
+/// Checks that a file still has the header that it had when the scene was checked.
 fn unchanged<T: PartialEq + std::fmt::Debug>(path: &Path, found: T, expected: T) -> Result<()> {
     if found == expected {
         return Ok(());
@@ -95,10 +119,10 @@ pub(super) fn dataset(path: &Path) -> Result<Dataset> {
     dataset::load(path)
 }
 
-/// The largest file that holds a colour.
+/// Largest accepted file for a few numbers.
 const MAX_VALUE_BYTES: u64 = 1 << 16;
 
-/// The `count` finite numbers of a file `{"value": […]}`, as runs leave them behind for colours.
+/// The `count` finite numbers of a file `{"value": […]}`, the format in which runs save colours.
 pub(super) fn numbers(path: &Path, count: usize) -> Result<Vec<f32>> {
     #[derive(serde::Deserialize)]
     struct File {

@@ -11,16 +11,17 @@ const DEFAULT_FILTER: Filter = Filter::Gaussian { stddev: 0.5 };
 /// Mitsuba's default size.
 pub(super) const DEFAULT_SIZE: [u32; 2] = [768, 576];
 
-/// The largest width or height of an image.
-/// Wider filters than this are mistakes, and their samples would leave the film.
+/// The largest accepted width of a filter in pixels: a larger one is probably a mistake, and its samples would miss
+/// the film.
 pub(super) const FILTER_WIDTH: Limit = Limit::Between(0.0, 16.0);
 
+/// The largest width or height of an image in pixels.
 pub(super) const MAX_SIDE: u32 = 65_536;
 
-/// What a film says.
+/// The contents of a film.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Film {
-    /// Width and height, where given.
+    /// Width and height, if given.
     pub(super) size: [Option<u32>; 2],
     pub(super) filter: Filter,
     pub(super) color_space: ColorSpace,
@@ -36,7 +37,7 @@ impl Default for Film {
     }
 }
 
-/// The film of `sensor`; Mitsuba's default where it has none.
+/// The film of `sensor`, or Mitsuba's default.
 pub(super) fn nested(sensor: &mut Object<'_>) -> Film {
     let Some(mut object) = sensor.nested(Class::Film) else {
         return Film::default();
@@ -49,7 +50,7 @@ pub(super) fn nested(sensor: &mut Object<'_>) -> Film {
     object.only("crop_offset_y", 0);
     object.only("crop_width", size[0].unwrap_or(DEFAULT_SIZE[0]));
     object.only("crop_height", size[1].unwrap_or(DEFAULT_SIZE[1]));
-    // Mitsuba's films draw samples beside their border for filters that reach over it; a box reaches nowhere.
+    // Mitsuba's films sample beyond their border for filters that overlap it; a box filter does not overlap.
     if filter == Filter::Box {
         object.boolean("sample_border", false);
     } else {

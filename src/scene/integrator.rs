@@ -5,10 +5,10 @@ use super::reader::{Limit, Value};
 use super::vocabulary::Class;
 use super::{Estimator, Gradient, Integrator, Variant};
 
-/// Mitsuba's longest path of differentiable integrators, in edges.
+/// Mitsuba's default `max_depth` of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
 
-/// How light is followed.
+/// The integrator.
 pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
     let mut object = value.plugin(Class::Integrator)?;
     let (estimator, default_depth) = match object.name {
@@ -41,7 +41,7 @@ fn variant(object: &mut Object<'_>) -> Variant {
     object.choice("variant", &words, Variant::default())
 }
 
-/// A tape can only differentiate the walk as it is, which flies freely.
+/// The gradient estimator. A tape differentiates the primal walk, which samples free flights.
 fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
     let words = [
         ("auto", Gradient::Auto),
@@ -57,7 +57,7 @@ fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
     gradient
 }
 
-/// A whole number, or -1 for no limit.
+/// An integer, or -1 for no limit.
 fn max_depth(object: &mut Object<'_>, default: Option<u32>) -> Option<u32> {
     let Some(value) = object.get("max_depth") else {
         return default;

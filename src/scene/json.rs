@@ -1,11 +1,11 @@
-//! JSON text with `//` and `/* */` comments to a tree in which every value knows where it stands.
+//! Parses JSON with `//` and `/* */` comments into a tree whose values know their position in the text.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions};
 use serde::de::IgnoredAny;
 
-/// A value and the bytes of the text that it spans.
+/// A value and its byte range in the text.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) start: usize,
@@ -13,7 +13,7 @@ pub(super) struct Node {
     pub(super) json: Json,
 }
 
-/// What a value is. Numbers are finite as f64.
+/// A JSON value. Numbers are finite as f64.
 #[derive(Debug)]
 pub(super) enum Json {
     Null,
@@ -43,7 +43,7 @@ impl Node {
         }
     }
 
-    /// What it holds, if it is a list or an object.
+    /// The children of a list or an object.
     pub(super) fn children(&self) -> impl Iterator<Item = &Node> {
         let (items, members): (&[Node], &[Member]) = match &self.json {
             Json::Array(items) => (items, &[]),
@@ -72,17 +72,17 @@ impl Node {
     }
 }
 
-/// Something wrong with the text itself.
+/// A mistake in the JSON text itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) at: usize,
     pub(super) message: String,
 }
 
-/// How deep lists and objects may be nested: readers follow the tree recursively.
+/// Largest nesting depth: readers recurse into the tree.
 const MAX_DEPTH: usize = 64;
 
-/// Reads `text`; comments are allowed, everything else is strict JSON.
+/// Parses `text`; comments are allowed, all else must be strict JSON.
 pub(super) fn read(text: &str) -> Result<Node, Vec<Fault>> {
     let collect = CollectOptions {
         comments: CommentCollectionStrategy::Separate,
@@ -118,7 +118,7 @@ pub(super) fn read(text: &str) -> Result<Node, Vec<Fault>> {
     if faults.is_empty() { Ok(node) } else { Err(faults) }
 }
 
-/// A second opinion by `serde_json` on the text without its comments: it knows no extensions at all.
+/// Checks the text without its comments again by `serde_json`: the first parser accepts extensions of JSON.
 fn check_strictly(text: &str, comments: impl Iterator<Item = (usize, usize)>) -> Result<(), Vec<Fault>> {
     let mut bytes = text.as_bytes().to_vec();
     for (start, end) in comments {
@@ -169,7 +169,7 @@ fn lower_first(text: &str) -> String {
         .map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
-/// The tree without borrowed text; notes numbers that are too large and names that occur twice.
+/// Copies the tree; reports numbers that are too large and duplicate names.
 fn convert(value: ast::Value<'_>, depth: usize, faults: &mut Vec<Fault>) -> Node {
     let (start, end) = (value.start(), value.end());
     if depth > MAX_DEPTH {

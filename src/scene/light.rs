@@ -36,7 +36,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Light> {
     })
 }
 
-/// The parameter `key`, a point or a direction, which excludes `to_world`; none inside where it is absent.
+/// The point or direction `key`, which excludes `to_world`; the inner option is None if it is absent.
 fn vector(object: &mut Object<'_>, key: &'static str) -> Option<Option<DVec3>> {
     let (given, to_world) = (object.get(key), object.get("to_world"));
     match (given, to_world) {
@@ -75,7 +75,7 @@ fn directional(object: &mut Object<'_>) -> Option<LightKind> {
         );
         return None;
     };
-    // What is of unit length to f32 precision stays as it is, so that reading it again changes nothing.
+    // A direction already of unit length in f32 is kept, so that writing and reading the scene again changes nothing.
     let is_unit = (direction.length() - 1.0).abs() < 1e-6;
     let direction = if is_unit { direction } else { unit };
     Some(LightKind::Directional {

@@ -1,4 +1,4 @@
-//! A volume of a scattering medium: what it holds and where in the world it lies.
+//! A volume of a scattering medium: contents and placement in the world.
 
 use glam::{Affine3A, DAffine3, DVec3};
 
@@ -11,12 +11,12 @@ use super::vocabulary::Class;
 use super::volume::{self, Channels, Volume, Wanted};
 use super::{Array, Lookup, Source, Wrap, transform};
 
-/// The volume at `value`, of one channel or three, whose array is called `path`.
+/// The volume at `value`, of one or three channels; `path` names its array.
 pub(super) fn read(value: &Value<'_>, path: &str, quantity: Quantity) -> Option<Lookup> {
     read_channels(value, path, quantity, Channels::OneOrThree)
 }
 
-/// The volume of one channel at `value`, whose array is called `path`.
+/// The one-channel volume at `value`; `path` names its array.
 pub(super) fn read_scalar(value: &Value<'_>, path: &str, quantity: Quantity) -> Option<Lookup> {
     read_channels(value, path, quantity, Channels::Exactly(1))
 }
@@ -44,13 +44,13 @@ fn read_channels(value: &Value<'_>, path: &str, quantity: Quantity, channels: Ch
     Some(lookup(path, volume?, &placement))
 }
 
-/// The same value everywhere.
+/// A constant volume.
 pub(super) fn constant(path: &str, value: f32) -> Lookup {
     let volume = volume::constant(vec![value], Channels::Exactly(1));
     lookup(path, volume, &Placement::default())
 }
 
-/// A few numbers at `path` that nothing tunes yet.
+/// An array of a few numbers at `path`, not optimised.
 pub(super) fn value(path: String, values: Vec<f32>) -> Array {
     Array {
         path,
@@ -64,7 +64,7 @@ pub(super) fn value(path: String, values: Vec<f32>) -> Array {
     }
 }
 
-/// Where a volume lies and how it goes on.
+/// Placement, filter and wrap mode of a volume.
 #[derive(Debug, Default)]
 struct Placement {
     to_world: DAffine3,
@@ -103,7 +103,7 @@ impl Placement {
         }
     }
 
-    /// From the unit cube to the world.
+    /// The transform from the unit cube to the world.
     fn to_world(&self, bounds: [[f32; 3]; 2]) -> Affine3A {
         if !self.use_grid_bbox {
             return transform::to_f32(self.to_world);
@@ -114,7 +114,7 @@ impl Placement {
     }
 }
 
-/// The words for what lies outside a grid or an image.
+/// Names of the wrap modes of grids and images.
 pub(super) const WRAP_MODES: &[(&str, Wrap)] = &[
     ("clamp", Wrap::Clamp),
     ("repeat", Wrap::Repeat),

@@ -12,11 +12,11 @@ use super::{Medium, lookup, phase, radiance_field};
 const DEFAULT_SIGMA_T: f32 = 1.0;
 const DEFAULT_ALBEDO: f32 = 0.75;
 
-/// The scattering media of a scene. One that is used twice is one, called after the place of its first use.
+/// The scattering media of a scene. A medium used several times is stored once, under the path of its first use.
 #[derive(Debug, Default)]
 pub(super) struct Media {
     pub(super) list: Vec<Medium>,
-    /// By the first byte of the object in the file; none where it is mistaken.
+    /// Indices by the first byte of the object in the file; None for objects with mistakes.
     indices: HashMap<usize, Option<usize>>,
 }
 

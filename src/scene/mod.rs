@@ -1,8 +1,9 @@
-//! A Mitsuba-style JSON scene file as plain, validated, typed data.
+//! Parses a Mitsuba-style JSON scene file into plain, validated, typed data.
 //!
-//! Nothing here knows of devices or transport. Arrays are not read while a scene is checked, only their headers:
-//! [`crate::resident`] materialises them.
+//! Independent of devices and transport. Checking a scene reads only the headers of arrays; [`crate::resident`] reads
+//! their values.
 
+mod arrays;
 mod change;
 mod color;
 mod context;
@@ -43,8 +44,9 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use glam::Affine3A;
+use glam::{Affine3A, Quat, Vec3};
 
+pub use self::arrays::Visited;
 pub use self::change::Change;
 pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::root::{load, load_target, load_with, parse};
@@ -68,49 +70,58 @@ pub struct Scene {
     pub path: PathBuf,
     /// The radiance field, if the scene has one (at most one is supported).
     pub field: Option<RadianceField>,
-    /// Shapes, scattering media and lights that are not infinitely far; empty in a scene of a radiance field.
+    /// Shapes, scattering media and lights at finite distance; empty in a scene of a radiance field.
     pub world: World,
-    /// How light is followed through `world`.
+    /// The integrator for `world`.
     pub integrator: Integrator,
-    /// What is seen through what the medium lets pass.
+    /// The emitter at infinity.
     pub background: Background,
     /// Every view, data sets expanded, in the order of the file.
     pub sensors: Vec<Sensor>,
-    /// What to recover and how; absent from scenes that are only rendered.
+    /// The block `optimize`; None for scenes that are only rendered.
     pub optimize: Option<Optimize>,
     /// The scene as JSON with references inlined, data sets expanded and defaults filled in. File names in it are
-    /// absolute, so that it means the same wherever it is written; parsing it gives the same scene.
+    /// absolute, so that it can be moved; parsing it gives the same scene.
     pub resolved: serde_json::Value,
-    /// What is probably not what the author wanted, one sentence each.
+    /// Probable mistakes that are valid, one sentence each.
     pub warnings: Vec<String>,
 }
 
 impl Scene {
-    /// Every array that a run may change: the media's, then the lights', then the background's.
-    pub fn arrays(&self) -> Vec<&Array> {
-        let field = self.field.iter().flat_map(|field| [&field.sigma_t, &field.sh_coeffs]);
-        field
-            .chain(self.world.arrays())
-            .chain(self.background.array())
-            .collect()
+    /// Every array of the scene with its attributes.
+    pub fn visit(&self) -> Vec<Visited<&Array>> {
+        arrays::all(self)
     }
 
-    /// The folder that its file lies in; none of a scene that came through standard input.
+    /// Every array of the scene.
+    pub fn arrays(&self) -> Vec<&Array> {
+        self.visit().into_iter().map(|visited| visited.array).collect()
+    }
+
+    /// The folder of its file; None for a scene from standard input.
     pub fn folder(&self) -> Option<&Path> {
         self.path.parent().filter(|_| self.path != Path::new("-"))
     }
 
-    /// The files that decide what is seen, whatever a run changes: those of meshes, textures, and arrays that no run
-    /// changes.
+    /// The input files of a render that a run does not replace: meshes, textures, and arrays that are not optimised.
     pub fn files(&self) -> Vec<&Path> {
         let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
+            Source::Reflectance { path, .. } => Some(path.as_path()),
             _ => None,
         });
-        of_arrays
-            .chain(self.world.surfaces.iter().flat_map(Surface::files))
-            .collect()
+        let meshes = self.world.surfaces.iter().filter_map(Surface::mesh_file);
+        of_arrays.chain(meshes).collect()
+    }
+}
+
+impl RadianceField {
+    /// The transform from its grids' unit cube [0, 1]³ to the world.
+    pub fn unit_to_world(&self) -> Affine3A {
+        let unit_to_cube =
+            Affine3A::from_scale_rotation_translation(Vec3::splat(2.0), Quat::IDENTITY, Vec3::splat(-1.0));
+        self.to_world * unit_to_cube
     }
 }
 
@@ -125,19 +136,20 @@ impl Background {
     }
 }
 
-/// Where the values of a parameter come from before a run changes them.
+/// The initial values of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
-    /// Every texel holds these channels (one entry is repeated over all channels).
+    /// These channels in every texel (one entry is repeated over all channels).
     Fill(Vec<f32>),
-    /// A `.vol`, `.npy` or `.vdb` grid whose header has been checked.
+    /// A `.vol`, `.npy` or `.vdb` grid; its header was checked.
     GridFile(PathBuf),
     /// An image file, read as linear radiance.
     ImageFile(PathBuf),
-    /// A sum of Gaussians above a base value (one entry or one a channel), at any resolution.
+    /// An image file of reflectances; with `raw` its values are taken as linear.
+    Reflectance { path: PathBuf, raw: bool },
+    /// A sum of Gaussians above a base value (one entry or one per channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
-    /// A plume of smoke made by the program, at any resolution; `value` is its density where it is thickest (one entry
-    /// or one a channel).
+    /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
     Plume { seed: u64, value: Vec<f32> },
 }
 
@@ -147,11 +159,11 @@ pub struct Blob {
     pub center: [f32; 3],
     /// Standard deviation in the unit cube.
     pub radius: f32,
-    /// One entry, repeated over all channels, or one a channel.
+    /// One entry for all channels, or one per channel.
     pub value: Vec<f32>,
 }
 
-/// An array of the scene that a run may change.
+/// An array of the scene that can be optimised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Its path in the file.
@@ -159,12 +171,11 @@ pub struct Array {
     pub kind: Kind,
     pub shape: Shape,
     pub source: Source,
-    /// Present if the `optimize` block names it; then `shape` and `source` already obey its `initial` and
-    /// `start_resolution`.
+    /// Set if the `optimize` block names it; `shape` and `source` then follow its `initial` and `start_resolution`.
     pub tuning: Option<Tuning>,
 }
 
-/// How raw density becomes extinction.
+/// The activation from raw density to extinction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DensityActivation {
     /// max(x, 0), with derivative 1 at 0.
@@ -176,7 +187,7 @@ pub enum DensityActivation {
     Exp,
 }
 
-/// How a sum of spherical harmonics becomes a colour.
+/// The activation from a sum of spherical harmonics to a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColorActivation {
     /// Clamped to [0, 1], with slope 1 on the closed interval.
@@ -202,11 +213,11 @@ pub struct RadianceField {
     pub color_activation: ColorActivation,
     /// Scales the marching step, which is the smallest voxel edge in world units.
     pub step: f32,
-    /// A ray stops when transmittance falls under this; 0 never stops.
+    /// Rays stop when the transmittance falls below this; 0 disables it.
     pub stop: f32,
 }
 
-/// What lies behind the medium.
+/// The emitter at infinity.
 #[derive(Debug, Clone, Default)]
 pub enum Background {
     /// No emitter: black.
@@ -236,7 +247,7 @@ pub enum Filter {
     },
 }
 
-/// How the values that rays carry stand for light.
+/// The colour space of the values that rays carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColorSpace {
     #[default]
@@ -263,13 +274,13 @@ pub struct Sensor {
     pub far_clip: f32,
     pub filter: Filter,
     pub color_space: ColorSpace,
-    /// Samples a pixel of renders for which nothing else is asked.
+    /// Default samples per pixel of renders.
     pub spp: u32,
-    /// Its reference photograph, checked to exist and to have the right size after `downscale`.
+    /// Its reference photograph; it exists and has the right size after `downscale`.
     pub reference: Option<Reference>,
-    /// Kept out of the optimisation and rendered at the end.
+    /// Excluded from the optimisation and rendered at the end.
     pub held_out: bool,
-    /// The medium that it stands in: an index into [`World::media`].
+    /// The medium around the camera: an index into [`World::media`].
     pub medium: Option<usize>,
 }
 
@@ -277,13 +288,13 @@ pub struct Sensor {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
     pub path: PathBuf,
-    /// Whole-number box reduction applied when it is read.
+    /// Integer factor of the box reduction applied when it is read.
     pub downscale: u32,
-    /// What its transparent parts are composited on.
+    /// Background of its transparent parts.
     pub backdrop: Backdrop,
 }
 
-/// What transparent parts of a reference are composited on.
+/// Background of a reference's transparent parts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Backdrop {
     /// The photograph's alpha is ignored.
@@ -291,7 +302,7 @@ pub enum Backdrop {
     Opaque,
     /// A colour in the film's colour space. The scene's own emitter should be the same colour.
     Color([f32; 3]),
-    /// A new colour for every ray, behind the photograph and behind the medium alike.
+    /// A random colour for every ray, behind both photograph and medium.
     Random,
 }
 
@@ -299,7 +310,7 @@ pub enum Backdrop {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimize {
     pub iterations: u32,
-    /// Samples a pixel of the primal and of the adjoint pass, up to the first stage.
+    /// Samples per pixel of the primal and of the adjoint pass, up to the first stage.
     pub spp: u32,
     pub spp_grad: u32,
     pub batch: BatchRule,
@@ -314,14 +325,14 @@ pub struct Optimize {
     pub output: OutputRule,
 }
 
-/// What one iteration looks at.
+/// The pixels of one iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchRule {
     /// Every pixel of every training view.
     AllViews,
     /// Every pixel of this many views, taken in turn from a shuffled order.
     Views(u32),
-    /// This many pixels drawn from all training views.
+    /// This many pixels drawn at random from all training views.
     Rays(u32),
 }
 
@@ -352,18 +363,18 @@ pub enum Decay {
 pub struct Stage {
     /// Fraction of the iterations after which it happens, in (0, 1).
     pub at: f32,
-    /// Whole-number factor on the resolution of every optimised grid; 1 where there is none.
+    /// Integer factor on the resolution of every optimised grid; 1 if there is none.
     pub upsample: u32,
     pub moments: MomentRule,
-    /// Samples a pixel of the primal and of the adjoint pass from then on.
+    /// Samples per pixel of the primal and of the adjoint pass from then on.
     pub spp: u32,
     pub spp_grad: u32,
 }
 
-/// What happens to the optimiser's state at a change of resolution.
+/// Treatment of the optimiser's moments at a change of resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MomentRule {
-    /// Zero again, and the bias correction starts anew.
+    /// Reset to zero, with the step count of the bias correction.
     Reset,
     /// Resampled like the parameter.
     Resample,
@@ -380,26 +391,26 @@ pub struct Regularizer {
     pub every: u32,
 }
 
-/// Where the images to be matched come from.
+/// The source of the reference images.
 #[derive(Debug, Clone, PartialEq)]
 pub enum References {
     /// The sensors' own `image`s.
     Images,
-    /// Rendered by the program from this checked target scene with the sensors of the scene at hand.
+    /// Rendered from this target scene, already checked, by the present scene's sensors.
     Scene { path: PathBuf, spp: u32 },
     /// The same value everywhere.
     Constant([f32; 3]),
 }
 
-/// When something is written; intervals are in iterations and 0 means never.
+/// Intervals of outputs in iterations; 0 means never.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputRule {
-    /// Interval of renders into `images/`.
+    /// Interval of previews into `images/`.
     pub images_every: u32,
-    /// Names of the sensors to render; empty: the first training view.
+    /// Names of the sensors to preview; empty: the first training view.
     pub sensors: Vec<String>,
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f32,
-    /// Samples a pixel of those renders and of the held-out views.
+    /// Samples per pixel of previews and of held-out views.
     pub spp: u32,
 }

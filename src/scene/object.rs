@@ -1,4 +1,4 @@
-//! Objects that know which of their parameters were asked for, so that all others can be reported.
+//! Objects that record which of their parameters were read, so that all others can be reported as unknown.
 
 use std::fmt::Display;
 
@@ -8,11 +8,11 @@ use super::json::Member;
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
 
-/// An object that is being read: it remembers what it was asked for, so that the rest can be reported.
+/// An object during reading; records the parameters that were read.
 #[derive(Debug)]
 pub(super) struct Object<'a> {
     pub(super) value: Value<'a>,
-    /// Its type, or the name of the block.
+    /// Its type, or the key of the block.
     pub(super) name: &'static str,
     definition: &'static Definition,
     members: &'a [Member],
@@ -37,14 +37,14 @@ impl<'a> Object<'a> {
         self.members.iter().position(|m| m.name == key)
     }
 
-    /// Accepts a parameter that has been dealt with elsewhere.
+    /// Marks a parameter that is handled elsewhere as read.
     pub(super) fn skip(&mut self, key: &str) {
         if let Some(i) = self.index(key) {
             self.seen[i] = true;
         }
     }
 
-    /// Notes a mistake of the object as a whole.
+    /// Records a mistake of the object as a whole.
     pub(super) fn error(&self, what: impl Display, advice: impl Display) {
         self.value.error(what, advice);
     }
@@ -77,7 +77,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A number, or the default where it is absent or mistaken.
+    /// A number, or the default if it is absent or invalid.
     pub(super) fn number(&mut self, key: &'static str, default: f32) -> f32 {
         let value = self.get(key);
         value
@@ -91,12 +91,12 @@ impl<'a> Object<'a> {
         self.limited(&value, key)
     }
 
-    /// A whole number, or the default where it is absent or mistaken.
+    /// An integer, or the default if it is absent or invalid.
     pub(super) fn integer(&mut self, key: &'static str, default: u32) -> u32 {
         self.integer_up_to(key, default, u32::MAX)
     }
 
-    /// As [`Object::integer`], where something else in the scene sets a bound too.
+    /// As [`Object::integer`], with an additional limit from elsewhere in the scene.
     pub(super) fn integer_up_to(&mut self, key: &'static str, default: u32, most: u32) -> u32 {
         let value = self.get(key);
         let Form::Integer(low, high) = self.definition.form(key) else {
@@ -106,12 +106,12 @@ impl<'a> Object<'a> {
         value.map_or(default, |n| n as u32)
     }
 
-    /// `true` or `false`, or the default where it is absent or mistaken.
+    /// `true` or `false`, or the default if it is absent or invalid.
     pub(super) fn boolean(&mut self, key: &'static str, default: bool) -> bool {
         self.get(key).and_then(|value| value.boolean()).unwrap_or(default)
     }
 
-    /// One of a few words, or the default where it is absent or mistaken.
+    /// One of a few words, or the default if it is absent or invalid.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)], default: T) -> T {
         let defined = matches!(self.definition.form(key), Form::Words(names)
             if names.len() == words.len() && words.iter().all(|(word, _)| names.contains(word)));
@@ -121,7 +121,7 @@ impl<'a> Object<'a> {
             .unwrap_or(default)
     }
 
-    /// Accepts a parameter of Mitsuba's of which only one value is supported so far.
+    /// Checks a parameter of Mitsuba's of which only one value is supported.
     pub(super) fn only(&mut self, key: &'static str, supported: impl Into<serde_json::Value>) {
         let supported = supported.into();
         if let Some(value) = self.get(key).filter(|value| !value.node.equals(&supported)) {
@@ -130,7 +130,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The nested objects that are of `class` or may have been meant to be, unless asked for by name: index and value.
+    /// The nested objects, not read by name, that are or may be meant to be of `class`: index and value.
     fn candidates(&self, class: Class) -> Vec<(usize, Value<'a>, Known)> {
         let mut found = Vec::new();
         for (i, member) in self.members.iter().enumerate().filter(|(i, _)| !self.seen[*i]) {
@@ -149,12 +149,12 @@ impl<'a> Object<'a> {
         found
     }
 
-    /// Whether an object of `class`, right or wrong, stands in this one.
+    /// Whether this object contains one of `class`, valid or not.
     pub(super) fn mentions(&self, class: Class) -> bool {
         !self.candidates(class).is_empty()
     }
 
-    /// The nested objects of `class` under whatever names, with their names, in the order of the file.
+    /// The nested objects of `class` under any names, with these names, in the order of the file.
     pub(super) fn nested_all(&mut self, class: Class) -> Vec<(&'a str, Value<'a>)> {
         self.allowed.push(class.usual_key());
         let mut candidates = self.candidates(class);
@@ -169,7 +169,7 @@ impl<'a> Object<'a> {
         named.collect()
     }
 
-    /// The one nested object of `class` under whatever name, with that name; others are reported.
+    /// The single nested object of `class` under any name, with that name; further ones are reported.
     pub(super) fn nested_named(&mut self, class: Class) -> Option<(&'a str, Value<'a>)> {
         let mut found = self.nested_all(class).into_iter();
         let first = found.next();
@@ -182,12 +182,12 @@ impl<'a> Object<'a> {
         first
     }
 
-    /// The one nested object of `class` under whatever name, references resolved.
+    /// The single nested object of `class` under any name, references resolved.
     pub(super) fn nested(&mut self, class: Class) -> Option<Object<'a>> {
         self.nested_named(class)?.1.plugin(class)
     }
 
-    /// Notes every parameter that nobody asked for.
+    /// Reports every parameter that was not read.
     pub(super) fn finish(self) {
         for (member, _) in self.members.iter().zip(&self.seen).filter(|(_, seen)| !**seen) {
             self.report_unasked(member);
@@ -197,7 +197,7 @@ impl<'a> Object<'a> {
     fn report_unasked(&self, member: &'a Member) {
         let value = self.value.child(&member.value, &member.name);
         let (key, owner, place) = (&member.name, self.name, &value.path);
-        // A broken reference has been reported as such.
+        // A broken reference was already reported.
         let Some(target) = value.resolve() else { return };
         let message = match target.type_name().map(|name| (name, vocabulary::lookup(name))) {
             _ if vocabulary::is_mitsuba_parameter(owner, key) => {

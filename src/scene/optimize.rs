@@ -1,4 +1,4 @@
-//! The block `optimize`: what to recover and how.
+//! The block `optimize`: parameters to recover, and settings of the optimisation.
 
 use crate::params::Kind;
 
@@ -10,7 +10,7 @@ use super::{
     Schedule, Stage, color, parameters, root,
 };
 
-/// Reads the block and applies what it says of the parameters to the arrays of `scene`, which is otherwise complete.
+/// Reads the block and applies its parameters to the arrays of `scene`, which is otherwise complete.
 pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     let mut object = value.block("optimize")?;
     let iterations = object.integer("iterations", 1000);
@@ -82,7 +82,7 @@ const CONSTANT: Schedule = Schedule {
     warm_up: 0,
 };
 
-/// Something must be compared with something.
+/// Checks that there are views with references to optimise for.
 fn check_views(object: &Object<'_>, scene: &Scene, references: &References) {
     let context = object.value.context;
     if scene.sensors.iter().all(|sensor| sensor.held_out) && !context.has_errors() {
@@ -192,7 +192,7 @@ fn schedule(value: &Value<'_>, iterations: u32) -> Option<Schedule> {
     Some(Schedule { decay, warm_up })
 }
 
-/// The changes of resolution, which must be in order; `samples` a pixel are taken before the first.
+/// The stages, which must be in order; `samples` are those per pixel before the first stage.
 fn stages(value: &Value<'_>, mut samples: [u32; 2]) -> Vec<Stage> {
     let items = value.list().unwrap_or_default();
     let mut stages: Vec<Stage> = Vec::with_capacity(items.len());
@@ -210,14 +210,14 @@ fn stages(value: &Value<'_>, mut samples: [u32; 2]) -> Vec<Stage> {
     stages
 }
 
-/// One change of resolution. What it does not say of samples stays as before.
+/// One stage. Omitted sample counts stay as before.
 fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage> {
     let mut object = value.block("stage")?;
     let at = object.require_number("at", "the fraction of the run after which it begins");
     let upsample = object.integer("upsample", 2);
     let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
     let moments = object.choice("moments", &words, MomentRule::Reset);
-    // No one may write zero: it is the default, which says that nothing was written.
+    // Zero is not valid input: as a default it marks an omitted value.
     let (spp, grad) = match object.integer("spp", 0) {
         0 => (spp_before, grad_before),
         spp => (spp, spp),
@@ -233,7 +233,7 @@ fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage
     })
 }
 
-/// Stages refine grids: where none is optimised, they must say something else, and their factor is one.
+/// Upsampling needs an optimised grid: without one a stage must change something else, and its factor is one.
 fn check_refined(value: &Value<'_>, stages: &mut [Stage], scene: &Scene) {
     let mut tuned = scene.arrays().into_iter().filter(|array| array.tuning.is_some());
     if value.context.has_errors() || tuned.any(|array| array.kind == Kind::Grid) {
@@ -305,7 +305,7 @@ fn references(value: &Value<'_>) -> Option<References> {
     references
 }
 
-/// The path of a target scene, which is checked as a whole.
+/// The path of a target scene; the target is checked like any scene.
 fn target(value: &Value<'_>) -> Option<std::path::PathBuf> {
     let path = value.file()?;
     if !path.is_file() {
@@ -346,7 +346,7 @@ fn output(object: &mut Object<'_>, scene: &Scene) -> OutputRule {
 fn sensor_name(value: &Value<'_>, scene: &Scene) -> Option<String> {
     let name = value.string()?;
     let names: Vec<&str> = scene.sensors.iter().map(|sensor| sensor.name.as_str()).collect();
-    // Where all sensors have mistakes of their own, those are told, not this.
+    // If all sensors have mistakes of their own, only those are reported.
     if !names.is_empty() && !names.contains(&name) {
         value.error(format!("there is no sensor `{name}`"), suggest(name, &names));
     }

@@ -1,4 +1,4 @@
-//! `optimize.parameters`: which arrays a run changes, how fast, within which bounds, and from where.
+//! `optimize.parameters`: optimised arrays, with learning rates, bounds and initial values.
 
 use crate::params::{Kind, Shape, Tuning};
 
@@ -8,9 +8,9 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::volume::{self, Channels, Wanted};
-use super::{Array, Background, Lookup, Penalty, Phase, Scene, Source, Stage, Wrap, files};
+use super::{Array, Penalty, Scene, Source, Stage, Visited, arrays, files};
 
-/// Adam's step in Mitsuba's radiance field tutorial.
+/// Learning rate of Adam in Mitsuba's radiance field tutorial.
 const DEFAULT_LEARNING_RATE: f32 = 0.05;
 
 /// Applies `parameters` to the arrays of `scene`.
@@ -21,12 +21,13 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     }
     let mistaken = value.context.has_errors();
     let field = scene.field.is_some();
-    let mut tunables = tunables(scene);
-    let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
+    let mut tunables = arrays::all_mut(scene);
+    let differentiable = tunables.iter().filter(|tunable| tunable.quantity.is_differentiable());
+    let paths: Vec<String> = differentiable.map(|tunable| tunable.array.path.clone()).collect();
     for (path, entry) in &entries {
         match tunables.iter_mut().find(|tunable| tunable.array.path == *path) {
             Some(tunable) => parameter(entry, stages, tunable),
-            // Without a medium because of another mistake, its paths are unknown: one report is enough.
+            // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
             None => {
                 let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
@@ -36,80 +37,14 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     }
 }
 
-/// An array and what a run must know to change it.
-#[derive(Debug)]
-struct Tunable<'a> {
-    array: &'a mut Array,
-    quantity: Quantity,
-    /// How a grid is looked up between its texels and beyond its borders.
-    nearest: bool,
-    wrap: Wrap,
-}
+/// An array that can be optimised.
+type Tunable<'a> = Visited<&'a mut Array>;
 
-impl<'a> Tunable<'a> {
-    fn new(array: &'a mut Array, quantity: Quantity) -> Self {
-        Self {
-            array,
-            quantity,
-            nearest: false,
-            wrap: Wrap::Clamp,
-        }
-    }
-
-    fn lookup(lookup: &'a mut Lookup, quantity: Quantity) -> Self {
-        Self {
-            nearest: lookup.nearest,
-            wrap: lookup.wrap,
-            ..Self::new(&mut lookup.array, quantity)
-        }
-    }
-
+impl Tunable<'_> {
     fn wanted(&self) -> Wanted {
         Wanted {
             quantity: self.quantity,
             channels: Channels::Exactly(self.array.shape.channels),
-        }
-    }
-}
-
-/// Every array of the scene, in the order of [`Scene::arrays`].
-fn tunables(scene: &mut Scene) -> Vec<Tunable<'_>> {
-    let mut all = Vec::new();
-    let environment = if scene.world.is_empty() {
-        Quantity::Light
-    } else {
-        Quantity::Environment
-    };
-    if let Some(field) = &mut scene.field {
-        all.push(Tunable::new(&mut field.sigma_t, Quantity::Density));
-        all.push(Tunable::new(&mut field.sh_coeffs, Quantity::Coefficients));
-    }
-    for medium in &mut scene.world.media {
-        all.push(Tunable::lookup(&mut medium.sigma_t, Quantity::Extinction));
-        all.push(Tunable::lookup(&mut medium.albedo, Quantity::Albedo));
-        let emission = medium.emission.iter_mut();
-        all.extend(emission.map(|emission| Tunable::lookup(emission, Quantity::Emission)));
-        phase_tunables(&mut medium.phase, &mut all);
-    }
-    let radiance = scene.world.surfaces.iter_mut().filter_map(|s| s.radiance.as_mut());
-    let intensity = scene.world.lights.iter_mut().map(|light| &mut light.intensity);
-    let light = radiance.chain(intensity);
-    all.extend(light.map(|array| Tunable::new(array, Quantity::Light)));
-    match &mut scene.background {
-        Background::None => {}
-        Background::Constant { radiance } => all.push(Tunable::new(radiance, Quantity::Light)),
-        Background::Envmap { data, .. } => all.push(Tunable::new(data, environment)),
-    }
-    all
-}
-
-fn phase_tunables<'a>(phase: &'a mut Phase, all: &mut Vec<Tunable<'a>>) {
-    match phase {
-        Phase::Isotropic | Phase::Rayleigh => {}
-        Phase::Hg { g } => all.push(Tunable::new(g, Quantity::Asymmetry)),
-        Phase::Blend { weight, phases } => {
-            all.push(Tunable::lookup(weight, Quantity::Weight));
-            phases.iter_mut().for_each(|phase| phase_tunables(phase, all));
         }
     }
 }
@@ -119,7 +54,13 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
     let Some(mut object) = value.block("parameter") else {
         return;
     };
-    if tunable.nearest || tunable.wrap != Wrap::Clamp {
+    if !tunable.quantity.is_differentiable() {
+        object.error(
+            format!("the texture `{}` cannot be optimised", tunable.array.path),
+            "images are not differentiated by their texels yet; remove it from `parameters`",
+        );
+    }
+    if !tunable.plain {
         object.error(
             format!("the volume `{}` cannot be optimised", tunable.array.path),
             "only volumes with the `filter_type` `trilinear` and the `wrap_mode` `clamp` can",
@@ -139,7 +80,7 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
     volume::check_size(value, final_shape(tunable.array, stages));
 }
 
-/// The shape after all stages, which refine grids alone.
+/// The shape after all stages; only grids are refined.
 fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
     let mut shape = array.shape;
     for stage in stages.iter().filter(|_| array.kind == Kind::Grid) {
@@ -187,7 +128,7 @@ fn bounds(object: &mut Object<'_>, quantity: Quantity) -> [f32; 2] {
     [low, high]
 }
 
-/// The parameter `initial`: a number, one number a channel, or a file.
+/// The parameter `initial`: a number, one number per channel, or a file.
 fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> {
     let Shape { channels, .. } = tunable.array.shape;
     let filled = |values| (tunable.array.shape, Source::Fill(values));
@@ -196,6 +137,8 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
     }
     match tunable.array.kind {
         Kind::Grid => volume::grid_file(value, tunable.wanted()).map(|volume| (volume.shape, volume.source)),
+        // Rejected already when the parameter was read.
+        Kind::Texture => None,
         Kind::Envmap => emitter::image(value),
         Kind::Value => {
             let path = value.file()?;
@@ -218,6 +161,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     let shape = match array.kind {
         Kind::Grid => volume::resolution(value, array.shape.channels),
         Kind::Envmap => emitter::size(value),
+        Kind::Texture => None,
         Kind::Value => {
             let advice = "remove `start_resolution`, or make it a `gridvolume` if it is a volume";
             value.error("a value without a place has no resolution", advice);
@@ -227,8 +171,8 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     let Some(shape) = shape else { return };
     match array.source {
         Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } => array.shape = shape,
-        Source::GridFile(_) | Source::ImageFile(_) if array.shape == shape => {}
-        Source::GridFile(_) | Source::ImageFile(_) => {
+        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } if array.shape == shape => {}
+        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } => {
             let [x, y, z] = array.shape.size;
             let advice = "remove `start_resolution`, or start from a number in `initial`";
             value.error(
@@ -239,7 +183,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     }
 }
 
-/// Reports a penalty on something that is not optimised or that it does not suit.
+/// Reports a penalty on an array that is not optimised or has no suitable shape.
 pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, scene: &Scene) {
     if value.context.has_errors() {
         return;
@@ -257,9 +201,10 @@ pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, sce
         );
         return;
     };
-    let field = scene.field.iter().map(|field| &field.sigma_t);
-    let media = scene.world.media.iter().map(|medium| &medium.sigma_t.array);
-    let is_density = field.chain(media).any(|sigma_t| sigma_t.path == path);
+    let is_density = |visited: &Visited<&Array>| {
+        visited.array.path == path && matches!(visited.quantity, Quantity::Density | Quantity::Extinction)
+    };
+    let is_density = scene.visit().iter().any(is_density);
     match penalty {
         Penalty::TotalVariation if array.kind != Kind::Grid => {
             value.error("total variation of something that is not a grid", "name a grid");

@@ -9,10 +9,10 @@ use super::{Phase, lookup};
 /// Mitsuba's default.
 const DEFAULT_G: f32 = 0.8;
 
-/// How deep blends may be nested: references make trees of them that grow exponentially.
+/// Largest nesting depth of blends: references can build trees of exponential size.
 const MAX_BLENDS: u32 = 4;
 
-/// The phase function nested in the medium at `path`; isotropic where there is none.
+/// The phase function nested in the medium at `path`; isotropic by default.
 pub(super) fn nested(medium: &mut Object<'_>, path: &str) -> Phase {
     let found = medium.nested_named(Class::Phase);
     found

@@ -1,7 +1,7 @@
-//! A plume of smoke made by the program: it rises along +y, widens, sways and swirls.
+//! A procedural plume of smoke that rises along +y, widens, sways and swirls.
 //!
-//! Density is a function of place and seed alone, so that every resolution shows the same plume: a cone around a
-//! winding axis, whose edge is displaced by low frequencies and frayed by a sum of octaves of value noise.
+//! Density depends only on position and seed, so that every resolution shows the same plume: a cone around a winding
+//! axis, displaced by low-frequency noise and frayed by octaves of value noise.
 
 use std::f32::consts::TAU;
 
@@ -9,14 +9,14 @@ use rayon::prelude::*;
 
 use crate::params::Shape;
 
-/// How far from the borders of the unit cube the plume ends: half a texel of a grid of eight.
+/// Distance between plume and border of the unit cube: half a texel of a grid with eight texels per axis.
 const MARGIN: f32 = 0.0625;
 
-/// How much noise adds to the profile, which falls from 1 at the axis to 0 at the radius.
+/// Amplitude of the noise added to the profile, which falls from 1 at the axis to 0 at the radius.
 const FRAY: f32 = 0.9;
 
-/// The plume at the centres (i + ½)/N of all texels, `[z][y][x][channel]`; `value` is its density where it is thickest,
-/// one entry or one a channel.
+/// The plume at the centres (i + ½)/N of all texels, `[z][y][x][channel]`; `value` is its largest density, one entry
+/// or one per channel.
 pub(super) fn on_grid(seed: u64, value: &[f32], shape: Shape) -> Vec<f32> {
     let [nx, ny, nz] = shape.size;
     let center = |i: usize, n: usize| (i as f32 + 0.5) / n as f32;
@@ -53,7 +53,7 @@ fn density(p: [f32; 3], seed: u64) -> f32 {
     let low = [5.0 * x, 4.0 * y, 5.0 * z];
     let dx = dx + displacement * octaves(low, 2, seed ^ 0x51);
     let dz = dz + displacement * octaves(low, 2, seed ^ 0x52);
-    // The noise turns with height, about the axis: that is the swirl.
+    // Rotate the noise about the axis with height, which makes the swirl.
     let (sin, cos) = (1.5 * TAU * height).sin_cos();
     let swirled = [9.0 * (cos * dx - sin * dz), 8.0 * y, 9.0 * (sin * dx + cos * dz)];
     let profile = 1.0 - (dx * dx + dz * dz) / (radius * radius);
@@ -62,7 +62,7 @@ fn density(p: [f32; 3], seed: u64) -> f32 {
     smooth_step(0.0, 0.75, frayed) * fading * smooth_step(MARGIN, 2.0 * MARGIN, side)
 }
 
-/// Octaves of value noise, each of twice the frequency and half the height of the one before, in [-1, 1].
+/// Octaves of value noise, each with twice the frequency and half the amplitude of the one before, in [-1, 1].
 fn octaves(p: [f32; 3], count: u32, seed: u64) -> f32 {
     let (mut sum, mut whole, mut height, mut frequency) = (0.0, 0.0, 1.0, 1.0);
     for octave in 0..count {
@@ -75,7 +75,7 @@ fn octaves(p: [f32; 3], count: u32, seed: u64) -> f32 {
     sum / whole
 }
 
-/// Random values in [-1, 1] at whole coordinates, interpolated with two continuous derivatives.
+/// Random values in [-1, 1] at integer coordinates, interpolated with two continuous derivatives.
 fn value_noise(p: [f32; 3], seed: u64) -> f32 {
     let cell = p.map(|x| x.floor() as i32);
     let t: [f32; 3] = std::array::from_fn(|axis| {
@@ -89,7 +89,7 @@ fn value_noise(p: [f32; 3], seed: u64) -> f32 {
     mix(along_xy(0), along_xy(1), t[2])
 }
 
-/// A hash of a lattice point: rounds of multiplication and shifted exclusive or.
+/// A hash of a lattice point: rounds of multiplication and xor-shift.
 fn hash(cell: [i32; 3], seed: u64) -> u32 {
     let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
     for coordinate in cell {
@@ -100,7 +100,7 @@ fn hash(cell: [i32; 3], seed: u64) -> u32 {
     (state >> 32) as u32
 }
 
-/// To [0, 1).
+/// Maps a word to [0, 1).
 fn unit(word: u32) -> f32 {
     (word >> 8) as f32 / (1 << 24) as f32
 }

@@ -1,51 +1,30 @@
-//! What the numbers of an array measure, and what they may therefore be.
+//! The physical quantity of an array, and the values that it permits.
 
 use super::reader::Limit;
-
-/// What the numbers of an array measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quantity {
-    /// Raw density of a radiance field, before its activation.
-    Density,
-    /// Spherical harmonics of a radiance field.
-    Coefficients,
-    /// Extinction of a scattering medium.
-    Extinction,
-    Albedo,
-    /// Radiance that a medium emits.
-    Emission,
-    /// Mean cosine of a phase function.
-    Asymmetry,
-    /// Of the second of two phase functions.
-    Weight,
-    /// Radiance, irradiance or intensity of an emitter.
-    Light,
-    /// Radiance of an environment map that paths are drawn towards, in proportion to it.
-    Environment,
-}
+pub(super) use crate::params::Quantity;
 
 impl Quantity {
-    /// What its values may be where a scene states them.
+    /// Values permitted in a scene file.
     pub(super) fn limit(self) -> Limit {
         match self {
             Quantity::Density | Quantity::Coefficients => Limit::Any,
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
-            Quantity::Albedo | Quantity::Weight => Limit::Within(0.0, 1.0),
+            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance => Limit::Within(0.0, 1.0),
             Quantity::Asymmetry => Limit::Between(-1.0, 1.0),
         }
     }
 
-    /// Between which a run keeps its values unless told otherwise.
+    /// Default bounds during a run.
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
             Quantity::Density | Quantity::Coefficients => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => [0.0, f32::INFINITY],
-            Quantity::Albedo | Quantity::Weight => [0.0, 1.0],
+            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance => [0.0, 1.0],
             Quantity::Asymmetry => [-0.99, 0.99],
         }
     }
 
-    /// What a walk relies on: bounds that leave this, though a run keeps its values within them, are mistakes.
+    /// Values that the walk can handle: wider bounds are mistakes, although a run keeps values within its bounds.
     pub(super) fn needs(self) -> Limit {
         match self {
             Quantity::Emission | Quantity::Light => Limit::Any,

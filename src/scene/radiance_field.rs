@@ -9,7 +9,7 @@ use super::vocabulary::Class;
 use super::volume::{self, Channels, Volume, Wanted};
 use super::{Array, ColorActivation, DensityActivation, RadianceField, transform};
 
-/// Degree of spherical harmonics unless given: that of the radiance fields of Mitsuba's tutorial.
+/// Default degree of spherical harmonics: that of Mitsuba's radiance field tutorial.
 const DEFAULT_SH_DEGREE: u32 = 2;
 
 /// Its name in scene files.
@@ -94,7 +94,7 @@ fn color_activation(object: &mut Object<'_>) -> ColorActivation {
     object.choice("color_activation", &words, ColorActivation::Clip)
 }
 
-/// An array that nothing tunes yet; a stand-in where the volume was mistaken, so that its path is still known.
+/// An array that is not optimised; a placeholder if the volume was invalid, so that its path is still known.
 fn array(path: String, volume: Option<Volume>, channels: Channels) -> Array {
     let volume = volume.unwrap_or_else(|| volume::constant(vec![0.0], channels));
     Array {

@@ -1,7 +1,7 @@
-//! A cursor over the JSON tree: every value knows its path in the file.
+//! A cursor over the JSON tree whose values know their path in the file.
 //!
-//! Reading never stops at a mistake: it is noted in the [`Context`], the reader returns `None` or a default, and all
-//! mistakes are reported together.
+//! A mistake never stops the reading: it is recorded in the [`Context`], the reader returns `None` or a default, and
+//! all mistakes are reported together.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::json::{Json, Member, Node};
 use super::object::Object;
 use super::vocabulary::{self, Class, Known};
 
-/// What a number may be.
+/// The permitted range of a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Limit {
     Any,
@@ -28,13 +28,13 @@ pub(super) enum Limit {
 }
 
 impl Limit {
-    /// Why a number is not possible, if it is not.
+    /// The violated condition as text; None if `x` is permitted.
     pub(super) fn violated_by(self, x: f64) -> Option<String> {
         let (good, text) = match self {
             Limit::Any => (true, String::new()),
             Limit::Positive => (x > 0.0, "it must be positive".to_string()),
             Limit::NonNegative => (x >= 0.0, "it must not be negative".to_string()),
-            // An open end must not be reached by rounding either.
+            // Rounding to f32 must not reach an open end either.
             Limit::Between(a, b) => (
                 a < x.min(f64::from(x as f32)) && x.max(f64::from(x as f32)) < b,
                 format!("it must lie between {a} and {b}, both excluded"),
@@ -45,7 +45,7 @@ impl Limit {
     }
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Value<'a> {
     pub(super) context: &'a Context<'a>,
@@ -55,7 +55,7 @@ pub(super) struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Notes a mistake at this value: what is wrong, then what to do.
+    /// Records a mistake at this value: the finding, then the advice.
     pub(super) fn error(&self, what: impl Display, advice: impl Display) {
         let place = if self.path.is_empty() {
             String::new()
@@ -67,7 +67,7 @@ impl<'a> Value<'a> {
             .error(self.node.start, format!("{what}{place}: {advice}{changed}"));
     }
 
-    /// Notes a mistake of this object that its member `key` makes: there, if the command line has put the member in.
+    /// Records a mistake of this object caused by its member `key`: at the member, if it comes from the command line.
     pub(super) fn error_by(&self, key: &str, what: impl Display, advice: impl Display) {
         let given = self.node.member(key).filter(|node| self.context.is_change(node));
         let place = Value {
@@ -77,7 +77,7 @@ impl<'a> Value<'a> {
         place.error(what, advice);
     }
 
-    /// Notes that this value is of the wrong kind.
+    /// Records that this value has the wrong type.
     fn mismatch(&self, expected: &str) {
         self.error(format!("found {}", self.describe()), format!("expected {expected}"));
     }
@@ -99,8 +99,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value that a `{"type": "ref"}` stands for, else the value itself; `None` for a reference that has been
-    /// reported as broken.
+    /// The target of a `{"type": "ref"}`, or the value itself if it is no reference; `None` for a broken reference,
+    /// which was reported.
     pub(super) fn resolve(&self) -> Option<Value<'a>> {
         let (mut node, mut path) = (self.node, self.path.as_str());
         while node.member("type").and_then(Node::as_str) == Some("ref") {
@@ -113,7 +113,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The value `node` that one reaches from this one by `step`: a name, or an index in brackets.
+    /// The child `node` of this value; `step` is its name, or its index in brackets.
     pub(super) fn child(&self, node: &'a Node, step: &str) -> Value<'a> {
         let dot = if self.path.is_empty() || step.starts_with('[') {
             ""
@@ -263,7 +263,7 @@ impl<'a> Value<'a> {
             .then(|| numbers.map(Option::unwrap_or_default))
     }
 
-    /// A file name, as a path from where the program runs.
+    /// A file name, as a path relative to the working directory.
     pub(super) fn file(&self) -> Option<PathBuf> {
         let name = self.string()?;
         if name.is_empty() {
@@ -273,7 +273,7 @@ impl<'a> Value<'a> {
         Some(self.context.resolve_path(name))
     }
 
-    /// One of a few words; `later` are words that Mitsuba knows and that are not supported yet.
+    /// One of a few words; `later` are words of Mitsuba that are not supported yet.
     pub(super) fn choice<T: Copy>(&self, words: &[(&'static str, T)], later: &[&str]) -> Option<T> {
         let text = self.string()?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
@@ -305,7 +305,7 @@ impl<'a> Value<'a> {
         Some(Object::new(self.clone(), definitions::block(key), members))
     }
 
-    /// One of the kinds of a group: its bare name, or an object whose `type` is the name.
+    /// A variant of a group: its bare name, or an object whose `type` is the name.
     pub(super) fn variant(&self, group: &str) -> Option<Object<'a>> {
         let kinds = definitions::variants(group);
         let names: Vec<&'static str> = kinds.iter().map(|kind| kind.name).collect();
@@ -371,7 +371,7 @@ impl<'a> Value<'a> {
         Some(object)
     }
 
-    /// Notes why an object of type `name` cannot stand where a `class` is expected.
+    /// Reports why an object of type `name` is not valid where a `class` is expected.
     fn report_type(&self, name: &str, class: Class) {
         let names = vocabulary::supported(class);
         let allowed = suggest("", names);
@@ -399,7 +399,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Notes that an object with a `type` is expected here, where there is none.
+    /// Reports a missing `type`.
     pub(super) fn report_untyped(&self) {
         if self.is_object() {
             self.error("missing `type`", "every object needs one");
@@ -408,7 +408,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Notes why an object of type `name` cannot stand where any supported object could.
+    /// Reports why an object of type `name` is not valid where any supported object is.
     pub(super) fn report_unknown_type(&self, name: &str) {
         match vocabulary::lookup(name) {
             Known::Mitsuba(class) => self.error_by(

@@ -1,4 +1,4 @@
-//! Resolution of `{"type": "ref", "id": …}`: objects are found by their `id` or by their path in the file.
+//! Resolution of `{"type": "ref", "id": …}`: targets are found by their `id` or by their path in the file.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use super::context::Context;
 use super::diagnostics::suggest;
 use super::json::{Json, Member, Node};
 
-/// Every reference of a file and the object it stands for.
+/// Every reference of a file and its target.
 #[derive(Debug, Default)]
 pub(super) struct References<'a> {
     /// By the reference's first byte; broken references are absent.
@@ -14,12 +14,12 @@ pub(super) struct References<'a> {
 }
 
 impl<'a> References<'a> {
-    /// The object that the reference at `node` stands for and its path, unless the reference is broken.
+    /// The target of the reference at `node`, and the target's path; None for a broken reference.
     pub(super) fn target(&self, node: &Node) -> Option<(&'a Node, &str)> {
         self.targets.get(&node.start).map(|(node, path)| (*node, path.as_str()))
     }
 
-    /// Whether some reference stands for `node`.
+    /// Whether `node` is the target of some reference.
     pub(super) fn is_target(&self, node: &Node) -> bool {
         self.targets.values().any(|(target, _)| target.start == node.start)
     }
@@ -33,7 +33,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// The longest name of an object.
+/// The longest permitted name of an object.
 const MAX_NAME: usize = 100;
 
 /// Whether a character may stand in the name of an object.
@@ -41,8 +41,8 @@ pub(super) fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Finds all references below the scene `root` and reports those that are malformed, point nowhere or lead back to
-/// themselves. The block `optimize` holds no scene objects and is left out.
+/// Finds all references below the scene `root` and reports those that are malformed, have no target, or are circular.
+/// The block `optimize` contains no scene objects and is skipped.
 pub(super) fn resolve<'a>(root: &'a Node, context: &Context<'a>) -> References<'a> {
     let mut index = Index::default();
     if let Json::Object(members) = &root.json {
@@ -86,7 +86,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// Notes the object that is the member of an object at `parent`, and those below it.
+    /// Registers the object `member` of an object at `parent`, and the objects below it.
     fn walk(&mut self, member: &'a Member, parent: &str, context: &Context<'a>) {
         let (node, key) = (&member.value, member.name.as_str());
         let Json::Object(members) = &node.json else {
@@ -140,10 +140,10 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The references that close a circle, by their first bytes.
+/// The references that close a cycle, by their first bytes.
 ///
-/// From an object one reaches the targets of the references inside it; a reference to an object that is being visited
-/// closes a circle. The visit keeps its own stack, so that long chains do not overflow the program's.
+/// A depth-first search from objects to the targets of the references inside them; a reference to an object that is
+/// being visited closes a cycle. The stack is explicit, so that long chains cannot overflow the call stack.
 fn circular(references: &References<'_>) -> Vec<usize> {
     let mut starts: Vec<usize> = references.targets.keys().copied().collect();
     starts.sort_unstable();

@@ -20,20 +20,20 @@ const MAX_BYTES: u64 = 1 << 28;
 /// Reads and checks the scene file at `path` and the headers of all files that it names.
 ///
 /// # Errors
-/// Every mistake that was found, each with its place and the likely intention.
+/// All mistakes, each with its position and the probable intention.
 pub fn load(path: &Path) -> Result<Scene, Diagnostics> {
     load_with(path, &[])
 }
 
-/// Like [`load`], with values put in place of the file's, which are checked like the file.
+/// Like [`load`], with values that replace the file's and are checked like them.
 ///
 /// # Errors
-/// As [`load`]; also a change that leads nowhere or is malformed.
+/// As [`load`]; also a change whose path does not exist or that is malformed.
 pub fn load_with(path: &Path, changes: &[Change]) -> Result<Scene, Diagnostics> {
     parse_as(&read_text(path)?, path, Role::Main, changes)
 }
 
-/// Like [`load`], for a text that is already here; `path` is what relative file names are relative to.
+/// Like [`load`], for a given text; relative file names are relative to `path`.
 ///
 /// # Errors
 /// As [`load`].
@@ -41,7 +41,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Scene, Diagnostics> {
     parse_as(text, path, Role::Main, &[])
 }
 
-/// Like [`load`], for the target of another scene, whose own block `optimize` plays no part.
+/// Like [`load`], for the target of another scene; the target's own block `optimize` is ignored.
 ///
 /// # Errors
 /// As [`load`].
@@ -49,7 +49,7 @@ pub fn load_target(path: &Path) -> Result<Scene, Diagnostics> {
     parse_as(&read_text(path)?, path, Role::Target, &[])
 }
 
-/// What a scene is read for.
+/// The purpose of reading a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Main,
@@ -116,7 +116,7 @@ fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change]) -> Result<S
     }
 }
 
-/// The scene as far as it can be read; what cannot is noted in `context`.
+/// The scene as far as it is valid; mistakes are recorded in `context`.
 fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Scene {
     let mut reader = Reader {
         with_images: role == Role::Main && compares_images(root),
@@ -143,7 +143,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     let entries = value.entries().unwrap_or_default();
     reader.names.extend(entries.iter().map(|(key, _)| key.to_string()));
     let mut block = None;
-    // Media that shapes and sensors share are called after a shape.
+    // Shapes are read first: a medium shared by shapes and sensors is named after a shape.
     let (shapes, others): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, entry)| is_shape(entry));
     for (key, entry) in shapes.into_iter().chain(others) {
         match *key {
@@ -168,7 +168,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     scene
 }
 
-/// Whether the block `optimize` compares with photographs, which must then be there.
+/// Whether the block `optimize` compares with photographs, which must then exist.
 fn compares_images(root: &Node) -> bool {
     let Some(block) = root.member("optimize") else {
         return false;
@@ -199,7 +199,7 @@ fn holds_field(entry: &Value<'_>) -> bool {
     interior.is_some_and(|interior| resolved_type(&interior) == Some(radiance_field::TYPE))
 }
 
-/// What has been read of the top level so far.
+/// State while the top level is read.
 #[derive(Debug)]
 struct Reader {
     with_images: bool,
@@ -210,13 +210,13 @@ struct Reader {
     seen: Seen,
 }
 
-/// The first objects, by their keys, of those of which there can be only one or that exclude others.
+/// Keys of the first objects of kinds that are unique or exclude others.
 #[derive(Debug, Default)]
 struct Seen {
     background: Option<String>,
     integrator: Option<String>,
     field: Option<String>,
-    /// A shape or light of a world.
+    /// The first shape or light of a path-traced scene.
     world: Option<String>,
 }
 
@@ -307,7 +307,7 @@ impl Reader {
         }
     }
 
-    /// Notes that there is `what`, which only a scene without radiance field can have.
+    /// Records an object that is only valid in a scene without a radiance field.
     fn enter_world(&mut self, key: &str, entry: &Value<'_>, what: &str) {
         if let Some(field) = &self.seen.field {
             entry.error(
@@ -318,7 +318,7 @@ impl Reader {
         self.seen.world.get_or_insert_with(|| key.to_string());
     }
 
-    /// Once all objects have been read.
+    /// Checks of the whole scene, after all objects have been read.
     fn finish(&mut self, context: &Context<'_>) {
         self.scene.world.media = std::mem::take(&mut self.media.list);
         if let (Some(_), Some(key)) = (&self.seen.field, &self.seen.integrator) {
@@ -330,7 +330,7 @@ impl Reader {
     }
 }
 
-/// Whether this is the first of its kind; reports it if not.
+/// Whether this is the first of its kind; reports further ones.
 fn only_one(seen: &mut Option<String>, key: &str, entry: &Value<'_>, what: &str, reason: &str) -> bool {
     match seen {
         Some(first) => {

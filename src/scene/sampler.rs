@@ -1,9 +1,9 @@
-//! `independent`: how many samples a pixel gets unless something else is asked for.
+//! `independent`: the default number of samples per pixel.
 
 use super::object::Object;
 use super::vocabulary::Class;
 
-/// The most samples a pixel may ask for.
+/// The largest number of samples per pixel.
 pub(super) const MAX_SPP: u32 = 1 << 20;
 
 /// The `sample_count` of the sampler nested in `object`, or Mitsuba's default of 4.

@@ -1,7 +1,7 @@
-//! A JSON Schema of scene files, for editors and other programs, made of the definitions that readers follow.
+//! A JSON Schema of scene files, generated from the definitions that readers use.
 //!
-//! It says what each value looks like. What takes more than one value to decide (whether a path leads somewhere,
-//! whether a grid has the channels that are needed) only the program itself checks.
+//! It describes each value by itself. Conditions between values (whether a path exists, whether a grid has the
+//! required channels) are checked by the program alone.
 
 use serde_json::{Map, Value, json};
 
@@ -173,13 +173,13 @@ fn form(form: &Form) -> Value {
     }
 }
 
-/// A number, one a channel, or a colour.
+/// A number, one number per channel, or a colour.
 fn values(limit: Limit) -> Vec<Value> {
     let channels = json!({ "type": "array", "items": number(limit), "minItems": 1 });
     vec![number(limit), channels, to_class(Class::Spectrum)]
 }
 
-/// An object with one of some members.
+/// An object with exactly one of some members.
 fn one_of(members: &[(&str, Value)]) -> Value {
     let each = members.iter().map(|(name, value)| {
         json!({

@@ -11,10 +11,10 @@ use super::{Backdrop, Distortion, Reference, Sensor, color, files, sampler};
 /// Diagonal of a 35 mm photograph in millimetres, to which `focal_length` refers.
 const FILM_DIAGONAL: f64 = 43.266_615_305_567_87;
 
-/// How many numbers an image may have: beyond it, 32-bit indices do not reach.
+/// Largest number of pixels: four values each must be addressable by 32-bit indices.
 const MAX_PIXELS: u64 = (1 << 31) / 4;
 
-/// The sensor called `name`. `with_images`: whether its photograph must be there. Its medium is added to `media`.
+/// The sensor called `name`. `with_images`: whether its photograph must exist. Its medium is added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut Media) -> Option<Sensor> {
     let mut object = value.plugin(Class::Sensor)?;
     let to_world = transform::read_rigid(&mut object, "to_world");
@@ -56,7 +56,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut
     })
 }
 
-/// A photograph and where it is named.
+/// A photograph and the value that names it.
 #[derive(Debug)]
 struct Photograph<'a> {
     value: Value<'a>,
@@ -89,7 +89,7 @@ fn reference<'a>(value: &Value<'a>) -> Option<Photograph<'a>> {
     })
 }
 
-/// What transparent parts of photographs are composited on: a word or a colour.
+/// Background of photographs' transparent parts: a word or a colour.
 pub(super) fn backdrop(value: &Value<'_>) -> Option<Backdrop> {
     if value.as_str().is_some() {
         let words = [
@@ -146,7 +146,7 @@ pub(super) fn clip_range(object: &mut Object<'_>) -> [f32; 2] {
     [near, far]
 }
 
-/// The lens in the units in which the file gives it.
+/// The lens in the units of the file.
 #[derive(Debug)]
 struct Lens {
     opening: Opening,
@@ -172,9 +172,9 @@ enum Axis {
 
 #[derive(Debug)]
 enum Center {
-    /// Mitsuba's offset as a fraction of the film's size: the principal point is at 0.5 minus it.
+    /// Mitsuba's principal point offset as a fraction of the film's size: the principal point is at 0.5 minus it.
     Offset([f64; 2]),
-    /// In pixels from the top left corner, where given.
+    /// In pixels from the top left corner, if given.
     Pixels([Option<f64>; 2]),
 }
 
@@ -301,7 +301,7 @@ fn distortion(object: &mut Object<'_>) -> Distortion {
     let k = [number("k1"), number("k2"), number("k3")];
     let read = match model {
         None => {
-            // The names of both models are known, so that only the missing one is reported.
+            // All names are valid for one of the two models, so that only the missing one is reported.
             for key in ["k4", "p1", "p2"] {
                 number(key);
             }

@@ -1,4 +1,4 @@
-//! Shapes of a world: `cube`, `sphere`, `rectangle`, `obj`, `ply`, with their BSDF, media and `area` emitter.
+//! Shapes: `cube`, `sphere`, `rectangle`, `obj`, `ply`, with their BSDF, media and `area` emitter.
 
 use super::medium::Media;
 use super::object::Object;
@@ -22,7 +22,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
     });
     let radiance = area(&mut object, name);
     let unsaid = !object.mentions(Class::Bsdf);
-    let bsdf = bsdf(&mut object, radiance.is_some());
+    let bsdf = bsdf(&mut object, name, radiance.is_some());
     object.finish();
     let surface = Surface {
         name: name.to_string(),
@@ -60,7 +60,7 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
     }
 }
 
-/// A mesh; the two formats disagree on where an image's rows begin.
+/// A mesh; `flipped` accounts for the formats' different origins of texture coordinates.
 fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: bool) -> Option<Geometry> {
     let file = object.require("filename", "the mesh file");
     let face_normals = object.boolean("face_normals", false);
@@ -101,18 +101,20 @@ fn area(object: &mut Object<'_>, name: &str) -> Option<Array> {
     ))
 }
 
-/// The BSDF; without one a shape is `diffuse` and grey, or black if it emits.
-fn bsdf(object: &mut Object<'_>, emits: bool) -> Bsdf {
+/// The BSDF; by default `diffuse` and grey, or black for an emitter.
+fn bsdf(object: &mut Object<'_>, name: &str, emits: bool) -> Bsdf {
     let grey = |x: f32| Bsdf::Diffuse {
         reflectance: Texture::Constant([x; 3]),
     };
-    let Some(mut nested) = object.nested(Class::Bsdf) else {
+    let named = object.nested_named(Class::Bsdf);
+    let Some((key, mut nested)) = named.and_then(|(key, value)| Some((key, value.plugin(Class::Bsdf)?))) else {
         return grey(if emits { 0.0 } else { DEFAULT_REFLECTANCE });
     };
     let bsdf = if nested.name == "null" {
         Bsdf::Null
     } else {
-        match nested.get("reflectance").and_then(|value| texture::read(&value)) {
+        let path = format!("{name}.{key}.reflectance");
+        match nested.get("reflectance").and_then(|value| texture::read(&value, &path)) {
             Some(reflectance) => Bsdf::Diffuse { reflectance },
             None => grey(DEFAULT_REFLECTANCE),
         }
@@ -121,7 +123,7 @@ fn bsdf(object: &mut Object<'_>, emits: bool) -> Bsdf {
     bsdf
 }
 
-/// Media that nobody would see, and shapes that nobody would.
+/// Warns of invisible media and invisible shapes.
 fn warn(value: &Value<'_>, surface: &Surface, unsaid: bool) {
     let Surface { name, interior, .. } = surface;
     let media = interior.or(surface.exterior).is_some();

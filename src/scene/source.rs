@@ -1,4 +1,4 @@
-//! The values that a parameter starts from, read or computed only once everything has been checked.
+//! The initial values of a parameter, read or computed after all checks.
 
 use crate::io::Result;
 use crate::params::Shape;
@@ -9,7 +9,7 @@ impl Source {
     /// The values for an array of the given shape, `[z][y][x][channel]`.
     ///
     /// # Errors
-    /// If a file cannot be read or is not what its header was when the scene was checked.
+    /// If a file cannot be read, or its header differs from when the scene was checked.
     pub fn materialise(&self, shape: Shape) -> Result<Vec<f32>> {
         match self {
             Source::Fill(values) => Ok(fill(values, shape)),
@@ -17,6 +17,7 @@ impl Source {
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),
+            Source::Reflectance { path, raw } => files::reflectance_values(path, *raw, shape),
         }
     }
 }
@@ -31,7 +32,7 @@ fn fill(values: &[f32], shape: Shape) -> Vec<f32> {
 /// base + Σ value exp(−½ |p − center|² / radius²) at the centre p = (i + ½)/N of every texel.
 fn blobs_on_grid(base: &[f32], blobs: &[Blob], shape: Shape) -> Vec<f32> {
     let mut data = fill(base, shape);
-    // The Gaussian is a product over axes, so each axis is tabulated once.
+    // The Gaussian is separable, so that each axis is tabulated once.
     for blob in blobs {
         let axes: [Vec<f32>; 3] = std::array::from_fn(|axis| falloff(blob, axis, shape.size[axis]));
         let mut texels = data.chunks_exact_mut(shape.channels);

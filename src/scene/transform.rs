@@ -13,7 +13,7 @@ pub(super) fn read(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
         .unwrap_or(DAffine3::IDENTITY)
 }
 
-/// A transform that only rotates and moves, as cameras need: Mitsuba refuses scale there too.
+/// A rotation and translation, for cameras: Mitsuba rejects scale there, too.
 pub(super) fn read_rigid(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
     read_checked(
         object,
@@ -23,7 +23,7 @@ pub(super) fn read_rigid(object: &mut Object<'_>, key: &'static str) -> DAffine3
     )
 }
 
-/// A transform that only rotates.
+/// A rotation.
 pub(super) fn read_rotation(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
     let check = |m: &DAffine3| is_orthonormal(m.matrix3) && m.translation == DVec3::ZERO;
     read_checked(
@@ -34,7 +34,7 @@ pub(super) fn read_rotation(object: &mut Object<'_>, key: &'static str) -> DAffi
     )
 }
 
-/// A transform that rotates, moves, and scales all axes alike.
+/// A similarity: rotation, translation, and uniform scale.
 pub(super) fn read_similarity(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
     let check = |m: &DAffine3| is_orthonormal(m.matrix3 * (1.0 / m.matrix3.x_axis.length()));
     read_checked(
@@ -60,7 +60,7 @@ fn read_checked(
     matrix
 }
 
-/// To the precision in which scenes are kept.
+/// Converts to the precision in which scenes are stored.
 pub(super) fn to_f32(matrix: DAffine3) -> Affine3A {
     let columns = matrix.to_cols_array().map(|x| x as f32);
     Affine3A::from_cols_array(&columns)
@@ -88,7 +88,7 @@ fn transform(value: &Value<'_>) -> Option<DAffine3> {
     checked(value, product)
 }
 
-/// Refuses what cannot be inverted or stored.
+/// Rejects transforms that are singular or not representable.
 fn checked(value: &Value<'_>, m: DAffine3) -> Option<DAffine3> {
     let lengths = m.matrix3.x_axis.length() * m.matrix3.y_axis.length() * m.matrix3.z_axis.length();
     let determinant = m.matrix3.determinant();
@@ -139,7 +139,7 @@ fn operation(value: &Value<'_>) -> Option<DAffine3> {
     }
 }
 
-/// Counter-clockwise about an axis through the origin, seen against the axis.
+/// Counter-clockwise about an axis through the origin, seen with the axis pointing at the viewer.
 fn rotate(value: &Value<'_>) -> Option<DAffine3> {
     let mut object = value.block("rotate")?;
     let axis = object

@@ -60,7 +60,7 @@ fn operation(value: &Value<'_>) -> Option<DAffine2> {
     }
 }
 
-/// `[x, y]`, or `[x, y, z]` as where a transform is one of space; z plays no part.
+/// `[x, y]`, or `[x, y, z]` as in a transform of space; z is ignored.
 fn plane_vector(value: &Value<'_>) -> Option<DVec2> {
     if value.list()?.len() == 3 {
         let [x, y, _] = value.vector()?;
@@ -91,8 +91,7 @@ fn rotate(value: &Value<'_>) -> Option<DAffine2> {
     Some(DAffine2::from_angle(sign? * angle?.to_radians()))
 }
 
-/// Three rows of three numbers, the last of which is 0 0 1; or a 4×4 matrix, of which the third row and column play no
-/// part.
+/// Three rows of three numbers, the last of which is 0 0 1; or a 4×4 matrix, whose third row and column are ignored.
 fn matrix(value: &Value<'_>) -> Option<DAffine2> {
     let (rows, kept) = if value.list()?.len() == 4 {
         let rows = value.list_of::<4>()?.map(|row| row.vector::<4>());

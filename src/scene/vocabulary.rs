@@ -1,9 +1,9 @@
-//! The names of Mitsuba 3 and of this program's own additions, so that a type that is not supported yet can be told
-//! apart from one that nobody has, and from one that stands in the wrong place.
+//! Type names of Mitsuba 3 and of this program: distinguishes types that are not supported yet from unknown ones and
+//! misplaced ones.
 
 use std::fmt;
 
-/// What kind of object a type is.
+/// The kind of object that a type is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Bsdf,
@@ -24,7 +24,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// The name under which an object of this class usually stands in its parent; any other is allowed too.
+    /// The conventional name of an object of this class in its parent; any other is valid too.
     pub(super) fn usual_key(self) -> &'static str {
         match self {
             Class::Bsdf => "bsdf",
@@ -68,7 +68,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// The types that are supported.
+/// Supported types.
 const SUPPORTED: &[(Class, &[&str])] = &[
     (Class::Bsdf, &["null", "diffuse"]),
     (Class::Dataset, &["dataset"]),
@@ -89,7 +89,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
     (Class::Volume, &["gridvolume", "constvolume", "blobs", "plume"]),
 ];
 
-/// The types that Mitsuba has and this program does not.
+/// Types of Mitsuba that are not supported.
 const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (
         Class::Bsdf,
@@ -189,7 +189,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (Class::Texture, &["mesh_attribute", "volume"]),
 ];
 
-/// Parameters that Mitsuba's type has and ours does not support yet.
+/// Parameters of Mitsuba's types that are not supported.
 const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     (
         "perspective",
@@ -215,11 +215,11 @@ const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
 const SHAPE_ONLY: &[&str] = &["silhouette_sampling_weight"];
 const INTEGRATOR_ONLY: &[&str] = &["block_size", "samples_per_pass", "timeout"];
 
-/// What is known about a type's name.
+/// The status of a type's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     Supported(Class),
-    /// Mitsuba has it, this program does not.
+    /// A type of Mitsuba that is not supported.
     Mitsuba(Class),
     Nobody,
 }
@@ -242,7 +242,7 @@ pub(super) fn supported(class: Class) -> &'static [&'static str] {
         .map_or(&[], |(_, names)| names)
 }
 
-/// Whether an object of a scene usually stands under this name.
+/// Whether an object of a scene conventionally has this name.
 pub(super) fn is_usual_key(key: &str) -> bool {
     let classes = [
         Class::Bsdf,

@@ -1,4 +1,4 @@
-//! What volumes hold: `gridvolume`, `constvolume`, `blobs`, `plume`, and numbers and colours that stand for a
+//! Contents of volumes: `gridvolume`, `constvolume`, `blobs`, `plume`, and numbers and colours as shorthands for a
 //! `constvolume`.
 
 use crate::io::UNIT_CUBE;
@@ -13,21 +13,21 @@ use super::{Blob, Source, color, files};
 /// The longest side of a grid.
 const MAX_SIDE: u64 = 1 << 16;
 
-/// How many values an array may have: beyond it, 32-bit indices do not reach.
+/// Largest number of values of an array: the limit of 32-bit indices.
 const MAX_VALUES: u128 = 1 << 31;
 
-/// What is expected of a volume.
+/// Requirements on a volume.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) quantity: Quantity,
     pub(super) channels: Channels,
 }
 
-/// How many channels a volume has.
+/// The number of channels of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channels {
     Exactly(usize),
-    /// As many as its values or its file have: grey, or red, green and blue.
+    /// As in its values or file: one (grey) or three (RGB).
     OneOrThree,
 }
 
@@ -39,7 +39,7 @@ impl Channels {
         }
     }
 
-    /// How many there are where the values have `count` entries, of which a single one stands for all channels.
+    /// The number of channels for values with `count` entries; a single entry is repeated over all channels.
     fn told_by(self, count: usize) -> usize {
         match self {
             Channels::Exactly(n) => n,
@@ -48,14 +48,14 @@ impl Channels {
     }
 }
 
-/// Where the values of a volume come from and how many there are.
+/// The source and shape of a volume's values.
 #[derive(Debug, Clone)]
 pub(super) struct Volume {
     pub(super) shape: Shape,
     pub(super) source: Source,
     /// The same value everywhere, without a grid.
     pub(super) constant: bool,
-    /// The bounding box that the file states, or the unit cube.
+    /// The bounding box stated in the file, or the unit cube.
     pub(super) bounds: [[f32; 3]; 2],
 }
 
@@ -80,17 +80,17 @@ pub(super) fn read(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
     volume
 }
 
-/// Whether a number, a list or a colour stands where a volume could.
+/// Whether the value is a shorthand for a `constvolume`: a number, a list or a colour.
 pub(super) fn stands_for_constant(value: &Value<'_>) -> bool {
     !value.is_object() || value.type_name() == Some("rgb")
 }
 
-/// The `constvolume` that a number, a list or a colour stands for.
+/// The `constvolume` of such a shorthand.
 pub(super) fn read_constant(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
     channel_values(value, wanted).map(|values| constant(values, wanted.channels))
 }
 
-/// What a volume holds; where it lies is for the caller to ask.
+/// The contents of a volume; the caller reads its placement.
 pub(super) fn contents(object: &mut Object<'_>, wanted: Wanted) -> Option<Volume> {
     match object.name {
         "gridvolume" => gridvolume(object, wanted),
@@ -125,7 +125,7 @@ fn grid(shape: Shape, source: Source) -> Volume {
     }
 }
 
-/// A number for all channels, or a list of one number a channel, or a colour where there can be three.
+/// A number for all channels, a list of one number per channel, or a colour if there can be three.
 pub(super) fn channel_values(value: &Value<'_>, wanted: Wanted) -> Option<Vec<f32>> {
     let Wanted { quantity, channels } = wanted;
     let limit = quantity.limit();
@@ -172,7 +172,7 @@ pub(super) fn resolution(value: &Value<'_>, channels: usize) -> Option<Shape> {
     check_size(value, shape).then_some(shape)
 }
 
-/// Whether an array is of a size that can be indexed; reports it if not.
+/// Whether an array has an addressable size; reports it if not.
 pub(super) fn check_size(value: &Value<'_>, shape: Shape) -> bool {
     let [x, y, z] = shape.size;
     let count = [x, y, z, shape.channels].iter().map(|n| *n as u128).product::<u128>();
@@ -186,7 +186,7 @@ pub(super) fn check_size(value: &Value<'_>, shape: Shape) -> bool {
 }
 
 fn gridvolume(object: &mut Object<'_>, wanted: Wanted) -> Option<Volume> {
-    // Both speak of how Mitsuba stores a grid and change nothing here.
+    // Accepted and ignored: both select how Mitsuba stores a grid.
     object.boolean("raw", false);
     object.boolean("accel", true);
     let (file, size, value) = (object.get("filename"), object.get("resolution"), object.get("value"));
@@ -220,7 +220,7 @@ fn gridvolume(object: &mut Object<'_>, wanted: Wanted) -> Option<Volume> {
     }
 }
 
-/// A grid file whose header fits.
+/// A grid file, whose header is checked.
 pub(super) fn grid_file(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
     let path = value.file()?;
     let header = match files::grid_header(&path) {
@@ -243,7 +243,7 @@ pub(super) fn grid_file(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
     })
 }
 
-/// How many channels a file should have that has `found` of them.
+/// The required number of channels as text, for a file that has `found`.
 fn expected_channels(wanted: Wanted, found: usize) -> String {
     match (wanted.quantity, wanted.channels) {
         (Quantity::Density, _) => "density has one channel".to_string(),
@@ -255,7 +255,7 @@ fn expected_channels(wanted: Wanted, found: usize) -> String {
     }
 }
 
-/// Which degree would have this many channels.
+/// A hint at the degree of spherical harmonics with this number of channels.
 fn degree_of(channels: usize) -> String {
     match (0..=3).find(|degree| 3 * (degree + 1) * (degree + 1) == channels) {
         Some(degree) => format!("; {channels} would be degree {degree}"),

@@ -1,9 +1,9 @@
-//! What is probably not what the author wants, of a scene as a whole.
+//! Warnings about a scene as a whole.
 
 use super::context::Context;
 use super::{Backdrop, Background, Scene, Source};
 
-/// Notes all of it.
+/// Records all warnings.
 pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     backdrops(context, scene);
     if scene
@@ -16,7 +16,7 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     darkness(context, scene);
 }
 
-/// A world without light.
+/// A path-traced scene without light.
 fn darkness(context: &Context<'_>, scene: &Scene) {
     let world = &scene.world;
     let dark = matches!(scene.background, Background::None)
@@ -28,7 +28,7 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// Photographs composited on one colour in front of an emitter of another teach the medium to paint the difference.
+/// If photographs are composited on one colour and the emitter has another, the medium learns the difference.
 fn backdrops(context: &Context<'_>, scene: &Scene) {
     let behind = match &scene.background {
         Background::None => Some([0.0; 3]),

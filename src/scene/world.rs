@@ -8,7 +8,7 @@ use super::Array;
 use crate::io;
 use crate::io::mesh::{Mesh, read_obj, read_ply};
 
-/// What light is followed through.
+/// A path-traced scene.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     pub surfaces: Vec<Surface>,
@@ -18,33 +18,19 @@ pub struct World {
 }
 
 impl World {
-    /// Whether there is nothing to follow light through.
+    /// Whether there are no shapes and lights.
     pub fn is_empty(&self) -> bool {
         self.surfaces.is_empty() && self.media.is_empty() && self.lights.is_empty()
     }
-
-    /// Every array that a run may change: media in their order (`sigma_t`, `albedo`, `emission`, the phase function's),
-    /// then surfaces' radiance, then lights' intensities.
-    pub fn arrays(&self) -> Vec<&Array> {
-        let mut arrays: Vec<&Array> = Vec::new();
-        for medium in &self.media {
-            arrays.extend([&medium.sigma_t.array, &medium.albedo.array]);
-            arrays.extend(medium.emission.iter().map(|emission| &emission.array));
-            medium.phase.arrays(&mut arrays);
-        }
-        arrays.extend(self.surfaces.iter().filter_map(|surface| surface.radiance.as_ref()));
-        arrays.extend(self.lights.iter().map(|light| &light.intensity));
-        arrays
-    }
 }
 
-/// A shape and what it is made of.
+/// A shape with BSDF, media and emission.
 #[derive(Debug, Clone)]
 pub struct Surface {
     /// Its key in the file.
     pub name: String,
     pub geometry: Geometry,
-    /// The shape's own space into the world.
+    /// Transform from local space to the world.
     pub to_world: Affine3A,
     pub flip_normals: bool,
     pub bsdf: Bsdf,
@@ -56,23 +42,16 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// The files of its mesh and its texture.
-    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
-        let mesh = match &self.geometry {
-            Geometry::Mesh { path, .. } => Some(path.as_path()),
+    /// Its mesh file.
+    pub(super) fn mesh_file(&self) -> Option<&Path> {
+        match &self.geometry {
+            Geometry::Mesh { path, .. } => Some(path),
             _ => None,
-        };
-        let texture = match &self.bsdf {
-            Bsdf::Diffuse {
-                reflectance: Texture::Bitmap(map),
-            } => Some(map.path.as_path()),
-            _ => None,
-        };
-        mesh.into_iter().chain(texture)
+        }
     }
 }
 
-/// The form of a shape in its own space.
+/// The form of a shape in local space.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Geometry {
     /// [-1, 1]³
@@ -83,7 +62,7 @@ pub enum Geometry {
     },
     /// [-1, 1]² in the plane z = 0, normal +z.
     Rectangle,
-    /// A file that has been found.
+    /// A mesh file; it exists.
     Mesh {
         path: PathBuf,
         format: MeshFormat,
@@ -92,7 +71,7 @@ pub enum Geometry {
     },
 }
 
-/// How a mesh is stored.
+/// The file format of a mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeshFormat {
     Obj,
@@ -100,10 +79,10 @@ pub enum MeshFormat {
 }
 
 impl MeshFormat {
-    /// Reads a mesh of this format; with `face_normals` without those of its vertices.
+    /// Reads a mesh of this format; `face_normals` discards vertex normals.
     ///
     /// # Errors
-    /// The file cannot be read, or is no such mesh.
+    /// The file cannot be read, or is no valid mesh.
     pub fn read(self, path: &Path, face_normals: bool, flip_tex_coords: bool) -> io::Result<Mesh> {
         match self {
             Self::Obj => read_obj(path, face_normals, flip_tex_coords),
@@ -115,13 +94,13 @@ impl MeshFormat {
 /// How a surface reflects.
 #[derive(Debug, Clone)]
 pub enum Bsdf {
-    /// Lets light pass as if it were not there.
+    /// No scattering: light passes.
     Null,
     /// Lambertian, on the side of the normal.
     Diffuse { reflectance: Texture },
 }
 
-/// Colours over a surface.
+/// Reflectance over a surface.
 #[derive(Debug, Clone)]
 pub enum Texture {
     Constant([f32; 3]),
@@ -129,17 +108,17 @@ pub enum Texture {
     Bitmap(TextureMap),
 }
 
-/// An image over a surface, read as linear reflectance unless `raw`.
+/// An image texture.
 #[derive(Debug, Clone)]
 pub struct TextureMap {
-    pub path: PathBuf,
-    pub raw: bool,
+    /// Three channels, each in [0, 1].
+    pub reflectance: Array,
     pub nearest: bool,
     pub wrap: Wrap,
     pub to_uv: Affine2,
 }
 
-/// What lies outside a grid's or an image's unit interval.
+/// Lookups outside of the unit interval of a grid or an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wrap {
     #[default]
@@ -153,32 +132,32 @@ pub enum Wrap {
 pub struct Medium {
     /// The path of the object in the file.
     pub path: String,
-    /// Whether it fills its shapes; else it also ends at the box around the place of `sigma_t`.
+    /// Whether it fills its shapes; otherwise it is also bounded by the box of its `sigma_t` volume.
     pub homogeneous: bool,
-    /// Extinction per unit of length before `scale`: one channel or three.
+    /// Extinction per unit length before `scale`: one channel or three.
     pub sigma_t: Lookup,
     /// One channel or three.
     pub albedo: Lookup,
-    /// Radiance, weighted by the absorption coefficient; one channel or three.
+    /// Emitted radiance, which is weighted by the absorption coefficient; one channel or three.
     pub emission: Option<Lookup>,
     /// Multiplies `sigma_t`.
     pub scale: f32,
     pub phase: Phase,
 }
 
-/// A volume: an array and where it lies.
+/// A volume: an array and its placement.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub array: Array,
-    /// The same value everywhere: `nearest` and `wrap` do not matter, and `to_world` only bounds a medium.
+    /// The same value everywhere: `nearest` and `wrap` are irrelevant, and `to_world` only bounds the medium.
     pub constant: bool,
-    /// The unit cube into the world.
+    /// Transform from the unit cube to the world.
     pub to_world: Affine3A,
     pub nearest: bool,
     pub wrap: Wrap,
 }
 
-/// How a medium scatters.
+/// A phase function.
 #[derive(Debug, Clone)]
 pub enum Phase {
     Isotropic,
@@ -187,24 +166,11 @@ pub enum Phase {
         g: Array,
     },
     Rayleigh,
-    /// `weight` of the second, the rest of the first.
+    /// `weight` · second + (1 - `weight`) · first.
     Blend {
         weight: Box<Lookup>,
         phases: Box<[Phase; 2]>,
     },
-}
-
-impl Phase {
-    fn arrays<'a>(&'a self, arrays: &mut Vec<&'a Array>) {
-        match self {
-            Phase::Isotropic | Phase::Rayleigh => {}
-            Phase::Hg { g } => arrays.push(g),
-            Phase::Blend { weight, phases } => {
-                arrays.push(&weight.array);
-                phases.iter().for_each(|phase| phase.arrays(arrays));
-            }
-        }
-    }
 }
 
 /// A light without a surface.
@@ -216,7 +182,7 @@ pub struct Light {
     pub intensity: Array,
 }
 
-/// Where a light is and where it points.
+/// Position and direction of a light.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LightKind {
     Point {
@@ -234,15 +200,15 @@ pub enum LightKind {
     },
 }
 
-/// How light is followed.
+/// The light transport algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Integrator {
     pub estimator: Estimator,
-    /// Longest path, in edges; none for no limit.
+    /// Longest path in edges; None for no limit.
     pub max_depth: Option<u32>,
     /// Depth from which Russian roulette may end a path.
     pub rr_depth: u32,
-    /// Emitters are not seen by the camera directly.
+    /// Emitters are invisible to the camera.
     pub hide_emitters: bool,
     pub gradient: Gradient,
 }
@@ -259,7 +225,7 @@ impl Default for Integrator {
     }
 }
 
-/// How derivatives are propagated.
+/// The estimator of derivatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Estimator {
     /// Path replay backpropagation: `volpath` and `prbvolpath`.
@@ -272,37 +238,38 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    /// Whether an iteration renders along the paths of its adjoint pass, which uses the previous iteration's adjoint
+    /// image.
     pub fn is_pipelined(self) -> bool {
         matches!(self, Self::Radiative(Variant::Pipelined | Variant::BiasedPipelined))
     }
 }
 
-/// What radiative backpropagation saves (NimierDavid2020, section 3.8).
+/// The approximations of radiative backpropagation (NimierDavid2020, section 3.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Variant {
-    /// Nothing: radiance is estimated by a path of its own at every interaction.
+    /// None: an independent path estimates the incident radiance at every interaction.
     #[default]
     Unbiased,
-    /// Those paths: radiance is taken for one where light is scattered.
+    /// No such paths: in-scattered radiance is replaced by one.
     Biased,
-    /// The primal pass: it is made along with the adjoint, which carries the adjoint image of the iteration before.
+    /// No primal pass: it is merged into the adjoint pass, which uses the previous iteration's adjoint image.
     Pipelined,
     /// Both.
     BiasedPipelined,
 }
 
-/// How extinction is differentiated.
+/// The estimator of derivatives by extinction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Gradient {
-    /// What suits the scene: [`Self::Paired`] where there is a background, else [`Self::Drt`]; of a tape what it can
-    /// do.
+    /// Chosen by the scene: [`Self::Paired`] with a background, else [`Self::Drt`]; for a tape the supported one.
     #[default]
     Auto,
     /// At the collisions of free-flight sampling.
     FreeFlight,
     /// Differential ratio tracking.
     Drt,
-    /// Differential tracking along the flight itself: what comes through a point and what is scattered there, together.
+    /// Paired points: differential tracking along the flight, with transmitted and in-scattered radiance at the same
+    /// point.
     Paired,
 }

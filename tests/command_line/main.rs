@@ -1,5 +1,6 @@
 //! The built program in a fresh folder: exit codes, what it leaves behind, interrupted and resumed runs.
 
+mod bench;
 mod failures;
 mod results;
 

@@ -7,19 +7,25 @@ use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
 use prbopt::io::Image;
 use prbopt::io::image::write_png;
-use prbopt::scene::{Background, Bsdf, Geometry, Gradient, MeshFormat, Surface, Texture, TextureMap, World, Wrap};
+use prbopt::params::{Kind, Shape};
+use prbopt::scene::{
+    Array, Background, Bsdf, Geometry, Gradient, MeshFormat, Source, Surface, Texture, TextureMap, World, Wrap,
+};
 use tempfile::TempDir;
 
 use super::gpu;
 use super::scenes::noise;
 use super::worlds::{Case, case, compare, constant, cube, envmap, run, sky, smoke, surface, value};
 
+/// Pixels of the image of noise.
+const NOISE: [usize; 3] = [7, 5, 1];
+
 /// A folder with an image of noise, and a lumpy ball with and without corners of its own normals.
 fn files() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let image = Image {
-        width: 7,
-        height: 5,
+        width: NOISE[0],
+        height: NOISE[1],
         channels: 3,
         data: (0..105).map(|i| noise(9, i).clamp(0.0, 1.0)).collect(),
     };
@@ -59,8 +65,19 @@ fn ball(folder: &Path, face_normals: bool) -> Geometry {
 fn image(folder: &Path, nearest: bool, wrap: Wrap) -> Bsdf {
     Bsdf::Diffuse {
         reflectance: Texture::Bitmap(TextureMap {
-            path: folder.join("noise.png"),
-            raw: nearest,
+            reflectance: Array {
+                path: format!("floor.bsdf.{nearest}.{wrap:?}"),
+                kind: Kind::Texture,
+                shape: Shape {
+                    size: NOISE,
+                    channels: 3,
+                },
+                source: Source::Reflectance {
+                    path: folder.join("noise.png"),
+                    raw: nearest,
+                },
+                tuning: None,
+            },
             nearest,
             wrap,
             to_uv: Affine2 {

@@ -2,6 +2,7 @@
 //! panic or an allocation that a header merely claims.
 
 mod formats;
+mod results;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;

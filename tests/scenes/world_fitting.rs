@@ -292,6 +292,36 @@ fn textures_are_reflectances() {
 }
 
 #[test]
+fn textures_are_not_optimised() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let image = Image {
+        width: 2,
+        height: 2,
+        channels: 3,
+        data: vec![0.5; 12],
+    };
+    io::image::write_exr(&folder.path().join("texture.exr"), &image).expect("the test's folder is writable");
+    let tuned = |path: &str| {
+        let text = format!(
+            r#"{{"f": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {{"type": "bitmap", "filename": "texture.exr"}}}}}}, "s": {{"type": "constant"}}, "c": {{"type": "perspective"}},
+            "optimize": {{"parameters": {{"{path}": {{}}}}, "references": {{"type": "constant", "value": 0}}}}}}"#
+        );
+        scene::parse(&text, &folder.path().join("test.json")).map_err(|mistakes| mistakes.to_string())
+    };
+    let found = tuned("f.bsdf.reflectance").expect_err("it has no derivative");
+    let expected = "the texture `f.bsdf.reflectance` cannot be optimised at \
+                    optimize.parameters.f.bsdf.reflectance: images are not differentiated by their texels yet; \
+                    remove it from `parameters`";
+    assert!(found.contains(expected), "{found}");
+    let found = tuned("f.bsdf.colour").expect_err("there is none");
+    assert!(
+        found.contains("allowed: `s.radiance`") && !found.contains("reflectance"),
+        "{found}"
+    );
+    assert!(tuned("s.radiance").is_ok());
+}
+
+#[test]
 fn only_some_files_say_where_their_grid_lies() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let grid = Grid {

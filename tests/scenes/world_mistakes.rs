@@ -445,12 +445,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         TUNED,
         r#""box.interior.sigma": {}"#,
-        "19:42: there is no parameter `box.interior.sigma` at optimize.parameters.box.interior.sigma: did you mean `box.interior.sigma_t`? (allowed: `box.interior.sigma_t`, `box.interior.albedo`, `box.interior.phase.g`, `lamp.emitter.radiance`, `sun.irradiance`, `sky.radiance`)",
+        "19:42: there is no parameter `box.interior.sigma` at optimize.parameters.box.interior.sigma: did you mean `box.interior.sigma_t`? (allowed: `sky.radiance`, `box.interior.sigma_t`, `box.interior.albedo`, `box.interior.phase.g`, `lamp.emitter.radiance`, `sun.irradiance`)",
     ),
     (
         TUNED,
         r#""floor.bsdf.reflectance": {}"#,
-        "19:46: there is no parameter `floor.bsdf.reflectance` at optimize.parameters.floor.bsdf.reflectance: allowed: `box.interior.sigma_t`",
+        "19:46: there is no parameter `floor.bsdf.reflectance` at optimize.parameters.floor.bsdf.reflectance: allowed: `sky.radiance`",
     ),
     (
         TUNED,

@@ -361,11 +361,21 @@ fn bitmaps() {
             other => panic!("{other:?}"),
         }
     };
+    let source = |raw| Source::Reflectance {
+        path: folder.path().join("wood.png"),
+        raw,
+    };
     let plain = map("");
-    assert_eq!(plain.path, folder.path().join("wood.png"));
-    assert_eq!((plain.raw, plain.nearest, plain.wrap), (false, false, Wrap::Repeat));
+    assert_eq!(plain.reflectance.path, "m.b.reflectance");
+    assert_eq!(
+        (plain.reflectance.kind, plain.reflectance.shape.size),
+        (Kind::Texture, [2, 2, 1])
+    );
+    assert_eq!(plain.reflectance.source, source(false));
+    assert_eq!((plain.nearest, plain.wrap), (false, Wrap::Repeat));
     let other = map(r#", "raw": true, "filter_type": "nearest", "wrap_mode": "clamp", "accel": true"#);
-    assert_eq!((other.raw, other.nearest, other.wrap), (true, true, Wrap::Clamp));
+    assert_eq!(other.reflectance.source, source(true));
+    assert_eq!((other.nearest, other.wrap), (true, Wrap::Clamp));
 }
 
 #[test]
@@ -464,7 +474,7 @@ fn bounds_keep_values_possible_unless_told_otherwise() {
         .map(|array| array.tuning.expect("is named").bounds)
         .collect();
     let light = [0.0, f32::INFINITY];
-    assert_eq!(bounds, [light, [0.0, 1.0], light, [-0.99, 0.99], light, light, light]);
+    assert_eq!(bounds, [light, light, [0.0, 1.0], light, [-0.99, 0.99], light, light]);
 }
 
 #[test]

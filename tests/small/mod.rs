@@ -260,12 +260,11 @@ impl Small {
         setup.resident.scene.stop = self.stop;
         setup.spp = 2;
         for i in 0..setup.params.parameters.len() {
-            let role = setup.resident.slots;
             let parameter = &mut setup.params.parameters[i];
             let texel_of = |k: usize| k / parameter.shape.channels;
             let uniform = |k: usize, [a, b]: [f32; 2]| a + (b - a) * draw(options.seed, i as u32, k as u32);
             let [nx, ny, _] = parameter.shape.size;
-            let is_sigma = role.sigma_t == Some(i);
+            let is_sigma = parameter.path.ends_with("sigma_t");
             let is_grid = parameter.kind == Kind::Grid;
             let shape = parameter.shape;
             for (k, value) in parameter.values.iter_mut().enumerate() {

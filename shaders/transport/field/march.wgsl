@@ -1,4 +1,4 @@
-// From a place on the film to radiance, and back: the estimator's primal and its adjoint, for one ray.
+// From a film position to radiance and back: the primal estimator and its adjoint, for one ray.
 
 #import bind/launch
 #import transport/lookup/background
@@ -7,7 +7,7 @@
 #import transport/rays/random
 #import transport/rays/pixel
 
-// What one ray gathers: radiance and the transmittance it ends with, and the number of samples that contributed.
+// Result of a primal ray: radiance, final transmittance, and the number of contributing samples.
 struct Gathered {
     radiance: vec3f,
     transmittance: f32,
@@ -36,15 +36,15 @@ fn gather(ray: Ray, jitter: f32, backdrop: Backdrop) -> Gathered {
 
 #ifdef REPLAY
 
-// How a replay ended: radiance gathered, radiance left over (zero but for rounding), samples that contributed.
+// Result of a replay: radiance gathered, remaining radiance (zero up to rounding), number of contributing samples.
 struct Replayed {
     gathered: vec3f,
     left: vec3f,
     count: u32,
 }
 
-// The adjoint: walks the ray once for its radiance, then again from the same random state, and sends the derivatives
-// of `d_radiance` times the radiance to the gradients.
+// The adjoint: walks the ray for its radiance, then replays it with the same random state and sends the derivatives of
+// `d_radiance` times the radiance to the gradients.
 fn backpropagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -> Replayed {
     var segment = field_segment(ray, jitter);
     let gathered = gather_segment(&segment, ray, backdrop);

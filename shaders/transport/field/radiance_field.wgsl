@@ -1,8 +1,8 @@
 // Emission and absorption along a ray through a radiance field: one walk for every mode.
 //
-// Samples lie at t = near + (i + u) h while t < far, u one jitter a ray. The primal adds L += T alpha c; the replay
-// takes the same steps from L downwards, so that what is left after a sample is the radiance R still to come, and
-// (docs/method.md)
+// Samples lie at t = near + (i + u) h while t < far, with one jitter u per ray. The primal adds L += T alpha c; the
+// replay takes the same steps and subtracts from L, so that after a sample the remainder is R, the radiance still to
+// come, and (docs/method.md)
 //
 //     dL/dc = T alpha          dL/dsigma = h (T exp(-tau) c - R)
 
@@ -23,7 +23,7 @@ struct Segment {
     valid: bool,
 }
 
-// What a walk carries from sample to sample.
+// State carried from sample to sample.
 struct State {
     // Primal: radiance so far. Replay: radiance still to come, the background's included.
     radiance: vec3f,
@@ -142,7 +142,7 @@ fn color_slope(raw: f32) -> f32 {
 
 #ifdef REPLAY
 
-// Where a replay sends the gradient of a sample: with respect to raw density and raw colour.
+// Receives the gradient of a sample: by raw density and by raw colour.
 fn scatter_sample(
     at: ptr<function, Stencil>,
     at_color: ptr<function, Stencil>,
@@ -170,7 +170,7 @@ fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance
     var index = 0u;
     loop {
         let t = (*segment).first + f32(index) * h;
-        // Not `t >= far`, so that a ray with a NaN in it ends here.
+        // `!(t < far)` instead of `t >= far` also ends rays with a NaN.
         if !(t < (*segment).far) {
             break;
         }
@@ -185,7 +185,7 @@ fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance
         var at = grid_stencil(scene.sigma_size, p);
         let raw_sigma = grid_eval(launch.sigma_at, &at);
         if scene.density_activation == DENSITY_RELU && raw_sigma < 0.0 {
-            // Neither radiance nor a derivative.
+            // Under a ReLU a negative raw density adds neither radiance nor derivatives.
             continue;
         }
         let sigma = density_activate(raw_sigma);

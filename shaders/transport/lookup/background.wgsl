@@ -7,13 +7,13 @@
 #import bind/gradients
 #endif
 
-// The four texels around a direction and their weights.
+// The four texels around a direction, with bilinear weights.
 struct EnvStencil {
     texels: vec4u,
     weights: vec4f,
 }
 
-// The stencil of the unit direction `d`, given in the map's frame, in a map of `size` = width, height.
+// The stencil of the unit direction `d`, given in the map's frame, for a map of `size` = width, height.
 fn env_stencil(size: vec2u, d: vec3f) -> EnvStencil {
     let u = arc_tangent(d.x, -d.z) * (0.5 / PI);
     let v = arc_cosine(clamp(d.y, -1.0, 1.0)) / PI;
@@ -27,7 +27,7 @@ fn env_stencil(size: vec2u, d: vec3f) -> EnvStencil {
     return env_cell(size, vec2u(column, row), vec2f(x - f32(column), y - f32(row)));
 }
 
-// The stencil of a place in the cell between the texels of a column and a row and those behind them.
+// The stencil of a position in the cell between a texel and its right, lower and diagonal neighbours.
 fn env_cell(size: vec2u, cell: vec2u, place: vec2f) -> EnvStencil {
     let column = cell.x;
     let row = cell.y;
@@ -58,7 +58,7 @@ fn env_eval(at: EnvStencil, scale: f32) -> vec3f {
     return sum * scale;
 }
 
-// What the emitter sends along the unit direction `d` (world).
+// The emitter's radiance for the unit direction `d` (world).
 fn background_eval(d: vec3f) -> vec3f {
     switch scene.background {
         case BACKGROUND_NONE: {

@@ -9,15 +9,15 @@
 #import bind/gradients
 #endif
 
-// The eight texels around a point and their weights. Corner k takes the upper neighbour along x if bit 0 of k is set,
-// along y for bit 1, along z for bit 2.
+// The eight texels around a point, with trilinear weights. Corner k is the upper neighbour along x if bit 0 of k is
+// set, along y for bit 1, along z for bit 2.
 struct Stencil {
     texels: array<u32, 8>,
     weights: array<f32, 8>,
 }
 
-// For each axis the offsets of the lower and the upper neighbour of a point, and how far it is from the one to the
-// other: a stencil before it is written out.
+// A stencil in compact form: for each axis the offsets of the lower and upper neighbour, and the fractional position
+// between them.
 struct Neighbours {
     x: vec2u,
     y: vec2u,
@@ -42,7 +42,7 @@ fn grid_neighbours(size: vec4u, p: vec3f) -> Neighbours {
     return Neighbours(vec2u(low.x, high.x), y, vec2u(low.z, high.z) * slice, x - base);
 }
 
-// Writes a stencil out.
+// Expands a stencil to eight corners.
 fn corners(near: Neighbours) -> Stencil {
     var at: Stencil;
     at.texels[0] = corner_texel(near, 0u);
@@ -79,7 +79,7 @@ fn corner_weight(near: Neighbours, k: u32) -> f32 {
     return (weights.z * weights.y) * weights.x;
 }
 
-// grid_neighbours for wrap modes under which neighbours are not neighbours in the array: the twin of
+// grid_neighbours for wrap modes in which a texel's neighbours are not adjacent in the array: the twin of
 // grid_stencil_wrapped.
 fn wrapped_neighbours(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
     let x = p * vec3f(size.xyz) - 0.5;
@@ -92,7 +92,7 @@ fn wrapped_neighbours(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
     return Neighbours(low, y, z, x - base);
 }
 
-// The texel that holds a point: the twin of nearest_stencil.
+// The texel that contains a point (nearest-neighbour lookup): the twin of nearest_stencil.
 fn nearest_neighbour(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
     let place = floor(p * vec3f(size.xyz));
     let x = wrap_index(wrap, place.x, size.x);
@@ -101,7 +101,7 @@ fn nearest_neighbour(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
     return Neighbours(vec2u(x), vec2u(y * size.x), vec2u(z * size.x * size.y), vec3f(0.0));
 }
 
-// The texel that stands for the whole number `x` along an axis of `size` texels.
+// Maps the integer `x` to a texel along an axis of `size` texels by the wrap mode.
 fn wrap_index(wrap: u32, x: f32, size: u32) -> u32 {
     let n = f32(size);
     var y = x;
@@ -114,14 +114,14 @@ fn wrap_index(wrap: u32, x: f32, size: u32) -> u32 {
     return index_below(y, size - 1u);
 }
 
-// `x` as an index in 0 ... `last`, clamped.
+// `x` clamped to an index in 0 ... `last`.
 fn index_below(x: f32, last: u32) -> u32 {
     return u32(clamp(x, 0.0, f32(min(last, 16777216u))));
 }
 
-// A one-channel lookup in the parameter that begins at `first`.
+// Looks up the one-channel grid that begins at `first`.
 fn grid_eval(first: u32, at: ptr<function, Stencil>) -> f32 {
-    // Corners are written out: a driver may leave so short a loop standing.
+    // Unrolled by hand: some drivers do not unroll so short a loop.
     return grid_term(first, at, 0u) + grid_term(first, at, 1u) + grid_term(first, at, 2u) + grid_term(first, at, 3u)
         + grid_term(first, at, 4u) + grid_term(first, at, 5u) + grid_term(first, at, 6u) + grid_term(first, at, 7u);
 }
@@ -148,7 +148,7 @@ fn grid_term_sh(at: ptr<function, Stencil>, i: u32, k: u32) -> vec3f {
 
 #ifdef REPLAY
 
-// The adjoint of grid_eval: adds `g` times each weight.
+// The adjoint of grid_eval: adds `g` times each weight to the texels' gradients.
 fn grid_adjoint(first: u32, at: ptr<function, Stencil>, g: f32) {
     grid_adjoint_term(first, at, 0u, g);
     grid_adjoint_term(first, at, 1u, g);

@@ -1,4 +1,4 @@
-// Lookups in volumes that lie somewhere in the world: trilinear or nearest, with Mitsuba's wrap modes.
+// Lookups in volumes with a placement in the world: trilinear or nearest, with Mitsuba's wrap modes.
 
 #import bind/parameters
 #import bind/scene
@@ -17,13 +17,14 @@ fn volume_stencil(volume: Volume, p: vec3f) -> Neighbours {
     return wrapped_neighbours(volume.size, volume.wrap, local);
 }
 
-// The corners that count. The number is not known to compilers, so that they leave loops over corners standing.
+// The number of corners with a weight. It is unknown at compile time, which keeps compilers from unrolling loops over
+// corners.
 fn volume_corners(volume: Volume) -> u32 {
     return select(1u, 8u, volume.filter_kind == LOOKUP_TRILINEAR);
 }
 
-// The value there: three channels, or one repeated. Corners are written out, so that a GPU fetches them side by side;
-// those beyond a constant's or a nearest texel have no weight.
+// The looked-up value: three channels, or one repeated. Corners are unrolled, so that a GPU issues their loads
+// together; corners beyond the first of a constant or nearest lookup have weight zero.
 fn volume_eval(volume: Volume, at: Neighbours) -> vec3f {
     let first = parameter_first(volume.slot);
     let channels = volume.size.w;

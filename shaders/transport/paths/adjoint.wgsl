@@ -1,4 +1,5 @@
-// The derivatives that an adjoint walk sends: by the factors of a path's throughput, from the radiance still to come.
+// The derivatives that an adjoint walk sends: for each factor of the throughput, the radiance still to come over the
+// factor.
 
 #import transport/rays/sampler
 #import transport/paths/path_state
@@ -7,26 +8,26 @@
 
 #ifdef REPLAY
 
-// What an adjoint carries beside the path.
+// The state of an adjoint beside that of the path.
 struct Adjoint {
     // Derivative of the loss by the path's radiance.
     d_radiance: vec3f,
-    // Draws that only the adjoint makes.
+    // Random numbers for draws that only the adjoint makes.
     extra: Sampler,
     reservoir: Reservoir,
 }
 
-// Weighted reservoir sampling of one point at which the path could have scattered.
+// Weighted reservoir sampling with a reservoir of one point, at which the path could have been scattered.
 struct Reservoir {
-    // Sum of all weights so far; that of the point kept is a part of it. Zero: no point.
+    // Sum of the weights of all points offered; zero if there is no point.
     total: f32,
     p: vec3f,
     direction: vec3f,
     medium: u32,
     depth: u32,
-    // Derivative by the light scattered there, over the point's weight.
+    // Derivative by the in-scattered radiance, over the point's weight.
     d: vec3f,
-    // What the light that comes through the point takes away, over the point's weight.
+    // Derivative by the transmitted radiance, which extinction at the point reduces, over the point's weight.
     lost: vec3f,
 }
 
@@ -35,7 +36,7 @@ var<private> adjoint: Adjoint;
 // The smallest normal number.
 const MIN_POSITIVE: f32 = 1.1754944e-38;
 
-// The next of the draws that only the adjoint makes.
+// The next of the adjoint's own draws.
 fn extra_draw() -> f32 {
     var extra = adjoint.extra;
     let u = sampler_draw(&extra);
@@ -43,15 +44,15 @@ fn extra_draw() -> f32 {
     return u;
 }
 
-// Sends `weight` times `d`, a derivative by a medium's extinction in the world, on to its grid, whose values are scaled.
+// Sends `weight` times `d`, a derivative by a medium's scaled extinction, to the unscaled values of its grid.
 fn send_extinction(medium: Medium, at: Neighbours, d: vec3f, weight: f32) {
     sink_volume(volume_record(medium.sigma_t), at, d * (weight * medium.scale));
 }
 
-// Adds a point of this weight to the reservoir's total and draws whether it is kept: a number uniform below the weight
-// if it is, -1 if not.
+// Offers a point of this weight to the reservoir. Returns a number uniform below the weight if the point is accepted,
+// -1 if not.
 fn reservoir_offer(weight: f32, draws: ptr<function, Sampler>) -> f32 {
-    // 1 / weight overflows for subnormal weights.
+    // 1/weight overflows for subnormal weights.
     if !(weight >= MIN_POSITIVE) {
         return -1.0;
     }
@@ -60,14 +61,14 @@ fn reservoir_offer(weight: f32, draws: ptr<function, Sampler>) -> f32 {
     return select(-1.0, drawn, drawn < weight);
 }
 
-// Keeps a point of the path.
+// Stores the accepted point.
 fn reservoir_keep(path: ptr<function, Path>, p: vec3f, d: vec3f, lost: vec3f) {
     let total = adjoint.reservoir.total;
     adjoint.reservoir = Reservoir(total, p, (*path).direction, (*path).medium, (*path).depth, d, lost);
 }
 
-// Offers a uniform point of a piece of a flight, on which the path stays as it is, to the reservoir: more extinction
-// there takes away the radiance that is still to come and adds what is scattered.
+// Offers a uniform point of a part of a flight, on which the path state is constant, to the reservoir. Extinction at
+// that point absorbs the radiance still to come and adds in-scattered radiance.
 fn offer_segment(path: ptr<function, Path>, start: f32, end: f32) {
     if end >= ENDLESS {
         return;
@@ -80,15 +81,15 @@ fn offer_segment(path: ptr<function, Path>, start: f32, end: f32) {
     let below = reservoir_offer(weight, &extra);
     adjoint.extra = extra;
     if below >= 0.0 {
-        // Given that the draw lies below the weight, it is uniform there: it also says where on the piece.
+        // A draw below the weight is uniform there, so it is reused to place the point.
         let p = along((*path).origin, (*path).direction, start + length * (below / weight));
         let scale = length / weight;
         reservoir_keep(path, p, d * scale, lost * scale);
     }
 }
 
-// The derivatives of a real collision, which the channel of extinction `hero` decided, by the extinction there,
-// the density of the collision detached.
+// Sends the derivative of a real collision by the extinction there, with the collision's pdf detached. `hero` is the
+// extinction of the channel that decided.
 fn send_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, hero: f32) {
     var share = 1.0;
     if settings.gradient_kind == GRADIENT_DRT {
@@ -102,9 +103,9 @@ fn send_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, 
 }
 
 // Differential ratio tracking of a segment's transmittance: sends -`length` times `d` to the extinction at a uniform
-// place of the segment.
+// point of the segment, a one-sample estimate of the derivative.
 fn send_transmittance(medium: Medium, origin: vec3f, direction: vec3f, length: f32, d: vec3f) {
-    // Nothing comes through an unbounded medium, so that there is no derivative either.
+    // The transmittance of an unbounded medium is zero, and so is its derivative.
     if length >= ENDLESS {
         return;
     }
@@ -113,15 +114,15 @@ fn send_transmittance(medium: Medium, origin: vec3f, direction: vec3f, length: f
     send_extinction(medium, volume_stencil(volume, p), d, -length);
 }
 
-// The derivatives by a factor that is about to be multiplied: the radiance still to come over the factor; where the
-// factor is zero, what would come without it.
+// The derivative by a factor that is about to be multiplied: the radiance still to come over the factor. For a factor
+// of zero it is `radiance_but_zero`, the radiance with that factor left out.
 fn by_factor(path: ptr<function, Path>, factor: vec3f) -> vec3f {
     let zero = vanishes(factor);
     let come = select((*path).radiance * (1.0 / select(factor, vec3f(1.0), zero)), (*path).radiance_but_zero, zero);
     return path_alive(path, adjoint.d_radiance * come);
 }
 
-// The share of free-flight sampling in the derivative by in-scattering.
+// The weight of free-flight sampling, against differential tracking, in the derivative by in-scattering.
 fn free_flight_share(medium: Medium, sigma: vec3f) -> f32 {
     let mean = (sigma.x + sigma.y + sigma.z) * (1.0 / 3.0);
     let square = mean * mean;

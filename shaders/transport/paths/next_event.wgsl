@@ -1,4 +1,5 @@
-// Next-event estimation: a path's connections to drawn lights, and the derivatives by what lies on the way.
+// Next-event estimation: shadow rays from a path's vertices to sampled lights, and the derivatives by the
+// transmittance on them.
 
 #import transport/paths/adjoint
 #import transport/lookup/background
@@ -8,10 +9,10 @@
 #import transport/paths/tracking
 #import transport/scene/records
 
-// Surfaces are looked for on this part of a shadow ray, which must not meet the light that it is drawn to.
+// The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
 const SHADOW: f32 = 0.9995;
 
-// The power heuristic.
+// The power heuristic of multiple importance sampling.
 fn mis(a: f32, b: f32) -> f32 {
     let sum = a * a + b * b;
     if sum > 0.0 {
@@ -20,8 +21,8 @@ fn mis(a: f32, b: f32) -> f32 {
     return 0.0;
 }
 
-// Next-event estimation: light that comes from a drawn direction and is scattered with `value`, which would have been
-// drawn with `density`. Returns the derivative by the logarithm of the value.
+// Adds the radiance of a sampled light that arrives at `p` and is scattered with `value`. `pdf` is the pdf of the same
+// direction under phase function or BSDF sampling, for MIS. Returns the derivative by the logarithm of `value`.
 fn sample_light(
     path: ptr<function, Path>,
     p: vec3f,
@@ -32,7 +33,7 @@ fn sample_light(
 ) -> f32 {
     let start = *sampler;
     var lit = vec3f(0.0);
-    // The first turn finds the transmittance, the second, in a replay, sends its derivatives.
+    // The first iteration estimates the transmittance; the second, in a replay, sends its derivatives.
     for (var turn = 0u; turn < 2u; turn++) {
         var draws = start;
         let through = shadow((*path).medium, p, drawn, lit, turn == 1u, &draws);
@@ -43,6 +44,7 @@ fn sample_light(
         if !through.open {
             break;
         }
+        // Add the contribution, weighted by MIS.
         let record = light_record(drawn.light);
         var weight = drawn.weight * path_norm(path);
         if drawn.pdf > 0.0 {
@@ -55,6 +57,7 @@ fn sample_light(
             break;
         }
 #ifdef REPLAY
+        // Send the derivative by the light's radiance.
         let d_radiance = path_alive(path, adjoint.d_radiance * (*path).beta * factor);
         if record.kind == LIGHT_ENVMAP {
             sink_background(drawn.direction, d_radiance);
@@ -67,7 +70,7 @@ fn sample_light(
     return lit.x + lit.y + lit.z;
 }
 
-// What a drawn light sends, per unit of the draw's weight.
+// The radiance or intensity of the light that was sampled.
 fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     if record.kind == LIGHT_ENVMAP {
         return background_eval(drawn.direction);
@@ -75,13 +78,13 @@ fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     return light_value(record.slot);
 }
 
-// What a shadow ray leaves of the light: nothing unless `open`.
+// The transmittance of a shadow ray: zero unless `open`.
 struct Through {
     open: bool,
     transmittance: vec3f,
 }
 
-// Goes along a shadow ray, part by part that lies in a medium. When `shading`, such a part is replayed with `lit`, the
+// Follows a shadow ray through its parts that lie in media. When `shading`, each part is replayed with `lit`, the
 // derivative by the logarithm of the transmittance.
 fn shadow(
     first_medium: u32,
@@ -97,11 +100,13 @@ fn shadow(
     var open = drawn.distance * SHADOW;
     var through = Through(false, vec3f(1.0));
     loop {
+        // Find the next surface; one with a BSDF occludes the light.
         let hit = intersect(origin, drawn.direction, open);
         let record = surface_record(hit.surface);
         if hit.found && record.bsdf != BSDF_NULL {
             return through;
         }
+        // Visit the medium before it.
         if medium != NONE {
             let inside = medium_record(medium);
             let end = select(far, hit.t, hit.found);
@@ -111,6 +116,7 @@ fn shadow(
             through.open = true;
             return through;
         }
+        // Pass through the boundary.
         if record.interior != NONE || record.exterior != NONE {
             let against = dot(drawn.direction, hit.normal) < 0.0;
             medium = select(record.exterior, record.interior, against);

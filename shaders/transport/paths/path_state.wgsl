@@ -1,4 +1,4 @@
-// A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
+// The state of a path: radiance gathered so far, and the throughput of its next contribution.
 //
 // The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path is
 // gathered beside. What an adjoint gathers has twice the digits of a number, because what is left of it is divided by
@@ -9,62 +9,62 @@
 #import transport/rays/sampler
 #import transport/scene/records
 
-// Less than this of the light of a flight without end is none.
+// In a medium without end, channels whose ratio has fallen below this end.
 const NEGLIGIBLE: f32 = 1e-30;
-// A factor of less size counts as zero: in f32 its own derivative could not be found by dividing by it, and what comes
-// through it is below the rounding of anything else. 2^-32.
+// Factors of a smaller absolute value count as zero, 2^-32: the radiance still to come over such a factor has no correct
+// digit in f32, and 1/factor overflows for subnormal factors.
 const FAINT: f32 = 2.3283064e-10;
-// Russian roulette never lets a path go on with a higher probability than this.
+// Upper limit of the survival probability in Russian roulette.
 const MAX_SURVIVAL: f32 = 0.95;
 
-// Whether factors of the throughput are zero or as good as zero.
+// Whether factors of the throughput count as zero.
 fn vanishes(factor: vec3f) -> vec3<bool> {
     return abs(factor) < vec3f(FAINT);
 }
 
 // A path on its way.
 struct Path {
-    // Gathered so far; in a replay still to come.
+    // Primal: gathered so far. Replay: still to come.
     radiance: vec3f,
-    // In an adjoint's walks what the rounding of `radiance` has left out.
+    // Rounding error of `radiance`, in the walks of an adjoint: together they have twice the digits.
     radiance_low: vec3f,
     // The same for contributions of which exactly one factor is zero, with that factor left out.
     radiance_but_zero: vec3f,
-    // Product of the factors so far, zeros left out, and how many of those there were.
+    // Product of the throughput's nonzero factors, and the number of zero factors per channel.
     beta: vec3f,
     zeros: vec3u,
-    // For each channel the density of the path, had that channel decided, over the density of the path as decided.
+    // For each channel, the path's pdf if that channel decided collisions, over the pdf of the hero channel.
     ratio: vec3f,
-    // The channel that decides collisions.
+    // The hero: the channel that decides collisions.
     hero: u32,
-    // Edges so far.
+    // Segments so far.
     depth: u32,
     origin: vec3f,
     direction: vec3f,
     medium: u32,
-    // How far the camera sees.
+    // The end of the present segment's ray, at first the camera's far distance.
     far: f32,
-    // Where the last scattering was; whether the direction that it took was drawn from a density by solid angle, so that
-    // light that it meets could also have been drawn by next-event estimation; and that density.
+    // Position of the last scattering; whether the direction was sampled there from a pdf by solid angle, so that
+    // next-event estimation could also sample emitters in it (MIS); and that pdf.
     scattered_at: vec3f,
     continuous: bool,
     pdf: f32,
-    // Product of the relative indices of refraction of the boundaries on the way: radiance is scaled by its square,
-    // which roulette must not mistake for a loss.
+    // Product of the relative indices of refraction of the boundaries crossed. Radiance scales by its square, which is
+    // no loss of light and must not lower the survival probability of Russian roulette.
     eta: f32,
     // Contributions so far.
     count: u32,
-    // Whether the path reached the background without a turn.
+    // Whether the path reached the background without being scattered.
     straight: bool,
 }
 
-// A path that begins with a camera ray in `medium`.
+// A path that starts with a camera ray in `medium`.
 fn path_new(ray: Ray, medium: u32, sampler: ptr<function, Sampler>) -> Path {
     let hero = path_draw_hero(sampler);
     return path_start(along(ray.origin, ray.direction, ray.near), ray.direction, ray.far - ray.near, medium, hero);
 }
 
-// Draws the channel that decides collisions.
+// Draws the hero channel.
 fn path_draw_hero(sampler: ptr<function, Sampler>) -> u32 {
     if settings.spectral == 1u {
         return min(u32(sampler_draw(sampler) * 3.0), 2u);
@@ -72,7 +72,7 @@ fn path_draw_hero(sampler: ptr<function, Sampler>) -> u32 {
     return 0u;
 }
 
-// Whether the path is in a medium, and in its box, where no surface is met.
+// Whether the path is in the box of a medium that no surface intersects.
 fn path_is_surface_free(path: ptr<function, Path>) -> bool {
     if (*path).medium == NONE {
         return false;
@@ -95,7 +95,7 @@ fn path_start(origin: vec3f, direction: vec3f, far: f32, medium: u32, hero: u32)
     return path;
 }
 
-// One over the mean of the channels' densities.
+// The weight of one-sample MIS: one over the mean of the channels' pdf ratios.
 fn path_norm(path: ptr<function, Path>) -> f32 {
     if settings.spectral == 1u {
         return 3.0 / ((*path).ratio.x + (*path).ratio.y + (*path).ratio.z);
@@ -131,19 +131,19 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     }
 }
 
-// Multiplies the throughput; zeros are counted, not multiplied.
+// Multiplies the throughput; factors of zero are counted instead.
 fn path_multiply(path: ptr<function, Path>, factor: vec3f) {
     let zero = vanishes(factor);
     (*path).zeros += select(vec3u(0u), vec3u(1u), zero);
     (*path).beta *= select(factor, vec3f(1.0), zero);
 }
 
-// Derivatives `d` of the channels in which the path still carries light; zero in the others.
+// The channels of `d` without a factor of zero; zero in the others.
 fn path_alive(path: ptr<function, Path>, d: vec3f) -> vec3f {
     return select(vec3f(0.0), d, (*path).zeros == vec3u(0u));
 }
 
-// The weight of a real collision that the channel `hero` decided, without the albedo.
+// The weight of a real collision that the hero channel decided, without the albedo. `hero` is its extinction.
 fn path_multiply_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
     if settings.spectral == 1u {
         (*path).ratio *= sigma * (1.0 / hero);
@@ -151,7 +151,7 @@ fn path_multiply_real(path: ptr<function, Path>, sigma: vec3f, hero: f32) {
     }
 }
 
-// The weight of a null collision.
+// The weight of a null collision; `hero` is the hero channel's extinction, `mu` the majorant.
 fn path_multiply_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f32) {
     if settings.spectral == 1u {
         (*path).ratio *= (mu - sigma) * (1.0 / (mu - hero));
@@ -159,7 +159,7 @@ fn path_multiply_null(path: ptr<function, Path>, sigma: vec3f, hero: f32, mu: f3
     }
 }
 
-// Whether next to nothing is left of the channels that the medium extinguishes; these end.
+// Whether the channels that the medium extinguishes are negligible; if so, ends them.
 fn path_fades(path: ptr<function, Path>, sigma: vec3f) -> bool {
     let extinguished = sigma > vec3f(0.0);
     if any(extinguished & ((*path).ratio > vec3f(NEGLIGIBLE))) {
@@ -170,12 +170,12 @@ fn path_fades(path: ptr<function, Path>, sigma: vec3f) -> bool {
     return true;
 }
 
-// Whether no channel can carry anything any more.
+// Whether all further contributions are zero in every channel.
 fn path_is_dark(path: ptr<function, Path>) -> bool {
     return all((*path).zeros >= vec3u(select(2u, 1u, mode == PRIMAL)));
 }
 
-// Throughput that decisions look at, as it was before refraction concentrated or spread it.
+// The largest channel of the throughput, without the scale of refraction.
 fn path_brightness(path: ptr<function, Path>) -> f32 {
     let value = (*path).beta * path_norm(path);
     return max(max(max(0.0, value.x), value.y), value.z) * ((*path).eta * (*path).eta);
@@ -194,8 +194,8 @@ fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> 
     return true;
 }
 
-// Turns the path at `q` into `direction`, drawn with this density by solid angle; `p` is the point beside `q` from which
-// what leaves it begins.
+// Turns the path at `q` into `direction`, sampled with this pdf by solid angle; `p` is the origin of rays that leave
+// `q`.
 fn path_turn(path: ptr<function, Path>, q: vec3f, p: vec3f, direction: vec3f, pdf: f32) {
     (*path).origin = p;
     (*path).scattered_at = q;

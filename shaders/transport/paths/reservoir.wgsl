@@ -1,5 +1,5 @@
-// Differential ratio tracking of in-scattering: a path keeps one of all points that it could have scattered at, and
-// follows the light that is scattered there (NimierDavid2022; docs/method.md, section 14).
+// Differential ratio tracking of in-scattering: a path keeps one of all points at which it could have been scattered,
+// and estimates the in-scattered radiance there (NimierDavid2022; docs/method.md, section 14).
 
 #import transport/paths/adjoint
 #import transport/paths/path_state
@@ -9,11 +9,11 @@
 
 #ifdef REPLAY
 
-// Share of the segments after the first on which points of in-scattering are looked for: a path keeps only one of all,
-// so that looking everywhere would cost more than it helps.
+// Probability that a segment after the first offers points: only one point per path is kept, so that offering on all
+// segments costs more time than it saves variance.
 const VISITED_SHARE: f32 = 0.25;
 
-// Differential ratio tracking of in-scattering: offers tentative collisions along the whole segment.
+// Differential ratio tracking of in-scattering: offers the tentative collisions along the whole segment.
 fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
     if (*path).depth + 1u >= settings.max_depth {
         return;
@@ -41,7 +41,7 @@ fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
         if reservoir_offer(weight, &extra) >= 0.0 {
             reservoir_keep(path, p, d * (1.0 / weight), vec3f(0.0));
         }
-        // In a medium without end nothing else would stop them.
+        // A ray in a medium without end has no last tentative collision: stop when the transmittance is negligible.
         if endless && !any((sigma > vec3f(0.0)) & (abs(transmittance) > vec3f(NEGLIGIBLE))) {
             break;
         }
@@ -50,7 +50,7 @@ fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
     adjoint.extra = extra;
 }
 
-// Sends the derivative by the extinction at the point kept, where light of this `radiance` was scattered.
+// Sends the derivative by the extinction at the reservoir's point; `radiance` is the in-scattered radiance there.
 fn send_reservoir(radiance: vec3f) {
     let kept = adjoint.reservoir;
     let medium = medium_record(kept.medium);

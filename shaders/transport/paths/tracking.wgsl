@@ -1,8 +1,9 @@
 // Free flight through a medium by delta tracking against local majorants, and transmittance by ratio tracking
 // (Vicini2021, section 4.4; Novak2014).
 //
-// Where a medium's extinction has three channels, collisions are sampled_beta by one of them, and densities of the others
-// relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
+// Where a medium's extinction has three channels, one of them (the hero) decides collisions, and the path is weighted
+// by the ratios of the other channels' pdfs to the hero's (one-sample multiple importance sampling, PBRT4 section
+// 14.2).
 
 #import transport/paths/adjoint
 #import transport/scene/majorant
@@ -17,32 +18,32 @@ struct Extinction {
     sigma: vec3f,
 }
 
-// Looks a medium's extinction up.
+// Looks up a medium's extinction.
 fn extinction(medium: Medium, p: vec3f) -> Extinction {
     let volume = volume_record(medium.sigma_t);
     let at = volume_stencil(volume, p);
     return Extinction(at, volume_eval(volume, at) * medium.scale);
 }
 
-// Where a flight ended: at a real collision, or at the end of the medium or of the ray.
+// How a flight ended: with a real collision, or by leaving the medium or reaching the end of the ray.
 struct Flight {
     collided: bool,
     p: vec3f,
     extinction: Extinction,
 }
 
-// The points of a Poisson process whose rate is the majorant, in order along the ray.
+// Tentative collisions: the points of a Poisson process whose rate is the majorant, in order along the ray.
 struct Candidates {
     cells: Cells,
-    // Place of the last point, or where its search goes on.
+    // Distance of the last point, or from which the search for the next continues.
     t: f32,
     // Optical depth to the next point.
     rest: f32,
-    // Majorant of the cell.
+    // Majorant of the present cell.
     mu: f32,
 }
 
-// Begins at the part of a ray before `far` that lies in the medium.
+// Starts at the part of a ray before `far` that lies in the medium.
 fn tentative_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, sampler: ptr<function, Sampler>) -> Candidates {
     var cells = cells_new(medium, origin, direction, 0.0, far);
     var rest = 0.0;
@@ -54,7 +55,7 @@ fn tentative_new(medium: Medium, origin: vec3f, direction: vec3f, far: f32, samp
     return Candidates(cells, cells.t, rest, mu);
 }
 
-// Goes on to the next point, at `t`; false at the end. tentative_draw must be called between one point and the next.
+// Advances to the next point, at `t`; false at the end. Call tentative_draw between one point and the next.
 fn tentative_next(points: ptr<function, Candidates>) -> bool {
     if !(*points).cells.met {
         return false;
@@ -85,12 +86,12 @@ fn tentative_next(points: ptr<function, Candidates>) -> bool {
     return found;
 }
 
-// Draws the distance to the point after the present one.
+// Draws the optical depth to the next point.
 fn tentative_draw(points: ptr<function, Candidates>, sampler: ptr<function, Sampler>) {
     (*points).rest = exponential(sampler_draw(sampler));
 }
 
-// Transmittance of a part of a shadow ray inside one medium. When `shading`, the part is replayed instead, with `lit`,
+// Transmittance of the part of a shadow ray inside one medium. When `shading`, the part is replayed instead: `lit` is
 // the derivative by the logarithm of the transmittance.
 fn ratio_track(
     medium: Medium,
@@ -132,12 +133,12 @@ fn ratio_track(
     return transmittance;
 }
 
-// Whether a ray goes on in a medium without end, which is homogeneous.
+// Whether a ray continues to infinity in a medium without end; such a medium is homogeneous.
 fn is_unbounded(medium: Medium, far: f32) -> bool {
     return far >= ENDLESS && medium.high.x >= FAR;
 }
 
-// Flies from the path's origin until a real collision or `far`.
+// Samples a free flight from the path's origin up to `far`.
 fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> Flight {
     let medium = medium_record((*path).medium);
     var flight: Flight;
@@ -147,10 +148,10 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     }
     let start = points.t;
     var end = points.cells.end;
-    // Where the piece of the flight begins that is under way.
+    // Start of the part of the flight that was not offered to the reservoir yet.
     var piece = start;
 #ifdef REPLAY
-    // Whether tentative collisions in the medium change what a path carries.
+    // Whether tentative collisions in the medium change the path's throughput or radiance.
     let alters = settings.spectral == 1u || medium.emission != NONE;
     let splits = mode == REPLAY && settings.gradient_kind == GRADIENT_PAIRED && alters;
 #endif
@@ -167,6 +168,7 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
         if medium.emission != NONE {
             emit(path, medium, start, points.t, flight.extinction, points.mu);
         }
+        // Decide with the hero channel whether the collision is real.
         let hero = sigma[(*path).hero];
         if sampler_draw(sampler) * points.mu < hero {
             flight.collided = true;
@@ -179,7 +181,8 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
         }
 #endif
         path_multiply_null(path, sigma, hero, points.mu);
-        // What its channel does not see, the path would never collide with in a medium without end.
+        // The hero channel sees no extinction, so in a medium without end the path would never end; end it when the
+        // other channels are negligible.
         if hero == 0.0 && points.cells.end >= ENDLESS && path_fades(path, sigma) {
             return flight;
         }
@@ -187,7 +190,7 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
     }
 #ifdef REPLAY
     if mode == REPLAY && settings.gradient_kind == GRADIENT_DRT {
-        // The transmittance of the flight: minus its length times the radiance still to come.
+        // d/d sigma of the flight's transmittance: minus its length times the radiance still to come.
         let d = path_alive(path, adjoint.d_radiance * (*path).radiance);
         send_transmittance(medium, along((*path).origin, (*path).direction, start), (*path).direction, end - start, d);
     }
@@ -208,7 +211,7 @@ fn fly(path: ptr<function, Path>, far: f32, sampler: ptr<function, Sampler>) -> 
 
 #ifdef REPLAY
 
-// Sends the derivative of a null collision's factor, 1 - sigma / mu.
+// Sends the derivative of a null collision's weight 1 - sigma / mu.
 fn send_null_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, mu: f32) {
     let kept = 1.0 / (mu - found.sigma);
     send_extinction(medium, found.at, path_alive(path, adjoint.d_radiance * (*path).radiance * kept), -1.0);
@@ -216,16 +219,18 @@ fn send_null_collision(path: ptr<function, Path>, medium: Medium, found: Extinct
 
 #endif
 
-// Radiance emitted at a tentative collision: the absorption coefficient times the emission, over the majorant
-// (Vicini2021, equation 17). `start` is where the flight entered the medium and `t` where the collision is.
+// Adds the radiance emitted at a tentative collision: absorption coefficient times emission over majorant (Vicini2021,
+// equation 17). `start` is where the flight entered the medium and `t` where the collision is.
 fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Extinction, mu: f32) {
     let p = along((*path).origin, (*path).direction, t);
+    // Look up albedo and emission.
     let albedo_volume = volume_record(medium.albedo);
     let albedo_at = volume_stencil(albedo_volume, p);
     let albedo = volume_eval(albedo_volume, albedo_at);
     let emission_volume = volume_record(medium.emission);
     let emission_at = volume_stencil(emission_volume, p);
     let emission = volume_eval(emission_volume, emission_at);
+    // Add the emitted radiance.
     let weight = path_norm(path) / mu;
     let radiance = found.sigma * (1.0 - albedo) * emission * weight;
     path_add(path, radiance);
@@ -233,10 +238,12 @@ fn emit(path: ptr<function, Path>, medium: Medium, start: f32, t: f32, found: Ex
     if mode != REPLAY {
         return;
     }
+    // Send the derivatives by extinction, albedo and emission.
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight);
     send_extinction(medium, found.at, d * (1.0 - albedo) * emission, 1.0);
     sink_volume(albedo_volume, albedo_at, -(d * found.sigma * emission));
     sink_volume(emission_volume, emission_at, d * found.sigma * (1.0 - albedo));
+    // The emitted radiance was attenuated along the flight.
     if settings.gradient_kind == GRADIENT_DRT {
         let origin = along((*path).origin, (*path).direction, start);
         let d_path = path_alive(path, adjoint.d_radiance * (*path).beta * radiance);

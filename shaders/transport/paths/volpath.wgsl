@@ -1,10 +1,11 @@
 // Paths through participating media and between surfaces: one walk for every mode.
 //
-// A primal walk adds what it finds. An adjoint walks twice from the same random numbers: first as the primal does, but
-// on through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still
-// to come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
+// A primal walk adds radiance contributions. An adjoint walks twice from the same random numbers: first like the
+// primal, but continuing through factors that are zero; then again (the replay), subtracting each contribution, so
+// that the remainder is the radiance still to come. Divided by a throughput factor it is the derivative by that factor
+// (Vicini2021, sections 3.2 and 4.1).
 //
-// The mode is a variable of the invocation, so that one walk, which compilers write out where it is called, serves all.
+// The mode is a variable, not a shader variant: compilers inline the walk at each call, and one call serves all modes.
 
 #import transport/paths/adjoint
 #import transport/lookup/background
@@ -21,26 +22,29 @@
 #import transport/paths/vertex
 #import transport/scene/records
 
-// Follows a path to its end, which begins with being scattered at `begin` if that is turning.
+// Follows a path until it ends. If `begin` is turning, the path starts by being scattered at that vertex.
 fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
     if (*path).depth >= settings.max_depth {
         return;
     }
     var vertex = begin;
-    // Whether the path has flown through a clear box to its end, so that what it meets is still to be found.
+    // Whether the flight passed through a surface-free box, so that only the surface behind it remains to be found.
     var flown = false;
     loop {
+        // Scatter at the vertex that the last segment ended at.
         if vertex.turning {
             if !scatter_at(path, vertex, sampler) {
                 return;
             }
             vertex.turning = false;
         }
+        // Find the nearest surface; in a surface-free box only after the flight.
         let free = !flown && path_is_surface_free(path);
         var hit = no_hit((*path).far);
         if !free {
             hit = intersect((*path).origin, (*path).direction, (*path).far);
         }
+        // Sample a free flight through the medium.
         if (*path).medium != NONE && !flown {
 #ifdef REPLAY
             if mode == REPLAY && settings.gradient_kind == GRADIENT_DRT {
@@ -61,6 +65,7 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
             }
         }
         flown = false;
+        // Leave the scene, or handle the surface.
         if !hit.found {
             escape(path);
             return;
@@ -71,7 +76,7 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
     }
 }
 
-// What lies behind the scene.
+// Adds the background's radiance, weighted by MIS against next-event estimation.
 fn escape(path: ptr<function, Path>) {
     (*path).straight = (*path).depth == 0u;
     if scene.background == BACKGROUND_NONE || ((*path).depth == 0u && settings.hide_emitters == 1u) {
@@ -89,7 +94,7 @@ fn escape(path: ptr<function, Path>) {
 #endif
 }
 
-// A real collision; scatter_at is to follow. False if the path ends.
+// Handles a real collision: multiplies the throughput by the albedo; scatter_at follows. False if the path ends.
 fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
     let medium = medium_record((*path).medium);
     let volume = volume_record(medium.albedo);
@@ -108,8 +113,8 @@ fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
     return !((*path).depth >= settings.max_depth || path_is_dark(path));
 }
 
-// Scatters the light at a vertex: next-event estimation, then a new direction. False if the path ends. The two are
-// turns of one loop, so that what they share is written out once.
+// Scatters light at a vertex: next-event estimation, then a new direction. False if the path ends. Both are iterations
+// of one loop, so that the code that they share is inlined once.
 fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sampler>) -> bool {
     let incoming = (*path).direction;
     var index = 0u;
@@ -119,7 +124,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, 
         blend = blend_weights(index, vertex.p);
     }
     for (var turn = select(0u, 1u, settings.lights == 0u); turn < 2u; turn++) {
-        // Sample a light, then a direction.
+        // First iteration: sample a light; second: sample the new direction.
         var drawn = DARK;
         var outgoing = vec3f(0.0);
         var value = vec3f(0.0);
@@ -151,7 +156,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, 
         }
         let cosine = dot(incoming, outgoing);
         if !vertex.on_surface {
-            // A phase function is its own density: the weight of a draw is one.
+            // A phase function is its own pdf, so the weight is one.
             pdf = phase_eval(index, blend, cosine);
             value = vec3f(pdf);
         }
@@ -177,7 +182,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, 
     return path_roulette(path, sampler);
 }
 
-// A surface: false if the path ends. One that scatters becomes the path's next vertex.
+// Handles a surface: adds its emission, then passes through it or makes it the next vertex. False if the path ends.
 fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let record = surface_record(hit.surface);
     let against = dot((*path).direction, hit.normal) < 0.0;
@@ -194,6 +199,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         }
 #endif
     }
+    // A surface without BSDF only separates media.
     if record.bsdf == BSDF_NULL {
         if record.interior != NONE || record.exterior != NONE {
             (*path).medium = select(record.exterior, record.interior, against);
@@ -202,6 +208,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         (*path).far -= hit.t;
         return true;
     }
+    // All BSDFs are one-sided.
     if !against {
         return false;
     }
@@ -219,16 +226,16 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
 
 #ifdef REPLAY
 
-// How an adjoint ended: radiance gathered, radiance left over (zero but for rounding), contributions.
+// The result of an adjoint: radiance gathered, radiance left (zero up to rounding), contributions.
 struct Replayed {
     gathered: vec3f,
     left: vec3f,
     count: u32,
 }
 
-// The adjoint of gather: walks twice with the numbers of `sampler` and sends the derivatives of `d_radiance` times the
-// radiance to the gradients; `extra` is for draws that the primal does not make. Under differential tracking a
-// third walk follows the light that is scattered at the point that the reservoir keeps.
+// The adjoint of gather: walks twice with the random numbers of `sampler` and sends the derivatives of `d_radiance`
+// times the radiance to the gradients; `extra` is for draws that the primal does not make. If the reservoir holds a
+// point, a third walk estimates the in-scattered radiance there.
 fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radiance: vec3f) -> Replayed {
     adjoint.d_radiance = d_radiance;
     adjoint.extra = extra;
@@ -274,7 +281,7 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
 
 #else
 
-// The path that a camera ray begins.
+// The path of a camera ray, with its radiance.
 fn gather(ray: Ray, medium: u32, sampler: Sampler) -> Path {
     var draws = sampler;
     var path = path_new(ray, medium, &draws);

@@ -3,8 +3,8 @@
 #import common/layout
 #import common/math
 
-// A ray in world space; `direction` is a unit vector and t runs from `near` to `far`. Not `valid` where Newton's method
-// finds no ray: such pixels are masked.
+// A ray in world space; `direction` is a unit vector and t runs from `near` to `far`. Not `valid` where Newton's
+// method does not converge: such pixels are masked.
 struct Ray {
     origin: vec3f,
     direction: vec3f,
@@ -13,7 +13,7 @@ struct Ray {
     valid: bool,
 }
 
-// A point of the undistorted plane, if there is one.
+// A point of the undistorted image plane, if `valid`.
 struct Undistorted {
     point: vec2f,
     valid: bool,
@@ -22,7 +22,7 @@ struct Undistorted {
 const NEWTON_STEPS: u32 = 12u;
 const NEWTON_TOLERANCE: f32 = 1e-6;
 
-// The ray through the point (x, y) of the film, in pixels from its top left corner.
+// The ray through the film position (x, y), in pixels from the top left corner.
 fn camera_ray(sensor: Sensor, x: f32, y: f32) -> Ray {
     let distorted = vec2f((x - sensor.center.x) / sensor.focal.x, (y - sensor.center.y) / sensor.focal.y);
     var plane = Undistorted(distorted, true);
@@ -35,7 +35,7 @@ fn camera_ray(sensor: Sensor, x: f32, y: f32) -> Ray {
     if !plane.valid {
         return ray;
     }
-    // OpenCV's x points right and y down, the camera's +X left and +Y up.
+    // OpenCV's camera space has +X right and +Y down, ours +X left and +Y up.
     let u = plane.point.x;
     let v = plane.point.y;
     let distance = sqrt(u * u + v * v + 1.0);
@@ -49,7 +49,7 @@ fn camera_ray(sensor: Sensor, x: f32, y: f32) -> Ray {
 }
 
 // Solves distort(p) = goal for the Brown model (OpenCV's formula). Not valid unless the residual vanishes at a point
-// where the Jacobian's determinant is positive, that is on the branch that contains the centre.
+// where the Jacobian's determinant is positive, that is, on the branch that contains the centre.
 fn undistort_brown(k: vec4f, p: vec4f, goal: vec2f) -> Undistorted {
     let k1 = k.x;
     let k2 = k.y;
@@ -81,8 +81,8 @@ fn undistort_brown(k: vec4f, p: vec4f, goal: vec2f) -> Undistorted {
 }
 
 // Solves the equidistant fisheye model t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8) = |goal| for the angle t and returns
-// the point tan t on the plane. Not valid for t >= pi / 2, which a plane cannot hold, and past the model's turning
-// point.
+// the point tan t on the image plane. Not valid for t >= pi / 2, whose rays miss the plane, and beyond the model's
+// turning point.
 fn undistort_fisheye(k: vec4f, goal: vec2f) -> Undistorted {
     let radius = sqrt(goal.x * goal.x + goal.y * goal.y);
     if radius < 1e-8 {

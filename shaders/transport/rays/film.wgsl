@@ -1,5 +1,5 @@
-// Reconstruction filters by importance sampling: a sample's place on the film is drawn from its pixel's filter,
-// truncated at the film's edge and renormalised, so that every sample of a pixel has weight one.
+// Reconstruction filters by importance sampling: a sample's film position is drawn from its pixel's filter, truncated
+// at the film's edge and renormalised, so that every sample of a pixel has weight one.
 
 #import bind/launch
 
@@ -11,7 +11,7 @@ fn gaussian_cdf(i: u32) -> f32 {
     return scene.gaussian_cdf[i >> 2u][i & 3u];
 }
 
-// Distribution function of the filter, `offset` in pixels from its centre.
+// Cumulative distribution function of the filter, at `offset` pixels from its centre.
 fn filter_cdf(kind: u32, size: f32, offset: f32) -> f32 {
     switch kind {
         case FILTER_BOX: {
@@ -65,7 +65,7 @@ fn filter_quantile(kind: u32, size: f32, u: f32) -> f32 {
     }
 }
 
-// A place on one axis of the film for a sample of `pixel`, in pixels from the film's edge, drawn by the uniform `u`.
+// Samples the film position of `pixel` along one axis, in pixels from the film's edge, with the uniform number `u`.
 fn filter_sample(kind: u32, size: f32, pixel: u32, extent: u32, u: f32) -> f32 {
     let center = f32(pixel) + 0.5;
     if kind == FILTER_BOX {

@@ -1,5 +1,5 @@
-// Which pixel a ray belongs to, the ray of a sample, and what is drawn for a pixel rather than for a ray:
-// src/transport/rays/pixel.rs and the parts of src/transport/field/march.rs that are not about radiance fields.
+// The pixel of a ray, the ray of a sample, and random choices per pixel (as opposed to per ray):
+// src/transport/rays/pixel.rs and the parts of src/transport/field/march.rs that do not concern radiance fields.
 
 #import bind/launch
 #import transport/rays/camera
@@ -12,7 +12,7 @@ struct Pixel {
     index: u32,
 }
 
-// Block numbers of the draws that are not a sample's.
+// Counter blocks of draws that belong to a pixel or ray of the batch rather than to a sample.
 const DRAWN_PIXEL: u32 = 65536u;
 const RANDOM_BACKDROP: u32 = 131072u;
 const LINEAR_WEIGHT: u32 = 262144u;
@@ -37,8 +37,8 @@ fn table_pixel(index: u32) -> Pixel {
     return Pixel(tables[launch.sensors_at + low], index - tables[launch.starts_at + low]);
 }
 
-// The pixel of ray `index` in a batch of rays drawn from all pixels of the table; the same for every pass that shares
-// the objective's key.
+// The random pixel of ray `index`, in a batch of rays drawn uniformly from all pixels of the table; equal in every
+// pass with the same objective key.
 fn drawn_pixel(objective: vec4u, index: u32) -> Pixel {
     let words = random_words(objective, Counter(0u, index, 0u, DRAWN_PIXEL));
     return table_pixel(random_index(words.x, table_length()));
@@ -52,12 +52,13 @@ fn batch_pixel(index: u32) -> Pixel {
     return table_pixel(index);
 }
 
-// The random colour behind a pixel's reference and behind the medium; the same for every pass of an iteration.
+// The random background colour of a pixel, behind both its reference and the medium; equal in every pass of an
+// iteration.
 fn random_backdrop(objective: vec4u, pixel: Pixel) -> vec3f {
     return random_uniform(objective, Counter(pixel.sensor, pixel.index, 0u, RANDOM_BACKDROP)).xyz;
 }
 
-// The colour that replaces the emitter behind a pixel, if its backdrop is random.
+// The colour that replaces the emitter behind a pixel with a random background.
 struct Backdrop {
     color: vec3f,
     present: bool,

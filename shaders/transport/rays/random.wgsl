@@ -1,7 +1,7 @@
-// Counter-based random numbers: a draw is a function of a pass's key and of what it is drawn for (Jarzynski2020,
-// pcg4d).
+// Counter-based random numbers: a draw is a function of the pass's key and of a counter that states its purpose
+// (Jarzynski2020, pcg4d).
 
-// What a draw is for; `block` numbers groups of four draws.
+// The purpose of a draw; `block` numbers groups of four draws.
 struct Counter {
     sensor: u32,
     pixel: u32,
@@ -32,7 +32,7 @@ fn random_uniform(key: vec4u, counter: Counter) -> vec4f {
     return vec4f(random_words(key, counter) >> vec4u(8u)) * (1.0 / 16777216.0);
 }
 
-// A uniform index below `count`, by the high word of a product.
+// A uniform index below `count`: the high word of the product.
 fn random_index(word: u32, count: u32) -> u32 {
     let a = vec2u(word & 0xffffu, word >> 16u);
     let b = vec2u(count & 0xffffu, count >> 16u);

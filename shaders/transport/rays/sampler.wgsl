@@ -1,23 +1,23 @@
-// A path's own sequence of random numbers: consecutive blocks of one counter, so that a replay draws the same.
+// The random numbers of one path: consecutive blocks of a counter, so that a replay draws the same ones.
 
 #import bind/launch
 #import transport/rays/random
 
-// First block of a path's walk; block 0 belongs to its place on the film.
+// First block of a path's walk; block 0 is the film position.
 const WALK: u32 = 1u;
 // First block of the draws that only an adjoint makes.
 const ADJOINT: u32 = 1073741824u;
 
 const LN_2: f32 = 0.69314718;
 
-// Draws with the pass's key, one after the other.
+// A sequence of random numbers, drawn with the pass's key.
 struct Sampler {
     counter: Counter,
     values: vec4f,
     used: u32,
 }
 
-// The sequence that begins at `counter`'s block.
+// The sequence that starts at `counter`'s block.
 fn sampler_new(counter: Counter) -> Sampler {
     return Sampler(counter, vec4f(0.0), 4u);
 }
@@ -29,18 +29,18 @@ fn sampler_draw(sampler: ptr<function, Sampler>) -> f32 {
         (*sampler).counter.block += 1u;
         (*sampler).used = 0u;
     }
-    // The next number comes first, so that no index is dynamic.
+    // The values are rotated, so that the next one is at a constant index.
     let value = (*sampler).values.x;
     (*sampler).values = (*sampler).values.yzwx;
     (*sampler).used += 1u;
     return value;
 }
 
-// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Written out, so that all machines and both
-// languages agree: 1 - u = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)) as a series.
+// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Evaluated by a series, so that all machines
+// and both languages agree: 1 - u = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)).
 fn exponential(u: f32) -> f32 {
     let bits = bitcast<u32>(1.0 - u);
-    // The exponent that leaves m between sqrt(1/2) and sqrt(2).
+    // The exponent k for which m lies between sqrt(1/2) and sqrt(2).
     let k = bitcast<i32>(bits - 0x3f3504f3u) >> 23u;
     let m = bitcast<f32>(bits - (bitcast<u32>(k) << 23u));
     let s = (m - 1.0) / (m + 1.0);
@@ -49,10 +49,10 @@ fn exponential(u: f32) -> f32 {
     return max(-(series + f32(k) * LN_2), LEAST);
 }
 
-// The least that exponential gives: not zero, so that over an extinction of zero it is infinite.
+// The smallest result of exponential: positive, because 0 over an extinction of 0 is not a number.
 const LEAST: f32 = 2.98023224e-8;
 
-// The point of the unit circle at the angle 2 pi u: cosine and sine, by polynomials on an eighth of the circle.
+// The point of the unit circle at angle 2 pi u, cosine and sine, by polynomials on an eighth of the circle.
 fn circle(u: f32) -> vec2f {
     let quadrant = floor(u * 4.0 + 0.5);
     let x = (u * 4.0 - quadrant) * 1.57079633;
@@ -75,7 +75,7 @@ fn circle(u: f32) -> vec2f {
     }
 }
 
-// The unit vector at the polar angle of cosine `cosine` from `n`, turned by 2 pi u; the vectors across are Duff2017's.
+// The unit vector at the polar angle with cosine `cosine` from `n` and azimuth 2 pi u, in the frame of Duff2017.
 fn around(n: vec3f, cosine: f32, u: f32) -> vec3f {
     let sine = sqrt(max(1.0 - cosine * cosine, 0.0));
     let place = circle(u);

@@ -1,20 +1,20 @@
-// What surfaces do to light: values, densities and draws of BSDFs.
+// BSDFs: values, pdfs and sampling.
 //
-// Values include the cosine between the direction and the shading normal. Directions below the geometric normal
-// scatter nothing, so that no light leaks through a mesh whose normals are interpolated.
+// Values include the cosine with the shading normal. They are zero below the geometric surface, so that no light leaks
+// through a mesh with interpolated normals.
 
 #import transport/rays/sampler
 
 const INV_PI: f32 = 0.31830989;
 
-// A BSDF's value and the density of its draw; nothing is scattered unless `lit`.
+// A BSDF's value and its sampling pdf; both are zero unless `lit`.
 struct BsdfValue {
     value: vec3f,
     pdf: f32,
     lit: bool,
 }
 
-// A direction drawn from a BSDF, value over density, and density by solid angle; the path ends unless `lit`.
+// A sampled direction, value over pdf, and pdf by solid angle; the path ends unless `lit`.
 struct BsdfSample {
     direction: vec3f,
     weight: vec3f,
@@ -22,7 +22,7 @@ struct BsdfSample {
     lit: bool,
 }
 
-// The value of a diffuse surface of this reflectance for light from `outgoing`, and the density with which bsdf_sample
+// The value of a diffuse surface of this reflectance for light from `outgoing`, and the pdf with which bsdf_sample
 // draws that direction.
 fn bsdf_eval(color: vec3f, normal: vec3f, shading: vec3f, outgoing: vec3f) -> BsdfValue {
     let cosine = dot(outgoing, shading);
@@ -30,7 +30,7 @@ fn bsdf_eval(color: vec3f, normal: vec3f, shading: vec3f, outgoing: vec3f) -> Bs
     return BsdfValue(color * pdf, pdf, cosine > 0.0 && dot(outgoing, normal) > 0.0);
 }
 
-// Draws a direction in proportion to the cosine. The weight is the reflectance, because value and density share the
+// Samples a direction in proportion to the cosine. The weight is the reflectance, because value and pdf share the
 // factor cosine / pi.
 fn bsdf_sample(color: vec3f, normal: vec3f, shading: vec3f, sampler: ptr<function, Sampler>) -> BsdfSample {
     let cosine = sqrt(1.0 - sampler_draw(sampler));

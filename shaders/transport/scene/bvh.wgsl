@@ -1,16 +1,16 @@
-// Rays against a hierarchy of triangles and other surfaces: the first hit. Watertight at shared edges and vertices, and
-// the same whatever the tree.
+// Ray intersection with a bounding volume hierarchy (BVH) over triangles and other surfaces: the nearest hit.
+// Watertight at shared edges and vertices; the result does not depend on the tree.
 
 #import bind/bvh
 #import common/math
 #import transport/scene/records
 
-// Where a ray meets something at distance t: a triangle in the point (1 - u - v) a + u b + v c, or another surface.
+// A hit at distance t: a triangle at the point (1 - u - v) a + u b + v c, or another surface.
 struct BvhHit {
     t: f32,
-    // Of a triangle its number with the bit TRIANGLE, of a surface its number.
+    // Of a triangle: its number with the bit TRIANGLE; of a surface: its number.
     number: u32,
-    // Of a triangle its block and lane, of a cube the face.
+    // Of a triangle: block and lane; of a cube: the face.
     place: u32,
     lane: u32,
     u: f32,
@@ -24,29 +24,32 @@ const EDGE_TOLERANCE: f32 = 2.0 * EPSILON;
 const BOX_TOLERANCE: f32 = 8.0 * EPSILON;
 const MIN_DIRECTION: f32 = 1e-20;
 
-// What the tests of boxes and triangles need to know of a ray.
+// Values of a ray that box and triangle tests share.
 struct PreparedRay {
     origin: vec3f,
     direction: vec3f,
     inverse: vec3f,
-    // The origin moved against the boxes' near and far planes, which so are farther apart.
+    // The origin, moved so that near planes are nearer and far planes farther by the error bound.
     near: vec3f,
     far: vec3f,
-    // Which plane of a node is the near one along each axis, and which the far one.
+    // Index of the near and the far plane of a node along each axis.
     near_plane: vec3u,
     far_plane: vec3u,
-    // Axes in the order that makes the longest component of the direction the last, and how each is sheared or scaled.
+    // Permutation of the axes that puts the largest component of the direction last; shear along the first two, scale
+    // along the last.
     axes: vec3u,
     by: vec3f,
 }
 
 fn prepare_ray(origin: vec3f, direction: vec3f) -> PreparedRay {
+    // Widen boxes by the error bound.
     let backwards = direction < vec3f(0.0);
     let least = select(vec3f(MIN_DIRECTION), vec3f(-MIN_DIRECTION), backwards);
     let inverse = 1.0 / select(direction, least, abs(direction) < vec3f(MIN_DIRECTION));
     let reach = max(max(abs(settings.low - origin), abs(settings.high - origin)), abs(origin));
     let slack = BOX_TOLERANCE * max(max(reach.x, reach.y), reach.z);
     let side = select(vec3f(slack), vec3f(-slack), backwards);
+    // Shear along the direction's largest component.
     let axis = vec3u(0u, 1u, 2u);
     let size = abs(direction);
     var last = 0u;
@@ -71,11 +74,12 @@ fn prepare_ray(origin: vec3f, direction: vec3f) -> PreparedRay {
     );
 }
 
-// The first hit between 0 and `far`. Visits children from near to far.
+// The nearest hit between 0 and `far`. Visits children from near to far.
 fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> BvhHit {
     let ray = prepare_ray(origin, direction);
     var best = BvhHit(min(far, FAR), 0u, 0u, 0u, 0.0, 0.0, false);
-    // Nodes on the way down, and the places of their children that wait, nearest first: four bits each, 8 + the place.
+    // Stack: nodes on the way down, and for each the list of children still to visit, nearest first, four bits each: 8
+    // + lane.
     var nodes: array<u32, MAX_LEVELS>;
     var places: array<u32, MAX_LEVELS>;
     var depth = 1u;
@@ -88,7 +92,7 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> BvhHit {
         let node = nodes[depth - 1u];
         let list = places[depth - 1u];
         let place = list & 7u;
-        // What begins behind the hit found meanwhile is left out, with all that is farther.
+        // Skip the rest of the list if its nearest child starts behind the nearest hit.
         if list == 0u || enter_child(node, place, ray, best.t) >= FAR {
             depth--;
             continue;
@@ -118,7 +122,7 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> BvhHit {
     return best;
 }
 
-// Where the ray enters four of a node's children; FAR for those that it misses before `t_max`.
+// Entry distances of four of a node's children; FAR for those not entered before `t_max`.
 fn enter_children(node: u32, half: u32, ray: PreparedRay, t_max: f32) -> vec4f {
     var near = vec4f(0.0);
     var far = vec4f(t_max);
@@ -140,7 +144,7 @@ fn enter_child(node: u32, place: u32, ray: PreparedRay, t_max: f32) -> f32 {
     return select(FAR, near, near <= far);
 }
 
-// The children that the ray meets, nearest first, as the walk lists them.
+// The list of children that the ray enters, nearest first, as bvh_intersect stores it.
 fn order_children(node: u32, ray: PreparedRay, t_max: f32) -> u32 {
     let first = enter_children(node, 0u, ray, t_max);
     let second = enter_children(node, 1u, ray, t_max);
@@ -150,7 +154,7 @@ fn order_children(node: u32, ray: PreparedRay, t_max: f32) -> u32 {
         if t >= FAR {
             continue;
         }
-        // Children at the same distance are in the order of their places.
+        // Ties are broken by the child's position.
         let lanes = vec4u(0u, 1u, 2u, 3u);
         let before = (first < vec4f(t)) | ((first == vec4f(t)) & (lanes < vec4u(place)));
         let before_too = (second < vec4f(t)) | ((second == vec4f(t)) & (lanes + 4u < vec4u(place)));
@@ -160,7 +164,7 @@ fn order_children(node: u32, ray: PreparedRay, t_max: f32) -> u32 {
     return list;
 }
 
-// Twice the areas of the triangles from the ray to edges from p to q; their signs tell the side.
+// Edge functions: twice the signed areas of the triangles formed by the ray and the edges from p to q.
 fn edges(px: vec4f, py: vec4f, qx: vec4f, qy: vec4f) -> vec4f {
     let left = px * qy;
     let right = py * qx;
@@ -169,7 +173,7 @@ fn edges(px: vec4f, py: vec4f, qx: vec4f, qy: vec4f) -> vec4f {
     return select(area, vec4f(0.0), unsure);
 }
 
-// Coordinates of the triangles of a block as the ray sees them: at distance zero it passes through (0, 0).
+// Sheared vertices of a block's triangles, relative to the ray: the ray is the line x = y = 0, scaled depth is z.
 fn shear_corner(block: u32, corner: u32, ray: PreparedRay) -> array<vec4f, 3> {
     let x = block_corners(block, corner, ray.axes.x) - ray.origin[ray.axes.x];
     let y = block_corners(block, corner, ray.axes.y) - ray.origin[ray.axes.y];
@@ -177,7 +181,7 @@ fn shear_corner(block: u32, corner: u32, ray: PreparedRay) -> array<vec4f, 3> {
     return array<vec4f, 3>(x - ray.by.x * z, y - ray.by.y * z, ray.by.z * z);
 }
 
-// The nearest hit of the triangles of a block, else `nearest`.
+// The nearest hit among the triangles of a block and `nearest`.
 fn meet_block(block: u32, ray: PreparedRay, nearest: BvhHit) -> BvhHit {
     let a = shear_corner(block, 0u, ray);
     let b = shear_corner(block, 1u, ray);
@@ -207,7 +211,7 @@ fn meet_block(block: u32, ray: PreparedRay, nearest: BvhHit) -> BvhHit {
     return best;
 }
 
-// Where the ray enters the box of one triangle of a block; FAR if it misses it before `t_max`.
+// Entry distance of the box of one triangle of a block; FAR if it is not entered before `t_max`.
 fn enter_triangle(block: u32, lane: u32, ray: PreparedRay, t_max: f32) -> f32 {
     let a = block_corner(block, lane, 0u);
     let b = block_corner(block, lane, 1u);

@@ -1,4 +1,4 @@
-// Lights: drawing a direction towards one, and what it sends.
+// Lights: sampling a direction towards one, and its radiance or intensity.
 
 #import common/math
 #import transport/lookup/background
@@ -6,24 +6,25 @@
 #import transport/scene/shape
 #import transport/scene/records
 
-// A direction towards a light; worthless unless `lit`.
+// A sampled direction towards a light; the contribution is zero unless `lit`.
 struct Drawn {
     light: u32,
     direction: vec3f,
     distance: f32,
-    // Factor on the light's radiance or intensity: geometry over the density of the draw, the light's choice included.
+    // Factor on the light's radiance or intensity: geometry term over pdf, the probability of choosing the light
+    // included.
     weight: f32,
-    // The density by solid angle; 0 for lights that nothing can hit.
+    // The pdf by solid angle; 0 for delta lights, which no path can hit.
     pdf: f32,
     lit: bool,
 }
 
-// The largest number below one.
+// The largest float below one.
 const BELOW_ONE: f32 = 0.99999994;
 
 const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, false);
 
-// Draws a light, and a direction towards it from `p`.
+// Samples a light and a direction towards it from `p`.
 fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
     let count = f32(settings.lights);
     let index = min(u32(sampler_draw(sampler) * count), settings.lights - 1u);
@@ -63,8 +64,8 @@ fn sample_point(record: Light, p: vec3f) -> Drawn {
     return Drawn(0u, direction, distance, weight, 0.0, weight > 0.0 && is_finite(weight));
 }
 
-// How much of a spot's intensity goes against `direction`: all within the beam, then less, linearly in the angle as
-// Mitsuba has it, nothing beyond the cutoff.
+// Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the
+// angle, as in Mitsuba, to zero at the cutoff.
 fn spot_falloff(record: Light, direction: vec3f) -> f32 {
     let cosine = -dot(record.direction.xyz, direction);
     if cosine >= record.cos_beam {
@@ -77,7 +78,7 @@ fn spot_falloff(record: Light, direction: vec3f) -> f32 {
     return (cutoff - arc_cosine(cosine)) / (cutoff - arc_cosine(record.cos_beam));
 }
 
-// A direction to an area light: uniform over its area, but in the cone of a sphere.
+// Samples a direction to an area light: uniform by area, or in the cone of a sphere.
 fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler>) -> Drawn {
     let shape = surface_record(record.surface);
     var place: Place;
@@ -105,14 +106,14 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
     return Drawn(0u, direction, distance, weight, square / (cosine * record.position.w), true);
 }
 
-// A place on a light, and the area over its density there.
+// A point on a light, and one over its area pdf.
 struct Place {
     q: vec3f,
     normal: vec3f,
     area: f32,
 }
 
-// A place on the emissive_triangles of a light: one of them by its share of the area, then uniform in it.
+// Samples a point on a light's emissive triangles: a triangle by its share of the area, then a uniform point.
 fn sample_emissive_triangle(record: Light, share: f32, u: vec2f) -> Place {
     var low = 0u;
     var high = record.emissive_triangles;
@@ -134,7 +135,7 @@ fn sample_emissive_triangle(record: Light, share: f32, u: vec2f) -> Place {
     return Place(q, face / size, 0.5 * size / (facet.ends - facet.begins));
 }
 
-// The sphere of an area light: centre and radius in the world. Its shape maps the unit sphere by a similarity.
+// The sphere of an area light: centre and radius in the world. `to_world` of a sphere is a similarity.
 fn sphere_of(record: Light) -> vec4f {
     return vec4f(record.position.xyz, record.direction.w);
 }
@@ -149,13 +150,13 @@ fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
     }
     let cap = cone(square, radius);
     let direction = around(unit(to), 1.0 - u.x * cap.y, u.y);
-    // The near intersection of the direction with the sphere.
+    // The nearer intersection of the ray with the sphere.
     let middle = dot(to, direction);
     let half = sqrt(max(radius * radius - (square - middle * middle), 0.0));
     return Drawn(0u, direction, middle - half, 1.0 / cap.x, cap.x, true);
 }
 
-// Density of directions in the cone of a sphere at the squared distance `square`, and one minus the cone's cosine.
+// Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.
 fn cone(square: f32, radius: f32) -> vec2f {
     let sine2 = radius * radius / square;
     // 1 - sqrt(1 - x) without cancellation.
@@ -163,7 +164,7 @@ fn cone(square: f32, radius: f32) -> vec2f {
     return vec2f(1.0 / (2.0 * PI * height), height);
 }
 
-// The density with which light_sample draws, from `p`, the direction that met the light of a surface.
+// The pdf with which light_sample draws, from `p`, the direction that hit an emissive surface.
 fn area_pdf(p: vec3f, direction: vec3f, hit: Hit) -> f32 {
     let shape = surface_record(hit.surface);
     let record = light_record(shape.light);
@@ -183,19 +184,19 @@ fn area_pdf(p: vec3f, direction: vec3f, hit: Hit) -> f32 {
     return pdf / f32(settings.lights);
 }
 
-// Columns and rows of the environment map's table: its cells lie between four texels each.
+// Columns and rows of the environment map's sampling table: each of its cells lies between four texels.
 fn environment_size() -> vec2u {
     return vec2u(scene.env_size.x, max(scene.env_size.y, 2u) - 1u);
 }
 
-// Where in a row of cells its cumulated probabilities begin.
+// Index at which a row's cumulative probabilities begin.
 fn first_of_row(row: u32) -> u32 {
     let size = environment_size();
     return launch.environment_at + size.y + 1u + row * (size.x + 1u);
 }
 
-// Draws a direction from an environment map's table: a cell by its row's marginal and its share of the row, then a
-// place in it with the bilinear density of its texels' weights, a linear marginal and a linear conditional.
+// Samples a direction from an environment map's table: a row by the marginal, a cell by the row's conditional, then a
+// point in it with a bilinear pdf through the weights of its four texels (linear marginal, linear conditional).
 fn sample_envmap(u: vec2f) -> Drawn {
     let size = environment_size();
     let row = draw(launch.environment_at, size.y, u.y);
@@ -214,31 +215,31 @@ fn sample_envmap(u: vec2f) -> Drawn {
     return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, pdf > 0.0);
 }
 
-// A number in [0, 1) whose density goes linearly from `a` to `b`, both positive.
+// Samples a number in [0, 1) whose pdf is linear from `a` to `b`, both positive.
 fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
     let root = sqrt(a * a + (b * b - a * a) * u);
     return min(u * (a + b) / (a + root), BELOW_ONE);
 }
 
-// The weights of a stencil's texels in the table that directions are drawn from.
+// The weights of a stencil's texels in the sampling table.
 fn texel_weights(at: EnvStencil) -> vec4f {
     let first = vec4u(first_of_row(environment_size().y)) + at.texels;
     return vec4f(bounds[first.x], bounds[first.y], bounds[first.z], bounds[first.w]);
 }
 
-// A direction of the map's frame in the world: the inverse of a rotation is its transpose.
+// Rotates a direction from the map's frame to the world: the inverse of a rotation is its transpose.
 fn from_environment(d: vec3f) -> vec3f {
     let m = scene.world_to_env;
     return m[0].xyz * d.x + m[1].xyz * d.y + m[2].xyz * d.z;
 }
 
-// A bin of a table of cumulated probabilities, and a place within it.
+// A bin of a cumulative table, and a position within it.
 struct Bin {
     bin: u32,
     place: f32,
 }
 
-// The bin, among the `count` that begin at `first`, that holds `u`.
+// The bin that contains `u`, among the `count` bins that begin at `first`.
 fn draw(first: u32, count: u32, u: f32) -> Bin {
     var low = 0u;
     var high = count;
@@ -259,7 +260,8 @@ fn draw(first: u32, count: u32, u: f32) -> Bin {
     return Bin(low, clamp(place, 0.0, BELOW_ONE));
 }
 
-// The density by solid angle at a place of the map, without the light's choice; `sine` is that of its polar angle.
+// The pdf by solid angle at a position of the map, without the probability of choosing it among the lights; `sine` is
+// that of the polar angle.
 fn envmap_stencil_pdf(at: EnvStencil, sine: f32) -> f32 {
     let size = environment_size();
     let row = at.texels.x / scene.env_size.x;
@@ -273,7 +275,7 @@ fn envmap_stencil_pdf(at: EnvStencil, sine: f32) -> f32 {
     return of_row * of_cell * f32(size.x * size.y) * relative / area;
 }
 
-// The density with which light_sample draws the direction `d` towards the environment map; 0 without one.
+// The pdf with which light_sample draws the direction `d` towards the environment map; 0 without one.
 fn envmap_pdf(d: vec3f) -> f32 {
     if settings.environment == NONE {
         return 0.0;
@@ -283,7 +285,7 @@ fn envmap_pdf(d: vec3f) -> f32 {
     return envmap_stencil_pdf(at, length(local.xz)) / f32(settings.lights);
 }
 
-// Radiance or intensity of a light's parameter.
+// Radiance or intensity from a light's parameter.
 fn light_value(slot: u32) -> vec3f {
     let first = parameter_first(slot);
     return vec3f(values[first], values[first + 1u], values[first + 2u]);

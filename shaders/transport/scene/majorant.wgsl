@@ -1,4 +1,4 @@
-// Cells of a majorant grid along a ray (Amanatides1987).
+// Traversal of a majorant grid along a ray by a digital differential analyser (DDA; Amanatides1987).
 
 #import common/math
 #import transport/scene/records
@@ -10,7 +10,7 @@ struct Part {
     met: bool,
 }
 
-// The part of a ray between `near` and `far` that lies in a medium's box.
+// Clips a ray between `near` and `far` to a medium's box.
 fn clip(medium: Medium, origin: vec3f, direction: vec3f, near: f32, far: f32) -> Part {
     var part = Part(near, far, false);
     for (var a = 0u; a < 3u; a++) {
@@ -30,19 +30,19 @@ fn clip(medium: Medium, origin: vec3f, direction: vec3f, near: f32, far: f32) ->
     return part;
 }
 
-// The cells of a medium's majorant grid that a ray passes through, in order.
+// The cells of a medium's majorant grid along a ray, in order.
 struct Cells {
-    // Where the ray enters the present cell, and where it leaves the medium.
+    // Distances at which the ray enters the present cell and leaves the medium.
     t: f32,
     end: f32,
-    // Whether the medium's box is met at all.
+    // Whether the ray meets the medium's box.
     met: bool,
     // Index of the present cell among all majorants.
     index: u32,
-    // Where the ray crosses the next plane of each axis, and from plane to plane.
+    // Distance at which the ray crosses the next plane of each axis, and distance between planes.
     next: vec3f,
     delta: vec3f,
-    // Cells left along each axis before the grid ends, and the steps of the index.
+    // Cells left along each axis before the grid ends, and the index's step per cell.
     left: vec3u,
     stride: vec3i,
 }
@@ -65,7 +65,7 @@ fn cells_new(medium: Medium, origin: vec3f, direction: vec3f, near: f32, far: f3
     cells.index += cell.x + cell.y * strides.y + cell.z * strides.z;
     for (var a = 0u; a < 3u; a++) {
         if counts[a] == 1u {
-            // One cell ends where the medium does, which may be nowhere.
+            // A single cell ends at the medium's box, which may be infinite.
             continue;
         }
         if speed[a] > 0.0 {
@@ -89,20 +89,20 @@ fn cells_exit(cells: ptr<function, Cells>) -> f32 {
     return min((*cells).end, min(min(next.x, next.y), next.z));
 }
 
-// Goes on to the next cell; false at the end.
+// Advances to the next cell; false at the end.
 fn cells_advance(cells: ptr<function, Cells>) -> bool {
     let next = (*cells).next;
     let exit = min(min(next.x, next.y), next.z);
     if exit >= (*cells).end {
         return false;
     }
-    // Masks instead of an axis, so that no index is dynamic.
+    // Masks instead of an axis index avoid dynamic indexing, which spills vectors to memory.
     let x = next.x == exit;
     let y = !x && next.y == exit;
     let axis = vec3<bool>(x, y, !x && !y);
     let stuck = any(axis & ((*cells).left == vec3u(0u)));
     if stuck {
-        // At the grid's border only rounding leaves a remainder, which belongs to the last cell.
+        // Beyond the grid's last cell only a rounding error of the path is left; it stays in that cell.
         (*cells).next = select(next, vec3f(FAR), axis);
     } else {
         let one = select(vec3u(0u), vec3u(1u), axis);

@@ -1,7 +1,7 @@
-// Phase functions: probability densities over the directions into which a medium scatters.
+// Phase functions: pdfs of the directions into which a medium scatters.
 //
-// All depend on the cosine between the direction that light came along and the one it leaves along. A blend's weight is
-// looked up where the light is scattered.
+// All depend on the cosine between the propagation directions before and after scattering. A blend's weight is looked
+// up at the point of scattering.
 
 #import common/math
 #import transport/rays/sampler
@@ -10,10 +10,10 @@
 
 const INV_FOUR_PI: f32 = 0.07957747;
 
-// Blends may stand in blends this many times.
+// Blends can be nested to this depth.
 const MAX_NESTING: u32 = 4u;
 
-// Henyey-Greenstein (Henyey1941); forward for g > 0.
+// Henyey-Greenstein (Henyey1941); forward scattering for g > 0.
 fn hg_eval(g: f32, cosine: f32) -> f32 {
     let d = 1.0 + g * g - 2.0 * cosine * g;
     return (1.0 - g * g) / (d * sqrt(d)) * INV_FOUR_PI;
@@ -25,26 +25,27 @@ fn hg_log_slope(g: f32, cosine: f32) -> f32 {
     return -2.0 * g * (1.0 / (1.0 - g * g)) + 3.0 * (cosine - g) * (1.0 / d);
 }
 
-// A cosine distributed as hg_eval.
+// Samples a cosine with the pdf of hg_eval.
 fn hg_sample(g: f32, u: f32) -> f32 {
-    // The textbook's (1 + g^2 - s^2) / 2g with s = (1 - g^2) / (1 + g x), divided out: it has digits at g = 0 too.
+    // The textbook formula (1 + g^2 - s^2) / 2g with s = (1 - g^2) / (1 + g x), with g divided out: that one cancels
+    // near g = 0.
     let x = 2.0 * u - 1.0;
     let denominator = 1.0 - g + 2.0 * g * u;
     let bent = g * (1.0 - u) * u * (3.0 + 2.0 * g * x - g * g) / (denominator * denominator);
     return clamp(x + 2.0 * bent, -1.0, 1.0);
 }
 
-// A cosine distributed as 3/8 (1 + c^2): the real root of c^3 + 3 c = 4 (2u - 1), by Cardano's formula.
+// Samples a cosine with pdf 3/8 (1 + c^2): the real root of c^3 + 3 c = 4 (2u - 1), by Cardano's formula.
 fn rayleigh_sample(u: f32) -> f32 {
     let z = 2.0 * (2.0 * u - 1.0);
     let x = abs(z) + sqrt(z * z + 1.0);
-    // The cube root, sharpened by a step of Newton's method.
+    // Cube root by pow, refined by one Newton step: pow has few accurate digits on GPUs.
     var a = pow(x, 1.0 / 3.0);
     a -= (a - x / (a * a)) * (1.0 / 3.0);
     return clamp(select(1.0, -1.0, z < 0.0) * (a - 1.0 / a), -1.0, 1.0);
 }
 
-// The weights of a blend, and of the blends that are its second parts, at `p`.
+// The weights at `p` of a blend and of the blends nested as second parts.
 fn blend_weights(index: u32, p: vec3f) -> vec4f {
     var weights = vec4f(0.0);
     var next = index;
@@ -61,13 +62,13 @@ fn blend_weights(index: u32, p: vec3f) -> vec4f {
     return weights;
 }
 
-// The density of scattering by an angle of this cosine.
+// The pdf of scattering by an angle of this cosine.
 fn phase_eval(index: u32, blend: vec4f, cosine: f32) -> f32 {
     var total = 0.0;
     var factor = 1.0;
     var next = index;
     var weights = blend;
-    // A blend's second part is walked on; its first part, which is never a blend, is added at once.
+    // Iterate down the second parts of nested blends; the first part is never a blend and is evaluated at once.
     for (var i = 0u; i <= MAX_NESTING; i++) {
         let record = phase_record(next);
         var part = record;
@@ -102,7 +103,7 @@ fn simple_eval(record: Phase, cosine: f32) -> f32 {
     }
 }
 
-// A direction distributed as phase_eval.
+// Samples a direction with the pdf phase_eval.
 fn phase_sample(index: u32, blend: vec4f, incoming: vec3f, sampler: ptr<function, Sampler>) -> vec3f {
     var record = phase_record(index);
     var weights = blend;
@@ -122,7 +123,7 @@ fn phase_sample(index: u32, blend: vec4f, incoming: vec3f, sampler: ptr<function
 
 #ifdef REPLAY
 
-// Sends `d_log`, the derivative by the logarithm of the density, on to the phase function's parameters.
+// Sends `d_log`, the derivative by the logarithm of the pdf, to the phase function's parameters.
 fn phase_adjoint(index: u32, blend: vec4f, p: vec3f, cosine: f32, d_log: f32) {
     if phase_record(index).kind == PHASE_ISOTROPIC || phase_record(index).kind == PHASE_RAYLEIGH {
         return;
@@ -154,7 +155,7 @@ fn phase_adjoint(index: u32, blend: vec4f, p: vec3f, cosine: f32, d_log: f32) {
     }
 }
 
-// Sends `d` times the slope of a simple phase function on to its parameter.
+// Sends `d` times the derivative of a simple phase function to its parameter.
 fn slope(record: Phase, cosine: f32, d: f32) {
     if record.kind == PHASE_HG {
         let g = values[parameter_first(record.slot)];

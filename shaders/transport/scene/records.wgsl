@@ -1,4 +1,4 @@
-// How a walk through a world goes, and where it sends derivatives. The records are in bind/scene.wgsl.
+// Modes of a walk, and the sinks of its derivatives. The records are in bind/scene.wgsl.
 
 #import bind/parameters
 #import bind/scene
@@ -9,11 +9,11 @@
 #import bind/gradients
 #endif
 
-// Adds radiance and ends where nothing can come any more.
+// Adds radiance; ends where all further contributions are zero.
 const PRIMAL: u32 = 0u;
-// Adds radiance and goes on through factors of zero: the first walk of an adjoint.
+// The first walk of an adjoint: adds radiance, and continues through factors of zero.
 const GATHER: u32 = 1u;
-// Subtracts radiance and sends derivatives: the second.
+// The second walk of an adjoint: subtracts radiance and sends derivatives.
 const REPLAY: u32 = 2u;
 
 #ifdef REPLAY
@@ -22,14 +22,14 @@ var<private> mode: u32;
 const mode: u32 = PRIMAL;
 #endif
 
-// Farther than anything: shaders may assume that floats are finite.
+// Larger than every distance; finite, because shader compilers may assume that floats are.
 const FAR: f32 = 1e30;
-// Rays that go at least this far have no end.
+// Rays at least this long count as infinite.
 const ENDLESS: f32 = 9.9e29;
 
 #ifdef REPLAY
 
-// Sends derivatives by a lookup of a volume.
+// Sends derivatives by a volume lookup.
 fn sink_volume(volume: Volume, at: Neighbours, d: vec3f) {
     if !parameter_tuned(volume.slot) || all(d == vec3f(0.0)) {
         return;
@@ -54,7 +54,7 @@ fn sink_volume(volume: Volume, at: Neighbours, d: vec3f) {
     }
 }
 
-// Sends a derivative by the only value of a parameter.
+// Sends a derivative by a parameter with one value.
 fn sink_number(slot: u32, d: f32) {
     if parameter_tuned(slot) {
         gradient_add(parameter_first(slot), d);

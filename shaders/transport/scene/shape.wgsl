@@ -1,52 +1,52 @@
-// Where rays meet surfaces.
+// Intersections of rays with surfaces.
 
 #import common/math
 #import transport/rays/sampler
 #import transport/scene/bvh
 #import transport/scene/records
 
-// A ray's meeting with a surface, if it is `found`.
+// A ray's intersection with a surface, if `found`.
 struct Hit {
     t: f32,
     surface: u32,
-    // The point in the world, moved onto the surface where the ray's length has missed it.
+    // The point in the world, projected onto the surface: origin + t * direction misses it by rounding.
     p: vec3f,
-    // How far a ray must be moved off the surface so that rounding does not let it meet it again.
+    // Offset along the normal that keeps a new ray from hitting the same surface by rounding.
     clearance: f32,
-    // Unit normal in the world, outwards from a closed shape unless flipped.
+    // Geometric unit normal in the world: outwards from a closed shape, unless flipped.
     normal: vec3f,
-    // The normal that light is reflected about: interpolated between the corners of a mesh.
+    // Shading unit normal: on a mesh interpolated between vertex normals.
     shading: vec3f,
     uv: vec2f,
     found: bool,
 }
 
-// No meeting before `far`.
+// No intersection before `far`.
 fn no_hit(far: f32) -> Hit {
     return Hit(far, 0u, vec3f(0.0), 0.0, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
 }
 
-// Bound of the relative error of a point on a surface and of its map into the surface's own space: some ten roundings
-// of half an epsilon each, threefold.
+// Relative error bound of a point on a surface and of its transform to local space: about ten roundings of half an
+// epsilon each, with a safety factor of three.
 const ROUNDING: f32 = 16.0 * 1.1920929e-7;
 
-// The point of a surface moved off it to the side that the ray in `direction` leaves on.
+// The hit point, offset to the side on which a ray in `direction` leaves.
 fn leave(hit: Hit, direction: vec3f) -> vec3f {
     let step = select(hit.clearance, -hit.clearance, dot(hit.normal, direction) < 0.0);
     return along(hit.p, hit.normal, step);
 }
 
-// A meeting in a surface's own space.
+// An intersection in local space.
 struct Found {
     t: f32,
-    // Face of a cube: 2 axis + 1 if on the positive side.
+    // Face of a cube: 2 * axis, plus 1 on the positive side.
     part: u32,
     met: bool,
 }
 
 const MISSED: Found = Found(0.0, 0u, false);
 
-// The nearest meeting of the ray with any surface between 0 and `far`.
+// The nearest intersection of the ray with any surface, between 0 and `far`.
 fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
     if BVH {
         let hit = bvh_intersect(origin, direction, far);
@@ -73,7 +73,7 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
     return describe(surface, nearest, origin, direction);
 }
 
-// The first meeting with one surface that is not a mesh between 0 and `far`.
+// The first intersection with one surface other than a mesh, between 0 and `far`.
 fn meet(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> Found {
     let record = surface_record(surface);
     let o = transform_point(record.to_local, origin);
@@ -94,14 +94,16 @@ fn meet(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> Found {
     }
 }
 
-// A meeting with a triangle of a mesh.
+// Surface data of a hit on a mesh's triangle.
 fn describe_triangle(hit: BvhHit) -> Hit {
     let corners = corner_record(hit.number & ~TRIANGLE);
     let record = surface_record(corners.shape);
     let a = block_corner(hit.place, hit.lane, 0u);
     let b = block_corner(hit.place, hit.lane, 1u);
     let c = block_corner(hit.place, hit.lane, 2u);
+    // Geometric normal.
     let normal = unit(record.side * cross(b - a, c - a));
+    // Interpolate position, shading normal and texture coordinates.
     let first = 1.0 - hit.u - hit.v;
     let p = first * a + hit.u * b + hit.v * c;
     let corner = max(max(abs(a), abs(b)), abs(c));
@@ -142,14 +144,14 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
     return Hit(found.t, surface, transform_point(record.to_world, p), clearance, normal, normal, uv, true);
 }
 
-// The sizes of the terms that make up `normal` . `to_world` `p`, which bound its rounding error.
+// Sum of the magnitudes of the terms of `normal` . `to_world` `p`; times epsilon it bounds their rounding error.
 fn terms_along(to_world: Rows, p: vec3f, normal: vec3f) -> f32 {
     let point = vec4f(abs(p), 1.0);
     let terms = vec3f(dot(abs(to_world[0]), point), dot(abs(to_world[1]), point), dot(abs(to_world[2]), point));
     return dot(abs(normal), terms);
 }
 
-// A normal of the shape's own space in the world.
+// Transforms a normal from local space to the world.
 fn world_normal(record: Surface, n: vec3f) -> vec3f {
     let m = record.to_local;
     return unit(record.side * (m[0].xyz * n.x + m[1].xyz * n.y + m[2].xyz * n.z));
@@ -192,7 +194,7 @@ fn meet_cube(o: vec3f, d: vec3f, far: f32) -> Found {
 }
 
 fn meet_sphere(o: vec3f, d: vec3f, far: f32) -> Found {
-    // From the foot of the perpendicular, so that far away spheres keep their digits (Haines2019).
+    // Solve from the foot of the perpendicular: o^2 - r^2 cancels for distant spheres (Haines2019).
     let dd = dot(d, d);
     let middle = -dot(o, d) / dd;
     let foot = o + middle * d;

@@ -1,10 +1,11 @@
-// Colours over a surface.
+// Textures: reflectance over a surface.
 
+#import bind/parameters
 #import bind/scene
 #import transport/lookup/grid
 
-// The reflectance at `uv`: one colour, a checkerboard whose squares have edges of one half, or an image whose first row
-// lies at v = 0.
+// The reflectance at `uv`: constant, a checkerboard with squares of edge 1/2, or an image whose first row lies at v =
+// 0.
 fn texture_eval(record: Texture, uv: vec2f) -> vec3f {
     let u = record.to_uv[0].x * uv.x + record.to_uv[0].y * uv.y + record.to_uv[0].z;
     let v = record.to_uv[1].x * uv.x + record.to_uv[1].y * uv.y + record.to_uv[1].z;
@@ -15,7 +16,7 @@ fn texture_eval(record: Texture, uv: vec2f) -> vec3f {
     return select(record.color1.xyz, record.color0.xyz, first);
 }
 
-// An image at `uv`, bilinear between the centres of its texels or nearest.
+// An image at `uv`: bilinear between texel centres, or nearest.
 fn image_eval(record: Texture, uv: vec2f) -> vec3f {
     let place = uv * vec2f(record.size);
     if record.filter_kind == LOOKUP_NEAREST {
@@ -30,9 +31,10 @@ fn image_eval(record: Texture, uv: vec2f) -> vec3f {
     return color;
 }
 
-// The texel in a column and row, which may lie beyond the image.
+// The texel in a column and row; positions beyond the image are wrapped or clamped.
 fn image_texel(record: Texture, at: vec2f) -> vec3f {
     let column = wrap_index(record.wrap, at.x, record.size.x);
     let row = wrap_index(record.wrap, at.y, record.size.y);
-    return float_record(launch.texels_at + record.first + row * record.size.x + column).xyz;
+    let first = parameter_first(record.slot) + 3u * (row * record.size.x + column);
+    return vec3f(values[first], values[first + 1u], values[first + 2u]);
 }

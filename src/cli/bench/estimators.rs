@@ -1,8 +1,8 @@
-//! Path replay beside the estimators that it replaces: what each costs, and what gradient it gives, as paths grow
-//! longer.
+//! Compares path replay with the estimators that it replaces: time, memory, and the gradient's mean and variance, for
+//! increasing path lengths.
 //!
-//! What is differentiated is the mean of an image, whose adjoint image has no noise, so that all noise is the
-//! estimator's.
+//! The objective is the mean of an image, whose adjoint image is constant and has no noise: all noise of the gradient
+//! is the estimator's.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::resident::paths::{Estimator, Variant};
 use crate::scene::Gradient;
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// The weighting of [`Loss::Linear`] that gives the image's mean.
+/// The objective: [`Loss::Linear`] with weight one is the image's mean.
 const MEAN: Loss = Loss::Linear { seed: 0 };
 
 /// An estimator to compare.
@@ -74,18 +74,18 @@ impl Compared {
     }
 }
 
-/// One estimator at one length of paths.
+/// One estimator at one path length.
 #[derive(Debug, Serialize)]
 struct Row {
     max_depth: u32,
     estimator: Compared,
-    /// Why there are no figures.
+    /// The reason if the estimator cannot run.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
-    /// Medians over the runs: the adjoint pass, and with it the primal.
+    /// Medians over the runs: the adjoint pass, and adjoint and primal pass together.
     adjoint_ms: f64,
     iteration_ms: f64,
-    /// Contributions that a path gathered, about one a collision.
+    /// Contributions gathered per path, about one per collision.
     contributions: f64,
     /// Bytes of the recorded tape, and of all other arrays: parameters, gradients, their sums, images.
     tape_bytes: u64,
@@ -93,7 +93,7 @@ struct Row {
     gradients: Vec<Moments>,
 }
 
-/// The gradient by a parameter over the runs.
+/// Statistics of the gradient by a parameter over the runs.
 #[derive(Debug, Serialize)]
 struct Moments {
     parameter: String,
@@ -112,7 +112,7 @@ struct Figures {
     rows: Vec<Row>,
 }
 
-/// Sums over runs: of each entry, of its square; and the gradient's sum, run by run.
+/// Sums over runs: of each entry and its square; and the gradient's sum of every run.
 #[derive(Default)]
 struct Sums {
     entries: Vec<[f64; 2]>,
@@ -154,6 +154,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
         max_depth,
         within: true,
     };
+    // Load the scene.
     let (resident, params, batches) = volume::prepare(args, setting)?;
     let parameters = params.parameters.iter().enumerate();
     let tuned: Vec<(usize, String)> = parameters
@@ -174,6 +175,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
     };
     let mut sums: Vec<Sums> = tuned.iter().map(|_| Sums::default()).collect();
     let mut times = Vec::new();
+    // One estimate per run, each with its own seed.
     for run in 0..args.runs {
         let (time, stats) = match estimate(device, &batches[0], args, run, estimator) {
             Err(DeviceError::TooLarge(why)) => {
@@ -190,7 +192,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
         }
         device.clear_gradients()?;
     }
-    // A pipelined estimator's first iteration has nothing to carry.
+    // The first iteration of a pipelined estimator has no previous adjoint image.
     let steady = if estimator.is_pipelined() {
         &times[1..]
     } else {
@@ -218,17 +220,17 @@ fn estimate(
     };
     let begun = Instant::now();
     if estimator.is_pipelined() && run > 0 {
-        let stats = device.render_and_backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+        let stats = device.render_and_backpropagate(batch, keys(Pass::Adjoint), args.samples().spp)?;
         let time = begun.elapsed().as_secs_f64() * 1e3;
         device.loss(batch, keys(Pass::Adjoint), MEAN)?;
         return Ok(([0.0, time], stats));
     }
-    device.render(batch, keys(Pass::Primal), args.spp)?;
+    device.render(batch, keys(Pass::Primal), args.samples().spp)?;
     device.finish()?;
     let primal = begun.elapsed().as_secs_f64() * 1e3;
     device.loss(batch, keys(Pass::Primal), MEAN)?;
     let begun = Instant::now();
-    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.spp)?;
+    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.samples().spp)?;
     device.finish()?;
     Ok(([primal, begun.elapsed().as_secs_f64() * 1e3], stats))
 }

@@ -1,10 +1,10 @@
-//! What this machine can do at most, measured in the run that the bench compares with it.
+//! The machine's peak rates, measured in the same process as the bench that they are compared with.
 
 use std::time::Instant;
 
 use rayon::prelude::*;
 
-/// Bytes read plus bytes written a second by a copy between arrays far larger than the caches.
+/// Copy bandwidth: bytes read plus bytes written per second between arrays much larger than the caches.
 pub(super) fn memory_bandwidth() -> f64 {
     const LEN: usize = 1 << 26;
     let from = vec![1.0f32; LEN];

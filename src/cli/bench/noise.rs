@@ -1,10 +1,11 @@
-//! How noisy one estimate of a gradient is, and what it costs.
+//! The noise and time of one estimate of a gradient.
 
 use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{BenchArgs, GradientKind, volume};
+use super::moments::Moments;
+use super::{BenchArgs, GradientKind, Samples, volume};
 use crate::cli::Outcome;
 use crate::device::{ArrayKind, Device, Keys};
 use crate::kernels::loss::Loss;
@@ -12,7 +13,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// The figures of one parameter.
+/// Noise of the gradient by one parameter.
 #[derive(Debug, Serialize)]
 struct Noise {
     parameter: String,
@@ -33,42 +34,26 @@ struct Figures {
     noise: Vec<Noise>,
 }
 
-/// Sums over the runs, an entry each.
-struct Moments {
-    sum: Vec<f64>,
-    squares: Vec<f64>,
-}
-
 /// Runs the command.
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     let (resident, params, batches) = volume::prepare(args, volume::Setting::of(args))?;
-    let tuned: Vec<(usize, String, usize)> = params
+    let tuned: Vec<(usize, String)> = params
         .parameters
         .iter()
         .enumerate()
         .filter(|(_, p)| p.tuning.is_some())
-        .map(|(i, p)| (i, p.path.clone(), p.shape.len()))
+        .map(|(i, p)| (i, p.path.clone()))
         .collect();
     let mut device = args.device.open()?;
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
-    let mut moments: Vec<Moments> = tuned
-        .iter()
-        .map(|(_, _, len)| Moments {
-            sum: vec![0.0; *len],
-            squares: vec![0.0; *len],
-        })
-        .collect();
+    let mut moments: Vec<Moments> = tuned.iter().map(|_| Moments::default()).collect();
     let mut seconds = Vec::new();
     for run in 0..args.runs {
         let start = Instant::now();
         estimate(device.as_mut(), &batches[0], args, run)?;
         seconds.push(start.elapsed().as_secs_f64());
-        for ((index, _, _), moments) in tuned.iter().zip(&mut moments) {
-            let gradient = device.read(*index, ArrayKind::Gradient)?;
-            for ((sum, squares), g) in moments.sum.iter_mut().zip(&mut moments.squares).zip(gradient) {
-                *sum += f64::from(g);
-                *squares += f64::from(g) * f64::from(g);
-            }
+        for ((index, _), moments) in tuned.iter().zip(&mut moments) {
+            moments.add(&device.read(*index, ArrayKind::Gradient)?);
         }
         device.clear_gradients()?;
     }
@@ -80,7 +65,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         noise: tuned
             .iter()
             .zip(&moments)
-            .map(|((_, path, _), moments)| moments.noise(path, args.runs, super::median(seconds.iter().copied())))
+            .map(|((_, path), moments)| noise(moments, path, super::median(seconds.iter().copied())))
             .collect(),
     };
     print(&figures, args.json)?;
@@ -93,30 +78,22 @@ fn estimate(device: &mut dyn Device, batch: &crate::device::Batch, args: &BenchA
         objective,
         pass: pass_key(args.seed, run, pass),
     };
-    device.render(batch, keys(Pass::Primal), args.spp)?;
+    let Samples { spp, spp_grad } = args.samples();
+    device.render(batch, keys(Pass::Primal), spp)?;
     device.loss(batch, keys(Pass::Primal), Loss::L2)?;
-    device.backpropagate(batch, keys(Pass::Adjoint), args.spp_grad.unwrap_or(args.spp))?;
+    device.backpropagate(batch, keys(Pass::Adjoint), spp_grad)?;
     device.finish()?;
     Ok(())
 }
 
-impl Moments {
-    fn noise(&self, path: &str, runs: u32, seconds: f64) -> Noise {
-        let n = f64::from(runs);
-        let (mut variance, mut norm, mut total) = (0.0, 0.0, 0.0);
-        for (sum, squares) in self.sum.iter().zip(&self.squares) {
-            let mean = sum / n;
-            variance += (squares / n - mean * mean).max(0.0) * n / (n - 1.0);
-            norm += mean * mean;
-            total += mean;
-        }
-        Noise {
-            parameter: path.to_string(),
-            variance,
-            mean_norm: norm.sqrt(),
-            mean_sum: total,
-            variance_times_seconds: variance * seconds,
-        }
+fn noise(moments: &Moments, path: &str, seconds: f64) -> Noise {
+    let spread = moments.spread();
+    Noise {
+        parameter: path.to_string(),
+        variance: spread.variance,
+        mean_norm: spread.squares.sqrt(),
+        mean_sum: spread.sum,
+        variance_times_seconds: spread.variance * seconds,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The bench of the hierarchy: building it over a mesh, and rays against it.
+//! Benchmark of the BVH: building it over a mesh, and ray intersection.
 
 use std::f32::consts::TAU;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::scene::MeshFormat;
 use crate::transport::rays::random::{Counter, Key, Pass, pass_key, random_uniform};
 use crate::transport::scene::bvh::{Level, Ray, intersect_at};
 
-/// Repetitions, of which the fastest counts.
+/// Repetitions; the fastest counts.
 const REPETITIONS: u32 = 5;
 
-/// How far rays begin off the surface, as a part of the longest edge of the box around the mesh.
+/// Offset of the rays' origins from the surface, relative to the longest edge of the mesh's bounding box.
 const OFFSET: f32 = 1e-5;
 
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ struct Figures {
     levels: Vec<Rate>,
 }
 
-/// Of how many rays one thread finds the first hit with an instruction set.
+/// Nearest hits per second of one thread with an instruction set.
 #[derive(Debug, Serialize)]
 struct Rate {
     level: String,
@@ -79,7 +79,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The triangles of a file that have an area.
+/// The triangles of a file with nonzero area.
 fn read(path: &Path) -> anyhow::Result<Vec<Triangle>> {
     let is_obj = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("obj"));
     let format = if is_obj { MeshFormat::Obj } else { MeshFormat::Ply };
@@ -95,7 +95,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Triangle>> {
     Ok(triangles)
 }
 
-/// The normal, twice as long as the area is large.
+/// The normal, with twice the triangle's area as length.
 fn normal(triangle: &Triangle) -> Vec3 {
     let [a, b, c] = triangle.map(Vec3::from_array);
     (b - a).cross(c - a)
@@ -111,7 +111,7 @@ fn best(mut run: impl FnMut()) -> f64 {
     (0..REPETITIONS).map(time).fold(f64::INFINITY, f64::min)
 }
 
-/// Rays in random order, uniform over the area and distributed by the cosine about the normals.
+/// Rays in random order, with origins uniform by area and directions cosine-distributed about the normals.
 fn rays(triangles: &[Triangle], bvh: &Bvh, count: u32, key: Key) -> Vec<Ray> {
     let mut sums = Vec::with_capacity(triangles.len());
     let mut sum = 0.0;
@@ -141,7 +141,7 @@ fn rays(triangles: &[Triangle], bvh: &Bvh, count: u32, key: Key) -> Vec<Ray> {
         let normal = normal(&triangles[at]).normalize();
         let z = 2.0 * x - 1.0;
         let r = (1.0 - z * z).max(0.0).sqrt();
-        // To a point of the unit sphere about the tip of the normal.
+        // Cosine-distributed direction: the normal plus a uniform point of the unit sphere.
         let direction = normal + Vec3::new(r * (TAU * y).cos(), r * (TAU * y).sin(), z);
         Ray {
             origin: (point + offset * normal).to_array(),

@@ -1,4 +1,4 @@
-//! The bench's scattering medium: a noisy ball of smoke in a cube under constant light, seen by one camera.
+//! The bench's scattering medium: a noisy ball of smoke in a cube under constant light, and one camera.
 
 use std::path::PathBuf;
 
@@ -31,18 +31,18 @@ fn array(name: &str, kind: Kind, size: [usize; 3], channels: usize, value: f32, 
     }
 }
 
-/// How the smoke is looked at.
+/// The camera and emission of the smoke.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub estimator: Estimator,
     pub gradient: Gradient,
     pub max_depth: u32,
-    /// From its centre, the smoke glowing, so that paths are long and bright everywhere.
+    /// From the smoke's centre, with glowing smoke: all paths are long and bright.
     pub within: bool,
 }
 
 impl Setting {
-    /// What the arguments say.
+    /// The setting by the command's arguments.
     pub(super) fn of(args: &BenchArgs) -> Self {
         Self {
             estimator: Estimator::PathReplay,
@@ -53,7 +53,7 @@ impl Setting {
     }
 }
 
-/// The scene, flattened, with its density filled in.
+/// The flattened scene, with its density.
 pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prepared> {
     let size = [args.resolution as usize; 3];
     let lookup = |array| Lookup {
@@ -63,6 +63,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         nearest: false,
         wrap: Wrap::Clamp,
     };
+    // Smoke in a cube with a null BSDF.
     let medium = Medium {
         path: "cube.interior".into(),
         homogeneous: false,
@@ -140,7 +141,7 @@ fn density(resolution: usize) -> Vec<f32> {
     values
 }
 
-/// At distance 4 along +Z, looking at the centre, or there, looking on; 40 degrees wide.
+/// A camera of 40 degrees at distance 4 along +Z towards the centre; `within`: at the centre.
 fn sensor(image: u32, within: bool) -> Sensor {
     let focal = 0.5 * image as f32 / 20f32.to_radians().tan();
     Sensor {

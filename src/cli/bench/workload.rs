@@ -1,4 +1,4 @@
-//! The bench's scene: a uniform field seen by eight cameras on a circle, as Mitsuba's radiance-field tutorial has it.
+//! The bench's radiance field: a uniform field and eight cameras on a circle, as in Mitsuba's radiance-field tutorial.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::scene::{
 };
 use crate::transport::rays::pixel::PixelTable;
 
-/// Views of the circle.
+/// Number of views on the circle.
 const VIEWS: u32 = 8;
 
 const LEARNING_RATE: f32 = 0.02;
@@ -55,7 +55,7 @@ fn scene(resolution: usize, image: u32, sh_degree: u32) -> Scene {
 }
 
 fn sensor(index: u32, image: u32) -> Sensor {
-    // At distance 1.3 along +Z, looking at the centre: camera +X points to the world's -X.
+    // At distance 1.3 along +Z, looking at the centre: the camera's +X is the world's -X.
     let camera = Affine3A::from_mat3_translation(
         Mat3::from_cols(Vec3::NEG_X, Vec3::Y, Vec3::NEG_Z),
         Vec3::new(0.0, 0.0, 1.3),
@@ -80,10 +80,10 @@ fn sensor(index: u32, image: u32) -> Sensor {
     }
 }
 
-/// A scene flattened, its parameters, and its batches in turn.
+/// A flattened scene, its parameters, and its batches, used in turn.
 pub(super) type Prepared = (Resident, ParamSet, Vec<Batch>);
 
-/// The scene flattened, and a batch for each view.
+/// The flattened scene, and a batch for each view.
 pub(super) fn prepare(args: &BenchArgs) -> anyhow::Result<Prepared> {
     let (mut resident, params) = Resident::new(&scene(args.resolution as usize, args.image(), args.sh_degree))?;
     resident.set_constant_reference([0.3; 3]);

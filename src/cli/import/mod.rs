@@ -1,4 +1,4 @@
-//! `prbopt import`: a data set becomes a scene file, and the terminal says what was chosen and why.
+//! `prbopt import`: writes a scene file for a data set, and prints its choices with reasons.
 
 mod recipe;
 mod survey;
@@ -89,10 +89,10 @@ impl FromStr for BackgroundChoice {
     }
 }
 
-/// Writes the scene file and says what it chose.
+/// Writes the scene file and prints its choices.
 ///
 /// # Errors
-/// If the data set cannot be used as it is, or the scene file is there already or cannot be written.
+/// If the data set is not usable, or the scene file exists already or cannot be written.
 pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     if let Location::Transforms(file) = dataset::locate(&args.dataset)? {
         args.dataset = file;
@@ -142,7 +142,7 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What was chosen, why, and the flag that changes it.
+/// The choices, with reasons and the flags that change them.
 fn report(args: &ImportArgs, survey: &Coverage, plan: &Plan) -> String {
     let (center, half) = plan.cube();
     let edges = half * 2.0;
@@ -205,7 +205,7 @@ fn default_output(dataset: &Path) -> PathBuf {
     PathBuf::from(format!("{}.json", name.unwrap_or_else(|| "scene".into())))
 }
 
-/// `file` as seen from the folder of the scene at `output`; absolute where the two share nothing but the root.
+/// `file` relative to the folder of the scene at `output`; absolute if they share only the root.
 fn relative(file: &Path, output: &Path) -> Result<String> {
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

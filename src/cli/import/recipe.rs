@@ -1,54 +1,54 @@
-//! The scene that `prbopt import` writes: every choice that is not the user's, in one place.
+//! The scene that `prbopt import` writes: all settings that the user does not choose.
 
 use glam::DVec3;
 use serde_json::{Map, Value, json};
 
 use crate::io::dataset::bounds::{Bounds, Content};
 
-/// Iterations of a run.
+/// Number of iterations.
 const ITERATIONS: u32 = 11000;
-/// Rays an iteration.
+/// Rays per iteration.
 const RAYS: u32 = 8192;
-/// Fractions of the run after which the resolution doubles; fewer where it cannot be halved as often.
+/// Fractions of the run at which the resolution doubles; fewer if the final resolution cannot be halved as often.
 const DOUBLINGS: [f64; 2] = [0.08, 0.33];
-/// The resolution is not halved below this.
+/// The lowest initial resolution.
 const COARSEST: u32 = 16;
-/// Density at the start, and its learning rate, in optical depth across half the box.
+/// Initial density and its learning rate, as optical depth across half of the box.
 const INITIAL_DENSITY: f64 = 0.5;
 const DENSITY_RATE: f64 = 1.5;
 /// Learning rate of the SH coefficients.
 const COLOR_RATE: f64 = 0.08;
-/// Learning rate of a learned background, its width at the end, and its grey at the start.
+/// For a learned background: learning rate, final width, initial grey.
 const BACKGROUND_RATE: f64 = 0.01;
 const BACKGROUND_WIDTH: u32 = 256;
 const BACKGROUND_GREY: f64 = 0.5;
-/// Iterations of warm-up: without them Adam's first steps push density below zero where the first views happen to want
-/// less, and a rectified density that is negative all around learns nothing any more.
+/// Iterations of warm-up: without it Adam's first steps push density below zero wherever the first views ask for less,
+/// and a ReLU has no gradient where all density is negative.
 const WARM_UP: u32 = 300;
 /// Factor on the learning rates at the end of the run.
 const FINAL_FACTOR: f64 = 0.1;
-/// Where a place begins before each camera, in half edges of its box: closer things would float before the lens.
+/// Near clip distance of a place's cameras, in half edges of its box: prevents floaters close to the lens.
 const NEAR_CLIP: f32 = 0.05;
 /// The shortest edge of the box relative to the longest.
 const SHORTEST_EDGE: f32 = 0.5;
 
-/// What is behind the medium.
+/// The background behind the medium.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Behind {
-    /// The colour that the images are composited on.
+    /// The colour that photographs are composited on.
     Color([f32; 3]),
-    /// A new colour for every ray.
+    /// A random colour for every ray.
     Random,
-    /// A map that is recovered with the rest.
+    /// An environment map that is optimised, too.
     Learned,
 }
 
-/// What the scene is made from.
+/// The input of the recipe.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The data set's file as the scene names it.
     pub(super) dataset: String,
-    /// A second one, all of which is held out.
+    /// A second data set, all of which is held out.
     pub(super) test_split: Option<String>,
     pub(super) hold_out: u32,
     pub(super) downscale: u32,
@@ -111,7 +111,7 @@ impl Plan {
         scene.into()
     }
 
-    /// Centre and half edges of the cube, in three digits, the edges rounded outwards.
+    /// Centre and half edges of the cube, to three digits, edges rounded up.
     pub(super) fn cube(&self) -> (DVec3, DVec3) {
         let bounds = self.bounds.clone().at_least(SHORTEST_EDGE);
         let half = bounds.half().as_dvec3();
@@ -131,7 +131,7 @@ impl Plan {
         (0..=doublings).map(|i| self.resolution >> (doublings - i)).collect()
     }
 
-    /// In words, for the terminal.
+    /// A description of the run for the terminal.
     pub(super) fn run_in_words(&self) -> String {
         format!("{ITERATIONS} iterations of {RAYS} rays drawn from all views, Adam, L2")
     }
@@ -188,7 +188,7 @@ impl Plan {
             "iterations": ITERATIONS,
             "batch": { "rays": RAYS },
             "loss": { "type": "l2" },
-            // Most of a field is empty: what no ray learns from need not be read.
+            // Most of a field is empty: with masked updates the step skips texels without gradient.
             "optimizer": { "type": "adam", "mask_updates": true },
             "schedule": { "type": "exponential", "final_factor": FINAL_FACTOR, "warm_up": WARM_UP },
             "stages": stages,
@@ -196,7 +196,7 @@ impl Plan {
         })
     }
 
-    /// Half the cube's longest edge: the unit of length that rates and densities are relative to.
+    /// Half of the cube's longest edge: the unit of length for rates and densities.
     fn reach(&self) -> f64 {
         self.cube().1.max_element()
     }
@@ -206,13 +206,13 @@ impl Plan {
         (1..=DOUBLINGS.len() as u32).rev().find(possible).unwrap_or(0)
     }
 
-    /// Width and height of the learned background, `halvings` before its end.
+    /// Width and height of the learned background, `halvings` stages before its final size.
     fn map_size(&self, halvings: u32) -> [u32; 2] {
         [BACKGROUND_WIDTH >> halvings, BACKGROUND_WIDTH >> (halvings + 1)]
     }
 }
 
-/// A colour for a data set, by its name where it has one.
+/// A colour as written in a scene file, by its name if it has one.
 fn background_value(color: [f32; 3]) -> Value {
     match color {
         [1.0, 1.0, 1.0] => "white".into(),
@@ -228,12 +228,12 @@ fn color_value(color: [f32; 3]) -> Value {
     }
 }
 
-/// A number as short as its f32 precision allows.
+/// The shortest decimal that parses to the same f32.
 fn tidy(value: f32) -> f64 {
     value.to_string().parse().expect("the text of a number is a number")
 }
 
-/// A number with two digits.
+/// A number with two significant digits.
 fn rounded(value: f64) -> f64 {
     format!("{value:.1e}")
         .parse()

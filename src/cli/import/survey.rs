@@ -1,5 +1,4 @@
-//! What a data set turns out to be: its views, whether their images are there and fit, and whether they are
-//! transparent.
+//! Examines a data set: its views, whether their images exist and fit the cameras, and whether they are transparent.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +9,23 @@ use crate::io::dataset::bounds::Content;
 use crate::io::dataset::{self, Dataset, View};
 use crate::io::image;
 
-/// Every so many views are held out where nothing else says so.
+/// By default every 8th view is held out.
 const DEFAULT_HOLD_OUT: u32 = 8;
-/// Images that are looked through for transparent pixels.
+/// Number of images that are searched for transparent pixels.
 const IMAGES_LOOKED_AT: usize = 3;
-/// Names that a message lists before it counts the rest.
+/// Number of names that a message lists at most.
 const NAMES_LISTED: usize = 200;
 
-/// How views are held out.
+/// The selection of held-out views.
 #[derive(Debug, PartialEq)]
 pub(super) enum HeldOut {
     /// Every n-th; 0 for none.
     Every(u32),
-    /// A second data set, of so many views.
+    /// A second data set, with its number of views.
     Split(PathBuf, usize),
 }
 
-/// The data set without missing views, and what was found out.
+/// The data set without missing views, and the findings about it.
 #[derive(Debug)]
 pub(super) struct Coverage {
     pub(super) dataset: Dataset,
@@ -36,7 +35,7 @@ pub(super) struct Coverage {
     pub(super) missing: usize,
     /// Whether images have transparent parts.
     transparent: bool,
-    /// Positions of the views among all views of the data set's file.
+    /// Indices of the views in the data set's file.
     places: Vec<usize>,
 }
 
@@ -44,8 +43,8 @@ impl Coverage {
     /// Reads the data set and the headers of all its images.
     ///
     /// # Errors
-    /// If images are missing (all are named) without `--skip-missing`, or do not fit their cameras, or if no view would
-    /// be left to learn from.
+    /// If images are missing (all are named) without `--skip-missing`, or do not fit their cameras, or if no training
+    /// view remains.
     pub(super) fn new(args: &ImportArgs) -> Result<Self> {
         let mut dataset = dataset::load(&args.dataset)?;
         let count = dataset.views.len();
@@ -90,7 +89,7 @@ impl Coverage {
         }
     }
 
-    /// Every so many views are held out.
+    /// Every n-th view is held out; 0 for none.
     pub(super) fn hold_out(&self) -> u32 {
         match self.held_out {
             HeldOut::Every(n) => n,
@@ -143,7 +142,7 @@ impl Coverage {
     }
 }
 
-/// Leaves out views whose image is missing, or names them all; returns the places of those that stay.
+/// Removes views whose image is missing, or reports them all; returns the indices of those that remain.
 fn retain_present(path: &Path, dataset: &mut Dataset, skip: bool) -> Result<Vec<usize>> {
     let missing: Vec<String> = dataset
         .missing()
@@ -194,7 +193,7 @@ fn check_images(views: &[View], downscale: u32) -> Result<()> {
     Ok(())
 }
 
-/// As asked, else the test split beside a training split, else every 8th if there is more than one view.
+/// As requested, else the test split next to a training split, else every 8th if there is more than one view.
 fn held_out(args: &ImportArgs, views: usize) -> Result<HeldOut> {
     if let Some(n) = args.hold_out {
         return Ok(HeldOut::Every(n));

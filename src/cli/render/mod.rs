@@ -68,7 +68,7 @@ pub struct RenderArgs {
 }
 
 impl RenderArgs {
-    /// Whether the picture itself is what standard output carries.
+    /// Whether the image itself is written to standard output.
     fn to_standard_output(&self) -> bool {
         self.output.as_deref() == Some(Path::new("-"))
     }
@@ -81,6 +81,7 @@ impl RenderArgs {
 pub fn run(args: RenderArgs) -> Result<Outcome> {
     let mut scene = args.set.load(&args.scene)?;
     let chosen = choose(&scene, &args.sensor)?;
+    // Check the output paths before any work.
     let turntable = match args.turntable {
         Some(frames) => Some(Turntable::prepare(&args, frames, &mut scene, chosen[0])?),
         None => None,
@@ -93,19 +94,21 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     for warning in &scene.warnings {
         progress.note(&format!("warning: {warning}"));
     }
+    // Load the scene, with the parameters' values, onto the device.
     let (mut resident, mut params) = Resident::new(&scene)?;
     if let Some(folder) = &args.parameters {
         read_parameters(folder, &scene, &mut params)?;
         let shapes: Vec<_> = params.parameters.iter().map(|p| p.shape).collect();
         resident.fit(&shapes);
     }
-    // Nothing is optimised here, so that no gradient needs memory.
+    // Without tuned parameters no memory is allocated for gradients.
     params.parameters.iter_mut().for_each(|p| p.tuning = None);
     let mut device = args.device.open()?;
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
     if let Some(turntable) = turntable {
         return turntable.render(&args, &scene, device.as_mut(), &mut progress);
     }
+    // Render each sensor.
     for (&index, stem) in chosen.iter().zip(&stems) {
         let sensor = &scene.sensors[index];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));
@@ -137,7 +140,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Indices of the sensors that `--sensor` means.
+/// Indices of the sensors that `--sensor` selects.
 fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
     let count = scene.sensors.len();
     if count == 0 {
@@ -149,12 +152,13 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
     }
 }
 
-/// Pictures that are not written, and for which no folder is called.
+/// Extensions of image formats that are not written: an output path with one is rejected, not taken for a folder.
 const OTHER_PICTURES: &[&str] = &[
     "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "avif", "hdr", "pfm", "ppm",
 ];
 
-/// Where each image goes, without extension. Folders are created, so that an unwritable place is told at once.
+/// Output paths without extension. Folders are created first, so that an unwritable location is reported before
+/// rendering.
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
     if args.to_standard_output() {
         if chosen.len() > 1 || args.voice.json {

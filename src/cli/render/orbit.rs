@@ -1,4 +1,4 @@
-//! Ways of a camera: a circle around what a scene is about, or a smooth way through places from a file.
+//! Camera paths: a circle around a scene's subject, or a smooth path through positions from a file.
 
 use std::f32::consts::TAU;
 use std::path::Path;
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use crate::cli::extent::Extent;
 use crate::scene::{Scene, Sensor};
 
-/// The steepest look down or up that a circle keeps, in radians.
+/// Largest elevation of a circle's camera, in radians.
 const STEEPEST: f32 = 1.2;
 
-/// A place of a camera, as `look_at` writes it.
+/// A camera position, as in `look_at`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Place {
@@ -29,8 +29,8 @@ fn upwards() -> Vec3List {
     [0.0, 1.0, 0.0]
 }
 
-/// A circle of `count` cameras like `base` around what the scene is about, at its height, from its side on, at the
-/// distance from which all of it is seen.
+/// A circle of `count` cameras like `base` around the scene's subject: at the elevation of `base`, starting at its
+/// azimuth, at the distance from which the whole subject is visible.
 ///
 /// # Errors
 /// The scene has no shapes, or a mesh cannot be read.
@@ -73,7 +73,7 @@ fn half_view(sensor: &Sensor) -> f32 {
     half(sensor.width, sensor.focal[0]).min(half(sensor.height, sensor.focal[1]))
 }
 
-/// What is up for most cameras; an axis of the world where it is close to one.
+/// The mean up direction of the cameras; the nearest axis of the world if one is close.
 fn upward(sensors: &[Sensor]) -> Vec3 {
     let sum: Vec3A = sensors.iter().map(|s| s.to_world.matrix3.y_axis).sum();
     let mean = Vec3::from(sum).normalize_or(Vec3::Y);
@@ -92,11 +92,11 @@ fn look(origin: Vec3, target: Vec3, up: Vec3) -> Result<Affine3A> {
     Ok(Affine3A::from_mat3_translation(matrix.into(), origin))
 }
 
-/// `count` cameras along the places in a JSON file, a list of objects with `origin`, `target` and `up` ([0, 1, 0]); the
-/// way between them is that of Catmull and Rom.
+/// `count` cameras along the positions in a JSON file, a list of objects with `origin`, `target` and `up` ([0, 1, 0]),
+/// interpolated by a Catmull-Rom spline.
 ///
 /// # Errors
-/// The file cannot be read, is no such list, or two places fall together.
+/// The file cannot be read, is no such list, or two positions coincide.
 pub(super) fn path(file: &Path, count: usize) -> Result<Vec<Affine3A>> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown}: cannot be read"))?;

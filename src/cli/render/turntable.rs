@@ -1,4 +1,4 @@
-//! `prbopt render --turntable`: frames along a way of the camera, and an animated PNG of them.
+//! `prbopt render --turntable`: frames along a camera path, and an animated PNG of them.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
@@ -20,7 +20,7 @@ use crate::output::record::write_json;
 use crate::output::run_folder::create;
 use crate::scene::{Scene, Sensor};
 
-/// The frames and the place of each.
+/// The frames and their paths.
 pub(super) struct Turntable {
     folder: PathBuf,
     first: usize,
@@ -28,10 +28,10 @@ pub(super) struct Turntable {
 }
 
 impl Turntable {
-    /// Puts cameras like the sensor `base` along the way into the scene, behind its own.
+    /// Adds cameras like the sensor `base` along the camera path to the scene, after its own sensors.
     ///
     /// # Errors
-    /// There is no such way, or the folder cannot be created.
+    /// The camera path is invalid, or the folder cannot be created.
     pub(super) fn prepare(args: &RenderArgs, frames: u32, scene: &mut Scene, base: usize) -> Result<Self> {
         let base = scene.sensors[base].clone();
         let cameras = match &args.path {
@@ -61,7 +61,7 @@ impl Turntable {
         Ok(Self { folder, first, base })
     }
 
-    /// Renders the frames that are not there yet, and then the animation.
+    /// Renders the missing frames, then writes the animation.
     ///
     /// # Errors
     /// The device's, or a file that cannot be written.
@@ -114,7 +114,7 @@ impl Turntable {
         Ok(Outcome::Done)
     }
 
-    /// What all frames depend on.
+    /// A hash key of all settings that the frames depend on.
     fn mark(&self, args: &RenderArgs, scene: &Scene, device: &dyn Device) -> Result<String> {
         let mut mark = Fingerprint::default()
             .with(env!("CARGO_PKG_VERSION").as_bytes())
@@ -139,7 +139,7 @@ impl Turntable {
     }
 }
 
-/// An animated PNG of PNGs of 8-bit colour and one size; it shows the first where it cannot be played.
+/// An animated PNG of equally large 8-bit colour PNGs; viewers without animation show the first.
 fn animate(files: &[PathBuf], fps: u16, out: &mut BufWriter<File>) -> io::Result<()> {
     let Some((first, others)) = files.split_first() else {
         return Err(io::Error::other("there are no frames"));

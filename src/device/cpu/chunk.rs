@@ -2,7 +2,7 @@
 //! together and nothing depends on the number of threads.
 
 use crate::device::{Batch, Keys};
-use crate::resident::Resident;
+use crate::resident::layout::SensorRecord;
 use crate::transport::rays::pixel::{Pixel, drawn_pixel};
 
 /// Edge of a tile of a view.
@@ -21,13 +21,13 @@ pub(super) enum Chunk {
 }
 
 /// All chunks of a batch, in order.
-pub(super) fn chunks(resident: &Resident, batch: &Batch) -> Vec<Chunk> {
+pub(super) fn chunks(sensors: &[SensorRecord], batch: &Batch) -> Vec<Chunk> {
     if let Some(count) = batch.drawn {
         return (0..count).step_by(CHUNK).map(|first| Chunk::Drawn { first }).collect();
     }
     let mut all = Vec::new();
     for (slot, &sensor) in batch.table.sensors.iter().enumerate() {
-        let record = &resident.sensors[sensor as usize];
+        let record = &sensors[sensor as usize];
         for y in (0..record.height).step_by(TILE as usize) {
             for x in (0..record.width).step_by(TILE as usize) {
                 all.push(Chunk::Tile {
@@ -44,10 +44,10 @@ pub(super) fn chunks(resident: &Resident, batch: &Batch) -> Vec<Chunk> {
 impl Chunk {
     /// The chunk's pixels in order.
     #[inline(always)]
-    pub(super) fn pixels<'a>(self, resident: &Resident, batch: &'a Batch, keys: Keys) -> Pixels<'a> {
+    pub(super) fn pixels<'a>(self, sensors: &[SensorRecord], batch: &'a Batch, keys: Keys) -> Pixels<'a> {
         let (width, count) = match self {
             Self::Tile { slot, x, y } => {
-                let record = &resident.sensors[batch.table.sensors[slot as usize] as usize];
+                let record = &sensors[batch.table.sensors[slot as usize] as usize];
                 let width = TILE.min(record.width - x);
                 (record.width, width * TILE.min(record.height - y))
             }

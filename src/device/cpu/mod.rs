@@ -3,9 +3,10 @@
 
 mod chunk;
 mod field;
-mod loss;
+mod frame;
 mod memory;
 mod pages;
+mod passes;
 mod paths;
 mod shared;
 mod step;
@@ -16,13 +17,12 @@ use super::{ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, 
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
-use crate::resident::Resident;
-use crate::transport::lookup::sh::Basis;
+use crate::resident::layout::SensorRecord;
+use crate::resident::{Resident, fit_background};
 
-use field::records::Replays;
-use paths::passes::{self, Tables};
-use paths::sums::Sums;
-use step::Activity;
+use frame::Frame;
+use passes::{Inputs, Pass, Passes};
+use update::Updates;
 use vector::level::Level;
 
 /// The part of the machine's memory that a tape may take, and the bytes where the system does not tell how much it has.
@@ -33,30 +33,10 @@ const TAPE_UNKNOWN: u64 = 4 << 30;
 #[derive(Debug)]
 pub struct Cpu {
     info: DeviceInfo,
-    level: Level,
-    resident: Resident,
-    params: ParamSet,
-    /// For each parameter its gradient; empty if it is not tuned.
-    gradients: Vec<Vec<f32>>,
-    /// For each parameter the optimiser's state; no arrays if it is not tuned.
-    moments: Vec<Vec<Vec<f32>>>,
-    /// For each parameter the blocks that a step cannot skip.
-    activity: Vec<Activity>,
-    occupancy: Vec<u8>,
-    /// The batch of the last render, whose chunks are the order of `image` and `adjoint`.
-    rendered: Batch,
-    rendered_keys: Keys,
-    image: Vec<[f32; 4]>,
-    adjoint: Vec<[f32; 3]>,
-    replays: Vec<Replays>,
-    /// Of the directions of a round's rays.
-    bases: Vec<Basis>,
-    /// Majorants and the environment map's table, for a world.
-    tables: Tables,
-    sums: Sums,
-    /// Bytes of the longest tape so far, and of the longest that there may be.
-    tape_bytes: u64,
-    tape_limit: u64,
+    inputs: Inputs,
+    updates: Updates,
+    frame: Frame,
+    passes: Passes,
 }
 
 impl Default for Cpu {
@@ -70,44 +50,36 @@ impl Cpu {
     pub fn new() -> Self {
         let level = Level::detect();
         let detail = format!("{} threads, {}", rayon::current_num_threads(), level.name());
-        let resident = Resident::empty();
+        let tape_limit = memory::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE);
+        let (inputs, transport) = Inputs::new(level, tape_limit, Resident::empty(), ParamSet::default());
         Self {
             info: DeviceInfo {
                 kind: "cpu",
                 name: std::env::consts::ARCH.to_string(),
                 detail,
             },
-            level,
-            resident,
-            params: ParamSet::default(),
-            gradients: Vec::new(),
-            moments: Vec::new(),
-            activity: Vec::new(),
-            occupancy: Vec::new(),
-            rendered: Batch::default(),
-            rendered_keys: Keys {
-                objective: [0; 4],
-                pass: [0; 4],
-            },
-            image: Vec::new(),
-            adjoint: Vec::new(),
-            replays: Vec::new(),
-            bases: Vec::new(),
-            tables: Tables::default(),
-            sums: Sums::default(),
-            tape_bytes: 0,
-            tape_limit: memory::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE),
+            inputs,
+            updates: Updates::default(),
+            frame: Frame::default(),
+            passes: Passes::new(transport),
         }
     }
 
     /// Lets tapes of conventional differentiation take at most so many bytes, instead of half of the machine's memory.
     pub fn limit_tape(&mut self, bytes: u64) {
-        self.tape_limit = bytes;
+        self.inputs.tape_limit = bytes;
     }
 
     /// Name of the vector level in use.
     pub fn vector_level(&self) -> &'static str {
-        self.level.name()
+        self.inputs.level.name()
+    }
+
+    fn rebuild_tables(&mut self) {
+        match &mut self.passes {
+            Passes::Field(passes) => passes.rebuild(&self.inputs),
+            Passes::Paths(passes) => passes.rebuild(&self.inputs),
+        }
     }
 }
 
@@ -117,172 +89,164 @@ impl Device for Cpu {
     }
 
     fn arithmetic(&self) -> String {
-        format!("cpu {}", self.level.name())
+        format!("cpu {}", self.inputs.level.name())
     }
 
     fn admit(&self, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
         memory::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
     }
 
-    fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
-        let tuned = |p: &crate::params::Parameter| if p.tuning.is_some() { p.shape.len() } else { 0 };
-        self.gradients = params.parameters.iter().map(|p| pages::zeros(tuned(p))).collect();
-        self.moments = params
-            .parameters
-            .iter()
-            .map(|p| match p.tuning {
-                Some(_) => (0..optimizer.moments()).map(|_| pages::zeros(p.shape.len())).collect(),
-                None => Vec::new(),
-            })
-            .collect();
-        self.activity = params
-            .parameters
-            .iter()
-            .map(|p| Activity::new(tuned(p), false))
-            .collect();
-        self.resident = resident;
-        self.params = params;
-        for parameter in &mut self.params.parameters {
+    fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
+        self.updates = Updates::new(&params, optimizer);
+        for parameter in &mut params.parameters {
             parameter.values = pages::settle(std::mem::take(&mut parameter.values));
         }
-        self.image = Vec::new();
-        self.adjoint = Vec::new();
-        self.tape_bytes = 0;
-        self.rendered = Batch::default();
+        let (inputs, transport) = Inputs::new(self.inputs.level, self.inputs.tape_limit, resident, params);
+        self.inputs = inputs;
+        self.frame = Frame::default();
+        self.passes = Passes::new(transport);
         self.rebuild()
     }
 
-    fn resident(&self) -> &Resident {
-        &self.resident
+    fn sensors(&self) -> &[SensorRecord] {
+        &self.inputs.sensors
+    }
+
+    fn is_pipelined(&self) -> bool {
+        match &self.passes {
+            Passes::Field(_) => false,
+            Passes::Paths(passes) => passes.scene.estimator.is_pipelined(),
+        }
     }
 
     fn params(&self) -> &ParamSet {
-        &self.params
+        &self.inputs.params
     }
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
-        match self.resident.world.take() {
-            Some(world) => {
-                self.render_paths(&world, batch, keys, spp);
-                self.resident.world = Some(world);
-            }
-            None => self.render_field(batch, keys, spp),
+        let pass = Pass { batch, keys, spp };
+        match &self.passes {
+            Passes::Field(passes) => passes.render(&self.inputs, pass, &mut self.frame),
+            Passes::Paths(passes) => passes.render(&self.inputs, pass, &mut self.frame),
         }
-        self.rendered = batch.clone();
-        self.rendered_keys = keys;
+        self.frame.note(pass);
         Ok(())
     }
 
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
-        Ok(self.image_in_order())
+        Ok(self.frame.in_order(&self.inputs.sensors))
     }
 
     fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
-        debug_assert_eq!(*batch, self.rendered, "the loss compares the batch that was rendered");
-        Ok(self.compare(batch, keys, loss))
+        let rendered = self.frame.rendered();
+        debug_assert_eq!(batch, rendered, "the loss compares the batch that was rendered");
+        Ok(self.frame.compare(&self.inputs, batch, keys, loss))
     }
 
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
+        let rendered = self.frame.rendered();
         debug_assert_eq!(
-            *batch, self.rendered,
+            batch, rendered,
             "the adjoint image belongs to the batch that was rendered"
         );
-        match self.resident.world.take() {
-            Some(world) => {
-                let stats = self.backpropagate_paths(&world, batch, keys, spp);
-                self.resident.world = Some(world);
-                stats
-            }
-            None => Ok(self.backpropagate_field(batch, keys, spp)),
+        let pass = Pass { batch, keys, spp };
+        let (adjoint, updates) = (&self.frame.adjoint[..], &mut self.updates);
+        match &mut self.passes {
+            Passes::Field(passes) => Ok(passes.backpropagate(&self.inputs, pass, adjoint, updates)),
+            Passes::Paths(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),
         }
     }
 
     fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
-        let stats = match self.resident.world.take() {
-            Some(world) => {
-                let stats = self.render_and_backpropagate_paths(&world, batch, keys, spp);
-                self.resident.world = Some(world);
-                stats?
+        let pass = Pass { batch, keys, spp };
+        let stats = match &mut self.passes {
+            Passes::Field(_) => Err(passes::unshared()),
+            Passes::Paths(passes) => {
+                passes.render_and_backpropagate(&self.inputs, pass, &mut self.frame, &mut self.updates)
             }
-            None => return Err(passes::unshared()),
-        };
-        self.rendered = batch.clone();
-        self.rendered_keys = keys;
+        }?;
+        self.frame.note(pass);
         Ok(stats)
     }
 
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
-        Ok(terms.iter().map(|term| self.add_term(term)).sum())
+        let add = |term| self.updates.add_term(&self.inputs.params, term);
+        Ok(terms.iter().map(add).sum())
     }
 
     fn step(&mut self, step: &Step) -> Result<Vec<f64>> {
-        self.step_all(step)
+        let level = self.inputs.level;
+        self.updates.step(level, &mut self.inputs.params, step)
     }
 
     fn rebuild(&mut self) -> Result<()> {
-        match &self.resident.world {
-            Some(world) => self.tables = Tables::new(&self.resident.scene, world, &self.params),
-            None => self.rebuild_occupancy(),
-        }
+        self.rebuild_tables();
         Ok(())
     }
 
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()> {
+        let Inputs {
+            scene, params, emitter, ..
+        } = &mut self.inputs;
         for &(index, size) in sizes {
-            self.resample_one(index, size, keep_moments);
+            let parameter = &mut params.parameters[index];
+            self.updates.resample(index, parameter, size, keep_moments);
         }
-        let shapes: Vec<_> = self.params.parameters.iter().map(|p| p.shape).collect();
-        self.resident.fit(&shapes);
+        let shapes: Vec<_> = params.parameters.iter().map(|p| p.shape).collect();
+        fit_background(scene, *emitter, &shapes);
+        match &mut self.passes {
+            Passes::Field(passes) => passes.scene.fit(scene, &shapes),
+            Passes::Paths(passes) => passes.scene.fit(&shapes),
+        }
         self.rebuild()
     }
 
     fn clear_gradients(&mut self) -> Result<()> {
-        self.gradients.iter_mut().for_each(|g| g.fill(0.0));
+        self.updates.clear();
         Ok(())
     }
 
     fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>> {
         Ok(match what {
-            ArrayKind::Values => self.params.parameters[parameter].values.clone(),
-            ArrayKind::Gradient => self.gradients[parameter].clone(),
-            ArrayKind::Moment(i) => self.moments[parameter][i].clone(),
+            ArrayKind::Values => self.inputs.params.parameters[parameter].values.clone(),
+            ArrayKind::Gradient => self.updates.gradients[parameter].clone(),
+            ArrayKind::Moment(i) => self.updates.moments[parameter][i].clone(),
         })
     }
 
     fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()> {
-        let array = match what {
-            ArrayKind::Values => &mut self.params.parameters[parameter].values,
-            ArrayKind::Gradient => {
-                self.activity[parameter].touch_all();
-                &mut self.gradients[parameter]
+        match what {
+            ArrayKind::Values => {
+                let written = &mut self.inputs.params.parameters[parameter];
+                written.values.copy_from_slice(values);
+                self.updates.wake_outside(parameter, written);
+                let decides = match &self.passes {
+                    Passes::Field(passes) => passes.scene.slots.is_some_and(|slots| slots.sigma_t == parameter),
+                    Passes::Paths(_) => true,
+                };
+                if decides {
+                    self.rebuild_tables();
+                }
             }
-            ArrayKind::Moment(i) => {
-                self.activity[parameter].wake(values);
-                &mut self.moments[parameter][i]
-            }
-        };
-        array.copy_from_slice(values);
-        let rules = self.resident.world.is_some() || self.resident.slots.sigma_t == Some(parameter);
-        if what == ArrayKind::Values && rules {
-            self.rebuild()?;
+            ArrayKind::Gradient => self.updates.write_gradient(parameter, values),
+            ArrayKind::Moment(i) => self.updates.write_moment(parameter, i, values),
         }
         Ok(())
     }
 
     fn memory(&self) -> u64 {
-        let floats = self.params.parameters.iter().map(|p| p.values.len()).sum::<usize>()
-            + self.gradients.iter().map(Vec::len).sum::<usize>()
-            + self.moments.iter().flatten().map(Vec::len).sum::<usize>()
-            + 4 * self.image.len()
-            + 3 * self.adjoint.len();
-        let replays: usize = self.replays.iter().map(Replays::bytes).sum();
-        (4 * floats
-            + self.occupancy.len()
-            + self.resident.references.bytes()
-            + replays
-            + size_of_val(&self.bases[..])
-            + self.tables.bytes()
-            + self.sums.bytes()) as u64
-            + self.tape_bytes
+        let values = self
+            .inputs
+            .params
+            .parameters
+            .iter()
+            .map(|p| p.values.len())
+            .sum::<usize>();
+        let passes = match &self.passes {
+            Passes::Field(passes) => passes.bytes(),
+            Passes::Paths(passes) => passes.bytes(),
+        };
+        let references = self.inputs.references.bytes();
+        (4 * values + references + self.updates.bytes() + self.frame.bytes()) as u64 + passes
     }
 }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::Cpu;
 use super::shared::SharedSlice;
-use super::vector::level::Kernel;
+use super::update::Updates;
+use super::vector::level::{Kernel, Level};
 use super::vector::wide::Wide;
 use crate::device::{DeviceError, Result, Step};
 use crate::kernels::optimizer::StepRule;
-use crate::params::Shape;
+use crate::params::{ParamSet, Parameter, Shape};
 
 /// Entries stepped together: the unit of skipping. Of a field's gradient few texels differ from zero, in few places.
 const BLOCK: usize = 64;
@@ -24,7 +24,7 @@ const SPAN: usize = 256;
 pub(super) struct Activity {
     /// Blocks whose gradient may differ from zero.
     touched: Vec<AtomicBool>,
-    /// Blocks whose moments may differ from zero.
+    /// Blocks whose moments may differ from zero, or values from what their bounds allow.
     awake: Vec<bool>,
 }
 
@@ -66,6 +66,14 @@ impl Activity {
         self.touched.iter_mut().for_each(|block| *block.get_mut() = true);
     }
 
+    /// Takes note of values that lie outside of their bounds: a step would move them, whatever their gradient.
+    pub(super) fn wake_outside(&mut self, values: &[f32], bounds: [f32; 2]) {
+        let [low, high] = bounds;
+        for (awake, values) in self.awake.iter_mut().zip(values.chunks(BLOCK)) {
+            *awake |= values.iter().any(|x| !(low..=high).contains(x));
+        }
+    }
+
     /// Takes note of moments that were written.
     pub(super) fn wake(&mut self, moments: &[f32]) {
         for (awake, moments) in self.awake.iter_mut().zip(moments.chunks(BLOCK)) {
@@ -74,12 +82,12 @@ impl Activity {
     }
 }
 
-impl Cpu {
+impl Updates {
     /// Steps every tuned parameter, zeroes the gradients and returns their norms.
-    pub(super) fn step_all(&mut self, step: &Step) -> Result<Vec<f64>> {
+    pub(super) fn step(&mut self, level: Level, params: &mut ParamSet, step: &Step) -> Result<Vec<f64>> {
         let mut norms = Vec::new();
         let mut broken = None;
-        for (i, parameter) in self.params.parameters.iter_mut().enumerate() {
+        for (i, parameter) in params.parameters.iter_mut().enumerate() {
             let Some(tuning) = parameter.tuning else {
                 norms.push(0.0);
                 continue;
@@ -104,7 +112,6 @@ impl Cpu {
                 touched: &activity.touched,
                 awake: SharedSlice::new(&mut activity.awake),
             };
-            let level = self.level;
             let squares: Vec<Option<f64>> = (0..count.div_ceil(BLOCK * SPAN))
                 .into_par_iter()
                 .map(|span| {
@@ -122,23 +129,20 @@ impl Cpu {
         }
         match broken {
             None => Ok(norms),
-            Some(i) => Err(self.name_broken_entry(i)),
+            Some(i) => Err(self.name_broken_entry(i, &params.parameters[i])),
         }
     }
 
     /// Names the first entry whose gradient was left in place because it is not finite.
-    fn name_broken_entry(&mut self, parameter: usize) -> DeviceError {
-        let Shape { size, channels } = self.params.parameters[parameter].shape;
-        let index = self.gradients[parameter]
-            .iter()
-            .position(|g| !g.is_finite())
-            .unwrap_or(0);
-        let texel = index / channels;
-        self.gradients.iter_mut().for_each(|g| g.fill(0.0));
+    fn name_broken_entry(&mut self, index: usize, parameter: &Parameter) -> DeviceError {
+        let Shape { size, channels } = parameter.shape;
+        let entry = self.gradients[index].iter().position(|g| !g.is_finite()).unwrap_or(0);
+        let texel = entry / channels;
+        self.clear();
         DeviceError::NotFinite {
-            path: self.params.parameters[parameter].path.clone(),
+            path: parameter.path.clone(),
             texel: [texel % size[0], texel / size[0] % size[1], texel / (size[0] * size[1])],
-            channel: index % channels,
+            channel: entry % channels,
         }
     }
 }

@@ -1,21 +1,78 @@
-//! Regularisers, occupancy and resampling on the CPU.
+//! What a run keeps beside the values of what it changes, regularisers, and resampling on the CPU.
 
 use rayon::prelude::*;
 
-use super::Cpu;
 use super::pages;
 use super::step::Activity;
 use crate::device::Term;
-use crate::kernels::occupancy::reachable;
+use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::{Penalty, sparsity, total_variation};
 use crate::kernels::resample::{resample_axis, resample_texel};
-use crate::params::{Kind, Shape};
-use crate::resident::layout::{density, occupancy};
+use crate::params::{Kind, ParamSet, Parameter, Shape};
 
-impl Cpu {
+/// Gradients and the optimiser's state, parameter by parameter.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    /// For each parameter its gradient; empty if it is not tuned.
+    pub gradients: Vec<Vec<f32>>,
+    /// For each parameter the optimiser's state; no arrays if it is not tuned.
+    pub moments: Vec<Vec<Vec<f32>>>,
+    /// For each parameter the blocks that a step cannot skip.
+    pub activity: Vec<Activity>,
+}
+
+impl Updates {
+    /// Zero gradients and moments.
+    pub(super) fn new(params: &ParamSet, optimizer: Optimizer) -> Self {
+        let tuned = |p: &Parameter| if p.tuning.is_some() { p.shape.len() } else { 0 };
+        let moments = |p: &Parameter| match p.tuning {
+            Some(_) => (0..optimizer.moments()).map(|_| pages::zeros(p.shape.len())).collect(),
+            None => Vec::new(),
+        };
+        let all = &params.parameters;
+        let mut updates = Self {
+            gradients: all.iter().map(|p| pages::zeros(tuned(p))).collect(),
+            moments: all.iter().map(moments).collect(),
+            activity: all.iter().map(|p| Activity::new(tuned(p), false)).collect(),
+        };
+        for (index, parameter) in all.iter().enumerate() {
+            updates.wake_outside(index, parameter);
+        }
+        updates
+    }
+
+    /// Has the next step look at values that lie outside of their bounds, so that it projects them.
+    pub(super) fn wake_outside(&mut self, index: usize, parameter: &Parameter) {
+        if let Some(tuning) = parameter.tuning {
+            self.activity[index].wake_outside(&parameter.values, tuning.bounds);
+        }
+    }
+
+    /// Zeroes all gradients.
+    pub(super) fn clear(&mut self) {
+        self.gradients.iter_mut().for_each(|g| g.fill(0.0));
+    }
+
+    /// Replaces a gradient by one of its own length.
+    pub(super) fn write_gradient(&mut self, parameter: usize, values: &[f32]) {
+        self.activity[parameter].touch_all();
+        self.gradients[parameter].copy_from_slice(values);
+    }
+
+    /// Replaces a moment by one of its own length.
+    pub(super) fn write_moment(&mut self, parameter: usize, moment: usize, values: &[f32]) {
+        self.activity[parameter].wake(values);
+        self.moments[parameter][moment].copy_from_slice(values);
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let arrays = self.gradients.iter().chain(self.moments.iter().flatten());
+        4 * arrays.map(Vec::len).sum::<usize>()
+    }
+
     /// Adds a regulariser's gradient and returns its weighted penalty.
-    pub(super) fn add_term(&mut self, term: &Term) -> f64 {
-        let parameter = &self.params.parameters[term.parameter];
+    pub(super) fn add_term(&mut self, params: &ParamSet, term: &Term) -> f64 {
+        let parameter = &params.parameters[term.parameter];
         let gradient = &mut self.gradients[term.parameter];
         self.activity[term.parameter].touch(0..gradient.len());
         match term.penalty {
@@ -41,69 +98,13 @@ impl Cpu {
         }
     }
 
-    /// Rebuilds the occupancy grid: separable maxima over the texels that each cell can reach.
-    pub(super) fn rebuild_occupancy(&mut self) {
-        let scene = &self.resident.scene;
-        let Some(slot) = self.resident.slots.sigma_t else {
-            return;
-        };
-        let [cx, cy, cz] = [0, 1, 2].map(|a| scene.occupancy_size[a] as usize);
-        self.occupancy.clear();
-        if scene.density_activation != density::RELU {
-            self.occupancy
-                .resize(cx * cy * cz, (occupancy::RENDERS | occupancy::LEARNS) as u8);
-            return;
-        }
-        let [nx, ny, nz] = [0, 1, 2].map(|a| scene.sigma_size[a] as usize);
-        let ranges = [(cx, nx), (cy, ny), (cz, nz)].map(|(cells, texels)| {
-            (0..cells)
-                .map(|cell| reachable(cell, cells, texels))
-                .collect::<Vec<_>>()
-        });
-        let values = &self.params.parameters[slot].values;
-        let mut rows = vec![0f32; nz * ny * cx];
-        rows.par_chunks_mut(ny * cx)
-            .zip(values.par_chunks(ny * nx))
-            .for_each(|(out, slice)| {
-                for (out, row) in out.chunks_mut(cx).zip(slice.chunks(nx)) {
-                    for (out, &(first, last)) in out.iter_mut().zip(&ranges[0]) {
-                        *out = row[first..=last].iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
-                    }
-                }
-            });
-        let fold = |rows: &[f32], stride: usize, first: usize, last: usize, out: &mut [f32]| {
-            out.fill(f32::NEG_INFINITY);
-            for i in first..=last {
-                for (o, v) in out.iter_mut().zip(&rows[i * stride..(i + 1) * stride]) {
-                    *o = o.max(*v);
-                }
-            }
-        };
-        let mut slices = vec![0f32; nz * cy * cx];
-        slices
-            .par_chunks_mut(cy * cx)
-            .zip(rows.par_chunks(ny * cx))
-            .for_each(|(out, rows)| {
-                for (out, &(first, last)) in out.chunks_mut(cx).zip(&ranges[1]) {
-                    fold(rows, cx, first, last, out);
-                }
-            });
-        let mut cells = vec![0f32; cx * cy];
-        for &(first, last) in &ranges[2] {
-            fold(&slices, cx * cy, first, last, &mut cells);
-            self.occupancy.extend(cells.iter().map(|m| {
-                let renders = if *m > 0.0 { occupancy::RENDERS } else { 0 };
-                let learns = if *m >= 0.0 { occupancy::LEARNS } else { 0 };
-                (renders | learns) as u8
-            }));
-        }
-    }
-
     /// Changes a parameter's resolution; its gradient becomes zero, its moments are resampled or zeroed.
-    pub(super) fn resample_one(&mut self, index: usize, size: [usize; 3], keep_moments: bool) {
-        let from = self.params.parameters[index].shape;
+    pub(super) fn resample(&mut self, index: usize, parameter: &mut Parameter, size: [usize; 3], keep_moments: bool) {
+        debug_assert_eq!(parameter.kind, Kind::Grid, "only grids have stages");
+        let from = parameter.shape;
         let to = Shape { size, ..from };
-        let values = resample(&self.params.parameters[index].values, from, size);
+        parameter.values = resample(&parameter.values, from, size);
+        parameter.shape = to;
         for moment in &mut self.moments[index] {
             *moment = if keep_moments {
                 resample(moment, from, size)
@@ -111,13 +112,10 @@ impl Cpu {
                 pages::zeros(to.len())
             };
         }
-        let parameter = &mut self.params.parameters[index];
-        debug_assert_eq!(parameter.kind, Kind::Grid, "only grids have stages");
-        parameter.values = values;
-        parameter.shape = to;
         if parameter.tuning.is_some() {
             self.gradients[index] = pages::zeros(to.len());
             self.activity[index] = Activity::new(to.len(), keep_moments);
+            self.wake_outside(index, parameter);
         }
     }
 }

@@ -3,6 +3,10 @@
 use super::context::Context;
 use crate::device::Result;
 
+/// What shaders that add whole numbers of 64 bits need.
+pub(super) const WIDE_ATOMICS: wgpu::Features =
+    wgpu::Features::SHADER_INT64.union(wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS);
+
 /// An adapter, in words and figures.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct AdapterSummary {
@@ -19,6 +23,8 @@ pub struct AdapterSummary {
     pub max_storage_buffers: u32,
     /// Whether it adds floats atomically.
     pub float_atomics: bool,
+    /// Whether it adds whole numbers of 64 bits atomically.
+    pub wide_atomics: bool,
 }
 
 /// What an adapter is.
@@ -98,5 +104,6 @@ fn summarise(adapter: &wgpu::Adapter) -> AdapterSummary {
         max_buffer_bytes: limits.max_buffer_size,
         max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
         float_atomics: adapter.features().contains(wgpu::Features::SHADER_FLOAT32_ATOMIC),
+        wide_atomics: adapter.features().contains(WIDE_ATOMICS),
     }
 }

@@ -1,14 +1,12 @@
 //! Everything that a scene keeps on the device.
 
 use super::context::Context;
-use super::paths::PathArrays;
-use super::plan::{BANKS, Plan, gradient_entry_bytes};
+use super::plan::{BANKS, Plan};
 use super::records::reference;
 use super::shaders::Accumulation;
 use crate::device::{DeviceError, Result};
 use crate::kernels::occupancy::reachable;
 use crate::kernels::optimizer::Optimizer;
-use crate::params::Shape;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::resident::references::Pixels;
@@ -19,6 +17,8 @@ use crate::transport::rays::pixel::PixelTable;
 pub(super) struct Bank {
     pub values: wgpu::Buffer,
     pub gradient: wgpu::Buffer,
+    /// What an adjoint pass adds to instead, if it sums in whole numbers; zero between passes.
+    pub sums: Option<wgpu::Buffer>,
     /// As many as the optimiser keeps, at least two of which shaders may name.
     pub moments: Vec<wgpu::Buffer>,
 }
@@ -41,11 +41,20 @@ impl Bank {
         };
         Ok(Self {
             values: context.storage("values", plan.value_bytes(bank))?,
-            gradient: context.storage("gradient", plan.gradient_bytes(bank, accumulation))?,
+            gradient: context.storage("gradient", plan.gradient_bytes(bank))?,
+            sums: match accumulation.is_fixed() {
+                true => Some(context.storage("sums", plan.sum_bytes(bank, accumulation))?),
+                false => None,
+            },
             moments: (0..2)
                 .map(|moment| context.storage("moment", moment_bytes(moment)))
                 .collect::<Result<_>>()?,
         })
+    }
+
+    /// The buffer that the rays of an adjoint pass add to.
+    pub(super) fn target(&self) -> &wgpu::Buffer {
+        self.sums.as_ref().unwrap_or(&self.gradient)
     }
 }
 
@@ -163,7 +172,6 @@ pub(super) struct Arrays {
     pub scene: wgpu::Buffer,
     pub sensors: wgpu::Buffer,
     pub tables: Tables,
-    pub paths: PathArrays,
     pub references: References,
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
@@ -184,7 +192,6 @@ impl Arrays {
     pub(super) fn new(
         context: &Context,
         resident: &Resident,
-        shapes: &[(Shape, bool)],
         plan: Plan,
         accumulation: Accumulation,
         optimizer: Optimizer,
@@ -199,7 +206,6 @@ impl Arrays {
         context.upload(&sensors_buffer, 0, sensors);
         Ok(Self {
             banks,
-            paths: PathArrays::new(context, resident, &plan, shapes)?,
             plan,
             scene,
             sensors: sensors_buffer,
@@ -266,7 +272,7 @@ impl Arrays {
         let banks = self
             .banks
             .iter()
-            .flat_map(|b| b.moments.iter().chain([&b.values, &b.gradient]));
+            .flat_map(|b| b.moments.iter().chain([&b.values, &b.gradient]).chain(&b.sums));
         let others = [
             &self.scene,
             &self.sensors,
@@ -277,36 +283,6 @@ impl Arrays {
             &self.statistics,
             &self.partials,
         ];
-        banks.chain(others).map(wgpu::Buffer::size).sum::<u64>() + self.paths.bytes()
+        banks.chain(others).map(wgpu::Buffer::size).sum()
     }
-}
-
-/// Gradients as floats, from the bytes of a gradient buffer.
-pub(super) fn decode_gradient(bytes: &[u8], accumulation: Accumulation) -> Vec<f32> {
-    match accumulation {
-        Accumulation::FixedPoint => bytemuck::pod_collect_to_vec::<u8, i64>(bytes)
-            .into_iter()
-            .map(|fixed| (fixed as f64 * FIXED_UNIT) as f32)
-            .collect(),
-        _ => bytemuck::pod_collect_to_vec(bytes),
-    }
-}
-
-/// The bytes of a gradient buffer.
-pub(super) fn encode_gradient(values: &[f32], accumulation: Accumulation) -> Vec<u8> {
-    match accumulation {
-        Accumulation::FixedPoint => values
-            .iter()
-            .flat_map(|v| ((f64::from(*v) / FIXED_UNIT).round() as i64).to_le_bytes())
-            .collect(),
-        _ => bytemuck::cast_slice(values).to_vec(),
-    }
-}
-
-/// 2^-40, the unit of fixed-point gradients, low word first.
-const FIXED_UNIT: f64 = 1.0 / (1u64 << 40) as f64;
-
-/// Bytes before entry `first` of a gradient.
-pub(super) fn gradient_offset(first: usize, accumulation: Accumulation) -> u64 {
-    first as u64 * gradient_entry_bytes(accumulation)
 }

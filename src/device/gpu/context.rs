@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::adapters::AdapterSummary;
+use super::adapters::{AdapterSummary, WIDE_ATOMICS};
 use super::shaders::{Access, Binding, Kernel};
 use crate::device::{DeviceError, Result};
 
@@ -44,7 +44,7 @@ impl Context {
     /// # Errors
     /// The driver refuses.
     pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary) -> Result<Self> {
-        let features = adapter.features() & wgpu::Features::SHADER_FLOAT32_ATOMIC;
+        let features = adapter.features() & (wgpu::Features::SHADER_FLOAT32_ATOMIC | WIDE_ATOMICS);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("prbopt"),
             required_features: features,

@@ -20,23 +20,27 @@ use super::{ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, 
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
-use crate::resident::layout::NO_REFERENCE;
+use crate::resident::field::FieldScene;
+use crate::resident::layout::{NO_REFERENCE, SceneRecord, SensorRecord};
 use crate::resident::paths::Estimator;
 use crate::resident::references::Pixels;
-use crate::resident::{Resident, Slots};
-use arrays::{Arrays, decode_gradient, encode_gradient, gradient_offset};
+use crate::resident::{Resident, Transport};
+use arrays::Arrays;
 use context::Context;
+use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
 use plan::{Plan, shapes};
-use shaders::Accumulation;
+use shaders::{Accumulation, Kernel};
 
 /// How a GPU is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Gradients in fixed point: the same bits every time.
+    /// Gradients summed in whole numbers: the same bits every time.
     pub deterministic: bool,
     /// Use the adapter's float atomics where it has them.
     pub float_atomics: bool,
+    /// Use the adapter's atomics of 64 bits where it has them.
+    pub wide_atomics: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub cut: Option<Cut>,
 }
@@ -46,6 +50,7 @@ impl Default for Options {
         Self {
             deterministic: false,
             float_atomics: true,
+            wide_atomics: true,
             cut: None,
         }
     }
@@ -58,13 +63,48 @@ pub struct Gpu {
     options: Options,
     context: Context,
     pipelines: Pipelines,
-    resident: Resident,
+    scene: SceneRecord,
+    sensors: Vec<SensorRecord>,
+    /// Parameter of the radiance behind the scene.
+    emitter: Option<usize>,
+    passes: Passes,
     /// Without values: they live on the device.
     params: ParamSet,
     optimizer: Optimizer,
     arrays: Arrays,
     /// Pixels of the last image.
     rendered: u32,
+    /// Largest magnitude in the adjoint image.
+    largest_adjoint: f32,
+}
+
+/// The passes of a scene, with what they alone keep: chosen once, when the scene is loaded.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a device holds one, for as long as it holds a scene"
+)]
+enum Passes {
+    Field(FieldScene),
+    Paths(PathPasses),
+}
+
+impl Passes {
+    /// The parameter that deserves a buffer of its own.
+    fn largest(&self) -> Option<usize> {
+        match self {
+            Self::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
+            Self::Paths(_) => None,
+        }
+    }
+
+    /// What rebuilds the tables that depend on the parameters' values.
+    fn table_kernel(&self) -> Option<Kernel> {
+        match self {
+            Self::Field(field) => field.slots.map(|_| Kernel::Occupancy),
+            Self::Paths(_) => Some(Kernel::Majorants),
+        }
+    }
 }
 
 impl Gpu {
@@ -75,14 +115,19 @@ impl Gpu {
     pub fn open(adapters: &Adapters, index: usize, options: Options) -> Result<Self> {
         let context = adapters.open(index)?;
         let summary = &context.summary;
-        let accumulation = match (options.deterministic, summary.float_atomics && options.float_atomics) {
-            (true, _) => Accumulation::FixedPoint,
-            (false, true) => Accumulation::FloatAtomic,
-            (false, false) => Accumulation::CompareExchange,
+        let [float, wide] = [
+            summary.float_atomics && options.float_atomics,
+            summary.wide_atomics && options.wide_atomics,
+        ];
+        let accumulation = match options.deterministic {
+            true if wide => Accumulation::FixedPoint64,
+            true => Accumulation::FixedPoint,
+            false if float => Accumulation::FloatAtomic,
+            false => Accumulation::CompareExchange,
         };
         let pipelines = Pipelines::new(accumulation)?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
-        let arrays = Arrays::new(&context, &resident, &[], Plan::default(), accumulation, optimizer)?;
+        let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
         let summary = &context.summary;
         let caution = if summary.kind.is_hardware() {
             ""
@@ -102,12 +147,16 @@ impl Gpu {
             },
             options,
             pipelines,
-            resident,
+            scene: resident.scene,
+            sensors: Vec::new(),
+            emitter: None,
+            passes: Passes::Field(FieldScene::default()),
             params: ParamSet::default(),
             optimizer,
             arrays,
             context,
             rendered: 0,
+            largest_adjoint: 0.0,
         })
     }
 
@@ -118,17 +167,12 @@ impl Gpu {
     /// Buffer and byte offset of an array of a parameter; None if it does not exist.
     fn place(&self, parameter: usize, what: ArrayKind) -> Option<(&wgpu::Buffer, u64)> {
         let place = self.arrays.plan.places[parameter];
-        let bank = &self.arrays.banks[place.bank];
+        let (bank, offset) = (&self.arrays.banks[place.bank], 4 * place.first as u64);
         let tuned = self.params.parameters[parameter].tuning.is_some();
         match what {
-            ArrayKind::Values => Some((&bank.values, 4 * place.first as u64)),
-            ArrayKind::Gradient => {
-                let offset = gradient_offset(place.first, self.pipelines.accumulation);
-                tuned.then_some((&bank.gradient, offset))
-            }
-            ArrayKind::Moment(i) => {
-                (tuned && i < self.optimizer.moments()).then(|| (&bank.moments[i], 4 * place.first as u64))
-            }
+            ArrayKind::Values => Some((&bank.values, offset)),
+            ArrayKind::Gradient => tuned.then_some((&bank.gradient, offset)),
+            ArrayKind::Moment(i) => (tuned && i < self.optimizer.moments()).then(|| (&bank.moments[i], offset)),
         }
     }
 }
@@ -144,54 +188,61 @@ impl Device for Gpu {
 
     fn admit(&self, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
         let loaded = self.params.parameters.len() == shapes.len();
-        let slots = if loaded {
-            self.resident.slots
-        } else {
+        let largest = match loaded {
+            true => self.passes.largest(),
             // Before a scene is loaded: its largest array is the one that gets a buffer of its own.
-            Slots {
-                sh_coeffs: (0..shapes.len()).max_by_key(|&i| shapes[i].0.len()),
-                ..Slots::default()
-            }
+            false => (0..shapes.len()).max_by_key(|&i| shapes[i].0.len()),
         };
         let names = if loaded { self.names() } else { Vec::new() };
         let accumulation = self.pipelines.accumulation;
-        Plan::new(shapes, slots).admit(&names, shapes, &self.context.summary, accumulation)
+        Plan::new(shapes, largest).admit(&names, shapes, &self.context.summary, accumulation)
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
-        if resident
-            .world
-            .as_ref()
-            .is_some_and(|w| w.estimator != Estimator::PathReplay)
-        {
-            return Err(DeviceError::Unavailable(
-                "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, or \
-                 `prbvolpath`"
-                    .into(),
-            ));
-        }
+        assert_consistent(&resident, &params);
         let accumulation = self.pipelines.accumulation;
         let shapes = shapes(&params);
-        let plan = Plan::new(&shapes, resident.slots);
+        let largest = match &resident.transport {
+            Transport::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
+            Transport::Paths(paths) if paths.estimator != Estimator::PathReplay => {
+                return Err(DeviceError::Unavailable(
+                    "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, \
+                     or `prbvolpath`"
+                        .into(),
+                ));
+            }
+            Transport::Paths(_) => None,
+        };
+        let plan = Plan::new(&shapes, largest);
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
-        assert_consistent(&resident, &params);
         self.pipelines.follow(&resident);
-        self.arrays = Arrays::new(&self.context, &resident, &shapes, plan, accumulation, optimizer)?;
+        self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
+        self.passes = match resident.transport {
+            Transport::Field(scene) => Passes::Field(scene),
+            Transport::Paths(scene) => {
+                let plan = &self.arrays.plan;
+                let arrays = PathArrays::new(&self.context, &resident.scene, &scene, plan, &shapes)?;
+                Passes::Paths(PathPasses { scene, arrays })
+            }
+        };
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
             let values = std::mem::take(&mut parameter.values);
             let bank = &self.arrays.banks[place.bank];
             let bytes = bytemuck::cast_slice(&values);
             self.context.upload(&bank.values, 4 * place.first as u64, bytes);
         }
-        (self.resident, self.params, self.optimizer) = (resident, params, optimizer);
-        self.rendered = 0;
-        self.rebuild_world(true)?;
-        self.occupancy_pass()
+        (self.scene, self.sensors, self.emitter) = (resident.scene, resident.sensors, resident.emitter);
+        (self.params, self.optimizer, self.rendered) = (params, optimizer, 0);
+        self.rebuild_tables(true)
     }
 
-    fn resident(&self) -> &Resident {
-        &self.resident
+    fn sensors(&self) -> &[SensorRecord] {
+        &self.sensors
+    }
+
+    fn is_pipelined(&self) -> bool {
+        false
     }
 
     fn params(&self) -> &ParamSet {
@@ -228,8 +279,7 @@ impl Device for Gpu {
     }
 
     fn rebuild(&mut self) -> Result<()> {
-        self.rebuild_world(false)?;
-        self.occupancy_pass()
+        self.rebuild_tables(false)
     }
 
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()> {
@@ -246,13 +296,6 @@ impl Device for Gpu {
             return Ok(Vec::new());
         };
         let len = self.arrays.plan.places[parameter].len;
-        if what == ArrayKind::Gradient {
-            let accumulation = self.pipelines.accumulation;
-            let bytes = self
-                .context
-                .download(buffer, offset, gradient_offset(len, accumulation))?;
-            return Ok(decode_gradient(&bytes, accumulation));
-        }
         let bytes = self.context.download(buffer, offset, 4 * len as u64)?;
         Ok(bytemuck::pod_collect_to_vec(&bytes))
     }
@@ -263,17 +306,9 @@ impl Device for Gpu {
         };
         let len = self.arrays.plan.places[parameter].len;
         assert_eq!(values.len(), len, "an array is replaced by one of its own length");
-        if what == ArrayKind::Gradient {
-            let bytes = encode_gradient(values, self.pipelines.accumulation);
-            self.context.upload(buffer, offset, &bytes);
-        } else {
-            self.context.upload(buffer, offset, bytemuck::cast_slice(values));
-        }
+        self.context.upload(buffer, offset, bytemuck::cast_slice(values));
         if what == ArrayKind::Values {
-            self.rebuild_world(true)?;
-            if self.resident.slots.sigma_t == Some(parameter) {
-                self.occupancy_pass()?;
-            }
+            self.rebuild_tables(true)?;
         }
         self.context.check()
     }
@@ -283,7 +318,11 @@ impl Device for Gpu {
     }
 
     fn memory(&self) -> u64 {
-        self.arrays.bytes()
+        let passes = match &self.passes {
+            Passes::Field(_) => 0,
+            Passes::Paths(passes) => passes.arrays.bytes(),
+        };
+        self.arrays.bytes() + passes
     }
 }
 
@@ -297,10 +336,10 @@ fn assert_consistent(resident: &Resident, params: &ParamSet) {
             parameter.path
         );
     }
-    if let Some(sh) = resident.slots.sh_coeffs {
+    if let Transport::Field(FieldScene { slots: Some(slots), .. }) = &resident.transport {
         let coefficients = (resident.scene.sh_degree as usize + 1).pow(2);
         assert_eq!(
-            params.parameters[sh].shape.channels,
+            params.parameters[slots.sh_coeffs].shape.channels,
             3 * coefficients,
             "coefficients match their degree"
         );

@@ -2,29 +2,31 @@
 
 use bytemuck::Zeroable;
 
-use super::Gpu;
 use super::adapters::AdapterKind;
+use super::paths::PathPasses;
 use super::pieces::{ADJOINT_SAMPLES, Cut, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
 use super::shaders::{Binding, Kernel};
+use super::{Gpu, Passes};
 use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result};
 use crate::kernels::loss::Loss;
+use crate::resident::field::FieldScene;
 
-/// Place of the flag of fixed-point sums among the statistics.
-const OVERFLOW: usize = 6;
+/// Place among the statistics of what went wrong with sums in whole numbers: the twins of `shaders/bind/statistics.wgsl`.
+const FAULTS: usize = 6;
+const FAULT_NOT_FINITE: u32 = 2;
 
 impl Gpu {
     /// Renders a batch into the image.
     pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
-        let kernel = match self.resident.world {
-            Some(_) => Kernel::RenderPaths,
-            None => Kernel::Render,
+        let (kernel, cut) = match &self.passes {
+            Passes::Field(field) => (Kernel::Render, self.cut_rays(field, spp, PRIMAL_SAMPLES)?),
+            Passes::Paths(passes) => (Kernel::RenderPaths, self.cut_paths(passes, spp)),
         };
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
-        let cut = self.cut(spp, PRIMAL_SAMPLES)?;
         self.over_rays(kernel, launch, cut, batch.pixels());
         self.context.check()
     }
@@ -52,10 +54,12 @@ impl Gpu {
         self.context
             .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
         let mut sums = [0f64; 3];
-        for report in self.arrays.read_reports(&self.context, groups)? {
-            for (sum, part) in sums.iter_mut().zip(report) {
+        self.largest_adjoint = 0.0;
+        for [parts @ .., largest] in self.arrays.read_reports(&self.context, groups)? {
+            for (sum, part) in sums.iter_mut().zip(parts) {
                 *sum += f64::from(part);
             }
+            self.largest_adjoint = self.largest_adjoint.max(largest);
         }
         let [loss, squares, masked] = sums;
         let pixels = f64::from(pixels).max(1.0);
@@ -68,25 +72,29 @@ impl Gpu {
 
     /// Replays a batch's rays and adds to the gradients.
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
-        let kernel = match self.resident.world {
-            Some(_) => Kernel::BackpropagatePaths,
-            None => Kernel::Backpropagate,
+        let (kernel, cut) = match &self.passes {
+            Passes::Field(field) => (Kernel::Backpropagate, self.cut_rays(field, spp, ADJOINT_SAMPLES)?),
+            Passes::Paths(passes) => (Kernel::BackpropagatePaths, self.cut_paths(passes, spp)),
         };
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
         self.context.clear([&self.arrays.statistics]);
-        let launch = self.launch(batch, keys, spp);
-        let cut = self.cut(spp, ADJOINT_SAMPLES)?;
+        let units = self.units(batch.pixels(), spp);
+        let mut launch = self.launch(batch, keys, spp);
+        [launch.units, launch.units_sh] = units;
         let pixels = batch.pixels().min(self.arrays.pixels);
         self.over_rays(kernel, launch, cut, pixels);
+        self.collect_sums(units)?;
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-        if words[OVERFLOW] != 0 {
-            return Err(DeviceError::Overflow(
-                "a gradient left the range of ±2²² of the fixed-point sums, or was not a number; scale the loss or the \
-                 scene, or run without --deterministic"
-                    .into(),
-            ));
+        if words[FAULTS] != 0 {
+            let what = match words[FAULTS] & FAULT_NOT_FINITE {
+                0 => "left the range of its sums",
+                _ => "is not finite",
+            };
+            return Err(DeviceError::Overflow(format!(
+                "a gradient {what}; lower the learning rate, or bound the density away from zero"
+            )));
         }
         let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
         Ok(ReplayStats {
@@ -97,12 +105,20 @@ impl Gpu {
         })
     }
 
-    /// Rebuilds the occupancy grid.
-    pub(super) fn occupancy_pass(&mut self) -> Result<()> {
-        if self.resident.slots.sigma_t.is_none() {
-            return Ok(());
+    /// Rebuilds the tables that depend on the parameters' values: all of them, or those that a step may have changed.
+    pub(super) fn rebuild_tables(&mut self, all: bool) -> Result<()> {
+        if let Some(kernel) = self.passes.table_kernel() {
+            self.pipelines.prepare(&self.context, kernel)?;
         }
-        self.pipelines.prepare(&self.context, Kernel::Occupancy)?;
+        match &self.passes {
+            Passes::Field(field) if field.slots.is_some() => self.occupancy_pass(),
+            Passes::Field(_) => Ok(()),
+            Passes::Paths(passes) => self.rebuild_path_tables(passes, all),
+        }
+    }
+
+    /// Rebuilds the occupancy grid; [`Kernel::Occupancy`] has been prepared.
+    fn occupancy_pass(&self) -> Result<()> {
         let groups = self.arrays.tables.cells.div_ceil(RAY_GROUP);
         let none = Keys {
             objective: [0; 4],
@@ -131,30 +147,20 @@ impl Gpu {
     }
 
     fn bring_batch(&mut self, batch: &Batch) -> Result<()> {
-        let known = |&sensor: &u32| (sensor as usize) < self.resident.sensors.len();
+        let known = |&sensor: &u32| (sensor as usize) < self.sensors.len();
         assert!(
             batch.table.sensors.iter().all(known),
             "a batch looks through the scene's sensors"
         );
-        self.arrays
-            .tables
-            .set_batch(&self.context, &self.resident.scene, &batch.table)
+        self.arrays.tables.set_batch(&self.context, &self.scene, &batch.table)
     }
 
-    /// How a pass is cut.
+    /// How a pass over a field is cut.
     ///
     /// # Errors
     /// A single ray is longer than what the adapter walks.
-    fn cut(&self, spp: u32, budget: u64) -> Result<Cut> {
-        if let Some(world) = &self.resident.world {
-            let longest = path_lookups(world.settings.max_depth);
-            return Ok(self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, PATH_LOOKUPS)));
-        }
-        let scene = &self.resident.scene;
-        let longest = match scene.has_field {
-            0 => 1,
-            _ => (self.resident.diagonal() / scene.step_length).ceil() as u64,
-        };
+    fn cut_rays(&self, field: &FieldScene, spp: u32, budget: u64) -> Result<Cut> {
+        let longest = field.longest_ray(&self.scene);
         let adapter = &self.context.summary;
         if adapter.kind == AdapterKind::Software && longest > SOFTWARE_SAMPLES {
             return Err(DeviceError::TooLarge(format!(
@@ -166,16 +172,21 @@ impl Gpu {
         Ok(self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, budget)))
     }
 
+    /// How a pass over paths is cut.
+    fn cut_paths(&self, passes: &PathPasses, spp: u32) -> Cut {
+        let longest = path_lookups(passes.scene.settings.max_depth);
+        self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, PATH_LOOKUPS))
+    }
+
     /// The record of a pass, before it is cut.
     fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
-        let (tables, slots) = (&self.arrays.tables, self.resident.slots);
-        let world = self.arrays.paths.places;
+        let tables = &self.arrays.tables;
         let place = |slot: Option<usize>| slot.map_or(0, |i| self.arrays.plan.places[i].first as u32);
         let bit = |slot: Option<usize>, bit: u32| {
             let tuned = slot.is_some_and(|i| self.params.parameters[i].tuning.is_some());
             if tuned { bit } else { 0 }
         };
-        Launch {
+        let launch = Launch {
             objective: keys.objective,
             key: keys.pass,
             spp,
@@ -185,50 +196,64 @@ impl Gpu {
             sensors_at: tables.sensors_at,
             occupancy_at: 0,
             reach_at: tables.reach_at,
-            sigma_at: place(slots.sigma_t),
-            emitter_at: place(slots.emitter),
-            tuned: bit(slots.sigma_t, tuned::SIGMA)
-                | bit(slots.sh_coeffs, tuned::SH)
-                | bit(slots.emitter, tuned::EMITTER),
+            emitter_at: place(self.emitter),
+            tuned: bit(self.emitter, tuned::EMITTER),
             reference_kind: self.arrays.references.kind,
             adjoint_scale: 1.0 / (3.0 * batch.pixels() as f32),
-            surfaces_at: world.surfaces,
-            media_at: world.media,
-            volumes_at: world.volumes,
-            phases_at: world.phases,
-            lights_at: world.lights,
-            textures_at: world.textures,
-            parameters_at: world.parameters,
-            nodes_at: world.nodes,
-            blocks_at: world.blocks,
-            corners_at: world.corners,
-            texels_at: world.texels,
-            emissive_triangles_at: world.emissive_triangles,
-            environment_at: self.arrays.paths.environment_at,
             ..Launch::zeroed()
+        };
+        match &self.passes {
+            Passes::Field(field) => {
+                let [sigma, sh] = [field.slots.map(|s| s.sigma_t), field.slots.map(|s| s.sh_coeffs)];
+                Launch {
+                    sigma_at: place(sigma),
+                    tuned: launch.tuned | bit(sigma, tuned::SIGMA) | bit(sh, tuned::SH),
+                    ..launch
+                }
+            }
+            Passes::Paths(PathPasses { arrays, .. }) => Launch {
+                surfaces_at: arrays.places.surfaces,
+                media_at: arrays.places.media,
+                volumes_at: arrays.places.volumes,
+                phases_at: arrays.places.phases,
+                lights_at: arrays.places.lights,
+                textures_at: arrays.places.textures,
+                parameters_at: arrays.places.parameters,
+                nodes_at: arrays.places.nodes,
+                blocks_at: arrays.places.blocks,
+                corners_at: arrays.places.corners,
+                emissive_triangles_at: arrays.places.emissive_triangles,
+                environment_at: arrays.environment_at,
+                ..launch
+            },
         }
     }
 
     /// The buffers that passes over rays bind.
-    fn ray_buffers(&self) -> [(Binding, &wgpu::Buffer); 15] {
+    fn ray_buffers(&self) -> Vec<(Binding, &wgpu::Buffer)> {
         let arrays = &self.arrays;
         let [small, sh] = &arrays.banks;
-        [
+        let mut buffers = vec![
             (Binding::Scene, &arrays.scene),
             (Binding::Tables, &arrays.tables.buffer),
             (Binding::Sensors, &arrays.sensors),
             (Binding::Values, &small.values),
             (Binding::ValuesSh, &sh.values),
-            (Binding::Gradient, &small.gradient),
-            (Binding::GradientSh, &sh.gradient),
+            (Binding::Gradient, small.target()),
+            (Binding::GradientSh, sh.target()),
             (Binding::Image, &arrays.image),
             (Binding::Adjoint, &arrays.adjoint),
             (Binding::References, &arrays.references.buffer),
             (Binding::Statistics, &arrays.statistics),
             (Binding::Partials, &arrays.partials),
-            (Binding::Settings, &arrays.paths.record),
-            (Binding::Records, &arrays.paths.records),
-            (Binding::Bounds, &arrays.paths.bounds),
-        ]
+        ];
+        if let Passes::Paths(PathPasses { arrays, .. }) = &self.passes {
+            buffers.extend([
+                (Binding::Settings, &arrays.record),
+                (Binding::Records, &arrays.records),
+                (Binding::Bounds, &arrays.bounds),
+            ]);
+        }
+        buffers
     }
 }

@@ -1,4 +1,4 @@
-//! A world on the device: its records, and the tables that follow from its parameters' values.
+//! Surfaces, media and lights on the device: their records, and the tables that follow from the parameters' values.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,7 +10,6 @@ use super::records::{ELEMENT_GROUP, Elements};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
-use crate::resident::Resident;
 use crate::resident::environment::{environment_table, table_len};
 use crate::resident::layout::{
     BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord, background,
@@ -37,11 +36,17 @@ pub(super) struct Places {
     pub nodes: u32,
     pub blocks: u32,
     pub corners: u32,
-    pub texels: u32,
     pub emissive_triangles: u32,
 }
 
-/// The buffers of a world; nearly empty without one.
+/// A scene of paths and its buffers.
+#[derive(Debug)]
+pub(super) struct PathPasses {
+    pub scene: PathScene,
+    pub arrays: PathArrays,
+}
+
+/// The buffers of surfaces, media and lights.
 #[derive(Debug)]
 pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
@@ -54,26 +59,23 @@ pub(super) struct PathArrays {
 
 impl PathArrays {
     /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan
-    /// says.
+    /// says; `common` is what passes of every kind read.
     ///
     /// # Errors
-    /// There is not enough memory.
-    pub(super) fn new(context: &Context, resident: &Resident, plan: &Plan, shapes: &[(Shape, bool)]) -> Result<Self> {
-        let record = context.uniform("world", size_of::<PathSettings>() as u64)?;
-        let Some(world) = &resident.world else {
-            return Ok(Self {
-                record,
-                records: context.storage("records", 0)?,
-                places: Places::default(),
-                bounds: context.storage("bounds", 0)?,
-                environment_at: 0,
-            });
-        };
-        admit(&record_parts(world), &context.summary)?;
-        admit(&bound_parts(world, &resident.scene), &context.summary)?;
-        context.upload(&record, 0, bytemuck::bytes_of(&world.settings));
+    /// The adapter cannot hold them.
+    pub(super) fn new(
+        context: &Context,
+        common: &SceneRecord,
+        scene: &PathScene,
+        plan: &Plan,
+        shapes: &[(Shape, bool)],
+    ) -> Result<Self> {
+        let record = context.uniform("settings", size_of::<PathSettings>() as u64)?;
+        admit(&record_parts(scene), &context.summary)?;
+        admit(&bound_parts(scene, common), &context.summary)?;
+        context.upload(&record, 0, bytemuck::bytes_of(&scene.settings));
         let mut packed = Packed::default();
-        let media: Vec<MediumRecord> = world.media.iter().map(finite).collect();
+        let media: Vec<MediumRecord> = scene.media.iter().map(finite).collect();
         let parameters: Vec<[u32; 4]> = plan
             .places
             .iter()
@@ -81,23 +83,22 @@ impl PathArrays {
             .map(|(place, (_, tuned))| [place.first as u32, u32::from(*tuned), 0, 0])
             .collect();
         let places = Places {
-            surfaces: packed.add(&world.surfaces),
+            surfaces: packed.add(&scene.surfaces),
             media: packed.add(&media),
-            volumes: packed.add(&world.volumes),
-            phases: packed.add(&world.phases),
-            lights: packed.add(&world.lights),
-            textures: packed.add(&world.textures),
+            volumes: packed.add(&scene.volumes),
+            phases: packed.add(&scene.phases),
+            lights: packed.add(&scene.lights),
+            textures: packed.add(&scene.textures),
             parameters: packed.add(&parameters),
-            nodes: packed.add(&world.bvh.nodes),
-            blocks: packed.add(&world.bvh.blocks),
-            corners: packed.add(&world.corners),
-            texels: packed.add(&world.texels),
-            emissive_triangles: packed.add(&world.emissive_triangles),
+            nodes: packed.add(&scene.bvh.nodes),
+            blocks: packed.add(&scene.bvh.blocks),
+            corners: packed.add(&scene.corners),
+            emissive_triangles: packed.add(&scene.emissive_triangles),
         };
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
-        let environment_at = world.majorants();
-        let floats = environment_at + environment_len(&resident.scene);
+        let environment_at = scene.majorants();
+        let floats = environment_at + environment_len(common);
         Ok(Self {
             record,
             records,
@@ -120,23 +121,21 @@ impl PathArrays {
 type Part = (&'static str, u64, &'static str);
 
 /// What makes up the records, but for what is small in any scene.
-fn record_parts(world: &PathScene) -> [Part; 3] {
+fn record_parts(paths: &PathScene) -> [Part; 2] {
     let bytes = |count: usize, each: usize| (count * each) as u64;
-    let meshes = bytes(world.bvh.nodes.len(), size_of::<NodeRecord>())
-        + bytes(world.bvh.blocks.len(), size_of::<BlockRecord>())
-        + bytes(world.corners.len(), size_of::<CornerRecord>());
-    let images = bytes(world.texels.len(), size_of::<[f32; 4]>());
-    let emissive_triangles = bytes(world.emissive_triangles.len(), size_of::<EmissiveTriangleRecord>());
+    let meshes = bytes(paths.bvh.nodes.len(), size_of::<NodeRecord>())
+        + bytes(paths.bvh.blocks.len(), size_of::<BlockRecord>())
+        + bytes(paths.corners.len(), size_of::<CornerRecord>());
+    let emissive_triangles = bytes(paths.emissive_triangles.len(), size_of::<EmissiveTriangleRecord>());
     [
         ("meshes", meshes, "take meshes of fewer triangles"),
-        ("bitmaps", images, "take smaller images"),
         ("area lights", emissive_triangles, "let smaller meshes shine"),
     ]
 }
 
 /// What makes up the bounds.
-fn bound_parts(world: &PathScene, scene: &SceneRecord) -> [Part; 2] {
-    let majorants = 4 * world.majorants() as u64;
+fn bound_parts(paths: &PathScene, scene: &SceneRecord) -> [Part; 2] {
+    let majorants = 4 * paths.majorants() as u64;
     let table = 4 * environment_len(scene) as u64;
     [
         ("majorants", majorants, "lower the resolution of `sigma_t`"),
@@ -198,51 +197,40 @@ fn environment_len(scene: &SceneRecord) -> usize {
 }
 
 impl Gpu {
-    /// Rebuilds the tables of a world: all of them, or those that a step may have changed.
-    pub(super) fn rebuild_world(&mut self, all: bool) -> Result<()> {
-        let Some(world) = self.resident.world.take() else {
-            return Ok(());
-        };
-        let rebuilt = self.rebuild_tables(&world, all);
-        self.resident.world = Some(world);
-        rebuilt
-    }
-
-    fn rebuild_tables(&mut self, world: &PathScene, all: bool) -> Result<()> {
+    /// Rebuilds majorants and the environment map's table: all of them, or those that a step may have changed.
+    /// [`Kernel::Majorants`] has been prepared.
+    pub(super) fn rebuild_path_tables(&self, passes: &PathPasses, all: bool) -> Result<()> {
+        let PathPasses { scene, arrays } = passes;
         let stale = |slot: u32| all || self.params.parameters[slot as usize].tuning.is_some();
-        let media: Vec<usize> = (0..world.media.len())
-            .filter(|&m| stale(world.volumes[world.media[m].sigma_t as usize].slot))
-            .collect();
-        let environment = self.resident.scene.background == background::ENVMAP && stale(world.background);
+        let media = (0..scene.media.len()).filter(|&m| stale(scene.volumes[scene.media[m].sigma_t as usize].slot));
         for medium in media {
-            self.rebuild_majorants(world, medium)?;
+            self.rebuild_majorants(passes, medium)?;
         }
-        if environment {
-            let data = self.values(world.background as usize)?;
-            let table = environment_table(self.resident.scene.env_size, &data);
-            let at = 4 * u64::from(self.arrays.paths.environment_at);
-            self.context
-                .upload(&self.arrays.paths.bounds, at, bytemuck::cast_slice(&table));
+        if self.scene.background == background::ENVMAP && stale(scene.background) {
+            let data = self.values(scene.background as usize)?;
+            let table = environment_table(self.scene.env_size, &data);
+            let at = 4 * u64::from(arrays.environment_at);
+            self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&table));
         }
         self.context.check()
     }
 
-    fn rebuild_majorants(&mut self, world: &PathScene, index: usize) -> Result<()> {
-        let medium = &world.media[index];
-        let sigma = &world.volumes[medium.sigma_t as usize];
-        let (reach, slot) = (world.reach(index), sigma.slot as usize);
+    fn rebuild_majorants(&self, passes: &PathPasses, index: usize) -> Result<()> {
+        let PathPasses { scene, arrays } = passes;
+        let medium = &scene.media[index];
+        let sigma = &scene.volumes[medium.sigma_t as usize];
+        let (reach, slot) = (scene.reach(index), sigma.slot as usize);
         let longest = |axis: &Vec<(usize, usize)>| axis.iter().map(|(first, last)| last - first + 1).max().unwrap_or(1);
-        let bounds = &self.arrays.paths.bounds;
+        let bounds = &arrays.bounds;
         if reach.iter().map(longest).product::<usize>() > CELL_TEXELS {
-            let majorants = world.majorants_of(index, &self.values(slot)?);
+            let majorants = scene.majorants_of(index, &self.values(slot)?);
             let at = 4 * u64::from(medium.majorants[3]);
             self.context.upload(bounds, at, bytemuck::cast_slice(&majorants));
             return Ok(());
         }
-        self.pipelines.prepare(&self.context, Kernel::Majorants)?;
         let [x, y, z, first] = medium.majorants;
         let groups = (x * y * z).div_ceil(ELEMENT_GROUP);
-        let rule = world.majorant_rule(index);
+        let rule = scene.majorant_rule(index);
         let record = Elements {
             size: [x, y, z, 1],
             source_size: sigma.size,
@@ -302,6 +290,7 @@ mod tests {
             max_buffer_bytes: u64::MAX,
             max_storage_buffers: 8,
             float_atomics: true,
+            wide_atomics: true,
         };
         let parts =
             |meshes: u64, images: u64| [("meshes", meshes << 20, "fewer"), ("bitmaps", images << 20, "smaller")];

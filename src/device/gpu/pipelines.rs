@@ -6,7 +6,7 @@ use std::path::Path;
 use super::context::{Context, Pipeline, bind_group_layout};
 use super::shaders::{Accumulation, Constant, FOLDER_VARIABLE, Kernel, Library};
 use crate::device::{DeviceError, Result};
-use crate::resident::Resident;
+use crate::resident::{Resident, Transport};
 
 /// The kernels compiled for a scene.
 #[derive(Debug)]
@@ -44,7 +44,10 @@ impl Pipelines {
     /// Follows a scene: what depends on its figures will be compiled anew.
     pub(super) fn follow(&mut self, resident: &Resident) {
         let degree = resident.scene.sh_degree;
-        let bvh = resident.world.as_ref().is_some_and(|w| !w.bvh.nodes.is_empty());
+        let bvh = match &resident.transport {
+            Transport::Field(_) => false,
+            Transport::Paths(paths) => !paths.bvh.nodes.is_empty(),
+        };
         let (other_degree, other_bvh) = (degree != self.degree, bvh != self.bvh);
         (self.degree, self.bvh) = (degree, bvh);
         self.compiled.retain(|kernel, _| match kernel.constant() {

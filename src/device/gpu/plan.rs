@@ -4,7 +4,6 @@ use super::adapters::AdapterSummary;
 use super::shaders::Accumulation;
 use crate::device::{DeviceError, Result};
 use crate::params::{ParamSet, Shape};
-use crate::resident::Slots;
 
 /// Shaders see two buffers of parameters, so that eight storage buffers suffice for the adjoint: one for the colours'
 /// coefficients, which are by far the largest, and one for all others.
@@ -12,6 +11,9 @@ pub(super) const BANKS: usize = 2;
 
 /// Entries to which parameters in a bank are aligned.
 const ALIGNMENT: usize = 64;
+
+/// Bytes of a sum in whole numbers.
+const SUM_BYTES: u64 = 8;
 
 /// A parameter's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +34,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Lays parameters out; those that are not tuned need neither gradients nor moments.
-    pub(super) fn new(shapes: &[(Shape, bool)], slots: Slots) -> Self {
+    /// Lays parameters out, `largest` in a bank of its own; those that are not tuned need neither gradients nor moments.
+    pub(super) fn new(shapes: &[(Shape, bool)], largest: Option<usize>) -> Self {
         let mut plan = Self::default();
         for (i, (shape, tuned)) in shapes.iter().enumerate() {
-            let bank = usize::from(slots.sh_coeffs == Some(i));
+            let bank = usize::from(largest == Some(i));
             let first = plan.lens[bank];
             plan.places.push(Place {
                 bank,
@@ -50,11 +52,15 @@ impl Plan {
     }
 
     /// Bytes of a bank's gradient.
-    pub(super) fn gradient_bytes(&self, bank: usize, accumulation: Accumulation) -> u64 {
-        if self.tuned[bank] {
-            self.lens[bank] as u64 * gradient_entry_bytes(accumulation)
-        } else {
-            0
+    pub(super) fn gradient_bytes(&self, bank: usize) -> u64 {
+        if self.tuned[bank] { self.value_bytes(bank) } else { 0 }
+    }
+
+    /// Bytes of the sums in whole numbers beside a bank's gradient.
+    pub(super) fn sum_bytes(&self, bank: usize, accumulation: Accumulation) -> u64 {
+        match self.tuned[bank] && accumulation.is_fixed() {
+            true => SUM_BYTES * self.lens[bank] as u64,
+            false => 0,
         }
     }
 
@@ -76,8 +82,8 @@ impl Plan {
     ) -> Result<()> {
         let limit = adapter.max_binding_bytes.min(adapter.max_buffer_bytes);
         for bank in 0..BANKS {
-            let gradient = self.gradient_bytes(bank, accumulation);
-            let bytes = self.value_bytes(bank).max(gradient);
+            let sums = self.sum_bytes(bank, accumulation);
+            let bytes = self.value_bytes(bank).max(sums);
             if bytes <= limit {
                 continue;
             }
@@ -86,11 +92,7 @@ impl Plan {
                 continue;
             };
             let shape = shapes[largest].0;
-            let entry = if gradient > self.value_bytes(bank) {
-                gradient_entry_bytes(accumulation)
-            } else {
-                4
-            };
+            let entry = if sums > 0 { SUM_BYTES } else { 4 };
             let others = bytes - entry * shape.len() as u64;
             let what = if entry > 4 { "the fixed-point gradient of " } else { "" };
             return Err(DeviceError::TooLarge(format!(
@@ -107,14 +109,6 @@ impl Plan {
             )));
         }
         Ok(())
-    }
-}
-
-/// Bytes of a gradient's entry.
-pub(super) fn gradient_entry_bytes(accumulation: Accumulation) -> u64 {
-    match accumulation {
-        Accumulation::FixedPoint => 8,
-        Accumulation::FloatAtomic | Accumulation::CompareExchange => 4,
     }
 }
 
@@ -165,30 +159,25 @@ mod tests {
             max_buffer_bytes: u64::MAX,
             max_storage_buffers: 8,
             float_atomics: true,
+            wide_atomics: true,
         }
     }
 
-    fn field(edge: usize, channels: usize) -> (Vec<(Shape, bool)>, Slots) {
+    fn field(edge: usize, channels: usize) -> Vec<(Shape, bool)> {
         let shape = |channels| Shape {
             size: [edge; 3],
             channels,
-        };
-        let slots = Slots {
-            sigma_t: Some(0),
-            sh_coeffs: Some(1),
-            emitter: Some(2),
         };
         let emitter = Shape {
             size: [1; 3],
             channels: 3,
         };
-        (vec![(shape(1), true), (shape(channels), true), (emitter, false)], slots)
+        vec![(shape(1), true), (shape(channels), true), (emitter, false)]
     }
 
     #[test]
     fn parameters_do_not_overlap() {
-        let (shapes, slots) = field(5, 12);
-        let plan = Plan::new(&shapes, slots);
+        let plan = Plan::new(&field(5, 12), Some(1));
         let [sigma, sh, emitter] = plan.places[..] else {
             panic!("three places");
         };
@@ -202,8 +191,8 @@ mod tests {
         let names = ["s", "the coefficients", "e"].map(String::from);
         let limit = 128 << 20;
         let admit = |edge, accumulation| {
-            let (shapes, slots) = field(edge, 27);
-            Plan::new(&shapes, slots).admit(&names, &shapes, &adapter(limit), accumulation)
+            let shapes = field(edge, 27);
+            Plan::new(&shapes, Some(1)).admit(&names, &shapes, &adapter(limit), accumulation)
         };
         let message = admit(128, Accumulation::FloatAtomic)
             .expect_err("216 MiB do not fit")

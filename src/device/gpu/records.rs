@@ -91,11 +91,13 @@ pub struct Launch {
     pub nodes_at: u32,
     pub blocks_at: u32,
     pub corners_at: u32,
-    pub texels_at: u32,
     pub emissive_triangles_at: u32,
     /// Where the environment map's table begins, behind the majorants.
     pub environment_at: u32,
-    pub padding: [u32; 3],
+    /// Units in one of sums in whole numbers, bank by bank.
+    pub units: f32,
+    pub units_sh: f32,
+    pub padding: [u32; 2],
 }
 
 /// Work on the elements of one parameter.
@@ -123,7 +125,7 @@ pub struct Elements {
     pub decay_1: f32,
     pub decay_2: f32,
     pub epsilon: f32,
-    /// Of a penalty, over its number of terms.
+    /// Of a penalty, over its number of terms; of sums in whole numbers, their unit.
     pub weight: f32,
     /// Where the pass's workgroups report among the partial sums.
     pub report_at: u32,

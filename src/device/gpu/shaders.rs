@@ -23,6 +23,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/parameters",
     "bind/update",
     "bind/scene",
+    "bind/statistics",
     "transport/paths/adjoint",
     "transport/lookup/background",
     "transport/rays/camera",
@@ -56,6 +57,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "kernels/resample",
     "backpropagate_field",
     "backpropagate_paths",
+    "collect",
     "loss",
     "majorants",
     "occupancy",
@@ -82,6 +84,7 @@ pub enum Kernel {
     RenderPaths,
     BackpropagatePaths,
     Majorants,
+    Collect,
 }
 
 /// How many rays add to one gradient at once.
@@ -91,8 +94,17 @@ pub enum Accumulation {
     FloatAtomic,
     /// Compare and exchange until no other ray has come between.
     CompareExchange,
-    /// 64-bit fixed point, whose sums do not depend on their order.
+    /// Whole numbers of 64 bits, whose sums do not depend on their order, in two words of 32.
     FixedPoint,
+    /// The same by the adapter's atomic additions of 64 bits.
+    FixedPoint64,
+}
+
+impl Accumulation {
+    /// Whether sums are whole numbers, beside the gradients.
+    pub fn is_fixed(self) -> bool {
+        matches!(self, Self::FixedPoint | Self::FixedPoint64)
+    }
 }
 
 /// A buffer that shaders name; the number is its binding in group 0.
@@ -122,6 +134,7 @@ pub enum Binding {
     Settings = 19,
     Records = 20,
     Bounds = 21,
+    Sums = 22,
 }
 
 /// How a kernel uses a buffer.
@@ -153,7 +166,7 @@ impl Constant {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -164,6 +177,7 @@ impl Kernel {
         Self::RenderPaths,
         Self::BackpropagatePaths,
         Self::Majorants,
+        Self::Collect,
     ];
 
     /// The module that holds its entry point `main`.
@@ -179,6 +193,7 @@ impl Kernel {
             Self::RenderPaths => "render_paths",
             Self::BackpropagatePaths => "backpropagate_paths",
             Self::Majorants => "majorants",
+            Self::Collect => "collect",
         }
     }
 
@@ -257,6 +272,12 @@ impl Kernel {
                 (Records, Read),
                 (Bounds, Read),
             ],
+            Self::Collect => &[
+                (Work, Uniform),
+                (Statistics, Write),
+                (ParameterGradient, Write),
+                (Sums, Write),
+            ],
         }
     }
 
@@ -267,15 +288,13 @@ impl Kernel {
             Self::Occupancy => vec!["WRITE_TABLES"],
             _ => Vec::new(),
         };
-        match (self, accumulation) {
-            (Self::Backpropagate | Self::BackpropagatePaths, Accumulation::FloatAtomic) => defines.push("FLOAT_ATOMIC"),
-            (
-                Self::Backpropagate | Self::BackpropagatePaths | Self::Step | Self::Regularize,
-                Accumulation::FixedPoint,
-            ) => {
-                defines.push("FIXED_POINT");
-            }
-            _ => {}
+        if matches!(self, Self::Backpropagate | Self::BackpropagatePaths) {
+            defines.extend(match accumulation {
+                Accumulation::FloatAtomic => &["FLOAT_ATOMIC"][..],
+                Accumulation::CompareExchange => &[],
+                Accumulation::FixedPoint => &["FIXED_POINT"],
+                Accumulation::FixedPoint64 => &["FIXED_POINT", "WIDE_ATOMIC"],
+            });
         }
         defines
     }
@@ -337,6 +356,7 @@ pub fn variants() -> Vec<(Kernel, Accumulation)> {
         Accumulation::FloatAtomic,
         Accumulation::CompareExchange,
         Accumulation::FixedPoint,
+        Accumulation::FixedPoint64,
     ];
     let mut variants: Vec<(Kernel, Accumulation)> = Vec::new();
     for kernel in Kernel::ALL {

@@ -2,17 +2,19 @@
 
 use bytemuck::Zeroable;
 
-use super::Gpu;
 use super::arrays::{Bank, Tables};
-use super::paths::PathArrays;
+use super::paths::{PathArrays, PathPasses};
 use super::plan::{BANKS, Plan, shapes};
 use super::records::{ELEMENT_GROUP, Elements, optimizer, penalty};
-use super::shaders::{Accumulation, Binding, Kernel};
+use super::shaders::{Binding, Kernel};
+use super::{Gpu, Passes};
+use crate::device::units::units_in_one;
 use crate::device::{DeviceError, Result, Step, Term};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
 use crate::kernels::resample::resample_axis;
 use crate::params::Shape;
+use crate::resident::fit_background;
 
 /// Workgroups that share the entries of a parameter.
 const GROUPS: u32 = 1024;
@@ -54,6 +56,30 @@ impl Gpu {
         }
     }
 
+    /// Units in one of an adjoint pass's sums, bank by bank: those of the parameter of the fewest texels in it.
+    pub(super) fn units(&self, pixels: u32, spp: u32) -> [f32; BANKS] {
+        std::array::from_fn(|bank| {
+            let in_bank = |&i: &usize| self.arrays.plan.places[i].bank == bank;
+            let texels = |i: usize| self.params.parameters[i].shape.texels();
+            let fewest = self.tuned().into_iter().filter(in_bank).map(texels).min();
+            units_in_one(self.largest_adjoint, pixels, spp, fewest.unwrap_or(1))
+        })
+    }
+
+    /// Adds the sums of an adjoint pass to the gradients and zeroes them, if it has summed in whole numbers.
+    pub(super) fn collect_sums(&mut self, units: [f32; BANKS]) -> Result<()> {
+        if !self.pipelines.accumulation.is_fixed() {
+            return Ok(());
+        }
+        self.pipelines.prepare(&self.context, Kernel::Collect)?;
+        for index in self.tuned() {
+            let mut record = self.elements(index, 0);
+            record.weight = 1.0 / units[self.arrays.plan.places[index].bank];
+            self.over_entries(Kernel::Collect, index, record);
+        }
+        Ok(())
+    }
+
     /// Adds regularisers' gradients and returns their weighted penalties.
     pub(super) fn regularise_pass(&mut self, terms: &[Term]) -> Result<f64> {
         if terms.is_empty() {
@@ -75,16 +101,13 @@ impl Gpu {
             };
             let groups = record.groups_x;
             self.over_entries(Kernel::Regularize, term.parameter, record);
-            ranges.push((term.parameter, record.weight, report_at..report_at + groups));
+            ranges.push((record.weight, report_at..report_at + groups));
             report_at += groups;
         }
         let reports = self.arrays.read_reports(&self.context, report_at)?;
         let mut total = 0.0;
-        for (index, weight, range) in ranges {
-            let (sum, first) = reduce(&reports[range.start as usize..range.end as usize]);
-            if let Some(first) = first {
-                return Err(self.broken_entry(index, first));
-            }
+        for (weight, range) in ranges {
+            let (sum, _) = reduce(&reports[range.start as usize..range.end as usize]);
             total += f64::from(weight) * sum;
         }
         Ok(total)
@@ -98,7 +121,7 @@ impl Gpu {
         for &(index, size) in sizes {
             new[index].0.size = size;
         }
-        let plan = Plan::new(&new, self.resident.slots);
+        let plan = Plan::new(&new, self.passes.largest());
         plan.admit(&self.names(), &new, &self.context.summary, self.pipelines.accumulation)?;
         for bank in 0..BANKS {
             self.resample_bank(bank, &plan, &old, &new, sizes, keep_moments)?;
@@ -107,15 +130,20 @@ impl Gpu {
             parameter.shape = *shape;
         }
         self.arrays.plan = plan;
-        self.resident
-            .fit(&new.iter().map(|(shape, _)| *shape).collect::<Vec<_>>());
-        let record = bytemuck::bytes_of(&self.resident.scene);
-        self.context.upload(&self.arrays.scene, 0, record);
-        let sensors = self.resident.sensors.len().max(1);
-        self.arrays.tables = Tables::new(&self.context, &self.resident.scene, sensors)?;
-        self.arrays.paths = PathArrays::new(&self.context, &self.resident, &self.arrays.plan, &new)?;
-        self.rebuild_world(true)?;
-        self.occupancy_pass()
+        let fitted: Vec<Shape> = new.iter().map(|(shape, _)| *shape).collect();
+        fit_background(&mut self.scene, self.emitter, &fitted);
+        match &mut self.passes {
+            Passes::Field(field) => field.fit(&mut self.scene, &fitted),
+            Passes::Paths(PathPasses { scene, arrays }) => {
+                scene.fit(&fitted);
+                *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new)?;
+            }
+        }
+        self.context
+            .upload(&self.arrays.scene, 0, bytemuck::bytes_of(&self.scene));
+        let sensors = self.sensors.len().max(1);
+        self.arrays.tables = Tables::new(&self.context, &self.scene, sensors)?;
+        self.rebuild_tables(true)
     }
 
     fn resample_bank(
@@ -201,25 +229,21 @@ impl Gpu {
             (Binding::ParameterGradient, &bank.gradient),
             (Binding::FirstMoment, &bank.moments[0]),
             (Binding::SecondMoment, &bank.moments[1]),
+            (Binding::Statistics, &self.arrays.statistics),
+            (Binding::Sums, bank.target()),
         ];
         let pipeline = self.pipelines.get(kernel);
         self.context
             .dispatch(pipeline, bytemuck::bytes_of(&record), &buffers, record.groups_x);
     }
 
-    /// Names an entry whose gradient is no number, or has left its range.
+    /// Names an entry whose gradient is no number.
     fn broken_entry(&self, index: usize, entry: u32) -> DeviceError {
         let parameter = &self.params.parameters[index];
         let Shape { size, channels } = parameter.shape;
         let (texel, channel) = (entry as usize / channels, entry as usize % channels);
         let texel = [texel % size[0], texel / size[0] % size[1], texel / (size[0] * size[1])];
         let path = parameter.path.clone();
-        if self.pipelines.accumulation == Accumulation::FixedPoint {
-            return DeviceError::Overflow(format!(
-                "the gradient of {path} at texel {texel:?}, channel {channel} left the range of ±2²² of the \
-                 fixed-point sums; scale the loss or the scene, or run without --deterministic"
-            ));
-        }
         DeviceError::NotFinite { path, texel, channel }
     }
 }

@@ -1,4 +1,4 @@
-//! Which entries a set of rays can see, and by which rays an entry is seen.
+//! Which entries the rays' lookups reach, and which rays reach an entry.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::sh::Basis;
 use crate::transport::rays::camera::{normalize, transform_vector};
 
-/// Some ray's lookup reaches the texel with a weight that is not zero.
+/// Some ray's lookup reaches the texel with nonzero weight.
 pub const MET: u8 = 1;
 /// One of those lookups lies exactly on a kink.
 pub const KINK: u8 = 2;
@@ -68,7 +68,7 @@ impl Coverage {
     }
 }
 
-/// For each of `texels`, the casts that see it, in order.
+/// For each of `texels`, the rays whose lookups reach it, in order.
 pub fn seen_by(objective: &Objective, role: Role, texels: &[u32]) -> Vec<Vec<u32>> {
     let count = texels.iter().max().map_or(0, |&t| t as usize + 1);
     let mut slots = vec![u32::MAX; count];
@@ -125,7 +125,7 @@ fn look(objective: &Objective, cast: &Cast, mark: impl Fn(Role, u32, u8)) {
     }
 }
 
-/// The parameters as they are, telling of every lookup.
+/// A view of the parameters that reports every lookup.
 struct Watched<'a, F> {
     base: Plain<'a, f64>,
     mark: &'a F,
@@ -145,7 +145,7 @@ impl<F: Fn(Role, u32, u8)> Watched<'_, F> {
 }
 
 impl<F: Fn(Role, u32, u8)> View<f64> for Watched<'_, F> {
-    /// So that samples of no density are looked at too.
+    /// Two-sided walks also visit samples of zero density.
     const TWO_SIDED: bool = true;
     type Bases = Basis;
     fn sigma_sampled(&self, at: &Stencil) -> f64 {

@@ -1,10 +1,10 @@
 //! Finite differences with the sampling frozen (docs/method.md, section 10).
 //!
-//! A ray's radiance is smooth in a parameter except where a sample's raw density or colour meets the kink of an
-//! activation. Samples whose raw value a step could carry over a kink are differenced one-sidedly, away from it; a
-//! sample exactly on a kink is differenced towards the side whose slope docs/method.md fixes. All others get central
-//! differences. By the chain rule the sum over these groups is the derivative. Each difference is extrapolated to step
-//! zero (Richardson), so that steps are large enough for rounding to stay near 1e-12 of a ray's radiance.
+//! A ray's radiance is smooth in a parameter except where a sample's raw density or colour passes a kink of its
+//! activation. Samples that a step could carry over a kink are differenced one-sidedly, away from it; a sample exactly
+//! on a kink towards the side whose slope docs/method.md specifies; all others by central differences. By the chain
+//! rule the derivative is the sum over these three groups. Each difference is extrapolated to step zero (Richardson),
+//! so that steps can be large enough to keep rounding near 1e-12 of a ray's radiance.
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ use crate::transport::field::radiance_field::View;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::sh::Basis;
 
-/// One number of a parameter.
+/// One entry of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub role: Role,
@@ -25,16 +25,16 @@ pub struct Entry {
     pub channel: u32,
 }
 
-/// Which side samples exactly on a kink are differenced towards, as seen from the entry.
+/// The side towards which samples exactly on a kink are differenced, in terms of the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KinkSide {
-    /// The one whose slope the method takes.
+    /// The side whose slope docs/method.md specifies.
     Fixed,
     Left,
     Right,
 }
 
-/// How a sample is differenced.
+/// The difference stencil of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stencils {
     Central = 1,
@@ -42,24 +42,24 @@ enum Stencils {
     Backward = 4,
 }
 
-/// Marks a ray with a sample exactly on a kink, or too near one for f32 to tell the sides apart.
+/// Flags a ray with a sample exactly on a kink, or too near one for f32 to resolve the side.
 const ON_KINK: u8 = 8;
 const NEAR_KINK: u8 = 16;
 
-/// Raw values this close to a kink, relative to 1 + |kink|, may lie on its other side in f32.
+/// Raw values within this distance of a kink, relative to 1 + |kink|, may be on its other side in f32.
 const F32_BLUR: f64 = 2e-6;
 
 /// A derivative by finite differences, one for each weighting of the rays.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub fixed: Vec<f64>,
-    /// Towards the left and the right, where a sample lies exactly on a kink.
+    /// Left and right derivatives, if a sample lies exactly on a kink.
     pub sides: Option<[Vec<f64>; 2]>,
-    /// Whether f32 may see a sample on the other side of a kink.
+    /// Whether a sample may be on the other side of a kink in f32.
     pub blurred: bool,
 }
 
-/// The largest step of an entry. Functions of density have the scale 1 / step length under a ReLU, all others scale 1.
+/// The largest step of an entry: 1 / step length is the scale of densities under a ReLU, 1 that of all other values.
 pub fn default_step(scene: &SceneRecord, role: Role) -> f64 {
     match role {
         Role::Density if scene.density_activation == density::RELU => 0.02 / f64::from(scene.step_length),
@@ -69,7 +69,7 @@ pub fn default_step(scene: &SceneRecord, role: Role) -> f64 {
     }
 }
 
-/// Kinks of the density's activation, each with the sign of the direction whose slope is taken on it.
+/// Kinks of the density's activation, each with the sign of the side whose slope is used there.
 pub fn density_kinks(scene: &SceneRecord) -> &'static [(f64, f64)] {
     match scene.density_activation {
         density::RELU => &[(0.0, 1.0)],
@@ -86,7 +86,8 @@ pub fn color_kinks(scene: &SceneRecord) -> &'static [(f64, f64)] {
     }
 }
 
-/// How a sample of raw value `raw`, whose derivative by the entry is `slope`, is differenced with steps up to `step`.
+/// Chooses the stencil of a sample of raw value `raw`, whose derivative by the entry is `slope`, for steps up to
+/// `step`.
 fn classify(kinks: &[(f64, f64)], raw: f64, slope: f64, step: f64, side: KinkSide) -> (Stencils, u8) {
     for &(kink, inside) in kinks {
         let distance = raw - kink;
@@ -118,7 +119,7 @@ fn classify(kinks: &[(f64, f64)], raw: f64, slope: f64, step: f64, side: KinkSid
     (Stencils::Central, 0)
 }
 
-/// The parameters with one entry moved by `delta`, where a sample belongs to the group `moved`.
+/// A view of the parameters that adds `delta` to one entry for the samples of the group `moved`.
 struct Perturbed<'a> {
     base: Plain<'a, f64>,
     entry: Entry,
@@ -127,14 +128,14 @@ struct Perturbed<'a> {
     step: f64,
     side: KinkSide,
     moved: Option<Stencils>,
-    /// Groups and marks met since it was last cleared.
+    /// Groups and flags of samples since the last reset.
     met: Cell<u8>,
 }
 
 impl Perturbed<'_> {
-    /// `raw`, moved if this entry reaches it.
+    /// `raw`, with the change of the entry if the lookup reaches it.
     fn shift(&self, kinks: &[(f64, f64)], raw: f64, at: &Stencil, basis: f64) -> f64 {
-        // Clamping at the border can put an entry at several corners.
+        // Clamped lookups at the border have the same texel at several corners.
         let corners = (0..8).filter(|&k| at.texels()[k] == self.entry.texel);
         let slope = corners.map(|k| f64::from(at.weights()[k])).sum::<f64>() * basis;
         if slope == 0.0 {
@@ -182,13 +183,13 @@ impl View<f64> for Perturbed<'_> {
     }
 }
 
-/// Takes differences of one entry over the rays that can see it.
+/// Differences one entry over the rays that reach it.
 struct Differencer<'a> {
     objective: &'a Objective,
     entry: Entry,
     step: f64,
     side: KinkSide,
-    /// Emitters with the entry moved, if it is one of an emitter's.
+    /// Emitters with the entry changed, if it belongs to the emitter.
     emitters: &'a [(f64, Vec<f64>)],
 }
 
@@ -196,7 +197,7 @@ struct Differencer<'a> {
 const CENTRAL_LEVELS: usize = 3;
 const ONE_SIDED_LEVELS: usize = 4;
 
-/// The emitter with one entry moved by each of the steps of a central ladder.
+/// The emitter with one entry changed by each step of the central differences.
 fn moved_emitters(objective: &Objective, entry: Entry, step: f64) -> Vec<(f64, Vec<f64>)> {
     if entry.role != Role::Emitter {
         return Vec::new();
@@ -229,7 +230,7 @@ impl<'a> Differencer<'a> {
         }
     }
 
-    /// The ladder of differences of one group of samples, extrapolated to step zero.
+    /// Differences of one group of samples at successively halved steps, extrapolated to step zero.
     fn extrapolated(&self, group: Stencils, cast: &Cast, base: [f64; 3]) -> [f64; 3] {
         let radiance = |delta: f64| self.objective.gather(&self.view(Some(group), delta), cast).radiance;
         let (levels, ratio) = match group {
@@ -257,7 +258,7 @@ impl<'a> Differencer<'a> {
         ladder[levels - 1]
     }
 
-    /// The derivative of one ray's radiance, and the marks of its samples.
+    /// The derivative of one ray's radiance, and the flags of its samples.
     fn ray(&self, cast: &Cast) -> ([f64; 3], u8) {
         let resting = self.view(None, 0.0);
         let base = self.objective.gather(&resting, cast).radiance;
@@ -275,7 +276,7 @@ impl<'a> Differencer<'a> {
         (sum, met)
     }
 
-    /// The derivatives of the objectives, and all marks.
+    /// The derivatives of the objectives, and the union of the flags.
     fn sum(&self, rays: &[u32], seeds: &[u32]) -> (Vec<f64>, u8) {
         let objective = self.objective;
         let parts: Vec<([f64; 3], u8)> = rays
@@ -296,7 +297,7 @@ impl<'a> Differencer<'a> {
     }
 }
 
-/// The derivative of the objectives of weights `seeds` by `entry`; `rays` are the casts whose samples it reaches.
+/// The derivatives of the objectives with weights `seeds` by `entry`; `rays` are those whose samples it reaches.
 pub fn difference(objective: &Objective, entry: Entry, rays: &[u32], step: f64, seeds: &[u32]) -> Difference {
     let emitters = moved_emitters(objective, entry, step);
     let differencer = |side| Differencer {

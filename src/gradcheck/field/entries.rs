@@ -1,4 +1,4 @@
-//! Which entries of a parameter to check: some anywhere that rays reach, some where mistakes like to hide.
+//! Which entries of a parameter to check: random ones that rays reach, and special cases.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
@@ -17,15 +17,15 @@ use crate::transport::lookup::grid::{grid_eval, grid_stencil};
 pub enum Place {
     /// By the user.
     Asked,
-    /// Drawn from those that rays meet in a medium that is not empty.
+    /// Drawn at random among texels that rays reach in a nonempty part of the medium.
     Drawn,
     /// At the edge of the grid.
     Border,
-    /// Where the medium is empty.
+    /// In an empty part of the medium.
     Empty,
     /// Where a sample lies exactly on the kink of an activation.
     Kink,
-    /// Where no ray comes: its gradient is exactly zero.
+    /// No ray reaches it: its gradient must be exactly zero.
     Unmet,
 }
 
@@ -56,8 +56,8 @@ pub fn coordinates(shape: Shape, entry: Entry) -> [usize; 4] {
     [texel % nx, texel / nx % ny, texel / (nx * ny), entry.channel as usize]
 }
 
-/// Draws about `count` entries: half anywhere that rays meet the medium, the rest at the special places, as far as
-/// there are any.
+/// Chooses about `count` entries: random ones that rays reach, and an eighth of `count` of each special case that
+/// occurs.
 pub fn choose(
     objective: &Objective,
     survey: &Coverage,
@@ -88,7 +88,7 @@ pub fn choose(
         (Place::Border, special),
         (Place::Unmet, special),
         (Place::Drawn, count),
-        // Where all is empty, that is what there is.
+        // If the whole medium is empty, fill up with entries of empty cells.
         (Place::Empty, count),
     ] {
         let candidates: Vec<u32> = (0..texels)
@@ -97,7 +97,7 @@ pub fn choose(
         if candidates.is_empty() {
             continue;
         }
-        // A few repeated draws are no loss: they are left out.
+        // Duplicates are skipped, so that slightly fewer entries may result.
         for _ in 0..wanted.min(count.saturating_sub(chosen.len())) {
             let texel = candidates[random.next_u64() as usize % candidates.len()];
             let channel = (random.next_u64() % shape.channels as u64) as u32;
@@ -110,7 +110,7 @@ pub fn choose(
     chosen
 }
 
-/// Whether a texel is of the kind that `place` names.
+/// Whether a texel fits `place`.
 fn belongs(
     objective: &Objective,
     survey: &Coverage,
@@ -141,7 +141,7 @@ fn belongs(
     }
 }
 
-/// Whether the medium lets all light pass at the centre of a texel.
+/// Whether the extinction is zero at the centre of a texel.
 fn is_empty(objective: &Objective, shape: Shape, at: [usize; 4]) -> bool {
     let scene = &objective.scene;
     let p = [0, 1, 2].map(|a| (at[a] as f32 + 0.5) / shape.size[a] as f32);

@@ -1,8 +1,8 @@
-//! A scene's parameters as arrays of any number type, and the walk's view of them in which nothing is skipped.
+//! A scene's parameters as arrays of any number type, and a view of them that skips no samples.
 
 use crate::params::ParamSet;
 use crate::resident::layout::SceneRecord;
-use crate::resident::{Resident, Slots};
+use crate::resident::{Resident, Transport};
 use crate::transport::field::radiance_field::{Sink, View};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::grid::{Stencil, grid_adjoint, grid_adjoint_sh, grid_eval, grid_eval_sh, grid_stencil};
@@ -18,14 +18,15 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role of a parameter, if the walk reads it.
-    pub fn of(slots: &Slots, parameter: usize) -> Option<Self> {
+    /// The role of a parameter; None if the march does not read it.
+    pub fn of(resident: &Resident, parameter: usize) -> Option<Self> {
+        let [sigma_t, sh_coeffs, emitter] = slots(resident);
         let parameter = Some(parameter);
-        if slots.sigma_t == parameter {
+        if sigma_t == parameter {
             Some(Self::Density)
-        } else if slots.sh_coeffs == parameter {
+        } else if sh_coeffs == parameter {
             Some(Self::Color)
-        } else if slots.emitter == parameter {
+        } else if emitter == parameter {
             Some(Self::Emitter)
         } else {
             None
@@ -33,7 +34,20 @@ impl Role {
     }
 }
 
-/// Values or gradients of all that a walk reads.
+/// The parameters of a radiance field: density, colour, emitter.
+fn slots(resident: &Resident) -> [Option<usize>; 3] {
+    let field = match &resident.transport {
+        Transport::Field(field) => field.slots,
+        Transport::Paths(_) => None,
+    };
+    [
+        field.map(|slots| slots.sigma_t),
+        field.map(|slots| slots.sh_coeffs),
+        resident.emitter,
+    ]
+}
+
+/// Values or gradients of all parameters that a march reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fields<N> {
     pub sigma: Vec<N>,
@@ -42,18 +56,15 @@ pub struct Fields<N> {
 }
 
 impl<N: Number> Fields<N> {
-    /// The parameters' values, each turned into a number by `lift`, in the order density, colour, emitter.
+    /// The parameters' values converted by `lift`, in the order density, colour, emitter.
     pub fn new(resident: &Resident, params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
-        let mut values = |slot: Option<usize>| -> Vec<N> {
+        let values = |slot: Option<usize>| -> Vec<N> {
             slot.map_or_else(Vec::new, |i| {
                 params.parameters[i].values.iter().map(|v| lift(*v)).collect()
             })
         };
-        Self {
-            sigma: values(resident.slots.sigma_t),
-            sh: values(resident.slots.sh_coeffs),
-            emitter: values(resident.slots.emitter),
-        }
+        let [sigma, sh, emitter] = slots(resident).map(values);
+        Self { sigma, sh, emitter }
     }
 
     /// Zeros of the same lengths.
@@ -75,7 +86,7 @@ impl<N: Number> Fields<N> {
         }
     }
 
-    /// The array of one role, to be changed.
+    /// The array of one role, mutable.
     pub fn of_mut(&mut self, role: Role) -> &mut [N] {
         match role {
             Role::Density => &mut self.sigma,
@@ -85,7 +96,7 @@ impl<N: Number> Fields<N> {
     }
 }
 
-/// Looks up raw colours in a grid of as many channels as the degree has coefficients.
+/// Looks up raw colours in a grid with one channel per coefficient and colour.
 #[inline(always)]
 fn color<N: Number>(scene: &SceneRecord, sh: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
     match scene.sh_degree {
@@ -96,7 +107,7 @@ fn color<N: Number>(scene: &SceneRecord, sh: &[N], at: &Stencil, basis: &Basis) 
     }
 }
 
-/// The parameters as they are; both sides are the same and no cell is empty.
+/// A one-sided view of the parameters in which every occupancy cell counts as occupied.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a, N> {
     pub scene: &'a SceneRecord,
@@ -131,7 +142,7 @@ impl<N: Number> View<N> for Plain<'_, N> {
     }
 }
 
-/// Adds what replays send to arrays like the parameters'.
+/// A sink that accumulates gradients in arrays of the parameters' shapes.
 #[derive(Debug)]
 pub struct Scatter<'a, N> {
     pub scene: &'a SceneRecord,

@@ -1,7 +1,7 @@
-//! What is differentiated: a weighted sum of pixels, with every ray fixed beforehand.
+//! The differentiated function: a weighted sum of pixels over a fixed set of rays.
 //!
-//! With w a weight a pixel and channel, F = Σ w L / (3 · pixels · spp) over all rays: the linear loss of the device,
-//! whose primal and adjoint pass use the same random numbers here.
+//! With w the weight of a pixel and channel, F = Σ w L / (3 · pixels · spp) over all rays: the devices' linear loss.
+//! Primal and adjoint pass share their random numbers here.
 
 use std::ops::Range;
 
@@ -24,14 +24,13 @@ use crate::transport::rays::pixel::{pixel_backdrop, sample_ray};
 pub struct Cast {
     pub ray: Ray,
     pub jitter: f32,
-    /// The colour that stands in for the emitter behind this ray.
+    /// The colour that replaces the emitter behind this ray.
     pub backdrop: Option<[f32; 3]>,
-    /// Place of its pixel in the batch.
+    /// Index of its pixel in the batch.
     pub place: u32,
 }
 
-/// Casts the rays of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is
-/// masked, as on the devices.
+/// Generates the rays of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the devices.
 pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
     let scene = resident.scene;
     let of_pixel = |place: u32| {
@@ -51,7 +50,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
     places.into_par_iter().flat_map_iter(of_pixel).collect()
 }
 
-/// The pixel at a place of a batch.
+/// The pixel at an index of a batch.
 pub(in crate::gradcheck) fn pixel_at(batch: &Batch, keys: Keys, place: u32) -> Pixel {
     match batch.drawn {
         Some(_) => drawn_pixel(&batch.table, keys.objective, place),
@@ -59,19 +58,19 @@ pub(in crate::gradcheck) fn pixel_at(batch: &Batch, keys: Keys, place: u32) -> P
     }
 }
 
-/// A function of the parameters and all that it needs.
+/// The objective, its rays and parameters.
 #[derive(Debug)]
 pub struct Objective {
     pub scene: SceneRecord,
     pub fields: Fields<f64>,
     /// Rays of the pixels that are not masked.
     pub casts: Vec<Cast>,
-    /// Pixels of the batch, those masked included.
+    /// Pixels of the batch, including masked ones.
     pub pixels: u32,
     spp: u32,
 }
 
-/// A gradient by path replay and what belongs to it.
+/// The value and gradient of an objective by path replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adjoint {
     pub loss: f64,
@@ -79,7 +78,7 @@ pub struct Adjoint {
 }
 
 impl Objective {
-    /// The function of all rays of a batch.
+    /// The objective over all rays of a batch.
     pub fn new(resident: &Resident, params: &ParamSet, batch: &Batch, keys: Keys, spp: u32) -> Self {
         Self {
             scene: resident.scene,
@@ -90,13 +89,13 @@ impl Objective {
         }
     }
 
-    /// The derivative of F by the radiance of a ray.
+    /// The derivative of F by a ray's radiance.
     pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
         let scale = 1.0 / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
         [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 
-    /// The parameters as the walk reads them.
+    /// The view of the parameters.
     pub fn view(&self) -> Plain<'_, f64> {
         Plain {
             scene: &self.scene,
@@ -104,12 +103,12 @@ impl Objective {
         }
     }
 
-    /// What a ray gathers from a view of the parameters.
+    /// The radiance along a ray, under a view of the parameters.
     pub fn gather<N: Number, V: View<N>>(&self, view: &V, cast: &Cast) -> Gathered<N> {
         gather(&self.scene, view, &cast.ray, cast.jitter, cast.backdrop)
     }
 
-    /// Replays one ray into a sink.
+    /// Replays one ray; derivatives go to `sink`.
     pub fn replay<S: Sink<f64>>(&self, seed: u32, cast: &Cast, sink: &mut S) -> (Gathered<f64>, Replayed<f64>) {
         let d_radiance = self.weight(seed, cast);
         backpropagate(
@@ -123,7 +122,7 @@ impl Objective {
         )
     }
 
-    /// F and its gradient by path replay, all rays in order; `wrap` may put a sink of its own before the sum.
+    /// F and its gradient by path replay, all rays in order; `wrap` may wrap the accumulating sink in another.
     pub fn adjoint_through<'a, S: Sink<f64>>(
         &'a self,
         seed: u32,

@@ -1,8 +1,8 @@
-//! Finite differences of paths with the sampling frozen (docs/method.md, section 17): decisions look at the f32 values
-//! as they are, factors at f64 values of which one is moved.
+//! Finite differences over paths with the sampling frozen (docs/method.md, section 17): decisions use the unperturbed
+//! f32 values, throughput factors use f64 values of which one is perturbed.
 //!
-//! Everything that a path multiplies is a polynomial in every parameter, so that there are no kinks: central
-//! differences, extrapolated to step zero (Richardson1911).
+//! The contribution of a fixed path is a polynomial in every parameter and has no kinks: central differences,
+//! extrapolated to step zero (Richardson1911).
 
 use rayon::prelude::*;
 
@@ -12,8 +12,8 @@ use crate::gradcheck::field::objective::dot;
 
 /// Halvings of the step.
 const LEVELS: usize = 3;
-/// Steps relative to a medium's largest majorant, of numbers that are of the order of one, and of what radiance is
-/// linear in.
+/// Steps: relative to a medium's largest majorant; for values of order one; and for values in which radiance is
+/// linear.
 const EXTINCTION: f64 = 2e-4;
 const FACTOR: f64 = 2e-3;
 const LINEAR: f64 = 0.1;
@@ -45,8 +45,8 @@ pub fn default_step(objective: &Objective, parameter: usize) -> f64 {
     if shines { LINEAR } else { FACTOR }
 }
 
-/// The derivative of the objectives of weights `seeds` by an entry of a parameter; `rays` are the paths that it
-/// reaches.
+/// The derivatives of the objectives with weights `seeds` by an entry of a parameter; `rays` are the paths that it
+/// affects.
 pub fn difference(
     objective: &mut Objective,
     (parameter, flat): (usize, usize),

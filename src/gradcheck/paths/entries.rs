@@ -1,4 +1,4 @@
-//! Which entries of a world's parameters are checked, and which paths reach them.
+//! Which entries of a scene's parameters are checked, and which paths depend on them.
 
 use anyhow::Result;
 use rand_core::Rng;
@@ -13,12 +13,12 @@ use crate::params::{Kind, Parameter, Shape};
 /// An entry and why it was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place in the array.
+    /// Its flat index in the array.
     pub flat: usize,
     pub place: Place,
 }
 
-/// The entries of one parameter, and for each the paths that reach it.
+/// The entries of one parameter, and for each the paths that depend on it.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub parameter: usize,
@@ -33,7 +33,7 @@ pub fn coordinates(shape: Shape, flat: usize) -> [usize; 4] {
     [texel % nx, texel / nx % ny, texel / (nx * ny), flat % shape.channels]
 }
 
-/// Calls `visit` with every path and every entry that it reaches.
+/// Calls `visit` with every pair of a path and an entry that it depends on.
 fn look(objective: &Objective, mut visit: impl FnMut(u32, usize, usize)) {
     for (i, cast) in objective.casts.iter().enumerate() {
         let mut sink = Tell {
@@ -45,7 +45,7 @@ fn look(objective: &Objective, mut visit: impl FnMut(u32, usize, usize)) {
     }
 }
 
-/// Chooses entries of every checked parameter and finds the paths that reach them.
+/// Chooses entries of every checked parameter and finds the paths that depend on them.
 ///
 /// # Errors
 /// An index outside its parameter.
@@ -83,7 +83,7 @@ pub fn choose(setup: &Setup, objective: &Objective, options: &Options) -> Result
     Ok(all)
 }
 
-/// Fills in which paths reach the entries.
+/// Records the paths that depend on each entry.
 fn find_rays(objective: &Objective, all: &mut [Checked]) {
     let mut slots: Vec<Vec<u32>> = vec![Vec::new(); objective.fields.integrand.len()];
     let mut places = Vec::new();
@@ -111,8 +111,7 @@ fn find_rays(objective: &Objective, all: &mut [Checked]) {
     }
 }
 
-/// Draws about `options.entries` entries: most anywhere that paths reach, the rest at special places, as far as there
-/// are any.
+/// Chooses about `options.entries` entries: mostly random ones that paths depend on, and the special cases that occur.
 fn draw(parameter: &Parameter, met: &[bool], options: &Options, index: usize) -> Vec<Entry> {
     let (shape, count) = (parameter.shape, options.entries);
     if shape.len() <= count {
@@ -147,7 +146,7 @@ fn draw(parameter: &Parameter, met: &[bool], options: &Options, index: usize) ->
         if candidates.is_empty() {
             continue;
         }
-        // A few repeated draws are no loss: they are left out.
+        // Duplicates are skipped, so that slightly fewer entries may result.
         for _ in 0..wanted.min(count.saturating_sub(chosen.len())) {
             let flat = candidates[random.next_u64() as usize % candidates.len()];
             if chosen.iter().all(|c| c.flat != flat) {

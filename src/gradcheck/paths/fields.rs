@@ -1,4 +1,4 @@
-//! A world's parameters as arrays of any number type, and sums of gradients beside them.
+//! A scene's parameters as arrays of any number type, and accumulators of their gradients.
 
 use crate::params::ParamSet;
 use crate::resident::layout::{SceneRecord, VolumeRecord};
@@ -10,7 +10,7 @@ use crate::transport::number::dual::Dual;
 use crate::transport::number::tape::Recorded;
 use crate::transport::scene::records::{Fields, Sink};
 
-/// The parameters: decisions look at f32, as the devices do, whatever number is integrated.
+/// The parameters with two sides: f32 for decisions, as on the devices, and the number type of the integrand.
 #[derive(Debug, Clone)]
 pub struct Sides<N> {
     pub integrand: Vec<Vec<N>>,
@@ -18,7 +18,7 @@ pub struct Sides<N> {
 }
 
 impl<N: Number> Sides<N> {
-    /// The parameters' values, each turned into a number by `lift`, in order.
+    /// The parameters' values converted by `lift`, in order.
     pub fn new(params: &ParamSet, mut lift: impl FnMut(f32) -> N) -> Self {
         let values = || params.parameters.iter().map(|p| &p.values);
         Self {
@@ -54,7 +54,7 @@ fields!(f64, false);
 fields!(Dual, true);
 fields!(Recorded, true);
 
-/// Adds what replays send to arrays like the parameters'.
+/// A sink that accumulates gradients in arrays of the parameters' shapes.
 #[derive(Debug)]
 pub struct Sums<'a> {
     pub scene: &'a SceneRecord,
@@ -79,7 +79,7 @@ impl Sink<f64> for Sums<'_> {
     }
 }
 
-/// Tells of every entry of a parameter that a replay reaches: its parameter and its place in the array.
+/// A sink that reports every entry that a replay reaches: parameter and flat index.
 #[derive(Debug)]
 pub struct Tell<'a, T> {
     pub scene: &'a SceneRecord,

@@ -1,5 +1,5 @@
-//! Checks of worlds: path replay through media against finite differences with the sampling frozen, a device against
-//! path replay, and differential ratio tracking against free flight.
+//! Gradient checks of path-traced scenes: path replay against finite differences with the sampling frozen, a device
+//! against path replay, and differential ratio tracking against free flight.
 
 pub mod difference;
 pub mod entries;
@@ -13,26 +13,32 @@ use super::report::{self, DeviceCell, LossReport, ParameterReport, Report, Row};
 use crate::device::Device;
 use crate::gradcheck::{DeviceAdjoint, Options, Outcome, Setup, device_adjoints};
 use crate::resident::layout::gradient;
-use crate::resident::paths::Estimator;
+use crate::resident::paths::{Estimator, PathScene};
 use difference::difference;
 use entries::{Checked, choose};
 use objective::{Adjoint, Objective};
 
-/// Why the gradients of a device stand in no row whose estimator draws other numbers than path replay.
+/// Why a device with an estimator that draws other random numbers than path replay is not checked.
 const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation follows paths of its own, so that only \
                            means could be compared";
 
-/// Checks the f64 walk, and `device` if there is one.
+/// Checks the f64 walk, and `device` if given.
 ///
 /// # Errors
 /// An index outside its parameter, or the device fails.
-pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
+pub fn check(
+    setup: &Setup,
+    scene: &PathScene,
+    device: Option<&mut dyn Device>,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
     let objective = Objective::new(setup, gradient::FREE_FLIGHT);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
     let checked = choose(setup, &objective, options)?;
+    // Gradients by the device, if it follows the same paths.
     let (mut device, skipped) = match device {
-        Some(_) if is_radiative(setup) => (None, Some(OTHER_PATHS.to_string())),
+        Some(_) if matches!(scene.estimator, Estimator::Radiative(_)) => (None, Some(OTHER_PATHS.to_string())),
         device => (device, None),
     };
     let info = device.as_ref().map(|d| d.info().clone());
@@ -40,10 +46,11 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
         Some(device) => device_adjoints(&with_gradient(setup, gradient::FREE_FLIGHT), *device, &seeds)?,
         None => Vec::new(),
     };
+    // Compare with finite differences, and tracking with free flight.
     let parameters = judge(setup, objective, &checked, &adjoints, &found, options);
-    let tracking = match setup.resident.world.as_ref().map(|w| w.settings.gradient) {
-        Some(gradient::FREE_FLIGHT) | None => Vec::new(),
-        Some(tracking) => tracking::check(setup, tracking, &checked, device, options)?,
+    let tracking = match scene.settings.gradient {
+        gradient::FREE_FLIGHT => Vec::new(),
+        tracking => tracking::check(setup, tracking, &checked, device, options)?,
     };
     let losses = options.weightings.iter().enumerate().map(|(w, &weighting)| LossReport {
         weighting,
@@ -76,21 +83,17 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     })
 }
 
-fn is_radiative(setup: &Setup) -> bool {
-    let world = setup.resident.world.as_ref();
-    matches!(world.map(|w| w.estimator), Some(Estimator::Radiative(_)))
-}
-
-/// The same, its derivatives by the extinction propagated as `gradient` says.
+/// The same setup with another estimator of the derivatives by the extinction.
+///
+/// # Panics
+/// The scene is a radiance field.
 pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
     let mut setup = setup.clone();
-    if let Some(world) = &mut setup.resident.world {
-        world.settings.gradient = gradient;
-    }
+    setup.resident.transport.paths_mut().settings.gradient = gradient;
     setup
 }
 
-/// Takes the differences of all chosen entries and compares.
+/// Differences all chosen entries and judges the gradients.
 fn judge(
     setup: &Setup,
     mut objective: Objective,

@@ -1,4 +1,4 @@
-//! What is differentiated: a weighted sum of pixels, with every path's random numbers fixed beforehand.
+//! The differentiated function: a weighted sum of pixels over paths with fixed random numbers.
 
 use std::ops::Range;
 
@@ -28,15 +28,15 @@ use crate::transport::scene::records::{Fields, SceneView, Sink};
 pub struct Cast {
     pub ray: Ray,
     pub medium: u32,
-    /// The numbers of its walk, and those that only its adjoint draws.
+    /// The random numbers of its walk, and of the draws that only its adjoint makes.
     pub walk: Sampler,
     pub extra: Sampler,
-    /// Place of its pixel in the batch.
+    /// Index of its pixel in the batch.
     pub place: u32,
 }
 
-/// Casts the paths of some pixels of a batch, by their places in it. A pixel one of whose samples finds no ray is
-/// masked, as on the devices.
+/// Generates the paths of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the
+/// devices.
 pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
     let of_pixel = |place: u32| -> Vec<Cast> {
         let pixel = pixel_at(batch, keys, place);
@@ -59,12 +59,12 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
     places.into_par_iter().flat_map_iter(of_pixel).collect()
 }
 
-/// A function of the parameters and all that it needs.
+/// The objective, its paths and parameters.
 #[derive(Debug)]
 pub struct Objective {
     scene: SceneRecord,
     records: PathScene,
-    /// Majorants and the environment's table: those of the parameters as they are, also where one is perturbed.
+    /// Majorants and the environment map's table, from the unperturbed parameters.
     majorants: Vec<f32>,
     environment: Vec<f32>,
     pub fields: Sides<f64>,
@@ -73,7 +73,7 @@ pub struct Objective {
     spp: u32,
 }
 
-/// A gradient by path replay and what belongs to it: an array for each parameter.
+/// The value and gradient of an objective by path replay: one array per parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adjoint {
     pub loss: f64,
@@ -82,11 +82,10 @@ pub struct Adjoint {
 }
 
 impl Objective {
-    /// The objective of a setup whose scene has a world; `gradient` says how its derivatives by the extinction are
-    /// propagated.
+    /// The objective of a path-traced scene; `gradient` selects the estimator of the derivatives by the extinction.
     ///
     /// # Panics
-    /// The scene has no world.
+    /// The scene is a radiance field.
     pub fn new(setup: &Setup, gradient: u32) -> Self {
         let all = 0..setup.batch.pixels();
         Self {
@@ -95,9 +94,9 @@ impl Objective {
         }
     }
 
-    /// As [`Objective::new`], for paths that are cast elsewhere.
+    /// As [`Objective::new`], without generating the paths.
     pub fn without_paths(setup: &Setup, gradient: u32) -> Self {
-        let mut records = setup.resident.world.clone().expect("the scene has a world");
+        let mut records = setup.resident.transport.paths().clone();
         records.settings.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
         let scene = setup.resident.scene;
@@ -118,24 +117,24 @@ impl Objective {
     }
 
     /// The records as a walk reads them.
-    pub fn world(&self) -> SceneView<'_> {
+    pub fn view(&self) -> SceneView<'_> {
         SceneView::new(&self.scene, &self.records, &self.majorants, &self.environment)
     }
 
-    /// The derivative of the objective by the radiance of a path.
+    /// The derivative of the objective by a path's radiance.
     pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
         let scale = 1.0 / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
         [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 
-    /// The radiance of a path from any numbers, going on through factors that are zero.
+    /// The radiance of a path in any number type, continuing through factors of zero.
     pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &Cast) -> [N; 3] {
-        volpath::gather::<N, F, GATHER>(&self.world(), fields, &cast.ray, cast.medium, cast.walk)
+        volpath::gather::<N, F, GATHER>(&self.view(), fields, &cast.ray, cast.medium, cast.walk)
             .radiance
             .0
     }
 
-    /// Replays one path into a sink.
+    /// Replays one path; derivatives go to `sink`.
     pub fn replay<S: Sink<f64>>(
         &self,
         weight: [f64; 3],
@@ -149,10 +148,10 @@ impl Objective {
             extra,
             ..
         } = cast;
-        volpath::backpropagate(&self.world(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
+        volpath::backpropagate(&self.view(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
     }
 
-    /// Backpropagates through one path by radiative backpropagation into a sink.
+    /// Radiative backpropagation along one path; derivatives go to `sink`.
     pub fn backpropagate_radiative<S: Sink<f64>>(
         &self,
         incident: Ahead,
@@ -168,7 +167,7 @@ impl Objective {
             ..
         } = cast;
         backpropagate_radiative(
-            &self.world(),
+            &self.view(),
             &self.fields,
             ray,
             *medium,
@@ -180,7 +179,7 @@ impl Objective {
         )
     }
 
-    /// A sink that adds to `gradient`.
+    /// A sink that accumulates into `gradient`.
     pub fn sums<'a>(&'a self, gradient: &'a mut [Vec<f64>]) -> Sums<'a> {
         Sums {
             scene: &self.scene,
@@ -189,8 +188,8 @@ impl Objective {
         }
     }
 
-    /// The objective and its gradient by path replay, all paths in order; `wrap` may put a sink of its own before the
-    /// sums.
+    /// The objective and its gradient by path replay, all paths in order; `wrap` may wrap the accumulating sink in
+    /// another.
     pub fn adjoint_through<'a, S: Sink<f64>>(
         &'a self,
         seed: u32,
@@ -228,7 +227,7 @@ impl Objective {
         &self.majorants
     }
 
-    /// What every ray shares.
+    /// The record that all rays share.
     pub fn scene(&self) -> &SceneRecord {
         &self.scene
     }

@@ -1,5 +1,5 @@
-//! Differential tracking draws numbers of its own, so that nothing can be frozen: its mean is compared with that of
-//! free flight, whose derivatives the differences have checked.
+//! Differential tracking draws random numbers of its own, so that its sampling cannot be frozen: its mean is compared
+//! with that of free flight, whose derivatives finite differences have confirmed.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -15,21 +15,21 @@ use crate::gradcheck::{Options, Setup, device_adjoints};
 use crate::resident::layout::gradient;
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// Paths that both estimators follow, in all; pixels of a pass; and the bounds of the number of passes.
+/// Paths of both estimators in total, pixels of a pass, and limits of the number of passes.
 const PATHS: u32 = 1 << 18;
 const PIXELS: u32 = 1 << 12;
 const PASSES: [u32; 2] = [64, 1 << 14];
-/// Standard errors that the means may differ by.
+/// Largest accepted difference of the means, in standard errors.
 const MOST: f64 = 4.0;
 
-/// Means of both estimators.
+/// The means of both estimators, compared.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Comparison {
     pub tracked: f64,
     pub free_flight: f64,
     /// Their difference over its standard error.
     pub z: f64,
-    /// The relative error that would have been seen.
+    /// The relative error that the comparison would detect.
     pub seen: f64,
     pub verdict: Verdict,
 }
@@ -42,24 +42,24 @@ pub struct TrackingRow {
     pub place: Place,
     #[serde(flatten)]
     pub means: Comparison,
-    /// The device's gradient by differential tracking, judged against that in f64.
+    /// The device's gradient by differential tracking, judged against the f64 one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceCell>,
 }
 
-/// An extinction.
+/// The comparison for one extinction.
 #[derive(Debug, Clone, Serialize)]
 pub struct TrackingReport {
     pub path: String,
     pub passes: u32,
     pub passed: bool,
-    /// The sum over all entries that are not zero: what their noise hides one by one is seen here.
+    /// The sum over all nonzero entries: shows a common bias below the noise of single entries.
     pub sum: Comparison,
     pub rows: Vec<TrackingRow>,
 }
 
-/// Both estimators' means over many passes, and the standard errors of the means' difference: of each entry asked for,
-/// and last of the sum over all entries of the parameter that are not zero.
+/// Means of both estimators over many passes, and the standard error of their difference: for each requested entry,
+/// then for the sum over all nonzero entries of the parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Means {
     pub tracked: Vec<f64>,
@@ -68,7 +68,7 @@ pub struct Means {
 }
 
 impl Means {
-    /// Judges the `i`-th difference.
+    /// Compares the `i`-th pair of means.
     pub fn compare(&self, i: usize) -> Comparison {
         let (tracked, free_flight, error) = (self.tracked[i], self.free_flight[i], self.error[i]);
         let difference = tracked - free_flight;
@@ -87,14 +87,15 @@ impl Means {
     }
 }
 
-/// How many passes suit a batch.
+/// Number of passes for a batch.
 pub fn passes(batch: &Batch) -> u32 {
     (PATHS / batch.pixels().clamp(1, PIXELS)).clamp(PASSES[0], PASSES[1])
 }
 
-/// Follows `passes` passes of new paths by `tracking`, one of [`gradient`], and by free flight, for the mean of the
-/// images. `wanted` are entries of the parameter `of`, as places in its array.
+/// Runs `passes` passes with new random numbers by `tracking`, a constant of [`gradient`], and by free flight.
+/// `wanted` are flat indices of entries of the parameter `of`.
 pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: u32) -> Means {
+    // Map flat indices to positions among `wanted`.
     let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
     let values = &setup.params.parameters[of].values;
     let mut slots = vec![u32::MAX; values.len()];
@@ -107,6 +108,7 @@ pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: 
         ..setup.batch.clone()
     };
     let weight = 1.0 / (3.0 * f64::from(batch.pixels()));
+    // One pass: gradients by both estimators from the same paths.
     let pass = |k: u32| {
         let keys = Keys {
             objective: pass_key(u64::from(k), 0, Pass::Objective),
@@ -137,6 +139,7 @@ pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: 
             sums
         })
     };
+    // Means of the passes, and the standard error of the paired difference.
     let found: Vec<[Vec<f64>; 2]> = (1..=passes).into_par_iter().map(pass).collect();
     let n = f64::from(passes);
     let mean = |of: &dyn Fn(&[Vec<f64>; 2]) -> f64| found.iter().map(of).sum::<f64>() / n;
@@ -155,7 +158,7 @@ pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: 
     means
 }
 
-/// Checks the entries of every extinction among `checked` by `tracking`, one of [`gradient`].
+/// Checks the entries of every extinction among `checked` by `tracking`, a constant of [`gradient`].
 ///
 /// # Errors
 /// The device fails.
@@ -174,6 +177,7 @@ pub fn check(
         .iter()
         .map(|m| records.volumes[m.sigma_t as usize].slot)
         .collect();
+    // Device against the f64 walk: both draw the same numbers.
     let seed = options.weightings.first().map_or(0, |w| w.seed(options.seed));
     let found = match device {
         Some(device) => Some((
@@ -182,6 +186,7 @@ pub fn check(
         )),
         None => None,
     };
+    // Tracking against free flight, for every extinction.
     let passes = passes(&setup.batch);
     let mut reports = Vec::new();
     for (slot, c) in checked.iter().enumerate() {
@@ -194,7 +199,7 @@ pub fn check(
         let rows = c.entries.iter().enumerate().map(|(i, entry)| {
             let mut compared = means.compare(i);
             if parameter.values[entry.flat] == 0.0 {
-                // Free flight never collides there and misses what would be scattered.
+                // Where the extinction is zero free flight never collides and misses the derivative of in-scattering.
                 compared.verdict = Verdict::Unjudged;
             }
             let device = found.as_ref().map(|(device, adjoint)| {

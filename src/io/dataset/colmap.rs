@@ -1,7 +1,7 @@
 //! COLMAP models: `cameras`, `images` and `points3D` as `.bin` or `.txt`.
 //!
 //! Poses are world to camera in OpenCV's convention (+X right, +Y down, +Z forward) as a quaternion w x y z and a
-//! translation. Rigs and frames, which newer models add, are left alone: the images repeat what they say.
+//! translation. Rigs and frames of newer models are ignored: they repeat the images' poses.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::{Dataset, Distortion, IoError, Result, View, checked_view, pose};
 mod binary;
 mod text;
 
-/// Names of the camera models by COLMAP's number, and how many parameters each has.
+/// Names of the camera models by COLMAP's id, with their numbers of parameters.
 const MODELS: [(&str, usize); 12] = [
     ("SIMPLE_PINHOLE", 3),
     ("PINHOLE", 4),
@@ -29,7 +29,7 @@ const MODELS: [(&str, usize); 12] = [
     ("RAD_TAN_THIN_PRISM_FISHEYE", 16),
 ];
 
-/// A camera as the file has it.
+/// A camera as stored in the file.
 #[derive(Debug)]
 struct Camera {
     model: String,
@@ -38,7 +38,7 @@ struct Camera {
     parameters: Vec<f64>,
 }
 
-/// An image as the file has it.
+/// An image as stored in the file.
 #[derive(Debug)]
 struct ImageRecord {
     /// Quaternion w x y z, world to camera.
@@ -48,10 +48,10 @@ struct ImageRecord {
     name: String,
 }
 
-/// What a reader makes of the bytes of one file.
+/// The result of parsing the bytes of one file.
 type Parsed<T> = std::result::Result<T, String>;
 
-/// The folder of the model that `folder` is or holds.
+/// The folder of the model at or below `folder`.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     let candidates = ["", "sparse/0", "sparse", "0", "colmap/sparse/0"].map(|inner| folder.join(inner));
     candidates
@@ -99,7 +99,7 @@ fn parse<T>(path: &Path, parser: fn(&[u8]) -> Parsed<T>) -> Result<T> {
     parser(&bytes).map_err(|message| IoError::new(path, message))
 }
 
-/// The folder that the images' names are relative to: one near the model that holds any of them.
+/// The folder that image names are relative to: one near the model that contains any of the images.
 fn find_images(model: &Path, records: &[ImageRecord]) -> PathBuf {
     let inner = [
         "images",
@@ -120,7 +120,7 @@ fn find_images(model: &Path, records: &[ImageRecord]) -> PathBuf {
     found.cloned().unwrap_or_else(|| candidates[1].clone())
 }
 
-/// Takes `name/..` out of a path, for messages.
+/// Removes `name/..` from a path, for messages.
 fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -199,7 +199,7 @@ fn intrinsics(camera: &Camera) -> Parsed<([f64; 2], [f64; 2], Distortion)> {
     }
 }
 
-/// Cameras by their number.
+/// Cameras by id.
 type Cameras = HashMap<u32, Camera>;
 
 #[cfg(test)]
@@ -232,5 +232,90 @@ mod tests {
     fn paths_are_normalized_for_messages() {
         assert_eq!(normalize(Path::new("a/sparse/0/../../images")), Path::new("a/images"));
         assert_eq!(normalize(Path::new("../x/./y")), Path::new("../x/y"));
+    }
+
+    fn record(rotation: [f64; 4]) -> ImageRecord {
+        ImageRecord {
+            rotation,
+            translation: [1.0, 2.0, 3.0],
+            camera: 1,
+            name: "a/b.png".into(),
+        }
+    }
+
+    /// Order of preference: a folder that contains an image, a folder called `images`, the default.
+    #[test]
+    fn images_are_looked_for_where_they_may_be() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let set = &folder.path().join("all/set");
+        let model = set.join("sparse/0");
+        let create = |inner: &str| std::fs::create_dir_all(set.join(inner)).expect("writable");
+        create("sparse/0");
+        let records = [record([1.0, 0.0, 0.0, 0.0])];
+        assert_eq!(
+            find_images(&model, &records),
+            set.join("sparse/images"),
+            "there is none"
+        );
+        create("images");
+        assert_eq!(find_images(&model, &records), set.join("images"));
+        create("a");
+        std::fs::write(set.join("a/b.png"), "").expect("writable");
+        assert_eq!(&find_images(&model, &records), set);
+        create("sparse/images/a");
+        std::fs::write(set.join("sparse/images/a/b.png"), "").expect("writable");
+        assert_eq!(find_images(&model, &records), set.join("sparse/images"));
+        // The only image that exists may be the 64th.
+        let mut many: Vec<ImageRecord> = (0..63).map(|_| record([1.0, 0.0, 0.0, 0.0])).collect();
+        many.iter_mut().for_each(|r| r.name = "missing.png".into());
+        many.extend(records);
+        assert_eq!(find_images(&model, &many), set.join("sparse/images"));
+        many.insert(0, record([1.0, 0.0, 0.0, 0.0]));
+        many[0].name = "missing.png".into();
+        assert_eq!(
+            find_images(&model, &many),
+            set.join("images"),
+            "the 65th is not looked for"
+        );
+    }
+
+    #[test]
+    fn quaternions_of_any_length_but_none_are_turns() {
+        let camera = Camera {
+            model: "SIMPLE_PINHOLE".into(),
+            width: 9,
+            height: 8,
+            parameters: vec![7.0, 4.0, 3.0],
+        };
+        let read = |length: f64| {
+            view(
+                &record([0.6 * length, 0.0, 0.8 * length, 0.0]),
+                &camera,
+                Path::new("set"),
+            )
+        };
+        let expected = read(1.0).expect("a turn");
+        assert_eq!((expected.width, expected.height), (9, 8));
+        assert_eq!((expected.focal, expected.center), ([7.0; 2], [4.0, 3.0]));
+        assert_eq!(
+            (expected.name.as_str(), &*expected.image),
+            ("a/b.png", Path::new("set/a/b.png"))
+        );
+        // A rotation by pi - 2 acos(0.6) about y: the camera's z axis is (-0.96, 0, -0.28) or its mirror image in the
+        // world.
+        let forward = expected.forward();
+        assert!((forward - DVec3::new(-0.96, 0.0, -0.28)).length() < 1e-6, "{forward}");
+        for length in [1e3, 1.5e-6] {
+            assert!(
+                (read(length).expect("a turn").forward() - forward).length() < 1e-6,
+                "{length}"
+            );
+        }
+        for length in [0.9e-6, 0.0, f64::NAN, f64::INFINITY] {
+            assert!(
+                read(length).expect_err("no turn").contains("expected a quaternion"),
+                "{length}"
+            );
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The visual hull of an object that is cut out by alpha (Laurentini 1994): what no silhouette rules out.
+//! The visual hull of an object masked by alpha (Laurentini 1994): the intersection of its silhouettes' cones.
 
 use glam::{DVec3, UVec3, Vec3};
 use rayon::prelude::*;
@@ -6,23 +6,23 @@ use rayon::prelude::*;
 use super::bounds::Bounds;
 use super::{Result, View, image};
 
-/// Cells along each axis of the box that is carved.
+/// Cells per axis of the carved box.
 const CELLS: u32 = 64;
-/// Silhouettes that are looked at.
+/// Largest number of silhouettes.
 const MAX_VIEWS: usize = 40;
-/// One in so many silhouettes must show a cell for it to be kept.
+/// A cell is kept only if at least one in this many silhouettes contains it.
 const SHOWN_FRACTION: usize = 3;
-/// Alpha from which on a pixel may show the object.
+/// Alpha above which a pixel counts as object.
 const OPAQUE: f32 = 0.02;
 
-/// For each corner of a pixel, how many pixels above and left of it show the object (a summed-area table).
+/// A summed-area table: for each pixel corner, the number of object pixels above and left of it.
 struct Silhouette<'a> {
     view: &'a View,
     sums: Vec<u32>,
 }
 
-/// The box around the cells of `bounds` that no silhouette rules out, with a margin of one cell; `None` if no image
-/// has alpha or nothing is left.
+/// The box around the cells of `bounds` inside the visual hull, with a margin of one cell; `None` if no image has
+/// alpha or no cell remains.
 ///
 /// # Errors
 /// If an image cannot be read.
@@ -69,8 +69,8 @@ pub(super) fn carve(views: &[View], bounds: &Bounds) -> Result<Option<Bounds>> {
     Ok(Some(Bounds { lower, upper, reason }))
 }
 
-/// Whether no silhouette rules a ball out, and enough of them show something there: what lies outside most images is
-/// not the object that they were taken of.
+/// Whether a ball is inside all silhouettes whose image contains it, and inside enough of them: space that few images
+/// contain is not part of the photographed object.
 fn survives(silhouettes: &[Silhouette<'_>], center: DVec3, radius: f64) -> bool {
     let mut shown = 0;
     for silhouette in silhouettes {
@@ -103,7 +103,7 @@ impl<'a> Silhouette<'a> {
         Ok(Some(Self { view, sums }))
     }
 
-    /// Whether the ball covers a pixel that shows the object; `None` where it reaches out of the image.
+    /// Whether the ball's projection covers an object pixel; `None` if it extends beyond the image.
     fn shows(&self, center: DVec3, radius: f64) -> Option<bool> {
         let (pixel, depth) = self.view.project(center).filter(|(_, depth)| *depth > 2.0 * radius)?;
         let focal = f64::from(self.view.focal[0].max(self.view.focal[1]));
@@ -119,3 +119,6 @@ impl<'a> Silhouette<'a> {
         Some(at(x1, y1) + at(x0, y0) > at(x0, y1) + at(x1, y0))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,19 +52,19 @@ pub struct Dataset {
     pub points: Vec<[f32; 3]>,
     /// `aabb_scale` of an instant-ngp file.
     pub aabb_scale: Option<f32>,
-    /// What a user might want to know of how the file was read, one sentence each.
+    /// Remarks for the user on how the file was interpreted, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Dataset {
-    /// The views whose image is not there.
+    /// The views whose image file is missing.
     pub fn missing(&self) -> Vec<&View> {
         self.views.iter().filter(|view| !view.image.is_file()).collect()
     }
 }
 
 impl View {
-    /// Checks that the image is there and has the camera's size.
+    /// Checks that the image exists and has the camera's size.
     ///
     /// # Errors
     /// If it is missing, is no image, or its size differs.
@@ -99,7 +99,7 @@ pub fn load(path: &Path) -> Result<Dataset> {
     Ok(dataset)
 }
 
-/// Where a data set is, and of which kind.
+/// The location and kind of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A transforms file.
@@ -108,7 +108,7 @@ pub enum Location {
     Colmap(PathBuf),
 }
 
-/// Finds the data set that a file or folder is, holds, or belongs to.
+/// Finds the data set at a file or folder, inside it, or that the file is part of.
 ///
 /// # Errors
 /// If there is none.
@@ -137,8 +137,8 @@ pub fn locate(path: &Path) -> Result<Location> {
         .ok_or_else(|| IoError::new(path, format!("there is no data set here; {EXPECTED}")))
 }
 
-/// Replaces each name, the image's path as the data set gives it, by its stem, or where that is taken by the whole path
-/// with `_` between its parts, or by a numbered one.
+/// Makes names unique: each name, given as the image's path in the data set, becomes its stem; if that is taken, the
+/// whole path joined by `_`; if that is taken, a numbered one.
 fn make_names_unique(views: &mut [View]) {
     let stem = |path: &str| {
         let path = Path::new(path);
@@ -173,7 +173,7 @@ fn joined(path: &str) -> String {
     parts.collect::<Vec<_>>().join("_")
 }
 
-/// A camera's pose from its axes (columns left, up, forward) and position; `None` if they are no rotation.
+/// A camera's pose from its axes (columns left, up, forward) and position; `None` if the axes are not orthogonal.
 ///
 /// A uniform scale is divided out.
 fn pose(axes: DMat3, position: DVec3) -> Option<Affine3A> {

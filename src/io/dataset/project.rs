@@ -1,11 +1,11 @@
-//! From a point to its pixel.
+//! Projection of points to pixels.
 
 use glam::{DVec2, DVec3};
 
 use super::{Distortion, View};
 
 impl Distortion {
-    /// Moves a point of the plane at distance 1, +X right and +Y down, to where the lens shows it (OpenCV's
+    /// Applies the lens distortion to a point of the image plane at distance 1, +X right and +Y down (OpenCV's
     /// `projectPoints` and `fisheye::projectPoints`).
     pub fn apply(&self, p: DVec2) -> DVec2 {
         match *self {
@@ -37,8 +37,8 @@ impl Distortion {
 }
 
 impl View {
-    /// Where the camera shows a point of the data set's world, in pixels from the image's top left corner, and the
-    /// point's depth; `None` behind the camera. The pixel may lie outside the image.
+    /// Projects a point of the data set's world to pixels from the image's top left corner, with its depth; `None`
+    /// behind the camera. The pixel may lie outside the image.
     pub fn project(&self, point: DVec3) -> Option<(DVec2, f64)> {
         let axes = self.to_world.matrix3.as_dmat3();
         let local = axes.transpose() * (point - self.position());
@@ -54,7 +54,7 @@ impl View {
         ))
     }
 
-    /// Where the camera stands.
+    /// The camera's position.
     pub fn position(&self) -> DVec3 {
         self.to_world.translation.as_dvec3()
     }
@@ -103,5 +103,26 @@ mod tests {
         assert!((brown.apply(p) - expected).length() < 1e-7);
         let fisheye = Distortion::Fisheye { k: [0.0; 4] };
         assert!((fisheye.apply(DVec2::new(1.0, 0.0)).x - std::f64::consts::FRAC_PI_4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_behind_or_beside_the_camera_has_no_pixel() {
+        let view = View {
+            name: String::new(),
+            image: Default::default(),
+            to_world: Affine3A::IDENTITY,
+            width: 2,
+            height: 2,
+            focal: [1.0; 2],
+            center: [1.0; 2],
+            distortion: Distortion::None,
+        };
+        assert_eq!(view.project(DVec3::new(1.0, 0.0, 0.0)), None);
+        assert_eq!(
+            view.project(DVec3::new(1.0, 0.0, 1e-6)).map(|(_, depth)| depth),
+            Some(1e-6)
+        );
+        let fisheye = Distortion::Fisheye { k: [0.5; 4] };
+        assert_eq!(fisheye.apply(DVec2::ZERO), DVec2::ZERO);
     }
 }

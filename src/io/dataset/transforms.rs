@@ -12,10 +12,10 @@ use super::{Dataset, Distortion, IoError, Result, View, checked_view, image, pos
 type Object = Map<String, Value>;
 type Checked<T> = std::result::Result<T, String>;
 
-/// Extensions that are tried, in turn, where a path names no file.
+/// Extensions tried, in this order, if a path names no existing file.
 const EXTENSIONS: [&str; 5] = ["png", "jpg", "jpeg", "exr", "JPG"];
 
-/// Reads the file; sizes that it does not state come from the images' headers.
+/// Reads the file; missing sizes are taken from the images' headers.
 pub(super) fn load(path: &Path) -> Result<Dataset> {
     let fail = |message: String| IoError::new(path, message);
     super::super::open(path)?;
@@ -63,7 +63,7 @@ pub(super) fn load(path: &Path) -> Result<Dataset> {
 struct Reader<'a> {
     folder: &'a Path,
     top: &'a Object,
-    /// Size of the first image that is there, for those that are not.
+    /// Size of the first image that exists, used for missing images.
     last_size: Option<[f64; 2]>,
 }
 
@@ -105,7 +105,7 @@ impl Reader<'_> {
         Ok(number(frame, &format!("{at}."), key)?.or(number(self.top, "", key)?))
     }
 
-    /// The size that is stated, or else the image's own.
+    /// The stated size, or else the image's own.
     fn size(&self, at: &str, frame: &Object, path: &Path) -> Checked<[f64; 2]> {
         let stated = (self.number(at, frame, "w")?, self.number(at, frame, "h")?);
         let size = match stated {
@@ -188,7 +188,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The file that `file_path` means, with an extension added where it has none.
+    /// The file of `file_path`, with an extension added if it has none.
     fn find_image(&self, file_path: &str) -> PathBuf {
         let exact = self.folder.join(file_path);
         if exact.is_file() {
@@ -238,11 +238,65 @@ fn to_world(matrix: &Value) -> Checked<glam::Affine3A> {
     pose.ok_or("is no rotation and translation, expected a camera's pose".to_owned())
 }
 
-/// A value for a message, cut short.
+/// A value for a message, truncated.
 fn brief(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_in_messages_are_cut_after_forty_characters() {
+        let list = |n: usize| json!("x".repeat(n - 2));
+        assert_eq!(brief(&list(40)), format!("\"{}\"", "x".repeat(38)));
+        assert_eq!(brief(&list(41)), format!("\"{}…", "x".repeat(39)));
+        assert_eq!(brief(&json!("ä".repeat(50))), format!("\"{}…", "ä".repeat(39)));
+    }
+
+    /// Sizes from 1 to 65536, poses with three or four rows and a last one of 0 0 0 1.
+    #[test]
+    fn sizes_and_poses_have_bounds() {
+        let read = |w: f64, rows: Value| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let path = folder.path().join("transforms.json");
+            let frame = json!({"file_path": "a", "transform_matrix": rows});
+            let text = json!({"w": w, "h": 2, "fl_x": 1, "frames": [frame]}).to_string();
+            std::fs::write(&path, text).expect("writable");
+            load(&path).map_err(|e| e.to_string())
+        };
+        let rows = |last: f64| json!([[1, 0, 0, 4], [0, 1, 0, 5], [0, 0, 1, 6], [0, 0, last, 1]]);
+        for (w, possible) in [
+            (1.0, true),
+            (0.0, false),
+            (65536.0, true),
+            (65537.0, false),
+            (1.5, false),
+        ] {
+            assert_eq!(read(w, rows(0.0)).is_ok(), possible, "{w}");
+        }
+        for (last, possible) in [(0.9e-4, true), (1.1e-4, false), (-1.1e-4, false)] {
+            assert_eq!(read(2.0, rows(last)).is_ok(), possible, "{last}");
+        }
+        let short = json!([[1, 0, 0, 4], [0, 1, 0, 5], [0, 0, 1, 6]]);
+        let dataset = read(2.0, short.clone()).expect("three rows are enough");
+        // Backwards along z: forward is -z, left -x.
+        let view = &dataset.views[0];
+        assert_eq!(
+            (view.position(), view.forward()),
+            (DVec3::new(4.0, 5.0, 6.0), -DVec3::Z)
+        );
+        assert_eq!((view.center, view.focal), ([1.0; 2], [1.0; 2]));
+        let mut five = rows(0.0);
+        five.as_array_mut().expect("rows").push(json!([0, 0, 0, 1]));
+        assert!(read(2.0, five).expect_err("too many").contains("has 5 rows"));
+        let two = json!([short[0], short[1]]);
+        assert!(read(2.0, two).expect_err("too few").contains("has 2 rows"));
     }
 }

@@ -15,21 +15,21 @@ use super::{IoError, Result, open};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mesh {
     pub positions: Vec<[f32; 3]>,
-    /// One a vertex, as the file states them; empty if it has none or they were not wanted.
+    /// One per vertex; empty if the file has none or they were not requested.
     pub normals: Vec<[f32; 3]>,
-    /// One a vertex; empty if the file has none.
+    /// One per vertex; empty if the file has none.
     pub uvs: Vec<[f32; 2]>,
     /// Indices of vertices, all of which exist.
     pub triangles: Vec<[u32; 3]>,
 }
 
 impl Mesh {
-    /// Whether the surface has an inside: each edge belongs to two triangles that pass it in opposite directions.
+    /// Whether the mesh is closed: each edge belongs to two triangles that traverse it in opposite directions.
     ///
-    /// Vertices at the same position count as one, and triangles that this reduces to a line or a point as none.
+    /// Vertices at equal positions are merged, and triangles that become degenerate by that are ignored.
     ///
     /// # Errors
-    /// One edge that breaks the rule, as the rest of a sentence that begins with the mesh's name.
+    /// An edge that violates the rule, as the rest of a sentence that begins with the mesh's name.
     pub fn is_closed(&self) -> std::result::Result<(), String> {
         let mut directed: HashMap<[u32; 2], u32> = HashMap::new();
         let corners = self.merge_positions();
@@ -63,13 +63,13 @@ impl Mesh {
     fn merge_positions(&self) -> Vec<u32> {
         let mut first = HashMap::new();
         let indices = self.positions.iter().zip(0..);
-        // Adding zero makes -0 and 0 the same bits.
+        // Adding zero gives -0 and 0 the same bits.
         indices
             .map(|(p, i)| *first.entry(p.map(|v| (v + 0.0).to_bits())).or_insert(i))
             .collect()
     }
 
-    /// Refuses what has no triangles, numbers that are not finite and indices of vertices that do not exist.
+    /// Rejects meshes without triangles, non-finite numbers, and indices of missing vertices.
     fn check(self, path: &Path) -> Result<Self> {
         if self.triangles.is_empty() {
             return Err(IoError::new(path, "has no faces, expected a mesh of at least one"));

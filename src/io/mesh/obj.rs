@@ -1,5 +1,5 @@
 //! Wavefront's `.obj`: the vertices and faces of all its objects as one mesh. Materials, groups, lines and curves are
-//! passed over.
+//! ignored.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::io::{IoError, Result};
 /// face.
 pub fn read_obj(path: &Path, face_normals: bool, flip_tex_coords: bool) -> Result<Mesh> {
     let bytes = bytes(path)?;
-    // Names and comments may be in any encoding; what matters is ASCII.
+    // Names and comments may be in any encoding; the keywords and numbers are ASCII.
     let text = String::from_utf8_lossy(&bytes);
     let mut reader = Reader {
         face_normals,
@@ -40,17 +40,17 @@ pub fn read_obj(path: &Path, face_normals: bool, flip_tex_coords: bool) -> Resul
     reader.finish(flip_tex_coords).check(path)
 }
 
-/// Position, texture coordinate and normal of a corner of a face, by index.
+/// Indices of position, texture coordinate and normal of a face's corner.
 type Corner = (u32, Option<u32>, Option<u32>);
 
-/// What the lines so far have said.
+/// The state after the lines read so far.
 #[derive(Default)]
 struct Reader {
     face_normals: bool,
     positions: Vec<[f32; 3]>,
     uvs: Vec<[f32; 2]>,
     normals: Vec<[f32; 3]>,
-    /// The corners that became vertices, and the vertex of each.
+    /// Corners that became vertices, and the vertex of each.
     corners: Vec<Corner>,
     vertices: HashMap<Corner, u32>,
     triangles: Vec<[u32; 3]>,
@@ -127,7 +127,7 @@ impl Reader {
     }
 }
 
-/// The first N numbers of a line, of which at least `needed` must be there; the others are 0.
+/// The first N numbers of a line; the first `needed` are mandatory, the others default to 0.
 fn numbers<'a, const N: usize>(
     words: impl Iterator<Item = &'a str>,
     needed: usize,
@@ -148,7 +148,7 @@ fn numbers<'a, const N: usize>(
     Ok(values)
 }
 
-/// An index that counts from 1, or backwards from the last one if negative, as one that counts from 0.
+/// Converts an index that counts from 1, or if negative backwards from the last element, to one that counts from 0.
 fn index(text: &str, count: usize, what: &str) -> std::result::Result<u32, String> {
     let found: i64 = text
         .parse()

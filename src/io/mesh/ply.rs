@@ -1,4 +1,4 @@
-//! Stanford's `.ply`: text, little or big endian. Elements and properties that are no part of a mesh are passed over.
+//! Stanford's `.ply`: text, little or big endian. Elements and properties that a mesh does not need are skipped.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub fn read_ply(path: &Path, face_normals: bool, flip_tex_coords: bool) -> Resul
     mesh.check(path)
 }
 
-/// The names of a vertex's properties, in the order of [`Mesh`]; the last two pairs are the same thing.
+/// Names of a vertex's properties, in the order of [`Mesh`]; the last two pairs are alternatives.
 const VERTEX: [&str; 12] = [
     "x",
     "y",
@@ -97,7 +97,7 @@ fn parse(bytes: &[u8]) -> Parsed<Mesh> {
         match element.name.as_str() {
             "vertex" => vertices(&mut mesh, element, &mut values)?,
             "face" => faces(&mut mesh, element, &mut values)?,
-            // What has no properties takes no bytes, however many there are.
+            // Without properties an element takes no bytes, so its count bounds nothing and is ignored.
             _ if element.properties.is_empty() => {}
             _ => {
                 for _ in 0..element.count {
@@ -118,7 +118,7 @@ fn header(bytes: &[u8]) -> Parsed<(Values<'_>, Vec<Element>)> {
         let end = end.ok_or("ends within its header: it is truncated or no .ply file")?;
         let (line, after) = (&rest[..end], &rest[end + 1..]);
         rest = after;
-        // Only comments hold anything else than ASCII.
+        // Only comments may hold characters outside ASCII.
         Ok(std::str::from_utf8(line)
             .unwrap_or("comment")
             .split_ascii_whitespace()
@@ -246,7 +246,7 @@ struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Hands over the value of a property, or those of a list.
+    /// Calls `each` with the value of a property, or those of a list.
     fn property(&mut self, property: &Property, mut each: impl FnMut(f64)) -> Parsed<()> {
         let Some(length) = property.length else {
             each(self.next(property.value)?);
@@ -256,7 +256,7 @@ impl Values<'_> {
         if length < 0.0 || length.fract() != 0.0 {
             return Err(format!("has a list `{}` of length {length}", property.name));
         }
-        // Every value takes bytes, so that the file's end ends the loop whatever the length claims.
+        // Every value takes bytes, so that the end of the file ends the loop for any claimed length.
         for _ in 0..length as u64 {
             each(self.next(property.value)?);
         }

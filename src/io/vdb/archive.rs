@@ -1,4 +1,4 @@
-//! What precedes a grid's tree: the file's header, the list of grids, metadata and the transform.
+//! What precedes a grid's tree: file header, list of grids, metadata and transform.
 
 use super::stream::{Parsed, Stream};
 
@@ -7,10 +7,10 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 222..=224;
 const FLOAT_GRID: &str = "Tree_float_5_4_3";
 const AS_HALF: &str = "_HalfFloat";
 
-/// Stands in a grid's name before the number that tells it from others of that name.
+/// Separates a grid's name from the number that distinguishes grids of equal names.
 const NAME_SEPARATOR: char = '\x1e';
 
-/// The grid that is to be read.
+/// The grid to be read.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -21,7 +21,7 @@ pub(super) struct Entry {
     /// World coordinates are `scale` × voxel + `translation`.
     pub(super) scale: [f64; 3],
     pub(super) translation: [f64; 3],
-    /// Where the tree begins.
+    /// Position of the tree in the file.
     pub(super) tree_at: u64,
 }
 
@@ -33,7 +33,7 @@ struct Listed {
     at: u64,
 }
 
-/// Reads up to the tree of the grid that is meant.
+/// Reads up to the tree of the chosen grid.
 pub(super) fn open(stream: &mut Stream) -> Parsed<Entry> {
     if stream.array::<8>().ok() != Some(MAGIC) {
         return Err("is not an OpenVDB file: it does not begin with \" BDV\"".into());
@@ -45,12 +45,12 @@ pub(super) fn open(stream: &mut Stream) -> Parsed<Entry> {
             "has OpenVDB's file version {version}, expected {first} to {last}; write it again with a newer OpenVDB"
         ));
     }
-    // Versions of the library that wrote it.
+    // Version of the library that wrote the file.
     stream.skip(8)?;
     if stream.u8()? == 0 {
         return Err("was written to a stream, without places of its grids; write it to a file".into());
     }
-    // A random identity.
+    // A random unique identifier (UUID).
     stream.skip(36)?;
     metadata(stream)?;
     let Listed { name, kind, at, .. } = choose(list(stream)?)?;
@@ -79,7 +79,7 @@ pub(super) fn open(stream: &mut Stream) -> Parsed<Entry> {
     })
 }
 
-/// Passes over metadata and returns the text called `class`, if it is there.
+/// Skips metadata and returns the text of `class`, if present.
 fn metadata(stream: &mut Stream) -> Parsed<String> {
     let mut class = String::new();
     for _ in 0..stream.u32()? {
@@ -100,7 +100,7 @@ fn list(stream: &mut Stream) -> Parsed<Vec<Listed>> {
         let [unique, kind, instance_of] = [stream.text()?, stream.text()?, stream.text()?];
         let [at, _blocks_at, end] = [stream.i64()?, stream.i64()?, stream.i64()?];
         let name = unique.split(NAME_SEPARATOR).next().unwrap_or_default().to_owned();
-        // Lists that go backwards would never end.
+        // Offsets that go backwards would loop forever.
         let (Ok(at), Some(end)) = (u64::try_from(at), u64::try_from(end).ok().filter(|e| *e >= stream.at())) else {
             return Err(format!(
                 "claims that the grid `{name}` lies at byte {at} to {end}: it is damaged"
@@ -117,7 +117,7 @@ fn list(stream: &mut Stream) -> Parsed<Vec<Listed>> {
     Ok(grids)
 }
 
-/// The grid of floats that is called `density`, or else the only one.
+/// The float grid named `density`, or else the only one.
 fn choose(mut grids: Vec<Listed>) -> Parsed<Listed> {
     let found: Vec<String> = grids.iter().map(|g| format!("`{}` ({})", g.name, g.kind)).collect();
     let found = if found.is_empty() {
@@ -144,7 +144,7 @@ fn choose(mut grids: Vec<Listed>) -> Parsed<Listed> {
 
 /// Scale and translation of the map from voxels to the world.
 fn transform(stream: &mut Stream) -> Parsed<([f64; 3], [f64; 3])> {
-    // The inverses that follow a scale can be computed from it.
+    // The inverses stored after a scale are redundant.
     const DERIVED: u64 = 4 * 24;
     let kind = stream.text()?;
     match kind.as_str() {
@@ -159,7 +159,7 @@ fn transform(stream: &mut Stream) -> Parsed<([f64; 3], [f64; 3])> {
             stream.skip(DERIVED)?;
             Ok((scale, translation))
         }
-        // Rows are images of the axes; the last one is the translation.
+        // Rows are the images of the axes; the last one is the translation.
         "AffineMap" => {
             let m = stream.f64s::<16>()?;
             if [1, 2, 3, 4, 6, 7, 8, 9, 11].iter().any(|&i| m[i] != 0.0) || m[15] != 1.0 {

@@ -1,8 +1,8 @@
 //! OpenVDB's `.vdb`: fog volumes of floats, whole or saved as half, as dense grids.
 //!
-//! The tree is the usual one, three levels of 32³, 16³ and 8³ (`Tree_float_5_4_3`). The grid is the box of all active
-//! voxels; each voxel of it has the value that OpenVDB gives it, the background where the tree is empty. OpenVDB places
-//! values at whole coordinates, so that the texel of voxel i reaches from i - ½ to i + ½ before its transform.
+//! The tree must be the standard one, with levels of 32³, 16³ and 8³ (`Tree_float_5_4_3`). The dense grid is the
+//! bounding box of all active voxels; voxels outside of the tree have the background value. OpenVDB places values at
+//! integer coordinates, so that the texel of voxel i extends from i - ½ to i + ½ before the transform.
 
 mod archive;
 mod stream;
@@ -16,18 +16,18 @@ use archive::Entry;
 use stream::{Parsed, Stream};
 use tree::{Part, Tree};
 
-/// No dense grid has more voxels than this,
+/// Largest number of voxels of a dense grid,
 const MAX_VOXELS: u64 = 1 << 31;
 
-/// nor more than this for each byte of its file, since a few bytes can claim any number,
+/// and per byte of its file, since a few bytes can claim any number,
 const MAX_VOXELS_PER_BYTE: u64 = 256;
 
-/// except that so many are always allowed.
+/// except that this many are always accepted.
 const MIN_VOXELS: u64 = 1 << 24;
 
-/// What the file says about its grid: the box of all active voxels and its place in the world. Voxels are not read.
+/// The header: bounding box of all active voxels and its placement in the world. Voxels are not read.
 ///
-/// If there are several grids of floats, the one called `density` is meant.
+/// Among several float grids, the one named `density` is read.
 ///
 /// # Errors
 /// If the file is no OpenVDB file of version 222 to 224 or is damaged; if it has no such grid, or several of which none
@@ -128,7 +128,7 @@ fn fill(stream: &mut Stream, entry: &Entry) -> Parsed<Grid> {
     Ok(grid)
 }
 
-/// Sets the part of a cube that lies within the grid, whose first voxel is `low`.
+/// Fills the intersection of a tile with the grid, whose first voxel is `low`.
 fn fill_box(grid: &mut Grid, low: [i64; 3], origin: [i64; 3], edge: i64, value: f32) {
     let [nx, ny, nz] = grid.size;
     let range = |axis: usize, n: usize| {
@@ -144,7 +144,7 @@ fn fill_box(grid: &mut Grid, low: [i64; 3], origin: [i64; 3], edge: i64, value: 
     }
 }
 
-/// Sets the voxels of a leaf that lie within the grid; its own order is `[x][y][z]`.
+/// Fills the intersection of a leaf with the grid; the leaf's own order is `[x][y][z]`.
 fn fill_leaf(grid: &mut Grid, low: [i64; 3], origin: [i64; 3], voxels: &[f32]) {
     let [nx, ny, _] = grid.size;
     for (i, &value) in (0i64..).zip(voxels) {

@@ -1,9 +1,9 @@
-//! What is left of a file: little endian, read once from the front. Nothing is allocated that the file does not hold.
+//! A little-endian reader, sequential from the front. Allocation is bounded by the file's length.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-/// The result of parsing, its error the rest of a sentence that begins with the file's name.
+/// The result of parsing; its error is the rest of a sentence that begins with the file's name.
 pub(super) type Parsed<T> = Result<T, String>;
 
 #[derive(Debug)]
@@ -27,12 +27,12 @@ impl Stream {
         self.length
     }
 
-    /// The place of the next byte.
+    /// Position of the next byte.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 
-    /// Goes on at another place.
+    /// Continues at another position.
     pub(super) fn seek(&mut self, at: u64) -> Parsed<()> {
         if at > self.length {
             return Err(format!(
@@ -94,7 +94,7 @@ impl Stream {
         Ok(values)
     }
 
-    /// Text behind its length.
+    /// Text preceded by its length.
     pub(super) fn text(&mut self) -> Parsed<String> {
         let length = self.u32()?;
         let bytes = self.bytes(u64::from(length))?;

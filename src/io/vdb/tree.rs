@@ -1,4 +1,4 @@
-//! A tree of floats: first its topology with the values of its tiles, then the voxels of its leaves in the same order.
+//! A tree of floats: first its topology with the values of tiles, then the voxels of its leaves in the same order.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ const LEAF_EDGE: i64 = 8;
 const LEAF_VOXELS: usize = 512;
 const LEAF_MASK: usize = LEAF_VOXELS / 8;
 
-/// A level of internal nodes: the binary logarithm of a node's children along an edge, and a child's edge in voxels.
+/// A level of internal nodes: log2 of the number of children per edge, and a child's edge in voxels.
 struct Level {
     log2: u32,
     child_edge: i64,
@@ -30,21 +30,21 @@ const LEVELS: [Level; 2] = [
     },
 ];
 
-/// What a tree is made of.
+/// A tile or a leaf of a tree.
 pub(super) enum Part {
-    /// A cube of one value.
+    /// A cube of constant value.
     Tile {
         origin: [i64; 3],
         edge: i64,
         value: f32,
         active: bool,
     },
-    /// A cube of voxels, whose values come later.
+    /// A cube of voxels, whose values follow after the topology.
     Leaf { origin: [i64; 3], mask: [u8; LEAF_MASK] },
 }
 
 impl Part {
-    /// First and last active voxel along each axis, if there is one.
+    /// First and last active voxel along each axis; None if there is none.
     pub(super) fn active_box(&self) -> Option<[[i64; 3]; 2]> {
         match *self {
             Self::Tile {
@@ -67,14 +67,14 @@ impl Part {
     }
 }
 
-/// A tree that is being read.
+/// A tree during reading.
 pub(super) struct Tree<'a> {
     stream: &'a mut Stream,
     coding: Coding,
 }
 
 impl<'a> Tree<'a> {
-    /// Begins at the root.
+    /// Starts at the root.
     pub(super) fn open(stream: &'a mut Stream, entry: &Entry) -> Parsed<Self> {
         stream.seek(entry.tree_at)?;
         let buffers = stream.u32()?;
@@ -90,12 +90,12 @@ impl<'a> Tree<'a> {
         Ok(Self { stream, coding })
     }
 
-    /// The value where the tree is empty.
+    /// The value outside of the tree.
     pub(super) fn background(&self) -> f32 {
         self.coding.background
     }
 
-    /// Hands over all parts, leaves in the order of their values.
+    /// Calls `visit` with all tiles and leaves; leaves in the order of their values.
     pub(super) fn topology(&mut self, visit: &mut impl FnMut(Part)) -> Parsed<()> {
         let edge = LEVELS[0].child_edge << LEVELS[0].log2;
         let (tiles, children) = (self.stream.u32()?, self.stream.u32()?);
@@ -123,7 +123,7 @@ impl<'a> Tree<'a> {
         self.coding.values(self.stream, &mask)
     }
 
-    /// Where a node below the root begins. No two share a place, or a small file could fill a grid without end.
+    /// The origin of a node below the root. Duplicates are rejected: a small file could fill the grid again and again.
     fn root_origin(&mut self, edge: i64, places: &mut HashSet<[i64; 3]>) -> Parsed<[i64; 3]> {
         let origin = self.origin(edge)?;
         if places.insert(origin) {
@@ -143,7 +143,7 @@ impl<'a> Tree<'a> {
         Ok(origin)
     }
 
-    /// An internal node of the first of the levels, and what is below it.
+    /// An internal node of the first level in `levels`, and its subtree.
     fn node(&mut self, levels: &[Level], origin: [i64; 3], visit: &mut impl FnMut(Part)) -> Parsed<()> {
         let Some((level, below)) = levels.split_first() else {
             let mask = self.stream.array()?;

@@ -1,16 +1,16 @@
-//! Arrays of values as they lie in the file: perhaps without the inactive ones, as half, and compressed by zlib or
-//! Blosc.
+//! Arrays of values as stored in the file: with or without the inactive ones, whole or half precision, and compressed
+//! by zlib or Blosc.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::stream::{Parsed, Stream};
 
-/// OpenVDB's flags of compression.
+/// OpenVDB's compression flags.
 const ZIP: u32 = 1;
 const ACTIVE_ONLY: u32 = 2;
 const BLOSC: u32 = 4;
 
-/// What the byte before an array says about its inactive values.
+/// Values of the byte before an array, which describes its inactive values.
 mod inactive {
     pub(super) const BACKGROUND: u8 = 0;
     pub(super) const MINUS_BACKGROUND: u8 = 1;
@@ -25,7 +25,7 @@ mod inactive {
     pub(super) const STORED: u8 = 6;
 }
 
-/// How all values of a tree are stored.
+/// The storage of all values of a tree.
 pub(super) struct Coding {
     pub(super) compression: u32,
     pub(super) half: bool,
@@ -38,11 +38,11 @@ pub(super) fn is_on(mask: &[u8], i: usize) -> bool {
 }
 
 impl Coding {
-    /// Reads as many values as the mask of the active ones has bits.
+    /// Reads one value per bit of the mask `active`.
     pub(super) fn values(&self, stream: &mut Stream, active: &[u8]) -> Parsed<Vec<f32>> {
         let count = 8 * active.len();
         let rule = stream.u8()?;
-        // Which inactive values the mask below chooses: those where it is off, and those where it is on.
+        // The inactive values: `off` where the mask that follows has a zero bit, `on` where it has a one.
         let [mut off, mut on] = match rule {
             inactive::BACKGROUND => [self.background; 2],
             inactive::MINUS_BACKGROUND..=inactive::STORED => [-self.background, self.background],
@@ -87,7 +87,7 @@ impl Coding {
     /// Reads an array of `count` values.
     fn stored(&self, stream: &mut Stream, count: usize) -> Parsed<Vec<f32>> {
         if self.half {
-            // OpenVDB writes nothing at all for no halves.
+            // OpenVDB writes no bytes, not even a size, for zero halves.
             let bytes = if count == 0 {
                 Vec::new()
             } else {
@@ -107,7 +107,7 @@ impl Coding {
             return stream.bytes(length as u64);
         }
         let packed = stream.i64()?;
-        // A size that is not positive marks an array that did not become smaller.
+        // A size that is not positive marks an array stored uncompressed.
         if packed <= 0 {
             if packed.unsigned_abs() != length as u64 {
                 return Err(wrong_size(packed.unsigned_abs(), length));
@@ -140,10 +140,10 @@ fn inflate(packed: &[u8], out: &mut [u8]) -> Parsed<()> {
     }
 }
 
-/// Blosc's header: versions, flags, bytes of a value, then three sizes as u32.
+/// Length of Blosc's header: versions, flags, bytes per value, then three sizes as u32.
 const BLOSC_HEADER: usize = 16;
 
-/// Its flags: bytes are sorted by significance; not compressed; bits are sorted; blocks are not split. Then the codec.
+/// Blosc's flags: byte shuffle, stored uncompressed, bit shuffle, unsplit blocks; then the codec.
 const SHUFFLED: u8 = 1;
 const COPIED: u8 = 2;
 const BITS_SHUFFLED: u8 = 4;
@@ -152,7 +152,8 @@ const CODEC_SHIFT: u8 = 5;
 const LZ4: u8 = 1;
 const ZLIB: u8 = 3;
 
-/// Blocks are split into one stream for each byte of a value, if that has no more bytes and each no fewer values.
+/// Blocks are split into one stream per byte of a value, up to this many bytes and with at least this many values
+/// each.
 const MAX_SPLIT: usize = 16;
 const MIN_SPLIT_VALUES: usize = 128;
 
@@ -213,7 +214,7 @@ fn unpack_blosc(chunk: &[u8], out: &mut [u8]) -> Parsed<()> {
     Ok(())
 }
 
-/// Puts the bytes of values, which lie sorted by significance, together again; a rest that fills no value stays.
+/// Undoes Blosc's byte shuffle; a remainder shorter than a value is not shuffled.
 fn unshuffle(block: &mut [u8], width: usize) {
     let count = block.len() / width;
     let sorted = block.to_vec();
@@ -295,7 +296,7 @@ mod tests {
         assert!(read(ZIP, &bomb).is_err_and(|e| e.contains("expected 32")));
     }
 
-    /// Two blocks of 16 and 8 bytes, bytes sorted by significance, of which one is stored as it is.
+    /// Two byte-shuffled blocks of 16 and 8 bytes, of which one is stored uncompressed.
     #[test]
     fn blocks_of_blosc_are_put_together() {
         let values = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);

@@ -1,4 +1,4 @@
-//! What a run refuses to go on from, and what it begins with.
+//! Conditions for resuming a run, and its initial values.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn put_together(path: &Path, parts: &Parts) {
     tensors::write(path, &arrays.collect::<Vec<_>>(), &text).expect("writable");
 }
 
-/// A folder with a checkpoint of iteration 30, behind the change of resolution at 20.
+/// A folder with a checkpoint of iteration 30, after the change of resolution at 20.
 fn interrupted_run(scene: &Scene) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut device = Diary::new();
@@ -72,7 +72,8 @@ fn what_no_run_reaches_is_refused_by_name() {
     };
     let head = |key: &'static str, value: Value| move |parts: &mut Parts| parts.head[key] = value.clone();
     let values = "sigma_t/values";
-    let cases: Vec<(&str, Box<dyn Fn(&mut Parts)>)> = vec![
+    type Change = Box<dyn Fn(&mut Parts)>;
+    let cases: Vec<(&str, Change)> = vec![
         ("went on to 40", Box::new(|_: &mut Parts| {})),
         ("iteration 41 of a run of 40", Box::new(head("iteration", json!(41)))),
         ("iteration 30 of a run of 0", Box::new(head("iterations", json!(0)))),
@@ -173,7 +174,7 @@ fn a_run_goes_on_only_where_numbers_round_alike() {
     drive(&scene, &mut Diary::new(), folder.path(), true, false).expect("the same arithmetic");
 }
 
-/// No step moves what nothing reaches: it must not begin outside of its bounds.
+/// Values that no ray reaches are never moved by a step, so they must start within their bounds.
 #[test]
 fn initial_values_begin_within_their_bounds() {
     let mut scene = scene();

@@ -133,39 +133,4 @@ fn eigen(matrix: DMat3) -> ([f64; 3], DMat3) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use glam::DQuat;
-
-    fn scattered(n: usize) -> impl Iterator<Item = DVec3> {
-        (0..n).map(move |i| {
-            let z = 1.0 - (2.0 * i as f64 + 1.0) / n as f64;
-            let angle = 2.399_963_2 * i as f64;
-            let r = (1.0 - z * z).sqrt();
-            DVec3::new(r * angle.cos(), r * angle.sin(), z)
-        })
-    }
-
-    #[test]
-    fn extreme_distances_are_those_of_many_points() {
-        let turn = DQuat::from_axis_angle(DVec3::new(0.6, 0.0, 0.8), 0.7);
-        let maps = [
-            (DVec3::new(1.0, 2.0, 0.5), DVec3::new(0.3, -0.2, 0.9)),
-            (DVec3::new(1.0, 2.0, 0.5), DVec3::ZERO),
-            (DVec3::splat(0.7), DVec3::new(2.0, 0.0, 0.0)),
-            (DVec3::splat(0.7), DVec3::ZERO),
-            (DVec3::new(3.0, 1.0, 1.0), DVec3::new(0.0, 0.1, 0.0)),
-            (DVec3::new(0.1, 5.0, 0.3), DVec3::new(10.0, 3.0, -4.0)),
-        ];
-        for (scale, translation) in maps {
-            for turn in [turn, DQuat::IDENTITY] {
-                let map = DAffine3::from_scale_rotation_translation(scale, turn, translation);
-                let [near, far] = distances(&map);
-                let lengths = scattered(20_000).map(|u| map.transform_point3(u).length());
-                let (low, high) = lengths.fold((f64::INFINITY, 0f64), |(l, h), x| (l.min(x), h.max(x)));
-                assert!(near <= low + 1e-9 && low - near < 1e-2, "{near} {low} {map:?}");
-                assert!(far >= high - 1e-9 && far - high < 1e-2, "{far} {high} {map:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -252,3 +252,21 @@ fn double(map: &Affine3A) -> DAffine3 {
 fn gap_at(p: DVec3, gap: f64) -> f64 {
     gap * p.abs().max_element().max(1.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn middles_and_gaps_are_known() {
+        let triangle = [
+            DVec3::new(3.0, 1.0, 2.0),
+            DVec3::new(6.0, 5.0, -2.0),
+            DVec3::new(0.0, 3.0, 6.0),
+        ];
+        assert_eq!(centroid(&triangle), DVec3::new(3.0, 3.0, 2.0));
+        for (p, gap) in [([0.5, 0.0, 0.0], 0.25), ([1.0, -8.0, 2.0], 2.0), ([4.0, 1.0, 0.0], 1.0)] {
+            assert_eq!(gap_at(DVec3::from(p), 0.25), gap, "{p:?}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Objects without a type, and what is chosen by a name.
+//! Blocks (objects without a type), and variants (choices by name).
 
 use super::*;
 
@@ -6,7 +6,7 @@ const DECAY: Form = Form::Number(Limit::Within(0.0, 0.999_999));
 const WARM_UP: Parameter = may("warm_up", COUNT);
 const FINAL_FACTOR: Parameter = may("final_factor", Form::Number(Limit::Within(1e-6, 1.0)));
 
-/// Objects without a type, by a key.
+/// Blocks, by key.
 pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
     (
         "optimize",
@@ -159,7 +159,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
     ),
 ];
 
-/// Kinds of thing of which one is chosen, by its bare name or by an object whose `type` is the name.
+/// Groups of variants; one of a group is chosen by its bare name or by an object whose `type` is the name.
 pub(in crate::scene) static VARIANTS: &[(&str, &[Definition])] = &[
     (
         "references",

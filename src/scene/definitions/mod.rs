@@ -1,5 +1,5 @@
-//! What objects and blocks of a scene file may hold: the one place that readers take limits from, that unknown
-//! parameters are told by, and that the schema is made of.
+//! The parameters of all objects and blocks of a scene file. Readers take limits from here, unknown parameters are
+//! detected by it, and the JSON schema is generated from it.
 
 mod blocks;
 mod plugins;
@@ -15,7 +15,7 @@ pub(super) use plugins::PLUGINS;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
     Number(Limit),
-    /// A whole number between two others, both included.
+    /// An integer in a closed interval.
     Integer(u64, u64),
     Boolean,
     Words(&'static [&'static str]),
@@ -23,16 +23,16 @@ pub(super) enum Form {
     File,
     /// This many numbers.
     Vector(usize),
-    /// Only one value is possible so far: JSON.
+    /// Only this JSON value is supported.
     Only(&'static str),
-    /// A transform of space, or of a texture's plane.
+    /// A transform of space, or of the texture plane.
     Space,
     Plane,
     /// A number, three numbers, or an `rgb`.
     Color(Limit),
-    /// A number, or one a channel.
+    /// A number, or one per channel.
     Values(Limit),
-    /// A volume, or what stands for one.
+    /// A volume, or a shorthand for one.
     Volume(Limit),
     /// Texels along two or three axes, or one number for all three.
     Resolution(usize),
@@ -45,7 +45,7 @@ pub(super) enum Form {
     /// One of the kinds of a group of [`VARIANTS`].
     Variant(&'static str),
     List(&'static Form),
-    /// An object whose names are free.
+    /// An object with arbitrary member names.
     Map(&'static Form),
     OneOf(&'static [Form]),
 }
@@ -64,7 +64,7 @@ pub(super) struct Definition {
     /// Its type, or what it is called in messages.
     pub(super) name: &'static str,
     pub(super) parameters: &'static [Parameter],
-    /// Classes whose objects may stand in it under any name.
+    /// Classes whose objects may be nested in it under any name.
     pub(super) nested: &'static [Class],
 }
 
@@ -72,7 +72,7 @@ impl Definition {
     /// The form of a parameter.
     ///
     /// # Panics
-    /// If there is none of that name: a reader must not ask for what no one may write.
+    /// If no parameter has that name: the reader and the definition disagree.
     pub(super) fn form(&self, key: &str) -> Form {
         let found = self.parameters.iter().find(|parameter| parameter.key == key);
         found
@@ -119,7 +119,7 @@ const BACKDROP: Form = Form::OneOf(&[
 /// The definition of a supported type.
 ///
 /// # Panics
-/// If a type of the vocabulary has none.
+/// If a type of the vocabulary has no definition.
 pub(super) fn plugin(class: Class, name: &str) -> &'static Definition {
     let found = PLUGINS
         .iter()

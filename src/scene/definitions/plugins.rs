@@ -14,7 +14,7 @@ const GRADIENT: Form = Form::Words(&["auto", "paired", "drt", "free_flight"]);
 const MAX_DEPTH: Form = Form::Number(Limit::Within(-1.0, i32::MAX as f64));
 const RR_DEPTH: Form = Form::Integer(1, i32::MAX as u64);
 
-/// What every integrator may hold.
+/// Parameters of every integrator.
 const INTEGRATOR: &[Parameter] = &[
     may("max_depth", MAX_DEPTH),
     may("rr_depth", RR_DEPTH),

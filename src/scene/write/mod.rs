@@ -1,4 +1,4 @@
-//! A scene as JSON that gives the same scene again.
+//! Writes a scene as JSON that parses to the same scene.
 
 mod world;
 
@@ -32,7 +32,7 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     if let Some(array) = scene.background.array() {
         root.insert(first_step(array).into(), background(&scene.background));
     }
-    // A radiance field is marched through, whatever the integrator.
+    // A radiance field is always marched, whatever the integrator.
     let is_used = !scene.world.is_empty() || scene.integrator != Integrator::default();
     if scene.field.is_none() && is_used {
         let name = world::free_name(&root, "integrator");
@@ -44,12 +44,12 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     Value::Object(root)
 }
 
-/// The key of the object that an array belongs to.
+/// The key of an array's object.
 fn first_step(array: &Array) -> &str {
     array.path.split('.').next().unwrap_or_default()
 }
 
-/// The shortest decimal that is read back as the same f32.
+/// The shortest decimal that parses to the same f32.
 fn number(x: f32) -> Value {
     let short = x.to_string().parse::<f64>().ok().filter(|short| *short as f32 == x);
     json!(short.unwrap_or_else(|| x.into()))
@@ -59,7 +59,7 @@ fn numbers(list: &[f32]) -> Value {
     Value::Array(list.iter().map(|x| number(*x)).collect())
 }
 
-/// One entry stands for all channels.
+/// A single entry stands for all channels.
 fn channels(list: &[f32]) -> Value {
     match list {
         [one] => number(*one),
@@ -176,13 +176,15 @@ fn cube(field: &RadianceField) -> Value {
     })
 }
 
-/// A volume of the array's values.
+/// A volume with the array's values.
 fn source(array: &Array) -> Value {
     match &array.source {
         Source::Fill(values) => {
             json!({"type": "gridvolume", "resolution": array.shape.size, "value": channels(values)})
         }
-        Source::GridFile(path) | Source::ImageFile(path) => json!({"type": "gridvolume", "filename": file(path)}),
+        Source::GridFile(path) | Source::ImageFile(path) | Source::Reflectance { path, .. } => {
+            json!({"type": "gridvolume", "filename": file(path)})
+        }
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",
             "resolution": array.shape.size,
@@ -251,7 +253,7 @@ fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
     })
 }
 
-/// Initial values and start resolutions are already those of the volumes themselves.
+/// `initial` and `start_resolution` are omitted: the volumes already have these values and shapes.
 fn parameters(scene: &Scene) -> Value {
     let bound = |x: f32| if x.is_finite() { number(x) } else { Value::Null };
     let tuned = scene
@@ -271,7 +273,7 @@ fn parameters(scene: &Scene) -> Value {
 fn loss(loss: &Loss) -> Value {
     match loss {
         Loss::L1 => json!({"type": "l1"}),
-        // The linear loss is for checking gradients: no scene file asks for it.
+        // The linear loss is for gradient checks only and has no form in scene files.
         Loss::L2 | Loss::Linear { .. } => json!({"type": "l2"}),
         Loss::Huber { delta } => json!({"type": "huber", "delta": number(*delta)}),
         Loss::RelativeL2 => json!({"type": "relative_l2"}),

@@ -9,7 +9,7 @@ use super::super::{
 };
 use super::{channels, file, fill, matrix, number, numbers, source};
 
-/// The medium of this index where it is used at `place`: itself where its path says so, else a reference.
+/// The medium of this index, used at `place`: the object itself if its path is there, else a reference.
 pub(super) fn medium(world: &World, index: usize, place: &str) -> Value {
     let Some(medium) = world.media.get(index) else {
         return Value::Null;
@@ -43,7 +43,7 @@ fn scattering(medium: &Medium) -> Value {
 
 fn lookup(lookup: &Lookup) -> Value {
     let array = &lookup.array;
-    // A single number would be read as a single channel.
+    // A single number would be read as one channel.
     let value = match &array.source {
         Source::Fill(values) if values.len() == 1 => channels(&vec![values[0]; array.shape.channels]),
         _ => fill(array),
@@ -92,7 +92,7 @@ fn phase(phase: &Phase) -> Value {
     }
 }
 
-/// The name under which a phase function stands in the object at `parent`, if its parameters tell.
+/// The name of a phase function in the object at `parent`, if its parameters' paths state it.
 fn phase_key<'a>(phase: &'a Phase, parent: &str) -> Option<&'a str> {
     let array: &Array = match phase {
         Phase::Isotropic | Phase::Rayleigh => return None,
@@ -103,7 +103,7 @@ fn phase_key<'a>(phase: &'a Phase, parent: &str) -> Option<&'a str> {
     below.split('.').next()
 }
 
-/// Names of two phase functions in their order. `-` comes before every other name.
+/// Names of two phase functions that sort in their order; `-` sorts before every other name.
 fn blend_keys(phases: &[Phase; 2], path: &str) -> [String; 2] {
     let known = [0, 1].map(|i| phase_key(&phases[i], path).map(str::to_string));
     match known {
@@ -167,14 +167,19 @@ fn texture(texture: &Texture) -> Value {
             "color1": numbers(&colors[1]),
             "to_uv": plane_matrix(to_uv),
         }),
-        Texture::Bitmap(map) => json!({
-            "type": "bitmap",
-            "filename": file(&map.path),
-            "filter_type": if map.nearest { "nearest" } else { "bilinear" },
-            "wrap_mode": wrap(map.wrap),
-            "raw": map.raw,
-            "to_uv": plane_matrix(&map.to_uv),
-        }),
+        Texture::Bitmap(map) => {
+            let mut object = json!({
+                "type": "bitmap",
+                "filter_type": if map.nearest { "nearest" } else { "bilinear" },
+                "wrap_mode": wrap(map.wrap),
+                "to_uv": plane_matrix(&map.to_uv),
+            });
+            if let Source::Reflectance { path, raw } = &map.reflectance.source {
+                object["filename"] = file(path);
+                object["raw"] = json!(raw);
+            }
+            object
+        }
     }
 }
 
@@ -184,7 +189,7 @@ fn plane_matrix(m: &Affine2) -> Value {
 }
 
 pub(super) fn light(light: &Light) -> Value {
-    // Degrees are written to more digits than radians have, so that they are read as the same.
+    // Degrees are written in f64: the f32 digits of degrees would not parse to the same radians.
     let degrees = |radians: f32| json!(f64::from(radians).to_degrees());
     let mut object = match &light.kind {
         LightKind::Point { position } => json!({"type": "point", "position": numbers(position)}),
@@ -230,7 +235,7 @@ pub(super) fn integrator(integrator: &Integrator) -> Value {
     object
 }
 
-/// A name that no object of `root` has.
+/// A name that is not taken in `root`.
 pub(super) fn free_name(root: &Map<String, Value>, name: &str) -> String {
     let mut free = name.to_string();
     while root.contains_key(&free) {

@@ -1,4 +1,4 @@
-//! From a place on the film to radiance, and back: the estimator's primal and its adjoint, for one ray.
+//! From a film position to radiance and back: the primal estimator and its adjoint, for one ray.
 
 use super::radiance_field::{NoSink, Segment, Sink, State, View, field_segment, walk};
 use crate::resident::layout::SceneRecord;
@@ -8,12 +8,12 @@ use crate::transport::mode::{PRIMAL, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
 
-/// One ray on its way through the scene, primal or replayed.
+/// One ray through the scene, primal or replayed.
 #[derive(Debug, Clone, Copy)]
 pub struct March<N> {
     direction: [f32; 3],
     backdrop: Option<[f32; 3]>,
-    /// The part inside the field.
+    /// The part of the ray inside the field.
     pub segment: Option<Segment>,
     pub state: State<N>,
 }
@@ -31,7 +31,7 @@ impl<N: Number> March<N> {
         }
     }
 
-    /// The replay of a finished primal path: it starts with the radiance that the primal ended with.
+    /// The replay of a finished primal path: starts with the primal's radiance.
     #[inline(always)]
     pub fn replay(&self) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl<N: Number> March<N> {
         }
     }
 
-    /// The basis of the ray's direction; zero outside the field.
+    /// The spherical harmonics in the ray's direction; zero outside the field.
     #[inline(always)]
     pub fn basis(&self) -> Basis {
         match &self.segment {
@@ -49,7 +49,7 @@ impl<N: Number> March<N> {
         }
     }
 
-    /// Goes on for a few places and says whether more is to come.
+    /// Continues for a few samples; true if the ray is not finished.
     #[inline(always)]
     pub fn walk<V: View<N>, S: Sink<N>, const MODE: u8>(
         &mut self,
@@ -64,7 +64,7 @@ impl<N: Number> March<N> {
         }
     }
 
-    /// Ends a primal path: adds what lies behind the medium.
+    /// Finishes a primal path: adds the background behind the medium.
     #[inline(always)]
     pub fn end_primal<V: View<N>>(&mut self, scene: &SceneRecord, view: &V) {
         let behind = self.behind(scene, view);
@@ -73,7 +73,7 @@ impl<N: Number> March<N> {
         }
     }
 
-    /// Ends a replay: sends the emitter's gradient and leaves the radiance left over, zero but for rounding, in the
+    /// Finishes a replay: sends the emitter's gradient and leaves the remaining radiance, zero up to rounding, in the
     /// state.
     #[inline(always)]
     pub fn end_replay<V: View<N>, S: Sink<N>>(
@@ -105,7 +105,7 @@ impl<N: Number> March<N> {
     }
 }
 
-/// What one ray gathers: radiance and the transmittance it ends with.
+/// Result of a primal ray: radiance and final transmittance.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered<N> {
     pub radiance: [N; 3],
@@ -114,10 +114,10 @@ pub struct Gathered<N> {
     pub count: u32,
 }
 
-/// How a replay ended.
+/// Result of a replay.
 #[derive(Debug, Clone, Copy)]
 pub struct Replayed<N> {
-    /// Radiance left over: zero but for rounding.
+    /// Remaining radiance: zero up to rounding.
     pub left: [N; 3],
     /// Samples that contributed.
     pub count: u32,
@@ -159,7 +159,7 @@ fn primal<N: Number, V: View<N>>(
     path
 }
 
-/// The adjoint: walks the ray once for its radiance, then again from the same random state, and sends the derivatives
+/// The adjoint: walks the ray for its radiance, then replays it with the same random state and sends the derivatives
 /// of `d_radiance` · radiance to `sink`.
 #[inline(always)]
 pub fn backpropagate<N: Number, V: View<N>, S: Sink<N>>(

@@ -1,4 +1,4 @@
-//! Emission and absorption in a radiance field: a ray is marched, nothing is scattered.
+//! Emission and absorption in a radiance field: rays are marched, without scattering.
 
 pub mod march;
 pub mod radiance_field;

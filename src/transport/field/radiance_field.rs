@@ -1,14 +1,14 @@
 //! Emission and absorption along a ray through a radiance field: one walk for every mode.
 //!
-//! Samples lie at t = near + (i + u) h while t < far, u one jitter a ray. With τ = σ h, α = 1 - exp(-τ), and T the
-//! transmittance before the sample, the primal adds L += T α c. The replay takes the same steps from L downwards, so
-//! that what is left after sample i is R, the radiance still to come, and (docs/method.md, equations 5 and 6)
+//! Samples lie at t = near + (i + u) h while t < far, with one jitter u per ray. With τ = σ h, α = 1 - exp(-τ), and T
+//! the transmittance before the sample, the primal adds L += T α c. The replay takes the same steps and subtracts from
+//! L, so that after sample i the remainder is R, the radiance still to come, and (docs/method.md, equations 5 and 6)
 //!
 //! ```text
 //! dL/dc = T α          dL/dσ = h (T exp(-τ) c - R)
 //! ```
 //!
-//! Nothing is stored a sample: memory does not grow with the length of a ray (Vicini2021, section 3).
+//! Nothing is stored per sample: memory does not grow with the length of a ray (Vicini2021, section 3).
 
 use crate::resident::layout::{SceneRecord, color, density, occupancy};
 use crate::transport::lookup::grid::{Stencil, Stencils, grid_stencils, index_below};
@@ -19,34 +19,34 @@ use crate::transport::rays::camera::{Ray, normalize, transform_point, transform_
 
 /// The parameters as a walk reads them.
 ///
-/// `sampled` is the side that decisions look at, `integrand` the side that is differentiated; they differ only where
-/// finite differences are taken with the sampling frozen.
+/// `sampled` is the side that decisions use, `integrand` the side that is differentiated; they differ only in finite
+/// differences with frozen sampling.
 pub trait View<N: Number> {
     /// Whether the two sides differ.
     const TWO_SIDED: bool;
-    /// The basis of a ray's direction, as lookups take it.
+    /// The spherical harmonics of a ray's direction, in the layout that lookups need.
     type Bases: Copy;
     /// Raw density on the sampling side.
     fn sigma_sampled(&self, at: &Stencil) -> N;
     /// Raw density on the integrand's side.
     fn sigma(&self, at: &Stencil) -> N;
-    /// What the lookups along a ray share.
+    /// Prepares the basis for all lookups along a ray.
     fn bases(&self, basis: &Basis) -> Self::Bases;
     /// Raw colour, the sum of spherical harmonics.
     fn color(&self, at: &Stencil, bases: &Self::Bases) -> [N; 3];
     /// Bits of an occupancy cell.
     fn occupancy(&self, cell: u32) -> u32;
-    /// [`lattice`], for views that know a faster way to the same bits.
+    /// [`lattice`]; a view may compute the same bits faster.
     #[inline(always)]
     fn lattice(&self, scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
         lattice(scene, segment, index)
     }
-    /// [`grid_stencils`], likewise.
+    /// [`grid_stencils`]; a view may compute the same bits faster.
     #[inline(always)]
     fn stencils(&self, size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
         grid_stencils(size, p)
     }
-    /// [`opacities`], likewise.
+    /// [`opacities`]; a view may compute the same bits faster.
     #[inline(always)]
     fn opacities(&self, scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; LANES] {
         opacities(scene, raw_sigma)
@@ -56,7 +56,7 @@ pub trait View<N: Number> {
     fn color_of_lane(&self, at: &Stencils<LANES>, lane: usize, bases: &Self::Bases) -> [N; 3] {
         self.color(&at.lane(lane), bases)
     }
-    /// [`color_activate`] of three channels, likewise.
+    /// [`color_activate`] of three channels; a view may compute the same bits faster.
     #[inline(always)]
     fn activate_color(&self, kind: u32, raw: [N; 3]) -> [N; 3] {
         [
@@ -65,7 +65,7 @@ pub trait View<N: Number> {
             color_activate(kind, raw[2]),
         ]
     }
-    /// Raw density at the lanes of `live`; what the others hold does not matter.
+    /// Raw density at the lanes of `live`; the other lanes are unspecified.
     #[inline(always)]
     fn sigmas(&self, at: &Stencils<LANES>, live: u32) -> [N; LANES] {
         let mut raw = [N::lift(0.0); LANES];
@@ -74,24 +74,24 @@ pub trait View<N: Number> {
         }
         raw
     }
-    /// A hint that the colours at the lanes of `live` will be looked up soon.
+    /// Prefetch hint: the colours at the lanes of `live` will be looked up soon.
     #[inline(always)]
     fn expect_colors(&self, _at: &Stencils<LANES>, _live: u32) {}
-    /// Whether it pays to ask early for what a ray's next places need: where rays that take turns look at places of
-    /// their own, the first-level cache has none of it.
+    /// Whether a ray should prefetch its next samples: rays that alternate without sharing texels miss the first-level
+    /// cache.
     #[inline(always)]
     fn looks_ahead(&self) -> bool {
         false
     }
-    /// A hint that densities and colours at the lanes of `live` will be looked up when the other rays have had their
-    /// turns.
+    /// Prefetch hint: densities and colours at the lanes of `live` will be looked up after the other rays have had
+    /// their turns.
     #[inline(always)]
     fn expect_later(&self, _at_sigma: &Stencils<LANES>, _at_color: &Stencils<LANES>, _live: u32) {}
-    /// The emitter's texels as RGB: one for a constant, empty without an emitter.
+    /// The emitter's texels as RGB: one for a constant emitter, empty without emitter.
     fn emitter(&self) -> &[N];
 }
 
-/// What a walk finds at a place.
+/// The looked-up values at a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<N> {
     /// In the unit cube.
@@ -102,12 +102,12 @@ pub struct Sample<N> {
     pub raw_color: [N; 3],
 }
 
-/// Where a replay sends gradients.
+/// Receives the gradients of a replay.
 pub trait Sink<N: Number> {
-    /// The places that a gathering walk is about to look at.
+    /// Positions at which a gathering walk is about to take samples.
     #[inline(always)]
     fn approach(&mut self, _p: &[[f32; LANES]; 3]) {}
-    /// A sample that it found at the place `lane` of these.
+    /// A sample that a gathering walk took at the position `lane` of these.
     #[inline(always)]
     fn note(&mut self, _lane: usize, _sample: &Sample<N>) {}
     /// The gradient of a sample at `p` (unit cube): with respect to raw density and raw colour.
@@ -116,7 +116,7 @@ pub trait Sink<N: Number> {
     fn emitter(&mut self, d: [f32; 3], d_radiance: [N; 3]);
 }
 
-/// A sink for walks that only look.
+/// A sink that discards everything, for walks without derivatives.
 #[derive(Debug, Default)]
 pub struct NoSink;
 
@@ -138,23 +138,22 @@ pub struct Segment {
     pub basis: Basis,
 }
 
-/// What a walk carries from sample to sample.
+/// State carried from sample to sample.
 #[derive(Debug, Clone, Copy)]
 pub struct State<N> {
     /// Primal: radiance so far. Replay: radiance still to come, the background's included.
     pub radiance: [N; 3],
     pub transmittance: N,
-    /// Transmittance that decisions look at; the same number unless the view has two sides.
+    /// Transmittance on the side that decisions use; equal to `transmittance` unless the view has two sides.
     pub sampled_transmittance: N,
-    /// Index of the next sample.
+    /// Index of the next sample position.
     pub index: u32,
     /// Samples that contributed.
     pub count: u32,
 }
 
 impl<N: Number> State<N> {
-    /// The state before the first sample, with `radiance` already there (none for a primal walk, all of it for a
-    /// replay).
+    /// The state before the first sample: `radiance` is zero for a primal walk, the primal's result for a replay.
     pub fn new(radiance: [N; 3]) -> Self {
         Self {
             radiance,
@@ -165,7 +164,7 @@ impl<N: Number> State<N> {
         }
     }
 
-    /// Goes through a sample of the opacity `alpha`: what of its colour arrives at the camera.
+    /// Passes a sample of opacity `alpha` and returns its weight T α.
     #[inline(always)]
     fn pass(&mut self, alpha: N) -> N {
         let weight = self.transmittance * alpha;
@@ -174,8 +173,8 @@ impl<N: Number> State<N> {
         weight
     }
 
-    /// Goes through a sample and subtracts its radiance. Returns the derivatives of `d_radiance` · radiance by its raw
-    /// density and its raw colour.
+    /// Passes a sample and subtracts its radiance. Returns the derivatives of `d_radiance` · radiance by its raw
+    /// density and raw colour.
     #[inline(always)]
     pub fn replay(&mut self, scene: &SceneRecord, sample: &Sample<N>, d_radiance: [N; 3]) -> (N, [N; 3]) {
         let weight = self.pass(sample.alpha);
@@ -303,21 +302,21 @@ pub fn color_slope<N: Number>(kind: u32, raw: N) -> N {
     }
 }
 
-/// Places of the sample lattice that a walk looks at together, in vectors.
+/// Sample positions that a walk processes at once, for vectorisation.
 pub const LANES: usize = 8;
 
-/// Consecutive places of the sample lattice.
+/// Consecutive sample positions.
 #[derive(Debug, Clone, Copy)]
 pub struct Lattice {
     /// Coordinates in the unit cube, axis by axis.
     pub p: [[f32; LANES]; 3],
     /// Occupancy cells.
     pub cells: [u32; LANES],
-    /// Bit i: place i lies inside the segment.
+    /// Bit i: position i lies inside the segment.
     pub inside: u32,
 }
 
-/// The places from `index` on.
+/// The positions from `index` on.
 #[inline(always)]
 pub fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
     let size = scene.occupancy_size;
@@ -351,12 +350,12 @@ pub fn opacities<N: Number>(scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; 
     alpha
 }
 
-/// Walks on along a segment, to the end of the next [`LANES`] places of which one matters, and says whether more is to
-/// come. Rays that take turns find the texels that their neighbours have just read.
+/// Advances along a segment over the next [`LANES`] positions that contain an occupied one; true if the ray is not
+/// finished. Rays that alternate share cached texels with their neighbours.
 ///
 /// [`PRIMAL`] and [`GATHER`] add to `state.radiance`; [`REPLAY`] subtracts from it and sends `d_radiance` (the
-/// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin looks at one
-/// place at a time and so takes the same samples in the same order.
+/// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin processes one
+/// position at a time and takes the same samples in the same order.
 #[inline(always)]
 pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     scene: &SceneRecord,
@@ -371,6 +370,7 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     } else {
         occupancy::LEARNS
     };
+    // Find the next occupied positions and their stencils.
     let Some((p, mut live)) = next_places(scene, view, segment, state, needed) else {
         return false;
     };
@@ -387,7 +387,7 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     let raw_sigma = view.sigmas(&at_sigma, live);
     let alpha = view.opacities(scene, &raw_sigma);
     if scene.density_activation == density::RELU && !V::TWO_SIDED {
-        // Neither radiance nor a derivative.
+        // Under a ReLU a negative raw density adds neither radiance nor derivatives.
         for lane in 0..LANES {
             live &= !(u32::from(raw_sigma[lane].below(0.0)) << lane);
         }
@@ -395,9 +395,10 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     if MODE == GATHER {
         sink.approach(&p);
     }
-    // A copy, which can live in registers.
+    // A local copy stays in registers.
     let mut now = *state;
     let bases = view.bases(&segment.basis);
+    // Composite the samples in order.
     let mut more = true;
     for lane in Lanes(live) {
         if V::TWO_SIDED {
@@ -448,8 +449,8 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
     more
 }
 
-/// Goes on to the next [`LANES`] places of which one lies in a cell that is `needed`; none if the segment ends before.
-/// Returns where they are and a mask of those that do.
+/// Advances to the next [`LANES`] positions of which at least one lies in a cell that is `needed`; None at the
+/// segment's end. Returns the positions and the mask of needed ones.
 #[inline(always)]
 fn next_places<N: Number, V: View<N>>(
     scene: &SceneRecord,
@@ -474,7 +475,7 @@ fn next_places<N: Number, V: View<N>>(
     }
 }
 
-/// Iterates over the bits that are set.
+/// Iterates over the set bits.
 struct Lanes(u32);
 
 impl Iterator for Lanes {
@@ -487,12 +488,12 @@ impl Iterator for Lanes {
         }
         let lane = self.0.trailing_zeros() as usize;
         self.0 &= self.0 - 1;
-        // The mask tells the compiler that the lane is in range.
+        // The modulus lets the compiler drop the bounds check.
         Some(lane % LANES)
     }
 }
 
-/// Whether both grids have the same texels, so that one stencil serves both.
+/// Whether both grids have the same resolution, so that they share a stencil.
 #[inline(always)]
 pub fn same_size(scene: &SceneRecord) -> bool {
     let (a, b) = (scene.sigma_size, scene.sh_size);

@@ -4,7 +4,7 @@ use crate::resident::layout::{SceneRecord, background};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::{normalize, transform_vector};
 
-/// The four texels around a direction and their weights.
+/// The four texels around a direction, with bilinear weights.
 #[derive(Debug, Clone, Copy)]
 pub struct EnvStencil {
     /// Texel indices, to be multiplied by three.
@@ -12,10 +12,10 @@ pub struct EnvStencil {
     pub weights: [f32; 4],
 }
 
-/// The stencil of the unit direction `d`, given in the map's frame, in a map of `size` = width, height.
+/// The stencil of the unit direction `d`, given in the map's frame, for a map of `size` = width, height.
 ///
-/// u = atan2(x, -z) / 2π wraps with texel centres at (i + 0.5) / width; v = acos(y) / π puts the first and the last
-/// row on the poles.
+/// u = atan2(x, -z) / 2π wraps around, with texel centres at (i + 0.5) / width; v = acos(y) / π places the first and
+/// last rows on the poles.
 #[inline(always)]
 pub fn env_stencil(size: [u32; 2], d: [f32; 3]) -> EnvStencil {
     let u = d[0].atan2(-d[2]) * (0.5 / std::f32::consts::PI);
@@ -29,7 +29,7 @@ pub fn env_stencil(size: [u32; 2], d: [f32; 3]) -> EnvStencil {
     env_cell(size, [column, row], [x - column as f32, y - row as f32])
 }
 
-/// The stencil of a place in the cell between the texels of a column and a row and those behind them.
+/// The stencil of a position in the cell between a texel and its right, lower and diagonal neighbours.
 #[inline(always)]
 pub fn env_cell(size: [u32; 2], [column, row]: [u32; 2], [fx, fy]: [f32; 2]) -> EnvStencil {
     let next_column = if column + 1 < size[0] { column + 1 } else { 0 };
@@ -45,7 +45,7 @@ pub fn env_cell(size: [u32; 2], [column, row]: [u32; 2], [fx, fy]: [f32; 2]) -> 
     }
 }
 
-/// Radiance of a map, its texels as RGB.
+/// Radiance of a map with RGB texels.
 #[inline(always)]
 pub fn env_eval<N: Number>(data: &[N], at: &EnvStencil, scale: f32) -> [N; 3] {
     let mut radiance = [N::lift(0.0); 3];
@@ -68,7 +68,8 @@ pub fn env_adjoint<N: Number>(gradient: &mut [N], at: &EnvStencil, scale: f32, g
     }
 }
 
-/// What the emitter sends along the unit direction `d` (world); `data` as [`crate::transport::field::radiance_field::View::emitter`].
+/// The emitter's radiance for the unit direction `d` (world); `data` as
+/// [`crate::transport::field::radiance_field::View::emitter`].
 #[inline(always)]
 pub fn background_eval<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) -> [N; 3] {
     match scene.background {

@@ -6,11 +6,11 @@ use super::sh::Basis;
 use crate::resident::layout::wrap;
 use crate::transport::number::Number;
 
-/// The eight texels around a point and their weights. Corner k takes the upper neighbour along x if bit 0 of k is
+/// The eight texels around a point, with trilinear weights. Corner k is the upper neighbour along x if bit 0 of k is
 /// set, along y for bit 1, along z for bit 2.
 #[derive(Debug, Clone, Copy)]
 pub struct Stencil {
-    /// Texel indices, to be multiplied by the number of channels; the last is the largest.
+    /// Texel indices, to be multiplied by the number of channels; the last is the largest one.
     texels: [u32; 8],
     weights: [f32; 8],
 }
@@ -22,7 +22,7 @@ impl Stencil {
         &self.texels
     }
 
-    /// The first texel alone.
+    /// The first texel with weight one.
     #[inline(always)]
     pub fn first() -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Stencil {
         &self.weights
     }
 
-    /// This stencil in every lane.
+    /// This stencil repeated in every lane.
     #[inline(always)]
     pub fn spread<const LANES: usize>(&self) -> Stencils<LANES> {
         let mut stencils = Stencils {
@@ -51,7 +51,8 @@ impl Stencil {
         stencils
     }
 
-    /// Asserts that an array of `len` values, `channels` a texel, holds every corner; the last has the largest index.
+    /// Asserts that an array of `len` values, `channels` per texel, contains all corners; the last has the largest
+    /// index.
     #[inline(always)]
     pub fn check(&self, len: usize, channels: usize) {
         assert!(
@@ -61,7 +62,7 @@ impl Stencil {
     }
 }
 
-/// The stencils of several points, lane by lane: what is done to all lanes alike runs in vectors.
+/// The stencils of several points in structure-of-arrays layout, for vectorisation.
 #[derive(Debug, Clone, Copy)]
 pub struct Stencils<const LANES: usize> {
     texels: [[u32; LANES]; 8],
@@ -69,7 +70,7 @@ pub struct Stencils<const LANES: usize> {
 }
 
 impl<const LANES: usize> Stencils<LANES> {
-    /// Stencils from corners and weights that were computed elsewhere, by the steps of [`grid_stencils`].
+    /// Stencils from corners and weights computed elsewhere, by the same steps as [`grid_stencils`].
     #[inline(always)]
     pub fn from_parts(texels: [[u32; LANES]; 8], weights: [[f32; LANES]; 8]) -> Self {
         Self { texels, weights }
@@ -106,7 +107,7 @@ pub fn grid_stencil(size: [u32; 4], p: [f32; 3]) -> Stencil {
 #[inline(always)]
 pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
     let strides = [1, size[0], size[0] * size[1]];
-    // For each axis the offsets of the lower and the upper neighbour, and their weights.
+    // For each axis: offsets of the lower and upper neighbour, and their weights.
     let mut offsets = [[[0u32; LANES]; 2]; 3];
     let mut weights = [[[0f32; LANES]; 2]; 3];
     for axis in 0..3 {
@@ -133,15 +134,15 @@ pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) 
     stencils
 }
 
-/// The largest whole number that is not above `x`. Without the instruction for it, which not every processor has,
-/// `f32`'s own is a call; this one holds for what fits 32 bits, as every place near a grid does.
+/// The largest integer not above `x`. `f32::floor` is a function call on processors without a rounding instruction;
+/// this version is valid for 32-bit results, which cover all positions near a grid.
 #[inline(always)]
 fn floor(x: f32) -> f32 {
     let whole = x as i32 as f32;
     if whole > x { whole - 1.0 } else { whole }
 }
 
-/// [`grid_stencil`] for wrap modes under which neighbours are not neighbours in the array.
+/// [`grid_stencil`] for wrap modes in which a texel's neighbours are not adjacent in the array.
 #[inline(always)]
 pub fn grid_stencil_wrapped(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
     let strides = [1, size[0], size[0] * size[1]];
@@ -168,7 +169,7 @@ pub fn grid_stencil_wrapped(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
     stencil
 }
 
-/// The texel that holds a point.
+/// The stencil of the texel that contains a point (nearest-neighbour lookup).
 #[inline(always)]
 pub fn nearest_stencil(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
     let mut index = [0; 3];
@@ -181,7 +182,7 @@ pub fn nearest_stencil(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
     }
 }
 
-/// The texel that stands for the whole number `x` along an axis of `size` texels.
+/// Maps the integer `x` to a texel along an axis of `size` texels by the wrap mode.
 #[inline(always)]
 pub fn wrap_index(mode: u32, x: f32, size: u32) -> u32 {
     let n = size as f32;
@@ -195,7 +196,7 @@ pub fn wrap_index(mode: u32, x: f32, size: u32) -> u32 {
     }
 }
 
-/// `x` as an index in 0 … `last`, clamped; not-a-number becomes 0.
+/// `x` clamped to an index in 0 … `last`; not-a-number becomes 0.
 #[inline(always)]
 pub fn index_below(x: f32, last: u32) -> u32 {
     const LARGEST: u32 = 1 << 24;
@@ -206,7 +207,7 @@ pub fn index_below(x: f32, last: u32) -> u32 {
     unsafe { x.to_int_unchecked::<i32>() as u32 }
 }
 
-/// A one-channel lookup.
+/// Looks up a one-channel grid.
 #[inline(always)]
 pub fn grid_eval<N: Number>(data: &[N], at: &Stencil) -> N {
     at.check(data.len(), 1);
@@ -218,7 +219,8 @@ pub fn grid_eval<N: Number>(data: &[N], at: &Stencil) -> N {
     sum
 }
 
-/// A lookup of a few channels, summed in pairs: a walk waits for each, so that the longest chain of additions counts.
+/// Looks up a grid of a few channels. Terms are added in pairs, which shortens the dependency chain that the walk
+/// waits for.
 #[inline(always)]
 pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil) -> [N; CHANNELS] {
     at.check(data.len(), CHANNELS);
@@ -240,7 +242,7 @@ pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Ste
     sum
 }
 
-/// The adjoint of [`grid_eval`]: adds `gradient` times each weight.
+/// The adjoint of [`grid_eval`]: adds `g` times each weight to the texels' gradients.
 #[inline(always)]
 pub fn grid_adjoint<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
     at.check(gradient.len(), 1);
@@ -250,8 +252,8 @@ pub fn grid_adjoint<N: Number>(gradient: &mut [N], at: &Stencil, g: N) {
     }
 }
 
-/// The sum of spherical harmonics of a lookup in a grid of `CHANNELS` = 3 (degree + 1)² channels: channel 3 i + c holds
-/// coefficient i of colour c. The loop over channels is the one that wide vectors run over.
+/// Looks up a grid of `CHANNELS` = 3 (degree + 1)² coefficients and sums the spherical harmonics: channel 3 i + c
+/// holds coefficient i of colour c. The loop over channels is the vectorised one.
 #[inline(always)]
 pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, basis: &Basis) -> [N; 3] {
     at.check(data.len(), CHANNELS);
@@ -272,9 +274,9 @@ pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, 
     sum_harmonics(&sum, basis)
 }
 
-/// The sum of coefficients times basis, in an order that suits vectors of five coefficients each of which begins with
-/// the last coefficient of the one before: five sums, of coefficient 0 alone and of every fourth from 1, 2, 3 and 4 on,
-/// which are then added, (0 + 2) + (1 + 3) + 4.
+/// The sum of coefficients times basis functions, in an order that suits vectors of five RGB coefficients, each of
+/// which begins with the last coefficient of the one before: five sums, of coefficient 0 alone and of every fourth
+/// coefficient from 1, 2, 3 and 4 on, which are added as (0 + 2) + (1 + 3) + 4.
 #[inline(always)]
 fn sum_harmonics<N: Number, const CHANNELS: usize>(coefficients: &[N; CHANNELS], basis: &Basis) -> [N; 3] {
     let mut sums = [[N::lift(0.0); 3]; 5];
@@ -336,7 +338,7 @@ mod tests {
         }
     }
 
-    /// <eval(a), g> = <a, scatter(g)> for random data, positions and gradients.
+    /// <eval(a), g> = <a, adjoint(g)> for random data, positions and gradients.
     #[test]
     fn scatter_is_the_adjoint_of_eval() {
         use crate::transport::rays::random::test_uniform;

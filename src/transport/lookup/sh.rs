@@ -1,7 +1,7 @@
 //! Real spherical harmonics to degree 3, with the signs and order of Dr.Jit's `sh_eval` (Mitsuba3, radiance-field
 //! tutorial), 3D Gaussian splatting and Plenoxels.
 
-/// Most coefficients a colour can have: (3 + 1)².
+/// The largest number of coefficients per colour: (3 + 1)².
 pub const MAX_COEFFICIENTS: usize = 16;
 
 /// Values of the basis functions in one direction; those above the degree are zero.

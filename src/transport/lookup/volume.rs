@@ -1,4 +1,4 @@
-//! Lookups in volumes that lie somewhere in the world: trilinear or nearest, with Mitsuba's wrap modes.
+//! Lookups in volumes with a placement in the world: trilinear or nearest, with Mitsuba's wrap modes.
 
 use super::grid::{Stencil, grid_eval_balanced, grid_stencil, grid_stencil_wrapped, nearest_stencil};
 use crate::resident::layout::{VolumeRecord, lookup, wrap};
@@ -15,7 +15,7 @@ pub fn volume_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
     }
 }
 
-/// Whether lookups are trilinear and clamped, as nearly all are.
+/// Whether lookups are trilinear and clamped, the common case.
 #[inline(always)]
 fn is_plain(volume: &VolumeRecord) -> bool {
     volume.filter == lookup::TRILINEAR && volume.wrap == wrap::CLAMP
@@ -31,7 +31,7 @@ fn other_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
     }
 }
 
-/// The value there: three channels, or one repeated.
+/// The looked-up value: three channels, or one repeated.
 #[inline(always)]
 pub fn volume_eval<N: Number>(volume: &VolumeRecord, data: &[N], at: &Stencil) -> [N; 3] {
     if is_plain(volume) {
@@ -63,8 +63,8 @@ fn other_eval<N: Number>(volume: &VolumeRecord, data: &[N], at: &Stencil) -> [N;
     sum
 }
 
-/// The adjoint of [`volume_eval`]: calls `add` with an entry of the array and its share, for each that the lookup
-/// reached. One channel receives what all three would.
+/// The adjoint of [`volume_eval`]: calls `add` with the index and the derivative of each array entry that the lookup
+/// read. A single channel receives the sum of the three derivatives.
 #[inline(always)]
 pub fn volume_adjoint<N: Number>(volume: &VolumeRecord, at: &Stencil, d: [N; 3], mut add: impl FnMut(usize, N)) {
     let channels = volume.size[3] as usize;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use bytemuck::Zeroable;
 
-    /// <eval(a), d> = <a, scatter(d)>, for every filter, wrap mode and number of channels.
+    /// <eval(a), d> = <a, adjoint(d)>, for every filter, wrap mode and number of channels.
     #[test]
     fn scatter_is_the_adjoint_of_eval() {
         use crate::resident::layout::wrap::{CLAMP, MIRROR, REPEAT};

@@ -1,10 +1,10 @@
-//! Forward-mode derivatives: a value and its derivative by one parameter.
+//! Forward-mode differentiation: a value and its derivative by one parameter.
 
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::Number;
 
-/// A value and its derivative by whatever was seeded with slope one.
+/// A value and its derivative by the variables seeded with slope one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Dual {
     pub value: f64,

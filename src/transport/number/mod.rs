@@ -1,8 +1,8 @@
-//! The numbers that a walk can run on.
+//! The number types that a walk is generic over.
 //!
-//! Branches look only at values; draws and geometry are f32 and widened by [`Number::lift`]. f32 is the CPU device,
-//! f64 the oracle of the tests, [`dual::Dual`] gives forward-mode derivatives and [`tape::Recorded`] conventional
-//! reverse-mode ones.
+//! Branches depend on values only; random draws and geometry are f32 and converted by [`Number::lift`]. f32 is the CPU
+//! device, f64 the oracle of the tests, [`dual::Dual`] gives forward-mode derivatives and [`tape::Recorded`]
+//! conventional reverse-mode ones.
 
 pub mod dual;
 pub mod rgb;
@@ -11,7 +11,7 @@ pub mod tape;
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// What a walk does with numbers.
+/// The operations of a walk.
 pub trait Number:
     Copy
     + Debug
@@ -133,9 +133,9 @@ impl Number for f32 {
     }
 }
 
-/// exp x - `minus` for `minus` 0 or 1, to about 2 ulp: x = k ln 2 + r with |r| ≤ ln 2 / 2 and
-/// exp x = 2^k + 2^k (exp r - 1), the parenthesis by its Taylor polynomial. Written out because the WGSL twin must
-/// take the same steps, and WGSL has no exp_m1.
+/// exp x - `minus` for `minus` 0 or 1, to about 2 ulp: x = k ln 2 + r with |r| ≤ ln 2 / 2 and exp x = 2^k + 2^k e with
+/// e = exp r - 1 by its Taylor polynomial. Not the standard library's, because the WGSL twin must take the
+/// same steps and WGSL has no exp_m1.
 #[inline(always)]
 fn exp_parts(x: f32, minus: f32) -> f32 {
     let x = x.clamp(-87.0, 88.0);

@@ -1,15 +1,15 @@
-//! Colours: three numbers with operators, channel by channel.
+//! RGB triples of numbers, with channel-wise operators.
 
 use std::ops::{Add, AddAssign, Index, IndexMut, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::Number;
 
-/// Three channels of linear light, or of a factor on it.
+/// Three channels of radiance, or of a factor on radiance.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Rgb<N>(pub [N; 3]);
 
 impl<N: Number> Rgb<N> {
-    /// Nothing at all.
+    /// Black.
     #[inline(always)]
     pub fn zero() -> Self {
         Self::splat(N::lift(0.0))
@@ -33,7 +33,7 @@ impl<N: Number> Rgb<N> {
         Self(self.0.map(f))
     }
 
-    /// The sum of the channels, from the first on.
+    /// The sum of the channels, in order.
     #[inline(always)]
     pub fn sum(self) -> N {
         self[0] + self[1] + self[2]

@@ -1,5 +1,5 @@
-//! Conventional reverse-mode derivatives: every operation is recorded on the thread's tape, which is then read
-//! backwards. Memory grows with the number of operations: what path replay does without.
+//! Conventional reverse-mode differentiation: every operation is recorded on the thread's tape, which is then read
+//! backwards. Memory grows with the number of operations; path replay needs none of it.
 
 use std::cell::RefCell;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -8,28 +8,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Number;
 
-/// Marks a number that depends on no variable.
+/// Marks a number without derivatives.
 const CONSTANT: u32 = u32::MAX;
-/// Numbers from here on are variables, below it the tape's operations.
+/// Indices from here on are variables, lower ones operations of the tape.
 const VARIABLES: u32 = 1 << 31;
-/// The most variables that there can be.
+/// The largest number of variables.
 pub const MAX_VARIABLES: usize = (CONSTANT - VARIABLES) as usize;
-/// Operations of a block: tapes grow by blocks, which are never moved.
+/// Operations per block: tapes grow by blocks, so that recorded operations are never moved.
 const BLOCK: usize = 1 << 12;
 
-/// An operation: on which numbers its result depends, and its partial derivatives.
+/// An operation: the numbers that its result depends on, and its partial derivatives.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     inputs: [u32; 2],
     partials: [f64; 2],
 }
 
-/// Bytes that tapes may still take, of all threads together.
+/// Bytes that the tapes of all threads may still allocate.
 #[derive(Debug)]
 pub struct Budget(AtomicUsize);
 
 impl Budget {
-    /// So many bytes.
+    /// A budget in bytes.
     pub fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self(AtomicUsize::new(bytes)))
     }
@@ -40,7 +40,7 @@ impl Budget {
     }
 }
 
-/// What was recorded, in order.
+/// Recorded operations, in order.
 #[derive(Debug, Default)]
 pub struct Tape {
     blocks: Vec<Vec<Entry>>,
@@ -54,7 +54,7 @@ thread_local! {
 }
 
 impl Tape {
-    /// Records on an empty tape from now on, on this thread; it may grow as long as `budget` lasts.
+    /// Starts recording on an empty tape on this thread; it may grow within `budget`.
     pub fn begin(budget: Option<&Arc<Budget>>) {
         let budget = budget.cloned();
         TAPE.set(Self {
@@ -63,12 +63,12 @@ impl Tape {
         });
     }
 
-    /// Takes this thread's tape away.
+    /// Stops recording and returns this thread's tape.
     pub fn end() -> Self {
         TAPE.take()
     }
 
-    /// Whether the budget ran out on this thread, so that operations are missing.
+    /// Whether the budget was exceeded on this thread, so that operations are missing.
     pub fn has_overflown() -> bool {
         TAPE.with_borrow(|tape| tape.full)
     }
@@ -88,7 +88,7 @@ impl Tape {
         self.len == 0
     }
 
-    /// Appends an operation and returns its number; none where there is no place left.
+    /// Appends an operation and returns its index; None if the budget is exceeded.
     fn push(&mut self, entry: Entry) -> Option<u32> {
         if self.len == self.blocks.len() * BLOCK {
             let bytes = BLOCK * size_of::<Entry>();
@@ -105,7 +105,8 @@ impl Tape {
         Some(number as u32)
     }
 
-    /// Reads the tape backwards: sends the derivatives of a number on it by the variables, in parts, to `send`.
+    /// Reads the tape backwards: calls `send` with the index of a variable and a partial sum of the derivative of
+    /// `output` by it.
     pub fn backpropagate(&self, output: Recorded, mut send: impl FnMut(usize, f64)) {
         let mut adjoints = vec![0.0; self.len];
         let mut add = |adjoints: &mut [f64], number: u32, d: f64| match number {
@@ -125,7 +126,7 @@ impl Tape {
     }
 }
 
-/// A number whose history is on the tape of the thread that made it.
+/// A number that is recorded on the tape of the thread that computes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded {
     value: f64,
@@ -165,7 +166,7 @@ impl Recorded {
         Self::record(value, [self.number, other.number], partials)
     }
 
-    /// Derivatives of this number by the first `variables` variables; this thread's tape is taken away.
+    /// Derivatives of this number by the first `variables` variables; ends this thread's tape.
     pub fn gradient(self, variables: usize) -> Vec<f64> {
         let mut gradient = vec![0.0; variables];
         Tape::end().backpropagate(self, |variable, d| gradient[variable] += d);

@@ -1,4 +1,5 @@
-//! The derivatives that an adjoint walk sends: by the factors of a path's throughput, from the radiance still to come.
+//! The derivatives that an adjoint walk sends: for each factor of the throughput, the radiance still to come over the
+//! factor.
 
 use super::path_state::{PathState, vanishes};
 use super::replay_cache::ReplayCache;
@@ -12,22 +13,22 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::records::{SceneView, Sink};
 
-/// What an adjoint carries beside the path. `I` is how it knows the radiance still to come.
+/// The state of an adjoint beside that of the path. `I` says how the radiance still to come is known.
 #[derive(Debug)]
 pub struct Adjoint<'s, N, S, I> {
     /// Derivative of the loss by the path's radiance.
     pub d_radiance: Rgb<N>,
     pub sink: S,
-    /// Draws that only the adjoint makes.
+    /// Random numbers for draws that only the adjoint makes.
     pub extra: Sampler,
     pub(super) reservoir: Reservoir<N>,
-    /// What a first walk leaves for a replay.
+    /// Flights and shadow rays of the first walk.
     pub(super) cache: Option<&'s mut ReplayCache<N>>,
     pub(super) incident: I,
 }
 
 impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
-    /// For walks that send derivatives to `sink`, with the stream of the draws that only they make.
+    /// For walks that send derivatives to `sink`; `extra` is the stream of the adjoint's own draws.
     pub(super) fn new(
         d_radiance: Rgb<N>,
         sink: S,
@@ -45,8 +46,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         }
     }
 
-    /// Sends `weight` times `d`, a derivative by a medium's extinction in the world, on to its grid, whose values are
-    /// scaled.
+    /// Sends `weight` · `d`, a derivative by a medium's scaled extinction, to the unscaled values of its grid.
     #[inline(always)]
     pub(super) fn send_extinction(
         &mut self,
@@ -60,7 +60,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         self.sink.volume(volume, at, (d * (weight * medium.scale)).0, 3);
     }
 
-    /// Sends, or offers to the reservoir, the derivatives of a flight by the extinction.
+    /// Sends the derivatives of a flight by the extinction, or offers them to the reservoir.
     #[inline]
     pub(super) fn send_flight(
         &mut self,
@@ -75,7 +75,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         match scene.settings.gradient {
             gradient::PAIRED => return self.offer_segment(scene, path, start, end),
             gradient::DRT => {
-                // The transmittance of the flight: minus its length times the radiance still to come.
+                // d/d sigma of the flight's transmittance: minus its length times the radiance still to come.
                 let d = path.alive(self.d_radiance * path.radiance);
                 let origin = along(path.origin, path.direction, start);
                 self.send_transmittance(scene, medium, origin, path.direction, end - start, d);
@@ -87,8 +87,8 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         }
     }
 
-    /// Offers a uniform point of a piece of a flight, on which the path stays as it is, to the reservoir: more
-    /// extinction there takes away the radiance that is still to come and adds what is scattered.
+    /// Offers a uniform point of a part of a flight, on which the path state is constant, to the reservoir. Extinction
+    /// at that point absorbs the radiance still to come and adds in-scattered radiance.
     #[inline]
     pub(super) fn offer_segment(&mut self, scene: &SceneView, path: &PathState<N>, start: f32, end: f32) {
         let length = end - start;
@@ -104,15 +104,15 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         }
         let Self { reservoir, extra, .. } = self;
         reservoir.offer(path, weight, extra, |below| {
-            // Given that the draw lies below the weight, it is uniform there: it also says where on the piece.
+            // A draw below the weight is uniform there, so it is reused to place the point.
             let p = along(path.origin, path.direction, start + length * (below / weight));
             let scale = length / weight;
             (p, d * scale, lost * scale)
         });
     }
 
-    /// Sends the derivatives of a real collision, which the channel of extinction `hero` decided, by the extinction
-    /// there, the density of the collision detached.
+    /// Sends the derivative of a real collision by the extinction there, with the collision's pdf detached. `hero` is
+    /// the extinction of the channel that decided.
     #[inline]
     fn send_collision(
         &mut self,
@@ -140,7 +140,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
     }
 
     /// Differential ratio tracking of a segment's transmittance: sends -`length` · `d` to the extinction at a uniform
-    /// place of the segment.
+    /// point of the segment, a one-sample estimate of the derivative.
     #[inline]
     pub(super) fn send_transmittance(
         &mut self,
@@ -151,7 +151,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         length: f32,
         d: Rgb<N>,
     ) {
-        // Nothing comes through an unbounded medium, so that there is no derivative either.
+        // The transmittance of an unbounded medium is zero, and so is its derivative.
         if !length.is_finite() {
             return;
         }
@@ -160,8 +160,8 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         self.send_extinction(scene, medium, &volume_stencil(volume, p), d, -length);
     }
 
-    /// The derivatives by a factor that is about to be multiplied: the radiance still to come over the factor; where
-    /// the factor is zero, what would come without it.
+    /// The derivative by a factor that is about to be multiplied: the radiance still to come over the factor. For a
+    /// factor of zero it is `radiance_but_zero`, the radiance with that factor left out.
     #[inline]
     pub(super) fn by_factor(&self, path: &PathState<N>, factor: Rgb<N>) -> Rgb<N> {
         let mut d = Rgb::zero();
@@ -175,7 +175,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         path.alive(d)
     }
 
-    /// Sends the derivative by a light's value, of which `factor` times the throughput reaches the path.
+    /// Sends the derivative by a light's value; its contribution was throughput · `factor` · value.
     #[inline]
     pub(super) fn send_light(&mut self, path: &PathState<N>, slot: u32, factor: Rgb<N>) {
         let d = path.alive(self.d_radiance * path.beta * factor);
@@ -183,7 +183,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
     }
 }
 
-/// The share of free-flight sampling in the derivative by in-scattering.
+/// The weight of free-flight sampling, against differential tracking, in the derivative by in-scattering.
 #[inline]
 pub(super) fn free_flight_share(medium: &MediumRecord, sigma: &[f32; 3]) -> f32 {
     let mean = (sigma[0] + sigma[1] + sigma[2]) * (1.0 / 3.0);

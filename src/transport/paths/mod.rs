@@ -1,8 +1,9 @@
 //! Paths between surfaces and through scattering media.
 //!
-//! [`volpath`] is the walk, [`path_state`] what it carries, [`vertex`] where it scatters; [`tracking`] and [`next_event`] are free flight and shadow
-//! rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, [`replay_cache`] what it need not compute
-//! again. [`radiative`] is radiative backpropagation, the baseline.
+//! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex; [`tracking`] and [`next_event`]
+//! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
+//! [`replay_cache`] holds flights and shadow rays of the first walk. [`radiative`] is radiative backpropagation, the
+//! baseline.
 
 pub mod adjoint;
 pub mod next_event;

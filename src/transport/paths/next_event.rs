@@ -1,4 +1,5 @@
-//! Next-event estimation: a path's shadow rays to drawn lights, and the derivatives by what lies on the way.
+//! Next-event estimation: shadow rays from a path's vertices to sampled lights, and the derivatives by the
+//! transmittance on them.
 
 use super::adjoint::Adjoint;
 use super::radiative::Incident;
@@ -15,10 +16,10 @@ use crate::transport::scene::majorant::clip;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{intersect, leave};
 
-/// Surfaces are looked for on this part of a shadow ray, which must not meet the light that it is drawn to.
+/// The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
 const SHADOW: f32 = 1.0 - 5e-4;
 
-/// The power heuristic.
+/// The power heuristic of multiple importance sampling.
 #[inline]
 pub(super) fn mis(a: f32, b: f32) -> f32 {
     let (a, b) = (a * a, b * b);
@@ -26,15 +27,16 @@ pub(super) fn mis(a: f32, b: f32) -> f32 {
 }
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// Adds the light that comes from a drawn direction to `p` and is scattered there with `value`; `pdf` is the density
-    /// with which that direction would have been drawn without a light in mind. Returns the derivative by the logarithm
-    /// of the value.
+    /// Adds the radiance of a sampled light that arrives at `p` and is scattered with `value`. `pdf` is the pdf of the
+    /// same direction under phase function or BSDF sampling, for MIS. Returns the derivative by the logarithm of
+    /// `value`.
     #[inline]
     pub(super) fn sample_light<const MODE: u8>(&mut self, p: [f32; 3], drawn: &Drawn, value: Rgb<N>, pdf: f32) -> N {
         let (scene, fields, start) = (self.scene, self.fields, self.sampler);
         let Some(transmittance) = self.cached_transmittance::<MODE>(p, drawn) else {
             return N::lift(0.0);
         };
+        // Add the contribution, weighted by MIS.
         let record = &scene.lights[drawn.light as usize];
         let mut weight = drawn.weight * self.path.norm(scene);
         if drawn.pdf > 0.0 {
@@ -46,6 +48,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE != REPLAY {
             return N::lift(0.0);
         }
+        // Send the derivatives by the light's radiance and by the transmittance.
         let d_radiance = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);
         let lit = d_radiance * radiance;
         if record.kind == light::ENVMAP {
@@ -58,7 +61,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         lit.sum()
     }
 
-    /// The transmittance of a shadow ray, from the cache of the walk before if it is there.
+    /// The transmittance of a shadow ray, from the replay cache if the first walk stored it.
     #[inline]
     fn cached_transmittance<const MODE: u8>(&mut self, p: [f32; 3], drawn: &Drawn) -> Option<Rgb<N>> {
         if MODE == REPLAY
@@ -77,7 +80,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     }
 }
 
-/// The transmittance of a shadow ray; None if something opaque is in the way.
+/// The transmittance of a shadow ray by ratio tracking; None if it is occluded.
 #[inline]
 fn shadow_transmittance<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -95,7 +98,7 @@ fn shadow_transmittance<N: Number, F: Fields<N>>(
     open.then_some(transmittance)
 }
 
-/// What a drawn light sends, per unit of the draw's weight.
+/// The radiance or intensity of the light that was sampled.
 #[inline]
 fn drawn_radiance<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -110,8 +113,8 @@ fn drawn_radiance<N: Number, F: Fields<N>>(
     })
 }
 
-/// Goes along a shadow ray and calls `pass` with each part that lies in a medium: the medium, where the part begins,
-/// how far it goes. False if something opaque is in the way.
+/// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium. False if a
+/// surface occludes it.
 #[inline]
 fn shadow(
     scene: &SceneView,
@@ -122,6 +125,7 @@ fn shadow(
 ) -> bool {
     let (mut medium, mut origin) = (medium, p);
     let (mut far, mut open) = (drawn.distance, drawn.distance * SHADOW);
+    // Find the next surface; one with a BSDF occludes the light.
     loop {
         let hit = intersect(scene, origin, drawn.direction, open);
         let end = match &hit {
@@ -133,12 +137,14 @@ fn shadow(
         {
             return false;
         }
+        // Visit the medium before it.
         if medium != NONE {
             pass(&scene.media[medium as usize], origin, end);
         }
         let Some(hit) = hit else {
             return true;
         };
+        // Pass through the boundary.
         let record = &scene.surfaces[hit.surface as usize];
         if record.interior != NONE || record.exterior != NONE {
             let against = dot(drawn.direction, hit.normal) < 0.0;
@@ -150,8 +156,8 @@ fn shadow(
     }
 }
 
-/// Replays a shadow ray's transmittance: `lit` is the derivative by its logarithm, and `sampler` what it was tracked
-/// with.
+/// Sends the derivatives by the extinction along a shadow ray. `lit` is the derivative by the logarithm of the
+/// transmittance, `sampler` the state with which the transmittance was tracked.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a shadow ray consists of")]
 fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
@@ -176,7 +182,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
         if is_unbounded(medium, far) {
             return;
         }
-        // Each null collision's factor 1 - sigma / mu.
+        // Replay the null collisions: the derivative of ln(1 - sigma / mu) by sigma is -1 / (mu - sigma).
         let volume = &scene.volumes[medium.sigma_t as usize];
         tentative_collisions(scene, medium, origin, drawn.direction, far, &mut sampler, |p, mu, _| {
             let sigma = extinction(scene, fields, medium, p);
@@ -204,7 +210,7 @@ mod tests {
             "lamp": {"type": "point", "position": [0, 0, 3]}}"#;
         let scene = crate::scene::parse(text, Path::new("fog.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let (resident, _) = Resident::new(&scene).expect("it is sound");
-        let world = SceneView::new(&resident.scene, resident.world.as_ref().expect("a world"), &[], &[]);
+        let world = SceneView::new(&resident.scene, resident.transport.paths(), &[], &[]);
         for begin in [-4.0f32, -0.5, 2.0] {
             let drawn = Drawn {
                 light: 0,

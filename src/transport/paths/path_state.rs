@@ -1,4 +1,4 @@
-//! A path on its way through a world: what it has gathered, and the throughput that its next contribution is worth.
+//! The state of a path: radiance gathered so far, and the throughput of its next contribution.
 //!
 //! The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path
 //! is gathered beside. What an adjoint gathers has twice the digits of a number, because what is left of it is divided by
@@ -14,26 +14,26 @@ use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::records::{Fields, SceneView};
 
-/// Less than this of the light of a flight without end is none.
+/// In a medium without end, channels whose ratio has fallen below this end.
 pub(super) const NEGLIGIBLE: f64 = 1e-30;
 
-/// A factor of less size counts as zero: in f32 its own derivative could not be found by dividing by it, and what comes
-/// through it is below the rounding of anything else. 2⁻³².
+/// Factors of a smaller absolute value count as zero, 2⁻³²: the radiance still to come over such a factor has no correct
+/// digit in f32, and 1/factor overflows for subnormal factors.
 const FAINT: f32 = 2.328_306_4e-10;
 
-/// Russian roulette never lets a path go on with a higher probability than this.
+/// Upper limit of the survival probability in Russian roulette.
 const MAX_SURVIVAL: f32 = 0.95;
 
-/// How the direction was drawn in which a path goes.
+/// The kind of lobe that the path's direction was sampled from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lobe {
-    /// From a density by solid angle: light that it meets could also have been drawn by next-event estimation.
+    /// A pdf by solid angle: emitters hit in this direction could also be sampled by next-event estimation (MIS).
     Continuous,
-    /// One of finitely many directions (a camera ray, a mirror): nothing else could have drawn it.
+    /// One of finitely many directions (a camera ray, a mirror): next-event estimation cannot sample it.
     Discrete,
 }
 
-/// Whether a factor of the throughput is zero or as good as zero.
+/// Whether a factor of the throughput counts as zero.
 #[inline(always)]
 pub(super) fn vanishes<N: Number>(factor: N) -> bool {
     factor.value().abs() < f64::from(FAINT)
@@ -42,43 +42,43 @@ pub(super) fn vanishes<N: Number>(factor: N) -> bool {
 /// A path on its way.
 #[derive(Debug, Clone, Copy)]
 pub struct PathState<N> {
-    /// Gathered so far; in a replay still to come.
+    /// Primal: gathered so far. Replay: still to come.
     pub radiance: Rgb<N>,
-    /// In an adjoint's walks what the rounding of `radiance` has left out.
+    /// Rounding error of `radiance`, in the walks of an adjoint: together they have twice the digits.
     radiance_low: Rgb<N>,
     /// The same for contributions of which exactly one factor is zero, with that factor left out.
     pub radiance_but_zero: Rgb<N>,
-    /// Product of the factors so far, zeros left out, and how many of those there were.
+    /// Product of the throughput's nonzero factors, and the number of zero factors per channel.
     pub beta: Rgb<N>,
     pub zeros: [u32; 3],
-    /// Throughput on the sampling side, where the fields have two.
+    /// Throughput on the sampling side, if the fields have two.
     sampled_beta: [f32; 3],
-    /// For each channel the density of the path, had that channel decided, over the density of the path as decided.
+    /// For each channel, the path's pdf if that channel decided collisions, over the pdf of the hero channel.
     ratio: [f32; 3],
-    /// The channel that decides collisions.
+    /// The hero: the channel that decides collisions.
     pub hero: u32,
-    /// Edges so far.
+    /// Segments so far.
     pub depth: u32,
     pub origin: [f32; 3],
     pub direction: [f32; 3],
     pub medium: u32,
-    /// How far the camera sees.
+    /// The end of the present segment's ray, at first the camera's far distance.
     pub(super) far: f32,
-    /// Where the last scattering was, and how the direction was drawn that it took, with which density.
+    /// Position of the last scattering, and the lobe and pdf with which the direction was sampled there.
     pub(super) scattered_at: [f32; 3],
     pub(super) lobe: Lobe,
     pub(super) pdf: f32,
-    /// Product of the relative indices of refraction of the boundaries on the way: radiance is scaled by its square,
-    /// which roulette must not mistake for a loss.
+    /// Product of the relative indices of refraction of the boundaries crossed. Radiance scales by its square, which
+    /// is no loss of light and must not lower the survival probability of Russian roulette.
     pub(super) eta: f32,
     /// Contributions so far.
     pub count: u32,
-    /// Whether the path reached the background without a turn.
+    /// Whether the path reached the background without being scattered.
     pub straight: bool,
 }
 
 impl<N: Number> PathState<N> {
-    /// A path that begins with a camera ray in `medium`.
+    /// A path that starts with a camera ray in `medium`.
     #[inline]
     pub fn new(scene: &SceneView, ray: &Ray, medium: u32, sampler: &mut Sampler) -> Self {
         let hero = Self::draw_hero(scene, sampler);
@@ -91,7 +91,7 @@ impl<N: Number> PathState<N> {
         )
     }
 
-    /// Draws the channel that decides collisions.
+    /// Draws the hero channel.
     #[inline]
     pub(super) fn draw_hero(scene: &SceneView, sampler: &mut Sampler) -> u32 {
         if scene.settings.spectral == 1 {
@@ -126,7 +126,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// The same path, with nothing gathered yet.
+    /// A copy that has gathered nothing.
     #[inline]
     pub(super) fn fresh(&self) -> Self {
         Self {
@@ -154,7 +154,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// One over the mean of the channels' densities.
+    /// The weight of one-sample MIS: one over the mean of the channels' pdf ratios.
     #[inline]
     pub fn norm(&self, scene: &SceneView) -> f32 {
         if scene.settings.spectral == 1 {
@@ -164,7 +164,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// Adds (a replay subtracts) throughput times `radiance`.
+    /// Adds (a replay subtracts) throughput · `radiance`.
     #[inline]
     pub fn add<const MODE: u8>(&mut self, radiance: Rgb<N>) {
         self.count += 1;
@@ -185,20 +185,21 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// Adds light that is scattered with a radiance of one, which ends the path.
+    /// Adds in-scattered radiance of one; the path ends there.
     #[inline]
     pub(super) fn add_unit_radiance(&mut self, scene: &SceneView) -> bool {
         self.add::<UNIT_RADIANCE>(Rgb::splat(N::lift(self.norm(scene))));
         false
     }
 
-    /// The channels of `x` that no factor of zero has reached; zero in the others.
+    /// The channels of `x` without a factor of zero; zero in the others.
     #[inline(always)]
     pub(super) fn alive(&self, x: Rgb<N>) -> Rgb<N> {
         Rgb([0, 1, 2].map(|c| if self.zeros[c] == 0 { x[c] } else { N::lift(0.0) }))
     }
 
-    /// Multiplies the throughput; zeros are counted, not multiplied, unless they carry derivatives of their own.
+    /// Multiplies the throughput; factors of zero are counted instead, unless the number type tracks derivatives
+    /// itself.
     #[inline]
     pub(super) fn multiply<F: Fields<N>>(&mut self, factor: Rgb<N>) {
         for c in 0..3 {
@@ -210,7 +211,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// Multiplies what decisions look at; zeros are left out.
+    /// Multiplies the throughput on the sampling side; zeros are left out.
     #[inline]
     pub(super) fn multiply_sampled(&mut self, factor: [f32; 3]) {
         for c in 0..3 {
@@ -218,7 +219,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// The weight of a real collision that the channel `hero` decided, without the albedo.
+    /// The weight of a real collision that the hero channel decided, without the albedo. `hero` is its extinction.
     #[inline]
     pub fn multiply_real<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32) {
         let scale = 1.0 / hero;
@@ -236,7 +237,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// The weight of a null collision.
+    /// The weight of a null collision; `hero` is the hero channel's extinction, `mu` the majorant.
     #[inline]
     pub fn multiply_null<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32, mu: f32) {
         if scene.settings.spectral != 1 && !F::TWO_SIDED {
@@ -255,7 +256,7 @@ impl<N: Number> PathState<N> {
         self.multiply::<F>(sigma.integrand.map(|s| (N::lift(mu) - s) * N::lift(scale)));
     }
 
-    /// Whether next to nothing is left of the channels that the medium extinguishes; these end.
+    /// Whether the channels that the medium extinguishes are negligible; if so, ends them.
     #[inline]
     pub fn fades(&mut self, sigma: &Extinction<N>) -> bool {
         let extinguished = sigma.sampled.map(|s| s > 0.0);
@@ -269,14 +270,14 @@ impl<N: Number> PathState<N> {
         true
     }
 
-    /// Whether no channel can carry anything any more.
+    /// Whether all further contributions are zero in every channel.
     #[inline]
     pub(super) fn is_dark<const MODE: u8>(&self) -> bool {
         let dead = if MODE == PRIMAL { 1 } else { 2 };
         self.zeros[0] >= dead && self.zeros[1] >= dead && self.zeros[2] >= dead
     }
 
-    /// Throughput that decisions look at, as it was before refraction concentrated or spread it.
+    /// The largest channel of the throughput on the sampling side, without the scale of refraction.
     #[inline]
     pub(super) fn brightness<F: Fields<N>>(&self, scene: &SceneView) -> f32 {
         let norm = self.norm(scene);
@@ -308,7 +309,7 @@ impl<N: Number> PathState<N> {
         true
     }
 
-    /// Turns the path at `vertex` into the direction that was drawn there.
+    /// Turns the path at `vertex` into the sampled direction.
     #[inline]
     pub(super) fn turn(&mut self, vertex: &Vertex, drawn: &DirectionSample<N>) {
         self.origin = vertex.p;

@@ -1,8 +1,8 @@
-//! Radiative backpropagation: an adjoint that walks once and estimates the radiance still to come where it needs it,
-//! instead of knowing it from a walk before (NimierDavid2020, sections 3.5 to 3.8 and appendix A.1).
+//! Radiative backpropagation: an adjoint that walks once and estimates the radiance still to come where it is needed,
+//! instead of gathering it in a first walk (NimierDavid2020, sections 3.5 to 3.8 and appendix A.1).
 //!
-//! It is the walk of path replay. Before each flight it looks ahead: the flight itself, by the numbers that it is about
-//! to be made with, then whatever comes after it, by others. What that finds is the radiance still to come.
+//! The walk is that of path replay. Before each flight a second path is traced ahead: the same flight, from the same
+//! random numbers, then a continuation from independent ones. Its radiance estimates the radiance still to come.
 
 use super::adjoint::Adjoint;
 use super::path_state::PathState;
@@ -17,27 +17,27 @@ use crate::transport::scene::phase::phase_is_wanted;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
 
-/// How an adjoint walk knows the radiance that is still to come.
+/// How an adjoint walk knows the radiance still to come.
 pub trait Incident<N: Number>: Sized {
-    /// Whether a walk before has gathered it all.
+    /// Whether a first walk has gathered it.
     const REPLAYED: bool;
 
     /// Called before each flight, up to `hit` at the distance `far`.
     #[inline(always)]
     fn before_flight<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _hit: Option<&Hit>, _far: f32) {}
 
-    /// Called when the path has been turned by the phase function of this index.
+    /// Called after the phase function of this index has turned the path.
     #[inline(always)]
     fn after_turn<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _phase: u32) {}
 
-    /// Whether radiance is taken for one, from all directions, wherever light is scattered.
+    /// Whether in-scattered radiance is replaced by one in all directions.
     #[inline(always)]
     fn is_unit(&self) -> bool {
         false
     }
 }
 
-/// Path replay: a first walk gathered it, and the replay has subtracted what has come since.
+/// Path replay: the radiance gathered by a first walk, minus the contributions subtracted so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Replayed;
 
@@ -45,26 +45,26 @@ impl<N: Number> Incident<N> for Replayed {
     const REPLAYED: bool = true;
 }
 
-/// What radiative backpropagation takes for the radiance still to come.
+/// The estimate of the radiance still to come in radiative backpropagation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ahead {
-    /// What a path of its own finds.
+    /// Traced by an independent path.
     Traced,
-    /// One wherever light is scattered, which is biased.
+    /// One at every scattering, which is biased.
     Unit,
 }
 
-/// Radiative backpropagation at work.
+/// The state of radiative backpropagation.
 #[derive(Debug)]
 pub(super) struct Estimated<N> {
     ahead: Ahead,
-    /// What the path itself has added before it was last told what to expect, and what that was.
+    /// Radiance that the path itself had added when the last estimate replaced the path's radiance, and that estimate.
     added: Rgb<N>,
     expected: Rgb<N>,
 }
 
 impl<N: Number> Estimated<N> {
-    /// Tells the path what is still to come: what `ahead` found.
+    /// Sets the path's radiance still to come to that of the path traced ahead.
     #[inline]
     fn expect(&mut self, path: &mut PathState<N>, ahead: &PathState<N>) {
         self.added = self.added(path);
@@ -72,7 +72,7 @@ impl<N: Number> Estimated<N> {
         self.expected = path.radiance;
     }
 
-    /// What the path has added by itself.
+    /// Radiance that the path itself has added so far.
     #[inline]
     fn added(&self, path: &PathState<N>) -> Rgb<N> {
         self.added + (self.expected - path.radiance)
@@ -119,7 +119,7 @@ impl<N: Number> Incident<N> for Estimated<N> {
     }
 }
 
-/// The walk's next flight by its own numbers, and what follows it by extra ones.
+/// Traces ahead: the walk's next flight from the same random numbers, and a continuation from extra ones.
 #[inline(never)]
 fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     walk: &mut Walk<'_, N, F, S, Estimated<N>>,
@@ -151,7 +151,7 @@ fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     ahead.path
 }
 
-/// Follows a path to its end.
+/// Follows a path until it ends.
 #[inline(never)]
 fn go_on<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -165,9 +165,9 @@ fn go_on<N: Number, F: Fields<N>>(
     walk.path
 }
 
-/// The adjoint of a camera ray's radiance by radiative backpropagation: follows the path that the primal follows with
-/// the numbers of `sampler`, and sends the derivatives of `d_radiance` · radiance to `sink`. `extra` is for all other
-/// draws. Returns the path at its end, with the radiance that it brought itself.
+/// The adjoint of a camera ray's radiance by radiative backpropagation: follows the primal's path with the random
+/// numbers of `sampler` and sends the derivatives of `d_radiance` · radiance to `sink`; `extra` is for all other
+/// draws. Returns the path's final state with the radiance that it gathered itself.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
 pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
@@ -201,9 +201,9 @@ pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
     path
 }
 
-/// A walk that only looks sends nothing.
+/// Walks that only gather radiance and send no derivatives.
 impl<'a, N: Number, F: Fields<N>> Walk<'a, N, F, NoSink, Replayed> {
-    /// Goes on with `path` by the numbers of `sampler`.
+    /// Continues `path` with the random numbers of `sampler`.
     #[inline(always)]
     pub(super) fn looking(scene: &'a SceneView<'a>, fields: &'a F, path: PathState<N>, sampler: Sampler) -> Self {
         Self {

@@ -1,8 +1,7 @@
-//! What the first walk of an adjoint keeps of its tracking, so that the second need not track again what the first did.
+//! Flights and shadow rays of an adjoint's first walk, kept so that the replay need not track them again.
 //!
-//! A replay makes the same flights and the same shadow rays from the same random numbers. The first few of a path, whose
-//! number does not grow with its length, are taken from this cache instead; a longer path tracks the rest anew, to the
-//! same bits.
+//! A replay makes the same flights and shadow rays from the same random numbers. The cache holds a fixed number of
+//! each per path, whatever its length; the replay tracks the rest again, with bit-identical results.
 
 use arrayvec::ArrayVec;
 
@@ -10,15 +9,15 @@ use super::tracking::Flown;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 
-/// Flights, and shadow rays, that are kept of a path.
+/// Capacity of the cache of a path: flights, and as many shadow rays.
 pub const CACHED: usize = 32;
 
 /// The cache of one path.
 #[derive(Debug)]
 pub struct ReplayCache<N> {
-    /// Flights that a replay can take over as they are.
+    /// Flights without side effects on the path.
     pub(super) flights: Cached<Flown<N>>,
-    /// Transmittances of shadow rays; None where something opaque is in the way.
+    /// Transmittances of shadow rays; None where occluded.
     pub(super) shadow_rays: Cached<Option<Rgb<N>>>,
 }
 
@@ -38,7 +37,7 @@ impl<N> Default for ReplayCache<N> {
     }
 }
 
-/// Results in the order in which they were found, each beside the random numbers that come after it.
+/// Results in the order of the walk, each with the sampler's state after it.
 #[derive(Debug)]
 pub(super) struct Cached<T> {
     results: ArrayVec<(T, Sampler), CACHED>,
@@ -55,7 +54,7 @@ impl<T> Cached<T> {
 }
 
 impl<T: Copy> Cached<T> {
-    /// Keeps a result, as long as there is room.
+    /// Appends a result while there is room.
     #[inline]
     pub(super) fn store(&mut self, result: T, sampler: &Sampler) {
         if !self.results.is_full() {
@@ -63,7 +62,7 @@ impl<T: Copy> Cached<T> {
         }
     }
 
-    /// The next result, and the sampler as it was after it; None beyond what was kept.
+    /// The next result; sets the sampler to its state after it. None beyond the last stored.
     #[inline]
     pub(super) fn recall(&mut self, sampler: &mut Sampler) -> Option<T> {
         let (result, after) = self.results.get(self.recalled)?;

@@ -1,5 +1,5 @@
-//! Differential ratio tracking of in-scattering: a path keeps one of all points that it could have scattered at, and
-//! follows the light that is scattered there (NimierDavid2022; docs/method.md, section 14).
+//! Differential ratio tracking of in-scattering: a path keeps one of all points at which it could have been scattered,
+//! and estimates the in-scattered radiance there (NimierDavid2022; docs/method.md, section 14).
 
 use super::adjoint::{Adjoint, free_flight_share};
 use super::path_state::{NEGLIGIBLE, PathState};
@@ -13,22 +13,22 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::records::{Fields, Sink};
 
-/// Share of the segments after the first on which points of in-scattering are looked for: a path keeps only one of all,
-/// so that looking everywhere would cost more than it helps.
+/// Probability that a segment after the first offers points: only one point per path is kept, so that offering on all
+/// segments costs more time than it saves variance.
 const VISITED_SHARE: f32 = 0.25;
 
-/// Weighted reservoir sampling of one point.
+/// Weighted reservoir sampling with a reservoir of one point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reservoir<N> {
-    /// Sum of all weights so far; that of the point kept is a part of it. Zero: no point.
+    /// Sum of the weights of all points offered; zero if there is no point.
     pub(super) total: f32,
     pub(super) p: [f32; 3],
     pub(super) direction: [f32; 3],
     pub(super) medium: u32,
     pub(super) depth: u32,
-    /// Derivative by the light scattered there, over the point's weight.
+    /// Derivative by the in-scattered radiance, over the point's weight.
     pub(super) d: Rgb<N>,
-    /// What the light that comes through the point takes away, over the point's weight.
+    /// Derivative by the transmitted radiance, which extinction at the point reduces, over the point's weight.
     pub(super) lost: Rgb<N>,
 }
 
@@ -45,8 +45,8 @@ impl<N: Number> Reservoir<N> {
         }
     }
 
-    /// Offers a point of `path` with this weight. If it is kept, `describe` gets a number uniform below the weight and
-    /// returns the point, [`Self::d`] and [`Self::lost`].
+    /// Offers a point of `path` with this weight. If it is accepted, `describe` gets a number uniform below the weight
+    /// and returns the point, [`Self::d`] and [`Self::lost`].
     #[inline(always)]
     pub(super) fn offer(
         &mut self,
@@ -55,7 +55,7 @@ impl<N: Number> Reservoir<N> {
         draws: &mut Sampler,
         describe: impl FnOnce(f32) -> ([f32; 3], Rgb<N>, Rgb<N>),
     ) {
-        // 1 / weight overflows for subnormal weights.
+        // 1/weight overflows for subnormal weights.
         if weight.is_nan() || weight < f32::MIN_POSITIVE {
             return;
         }
@@ -77,7 +77,7 @@ impl<N: Number> Reservoir<N> {
 }
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// Differential ratio tracking of in-scattering: offers tentative collisions along the whole segment.
+    /// Differential ratio tracking of in-scattering: offers the tentative collisions along the whole segment.
     #[inline]
     pub(super) fn offer_tentative_collisions(&mut self, far: f32) {
         let (scene, fields, path) = (self.scene, self.fields, &self.path);
@@ -111,12 +111,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             }
             transmittance *= sigma.integrand.map(|s| (N::lift(mu) - s) * N::lift(1.0 / mu));
             reservoir.offer(path, weight, draws, |_| (p, d * (1.0 / weight), Rgb::zero()));
-            // In a medium without end nothing else would stop them.
+            // A ray in a medium without end has no last tentative collision: stop when the transmittance is
+            // negligible.
             !endless || (0..3).any(|c| sigma.sampled[c] > 0.0 && transmittance[c].value().abs() > NEGLIGIBLE)
         });
     }
 
-    /// Sends the derivative by the extinction at the point kept, where light of this `radiance` was scattered.
+    /// Sends the derivative by the extinction at the reservoir's point; `radiance` is the in-scattered radiance there.
     #[inline]
     pub(super) fn send_reservoir(&mut self, radiance: Rgb<N>) {
         let Reservoir { total, p, d, lost, .. } = self.adjoint.reservoir;

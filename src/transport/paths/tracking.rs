@@ -1,8 +1,9 @@
 //! Free flight through a medium by delta tracking against local majorants, and transmittance by ratio tracking
 //! (Vicini2021, section 4.4; Novak2014).
 //!
-//! Where a medium's extinction has three channels, collisions are sampled_beta by one of them, and densities of the others
-//! relative to it weigh the path (one-sample multiple importance sampling, PBRT4 section 14.2).
+//! Where a medium's extinction has three channels, one of them (the hero) decides collisions, and the path is weighted
+//! by the ratios of the other channels' pdfs to the hero's (one-sample multiple importance sampling, PBRT4 section
+//! 14.2).
 
 use super::radiative::Incident;
 use super::volpath::Walk;
@@ -21,11 +22,11 @@ use crate::transport::scene::records::{Fields, SceneView, Sink};
 pub struct Extinction<N> {
     pub at: Stencil,
     pub integrand: Rgb<N>,
-    /// On the sampling side.
+    /// On the sampling side: the values that decisions are made from.
     pub sampled: [f32; 3],
 }
 
-/// Looks a medium's extinction up.
+/// Looks up a medium's extinction.
 #[inline]
 pub fn extinction<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -49,31 +50,30 @@ pub fn extinction<N: Number, F: Fields<N>>(
     Extinction { at, integrand, sampled }
 }
 
-/// Where a flight ended.
+/// How a flight ended.
 #[derive(Debug, Clone, Copy)]
 pub enum Flight<N> {
-    /// At the end of the medium or of the ray.
+    /// Left the medium or reached the end of the ray.
     Passed,
-    /// At a real collision.
+    /// A real collision.
     Collided { p: [f32; 3], sigma: Extinction<N> },
 }
 
-/// A flight that was made.
+/// The result of free-flight sampling.
 #[derive(Debug, Clone, Copy)]
 pub struct Flown<N> {
     pub flight: Flight<N>,
-    /// Where it began and ended in the medium, but for the pieces that were offered on the way; None if there is
-    /// nothing to say of it.
+    /// Distances between which no derivatives were sent yet; None if the ray misses the medium.
     pub part: Option<[f32; 2]>,
 }
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// Flies from the path's origin until a real collision or `far`.
+    /// Samples a free flight from the path's origin up to `far`, or takes it from the replay cache.
     #[inline]
     pub(super) fn fly<const MODE: u8>(&mut self, far: f32) -> Flight<N> {
         let scene = self.scene;
         let medium = &scene.media[self.path.medium as usize];
-        // What changes the path on the way, or sends derivatives there, cannot be skipped.
+        // Tracking that changes the path or sends derivatives at tentative collisions must be repeated in the replay.
         let skips = !F::TWO_SIDED && !alters(scene, medium) && scene.settings.gradient != gradient::FREE_FLIGHT;
         let kept = match &mut self.adjoint.cache {
             Some(cache) if MODE == REPLAY && skips => cache.flights.recall(&mut self.sampler),
@@ -112,7 +112,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             return passed(None);
         };
         let start = cells.t;
-        // Where the piece of the flight begins that is under way.
+        // Start of the part of the flight that was not offered to the reservoir yet.
         let mut piece = start;
         let splits = MODE == REPLAY && scene.settings.gradient == gradient::PAIRED && alters(scene, medium);
         let mut rest = exponential(self.sampler.draw());
@@ -123,7 +123,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             loop {
                 let next = t + rest / mu;
                 if next.is_nan() || next >= exit {
-                    // Rounding must not leave less than nothing, which an empty cell would turn into a place before all.
+                    // Rounding could make the rest negative, and a cell with majorant zero would turn that into a
+                    // distance of minus infinity.
                     rest = (rest - mu * (exit - t)).max(0.0);
                     break;
                 }
@@ -137,7 +138,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
                 if medium.emission != NONE {
                     self.emit::<MODE>(medium, [start, t], &sigma, mu);
                 }
-                // A real collision, if it is one.
+                // Decide with the hero channel whether the collision is real.
                 let hero = sigma.sampled[self.path.hero as usize];
                 if self.sampler.draw() * mu < hero {
                     return Flown {
@@ -145,12 +146,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
                         part: Some([piece, t]),
                     };
                 }
-                // A null collision.
+                // Handle the null collision.
                 if MODE == REPLAY && scene.settings.gradient == gradient::FREE_FLIGHT {
                     self.send_null_collision(medium, &sigma, mu);
                 }
                 self.path.multiply_null::<F>(scene, &sigma, hero, mu);
-                // What its channel does not see, the path would never collide with in a medium without end.
+                // The hero channel sees no extinction, so in a medium without end the path would never end; end it
+                // when the other channels are negligible.
                 if hero == 0.0 && cells.end == f32::INFINITY && self.path.fades(&sigma) {
                     return passed(None);
                 }
@@ -162,7 +164,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// Sends the derivative of a null collision's factor, 1 - sigma / mu.
+    /// Sends the derivative of a null collision's weight 1 - sigma / mu.
     #[inline]
     fn send_null_collision(&mut self, medium: &MediumRecord, sigma: &Extinction<N>, mu: f32) {
         let kept = sigma.integrand.map(|s| (N::lift(mu) - s).recip());
@@ -170,12 +172,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         self.adjoint.send_extinction(self.scene, medium, &sigma.at, d, -1.0);
     }
 
-    /// Adds the radiance emitted at a tentative collision: the absorption coefficient times the emission, over the
-    /// majorant (Vicini2021, equation 17). `part` is where the flight entered the medium and where the collision is.
+    /// Adds the radiance emitted at a tentative collision: absorption coefficient · emission / majorant (Vicini2021,
+    /// equation 17). `part` holds the distances at which the flight entered the medium and of the collision.
     #[inline]
     fn emit<const MODE: u8>(&mut self, medium: &MediumRecord, part: [f32; 2], sigma: &Extinction<N>, mu: f32) {
         let (scene, fields, path) = (self.scene, self.fields, &mut self.path);
         let p = along(path.origin, path.direction, part[1]);
+        // Look up albedo and emission.
         let albedo_volume = &scene.volumes[medium.albedo as usize];
         let albedo_at = volume_stencil(albedo_volume, p);
         let albedo = Rgb(volume_eval(
@@ -190,6 +193,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             fields.integrand(emission_volume.slot),
             &emission_at,
         ));
+        // Add the emitted radiance.
         let weight = N::lift(path.norm(scene) / mu);
         let absorbed = Rgb::splat(N::lift(1.0)) - albedo;
         let radiance = (sigma.integrand * absorbed * emission).map(|x| x * weight);
@@ -197,6 +201,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE != REPLAY {
             return;
         }
+        // Send the derivatives by extinction, albedo and emission.
         let adjoint = &mut self.adjoint;
         let d = path.alive((adjoint.d_radiance * path.beta).map(|x| x * weight));
         let d_path = path.alive(adjoint.d_radiance * path.beta * radiance);
@@ -205,6 +210,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         adjoint.sink.volume(albedo_volume, &albedo_at, d_albedo.0, 3);
         let d_emission = d * sigma.integrand * absorbed;
         adjoint.sink.volume(emission_volume, &emission_at, d_emission.0, 3);
+        // The emitted radiance was attenuated along the flight.
         if scene.settings.gradient == gradient::DRT {
             let origin = along(path.origin, path.direction, part[0]);
             adjoint.send_transmittance(scene, medium, origin, path.direction, part[1] - part[0], d_path);
@@ -212,13 +218,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     }
 }
 
-/// Whether tentative collisions in the medium change what a path carries.
+/// Whether tentative collisions in the medium change the path's throughput or radiance.
 #[inline(always)]
 fn alters(scene: &SceneView, medium: &MediumRecord) -> bool {
     scene.settings.spectral == 1 || medium.emission != NONE
 }
 
-/// Ratio tracking: `transmittance` times that of a part of a shadow ray inside one medium.
+/// Ratio tracking: multiplies `transmittance` by that of the part of a shadow ray inside one medium.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a shadow ray consists of")]
 pub fn ratio_track<N: Number, F: Fields<N>>(
@@ -243,7 +249,7 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
     transmittance
 }
 
-/// Whether a ray goes on in a medium without end, which is homogeneous.
+/// Whether a ray continues to infinity in a medium without end; such a medium is homogeneous.
 #[inline(always)]
 pub fn is_unbounded(medium: &MediumRecord, far: f32) -> bool {
     far == f32::INFINITY && medium.high[0] == f32::INFINITY

@@ -9,10 +9,10 @@ use crate::transport::scene::phase::{phase_adjoint, phase_eval, phase_pdf, phase
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
 
-/// A place at which a path is about to be scattered.
+/// A vertex at which the path is about to be scattered.
 #[derive(Debug, Clone, Copy)]
 pub struct Vertex {
-    /// The place, and the point beside it from which what leaves it begins.
+    /// The position, and the origin of rays that leave it (offset from a surface against self-intersection).
     pub(super) q: [f32; 3],
     pub(super) p: [f32; 3],
     pub(super) scatterer: Scatterer,
@@ -23,18 +23,17 @@ pub struct Vertex {
 pub(super) enum Scatterer {
     /// The phase function of this index.
     Phase(u32),
-    /// The surface that was hit, of this reflectance there.
+    /// The surface that was hit, and its reflectance there.
     Surface { hit: Hit, color: [f32; 3] },
 }
 
-/// A direction that was drawn at a vertex.
+/// A direction sampled at a vertex.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DirectionSample<N> {
     pub direction: [f32; 3],
-    /// What is scattered into it over the density (or, of a discrete lobe, the probability) of the draw; None where
-    /// that is one.
+    /// Value over pdf (or, for a discrete lobe, over probability); None where it is one.
     pub weight: Option<Rgb<N>>,
-    /// Density by solid angle on the sampling side; 0 where nobody asks for it.
+    /// Pdf by solid angle on the sampling side; 0 if it is not needed.
     pub pdf: f32,
     pub lobe: Lobe,
     /// Relative index of refraction of the boundary that was crossed; 1 if none was.
@@ -42,7 +41,7 @@ pub(super) struct DirectionSample<N> {
 }
 
 impl Vertex {
-    /// A place in a medium with this phase function.
+    /// A vertex in a medium with this phase function.
     #[inline(always)]
     pub(super) fn in_medium(p: [f32; 3], phase: u32) -> Self {
         Self {
@@ -61,8 +60,8 @@ impl Vertex {
         }
     }
 
-    /// What share of the light that arrives along -`outgoing` is scattered into -`incoming`, cosine included, and the
-    /// density with which [`Self::sample`] draws `outgoing`. None where nothing is scattered.
+    /// The phase function's or BSDF's value for light that arrives along -`outgoing` and leaves along -`incoming`,
+    /// cosine included, and the pdf with which [`Self::sample`] draws `outgoing`. None where the value is zero.
     #[inline]
     pub(super) fn eval<N: Number, F: Fields<N>>(
         &self,
@@ -87,7 +86,7 @@ impl Vertex {
         }
     }
 
-    /// Draws a direction; None if the path ends.
+    /// Samples a direction; None if the path ends.
     #[inline]
     pub(super) fn sample<N: Number, F: Fields<N>>(
         &self,
@@ -99,12 +98,12 @@ impl Vertex {
         match &self.scatterer {
             &Scatterer::Phase(index) => {
                 let direction = phase_sample(scene, fields, index, self.p, incoming, sampler);
-                // Only lights that could also have been drawn ask for it.
+                // The pdf is used for MIS with sampled lights, and for two-sided weights.
                 let pdf = match F::TWO_SIDED || scene.settings.lights > 0 {
                     true => phase_pdf(scene, fields, index, self.p, incoming, direction),
                     false => 0.0,
                 };
-                // Where both sides are the same, a phase function is its own density: the weight is one.
+                // With one side a phase function is its own pdf, so the weight is one.
                 let weight = F::TWO_SIDED.then(|| {
                     let value = phase_eval(scene, fields, index, self.p, incoming, direction);
                     Rgb::splat(value * N::lift(1.0 / pdf))
@@ -130,7 +129,7 @@ impl Vertex {
         }
     }
 
-    /// Sends `d`, the derivative by the logarithm of what is scattered into `outgoing`, on to the parameters.
+    /// Sends `d`, the derivative by the logarithm of the value for `outgoing`, to the phase function's parameters.
     #[inline]
     pub(super) fn adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         &self,
@@ -141,7 +140,7 @@ impl Vertex {
         d: N,
         sink: &mut S,
     ) {
-        // Reflectances are no parameters that derivatives are taken by.
+        // Reflectances are not differentiated.
         if let Some(index) = self.phase() {
             phase_adjoint(scene, fields, index, self.p, incoming, outgoing, d, sink);
         }

@@ -1,8 +1,9 @@
 //! Paths through participating media and between surfaces: one walk for every mode.
 //!
-//! A primal walk adds what it finds. An adjoint walks twice from the same random numbers: first as the primal does, but
-//! on through factors that are zero; then again, subtracting what it added, so that what is left is the radiance still
-//! to come, whose logarithmic derivatives belong to the factors met on the way (Vicini2021, section 3.2 and 4.1).
+//! A primal walk adds radiance contributions. An adjoint walks twice from the same random numbers: first like the
+//! primal, but continuing through factors that are zero; then again (the replay), subtracting each contribution, so
+//! that the remainder is the radiance still to come. Divided by a throughput factor it is the derivative by that
+//! factor (Vicini2021, sections 3.2 and 4.1).
 
 use super::adjoint::Adjoint;
 use super::next_event::mis;
@@ -24,7 +25,7 @@ use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, intersect, leave};
 use crate::transport::scene::texture::texture_eval;
 
-/// A walk: the scene and its parameters, the path on its way, its random numbers, and what an adjoint carries.
+/// A walk: the scene and its parameters, the state of the path, its random numbers, and the state of the adjoint.
 #[derive(Debug)]
 pub struct Walk<'a, N, F, S, I> {
     pub(super) scene: &'a SceneView<'a>,
@@ -34,19 +35,19 @@ pub struct Walk<'a, N, F, S, I> {
     pub(super) adjoint: Adjoint<'a, N, S, I>,
 }
 
-/// What a surface is for a path.
+/// What a path does at a surface.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Met {
-    /// A boundary that the path goes through.
+    /// Passes through a boundary without a BSDF.
     Boundary,
-    /// Something that scatters.
+    /// Is scattered at this vertex.
     Scatterer(Vertex),
-    /// The path's end.
+    /// Ends.
     End,
 }
 
 impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, I> {
-    /// Follows the path to its end. It begins by being scattered at `begin`, if there is such a place.
+    /// Follows the path until it ends. If `begin` is given, the path starts by being scattered at that vertex.
     #[inline]
     pub(super) fn run<const MODE: u8>(&mut self, begin: Option<Vertex>) {
         let scene = self.scene;
@@ -55,17 +56,18 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         }
         let mut next = begin;
         loop {
-            // Scatter where the last edge ended.
+            // Scatter at the vertex that the last segment ended at.
             if let Some(vertex) = next.take()
                 && !self.scatter_at::<MODE>(&vertex)
             {
                 return;
             }
-            // Find the nearest surface, unless no surface stands in the medium: then only if the path does not collide.
+            // Find the nearest surface. If no surface stands in the medium, this waits until the flight has passed
+            // through it: a collision makes the intersection unnecessary.
             let free = I::REPLAYED && self.path.is_surface_free(scene);
             let nearest = |path: &PathState<N>| intersect(scene, path.origin, path.direction, path.far);
             let mut hit = if free { None } else { nearest(&self.path) };
-            // Fly through the medium.
+            // Sample a free flight through the medium.
             if self.path.medium != NONE {
                 let far = match &hit {
                     Some(hit) => hit.t,
@@ -88,7 +90,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             if free {
                 hit = nearest(&self.path);
             }
-            // Leave the scene, or meet the surface.
+            // Leave the scene, or handle the surface.
             let Some(hit) = hit else {
                 self.escape::<MODE>();
                 return;
@@ -101,7 +103,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         }
     }
 
-    /// Adds what lies behind the scene.
+    /// Adds the background's radiance, weighted by MIS against next-event estimation.
     #[inline]
     pub(super) fn escape<const MODE: u8>(&mut self) {
         let (scene, path) = (self.scene, &mut self.path);
@@ -121,7 +123,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         }
     }
 
-    /// A real collision at `p`: None if the path ends there.
+    /// Handles a real collision at `p`: multiplies the throughput by the albedo. None if the path ends there.
     #[inline]
     pub(super) fn collide<const MODE: u8>(&mut self, p: [f32; 3], sigma: &Extinction<N>) -> Option<Vertex> {
         let (scene, fields, path) = (self.scene, self.fields, &mut self.path);
@@ -148,7 +150,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         Some(Vertex::in_medium(p, medium.phase))
     }
 
-    /// A surface: adds what it sends and says what it is for the path.
+    /// Handles a surface: adds its emission, then passes through it, makes it the next vertex, or ends the path.
     #[inline]
     pub(super) fn hit_surface<const MODE: u8>(&mut self, hit: &Hit) -> Met {
         let (scene, path) = (self.scene, &mut self.path);
@@ -165,6 +167,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                 self.adjoint.send_light(path, slot, Rgb::splat(N::lift(weight)));
             }
         }
+        // A surface without BSDF only separates media.
         if record.bsdf == bsdf::NULL {
             if record.interior != NONE || record.exterior != NONE {
                 path.medium = if against { record.interior } else { record.exterior };
@@ -173,6 +176,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             path.far -= hit.t;
             return Met::Boundary;
         }
+        // All BSDFs are one-sided.
         if !against {
             return Met::End;
         }
@@ -180,7 +184,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if path.depth >= scene.settings.max_depth {
             return Met::End;
         }
-        let color = texture_eval(scene, &scene.textures[record.texture as usize], hit.uv);
+        let color = texture_eval(self.fields, &scene.textures[record.texture as usize], hit.uv);
         if color == [0.0; 3] {
             return Met::End;
         }
@@ -191,7 +195,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         })
     }
 
-    /// Scatters the light at a vertex: next-event estimation, then a new direction. False if the path ends.
+    /// Scatters light at a vertex: next-event estimation, then a new direction. False if the path ends.
     #[inline]
     fn scatter_at<const MODE: u8>(&mut self, vertex: &Vertex) -> bool {
         let (scene, fields) = (self.scene, self.fields);
@@ -203,7 +207,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             return false;
         }
         let incoming = self.path.direction;
-        // Sample a light. Where radiance is taken for one in all directions, that of the lights is a part of it.
+        // Next-event estimation. Unit radiance over all directions already includes that of the lights.
         if scene.settings.lights > 0
             && let Some(drawn) = light_sample(scene, vertex.p, &mut self.sampler)
             && let Some((value, pdf)) = vertex.eval(scene, fields, incoming, drawn.direction)
@@ -214,7 +218,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                 vertex.adjoint(scene, fields, incoming, outgoing, lit, &mut self.adjoint.sink);
             }
         }
-        // Sample a direction.
+        // Sample the new direction.
         let Some(drawn) = vertex.sample(scene, fields, incoming, &mut self.sampler) else {
             return false;
         };
@@ -235,11 +239,11 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             let outgoing = drawn.direction;
             vertex.adjoint(scene, fields, incoming, outgoing, d, &mut self.adjoint.sink);
         }
-        // Play Russian roulette.
+        // Russian roulette.
         self.path.roulette::<F>(scene, &mut self.sampler)
     }
 
-    /// Follows an adjoint path to its end, and the light that is scattered at the point that its reservoir keeps.
+    /// Runs the replay, then a path from the reservoir's point to estimate the in-scattered radiance there.
     #[inline]
     pub(super) fn replay(&mut self) {
         self.run::<REPLAY>(None);
@@ -252,7 +256,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         }
     }
 
-    /// The light that is scattered at the point kept, by a path of its own.
+    /// The in-scattered radiance at the reservoir's point, estimated by a path that starts there.
     #[inline]
     fn follow_reservoir<const MODE: u8>(&self) -> Rgb<N> {
         let (scene, kept, mut sampler) = (self.scene, &self.adjoint.reservoir, self.adjoint.extra);
@@ -269,7 +273,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     }
 }
 
-/// The radiance that a camera ray brings.
+/// The radiance along a camera ray.
 #[inline]
 pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
     scene: &SceneView,
@@ -281,7 +285,7 @@ pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
     gather_caching::<N, F, MODE>(scene, fields, ray, medium, sampler, None)
 }
 
-/// [`gather`], which keeps its tracking in `cache` if a replay is to come.
+/// [`gather`], which stores flights and shadow rays in `cache` for a replay.
 #[inline]
 fn gather_caching<N: Number, F: Fields<N>, const MODE: u8>(
     scene: &SceneView,
@@ -298,9 +302,9 @@ fn gather_caching<N: Number, F: Fields<N>, const MODE: u8>(
     walk.path
 }
 
-/// The adjoint of [`gather`] by path replay: walks twice with the numbers of `sampler` and sends the derivatives of
-/// `d_radiance` · radiance to `sink`; `extra` is for draws that the primal does not make. Returns both walks' ends: what
-/// is left of the radiance in the second is zero but for rounding.
+/// The adjoint of [`gather`] by path replay: walks twice with the random numbers of `sampler` and sends the
+/// derivatives of `d_radiance` · radiance to `sink`; `extra` is for draws that the primal does not make. Returns the
+/// final state of both walks: the radiance left in the second is zero up to rounding.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
 pub fn backpropagate<N: Number, F: Fields<N>, S: Sink<N>>(

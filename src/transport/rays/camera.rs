@@ -31,15 +31,15 @@ pub fn transform_point(m: &Rows, p: [f32; 3]) -> [f32; 3] {
     out
 }
 
-/// `v` over its length.
+/// `v` normalised to unit length.
 #[inline(always)]
 pub fn normalize(v: [f32; 3]) -> [f32; 3] {
     let scale = 1.0 / (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]).sqrt();
     [v[0] * scale, v[1] * scale, v[2] * scale]
 }
 
-/// The ray through the point (`x`, `y`) of the film, in pixels from its top left corner. None where Newton's method
-/// finds no ray: such pixels are masked.
+/// The ray through the film position (`x`, `y`), in pixels from the top left corner. None where Newton's method does
+/// not converge: such pixels are masked.
 #[inline(always)]
 pub fn camera_ray(sensor: &SensorRecord, x: f32, y: f32) -> Option<Ray> {
     let distorted = [
@@ -51,7 +51,7 @@ pub fn camera_ray(sensor: &SensorRecord, x: f32, y: f32) -> Option<Ray> {
         distortion::BROWN => undistort_brown(&sensor.distortion, distorted)?,
         _ => undistort_fisheye(&sensor.distortion, distorted)?,
     };
-    // OpenCV's x points right and y down, the camera's +X left and +Y up.
+    // OpenCV's camera space has +X right and +Y down, ours +X left and +Y up.
     let length = (u * u + v * v + 1.0).sqrt();
     let local = [-u / length, -v / length, 1.0 / length];
     Some(Ray {
@@ -62,13 +62,13 @@ pub fn camera_ray(sensor: &SensorRecord, x: f32, y: f32) -> Option<Ray> {
     })
 }
 
-/// Steps after which Newton's method gives up.
+/// Largest number of Newton steps.
 pub const NEWTON_STEPS: u32 = 12;
-/// Residual in units of the focal length, a thousandth of a pixel at 1000 pixels of focal length.
+/// Accepted residual in units of the focal length: a thousandth of a pixel at a focal length of 1000 pixels.
 pub const NEWTON_TOLERANCE: f32 = 1e-6;
 
 /// Solves distort(p) = `target` for the Brown model (OpenCV's formula). None unless the residual vanishes at a point
-/// where the Jacobian's determinant is positive, that is on the branch that contains the centre.
+/// where the Jacobian's determinant is positive, that is, on the branch that contains the centre.
 #[inline(always)]
 pub fn undistort_brown(d: &[f32; 8], target: [f32; 2]) -> Option<[f32; 2]> {
     let [k1, k2, k3, p1, p2] = [d[0], d[1], d[2], d[4], d[5]];
@@ -96,7 +96,7 @@ pub fn undistort_brown(d: &[f32; 8], target: [f32; 2]) -> Option<[f32; 2]> {
 }
 
 /// Solves the equidistant fisheye model θ (1 + k1 θ² + k2 θ⁴ + k3 θ⁶ + k4 θ⁸) = |target| for θ and returns the point
-/// tan θ on the plane. None for θ ≥ π/2, which a plane cannot hold, and past the model's turning point.
+/// tan θ on the image plane. None for θ ≥ π/2, whose rays miss the plane, and beyond the model's turning point.
 #[inline(always)]
 pub fn undistort_fisheye(d: &[f32; 8], target: [f32; 2]) -> Option<[f32; 2]> {
     let [k1, k2, k3, k4] = [d[0], d[1], d[2], d[3]];

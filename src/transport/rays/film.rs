@@ -1,9 +1,9 @@
-//! Reconstruction filters by importance sampling: a sample's place on the film is drawn from its pixel's filter,
-//! truncated at the film's edge and renormalised, so that every sample of a pixel has weight one.
+//! Reconstruction filters by importance sampling: a sample's film position is drawn from its pixel's filter, truncated
+//! at the film's edge and renormalised, so that every sample of a pixel has weight one.
 
 use crate::resident::layout::{FILTER_TABLE, filter};
 
-/// Standard deviations at which the Gaussian filter ends.
+/// Standard deviations at which the Gaussian filter is truncated.
 pub const GAUSSIAN_EXTENT: f32 = 4.0;
 const STEPS_PER_DEVIATION: f32 = 8.0;
 const LAST_STEP: f32 = 64.0;
@@ -18,7 +18,7 @@ pub fn filter_radius(kind: u32, size: f32) -> f32 {
     }
 }
 
-/// Distribution function of the filter, `offset` in pixels from its centre.
+/// Cumulative distribution function of the filter, at `offset` pixels from its centre.
 #[inline(always)]
 pub fn filter_cdf(kind: u32, size: f32, table: &[f32; FILTER_TABLE], offset: f32) -> f32 {
     match kind {
@@ -70,7 +70,7 @@ pub fn filter_quantile(kind: u32, size: f32, table: &[f32; FILTER_TABLE], u: f32
     }
 }
 
-/// A place on one axis of the film for a sample of `pixel`, in pixels from the film's edge, drawn by the uniform `u`.
+/// Samples the film position of `pixel` along one axis, in pixels from the film's edge, with the uniform number `u`.
 #[inline(always)]
 pub fn filter_sample(kind: u32, size: f32, table: &[f32; FILTER_TABLE], pixel: u32, extent: u32, u: f32) -> f32 {
     let center = pixel as f32 + 0.5;
@@ -89,7 +89,7 @@ mod tests {
     use crate::resident::filter::gaussian_table;
     use crate::transport::rays::random::test_uniform;
 
-    /// Chi-square of 2^17 samples against the exact filter's density truncated to the film, in 40 bins, for pixels
+    /// Chi-square test of 2^17 samples against the exact filter's pdf truncated to the film, in 40 bins, for pixels
     /// inside and at the border. The bound is the 1 - 1e-4 quantile of 39 degrees of freedom.
     #[test]
     fn samples_follow_the_truncated_filter() {

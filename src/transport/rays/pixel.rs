@@ -1,11 +1,11 @@
-//! Which pixel a ray belongs to, and what is drawn for a pixel rather than for a ray.
+//! The pixel of a ray, and random choices per pixel (as opposed to per ray).
 
 use super::camera::{Ray, camera_ray};
 use super::film::filter_sample;
 use super::random::{Counter, Key, random_index, random_uniform, random_words};
 use crate::resident::layout::{SceneRecord, SensorRecord, backdrop};
 
-/// Which pixel a ray belongs to.
+/// A pixel of a sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pixel {
     pub sensor: u32,
@@ -13,8 +13,8 @@ pub struct Pixel {
     pub index: u32,
 }
 
-/// A table that turns an index over the pixels of several sensors into a [`Pixel`]: `starts[i]` is the first index of
-/// `sensors[i]`, and one more entry holds the total.
+/// Maps an index over the pixels of several sensors to a [`Pixel`]: `starts[i]` is the first index of `sensors[i]`,
+/// and one more entry holds the total.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PixelTable {
     pub sensors: Vec<u32>,
@@ -57,13 +57,13 @@ impl PixelTable {
     }
 }
 
-/// Block numbers of the draws that are not a sample's.
+/// Counter blocks of draws that belong to a pixel or ray of the batch rather than to a sample.
 pub const DRAWN_PIXEL: u32 = 1 << 16;
 pub const RANDOM_BACKDROP: u32 = 1 << 17;
 pub const LINEAR_WEIGHT: u32 = 1 << 18;
 
-/// The pixel of ray `index` in a batch of rays drawn from all pixels of `table`; the same for every pass that shares
-/// the `objective` key.
+/// The random pixel of ray `index`, in a batch of rays drawn uniformly from all pixels of `table`; equal in every pass
+/// with the same `objective` key.
 #[inline(always)]
 pub fn drawn_pixel(table: &PixelTable, objective: Key, index: u32) -> Pixel {
     let words = random_words(
@@ -78,7 +78,8 @@ pub fn drawn_pixel(table: &PixelTable, objective: Key, index: u32) -> Pixel {
     table.pixel(random_index(words[0], table.len()))
 }
 
-/// The random colour behind a pixel's reference and behind the medium; the same for every pass of an iteration.
+/// The random background colour of a pixel, behind both its reference and the medium; equal in every pass of an
+/// iteration.
 #[inline(always)]
 pub fn random_backdrop(objective: Key, pixel: Pixel) -> [f32; 3] {
     let counter = Counter {

@@ -1,23 +1,25 @@
-//! Counter-based random numbers: a draw is a function of a pass's key and of what it is drawn for.
+//! Counter-based random numbers: a draw is a function of the pass's key and of a counter that states its purpose.
 //!
-//! The mixing function is `pcg4d` (Jarzynski2020, listing in section 3). Keys come from `rand_pcg` streams, one a pass.
+//! The mixing function is `pcg4d` (Jarzynski2020, listing in section 3). Keys come from `rand_pcg` streams, one per
+//! pass.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
-/// 128 bits that tell one pass of one iteration of one seed from any other.
+/// 128 bits that identify a pass of an iteration of a run with a seed.
 pub type Key = [u32; 4];
 
-/// The streams of a run. What defines an iteration's objective (which rays, which random background) is drawn from
-/// `Objective` by all passes alike; everything else differs by pass, so that the gradient is unbiased (Azinovic2019).
+/// The random streams of a run. Everything that defines an iteration's objective (its rays, its random background) is
+/// drawn from `Objective` in all passes; all else differs between passes, which keeps the gradient unbiased
+/// (Azinovic2019).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
     Objective = 1,
     Primal = 2,
     Adjoint = 3,
-    /// Renders that are only looked at.
+    /// Renders for display.
     Preview = 4,
-    /// Order of views, random weights and other choices of the host.
+    /// Order of views, random weights and other choices made on the host.
     Host = 5,
 }
 
@@ -29,7 +31,7 @@ pub fn pass_key(seed: u64, iteration: u32, pass: Pass) -> Key {
     [a as u32, (a >> 32) as u32, b as u32, (b >> 32) as u32]
 }
 
-/// What a draw is for; `block` numbers groups of four draws.
+/// The purpose of a draw; `block` numbers groups of four draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
     pub sensor: u32,
@@ -77,13 +79,13 @@ pub fn random_uniform(key: Key, counter: Counter) -> [f32; 4] {
     uniform
 }
 
-/// A uniform index below `count`, by the high word of a product.
+/// A uniform index below `count`: the high word of the product.
 #[inline(always)]
 pub fn random_index(word: u32, count: u32) -> u32 {
     ((u64::from(word) * u64::from(count)) >> 32) as u32
 }
 
-/// Four uniform numbers for a test, which tells its draws from those of others by `seed`.
+/// Four uniform numbers for a test; `seed` separates the tests' streams.
 #[cfg(test)]
 pub(crate) fn test_uniform(seed: u64, index: u32, block: u32) -> [f32; 4] {
     let counter = Counter {
@@ -113,8 +115,8 @@ mod tests {
         assert_eq!(keys.len(), count, "two passes share a key");
     }
 
-    /// Chi-square over 32 bins of each lane, and over 16×16 bins of neighbouring lanes: 2^18 draws at a fixed seed.
-    /// The bound is the 1 - 1e-4 quantile, so that a sound generator fails one of the five tests 1 time in 2000 seeds.
+    /// Chi-square test over 32 bins of each lane, and over 16×16 bins of neighbouring lanes: 2^18 draws at a fixed
+    /// seed. The bound is the 1 - 1e-4 quantile: a sound generator fails one of the five tests at 1 in 2000 seeds.
     #[test]
     fn draws_are_uniform_and_lanes_independent() {
         let count = 1u32 << 18;

@@ -1,14 +1,14 @@
-//! A path's own sequence of random numbers: consecutive blocks of one counter, so that a replay draws the same.
+//! The random numbers of one path: consecutive blocks of a counter, so that a replay draws the same ones.
 
 use super::pixel::Pixel;
 use super::random::{Counter, Key, random_uniform};
 
-/// First block of a path's walk; block 0 belongs to its place on the film.
+/// First block of a path's walk; block 0 is the film position.
 pub const WALK: u32 = 1;
 /// First block of the draws that only an adjoint makes.
 pub const ADJOINT: u32 = 1 << 30;
 
-/// The streams of a sample's path and of its adjoint.
+/// The streams of a sample's path and of its adjoint's own draws.
 #[inline(always)]
 pub fn streams(key: Key, pixel: Pixel, sample: u32) -> [Sampler; 2] {
     [WALK, ADJOINT].map(|block| {
@@ -22,7 +22,7 @@ pub fn streams(key: Key, pixel: Pixel, sample: u32) -> [Sampler; 2] {
     })
 }
 
-/// Draws, one after the other.
+/// A sequence of random numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
     key: Key,
@@ -32,7 +32,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// The sequence that begins at `counter`'s block.
+    /// The sequence that starts at `counter`'s block.
     #[inline(always)]
     pub fn new(key: Key, counter: Counter) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl Sampler {
     }
 }
 
-/// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Written out, so that all machines and both
-/// languages agree: 1 - u = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)) as a series.
+/// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Evaluated by a series, so that all
+/// machines and both languages agree: 1 - u = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)).
 #[inline(always)]
 pub fn exponential(u: f32) -> f32 {
     let x = 1.0 - u;
     let bits = x.to_bits();
-    // The exponent that leaves m between sqrt(1/2) and sqrt(2).
+    // The exponent k for which m lies between sqrt(1/2) and sqrt(2).
     let k = (bits.wrapping_sub(0x3f35_04f3) as i32) >> 23;
     let m = f32::from_bits(bits.wrapping_sub((k as u32) << 23));
     let s = (m - 1.0) / (m + 1.0);
@@ -72,10 +72,10 @@ pub fn exponential(u: f32) -> f32 {
     (-(series + k as f32 * std::f32::consts::LN_2)).max(LEAST)
 }
 
-/// The least that [`exponential`] gives: not zero, so that over an extinction of zero it is infinite.
+/// The smallest result of [`exponential`]: positive, because 0 over an extinction of 0 is not a number.
 const LEAST: f32 = 1.0 / 33_554_432.0;
 
-/// The point of the unit circle at the angle 2 π u: cosine and sine, by polynomials on an eighth of the circle.
+/// The point of the unit circle at angle 2 π u, cosine and sine, by polynomials on an eighth of the circle.
 #[inline(always)]
 pub fn circle(u: f32) -> [f32; 2] {
     let quadrant = (u * 4.0 + 0.5).floor();
@@ -91,7 +91,7 @@ pub fn circle(u: f32) -> [f32; 2] {
     }
 }
 
-/// Two unit vectors that are perpendicular to the unit vector `n` and to each other (Duff2017).
+/// Two unit vectors perpendicular to the unit vector `n` and to each other (Duff2017).
 #[inline(always)]
 pub fn frame(n: [f32; 3]) -> ([f32; 3], [f32; 3]) {
     let sign = if n[2] < 0.0 { -1.0 } else { 1.0 };
@@ -103,7 +103,7 @@ pub fn frame(n: [f32; 3]) -> ([f32; 3], [f32; 3]) {
     )
 }
 
-/// The unit vector at the polar angle of cosine `cosine` from `n`, turned by 2 π u.
+/// The unit vector at the polar angle with cosine `cosine` from `n` and azimuth 2 π u.
 #[inline(always)]
 pub fn around(n: [f32; 3], cosine: f32, u: f32) -> [f32; 3] {
     let sine = (1.0 - cosine * cosine).max(0.0).sqrt();

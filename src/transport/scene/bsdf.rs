@@ -1,25 +1,25 @@
-//! What surfaces do to light: values, densities and draws of BSDFs.
+//! BSDFs: values, pdfs and sampling.
 //!
-//! Values include the cosine between the direction and the shading normal. Directions below the geometric normal
-//! scatter nothing, so that no light leaks through a mesh whose normals are interpolated.
+//! Values include the cosine with the shading normal. They are zero below the geometric surface, so that no light
+//! leaks through a mesh with interpolated normals.
 
 use super::shape::Hit;
 use crate::transport::rays::sampler::{Sampler, around, dot};
 
 const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
 
-/// A direction drawn from a BSDF.
+/// A direction sampled from a BSDF.
 #[derive(Debug, Clone, Copy)]
 pub struct BsdfSample {
     pub direction: [f32; 3],
-    /// Value over density.
+    /// Value over pdf.
     pub weight: [f32; 3],
-    /// Density by solid angle.
+    /// Pdf by solid angle.
     pub pdf: f32,
 }
 
-/// The value of a diffuse surface of this reflectance for light from `outgoing`, and the density with which
-/// [`bsdf_sample`] draws that direction; None where it scatters nothing.
+/// The value of a diffuse surface of this reflectance for light from `outgoing`, and the pdf with which
+/// [`bsdf_sample`] draws that direction; None where the value is zero.
 #[inline]
 pub fn bsdf_eval(color: [f32; 3], hit: &Hit, outgoing: [f32; 3]) -> Option<([f32; 3], f32)> {
     let cosine = dot(outgoing, hit.shading);
@@ -28,8 +28,8 @@ pub fn bsdf_eval(color: [f32; 3], hit: &Hit, outgoing: [f32; 3]) -> Option<([f32
     lit.then(|| (color.map(|x| x * pdf), pdf))
 }
 
-/// Draws a direction in proportion to the cosine; None if it lies below the surface. The weight is the reflectance,
-/// because value and density share the factor cosine / π.
+/// Samples a direction in proportion to the cosine; None if it lies below the surface. The weight is the reflectance,
+/// because value and pdf share the factor cosine / π.
 #[inline]
 pub fn bsdf_sample(color: [f32; 3], hit: &Hit, sampler: &mut Sampler) -> Option<BsdfSample> {
     let cosine = (1.0 - sampler.draw()).sqrt();

@@ -1,13 +1,14 @@
-//! Rays against a hierarchy of triangles and other surfaces: the first hit.
+//! Ray intersection with a bounding volume hierarchy (BVH) over triangles and other surfaces: the nearest hit.
 //!
-//! No ray slips through an edge or a vertex that triangles share. Triangles are tested as by Woop, Benthin and Wald
-//! (2013): sheared so that the ray runs along an axis, where an edge has the same sign for both its triangles. An edge
-//! function that rounding leaves unsure counts as zero, which is inside, so that this also holds where a compiler fuses
-//! a multiplication with an addition. Boxes are widened by what shearing may shift a vertex.
+//! Intersection is watertight at edges and vertices that triangles share. Triangles are tested as by Woop, Benthin and
+//! Wald (2013): sheared so that the ray runs along an axis, where an edge function has the same sign for both of its
+//! triangles. An edge function within its rounding error is set to zero, which counts as inside; this keeps the test
+//! watertight where a compiler fuses a multiplication and an addition. Boxes are widened by the largest error that
+//! shearing adds to a vertex.
 //!
-//! Hits do not depend on the tree. A triangle counts only where the ray meets its own box, and is met no earlier than
-//! that; the test of boxes is monotonic, so that all boxes around it are met no later. Of hits at the same distance the
-//! one of the lower number wins, surfaces before triangles.
+//! Hits do not depend on the tree. A triangle is hit only where the ray meets its own box, at a distance not less than
+//! the box's; the box test is monotonic, so that enclosing boxes are entered no later. Of hits at the same distance
+//! the lower number wins, surfaces before triangles.
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -18,21 +19,21 @@ use super::lanes::{Lanes, Plain};
 use crate::resident::bvh::{Bvh, MAX_LEVELS};
 use crate::resident::layout::{BLOCK, BlockRecord, NodeRecord, WIDTH, child};
 
-/// Where a ray meets a triangle or another surface.
+/// A hit of a triangle or another surface.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
-    /// Distance along the ray in lengths of its direction.
+    /// Distance along the ray, in units of the direction's length.
     pub t: f32,
     pub target: Target,
 }
 
-/// What a ray meets.
+/// What was hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
     Triangle {
         /// Its number among all meshes' triangles.
         number: u32,
-        /// Where it lies in the hierarchy: its block and its lane there.
+        /// Its position in the BVH: block and lane.
         place: (u32, u32),
         /// The point is (1 - u - v) a + u b + v c.
         u: f32,
@@ -40,30 +41,30 @@ pub enum Target {
     },
     Surface {
         number: u32,
-        /// What the surface's own test said.
+        /// The second value that the surface's own test returned.
         part: u32,
     },
 }
 
-/// Beyond every distance.
+/// Larger than every distance.
 pub const FAR: f32 = f32::MAX;
 
-/// Edge functions below this multiple of their terms have no sure sign.
+/// Edge functions are rounding noise below this multiple of their larger product.
 pub const EDGE_TOLERANCE: f32 = 2.0 * f32::EPSILON;
 
-/// How far shearing and the tests of boxes may be off, as a multiple of the largest coordinate.
+/// Relative error bound of shearing and box tests, as a multiple of the largest coordinate.
 pub const BOX_TOLERANCE: f32 = 8.0 * f32::EPSILON;
 
-/// Components of a direction below this are replaced, so that each has an inverse.
+/// Direction components are clamped to at least this magnitude: 1/0 is infinite, and 0 · infinity is not a number.
 pub const MIN_DIRECTION: f32 = 1e-20;
 
-/// Marks the numbers of triangles, so that those of surfaces are lower.
+/// Set in triangles' numbers, so that those of surfaces are lower.
 const TRIANGLE: u32 = 1 << 31;
 
-/// Children that can wait at once: of every node on the way down all but the one that is visited.
+/// Size of the traversal stack: all children but the visited one, for every node on the way down.
 const WAITING: usize = (WIDTH - 1) * MAX_LEVELS + 1;
 
-/// The instruction set that hierarchies are walked with.
+/// The instruction set used for traversal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Baseline,
@@ -74,7 +75,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels of this processor, the widest last.
+    /// All levels that this processor has, the widest last.
     pub fn all() -> Vec<Self> {
         let mut levels = vec![Self::Baseline];
         #[cfg(target_arch = "x86_64")]
@@ -90,7 +91,7 @@ impl Level {
         levels
     }
 
-    /// The widest level of this processor.
+    /// The widest level that this processor has.
     #[inline]
     pub fn widest() -> Self {
         static WIDEST: OnceLock<Level> = OnceLock::new();
@@ -98,25 +99,25 @@ impl Level {
     }
 }
 
-/// A ray between two distances, neither of them included.
+/// A ray on the open interval from `t_min` to `t_max`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ray {
     pub origin: [f32; 3],
-    /// Finite and not zero, but of any length.
+    /// Finite and nonzero, of any length.
     pub direction: [f32; 3],
     /// Not negative.
     pub t_min: f32,
     pub t_max: f32,
 }
 
-/// The first hit, from either side. `meet` tests a surface: it gives the distance of the first hit between 0 and
-/// `t_max`, and a part that [`Target::Surface`] keeps.
+/// The nearest hit, from either side. `meet` tests a surface: it returns the distance of the first hit between 0 and
+/// `t_max`, and a part number that [`Target::Surface`] stores.
 #[inline]
 pub fn intersect(bvh: &Bvh, ray: &Ray, meet: &impl Fn(u32) -> Option<(f32, u32)>) -> Option<Hit> {
     intersect_at(Level::widest(), bvh, ray, meet)
 }
 
-/// [`intersect`] with an instruction set that [`Level::all`] named.
+/// [`intersect`] with an instruction set from [`Level::all`].
 #[inline]
 pub fn intersect_at(level: Level, bvh: &Bvh, ray: &Ray, meet: &impl Fn(u32) -> Option<(f32, u32)>) -> Option<Hit> {
     match level {
@@ -130,7 +131,7 @@ pub fn intersect_at(level: Level, bvh: &Bvh, ray: &Ray, meet: &impl Fn(u32) -> O
     }
 }
 
-/// Whether there is any hit at all: what [`intersect`] would say, found without looking for the first.
+/// Whether there is any hit: [`intersect`] without the search for the nearest.
 #[inline]
 pub fn is_blocked(bvh: &Bvh, ray: &Ray, meet: &impl Fn(u32) -> Option<(f32, u32)>) -> bool {
     let hit = match Level::widest() {
@@ -151,25 +152,25 @@ fn walk_avx2<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(bvh: &Bvh, ray: 
     walk::<Avx, Sse, M, ANY>(bvh, ray, meet)
 }
 
-/// The same vectors: masks have registers of their own and there are twice as many others.
+/// The same vector types: AVX-512 adds mask registers and doubles the number of vector registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,avx512f,avx512vl,avx512dq")]
 fn walk_avx512<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(bvh: &Bvh, ray: &Ray, meet: &M) -> Option<Hit> {
     walk::<Avx, Sse, M, ANY>(bvh, ray, meet)
 }
 
-/// What the tests of boxes and triangles need to know of a ray.
+/// Values of a ray that box and triangle tests share.
 struct Prepared {
     origin: [f32; 3],
     inverse: [f32; 3],
-    /// The origin moved against the boxes' near and far planes, which so are farther apart.
+    /// The origin, moved so that near planes are nearer and far planes farther by the error bound.
     near: [f32; 3],
     far: [f32; 3],
     /// Whether the upper plane along an axis is the near one.
     backwards: [bool; 3],
-    /// Axes in the order that makes the longest component of the direction the last.
+    /// Permutation of the axes that puts the largest component of the direction last.
     axes: [usize; 3],
-    /// By how much each of these is sheared or scaled.
+    /// Shear along the first two of these axes, scale along the last.
     by: [f32; 3],
 }
 
@@ -182,14 +183,16 @@ impl Prepared {
         let backwards = direction.map(|d| d < 0.0);
         for a in 0..3 {
             let [low, high] = [bounds[0][a], bounds[1][a]].map(|plane| (plane - origin[a]).abs());
-            // Sums with the origin are as wrong as it is large.
+            // Rounding errors of plane - origin are relative to the larger of the two.
             reach = reach.max(low).max(high).max(origin[a].abs());
             let least = if backwards[a] { -MIN_DIRECTION } else { MIN_DIRECTION };
             let tiny = direction[a].abs() < MIN_DIRECTION;
             inverse[a] = 1.0 / if tiny { least } else { direction[a] };
         }
+        // Widen boxes by the error bound.
         let slack = BOX_TOLERANCE * reach;
         let side = backwards.map(|backwards| if backwards { -slack } else { slack });
+        // Shear along the direction's largest component.
         let size = direction.map(f32::abs);
         let mut last = 0;
         if size[1] > size[last] {
@@ -211,7 +214,7 @@ impl Prepared {
         }
     }
 
-    /// Where the ray enters boxes, not before `t_min`, and a bit for each that it meets before `t_max`.
+    /// Entry distances of a node's boxes, at least `t_min`, and a bit for each that is entered before `t_max`.
     #[inline(always)]
     fn enter<const N: usize, V: Lanes<N>>(&self, planes: &[[f32; N]; 6], t_min: f32, t_max: f32) -> (V, u32) {
         let mut near = V::splat(t_min);
@@ -228,10 +231,10 @@ impl Prepared {
     }
 }
 
-/// The nearest hit so far.
+/// The nearest hit found so far.
 struct Best {
     t: f32,
-    /// Zero without a hit, so that nothing at that distance is one.
+    /// Zero without a hit, so that a hit at exactly `t_max` does not count.
     number: u32,
     hit: Option<Hit>,
 }
@@ -245,7 +248,7 @@ impl Best {
     }
 }
 
-/// The first hit, or with `ANY` some hit.
+/// Traverses the BVH: the nearest hit, or with `ANY` the first one found.
 #[inline(always)]
 fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, meet: &M) -> Option<Hit>
 where
@@ -262,7 +265,7 @@ where
         number: 0,
         hit: None,
     };
-    // Distance and child, which together are one integer: positive floats are in the order of their bits.
+    // Entry distance and child in one integer: the bit patterns of positive floats are ordered like their values.
     let mut waiting = [MaybeUninit::<u64>::uninit(); WAITING];
     let mut depth = 0;
     let mut at = 0u32;
@@ -271,6 +274,7 @@ where
         match at & child::KIND {
             child::NODE => {
                 let node = &bvh.nodes[index];
+                // Intersect all boxes of the node; continue at the nearest child and push the others.
                 let (enter, mut met) = prepared.enter::<WIDTH, V>(&node.planes, ray.t_min, best.t);
                 if met != 0 {
                     let first = met.trailing_zeros() as usize % WIDTH;
@@ -290,9 +294,9 @@ where
                         let other = key(k);
                         let farther = nearest.max(other);
                         nearest = nearest.min(other);
-                        // The farthest lie lowest.
+                        // Insert in order of distance, the farthest at the bottom of the stack.
                         let mut place = depth;
-                        // SAFETY: what lies between `base` and `depth` was written.
+                        // SAFETY: entries between `base` and `depth` were written.
                         while place > base && unsafe { waiting[place - 1].assume_init() } < farther {
                             waiting[place] = waiting[place - 1];
                             place -= 1;
@@ -305,6 +309,7 @@ where
                     continue;
                 }
             }
+            // Intersect the leaf.
             child::BLOCK => meet_block::<T>(&bvh.blocks[index], index as u32, &prepared, ray.t_min, &mut best),
             child::SURFACE => {
                 let number = index as u32;
@@ -320,13 +325,13 @@ where
         if ANY && best.hit.is_some() {
             return best.hit;
         }
-        // What begins behind the hit found meanwhile is left out.
+        // Pop the next child, skipping those that start behind the nearest hit.
         loop {
             if depth == 0 {
                 return best.hit;
             }
             depth -= 1;
-            // SAFETY: everything below `depth` was written.
+            // SAFETY: all entries below `depth` were written.
             let next = unsafe { waiting[depth].assume_init() };
             if f32::from_bits((next >> 32) as u32) <= best.t {
                 at = next as u32;
@@ -336,7 +341,7 @@ where
     }
 }
 
-/// Asks for a child to be brought near: where siblings are visited too, their memory is waited for at once.
+/// Prefetches a child into the cache, so that the memory latencies of siblings overlap.
 #[inline(always)]
 fn prefetch(bvh: &Bvh, child: u32) {
     #[cfg(target_arch = "x86_64")]
@@ -353,7 +358,7 @@ fn prefetch(bvh: &Bvh, child: u32) {
             _ => return,
         };
         for line in 0..size.div_ceil(LINE) {
-            // SAFETY: a prefetch reads nothing and may be given any address.
+            // SAFETY: a prefetch dereferences nothing and accepts any address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE)) };
         }
     }
@@ -361,7 +366,7 @@ fn prefetch(bvh: &Bvh, child: u32) {
     let _ = (bvh, child);
 }
 
-/// Twice the area of the triangle from the ray to an edge from p to q; its sign tells the side.
+/// The edge function: twice the signed area of the triangle formed by the ray and the edge from p to q.
 #[inline(always)]
 fn edge<V: Lanes<BLOCK>>(p: [V; 3], q: [V; 3]) -> V {
     let (left, right) = (p[0].mul(q[1]), p[1].mul(q[0]));
@@ -375,7 +380,7 @@ fn edge<V: Lanes<BLOCK>>(p: [V; 3], q: [V; 3]) -> V {
 fn meet_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepared, t_min: f32, best: &mut Best) {
     let origin = ray.axes.map(|axis| V::splat(ray.origin[axis]));
     let by = ray.by.map(V::splat);
-    // Vertices as the ray sees them: at distance zero it passes through (0, 0).
+    // Sheared vertices, relative to the ray: the ray is the line x = y = 0, scaled depth is z.
     let [a, b, c] = [0, 3, 6].map(|first| {
         let along = |k: usize| V::load(&block.corners[first + ray.axes[k]]).sub(origin[k]);
         let (x, y, z) = (along(0), along(1), along(2));
@@ -389,7 +394,7 @@ fn meet_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepared, 
         return;
     }
     let sum = u.add(v).add(w);
-    // Without area the sum is zero and the distance not a number.
+    // A degenerate triangle has sum 0, and the distance is not a number, which fails the test.
     let t = u.mul(a[2]).add(v.mul(b[2])).add(w.mul(c[2])).div(sum);
     met &= V::splat(t_min).lt(t) & t.le(V::splat(best.t));
     if met == 0 {
@@ -419,7 +424,7 @@ fn meet_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepared, 
     }
 }
 
-/// Where the ray enters the box of one triangle of a block, if it does before `t_max`.
+/// Entry distance of the box of one triangle of a block, if the ray enters it before `t_max`.
 #[inline(always)]
 fn enter_triangle(block: &BlockRecord, lane: usize, ray: &Prepared, t_min: f32, t_max: f32) -> Option<f32> {
     let mut planes = [[0.0]; 6];

@@ -1,5 +1,5 @@
-//! Vectors of floats on the CPU, behind one trait for all instruction sets. Nothing is fused and every operation rounds
-//! as IEEE 754 says, so that all give the same bits.
+//! SIMD vectors of floats behind one trait for all instruction sets. No operation is fused and each rounds as IEEE 754
+//! prescribes, so that all instruction sets give identical bits.
 
 /// `N` floats.
 pub trait Lanes<const N: usize>: Copy {
@@ -19,11 +19,11 @@ pub trait Lanes<const N: usize>: Copy {
     fn le(self, other: Self) -> u32;
     /// A bit for each lane that is less.
     fn lt(self, other: Self) -> u32;
-    /// These lanes, but zero where a ≤ b.
+    /// These lanes, with zero where a ≤ b.
     fn clear_where_le(self, a: Self, b: Self) -> Self;
 }
 
-/// Plain arrays, as wide as the compiler makes them.
+/// Arrays, which the compiler vectorises for the target.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<const N: usize>([f32; N]);
 

@@ -1,4 +1,4 @@
-//! Lights: drawing a direction towards one, and what it sends.
+//! Lights: sampling a direction towards one, and its radiance or intensity.
 
 use super::records::SceneView;
 use super::shape::{Hit, cross, world_normal};
@@ -9,22 +9,23 @@ use crate::transport::number::Number;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{Sampler, around, dot};
 
-/// The largest number below one.
+/// The largest float below one.
 const BELOW_ONE: f32 = 0.999_999_94;
 
-/// A direction towards a light.
+/// A sampled direction towards a light.
 #[derive(Debug, Clone, Copy)]
 pub struct Drawn {
     pub light: u32,
     pub direction: [f32; 3],
     pub distance: f32,
-    /// Factor on the light's radiance or intensity: geometry over the density of the draw, the light's choice included.
+    /// Factor on the light's radiance or intensity: geometry term over pdf, the probability of choosing the light
+    /// included.
     pub weight: f32,
-    /// The density by solid angle; 0 for lights that nothing can hit.
+    /// The pdf by solid angle; 0 for delta lights, which no path can hit.
     pub pdf: f32,
 }
 
-/// Draws a light, and a direction towards it from `p`. None if it sends nothing there.
+/// Samples a light and a direction towards it from `p`. None if its contribution there is zero.
 #[inline]
 pub fn light_sample(scene: &SceneView, p: [f32; 3], sampler: &mut Sampler) -> Option<Drawn> {
     let count = scene.settings.lights;
@@ -70,8 +71,8 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
     })
 }
 
-/// How much of a spot's intensity goes against `direction`: all within the beam, then less, linearly in the angle as
-/// Mitsuba has it, nothing beyond the cutoff.
+/// Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the
+/// angle, as in Mitsuba, to zero at the cutoff.
 #[inline]
 fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
     let axis = [record.direction[0], record.direction[1], record.direction[2]];
@@ -86,7 +87,7 @@ fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
     (cutoff - cosine.acos()) / (cutoff - beam)
 }
 
-/// A direction to an area light: uniform over its area, but in the cone of a sphere.
+/// Samples a direction to an area light: uniform by area, or in the cone of a sphere.
 #[inline]
 fn sample_area(
     scene: &SceneView,
@@ -119,15 +120,15 @@ fn sample_area(
     })
 }
 
-/// A place on a light.
+/// A point on a light.
 struct Place {
     q: [f32; 3],
     normal: [f32; 3],
-    /// One over the density with which it is drawn, which is the light's area but for rounding.
+    /// One over its area pdf: the light's area, up to rounding.
     area: f32,
 }
 
-/// A place on the emissive_triangles of a light: one of them by its share of the area, then uniform in it.
+/// Samples a point on a light's emissive triangles: a triangle by its share of the area, then a uniform point.
 #[inline]
 fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32, u: [f32; 2]) -> Place {
     let emissive_triangles =
@@ -157,7 +158,7 @@ fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32,
     }
 }
 
-/// The sphere of an area light: centre and radius in the world. Its shape maps the unit sphere by a similarity.
+/// The sphere of an area light: centre and radius in the world. `to_world` of a sphere is a similarity.
 #[inline]
 fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
     (
@@ -178,7 +179,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
     let cosine = 1.0 - u[0] * height;
     let axis = normalize(to);
     let direction = around(axis, cosine, u[1]);
-    // The near intersection of the direction with the sphere.
+    // The nearer intersection of the ray with the sphere.
     let middle = dot(to, direction);
     let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
     Some(Drawn {
@@ -190,7 +191,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
     })
 }
 
-/// Density of directions in the cone of a sphere at the squared distance `square`, and one minus the cone's cosine.
+/// Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.
 #[inline]
 fn cone(square: f32, radius: f32) -> (f32, f32) {
     let sine2 = radius * radius / square;
@@ -199,7 +200,7 @@ fn cone(square: f32, radius: f32) -> (f32, f32) {
     (1.0 / (2.0 * std::f32::consts::PI * height), height)
 }
 
-/// The density with which [`light_sample`] draws, from `p`, the direction that met the light of a surface.
+/// The pdf with which [`light_sample`] draws, from `p`, the direction that hit an emissive surface.
 #[inline]
 pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) -> f32 {
     let shape = &scene.surfaces[hit.surface as usize];
@@ -219,8 +220,8 @@ pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) 
     pdf / scene.settings.lights as f32
 }
 
-/// Draws a direction from an environment map's table: a cell by its row's marginal and its share of the row, then a
-/// place in it with the bilinear density of its texels' weights, a linear marginal and a linear conditional.
+/// Samples a direction from an environment map's table: a row by the marginal, a cell by the row's conditional, then a
+/// point in it with a bilinear pdf through the weights of its four texels (linear marginal, linear conditional).
 #[inline]
 fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     let size = scene.common.env_size;
@@ -248,28 +249,28 @@ fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     })
 }
 
-/// A number in [0, 1) whose density goes linearly from `a` to `b`, both positive.
+/// Samples a number in [0, 1) whose pdf is linear from `a` to `b`, both positive.
 #[inline]
 fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
     let root = (a * a + (b * b - a * a) * u).sqrt();
     (u * (a + b) / (a + root)).min(BELOW_ONE)
 }
 
-/// The weights of a stencil's texels in the table that directions are drawn from.
+/// The weights of a stencil's texels in the sampling table.
 #[inline]
 fn texel_weights(scene: &SceneView, at: &EnvStencil) -> [f32; 4] {
     let first = first_weight(scene.common.env_size);
     at.texels.map(|texel| scene.environment[first + texel as usize])
 }
 
-/// A direction of the map's frame in the world: the inverse of a rotation is its transpose.
+/// Rotates a direction from the map's frame to the world: the inverse of a rotation is its transpose.
 #[inline]
 fn from_environment(scene: &SceneView, d: [f32; 3]) -> [f32; 3] {
     let m = &scene.common.world_to_env;
     [0, 1, 2].map(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
 }
 
-/// The bin of a table of cumulated probabilities that holds `u`, and the place within it.
+/// The bin of a cumulative table that contains `u`, and the position within it.
 #[inline]
 fn draw(table: &[f32], u: f32) -> (usize, f32) {
     let (mut low, mut high) = (0, table.len() - 1);
@@ -286,7 +287,8 @@ fn draw(table: &[f32], u: f32) -> (usize, f32) {
     (low, place.clamp(0.0, BELOW_ONE))
 }
 
-/// The density by solid angle at a place of the map, without the light's choice; `sine` is that of its polar angle.
+/// The pdf by solid angle at a position of the map, without the probability of choosing it among the lights; `sine` is
+/// that of the polar angle.
 #[inline]
 fn envmap_stencil_pdf(scene: &SceneView, at: &EnvStencil, sine: f32) -> f32 {
     let size = scene.common.env_size;
@@ -304,7 +306,7 @@ fn envmap_stencil_pdf(scene: &SceneView, at: &EnvStencil, sine: f32) -> f32 {
     of_row * of_cell * (columns * rows) as f32 * (4.0 * here / sum) / area
 }
 
-/// The density with which [`light_sample`] draws the direction `d` towards the environment map; 0 without one.
+/// The pdf with which [`light_sample`] draws the direction `d` towards the environment map; 0 without one.
 #[inline]
 pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
     if scene.settings.environment == NONE {
@@ -316,7 +318,7 @@ pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
     envmap_stencil_pdf(scene, &at, sine) / scene.settings.lights as f32
 }
 
-/// Radiance or intensity of a light's parameter.
+/// Radiance or intensity from a light's parameter.
 #[inline]
 pub fn light_value<N: Number>(data: &[N]) -> [N; 3] {
     [data[0], data[1], data[2]]

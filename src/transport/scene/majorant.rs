@@ -1,25 +1,25 @@
-//! Cells of a majorant grid along a ray (Amanatides1987).
+//! Traversal of a majorant grid along a ray by a digital differential analyser (DDA; Amanatides1987).
 
 use crate::resident::layout::MediumRecord;
 use crate::transport::rays::camera::{transform_point, transform_vector};
 
-/// The cells of a medium's majorant grid that a ray passes through, in order.
+/// The cells of a medium's majorant grid along a ray, in order.
 #[derive(Debug, Clone, Copy)]
 pub struct Cells {
-    /// Where the ray enters the present cell, and where it leaves the medium.
+    /// Distances at which the ray enters the present cell and leaves the medium.
     pub t: f32,
     pub end: f32,
     /// Index of the present cell among all majorants.
     pub index: u32,
-    /// Where the ray crosses the next plane of each axis, and from plane to plane.
+    /// Distance at which the ray crosses the next plane of each axis, and distance between planes.
     next: [f32; 3],
     delta: [f32; 3],
-    /// Cells left along each axis before the grid ends, and the steps of the index.
+    /// Cells left along each axis before the grid ends, and the index's step per cell.
     left: [u32; 3],
     stride: [i32; 3],
 }
 
-/// The part of a ray between `near` and `far` that lies in a medium's box.
+/// Clips a ray between `near` and `far` to a medium's box.
 #[inline]
 pub fn clip(medium: &MediumRecord, origin: [f32; 3], direction: [f32; 3], near: f32, far: f32) -> Option<(f32, f32)> {
     let (mut t, mut end) = (near, far);
@@ -40,7 +40,7 @@ pub fn clip(medium: &MediumRecord, origin: [f32; 3], direction: [f32; 3], near: 
 }
 
 impl Cells {
-    /// The cells between `near` and `far` on the ray; None if the medium's box is not met there.
+    /// The cells between `near` and `far` on the ray; None if it misses the medium's box there.
     #[inline]
     pub fn new(medium: &MediumRecord, origin: [f32; 3], direction: [f32; 3], near: f32, far: f32) -> Option<Self> {
         let (t, end) = clip(medium, origin, direction, near, far)?;
@@ -63,7 +63,7 @@ impl Cells {
             let cell = if place > 0.0 { (place as u32).min(count - 1) } else { 0 };
             cells.index += cell * stride as u32;
             if count == 1 {
-                // One cell ends where the medium does, which may be nowhere.
+                // A single cell ends at the medium's box, which may be infinite.
                 continue;
             }
             if speed > 0.0 {
@@ -88,7 +88,7 @@ impl Cells {
         self.end.min(self.next[0].min(self.next[1]).min(self.next[2]))
     }
 
-    /// Goes on to the next cell; false at the end.
+    /// Advances to the next cell; false at the end.
     #[inline]
     pub fn advance(&mut self) -> bool {
         let exit = self.next[0].min(self.next[1]).min(self.next[2]);
@@ -102,7 +102,7 @@ impl Cells {
         } else {
             2
         };
-        // At the grid's border only rounding leaves a remainder, which belongs to the last cell.
+        // Beyond the grid's last cell only a rounding error of the path is left; it stays in that cell.
         if self.left[axis] == 0 {
             self.next[axis] = f32::INFINITY;
         } else {
@@ -121,7 +121,7 @@ mod tests {
     use crate::transport::rays::random::test_uniform;
     use bytemuck::Zeroable;
 
-    /// A walk visits the cell of every point of the ray.
+    /// For points on random rays, the traversal's cell is the one that contains the point.
     #[test]
     fn every_point_lies_in_the_cell_that_is_visited() {
         let mut medium = MediumRecord::zeroed();

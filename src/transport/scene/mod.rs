@@ -1,4 +1,4 @@
-//! What paths meet: the records of a scene, shapes and their hierarchy, lights, phase functions, majorants.
+//! What paths interact with: records of a scene, shapes and their BVH, lights, phase functions, majorants.
 
 pub mod bsdf;
 pub mod bvh;

@@ -1,7 +1,7 @@
-//! Phase functions: probability densities over the directions into which a medium scatters.
+//! Phase functions: pdfs of the directions into which a medium scatters.
 //!
-//! All depend on the cosine between the direction that light came along and the one it leaves along. A blend's weight
-//! is looked up where the light is scattered.
+//! All depend on the cosine between the propagation directions before and after scattering. A blend's weight is looked
+//! up at the point of scattering.
 
 use super::records::{Fields, SceneView, Sink};
 use crate::resident::layout::{PhaseRecord, phase};
@@ -11,14 +11,14 @@ use crate::transport::rays::sampler::{Sampler, around, dot};
 
 const INV_FOUR_PI: f32 = 0.25 * std::f32::consts::FRAC_1_PI;
 
-/// Blends may stand in blends this many times.
+/// Blends can be nested to this depth.
 pub const MAX_NESTING: usize = 4;
 
-/// Henyey–Greenstein (Henyey1941); forward for g > 0.
+/// Henyey–Greenstein (Henyey1941); forward scattering for g > 0.
 #[inline]
 pub fn hg_eval<N: Number>(g: N, cosine: f32) -> N {
     let d = N::lift(1.0) + g * g - N::lift(2.0 * cosine) * g;
-    // d^(-3/2), through exp and ln to stay within what numbers can do.
+    // d^(-3/2) through exp and ln: [`Number`] has no power.
     let power = ((d - N::lift(1.0)).ln_1p() * N::lift(-1.5)).exp();
     (N::lift(1.0) - g * g) * power * N::lift(INV_FOUR_PI)
 }
@@ -30,27 +30,28 @@ pub fn hg_log_slope<N: Number>(g: N, cosine: f32) -> N {
     N::lift(-2.0) * g * (N::lift(1.0) - g * g).recip() + N::lift(3.0) * (N::lift(cosine) - g) * d.recip()
 }
 
-/// A cosine distributed as [`hg_eval`].
+/// Samples a cosine with the pdf of [`hg_eval`].
 #[inline]
 pub fn hg_sample(g: f32, u: f32) -> f32 {
-    // The textbook's (1 + g² - s²) / 2g with s = (1 - g²) / (1 + g x), divided out: it has digits at g = 0 too.
+    // The textbook formula (1 + g² - s²) / 2g with s = (1 - g²) / (1 + g x), with g divided out: that one cancels near
+    // g = 0.
     let x = 2.0 * u - 1.0;
     let denominator = 1.0 - g + 2.0 * g * u;
     let bent = g * (1.0 - u) * u * (3.0 + 2.0 * g * x - g * g) / (denominator * denominator);
     (x + 2.0 * bent).clamp(-1.0, 1.0)
 }
 
-/// A cosine distributed as 3/8 (1 + c²): the real root of c³ + 3 c = 4 (2u - 1), by Cardano's formula.
+/// Samples a cosine with pdf 3/8 (1 + c²): the real root of c³ + 3 c = 4 (2u - 1), by Cardano's formula.
 #[inline]
 pub fn rayleigh_sample(u: f32) -> f32 {
     let z = 2.0 * (2.0 * u - 1.0);
     let root = (z * z + 1.0).sqrt();
-    // z - root cancels for large z; its product with z + root is -1.
+    // z - root cancels for large z; (z - root)(z + root) = -1 gives it from z + root.
     let a = (z.abs() + root).cbrt();
     (z.signum() * (a - 1.0 / a)).clamp(-1.0, 1.0)
 }
 
-/// A blend's weight at `p`; `look` finds a parameter's values.
+/// A blend's weight at `p`; `look` returns a parameter's values.
 #[inline]
 fn blend_weight<'a, N: Number + 'a>(
     scene: &SceneView,
@@ -62,7 +63,7 @@ fn blend_weight<'a, N: Number + 'a>(
     volume_eval(volume, look(volume.slot), &volume_stencil(volume, p))[0]
 }
 
-/// The density of scattering from `incoming` into `outgoing` at `p`, both unit vectors along which light is followed.
+/// The pdf of scattering from `incoming` into `outgoing` at `p`, both unit vectors of propagation.
 #[inline]
 pub fn phase_eval<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -75,7 +76,7 @@ pub fn phase_eval<N: Number, F: Fields<N>>(
     evaluate(scene, |slot| fields.integrand(slot), index, p, incoming, outgoing)
 }
 
-/// The same on the sampling side: the density with which [`phase_sample`] draws.
+/// The same on the sampling side: the pdf with which [`phase_sample`] draws.
 #[inline]
 pub fn phase_pdf<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -101,7 +102,7 @@ fn evaluate<'a, N: Number + 'a>(
     let mut total = N::lift(0.0);
     let mut factor = N::lift(1.0);
     let mut index = index;
-    // A blend's second part is walked on; its first part, which is never a blend, is added at once.
+    // Iterate down the second parts of nested blends; the first part is never a blend and is evaluated at once.
     for _ in 0..=MAX_NESTING {
         let record = &scene.phases[index as usize];
         if record.kind != phase::BLEND {
@@ -125,7 +126,7 @@ fn simple_eval<'a, N: Number + 'a>(look: impl Fn(u32) -> &'a [N], record: &Phase
     }
 }
 
-/// A direction distributed as [`phase_pdf`].
+/// Samples a direction with the pdf [`phase_pdf`].
 #[inline]
 pub fn phase_sample<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -152,7 +153,7 @@ pub fn phase_sample<N: Number, F: Fields<N>>(
     }
 }
 
-/// Sends `d`, the derivative by the logarithm of the density, on to the phase function's parameters.
+/// Sends `d`, the derivative by the logarithm of the pdf, to the phase function's parameters.
 #[inline]
 #[allow(clippy::too_many_arguments, reason = "they are what a scattering consists of")]
 pub fn phase_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
@@ -198,7 +199,7 @@ pub fn phase_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     }
 }
 
-/// Whether a phase function has parameters that `sink` wants derivatives by.
+/// Whether `sink` needs derivatives by any of a phase function's parameters.
 #[inline]
 pub fn phase_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, index: u32, sink: &S) -> bool {
     let wanted = |record: &PhaseRecord| record.kind == phase::HG && sink.wants(record.slot);
@@ -217,7 +218,7 @@ pub fn phase_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, index: u32, sin
     false
 }
 
-/// Sends `d` times the slope of a simple phase function on to its parameter.
+/// Sends `d` times the derivative of a simple phase function to its parameter.
 #[inline]
 fn slope<N: Number, F: Fields<N>, S: Sink<N>>(fields: &F, record: &PhaseRecord, cosine: f32, d: N, sink: &mut S) {
     if record.kind == phase::HG {

@@ -1,4 +1,4 @@
-//! A scene of surfaces, media and lights as a walk reads it: records, and the parameters behind them.
+//! A scene of surfaces, media and lights as a walk reads it: records, and the parameters that they refer to.
 
 use crate::resident::bvh::Bvh;
 use crate::resident::layout::{
@@ -9,7 +9,7 @@ use crate::resident::paths::PathScene;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::number::Number;
 
-/// The records of a world.
+/// The records of a scene.
 #[derive(Debug, Clone, Copy)]
 pub struct SceneView<'a> {
     pub common: &'a SceneRecord,
@@ -20,23 +20,21 @@ pub struct SceneView<'a> {
     pub phases: &'a [PhaseRecord],
     pub lights: &'a [LightRecord],
     pub textures: &'a [TextureRecord],
-    /// Colours of all images.
-    pub texels: &'a [[f32; 4]],
-    /// All surfaces in the world, or nothing if there are few, and what is known at the corners of meshes' triangles.
+    /// BVH over all surfaces (empty if there are few), and the vertex data of meshes' triangles.
     pub bvh: &'a Bvh,
     pub corners: &'a [CornerRecord],
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: &'a [EmissiveTriangleRecord],
-    /// Upper bounds of every medium's scaled density, cell by cell.
+    /// Majorants: upper bounds of every medium's scaled extinction, cell by cell.
     pub majorants: &'a [f32],
-    /// The environment map's table (`resident/environment.rs`).
+    /// The environment map's sampling table (`resident/environment.rs`).
     pub environment: &'a [f32],
-    /// Parameter of the background's radiance; [`NONE`] without a background.
+    /// Slot of the background's radiance; [`NONE`] without a background.
     pub background: u32,
 }
 
 impl<'a> SceneView<'a> {
-    /// The records of a scene beside the tables that follow from its parameters' values.
+    /// Combines the records with the tables that are computed from parameter values.
     pub fn new(scene: &'a SceneRecord, records: &'a PathScene, majorants: &'a [f32], environment: &'a [f32]) -> Self {
         Self {
             common: scene,
@@ -47,7 +45,6 @@ impl<'a> SceneView<'a> {
             phases: &records.phases,
             lights: &records.lights,
             textures: &records.textures,
-            texels: &records.texels,
             bvh: &records.bvh,
             corners: &records.corners,
             emissive_triangles: &records.emissive_triangles,
@@ -57,22 +54,23 @@ impl<'a> SceneView<'a> {
         }
     }
 
-    /// Whether there is something behind the scene.
+    /// Whether the scene has a background.
     #[inline(always)]
     pub fn has_background(&self) -> bool {
         self.background != NONE
     }
 }
 
-/// The parameters of a world.
+/// The parameters of a scene.
 ///
-/// Decisions look at the sampling side, which is f32 whatever the number, so that all take the same paths; derivatives
-/// are those of the integrand's side.
+/// Decisions use the sampling side, which is f32 for every number type, so that all types follow the same paths;
+/// derivatives are taken of the integrand's side.
 pub trait Fields<N: Number> {
-    /// Whether the two sides differ, by a perturbation or only by their digits, so that factors that are one where they
-    /// are the same must be multiplied.
+    /// Whether the two sides differ, by a perturbation or in precision. Factors integrand / sampling, which are one
+    /// otherwise, must then be multiplied.
     const TWO_SIDED: bool;
-    /// Whether numbers carry derivatives of their own, so that factors that are zero must be multiplied too.
+    /// Whether numbers carry derivatives themselves (dual or recorded), so that factors of zero must be multiplied
+    /// too.
     const TRACKED: bool;
     /// Values of a parameter on the integrand's side.
     fn integrand(&self, slot: u32) -> &[N];
@@ -80,16 +78,16 @@ pub trait Fields<N: Number> {
     fn sampling(&self, slot: u32) -> &[f32];
 }
 
-/// Where an adjoint sends derivatives.
+/// Receives the derivatives of an adjoint.
 pub trait Sink<N: Number> {
-    /// Whether derivatives by this parameter count.
+    /// Whether derivatives by this parameter are needed.
     #[inline(always)]
     fn wants(&self, _slot: u32) -> bool {
         true
     }
-    /// Derivatives by a lookup of a volume: one for each of its channels, of which `channels` count.
+    /// Derivatives by a volume lookup: one per channel, of which the first `channels` count.
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
-    /// Derivatives by the first values of a parameter that is not a grid.
+    /// Derivatives by the first `channels` values of a parameter that is not a grid.
     fn value(&mut self, slot: u32, d: [N; 3], channels: u32);
     /// Derivatives by the background's radiance along the unit direction `d` (world).
     fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]);
@@ -114,7 +112,7 @@ impl<N: Number, S: Sink<N>> Sink<N> for &mut S {
     }
 }
 
-/// A sink for walks that only look.
+/// A sink that discards everything, for walks without derivatives.
 #[derive(Debug, Default)]
 pub struct NoSink;
 

@@ -1,4 +1,4 @@
-//! Where rays meet surfaces.
+//! Intersections of rays with surfaces.
 
 use super::bvh::{self, Ray, Target};
 use super::records::SceneView;
@@ -6,27 +6,27 @@ use crate::resident::layout::{Rows, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
 
-/// A ray's meeting with a surface.
+/// A ray's intersection with a surface.
 #[derive(Debug, Clone, Copy)]
 pub struct Hit {
     pub t: f32,
     pub surface: u32,
-    /// The point in the world, moved onto the surface where the ray's length has missed it.
+    /// The point in the world, projected onto the surface: origin + t · direction misses it by rounding.
     pub p: [f32; 3],
-    /// How far a ray must be moved off the surface so that rounding does not let it meet it again.
+    /// Offset along the normal that keeps a new ray from hitting the same surface by rounding.
     pub clearance: f32,
-    /// Unit normal in the world, outwards from a closed shape unless flipped.
+    /// Geometric unit normal in the world: outwards from a closed shape, unless flipped.
     pub normal: [f32; 3],
-    /// The normal that light is reflected about: interpolated between the corners of a mesh.
+    /// Shading unit normal: on a mesh interpolated between vertex normals.
     pub shading: [f32; 3],
     pub uv: [f32; 2],
 }
 
-/// Bound of the relative error of a point on a surface and of its map into the surface's own space: some ten roundings
-/// of half an epsilon each, threefold.
+/// Relative error bound of a point on a surface and of its transform to local space: about ten roundings of half an
+/// epsilon each, with a safety factor of three.
 const ROUNDING: f32 = 16.0 * f32::EPSILON;
 
-/// The point of a surface moved off it to the side that the ray in `direction` leaves on.
+/// The hit point, offset to the side on which a ray in `direction` leaves.
 #[inline]
 pub fn leave(hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
     let step = if dot(hit.normal, direction) < 0.0 {
@@ -37,7 +37,7 @@ pub fn leave(hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
     along(hit.p, hit.normal, step)
 }
 
-/// The nearest meeting of the ray with any surface between 0 and `far`.
+/// The nearest intersection of the ray with any surface, between 0 and `far`.
 #[inline]
 pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
     if !scene.bvh.nodes.is_empty() {
@@ -64,15 +64,15 @@ pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: 
     nearest.map(|(number, part)| describe(scene, far, number, part, origin, direction))
 }
 
-/// The first meeting with one surface that is not a mesh between 0 and `far`: the distance, and of a cube the face,
-/// 2 axis + 1 if on the positive side.
+/// The first intersection with one surface other than a mesh, between 0 and `far`: the distance, and for a cube the
+/// face: 2 · axis, plus 1 on the positive side.
 #[inline]
 fn meet(scene: &SceneView, number: u32, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<(f32, u32)> {
     let record = &scene.surfaces[number as usize];
     let o = transform_point(&record.to_local, origin);
     let d = transform_vector(&record.to_local, direction);
     match record.kind {
-        // Without a hierarchy there are none, and a hierarchy does not ask.
+        // Meshes are intersected by the BVH alone, which never calls this.
         surface::MESH => None,
         surface::CUBE => meet_cube(o, d, far),
         surface::SPHERE => meet_sphere(o, d, far),
@@ -80,13 +80,14 @@ fn meet(scene: &SceneView, number: u32, origin: [f32; 3], direction: [f32; 3], f
     }
 }
 
-/// A meeting with a triangle of a mesh.
+/// Surface data of a hit on a mesh's triangle.
 #[inline]
 fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32, u32), [u, v]: [f32; 2]) -> Hit {
     let planes = &scene.bvh.blocks[block as usize].corners;
     let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| planes[first + axis][lane as usize]));
     let corners = &scene.corners[number as usize];
     let record = &scene.surfaces[corners.shape as usize];
+    // Geometric normal.
     let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
     for k in 0..3 {
         ab[k] = b[k] - a[k];
@@ -94,6 +95,7 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
     }
     let face = cross(ab, ac);
     let normal = normalize([face[0] * record.side, face[1] * record.side, face[2] * record.side]);
+    // Interpolate position, shading normal and texture coordinates.
     let weights = [1.0 - u - v, u, v];
     let uvs = [
         [corners.uv_ab[0], corners.uv_ab[1]],
@@ -140,7 +142,7 @@ pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     ]
 }
 
-/// A meeting with another surface.
+/// Surface data of a hit on another shape.
 #[inline]
 fn describe(scene: &SceneView, t: f32, number: u32, part: u32, origin: [f32; 3], direction: [f32; 3]) -> Hit {
     let record = &scene.surfaces[number as usize];
@@ -180,7 +182,7 @@ fn describe(scene: &SceneView, t: f32, number: u32, part: u32, origin: [f32; 3],
     }
 }
 
-/// The sizes of the terms that make up `normal` · `to_world` `p`, which bound its rounding error.
+/// Sum of the magnitudes of the terms of `normal` · `to_world` `p`; times epsilon it bounds their rounding error.
 #[inline]
 fn terms_along(to_world: &Rows, p: [f32; 3], normal: [f32; 3]) -> f32 {
     let mut sum = 0.0;
@@ -191,7 +193,7 @@ fn terms_along(to_world: &Rows, p: [f32; 3], normal: [f32; 3]) -> f32 {
     sum
 }
 
-/// A normal of the shape's own space in the world.
+/// Transforms a normal from local space to the world.
 #[inline]
 pub fn world_normal(record: &SurfaceRecord, n: [f32; 3]) -> [f32; 3] {
     let m: &Rows = &record.to_local;
@@ -237,7 +239,7 @@ fn meet_cube(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
 
 #[inline]
 fn meet_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
-    // From the foot of the perpendicular, so that far away spheres keep their digits (Haines2019).
+    // Solve from the foot of the perpendicular: o² - r² cancels for distant spheres (Haines2019).
     let dd = dot(d, d);
     let middle = -dot(o, d) / dd;
     let foot = [0, 1, 2].map(|a| o[a] + middle * d[a]);

@@ -1,36 +1,37 @@
-//! Colours over a surface.
+//! Textures: reflectance over a surface.
 
-use super::records::SceneView;
+use super::records::Fields;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
+use crate::transport::number::Number;
 
-/// The reflectance at `uv`: one colour, a checkerboard whose squares have edges of one half, or an image whose first
-/// row lies at v = 0.
+/// The reflectance at `uv`: constant, a checkerboard with squares of edge 1/2, or an image whose first row lies at v =
+/// 0.
 #[inline]
-pub fn texture_eval(scene: &SceneView, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
+pub fn texture_eval<N: Number, F: Fields<N>>(fields: &F, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let m = &record.to_uv;
     let u = m[0][0] * uv[0] + m[0][1] * uv[1] + m[0][2];
     let v = m[1][0] * uv[0] + m[1][1] * uv[1] + m[1][2];
     if record.kind == texture::BITMAP {
-        return image_eval(scene, record, [u, v]);
+        return image_eval(fields.sampling(record.slot), record, [u, v]);
     }
     let first = record.kind == texture::CONSTANT || ((u - u.floor() > 0.5) == (v - v.floor() > 0.5));
     let color = if first { &record.color0 } else { &record.color1 };
     [color[0], color[1], color[2]]
 }
 
-/// An image at `uv`, bilinear between the centres of its texels or nearest.
+/// An RGB image at `uv`: bilinear between texel centres, or nearest.
 #[inline]
-fn image_eval(scene: &SceneView, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
+fn image_eval(texels: &[f32], record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
     let [width, height] = record.size;
     let (x, y) = (uv[0] * width as f32, uv[1] * height as f32);
     let texel = |x: f32, y: f32| {
         let (column, row) = (wrap_index(record.wrap, x, width), wrap_index(record.wrap, y, height));
-        scene.texels[(record.first + row * width + column) as usize]
+        let first = 3 * (row * width + column) as usize;
+        [texels[first], texels[first + 1], texels[first + 2]]
     };
     if record.filter == lookup::NEAREST {
-        let [r, g, b, _] = texel(x.floor(), y.floor());
-        return [r, g, b];
+        return texel(x.floor(), y.floor());
     }
     let (x, y) = (x - 0.5, y - 0.5);
     let (left, top) = (x.floor(), y.floor());

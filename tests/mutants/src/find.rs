@@ -179,8 +179,15 @@ impl<'a> Visit<'a> for Finder<'_> {
                 }
             }
             Expr::Path(p) if is_constant(&p.path) => {
-                for suffix in ["+ 1", "* 2.0"] {
-                    self.replace(e, format!("({} {suffix})", text(self.source, e)));
+                let (name, mut others) = (text(self.source, e), vec!["+ 1", "* 2.0"]);
+                // A multiple of zero or infinity is the same again.
+                if name.ends_with("::ZERO") {
+                    others = vec!["+ 1.0"];
+                } else if name.ends_with("INFINITY") {
+                    others = vec!["* -1.0"];
+                }
+                for suffix in others {
+                    self.replace(e, format!("({name} {suffix})"));
                 }
             }
             Expr::MethodCall(call) => {

@@ -18,7 +18,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use run::Fate;
 
-/// Mutations that change nothing that a test could see, one a line: file, what it says here, and why.
+/// Mutations that change nothing that a test could see, one a line: file, what it says here, what stands in the line of
+/// the source, and why.
 const EQUIVALENT: &str = include_str!("../equivalent.txt");
 
 #[derive(Debug, Default)]
@@ -105,12 +106,15 @@ fn scramble(x: u64) -> u64 {
 fn report(mutations: &build::Mutations, fates: &std::collections::HashMap<u32, Fate>) {
     let known: Vec<Vec<&str>> = EQUIVALENT.lines().map(|line| line.split(" | ").collect()).collect();
     let mut lines = BTreeMap::new();
-    for (file, build::Mutated { placed, .. }) in mutations {
+    for (file, build::Mutated { source, placed }) in mutations {
         let counts: &mut [usize; 4] = lines.entry(file).or_default();
         for p in placed {
             let Some(fate) = fates.get(&p.id) else { continue };
             let m = &p.mutation;
-            let is_known = known.iter().any(|k| k.len() == 3 && k[0] == file && k[1] == m.what);
+            let line = source.lines().nth(m.line - 1).unwrap_or_default();
+            let is_known = known
+                .iter()
+                .any(|k| k.len() == 4 && k[0] == file && k[1] == m.what && line.contains(k[2]));
             counts[0] += 1;
             match fate {
                 Fate::Seen => counts[1] += 1,

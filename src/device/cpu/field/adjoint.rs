@@ -12,15 +12,18 @@ use rayon::prelude::*;
 
 use super::bricks::Bricks;
 use super::packet::{self, Lane, Packet, PacketSink};
+use super::passes::FieldPasses;
 use super::records::{Replays, Unsorted};
 use super::reduce::ReduceBrick;
 use super::view::Arrays;
-use crate::device::cpu::Cpu;
+use crate::device::ReplayStats;
 use crate::device::cpu::chunk::{CHUNK, Chunk, chunks};
+use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::shared::SharedSlice;
+use crate::device::cpu::update::Updates;
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
-use crate::device::{Batch, Keys, ReplayStats};
+use crate::resident::field::FieldSlots;
 use crate::resident::layout::SceneRecord;
 use crate::transport::field::radiance_field::{LANES, Sample, Sink, State};
 use crate::transport::lookup::background::background_adjoint;
@@ -31,99 +34,105 @@ const ROUND_RECORDS: usize = 1 << 20;
 /// Chunks of a round, even if they leave more.
 const LEAST_CHUNKS: usize = 4;
 
-impl Cpu {
+impl FieldPasses {
     /// Adds a batch's derivatives to the gradients.
-    pub(in crate::device::cpu) fn backpropagate_field(&mut self, batch: &Batch, keys: Keys, spp: u32) -> ReplayStats {
-        let chunks = chunks(&self.resident, batch);
-        let bricks = Bricks::new(&self.resident.scene);
+    pub(in crate::device::cpu) fn backpropagate(
+        &mut self,
+        inputs: &Inputs,
+        pass: Pass,
+        adjoint: &[[f32; 3]],
+        updates: &mut Updates,
+    ) -> ReplayStats {
+        let chunks = chunks(&inputs.sensors, pass.batch);
+        let bricks = Bricks::new(&inputs.scene);
         // Rounds take several chunks, for all threads to have something to do, and as many samples a pixel as then fit.
-        let records = CHUNK * self.longest_ray();
-        let samples = (ROUND_RECORDS / (LEAST_CHUNKS * records)).clamp(1, spp as usize);
+        let records = CHUNK * self.scene.longest_ray(&inputs.scene) as usize;
+        let samples = (ROUND_RECORDS / (LEAST_CHUNKS * records)).clamp(1, pass.spp as usize);
         let per_round = (ROUND_RECORDS / (records * samples)).max(LEAST_CHUNKS);
-        let mut replays = std::mem::take(&mut self.replays);
-        let mut bases = std::mem::take(&mut self.bases);
+        let Self {
+            scene,
+            occupancy,
+            replays,
+            bases,
+        } = self;
         bases.resize(per_round.min(chunks.len()) * samples * CHUNK, [0.0; 16]);
         let mut stats = ReplayStats::default();
         let rounds = chunks.chunks(per_round).enumerate();
-        let rounds = rounds.flat_map(|round| (0..spp).step_by(samples).map(move |first| (first, round)));
+        let rounds = rounds.flat_map(|round| (0..pass.spp).step_by(samples).map(move |first| (first, round)));
         for (first, (round, chunks)) in rounds {
             replays.resize_with(chunks.len().max(replays.len()), Replays::default);
             let used = &mut replays[..chunks.len()];
-            let this = &*self;
             used.par_iter_mut()
                 .zip(bases.par_chunks_mut(samples * CHUNK))
                 .zip(chunks)
                 .enumerate()
                 .for_each(|(i, ((replays, bases), &chunk))| {
-                    let adjoint = &this.adjoint[(round * per_round + i) * CHUNK..][..CHUNK];
-                    this.level.run(ReplayChunk {
-                        cpu: this,
-                        batch,
-                        keys,
-                        spp,
-                        samples: first..(first + samples as u32).min(spp),
+                    inputs.level.run(ReplayChunk {
+                        slots: scene.slots,
+                        occupancy,
+                        inputs,
+                        pass,
+                        samples: first..(first + samples as u32).min(pass.spp),
                         chunk,
-                        adjoint,
+                        adjoint: &adjoint[(round * per_round + i) * CHUNK..][..CHUNK],
                         bricks,
                         first_ray: (i * samples * CHUNK) as u32,
                         replays,
                         bases,
                     });
                 });
-            self.reduce(bricks, used, &bases);
+            reduce(inputs, scene.slots, bricks, used, bases, updates);
             for replay in used.iter() {
                 stats.rays += replay.stats.rays;
                 stats.samples += replay.stats.samples;
                 stats.drifted += replay.stats.drifted;
             }
         }
-        (self.replays, self.bases) = (replays, bases);
         stats
     }
+}
 
-    /// An upper bound of the number of samples along a ray.
-    fn longest_ray(&self) -> usize {
-        let scene = &self.resident.scene;
-        if scene.has_field == 0 {
-            return 1;
-        }
-        (self.resident.diagonal() / scene.step_length).ceil() as usize + 1
-    }
-
-    /// Sums the records of a round into the gradients.
-    fn reduce(&mut self, bricks: Bricks, replays: &[Replays], bases: &[Basis]) {
-        let (resident, level) = (&self.resident, self.level);
-        let scene = &resident.scene;
-        let activity = &self.activity;
-        if let (Some(sigma_slot), Some(sh_slot)) = (resident.slots.sigma_t, resident.slots.sh_coeffs) {
-            let (sigma, sh) = pair_mut(&mut self.gradients, sigma_slot, sh_slot);
-            let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
-            let activities = [sigma_slot, sh_slot].map(|slot| &activity[slot]);
-            for color in 0..4 {
-                bricks.of_color(color).into_par_iter().for_each(|row| {
-                    for brick in row {
-                        if replays.iter().any(|r| !r.of_brick(brick).is_empty()) {
-                            level.run(ReduceBrick {
-                                scene,
-                                brick,
-                                replays,
-                                bases,
-                                sigma: &sigma,
-                                sh: &sh,
-                                activities,
-                            });
-                        }
+/// Sums the records of a round into the gradients.
+fn reduce(
+    inputs: &Inputs,
+    slots: Option<FieldSlots>,
+    bricks: Bricks,
+    replays: &[Replays],
+    bases: &[Basis],
+    updates: &mut Updates,
+) {
+    let (scene, level) = (&inputs.scene, inputs.level);
+    let Updates {
+        gradients, activity, ..
+    } = updates;
+    if let Some(FieldSlots { sigma_t, sh_coeffs }) = slots {
+        let (sigma, sh) = pair_mut(gradients, sigma_t, sh_coeffs);
+        let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
+        let activities = [sigma_t, sh_coeffs].map(|slot| &activity[slot]);
+        for color in 0..4 {
+            bricks.of_color(color).into_par_iter().for_each(|row| {
+                for brick in row {
+                    if replays.iter().any(|r| !r.of_brick(brick).is_empty()) {
+                        level.run(ReduceBrick {
+                            scene,
+                            brick,
+                            replays,
+                            bases,
+                            sigma: &sigma,
+                            sh: &sh,
+                            activities,
+                        });
                     }
-                });
-            }
-        }
-        if let Some(emitter) = resident.slots.emitter {
-            let gradient = &mut self.gradients[emitter];
-            if !gradient.is_empty() {
-                activity[emitter].touch(0..gradient.len());
-                for (direction, g) in replays.iter().flat_map(|r| &r.emitters) {
-                    background_adjoint(scene, gradient, *direction, *g);
                 }
+            });
+        }
+    }
+    if let Some(emitter) = inputs.emitter {
+        let gradient = &mut gradients[emitter];
+        if !gradient.is_empty() {
+            activity[emitter].touch(0..gradient.len());
+            for (direction, g) in replays.iter().flat_map(|r| &r.emitters) {
+                background_adjoint(scene, gradient, *direction, *g);
             }
         }
     }
@@ -138,10 +147,10 @@ fn pair_mut(arrays: &mut [Vec<f32>], a: usize, b: usize) -> (&mut [f32], &mut [f
 }
 
 struct ReplayChunk<'a> {
-    cpu: &'a Cpu,
-    batch: &'a Batch,
-    keys: Keys,
-    spp: u32,
+    slots: Option<FieldSlots>,
+    occupancy: &'a [u8],
+    inputs: &'a Inputs,
+    pass: Pass<'a>,
     /// Those of this round.
     samples: Range<u32>,
     chunk: Chunk,
@@ -208,10 +217,10 @@ impl Kernel for ReplayChunk<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) {
         let Self {
-            cpu,
-            batch,
-            keys,
-            spp,
+            slots,
+            occupancy,
+            inputs,
+            pass: Pass { batch, keys, spp },
             samples,
             chunk,
             adjoint,
@@ -220,8 +229,8 @@ impl Kernel for ReplayChunk<'_> {
             replays,
             bases,
         } = self;
-        let scene = &cpu.resident.scene;
-        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy, batch);
+        let scene = &inputs.scene;
+        let view = Arrays::<W>::new(inputs, slots, occupancy, batch);
         replays.clear();
         let scale = 1.0 / spp as f32;
         let mut scaled = [[0.0; 3]; CHUNK];
@@ -232,9 +241,9 @@ impl Kernel for ReplayChunk<'_> {
         let mut rays = 0;
         let mut unsorted = Unsorted::take();
         for sample in samples {
-            let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
+            let mut pixels = chunk.pixels(&inputs.sensors, batch, keys);
             while packet.fill(
-                &cpu.resident,
+                inputs,
                 &mut pixels,
                 packet::Sample {
                     keys,

@@ -3,6 +3,7 @@
 pub(super) mod adjoint;
 pub(super) mod bricks;
 pub(super) mod packet;
+pub(super) mod passes;
 pub(super) mod records;
 pub(super) mod reduce;
 pub(super) mod render;

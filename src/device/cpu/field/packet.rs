@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use crate::device::Keys;
 use crate::device::cpu::chunk::{Pixels, Place};
-use crate::resident::Resident;
+use crate::device::cpu::passes::Inputs;
 use crate::resident::layout::SceneRecord;
 use crate::transport::field::march::March;
 use crate::transport::field::radiance_field::{NoSink, Sink, View};
@@ -79,7 +79,7 @@ impl Packet {
 
     /// Starts the paths of the next pixels; false if none is left.
     #[inline(always)]
-    pub(in crate::device::cpu) fn fill(&mut self, resident: &Resident, pixels: &mut Pixels, sample: Sample) -> bool {
+    pub(in crate::device::cpu) fn fill(&mut self, inputs: &Inputs, pixels: &mut Pixels, sample: Sample) -> bool {
         self.lanes.clear();
         self.masked.clear();
         let mut any = false;
@@ -96,11 +96,11 @@ impl Packet {
             if !sample.adjoint.is_empty() && d_radiance == [0.0; 3] {
                 continue;
             }
-            let sensor = &resident.sensors[pixel.sensor as usize];
-            match sample_ray(&resident.scene, sensor, pixel, sample.keys.pass, sample.index) {
+            let sensor = &inputs.sensors[pixel.sensor as usize];
+            match sample_ray(&inputs.scene, sensor, pixel, sample.keys.pass, sample.index) {
                 Some((ray, jitter)) => {
                     let backdrop = pixel_backdrop(sensor, sample.keys.objective, pixel);
-                    let path = March::new(&resident.scene, &ray, jitter, backdrop);
+                    let path = March::new(&inputs.scene, &ray, jitter, backdrop);
                     self.lanes.push(Lane {
                         place,
                         d_radiance,

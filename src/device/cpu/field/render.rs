@@ -3,55 +3,35 @@
 use rayon::prelude::*;
 
 use super::packet::{Lane, Packet, Sample};
+use super::passes::FieldPasses;
 use super::view::Arrays;
-use crate::device::cpu::Cpu;
-use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks};
+use crate::device::cpu::chunk::{CHUNK, Chunk, chunks};
+use crate::device::cpu::frame::{Frame, MASKED};
+use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
-use crate::device::{Batch, Keys};
 
-/// Marks a masked pixel in place of its transmittance.
-pub(in crate::device::cpu) const MASKED: f32 = -1.0;
-
-impl Cpu {
-    /// Renders into `self.image`, chunk by chunk.
-    pub(in crate::device::cpu) fn render_field(&mut self, batch: &Batch, keys: Keys, spp: u32) {
-        let chunks = chunks(&self.resident, batch);
-        let mut image = std::mem::take(&mut self.image);
-        image.clear();
-        image.resize(chunks.len() * CHUNK, [0.0; 4]);
-        let this = &*self;
+impl FieldPasses {
+    /// Renders a batch, chunk by chunk.
+    pub(in crate::device::cpu) fn render(&self, inputs: &Inputs, pass: Pass, frame: &mut Frame) {
+        let chunks = chunks(&inputs.sensors, pass.batch);
+        let image = frame.begin(chunks.len());
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
-            this.level.run(RenderChunk {
-                cpu: this,
-                batch,
-                keys,
-                spp,
+            inputs.level.run(RenderChunk {
+                passes: self,
+                inputs,
+                pass,
                 chunk,
                 out,
             });
         });
-        self.image = image;
-    }
-
-    /// The image in the batch's order.
-    pub(in crate::device::cpu) fn image_in_order(&self) -> Vec<[f32; 4]> {
-        let mut ordered = vec![[0.0; 4]; self.rendered.pixels() as usize];
-        let keys = self.rendered_keys;
-        for (i, chunk) in chunks(&self.resident, &self.rendered).into_iter().enumerate() {
-            for Place { place, index, .. } in chunk.pixels(&self.resident, &self.rendered, keys) {
-                ordered[index as usize] = self.image[i * CHUNK + place];
-            }
-        }
-        ordered
     }
 }
 
 struct RenderChunk<'a> {
-    cpu: &'a Cpu,
-    batch: &'a Batch,
-    keys: Keys,
-    spp: u32,
+    passes: &'a FieldPasses,
+    inputs: &'a Inputs,
+    pass: Pass<'a>,
     chunk: Chunk,
     out: &'a mut [[f32; 4]],
 }
@@ -62,19 +42,18 @@ impl Kernel for RenderChunk<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) {
         let Self {
-            cpu,
-            batch,
-            keys,
-            spp,
+            passes,
+            inputs,
+            pass: Pass { batch, keys, spp },
             chunk,
             out,
         } = self;
-        let view = Arrays::<W>::new(&cpu.params, &cpu.resident, &cpu.occupancy, batch);
+        let view = Arrays::<W>::new(inputs, passes.scene.slots, &passes.occupancy, batch);
         let mut packet = Packet::take();
         for sample in 0..spp {
-            let mut pixels = chunk.pixels(&cpu.resident, batch, keys);
+            let mut pixels = chunk.pixels(&inputs.sensors, batch, keys);
             while packet.fill(
-                &cpu.resident,
+                inputs,
                 &mut pixels,
                 Sample {
                     keys,
@@ -82,7 +61,7 @@ impl Kernel for RenderChunk<'_> {
                     adjoint: &[],
                 },
             ) {
-                packet.gather(&cpu.resident.scene, &view);
+                packet.gather(&inputs.scene, &view);
                 for &place in &packet.masked {
                     out[place][3] = f32::NEG_INFINITY;
                 }

@@ -3,9 +3,9 @@
 use std::marker::PhantomData;
 
 use crate::device::Batch;
+use crate::device::cpu::passes::Inputs;
 use crate::device::cpu::vector::wide::{Wide, eval_sh, prefetch_sh};
-use crate::params::ParamSet;
-use crate::resident::Resident;
+use crate::resident::field::FieldSlots;
 use crate::resident::layout::{SceneRecord, color};
 use crate::transport::field::radiance_field::{LANES, Lattice, Segment, View, color_activate};
 use crate::transport::lookup::grid::{Stencil, Stencils, grid_eval};
@@ -27,18 +27,18 @@ pub(in crate::device::cpu) struct Arrays<'a, W> {
 
 impl<'a, W> Arrays<'a, W> {
     pub(in crate::device::cpu) fn new(
-        params: &'a ParamSet,
-        resident: &Resident,
+        inputs: &'a Inputs,
+        slots: Option<FieldSlots>,
         occupancy: &'a [u8],
         batch: &Batch,
     ) -> Self {
-        let values = |slot: Option<usize>| slot.map_or(&[][..], |i| &params.parameters[i].values[..]);
+        let values = |slot: Option<usize>| slot.map_or(&[][..], |i| &inputs.params.parameters[i].values[..]);
         Self {
-            sigma: values(resident.slots.sigma_t),
-            sh: values(resident.slots.sh_coeffs),
-            emitter: values(resident.slots.emitter),
+            sigma: values(slots.map(|slots| slots.sigma_t)),
+            sh: values(slots.map(|slots| slots.sh_coeffs)),
+            emitter: values(inputs.emitter),
             occupancy,
-            channels: resident.scene.sh_size[3],
+            channels: inputs.scene.sh_size[3],
             scattered: batch.drawn.is_some(),
             level: PhantomData,
         }

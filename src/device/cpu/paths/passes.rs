@@ -1,17 +1,20 @@
-//! The passes over a world of surfaces and media: a path at a time.
+//! The passes over surfaces, media and lights: a path at a time.
 
 use std::ops::Add;
 
 use rayon::prelude::*;
 
 use super::sums::{Accumulate, Sums};
-use crate::device::cpu::Cpu;
 use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks};
-use crate::device::cpu::field::render::MASKED;
-use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
+use crate::device::cpu::frame::{Frame, MASKED};
+use crate::device::cpu::passes::{Inputs, Pass, unshared};
+use crate::device::cpu::step::Activity;
+use crate::device::cpu::update::Updates;
+use crate::device::units::units_in_one;
+use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::environment::environment_table;
-use crate::resident::layout::{SceneRecord, background};
+use crate::resident::layout::background;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::path_state::PathState;
@@ -24,30 +27,16 @@ use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
 use crate::transport::scene::records::{Fields, SceneView};
 
-/// What depends on the parameters' values.
-#[derive(Debug, Default)]
-pub(in crate::device::cpu) struct Tables {
+/// The passes over paths, and what they keep.
+#[derive(Debug)]
+pub(in crate::device::cpu) struct PathPasses {
+    pub(in crate::device::cpu) scene: PathScene,
+    /// What depends on the parameters' values: upper bounds of densities, and the environment map's table.
     majorants: Vec<f32>,
     environment: Vec<f32>,
-}
-
-impl Tables {
-    /// The tables of a world whose parameters have these values.
-    pub(in crate::device::cpu) fn new(scene: &SceneRecord, world: &PathScene, params: &ParamSet) -> Self {
-        let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
-        let environment = match scene.background {
-            background::ENVMAP => environment_table(scene.env_size, values[world.background as usize]),
-            _ => Vec::new(),
-        };
-        Self {
-            majorants: world.rebuild_majorants(&values),
-            environment,
-        }
-    }
-
-    pub(in crate::device::cpu) fn bytes(&self) -> usize {
-        4 * (self.majorants.len() + self.environment.len())
-    }
+    sums: Sums,
+    /// Bytes of the longest tape so far.
+    tape_bytes: u64,
 }
 
 /// The parameters as slices.
@@ -66,68 +55,82 @@ impl Fields<f32> for Values<'_> {
     }
 }
 
-/// The records of a world beside the tables that a device holds.
-pub(in crate::device::cpu) fn bind<'a>(
-    scene: &'a SceneRecord,
-    world: &'a PathScene,
-    tables: &'a Tables,
-) -> SceneView<'a> {
-    SceneView::new(scene, world, &tables.majorants, &tables.environment)
+impl<'a> Values<'a> {
+    fn new(params: &'a ParamSet) -> Self {
+        Self(params.parameters.iter().map(|p| &p.values[..]).collect())
+    }
 }
 
 /// A camera ray, the medium that it begins in, and the streams of its path and of its adjoint.
 pub(in crate::device::cpu) type Beginning = (Ray, u32, Sampler, Sampler);
 
 #[inline(always)]
-fn begin(cpu: &Cpu, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
-    let sensor = &cpu.resident.sensors[pixel.sensor as usize];
-    let (ray, _) = sample_ray(&cpu.resident.scene, sensor, pixel, key, sample)?;
+fn begin(inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
+    let sensor = &inputs.sensors[pixel.sensor as usize];
+    let (ray, _) = sample_ray(&inputs.scene, sensor, pixel, key, sample)?;
     let [walk, adjoint] = streams(key, pixel, sample);
     Some((ray, sensor.medium, walk, adjoint))
 }
 
-impl Cpu {
-    fn values(&self) -> Values<'_> {
-        Values(self.params.parameters.iter().map(|p| &p.values[..]).collect())
+impl PathPasses {
+    /// Passes over a scene whose tables are not built yet.
+    pub(in crate::device::cpu) fn new(scene: PathScene) -> Self {
+        Self {
+            scene,
+            majorants: Vec::new(),
+            environment: Vec::new(),
+            sums: Sums::default(),
+            tape_bytes: 0,
+        }
     }
 
-    /// Renders into `self.image`, chunk by chunk.
-    pub(in crate::device::cpu) fn render_paths(&mut self, records: &PathScene, batch: &Batch, keys: Keys, spp: u32) {
-        let chunks = chunks(&self.resident, batch);
-        let mut image = std::mem::take(&mut self.image);
-        image.clear();
-        image.resize(chunks.len() * CHUNK, [0.0; 4]);
-        let this = &*self;
-        let values = this.values();
-        let world = bind(&this.resident.scene, records, &this.tables);
+    /// Rebuilds what depends on the parameters' values.
+    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
+        let Values(values) = Values::new(&inputs.params);
+        self.environment = match inputs.scene.background {
+            background::ENVMAP => environment_table(inputs.scene.env_size, values[self.scene.background as usize]),
+            _ => Vec::new(),
+        };
+        self.majorants = self.scene.rebuild_majorants(&values);
+    }
+
+    pub(in crate::device::cpu) fn bytes(&self) -> u64 {
+        let tables = 4 * (self.majorants.len() + self.environment.len());
+        (tables + self.sums.bytes()) as u64 + self.tape_bytes
+    }
+
+    /// Renders a batch, chunk by chunk.
+    pub(in crate::device::cpu) fn render(&self, inputs: &Inputs, pass: Pass, frame: &mut Frame) {
+        let chunks = chunks(&inputs.sensors, pass.batch);
+        let image = frame.begin(chunks.len());
+        let values = Values::new(&inputs.params);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.environment);
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
             RenderChunk {
-                cpu: this,
-                world: &world,
+                inputs,
+                scene: &scene,
                 values: &values,
-                batch,
-                keys,
-                spp,
+                pass,
                 chunk,
                 out,
             }
             .run();
         });
-        self.image = image;
     }
 
     /// Adds a batch's derivatives to the gradients.
-    pub(in crate::device::cpu) fn backpropagate_paths(
+    pub(in crate::device::cpu) fn backpropagate(
         &mut self,
-        records: &PathScene,
-        batch: &Batch,
-        keys: Keys,
-        spp: u32,
+        inputs: &Inputs,
+        pass: Pass,
+        adjoint: &[[f32; 3]],
+        updates: &mut Updates,
     ) -> Result<ReplayStats> {
-        let chunks = chunks(&self.resident, batch);
-        let stats = self.with_sums(records, batch, keys, spp, |pass| {
+        let chunks = chunks(&inputs.sensors, pass.batch);
+        let estimator = self.scene.estimator;
+        let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
             let all = || chunks.par_iter().enumerate();
-            match records.estimator {
+            match estimator {
                 Estimator::PathReplay => Ok(all().map(|(i, &chunk)| pass.replay(i, chunk)).reduce_with(Add::add)),
                 Estimator::Tape => super::tape::differentiate(pass, &chunks).map(Some),
                 Estimator::Radiative(variant) => {
@@ -142,69 +145,70 @@ impl Cpu {
         Ok(stats)
     }
 
-    /// Renders into `self.image` and along the same paths carries the adjoint image, which is of an earlier render.
-    pub(in crate::device::cpu) fn render_and_backpropagate_paths(
+    /// Renders a batch and along the same paths carries the adjoint image, which is of an earlier render.
+    pub(in crate::device::cpu) fn render_and_backpropagate(
         &mut self,
-        records: &PathScene,
-        batch: &Batch,
-        keys: Keys,
-        spp: u32,
+        inputs: &Inputs,
+        pass: Pass,
+        frame: &mut Frame,
+        updates: &mut Updates,
     ) -> Result<ReplayStats> {
-        let chunks = chunks(&self.resident, batch);
-        let Estimator::Radiative(variant) = records.estimator else {
+        let chunks = chunks(&inputs.sensors, pass.batch);
+        let Estimator::Radiative(variant) = self.scene.estimator else {
             return Err(unshared());
         };
-        if self.adjoint.len() != chunks.len() * CHUNK {
+        if frame.adjoint.len() != chunks.len() * CHUNK {
             let message = "the adjoint image is not of this batch; pipelining needs the same pixels in every iteration";
             return Err(DeviceError::Unavailable(message.into()));
         }
-        let mut image = std::mem::take(&mut self.image);
-        image.clear();
-        image.resize(chunks.len() * CHUNK, [0.0; 4]);
-        let stats = self.with_sums(records, batch, keys, spp, |pass| {
+        frame.begin(chunks.len());
+        let Frame { image, adjoint, .. } = frame;
+        let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
             let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
             let backpropagate_radiative = |(i, (out, &chunk)): (_, (&mut [_], _))| {
                 pass.backpropagate_radiative(i, chunk, incident(variant), Some(out))
             };
             Ok(all.map(backpropagate_radiative).reduce_with(Add::add))
         });
-        self.image = image;
         Ok(stats?.unwrap_or_default())
     }
 
     /// Does `work`, whose sums become a part of the gradients.
     fn with_sums<T: Default>(
         &mut self,
-        records: &PathScene,
-        batch: &Batch,
-        keys: Keys,
-        spp: u32,
+        inputs: &Inputs,
+        pass: Pass,
+        adjoint: &[[f32; 3]],
+        updates: &mut Updates,
         work: impl FnOnce(&Propagation<'_>) -> Result<T>,
     ) -> Result<T> {
-        let largest = self.adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
-        let mut sums = std::mem::take(&mut self.sums);
-        let unit = if largest == 0.0 { 1.0 } else { largest / spp as f32 };
-        sums.begin(self.gradients.iter().map(Vec::len), unit);
-        let this = &*self;
+        let Self {
+            scene,
+            majorants,
+            environment,
+            sums,
+            ..
+        } = self;
+        let largest = adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
+        let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
+        let scales = texels.map(|texels| units_in_one(largest, pass.batch.pixels(), pass.spp, texels));
+        sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
-            cpu: this,
-            world: &bind(&this.resident.scene, records, &this.tables),
-            values: &this.values(),
-            batch,
-            keys,
-            spp,
-            sums: &sums,
+            inputs,
+            scene: &SceneView::new(&inputs.scene, scene, majorants, environment),
+            values: &Values::new(&inputs.params),
+            pass,
+            adjoint,
+            sums,
         });
-        let ended = sums.end(&mut self.gradients);
-        self.sums = sums;
-        self.activity
-            .iter_mut()
-            .for_each(crate::device::cpu::step::Activity::touch_all);
-        ended.map_err(|slot| {
+        let merged = sums.merge();
+        sums.add_to(&mut updates.gradients);
+        updates.activity.iter_mut().for_each(Activity::touch_all);
+        merged.map_err(|slot| {
             DeviceError::Overflow(format!(
                 "the gradient of {} left the range of its sums; lower the learning rate, or bound the density \
                  away from zero",
-                self.params.parameters[slot].path
+                inputs.params.parameters[slot].path
             ))
         })?;
         done
@@ -219,33 +223,27 @@ fn incident(variant: Variant) -> Ahead {
     }
 }
 
-/// Only radiative backpropagation renders along an adjoint's paths.
-pub(in crate::device::cpu) fn unshared() -> DeviceError {
-    DeviceError::Unavailable("primal and adjoint cannot share a pass here: only `rbvolpath` does that".into())
-}
-
 struct RenderChunk<'a> {
-    cpu: &'a Cpu,
-    world: &'a SceneView<'a>,
+    inputs: &'a Inputs,
+    scene: &'a SceneView<'a>,
     values: &'a Values<'a>,
-    batch: &'a Batch,
-    keys: Keys,
-    spp: u32,
+    pass: Pass<'a>,
     chunk: Chunk,
     out: &'a mut [[f32; 4]],
 }
 
 impl RenderChunk<'_> {
     fn run(self) {
-        let scale = 1.0 / self.spp as f32;
-        for Place { place, pixel, .. } in self.chunk.pixels(&self.cpu.resident, self.batch, self.keys) {
+        let Pass { batch, keys, spp } = self.pass;
+        let scale = 1.0 / spp as f32;
+        for Place { place, pixel, .. } in self.chunk.pixels(&self.inputs.sensors, batch, keys) {
             let mut sum = [0.0f32; 4];
-            for sample in 0..self.spp {
-                let Some((ray, medium, sampler, _)) = begin(self.cpu, pixel, self.keys.pass, sample) else {
+            for sample in 0..spp {
+                let Some((ray, medium, sampler, _)) = begin(self.inputs, pixel, keys.pass, sample) else {
                     sum[3] = f32::NEG_INFINITY;
                     break;
                 };
-                let path = gather::<f32, _, PRIMAL>(self.world, self.values, &ray, medium, sampler);
+                let path = gather::<f32, _, PRIMAL>(self.scene, self.values, &ray, medium, sampler);
                 for c in 0..3 {
                     sum[c] += path.radiance[c];
                 }
@@ -262,19 +260,18 @@ impl RenderChunk<'_> {
 
 /// A pass that sends a batch's derivatives to sums.
 pub(in crate::device::cpu) struct Propagation<'a> {
-    pub cpu: &'a Cpu,
-    pub world: &'a SceneView<'a>,
+    pub inputs: &'a Inputs,
+    pub scene: &'a SceneView<'a>,
     values: &'a Values<'a>,
-    batch: &'a Batch,
-    keys: Keys,
-    spp: u32,
+    pass: Pass<'a>,
+    adjoint: &'a [[f32; 3]],
     pub sums: &'a Sums,
 }
 
 impl<'a> Propagation<'a> {
     /// A sink into the calling thread's sums.
     pub(in crate::device::cpu) fn sink(&self) -> Accumulate<'a> {
-        Accumulate::new(self.sums, self.world.common, self.world.background)
+        Accumulate::new(self.sums, self.scene.common, self.scene.background)
     }
 
     /// The pixels of the `i`-th chunk: place, the derivative by each of its samples, and the samples' beginnings.
@@ -283,11 +280,12 @@ impl<'a> Propagation<'a> {
         i: usize,
         chunk: Chunk,
     ) -> impl Iterator<Item = (usize, [f32; 3], impl Iterator<Item = Option<Beginning>>)> {
-        let scale = 1.0 / self.spp as f32;
-        let pixels = chunk.pixels(&self.cpu.resident, self.batch, self.keys);
+        let Pass { batch, keys, spp } = self.pass;
+        let scale = 1.0 / spp as f32;
+        let pixels = chunk.pixels(&self.inputs.sensors, batch, keys);
         pixels.map(move |Place { place, pixel, .. }| {
-            let d = self.cpu.adjoint[i * CHUNK + place].map(|d| d * scale);
-            let samples = (0..self.spp).map(move |sample| begin(self.cpu, pixel, self.keys.pass, sample));
+            let d = self.adjoint[i * CHUNK + place].map(|d| d * scale);
+            let samples = (0..spp).map(move |sample| begin(self.inputs, pixel, keys.pass, sample));
             (place, d, samples)
         })
     }
@@ -299,7 +297,7 @@ impl<'a> Propagation<'a> {
         for (_, d, samples) in self.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
             for (ray, medium, sampler, extra) in samples.map_while(|begun| begun) {
                 let (first, replay) =
-                    backpropagate::<f32, _, _>(self.world, self.values, &ray, medium, sampler, extra, d, &mut sink);
+                    backpropagate::<f32, _, _>(self.scene, self.values, &ray, medium, sampler, extra, d, &mut sink);
                 stats.rays += 1;
                 stats.samples += u64::from(replay.count);
                 stats.drifted += u64::from(drifted(&first, &replay));
@@ -316,7 +314,7 @@ impl<'a> Propagation<'a> {
         incident: Ahead,
         mut out: Option<&mut [[f32; 4]]>,
     ) -> ReplayStats {
-        let scale = 1.0 / self.spp as f32;
+        let scale = 1.0 / self.pass.spp as f32;
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
         for (place, d, samples) in self.pixels(i, chunk) {
@@ -330,13 +328,13 @@ impl<'a> Propagation<'a> {
                     sum = [0.0, 0.0, 0.0, MASKED];
                     break;
                 };
-                let (world, values) = (self.world, self.values);
+                let (scene, values) = (self.scene, self.values);
                 let path = if carries {
                     backpropagate_radiative::<f32, _, _>(
-                        world, values, &ray, medium, sampler, extra, incident, d, &mut sink,
+                        scene, values, &ray, medium, sampler, extra, incident, d, &mut sink,
                     )
                 } else {
-                    gather::<f32, _, PRIMAL>(world, values, &ray, medium, sampler)
+                    gather::<f32, _, PRIMAL>(scene, values, &ray, medium, sampler)
                 };
                 for c in 0..3 {
                     sum[c] += path.radiance[c] * scale;

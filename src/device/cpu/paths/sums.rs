@@ -1,9 +1,12 @@
 //! Gradients of paths, summed in whole numbers: such sums do not depend on their order, so that any thread may add
 //! anywhere and the bits are the same for any number of them. The memory is that of the gradients, however long paths
-//! are.
+//! are. Units, and the rule by which no overflow passes unseen, are those of `device/units.rs`.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+use rayon::prelude::*;
+
+use crate::device::units::LIMIT;
 use crate::resident::layout::{SceneRecord, VolumeRecord, background};
 use crate::transport::lookup::background::env_stencil;
 use crate::transport::lookup::grid::Stencil;
@@ -13,31 +16,44 @@ use crate::transport::scene::records::Sink;
 
 /// Bytes that private copies of the sums may take together; beyond it all threads share one.
 const PRIVATE_BYTES: usize = 64 << 20;
-/// The largest derivative by a pixel is this many units.
-const LARGEST: f32 = (1u64 << 30) as f32;
-/// A single contribution of more units is an overflow.
-const MOST: f32 = (1u64 << 52) as f32;
+/// Entries that a thread takes at a time.
+const CHUNK: usize = 4096;
 const NOWHERE: usize = usize::MAX;
 
-/// Sums of one pass.
-#[derive(Debug, Default)]
+/// Sums of one pass: [`Self::begin`], contributions by [`Accumulate`], [`Self::merge`], [`Self::add_to`].
+#[derive(Debug)]
 pub(in crate::device::cpu) struct Sums {
     /// Copy by copy, for each parameter its entries; empty if it is not tuned.
     copies: Vec<Vec<Vec<AtomicI64>>>,
-    /// Units in one.
-    scale: f32,
-    overflow: AtomicBool,
-    /// An entry that received something that is not a number.
+    /// Units in one, for each parameter.
+    scales: Vec<f32>,
+    /// A parameter whose sums left their range.
+    overflow: AtomicUsize,
+    /// Parameter and entry that received something that is not a number.
     broken: [AtomicUsize; 2],
 }
 
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            copies: Vec::new(),
+            scales: Vec::new(),
+            overflow: AtomicUsize::new(NOWHERE),
+            broken: [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)],
+        }
+    }
+}
+
 impl Sums {
-    /// Prepares for contributions to parameters of these lengths, of which the largest derivative by a pixel is
-    /// `largest`.
-    pub(in crate::device::cpu) fn begin(&mut self, lengths: impl Iterator<Item = usize> + Clone, largest: f32) {
+    /// Prepares for contributions to parameters of these numbers of entries, each with its units in one.
+    pub(in crate::device::cpu) fn begin(&mut self, lengths: impl Iterator<Item = usize> + Clone, scales: Vec<f32>) {
         let bytes = 8 * lengths.clone().sum::<usize>();
         let threads = rayon::current_num_threads();
         let copies = if bytes * threads <= PRIVATE_BYTES { threads } else { 1 };
+        self.begin_copies(copies, lengths, scales);
+    }
+
+    fn begin_copies(&mut self, copies: usize, lengths: impl Iterator<Item = usize> + Clone, scales: Vec<f32>) {
         let fits = self.copies.len() == copies
             && self
                 .copies
@@ -47,54 +63,98 @@ impl Sums {
             let zeros = |len| (0..len).map(|_| AtomicI64::new(0)).collect();
             self.copies = (0..copies).map(|_| lengths.clone().map(zeros).collect()).collect();
         }
-        // A power of two, so that scaling loses no digit.
-        self.scale = f32::from_bits((LARGEST / largest).to_bits() & 0x7f80_0000);
-        *self.overflow.get_mut() = false;
+        self.scales = scales;
+        self.overflow = AtomicUsize::new(NOWHERE);
         self.broken = [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)];
     }
 
-    /// Adds the sums to the gradients and zeroes them; the index of a parameter that overflowed.
-    pub(in crate::device::cpu) fn end(&mut self, gradients: &mut [Vec<f32>]) -> Result<(), usize> {
-        use rayon::prelude::*;
-        let mut overflowed = None;
-        let unit = 1.0 / f64::from(self.scale);
-        for (slot, gradient) in gradients.iter_mut().enumerate() {
-            let copies: Vec<&[AtomicI64]> = self.copies.iter().map(|copy| &copy[slot][..]).collect();
-            let fits = gradient
-                .par_chunks_mut(4096)
-                .enumerate()
-                .map(|(i, chunk)| {
-                    let mut fits = true;
-                    for (j, g) in chunk.iter_mut().enumerate() {
-                        let mut sum = Some(0i64);
-                        for copy in &copies {
-                            let part = copy[i * 4096 + j].swap(0, Ordering::Relaxed);
-                            sum = sum.and_then(|sum| sum.checked_add(part));
-                        }
-                        fits &= sum.is_some_and(|s| s.unsigned_abs() < 1 << 62);
-                        *g += (sum.unwrap_or(0) as f64 * unit) as f32;
-                    }
-                    fits
-                })
-                .reduce(|| true, |a, b| a && b);
-            if !fits {
-                overflowed = overflowed.or(Some(slot));
+    /// Sums up the copies; afterwards [`Self::totals`] are the sums.
+    ///
+    /// # Errors
+    /// The index of a parameter that left the range of its sums.
+    pub(in crate::device::cpu) fn merge(&mut self) -> Result<(), usize> {
+        let Some((first, others)) = self.copies.split_first_mut() else {
+            return Ok(());
+        };
+        let mut overflowed = Some(*self.overflow.get_mut()).filter(|slot| *slot != NOWHERE);
+        for (slot, totals) in first.iter_mut().enumerate() {
+            let totals = plain(totals);
+            let mut fits = true;
+            for other in &mut *others {
+                fits &= merge_into(totals, plain(&mut other[slot]));
             }
+            fits &= totals
+                .par_chunks(CHUNK)
+                .all(|chunk| chunk.iter().all(|sum| in_range(*sum)));
+            overflowed = overflowed.or((!fits).then_some(slot));
+        }
+        overflowed.map_or(Ok(()), Err)
+    }
+
+    /// The sums in units, for each parameter its entries: what processes that share a batch would add up, if their
+    /// units are the same and the range holds what they have together.
+    pub(in crate::device::cpu) fn totals(&mut self) -> impl Iterator<Item = &mut [i64]> {
+        self.copies.first_mut().into_iter().flatten().map(|sums| plain(sums))
+    }
+
+    /// Adds the sums to the gradients and zeroes them. An entry that received what is no number becomes NaN.
+    pub(in crate::device::cpu) fn add_to(&mut self, gradients: &mut [Vec<f32>]) {
+        let units: Vec<f64> = self.scales.iter().map(|scale| 1.0 / f64::from(*scale)).collect();
+        for ((totals, gradient), unit) in self.totals().zip(&mut *gradients).zip(units) {
+            let chunks = totals.par_chunks_mut(CHUNK).zip(gradient.par_chunks_mut(CHUNK));
+            chunks.for_each(|(totals, gradient)| {
+                for (sum, g) in totals.iter_mut().zip(gradient) {
+                    *g += (*sum as f64 * unit) as f32;
+                    *sum = 0;
+                }
+            });
         }
         let [slot, index] = [0, 1].map(|i| *self.broken[i].get_mut());
-        if slot != NOWHERE && index != NOWHERE {
+        if slot != NOWHERE {
             gradients[slot][index] = f32::NAN;
-        }
-        match overflowed {
-            Some(slot) => Err(slot),
-            None if *self.overflow.get_mut() => Err(slot.min(gradients.len() - 1)),
-            None => Ok(()),
         }
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> usize {
         self.copies.iter().flatten().map(|array| 8 * array.len()).sum()
     }
+}
+
+/// Whether a sum is of fewer than [`LIMIT`] units.
+#[inline(always)]
+fn in_range(sum: i64) -> bool {
+    // The band beyond, at both ends, is what an addition of LIMIT makes negative.
+    sum.wrapping_add(LIMIT) >= 0
+}
+
+/// Adds the sums of another copy, which become zero; false if a sum on either side was out of range. If none was, no
+/// addition wraps.
+fn merge_into(totals: &mut [i64], others: &mut [i64]) -> bool {
+    let chunks = totals.par_chunks_mut(CHUNK).zip(others.par_chunks_mut(CHUNK));
+    let merged = chunks.map(|(totals, others)| {
+        let mut fits = true;
+        for (total, other) in totals.iter_mut().zip(others) {
+            fits &= in_range(*total) & in_range(*other);
+            *total = total.wrapping_add(std::mem::take(other));
+        }
+        fits
+    });
+    merged.reduce(|| true, |a, b| a && b)
+}
+
+/// Sums that nobody else looks at.
+fn plain(sums: &mut [AtomicI64]) -> &mut [i64] {
+    // SAFETY: an AtomicI64 has the size, the alignment and the values of an i64 (of the alignment no less than it), and
+    // the borrow is exclusive.
+    unsafe { &mut *(std::ptr::from_mut(sums) as *mut [i64]) }
+}
+
+/// The whole number nearest to x, of halves the one away from zero.
+#[inline(always)]
+fn nearest(x: f32) -> i64 {
+    // In f64 the sum with a half is exact wherever x has a fraction; in f32 it would round up odd numbers from 2²³ on.
+    let x = f64::from(x);
+    (x + 0.5f64.copysign(x)) as i64
 }
 
 /// A sink into the calling thread's sums.
@@ -128,28 +188,46 @@ impl<'a> Accumulate<'a> {
     /// Adds to an entry of a tuned parameter.
     #[inline(always)]
     pub(in crate::device::cpu) fn add(&mut self, slot: usize, index: usize, value: f32) {
-        let units = value * self.sums.scale;
-        if units.is_nan() || units.abs() > MOST {
+        let units = value * self.sums.scales[slot];
+        // Not of what is no number either.
+        let fits = units.abs() < LIMIT as f32;
+        if !fits {
             self.refuse(slot, index, value);
             return;
         }
-        let units = units as i64;
+        let units = nearest(units);
         let entry = &self.arrays[slot][index];
-        if self.shared {
-            entry.fetch_add(units, Ordering::Relaxed);
+        let before = if self.shared {
+            entry.fetch_add(units, Ordering::Relaxed)
         } else {
-            entry.store(entry.load(Ordering::Relaxed).wrapping_add(units), Ordering::Relaxed);
+            let before = entry.load(Ordering::Relaxed);
+            entry.store(before.wrapping_add(units), Ordering::Relaxed);
+            before
+        };
+        if !in_range(before) {
+            self.overflow(slot);
         }
     }
 
     #[cold]
     fn refuse(&mut self, slot: usize, index: usize, value: f32) {
         if value.is_finite() {
-            self.sums.overflow.store(true, Ordering::Relaxed);
+            self.overflow(slot);
         } else {
-            self.sums.broken[1].store(index, Ordering::Relaxed);
+            // Both of one contribution, whichever thread comes first.
+            let [broken, entry] = &self.sums.broken;
+            if broken
+                .compare_exchange(NOWHERE, slot, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+            {
+                entry.store(index, Ordering::Relaxed);
+            }
         }
-        self.sums.broken[0].store(slot, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn overflow(&self, slot: usize) {
+        self.sums.overflow.store(slot, Ordering::Relaxed);
     }
 }
 
@@ -196,5 +274,92 @@ impl Sink<f32> for Accumulate<'_> {
                 self.add(slot, at.texels[k] as usize * 3 + c, value);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytemuck::Zeroable;
+
+    /// The gradient of a single number after these contributions, in units of one, or the index of the parameter that
+    /// left its range; in a copy of the thread's own and in one that all threads share.
+    fn sum(contributions: &[(f32, usize)]) -> [Result<f32, usize>; 2] {
+        [2, 1].map(|copies| {
+            let mut sums = Sums::default();
+            sums.begin_copies(copies, [0, 1].into_iter(), vec![1.0; 2]);
+            let scene = SceneRecord::zeroed();
+            let mut sink = Accumulate::new(&sums, &scene, 0);
+            for &(value, times) in contributions {
+                (0..times).for_each(|_| sink.add(1, 0, value));
+            }
+            let merged = sums.merge();
+            let mut gradients = vec![Vec::new(), vec![0.0]];
+            sums.add_to(&mut gradients);
+            merged.map(|()| gradients[1][0])
+        })
+    }
+
+    #[test]
+    fn contributions_round_to_the_nearest_unit() {
+        assert_eq!(sum(&[(0.6, 1000)]), [Ok(1000.0); 2]);
+        assert_eq!(sum(&[(-0.6, 1000), (2.4, 10)]), [Ok(-980.0); 2]);
+        assert_eq!(sum(&[(8_388_609.0, 3)]), [Ok(25_165_827.0); 2]);
+        for x in [
+            0.0f32,
+            0.49999997,
+            0.5,
+            -0.5,
+            1.5,
+            4_194_304.5,
+            8_388_609.0,
+            -1e15,
+            2f32.powi(61),
+        ] {
+            assert_eq!(nearest(x) as f64, f64::from(x).round(), "{x}");
+        }
+    }
+
+    #[test]
+    fn sums_that_pass_the_end_of_their_range_are_never_taken_for_sums() {
+        let [large, half] = [52, 61].map(|e| 2f32.powi(e));
+        assert_eq!(sum(&[(large, 1023)]), [Ok(1023.0 * large); 2]);
+        // All 64 bits around to zero, and beyond to where a look at the end alone would find nothing.
+        for times in [4096, 4097, 5000, 8192] {
+            assert_eq!(sum(&[(large, times)]), [Err(1); 2], "{times}");
+            assert_eq!(sum(&[(-large, times)]), [Err(1); 2], "-{times}");
+        }
+        assert_eq!(sum(&[(half, 8)]), [Err(1); 2]);
+        // The last contribution alone leaves the range.
+        assert_eq!(sum(&[(half, 2)]), [Err(1); 2]);
+        assert_eq!(sum(&[(2.0 * half, 1)]), [Err(1); 2], "one that is too large by itself");
+    }
+
+    #[test]
+    fn copies_that_overflow_only_together_are_seen() {
+        let mut sums = Sums::default();
+        sums.begin_copies(2, [1].into_iter(), vec![1.0]);
+        for copy in &mut sums.copies {
+            *copy[0][0].get_mut() = LIMIT - 1;
+        }
+        assert_eq!(sums.merge(), Err(0));
+    }
+
+    #[test]
+    fn totals_are_whole_numbers_in_the_order_of_the_parameters() {
+        let mut sums = Sums::default();
+        sums.begin_copies(2, [2, 0, 3].into_iter(), vec![4.0, 1.0, 0.5]);
+        let scene = SceneRecord::zeroed();
+        let mut sink = Accumulate::new(&sums, &scene, 0);
+        sink.add(0, 1, 2.0);
+        sink.add(2, 0, -6.0);
+        *sums.copies[1][2][0].get_mut() = 10;
+        sums.merge().expect("small sums");
+        let totals: Vec<Vec<i64>> = sums.totals().map(|sums| sums.to_vec()).collect();
+        assert_eq!(totals, [vec![0, 8], vec![], vec![7, 0, 0]]);
+        let mut gradients = vec![vec![1.0, 1.0], vec![], vec![0.0; 3]];
+        sums.add_to(&mut gradients);
+        assert_eq!(gradients, [vec![1.0, 3.0], vec![], vec![14.0, 0.0, 0.0]]);
+        assert!(sums.totals().flatten().all(|sum| *sum == 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Conventional reverse-mode differentiation of a world's paths. The paths of a batch are recorded all together and the
+//! Conventional reverse-mode differentiation of paths. The paths of a batch are recorded all together and the
 //! record is then read backwards, as a system does that differentiates an image as a whole.
 
 use rayon::prelude::*;
@@ -33,7 +33,7 @@ impl Fields<Recorded> for Variables<'_> {
 
 impl<'a> Variables<'a> {
     fn new(pass: &Propagation<'a>) -> Result<Self> {
-        let parameters = &pass.cpu.params.parameters;
+        let parameters = &pass.inputs.params.parameters;
         let mut count = 0;
         let mut variables = Self {
             integrand: Vec::new(),
@@ -71,7 +71,7 @@ struct Record {
 
 /// Adds a batch's derivatives to the sums.
 pub(in crate::device::cpu) fn differentiate(pass: &Propagation<'_>, chunks: &[Chunk]) -> Result<ReplayStats> {
-    let most = pass.cpu.tape_limit;
+    let most = pass.inputs.tape_limit;
     let budget = Budget::new(usize::try_from(most).unwrap_or(usize::MAX));
     let variables = Variables::new(pass)?;
     let record = |(i, &chunk): (usize, &Chunk)| {
@@ -110,7 +110,7 @@ fn record(pass: &Propagation<'_>, variables: &Variables<'_>, i: usize, chunk: Ch
     let mut stats = ReplayStats::default();
     for (_, d, samples) in pass.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
         for (ray, medium, sampler, _) in samples.map_while(|begun| begun) {
-            let path = gather::<Recorded, _, GATHER>(pass.world, variables, &ray, medium, sampler);
+            let path = gather::<Recorded, _, GATHER>(pass.scene, variables, &ray, medium, sampler);
             for c in 0..3 {
                 sum += path.radiance[c] * Recorded::lift(d[c]);
             }

@@ -1,8 +1,8 @@
-//! The binary files: little endian, without padding. Nothing is allocated that a count merely claims.
+//! COLMAP's binary files: little endian, unpadded. Allocation is bounded by the file's length, not by its counts.
 
 use super::{Camera, Cameras, ImageRecord, MODELS, Parsed};
 
-/// What is left of a file.
+/// The unread part of a file.
 struct Cursor<'a> {
     rest: &'a [u8],
     length: usize,
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         Ok(values)
     }
 
-    /// Passes over `count` records.
+    /// Skips `count` records.
     fn skip(&mut self, count: u64, bytes_each: usize) -> Parsed<()> {
         let bytes = usize::try_from(count)
             .ok()

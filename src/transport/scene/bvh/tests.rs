@@ -1,4 +1,4 @@
-//! Tests of hits.
+//! Tests of BVH intersection.
 
 use super::*;
 use crate::resident::layout::Triangle;
@@ -41,7 +41,7 @@ fn number(hit: Hit) -> u32 {
     }
 }
 
-/// The first hit of all triangles, each in a hierarchy of its own but with the box of all.
+/// The nearest hit by testing each triangle in a BVH of its own, with the bounds of the whole.
 fn brute_force(triangles: &[Triangle], bvh: &Bvh, ray: &Ray) -> Option<(f32, u32)> {
     let mut best: Option<(f32, u32)> = None;
     for (triangle, number) in triangles.iter().zip(0..) {
@@ -56,7 +56,7 @@ fn brute_force(triangles: &[Triangle], bvh: &Bvh, ray: &Ray) -> Option<(f32, u32
     best
 }
 
-/// Möller and Trumbore's test in f64: t, u, v, if the hit is at least `margin` inside the triangle.
+/// The test of Möller and Trumbore in f64: t, u, v, if the hit is at least `margin` inside the triangle.
 fn oracle(triangle: &Triangle, origin: [f32; 3], direction: [f32; 3], margin: f64) -> Option<[f64; 3]> {
     let wide = |v: [f32; 3]| glam::DVec3::from_array(v.map(f64::from));
     let (a, d) = (wide(triangle[0]), wide(direction));
@@ -68,7 +68,7 @@ fn oracle(triangle: &Triangle, origin: [f32; 3], direction: [f32; 3], margin: f6
     inside.then(|| [e2.dot(s.cross(e1)) / det, u, v])
 }
 
-/// Rays that hit or miss everything clearly agree with another test in f64; what they hit is where they say.
+/// Against an independent test in f64, on rays whose hit or miss is clear; reported hit points are checked as well.
 #[test]
 fn hits_are_those_of_another_test() {
     let mut random = Pcg32::new(1, 2);
@@ -123,8 +123,8 @@ fn hits_are_those_of_another_test() {
     assert!(hits > 200, "{hits} hits");
 }
 
-/// Soups that are hard: on a grid, so that hits coincide and rays run along edges; slivers; points and lines; at
-/// scales from 10⁻²⁰ to 10¹⁵.
+/// Difficult triangle soups: on an integer grid, so that hits coincide and rays run along edges; slivers; degenerate
+/// triangles; at scales from 10⁻²⁰ to 10¹⁵.
 fn soups() -> Vec<Vec<Triangle>> {
     let mut random = Pcg32::new(3, 4);
     let on_grid = |random: &mut Pcg32| point(random).map(|x| (3.0 * x).round());
@@ -193,7 +193,7 @@ fn hits_are_those_of_brute_force() {
     assert!(hits > 300, "{hits} hits");
 }
 
-/// After vertices moved, the old tree in new boxes finds what a new tree finds.
+/// After vertices moved, a refitted tree finds the same hits as a new one.
 #[test]
 fn refitted_hierarchies_find_what_new_ones_find() {
     let mut random = Pcg32::new(31, 2);
@@ -218,7 +218,7 @@ fn refitted_hierarchies_find_what_new_ones_find() {
     assert!(hits > 200, "{hits} hits");
 }
 
-/// Surfaces and triangles in one hierarchy: at the same distance surfaces come first, then lower numbers.
+/// Surfaces and triangles in one BVH: at the same distance surfaces come first, then lower numbers.
 #[test]
 fn surfaces_are_leaves_too() {
     let quad = |z: f32| [[[-1.0, -1.0, z], [3.0, -1.0, z], [-1.0, 3.0, z]]];
@@ -236,7 +236,7 @@ fn surfaces_are_leaves_too() {
     }
 }
 
-/// A sphere of triangles around a centre; its poles have many neighbours.
+/// A triangulated sphere; many triangles share its poles.
 fn sphere(center: [f32; 3], radius: f32, rings: usize) -> Vec<Triangle> {
     let vertex = |i: usize, j: usize| {
         let theta = std::f32::consts::PI * i as f32 / rings as f32;
@@ -255,8 +255,7 @@ fn sphere(center: [f32; 3], radius: f32, rings: usize) -> Vec<Triangle> {
         .collect()
 }
 
-/// From inside a closed surface nothing gets out: not at vertices, nor along edges, nor far from the world's
-/// origin.
+/// No ray leaves a closed surface from inside: not at vertices, nor along edges, nor far from the origin.
 #[test]
 fn closed_surfaces_do_not_leak() {
     let mut random = Pcg32::new(5, 6);
@@ -283,7 +282,7 @@ fn closed_surfaces_do_not_leak() {
     }
 }
 
-/// A cube's faces are as thin as boxes get; rays run in their planes' directions and at its corners and edges.
+/// Cube faces have boxes of zero thickness; rays run in their planes and at corners and edges.
 #[test]
 fn cubes_do_not_leak() {
     let corner = |i: usize| [0, 1, 2].map(|axis| if i >> axis & 1 == 1 { 1.0 } else { -1.0 });

@@ -1,16 +1,19 @@
 //! What a scene becomes as records, against numbers worked out by hand: both devices read them and would agree on wrong
 //! ones.
 
+mod majorants;
+mod paths;
+
 use std::path::Path;
 
-use glam::{Quat, Vec3};
+use glam::{Quat, Vec3, Vec3A};
 use prbopt::io::{Image, image};
-use prbopt::params::ParamSet;
+use prbopt::params::{Kind, ParamSet, Quantity};
 use prbopt::resident::bvh::Bvh;
 use prbopt::resident::filter::gaussian_table;
 use prbopt::resident::layout::{self, BLOCK, NONE, Rows, Triangle, VolumeRecord};
 use prbopt::resident::paths::PathScene;
-use prbopt::resident::{Resident, sensor_record};
+use prbopt::resident::{Resident, Transport, sensor_record};
 use prbopt::scene::{self, Distortion};
 use prbopt::transport::rays::camera::{transform_point, transform_vector};
 
@@ -22,7 +25,7 @@ fn resident(text: &str) -> (Resident, ParamSet) {
 
 fn world(objects: &str) -> (PathScene, ParamSet) {
     let (resident, params) = resident(&format!("{{{objects}}}"));
-    (resident.world.expect("a world"), params)
+    (resident.transport.paths().clone(), params)
 }
 
 fn assert_near<const N: usize>(found: [f32; N], expected: [f32; N], what: &str) {
@@ -145,11 +148,11 @@ fn a_field_is_recorded_number_by_number() {
     assert_eq!(record.occupancy_size, [3, 2, 2, 0], "cells of four texels");
     // Edges 4, 1 and 2 over 10, 8 and 5 texels: the smallest voxel is an eighth, the step half of it.
     assert!((record.step_length - 0.0625).abs() < 1e-6, "{}", record.step_length);
-    assert!(
-        (resident.diagonal() - 21f32.sqrt()).abs() < 1e-5,
-        "{}",
-        resident.diagonal()
-    );
+    let Transport::Field(flat) = &resident.transport else {
+        panic!("it is a field");
+    };
+    // A diagonal of √21, 73.3 steps long.
+    assert_eq!(flat.longest_ray(record), 75);
     assert_eq!((record.stop, record.has_field, record.sh_degree), (0.125, 1, 1));
     assert_eq!(record.background, layout::background::CONSTANT);
     // x of the cube points along y of the world, y along -x.
@@ -173,11 +176,21 @@ fn a_field_is_recorded_number_by_number() {
         [0.5, 0.0, 0.0],
         "directions",
     );
-    let path = |slot: Option<usize>| params.parameters[slot.expect("it is there")].path.as_str();
-    assert_eq!(path(resident.slots.sigma_t), "object.interior.sigma_t");
-    assert_eq!(path(resident.slots.sh_coeffs), "object.interior.sh_coeffs");
+    let path = |slot: usize| params.parameters[slot].path.as_str();
+    let slots = flat.slots.expect("there is a field");
+    assert_eq!(path(slots.sigma_t), "object.interior.sigma_t");
+    assert_eq!(path(slots.sh_coeffs), "object.interior.sh_coeffs");
+    let placed = params.parameters[slots.sigma_t].to_world;
+    assert_near(
+        transform_point(
+            &record.world_to_unit,
+            placed.transform_point3a(Vec3A::splat(0.25)).to_array(),
+        ),
+        [0.25; 3],
+        "where the grid lies",
+    );
     assert_eq!(
-        params.parameters[resident.slots.emitter.expect("a sky")].values,
+        params.parameters[resident.emitter.expect("a sky")].values,
         [1.0, 2.0, 3.0]
     );
     use layout::{color, density};
@@ -580,7 +593,7 @@ fn images_are_recorded_number_by_number() {
         [0.0, 0.0, 1.0],
         "the map's frame",
     );
-    let world = resident.world.expect("a world");
+    let world = resident.transport.paths().clone();
     assert_eq!((world.settings.environment, world.settings.lights), (0, 1));
     let light = &world.lights[0];
     assert_eq!(
@@ -590,17 +603,20 @@ fn images_are_recorded_number_by_number() {
     assert_eq!(params.parameters[world.background as usize].values, data);
     let [a, b] = [0, 1].map(|i| &world.textures[world.surfaces[i].texture as usize]);
     use layout::{lookup, texture, wrap};
-    assert_eq!((a.kind, a.first, a.size), (texture::BITMAP, 0, [4, 3]));
+    assert_eq!((a.kind, a.size), (texture::BITMAP, [4, 3]));
     assert_eq!((a.filter, a.wrap), (lookup::TRILINEAR, wrap::REPEAT));
-    assert_eq!((b.kind, b.first, b.size), (texture::BITMAP, 12, [4, 3]));
+    assert_eq!((b.kind, b.size), (texture::BITMAP, [4, 3]));
     assert_eq!((b.filter, b.wrap), (lookup::NEAREST, wrap::MIRROR));
     assert_eq!(
         (a.to_uv[0][0], b.to_uv[0][0].abs(), b.to_uv[1][1].abs()),
         (1.0, 3.0, 7.0)
     );
-    assert_eq!(world.texels.len(), 24);
-    assert_eq!(world.texels[1], [data[3], data[4], data[5], 0.0]);
+    let [a, b] = [a, b].map(|record| &params.parameters[record.slot as usize]);
+    assert_eq!((a.kind, a.quantity), (Kind::Texture, Quantity::Reflectance));
+    assert_ne!(a.path, b.path);
+    assert_eq!((a.values.len(), b.values.len()), (36, 36));
+    assert_eq!(a.values[..36], data[..36]);
     // 32/64, rounded to eight bits, decoded by the sRGB curve.
     let half = ((128.0 / 255.0 + 0.055) / 1.055f32).powf(2.4);
-    assert!((world.texels[12 + 10][2] - half).abs() < 1e-6, "{:?}", world.texels[22]);
+    assert!((b.values[3 * 10 + 2] - half).abs() < 1e-6, "{:?}", &b.values[30..33]);
 }

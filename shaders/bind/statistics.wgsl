@@ -1,0 +1,7 @@
+// Counters of an adjoint pass: rays, samples and drifted rays as pairs of words (low, high), then the faults of
+// integer sums.
+@group(0) @binding(11) var<storage, read_write> statistics: array<atomic<u32>>;
+
+const STATISTICS_FAULTS: u32 = 6u;
+const FAULT_OVERFLOW: u32 = 1u;
+const FAULT_NOT_FINITE: u32 = 2u;

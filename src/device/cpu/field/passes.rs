@@ -1,0 +1,93 @@
+//! What the passes over a radiance field keep, and its occupancy grid.
+
+use rayon::prelude::*;
+
+use super::records::Replays;
+use crate::device::cpu::passes::Inputs;
+use crate::kernels::occupancy::reachable;
+use crate::resident::field::FieldScene;
+use crate::resident::layout::{density, occupancy};
+use crate::transport::lookup::sh::Basis;
+
+/// The passes over a radiance field.
+#[derive(Debug)]
+pub(in crate::device::cpu) struct FieldPasses {
+    pub(in crate::device::cpu) scene: FieldScene,
+    pub(super) occupancy: Vec<u8>,
+    pub(super) replays: Vec<Replays>,
+    /// Of the directions of a round's rays.
+    pub(super) bases: Vec<Basis>,
+}
+
+impl FieldPasses {
+    /// Passes over a field whose occupancy is not known yet.
+    pub(in crate::device::cpu) fn new(scene: FieldScene) -> Self {
+        Self {
+            scene,
+            occupancy: Vec::new(),
+            replays: Vec::new(),
+            bases: Vec::new(),
+        }
+    }
+
+    /// Rebuilds the occupancy grid: separable maxima over the texels that each cell can reach.
+    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
+        let Some(slots) = self.scene.slots else { return };
+        let scene = &inputs.scene;
+        let [cx, cy, cz] = [0, 1, 2].map(|a| scene.occupancy_size[a] as usize);
+        self.occupancy.clear();
+        if scene.density_activation != density::RELU {
+            self.occupancy
+                .resize(cx * cy * cz, (occupancy::RENDERS | occupancy::LEARNS) as u8);
+            return;
+        }
+        let [nx, ny, nz] = [0, 1, 2].map(|a| scene.sigma_size[a] as usize);
+        let ranges = [(cx, nx), (cy, ny), (cz, nz)].map(|(cells, texels)| {
+            (0..cells)
+                .map(|cell| reachable(cell, cells, texels))
+                .collect::<Vec<_>>()
+        });
+        let values = &inputs.params.parameters[slots.sigma_t].values;
+        let mut rows = vec![0f32; nz * ny * cx];
+        rows.par_chunks_mut(ny * cx)
+            .zip(values.par_chunks(ny * nx))
+            .for_each(|(out, slice)| {
+                for (out, row) in out.chunks_mut(cx).zip(slice.chunks(nx)) {
+                    for (out, &(first, last)) in out.iter_mut().zip(&ranges[0]) {
+                        *out = row[first..=last].iter().fold(f32::NEG_INFINITY, |a, b| a.max(*b));
+                    }
+                }
+            });
+        let fold = |rows: &[f32], stride: usize, first: usize, last: usize, out: &mut [f32]| {
+            out.fill(f32::NEG_INFINITY);
+            for i in first..=last {
+                for (o, v) in out.iter_mut().zip(&rows[i * stride..(i + 1) * stride]) {
+                    *o = o.max(*v);
+                }
+            }
+        };
+        let mut slices = vec![0f32; nz * cy * cx];
+        slices
+            .par_chunks_mut(cy * cx)
+            .zip(rows.par_chunks(ny * cx))
+            .for_each(|(out, rows)| {
+                for (out, &(first, last)) in out.chunks_mut(cx).zip(&ranges[1]) {
+                    fold(rows, cx, first, last, out);
+                }
+            });
+        let mut cells = vec![0f32; cx * cy];
+        for &(first, last) in &ranges[2] {
+            fold(&slices, cx * cy, first, last, &mut cells);
+            self.occupancy.extend(cells.iter().map(|m| {
+                let renders = if *m > 0.0 { occupancy::RENDERS } else { 0 };
+                let learns = if *m >= 0.0 { occupancy::LEARNS } else { 0 };
+                (renders | learns) as u8
+            }));
+        }
+    }
+
+    pub(in crate::device::cpu) fn bytes(&self) -> u64 {
+        let replays: usize = self.replays.iter().map(Replays::bytes).sum();
+        (self.occupancy.len() + replays + size_of_val(&self.bases[..])) as u64
+    }
+}

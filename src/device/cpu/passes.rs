@@ -1,0 +1,73 @@
+//! What every pass is given, and the passes of each kind of transport.
+
+use super::field::passes::FieldPasses;
+use super::paths::passes::PathPasses;
+use super::vector::level::Level;
+use crate::device::{Batch, DeviceError, Keys};
+use crate::params::ParamSet;
+use crate::resident::layout::{SceneRecord, SensorRecord};
+use crate::resident::references::Pixels;
+use crate::resident::{Resident, Transport};
+
+/// What passes read whatever the kind of transport.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    pub level: Level,
+    /// Bytes of the longest tape that there may be.
+    pub tape_limit: u64,
+    pub scene: SceneRecord,
+    pub sensors: Vec<SensorRecord>,
+    pub references: Pixels,
+    /// Parameter of the radiance behind the scene.
+    pub emitter: Option<usize>,
+    pub params: ParamSet,
+}
+
+impl Inputs {
+    /// Takes a scene apart into what is common and what belongs to one kind of transport.
+    pub(super) fn new(level: Level, tape_limit: u64, resident: Resident, params: ParamSet) -> (Self, Transport) {
+        let inputs = Self {
+            level,
+            tape_limit,
+            scene: resident.scene,
+            sensors: resident.sensors,
+            references: resident.references,
+            emitter: resident.emitter,
+            params,
+        };
+        (inputs, resident.transport)
+    }
+}
+
+/// The rays of a pass, their random numbers, and the samples of each pixel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub batch: &'a Batch,
+    pub keys: Keys,
+    pub spp: u32,
+}
+
+/// The passes of a scene, with what they alone keep: chosen once, when the scene is loaded.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a device holds one, for as long as it holds a scene"
+)]
+pub(super) enum Passes {
+    Field(FieldPasses),
+    Paths(PathPasses),
+}
+
+impl Passes {
+    pub(super) fn new(transport: Transport) -> Self {
+        match transport {
+            Transport::Field(scene) => Self::Field(FieldPasses::new(scene)),
+            Transport::Paths(scene) => Self::Paths(PathPasses::new(scene)),
+        }
+    }
+}
+
+/// Only radiative backpropagation renders along an adjoint's paths.
+pub(super) fn unshared() -> DeviceError {
+    DeviceError::Unavailable("primal and adjoint cannot share a pass here: only `rbvolpath` does that".into())
+}

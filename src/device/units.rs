@@ -1,0 +1,81 @@
+//! The units of gradients that are summed in whole numbers.
+//!
+//! Sums of whole numbers do not depend on their order. Both devices take them of 64 bits, in two's complement, and
+//! keep to one rule by which no overflow passes unseen: a contribution is of fewer than 2⁶² units, and whoever adds
+//! one looks whether the sum was of 2⁶² units or more before. While it was not, it cannot leave 64 bits by one
+//! contribution, whatever the order; once it is, the next addition, or whoever reads the sum in the end, sees it.
+
+/// Contributions and sums of this many units or more are an overflow: 2⁶².
+pub(super) const LIMIT: i64 = 1 << 62;
+
+/// Binary digits of a sum, after the largest number of contributions of the size of the adjoint's largest, that are
+/// left for how strongly a path's radiance depends on the parameter.
+const DEPENDENCE: i32 = 12;
+
+/// Most and fewest binary digits of the largest adjoint that a unit resolves.
+const RESOLUTION: [i32; 2] = [16, 40];
+
+/// Units in one: a power of two, so that scaling by it rounds nothing.
+///
+/// `largest` is the largest magnitude in the adjoint image, which is carried by `spp` paths of each of `pixels` pixels
+/// to a parameter of `texels` texels. A sum's 62 digits are shared out between the resolution, the number of paths and
+/// [`DEPENDENCE`]. A path is in one texel of n for 1/n^(1/3) of its length at most and for 1/n on average: the sum of a
+/// texel is taken to be n^(1/2) times smaller than that of a parameter that is one number.
+pub(super) fn units_in_one(largest: f32, pixels: u32, spp: u32, texels: usize) -> f32 {
+    if largest == 0.0 {
+        return 1.0;
+    }
+    let paths = (u64::from(pixels) * u64::from(spp)).max(1);
+    let carried = f64::from(largest) / f64::from(spp.max(1));
+    let count = paths.next_power_of_two().ilog2() as i32;
+    let spread = texels.max(1).ilog2() as i32 / 2;
+    let [fewest, most] = RESOLUTION;
+    let resolution = (62 - DEPENDENCE - count + spread).clamp(fewest, most);
+    // Both the factor and its inverse must be normal numbers of 32 bits.
+    power_of_two((resolution - exponent(carried)).clamp(-126, 126))
+}
+
+/// The e of 2^e ≤ x < 2^(e + 1).
+fn exponent(x: f64) -> i32 {
+    ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023
+}
+
+fn power_of_two(exponent: i32) -> f32 {
+    f32::from_bits(((exponent + 127) as u32) << 23)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_powers_of_two_that_follow_the_adjoint() {
+        for largest in [1.0f32, 3.7e-9, 1e-30, 5e8, f32::MIN_POSITIVE / 8.0, f32::MAX] {
+            let units = units_in_one(largest, 1 << 10, 1, 1);
+            assert_eq!(units.to_bits() & 0x7f_ffff, 0, "{largest}: {units}");
+            assert!(units.is_normal() && (1.0 / units).is_normal());
+            let resolved = f64::from(largest) * f64::from(units);
+            let expected = 2f64.powi(40)..2f64.powi(41);
+            assert!(
+                expected.contains(&resolved) || units == power_of_two(126),
+                "{largest}: {resolved}"
+            );
+        }
+        assert_eq!(units_in_one(2.0, 100, 1, 1), 0.5 * units_in_one(1.0, 100, 1, 1));
+    }
+
+    #[test]
+    fn what_all_paths_send_to_one_number_has_room() {
+        for (pixels, spp) in [(640_000, 4), (8 * 640_000, 16), (1 << 20, 1024)] {
+            let largest = 0.7f32;
+            let units = f64::from(units_in_one(largest, pixels, spp, 1));
+            // Under L1 all pixels carry the same, each by `spp` paths.
+            let sum = f64::from(largest) * f64::from(pixels) * units;
+            assert!(sum * 2048.0 <= LIMIT as f64, "{pixels} pixels, {spp} samples");
+            assert!(
+                units_in_one(largest, pixels, spp, 1 << 18) >= units_in_one(largest, pixels, spp, 1),
+                "a texel of many receives less"
+            );
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The list of all arrays of a scene: everything that treats them alike iterates over it.
+
+use glam::Affine3A;
+
+use super::{Array, Background, Bsdf, Lookup, Phase, Scene, Texture, Wrap};
+use crate::params::Quantity;
+
+/// An array and its attributes in the scene.
+#[derive(Debug)]
+pub struct Visited<A> {
+    pub array: A,
+    pub quantity: Quantity,
+    /// The transform from a grid's unit cube to the world; the identity for other arrays.
+    pub to_world: Affine3A,
+    /// Whether lookups are trilinear and clamped: only such grids can be optimised.
+    pub(super) plain: bool,
+}
+
+impl<A> Visited<A> {
+    fn new(array: A, quantity: Quantity) -> Self {
+        Self {
+            array,
+            quantity,
+            to_world: Affine3A::IDENTITY,
+            plain: true,
+        }
+    }
+}
+
+/// Defines the list twice, for shared and for mutable references.
+macro_rules! visitors {
+    ($all:ident, $phase:ident, $lookup:ident $(, $mutable:tt)?) => {
+        /// Every array of the scene: the field's, the background's, then those of media (`sigma_t`, `albedo`,
+        /// `emission`, the phase function's), of surfaces (texture, radiance) and of lights.
+        pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
+            let mut all = Vec::new();
+            // Paths importance sample an environment map in proportion to its radiance; rays through a radiance field
+            // do not.
+            let environment = match scene.world.is_empty() {
+                true => Quantity::Light,
+                false => Quantity::Environment,
+            };
+            if let Some(field) = & $($mutable)? scene.field {
+                let to_world = field.unit_to_world();
+                let density = Visited::new(& $($mutable)? field.sigma_t, Quantity::Density);
+                let color = Visited::new(& $($mutable)? field.sh_coeffs, Quantity::Coefficients);
+                all.extend([density, color].map(|visited| Visited { to_world, ..visited }));
+            }
+            match & $($mutable)? scene.background {
+                Background::None => {}
+                Background::Constant { radiance } => all.push(Visited::new(radiance, Quantity::Light)),
+                Background::Envmap { data, .. } => all.push(Visited::new(data, environment)),
+            }
+            for medium in & $($mutable)? scene.world.media {
+                all.push($lookup(& $($mutable)? medium.sigma_t, Quantity::Extinction));
+                all.push($lookup(& $($mutable)? medium.albedo, Quantity::Albedo));
+                if let Some(emission) = & $($mutable)? medium.emission {
+                    all.push($lookup(emission, Quantity::Emission));
+                }
+                $phase(& $($mutable)? medium.phase, &mut all);
+            }
+            for surface in & $($mutable)? scene.world.surfaces {
+                if let Bsdf::Diffuse { reflectance: Texture::Bitmap(map) } = & $($mutable)? surface.bsdf {
+                    all.push(Visited::new(& $($mutable)? map.reflectance, Quantity::Reflectance));
+                }
+                if let Some(radiance) = & $($mutable)? surface.radiance {
+                    all.push(Visited::new(radiance, Quantity::Light));
+                }
+            }
+            for light in & $($mutable)? scene.world.lights {
+                all.push(Visited::new(& $($mutable)? light.intensity, Quantity::Light));
+            }
+            all
+        }
+
+        fn $phase<'a>(phase: &'a $($mutable)? Phase, all: &mut Vec<Visited<&'a $($mutable)? Array>>) {
+            match phase {
+                Phase::Isotropic | Phase::Rayleigh => {}
+                Phase::Hg { g } => all.push(Visited::new(g, Quantity::Asymmetry)),
+                Phase::Blend { weight, phases } => {
+                    all.push($lookup(weight, Quantity::Weight));
+                    for phase in & $($mutable)? **phases {
+                        $phase(phase, all);
+                    }
+                }
+            }
+        }
+
+        fn $lookup(lookup: & $($mutable)? Lookup, quantity: Quantity) -> Visited<& $($mutable)? Array> {
+            let (to_world, plain) = (lookup.to_world, !lookup.nearest && lookup.wrap == Wrap::Clamp);
+            Visited {
+                to_world,
+                plain,
+                ..Visited::new(& $($mutable)? lookup.array, quantity)
+            }
+        }
+    };
+}
+
+visitors!(all, phase_arrays, placed);
+visitors!(all_mut, phase_arrays_mut, placed_mut, mut);

@@ -1,0 +1,83 @@
+//! `prbopt bench` on the file of a scene.
+
+use serde_json::{Value, json};
+
+use super::Place;
+
+fn figures(place: &Place, arguments: &[&str]) -> Value {
+    let mut words = vec!["bench", "scene.json", "--device", "cpu", "--json"];
+    words.extend(arguments);
+    let (out, _) = place.expect(0, &words);
+    serde_json::from_str(&out).expect("one line of JSON")
+}
+
+#[test]
+fn a_scene_is_timed_pass_by_pass() {
+    let place = Place::new();
+    let figures = figures(&place, &["--iterations", "3", "--spp", "2"]);
+    assert_eq!(figures["scene"], "scene.json");
+    assert_eq!(figures["spp"], json!([2, 2]));
+    assert_eq!(figures["pixels"], json!([16, 16]));
+    assert_eq!(figures["iterations"], 3);
+    for key in ["iteration_ms", "primal_ms", "adjoint_ms", "step_ms", "paths_per_second"] {
+        assert!(figures[key].as_f64().is_some_and(|x| x > 0.0), "{key}: {figures}");
+    }
+    assert!(figures["object.interior.sigma_t"].is_null(), "no noise was asked for");
+    let (text, _) = place.expect(0, &["bench", "scene.json", "--device", "cpu", "--iterations", "1"]);
+    assert!(
+        text.contains("16×16 pixels, spp ") && text.contains("paths a second"),
+        "{text}"
+    );
+}
+
+/// The noise of a mean over four times the samples is a quarter, and the mean is the same.
+#[test]
+fn the_noise_of_a_gradient_falls_with_the_samples() {
+    let place = Place::new();
+    let of = |spp: &str| figures(&place, &["--noise", "256", "--spp", "64", "--spp-grad", spp]);
+    let (few, many) = (of("1"), of("4"));
+    assert!(few["step_ms"].is_null() && few["iterations"] == 256);
+    for path in ["object.interior.sigma_t", "object.interior.sh_coeffs"] {
+        let number = |figures: &Value, key: &str| figures[path][key].as_f64().expect("a number");
+        // The variance of 256 seeds and hundreds of entries is known to a few parts in a hundred; what the primal
+        // adds to both is less than a tenth.
+        let ratio = number(&few, "variance_sum") / number(&many, "variance_sum");
+        assert!((3.0..4.6).contains(&ratio), "{path}: {ratio}");
+        let norms = [&few, &many].map(|figures| number(figures, "mean_norm"));
+        assert!((norms[0] / norms[1] - 1.0).abs() < 0.1, "{path}: {norms:?}");
+        assert_eq!(number(&few, "mean_norm2").max(0.0).sqrt(), norms[0]);
+    }
+}
+
+#[test]
+fn one_parameter_is_differentiated_alone() {
+    let place = Place::new();
+    let figures = figures(&place, &["--noise", "2", "--parameter", "sky.radiance"]);
+    assert!(figures["sky.radiance"]["variance_sum"].as_f64().is_some());
+    assert!(figures["object.interior.sigma_t"].is_null());
+}
+
+#[test]
+fn wrong_requests_are_told() {
+    let place = Place::new();
+    place.write("plain.json", &super::target());
+    for (words, told) in [
+        (
+            &["bench", "smoke"][..],
+            "expected the file of a scene, or one of radiance_field",
+        ),
+        (&["bench", "missing.json"], "missing.json"),
+        (&["bench", "plain.json"], "plain.json"),
+        (
+            &["bench", "scene.json", "--parameter", "sky.radianc"],
+            "there is no parameter `sky.radianc`",
+        ),
+        (
+            &["bench", "volume", "--noise", "4"],
+            "--noise, --parameter and --set are for the file of a scene",
+        ),
+    ] {
+        let (_, error) = place.expect(2, words);
+        assert!(error.contains(told), "{words:?}: {error}");
+    }
+}

@@ -1,0 +1,240 @@
+//! Gradients that a GPU sums in whole numbers: whatever the size of the adjoint image, and however far contributions
+//! lie apart, they are the float sums; the bits do not depend on how a pass is cut or on what the adapter adds at once.
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::{Cut, Gpu, Options};
+use prbopt::device::{ArrayKind, Batch, Device, DeviceError};
+use prbopt::kernels::loss::Loss;
+use prbopt::resident::references::Pixels;
+use prbopt::transport::rays::pixel::PixelTable;
+use prbopt::transport::rays::random::Pass;
+
+use super::scenes::{Case, Emitter, build, cases, noise, plain};
+use super::{gpu, keys};
+
+const WHOLE: Options = Options {
+    deterministic: true,
+    float_atomics: true,
+    wide_atomics: true,
+    cut: None,
+};
+
+/// The gradients of all parameters after one adjoint pass of this many samples a pixel; the reference of a pixel is
+/// that of the case, or a function of its place along x, from 0 to 1.
+fn gradients(gpu: &mut Gpu, case: &Case, spp: u32, reference: Option<fn(f32) -> f32>) -> Vec<Vec<f32>> {
+    let (mut resident, params) = build(case);
+    if let Some(reference) = reference {
+        let (width, height) = (resident.sensors[0].width, resident.sensors[0].height);
+        let pixel = |i: u32| {
+            let value = reference((i % width) as f32 / (width - 1) as f32);
+            [value, value, value, 1.0]
+        };
+        resident.references = Pixels::Float((0..width * height).map(pixel).collect());
+        resident.sensors[0].first_pixel = 0;
+    }
+    let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
+    gpu.load(resident, params, case.optimizer).expect("a small scene");
+    let batch = Batch { table, drawn: None };
+    gpu.render(&batch, keys(Pass::Primal), 1).expect("renders");
+    gpu.loss(&batch, keys(Pass::Primal), case.loss).expect("a loss");
+    gpu.backpropagate(&batch, keys(Pass::Adjoint), spp).expect("gradients");
+    let all = 0..gpu.params().parameters.len();
+    all.map(|i| gpu.read(i, ArrayKind::Gradient).expect("a gradient"))
+        .collect()
+}
+
+fn norm(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// Norm of the difference over that of the second, and the share of entries that are a thousandth off.
+fn distance(a: &[f32], b: &[f32]) -> (f64, f64) {
+    let difference = norm(a.iter().zip(b).map(|(a, b)| f64::from(a - b)));
+    let reached = b.iter().filter(|b| **b != 0.0).count();
+    let astray = a
+        .iter()
+        .zip(b)
+        .filter(|(a, b)| (**a - **b).abs() > 1e-3 * b.abs())
+        .count();
+    (
+        difference / norm(b.iter().map(|b| f64::from(*b))),
+        astray as f64 / reached.max(1) as f64,
+    )
+}
+
+/// The same gradient by floats and in whole numbers, in 64 bits and in two words, which must be the same bits.
+fn compare(case: &Case, spp: u32, reference: Option<fn(f32) -> f32>) {
+    let Some(mut floats) = gpu(Options::default()) else {
+        return;
+    };
+    let Some(mut whole) = gpu(WHOLE) else { return };
+    let Some(mut words) = gpu(Options {
+        wide_atomics: false,
+        ..WHOLE
+    }) else {
+        return;
+    };
+    let expected = gradients(&mut floats, case, spp, reference);
+    let found = gradients(&mut whole, case, spp, reference);
+    assert_eq!(
+        found,
+        gradients(&mut words, case, spp, reference),
+        "{}: other bits in two words",
+        case.name
+    );
+    for (parameter, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        assert!(expected.iter().any(|g| *g != 0.0), "{}: no gradient", case.name);
+        let (apart, astray) = distance(found, expected);
+        // A float sum of ten thousand contributions to a single number is itself some 1e-4 off.
+        let bound = if expected.len() > 3 { 1e-5 } else { 3e-4 };
+        assert!(
+            apart < bound && astray < 0.01,
+            "{}, parameter {parameter}: {apart} of the norm, {astray} of the entries",
+            case.name
+        );
+    }
+}
+
+#[test]
+fn tiny_adjoints_are_not_rounded_away() {
+    // The adjoint is 1e-13 and less, a tenth of 2⁻⁴⁰.
+    compare(
+        &Case {
+            name: "a loss of almost nothing",
+            loss: Loss::Huber { delta: 1e-10 },
+            ..plain()
+        },
+        2,
+        None,
+    );
+    compare(
+        &Case {
+            name: "many samples",
+            loss: Loss::Huber { delta: 1e-8 },
+            ..cases()[3].clone()
+        },
+        64,
+        None,
+    );
+}
+
+#[test]
+fn a_large_view_keeps_what_it_sends() {
+    const EDGE: u32 = 800;
+    let case = Case {
+        field: false,
+        emitter: Emitter::Envmap,
+        ..plain()
+    };
+    let gradient = |device: &mut dyn Device| {
+        let (mut resident, mut params) = build(&case);
+        // Texels of a few thousand contributions each, which floats can sum as well.
+        let map = &mut params.parameters[0];
+        map.shape.size = [384, 224, 1];
+        map.values = (0..map.shape.len()).map(|i| noise(40, i)).collect();
+        resident.fit(&[map.shape]);
+        let sensor = &mut resident.sensors[0];
+        let factor = EDGE as f32 / sensor.width as f32;
+        sensor.focal = sensor.focal.map(|x| x * factor);
+        sensor.center = [0.5 * EDGE as f32; 2];
+        (sensor.width, sensor.height) = (EDGE, EDGE);
+        let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
+        device.load(resident, params, case.optimizer).expect("a small scene");
+        let batch = Batch { table, drawn: None };
+        device.render(&batch, keys(Pass::Primal), 1).expect("renders");
+        device.loss(&batch, keys(Pass::Primal), case.loss).expect("a loss");
+        device.backpropagate(&batch, keys(Pass::Adjoint), 4).expect("gradients");
+        device.read(0, ArrayKind::Gradient).expect("a gradient")
+    };
+    let Some(mut whole) = gpu(WHOLE) else { return };
+    let (found, expected) = (gradient(&mut whole), gradient(&mut Cpu::new()));
+    let (apart, astray) = distance(&found, &expected);
+    assert!(
+        apart < 1e-4 && astray < 0.01,
+        "{apart} of the norm, {astray} of the entries"
+    );
+}
+
+#[test]
+fn contributions_that_lie_far_apart_are_all_kept() {
+    // From the left to the right the adjoint falls from 2⁻²⁰ to 2⁻⁴⁰; a texel's share of a contribution varies as much
+    // again.
+    compare(
+        &Case {
+            name: "an adjoint over 2²⁰",
+            emitter: Emitter::None,
+            loss: Loss::RelativeL2,
+            ..plain()
+        },
+        1,
+        Some(|x| (10.0 + 20.0 * x).exp2()),
+    );
+}
+
+/// The gradient by the first parameter after one more pass under this loss.
+fn add_pass(gpu: &mut Gpu, batch: &Batch, delta: f32) -> Vec<f32> {
+    gpu.loss(batch, keys(Pass::Primal), Loss::Huber { delta })
+        .expect("a loss");
+    gpu.backpropagate(batch, keys(Pass::Adjoint), 1).expect("gradients");
+    gpu.read(0, ArrayKind::Gradient).expect("a gradient")
+}
+
+#[test]
+fn passes_with_other_units_add_up() {
+    let Some(mut gpu) = gpu(WHOLE) else { return };
+    let case = plain();
+    let (resident, params) = build(&case);
+    let table = PixelTable::new(&resident.sensors, &[0, 1]).expect("few pixels");
+    gpu.load(resident, params, case.optimizer).expect("a small scene");
+    let batch = Batch { table, drawn: None };
+    gpu.render(&batch, keys(Pass::Primal), 1).expect("renders");
+    // What 1 adds to what 2⁻⁸ has left, beside what it adds to nothing.
+    let small = add_pass(&mut gpu, &batch, 2f32.powi(-8));
+    let both = add_pass(&mut gpu, &batch, 1.0);
+    gpu.clear_gradients().expect("cleared");
+    let large = add_pass(&mut gpu, &batch, 1.0);
+    for ((both, small), large) in both.iter().zip(&small).zip(&large) {
+        assert_eq!(*both, small + large);
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_how_a_pass_is_cut() {
+    for reference in [None, Some((|x| 1e3 * x) as fn(f32) -> f32)] {
+        let [a, b] = [(1 << 18, 64), (64, 1)].map(|(rays, samples)| {
+            let options = Options {
+                cut: Some(Cut { rays, samples }),
+                ..WHOLE
+            };
+            gpu(options).map(|mut gpu| gradients(&mut gpu, &plain(), 3, reference))
+        });
+        assert_eq!(a, b);
+    }
+}
+
+#[test]
+fn sums_that_leave_their_range_are_an_error_and_leave_no_trace() {
+    for wide_atomics in [true, false] {
+        let Some(mut gpu) = gpu(Options { wide_atomics, ..WHOLE }) else {
+            return;
+        };
+        // A contribution is the adjoint times the map's scale: out of range by itself, or only the sum of several.
+        for scale in [1e13, 1e6] {
+            let case = &cases()[7];
+            let (mut resident, params) = build(case);
+            resident.scene.env_scale = scale;
+            let table = PixelTable::new(&resident.sensors, &[0, 1, 2]).expect("few pixels");
+            gpu.load(resident, params, case.optimizer).expect("a small scene");
+            let batch = Batch { table, drawn: None };
+            gpu.render(&batch, keys(Pass::Primal), 1).expect("renders");
+            gpu.loss(&batch, keys(Pass::Primal), Loss::L1).expect("a loss");
+            let result = gpu.backpropagate(&batch, keys(Pass::Adjoint), 16);
+            assert!(matches!(result, Err(DeviceError::Overflow(_))), "{scale}: {result:?}");
+        }
+        let after = gradients(&mut gpu, &plain(), 1, None);
+        let Some(mut fresh) = super::gpu(Options { wide_atomics, ..WHOLE }) else {
+            return;
+        };
+        assert_eq!(after, gradients(&mut fresh, &plain(), 1, None));
+    }
+}

@@ -1,0 +1,252 @@
+//! Majorants and where their cells lie, for every filter and wrap, against lookups written out here.
+
+use glam::Vec3;
+use prbopt::resident::layout::{MediumRecord, VolumeRecord};
+use prbopt::resident::paths::PathScene;
+
+use super::{assert_near, unit, world};
+use prbopt::transport::rays::camera::transform_point;
+
+/// A medium in a cube, given what stands in `sigma_t` and beside it.
+fn medium(sigma_t: &str, more: &str) -> (PathScene, prbopt::params::ParamSet) {
+    world(&format!(
+        r#""box": {{"type": "cube", "bsdf": {{"type": "null"}}, "to_world": [{{"scale": 99}}],
+            "interior": {{"type": "heterogeneous", "scale": 2, "sigma_t": {sigma_t} {more}}}}},
+           "camera": {{"type": "perspective", "to_world": [{{"translate": [0, 0, -500]}}]}}"#
+    ))
+}
+
+fn corners(medium: &MediumRecord) -> Vec<[f32; 3]> {
+    let pick = |i: u32, a: usize| if i >> a & 1 == 0 { medium.low[a] } else { medium.high[a] };
+    (0..8).map(|i| [0, 1, 2].map(|a| pick(i, a))).collect()
+}
+
+/// Places of volumes: upright ones, mirrored ones, ones turned by much and by so little that it could be rounding.
+const PLACES: [&str; 6] = [
+    r#"{"translate": [-0.5, -0.5, -0.5]}, {"scale": 2}"#,
+    r#"{"scale": [2, -3, 4]}, {"translate": [5, 6, -7]}"#,
+    r#"{"scale": [2, 3, 4]}, {"rotate": {"axis": [0, 0, 1], "angle": 30}}"#,
+    r#"{"rotate": {"axis": [1, 2, 3], "angle": 50}}, {"translate": [1, 0, 0]}"#,
+    r#"{"rotate": {"axis": [0, 1, 0], "angle": 0.0086}}"#,
+    r#"{"rotate": {"axis": [1, 0, 0], "angle": 0.0029}}"#,
+];
+
+/// The medium's box is that around its volume, and the grid of majorants covers just the part of the volume's space that
+/// the box covers.
+#[test]
+fn boxes_and_majorant_grids_fit_the_volume() {
+    for place in PLACES {
+        for filter in ["trilinear", "nearest"] {
+            let (world, _) = medium(
+                &format!(
+                    r#"{{"type": "gridvolume", "resolution": [20, 9, 17], "value": 1, "filter_type": "{filter}",
+                        "to_world": [{place}]}}"#
+                ),
+                "",
+            );
+            let medium = &world.media[0];
+            let volume = &world.volumes[medium.sigma_t as usize];
+            // Each face of the box touches the volume: lows and highs of its corners, which unit corners map to.
+            let to_world = glam::Affine3A::from_cols_array_2d(&columns(volume)).inverse();
+            let placed: Vec<Vec3> = (0..8)
+                .map(|i| to_world.transform_point3(Vec3::new((i % 2) as f32, (i / 2 % 2) as f32, (i / 4) as f32)))
+                .collect();
+            let low = placed.iter().copied().reduce(Vec3::min).expect("eight");
+            let high = placed.iter().copied().reduce(Vec3::max).expect("eight");
+            assert!(
+                (low - Vec3::from(medium.low)).length() < 1e-4,
+                "{place}: {low} {:?}",
+                medium.low
+            );
+            assert!(
+                (high - Vec3::from(medium.high)).length() < 1e-4,
+                "{place}: {high} {:?}",
+                medium.high
+            );
+            let kappa = 1.0 / (high - low).length();
+            assert!((medium.kappa - kappa).abs() < 1e-4 * kappa);
+            for a in 0..3 {
+                let within: Vec<f32> = corners(medium)
+                    .iter()
+                    .map(|c| transform_point(&medium.world_to_grid, *c)[a])
+                    .collect();
+                let (least, most) = within
+                    .iter()
+                    .fold((f32::MAX, f32::MIN), |(l, m), x| (l.min(*x), m.max(*x)));
+                // A turn by 5e-5 counts as none.
+                let slack = if place.contains("0.0029") { 1e-4 } else { 2e-5 };
+                assert!(
+                    least.abs() < slack && (most - 1.0).abs() < slack,
+                    "{place}, axis {a}: {least} to {most}"
+                );
+            }
+        }
+    }
+    // Of a turn that is rounding nothing is left: the grid's space is that of the volume.
+    let (world, _) = medium(
+        &format!(
+            r#"{{"type": "gridvolume", "resolution": 9, "value": 1, "to_world": [{}]}}"#,
+            PLACES[5]
+        ),
+        "",
+    );
+    let volume = &world.volumes[world.media[0].sigma_t as usize];
+    assert_eq!(world.media[0].world_to_grid, volume.world_to_unit);
+}
+
+fn columns(volume: &VolumeRecord) -> [[f32; 3]; 4] {
+    let rows = &volume.world_to_unit;
+    [0, 1, 2, 3].map(|c| [rows[0][c], rows[1][c], rows[2][c]])
+}
+
+/// A single bright texel: the cells that see it are bounded by it times scale and margin, all others by zero. A cell sees
+/// what lies within a texel of it, and may be a thousandth of a texel larger.
+#[test]
+fn majorants_are_the_largest_texel_in_reach() {
+    for (resolution, filter) in [
+        ([20usize, 9, 3], "trilinear"),
+        ([17, 3, 16], "nearest"),
+        ([8, 8, 24], "trilinear"),
+    ] {
+        let (world, params) = medium(
+            &format!(
+                r#"{{"type": "gridvolume", "resolution": {resolution:?}, "value": 1, "filter_type": "{filter}"}}"#
+            ),
+            "",
+        );
+        let cells = world.media[0].majorants;
+        assert_eq!(
+            cells,
+            [0, 1, 2, 3].map(|a| if a == 3 { 0 } else { resolution[a].div_ceil(8) as u32 })
+        );
+        let slot = params.find("box.interior.sigma_t").expect("there");
+        let count: usize = resolution.iter().product();
+        let in_reach = |a: usize, cell: usize, texel: usize| {
+            let edge = |i: usize| i as f64 / f64::from(cells[a]) * resolution[a] as f64 - 0.5;
+            cells[a] == 1 || (texel as f64 > edge(cell) - 1.001 && (texel as f64) < edge(cell + 1) + 1.0011)
+        };
+        for bright in 0..count {
+            let mut data = vec![0.0; count];
+            data[bright] = 3.0;
+            let values: Vec<&[f32]> = (0..params.parameters.len())
+                .map(|i| {
+                    if i == slot {
+                        &data[..]
+                    } else {
+                        &params.parameters[i].values[..]
+                    }
+                })
+                .collect();
+            let at = [
+                bright % resolution[0],
+                bright / resolution[0] % resolution[1],
+                bright / (resolution[0] * resolution[1]),
+            ];
+            let majorants = world.rebuild_majorants(&values);
+            for (i, majorant) in majorants.iter().enumerate() {
+                let [nx, ny] = [cells[0] as usize, cells[1] as usize];
+                let cell = [i % nx, i / nx % ny, i / (nx * ny)];
+                let sees = (0..3).all(|a| in_reach(a, cell[a], at[a]));
+                let expected = if sees { 3.0 * 2.0 * 1.05 } else { 0.0 };
+                assert!(
+                    (majorant - expected).abs() < 1e-5,
+                    "texel {at:?}, cell {cell:?}: {majorant}, not {expected}"
+                );
+            }
+        }
+    }
+}
+
+/// Only clamped grids are cut into cells; of all others one number bounds all, with a margin unless it cannot change.
+#[test]
+fn what_repeats_and_what_is_constant_has_one_majorant() {
+    for wrap in ["repeat", "mirror"] {
+        for filter in ["trilinear", "nearest"] {
+            let (world, _) = medium(
+                &format!(
+                    r#"{{"type": "gridvolume", "resolution": 20, "value": 3, "wrap_mode": "{wrap}",
+                        "filter_type": "{filter}"}}"#
+                ),
+                "",
+            );
+            assert_eq!(world.media[0].majorants, [1, 1, 1, 0], "{wrap} {filter}");
+        }
+    }
+    let (world, params) = medium("3", "");
+    let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+    assert_eq!(world.rebuild_majorants(&values), [6.0]);
+    assert_eq!(
+        (world.majorant_rule(0).margin, world.majorant_rule(0).floor),
+        (1.0, 0.0)
+    );
+    // If everything may change, the floor is one over the box's diagonal, and there is a margin.
+    let mut varied = world.clone();
+    varied.vary_all();
+    assert_near([varied.majorant_rule(0).margin], [1.05], "margin");
+    assert_near([varied.majorant_rule(0).floor], [1.0 / 3f32.sqrt()], "floor");
+    assert_near([varied.rebuild_majorants(&values)[0]], [6.3], "with a margin");
+    let nothing: Vec<Vec<f32>> = values.iter().map(|v| vec![0.0; v.len()]).collect();
+    let nothing: Vec<&[f32]> = nothing.iter().map(|v| &v[..]).collect();
+    assert_near(
+        [varied.rebuild_majorants(&nothing)[0]],
+        [1.0 / 3f32.sqrt()],
+        "the floor",
+    );
+    assert_eq!(world.rebuild_majorants(&nothing), [0.0]);
+}
+
+/// Several media in one array, each where its record says; without a box the least majorant is zero.
+#[test]
+fn majorants_of_media_follow_one_another() {
+    let (mut world, params) = world(
+        r#""a": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "heterogeneous",
+            "sigma_t": {"type": "gridvolume", "resolution": [20, 9, 17], "value": 1}}},
+        "b": {"type": "sphere", "center": [9, 0, 0], "bsdf": {"type": "null"},
+            "interior": {"type": "homogeneous", "sigma_t": 0.5}},
+        "c": {"type": "cube", "bsdf": {"type": "null"}, "to_world": [{"translate": [0, 9, 0]}],
+            "interior": {"type": "heterogeneous", "sigma_t": {"type": "gridvolume", "resolution": [9, 8, 8],
+                "value": [1, 5, 2], "to_world": [{"translate": [3, 9, -4]}, {"scale": [2, 2, 1]}]}}},
+        "camera": {"type": "perspective", "to_world": [{"translate": [0, 0, -50]}]}"#,
+    );
+    let grids: Vec<[u32; 4]> = world.media.iter().map(|m| m.majorants).collect();
+    assert_eq!(grids, [[3, 2, 3, 0], [1, 1, 1, 18], [2, 1, 1, 19]]);
+    assert_eq!(world.majorants(), 21);
+    let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+    let majorants = world.rebuild_majorants(&values);
+    assert_eq!(majorants.len(), 21);
+    let expected = |i: usize| [1.05, 0.5, 5.25][usize::from(i >= 18) + usize::from(i >= 19)];
+    for (i, m) in majorants.iter().enumerate() {
+        assert_near([*m], [expected(i)], &format!("majorant {i}"));
+    }
+    world.vary_all();
+    let floors = [0, 1, 2].map(|m| world.majorant_rule(m).floor);
+    assert_near(
+        floors,
+        [1.0 / 3f32.sqrt(), 0.0, 1.0 / 3.0],
+        "of boxes with edges 1, none, and 2, 2, 1",
+    );
+}
+
+/// Extinction and albedo are looked up as one where filter, wrap, size and place agree.
+#[test]
+fn aligned_are_volumes_that_agree_in_all() {
+    let grid = |what: &str| format!(r#"{{"type": "gridvolume", "value": 0.5, {what}}}"#);
+    let base =
+        r#""resolution": [2, 3, 4], "filter_type": "nearest", "wrap_mode": "repeat", "to_world": [{"scale": 2}]"#;
+    for (albedo, expected) in [
+        (base.to_owned(), 1),
+        (base.replace("[2, 3, 4]", "[2, 3, 5]"), 0),
+        (base.replace("nearest", "trilinear"), 0),
+        (base.replace("repeat", "mirror"), 0),
+        (base.replace("\"scale\": 2", "\"scale\": 3"), 0),
+    ] {
+        let (world, _) = medium(&grid(base), &format!(r#", "albedo": {}"#, grid(&albedo)));
+        assert_eq!(world.media[0].aligned, expected, "{albedo}");
+        assert!(unit(&world.volumes[0], [2.0; 3]).iter().all(|x| (x - 1.0).abs() < 1e-6));
+    }
+    assert_eq!(medium("3", r#", "albedo": 0.5"#).0.media[0].aligned, 1, "constants");
+    assert_eq!(
+        medium("3", &format!(r#", "albedo": {}"#, grid(base))).0.media[0].aligned,
+        0
+    );
+}

@@ -1,0 +1,331 @@
+//! Integrators, phase functions, meshes' corners, clear boxes and what is refused, worked out by hand.
+
+use std::path::Path;
+
+use glam::Vec3;
+use prbopt::resident::Transport;
+use prbopt::resident::emissive_triangles;
+use prbopt::resident::layout::{self, gradient};
+use prbopt::resident::{Resident, layout::NONE};
+use prbopt::scene::{self, Estimator};
+
+use super::{assert_near, resident, world};
+
+const CAMERA: &str = r#""camera": {"type": "perspective", "to_world": [{"translate": [0, 0, -500]}]}"#;
+
+/// Why a scene is refused once its files are read.
+fn refused(objects: &str) -> String {
+    let text = format!("{{{objects}, {CAMERA}}}");
+    let scene = scene::parse(&text, Path::new("records.json")).unwrap_or_else(|m| panic!("{m}\nin {text}"));
+    match Resident::new(&scene) {
+        Ok(_) => panic!("{text} is not refused"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn integrators_tell_how_derivatives_are_taken() {
+    let sky = r#""sky": {"type": "constant"}"#;
+    let point = r#""lamp": {"type": "point", "position": [0, 9, 0]}"#;
+    for (integrator, light, code, estimator) in [
+        (r#""type": "volpath""#, sky, gradient::PAIRED, "replay"),
+        (r#""type": "volpath""#, point, gradient::DRT, "replay"),
+        (r#""type": "advolpath""#, sky, gradient::FREE_FLIGHT, "tape"),
+        (r#""type": "advolpath""#, point, gradient::FREE_FLIGHT, "tape"),
+        (r#""type": "rbvolpath""#, sky, gradient::PAIRED, "radiative"),
+        (
+            r#""type": "rbvolpath", "variant": "biased""#,
+            sky,
+            gradient::PAIRED,
+            "radiative",
+        ),
+        (
+            r#""type": "rbvolpath", "variant": "pipelined""#,
+            sky,
+            gradient::PAIRED,
+            "pipelined",
+        ),
+        (
+            r#""type": "rbvolpath", "variant": "biased_pipelined""#,
+            point,
+            gradient::DRT,
+            "pipelined",
+        ),
+        (
+            r#""type": "prbvolpath", "gradient": "free_flight""#,
+            sky,
+            gradient::FREE_FLIGHT,
+            "replay",
+        ),
+        (
+            r#""type": "prbvolpath", "gradient": "drt""#,
+            sky,
+            gradient::DRT,
+            "replay",
+        ),
+        (
+            r#""type": "prbvolpath", "gradient": "paired""#,
+            point,
+            gradient::PAIRED,
+            "replay",
+        ),
+    ] {
+        let (resident, _) = resident(&format!(
+            r#"{{"integrator": {{{integrator}}}, {light}, {CAMERA}, "fog": {{"type": "cube", "bsdf": {{"type": "null"}},
+                "interior": {{"type": "homogeneous"}}}}}}"#
+        ));
+        assert_eq!(
+            resident.transport.is_pipelined(),
+            estimator == "pipelined",
+            "{integrator}"
+        );
+        let world = resident.transport.paths();
+        assert_eq!(world.settings.gradient, code, "{integrator} {light}");
+        assert_eq!(world.estimator == Estimator::Tape, estimator == "tape");
+        assert_eq!(world.estimator == Estimator::PathReplay, estimator == "replay");
+    }
+    let (world, _) = world(&format!(
+        r#""integrator": {{"type": "volpath", "max_depth": -1}}, {sky}, {CAMERA},
+        "floor": {{"type": "rectangle"}}"#
+    ));
+    assert_eq!(
+        (
+            world.settings.max_depth,
+            world.settings.rr_depth,
+            world.settings.hide_emitters
+        ),
+        (NONE, 5, 0)
+    );
+}
+
+/// A run changes what it names: constants get a margin then, and a floor.
+#[test]
+fn what_a_run_changes_has_a_margin_and_a_floor() {
+    let read = |tuned: &str| {
+        let (world, params) = world(&format!(
+            r#""box": {{"type": "cube", "to_world": [{{"scale": 9}}], "bsdf": {{"type": "null"}},
+                "interior": {{"type": "heterogeneous", "sigma_t": {{"type": "constvolume", "value": 2}}}}}},
+               "sky": {{"type": "constant"}},
+               "optimize": {{"parameters": {{{tuned}: {{"learning_rate": 0.1, "bounds": [0, 3]}}}}, "iterations": 1,
+                "references": {{"type": "constant", "value": 0}}}}, {CAMERA}"#
+        ));
+        let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+        let rule = world.majorant_rule(0);
+        [world.rebuild_majorants(&values)[0], rule.margin, rule.floor]
+    };
+    assert_near(read("\"sky.radiance\""), [2.0, 1.0, 0.0], "extinction stays");
+    assert_near(
+        read("\"box.interior.sigma_t\""),
+        [2.1, 1.05, 1.0 / 3f32.sqrt()],
+        "extinction changes",
+    );
+}
+
+#[test]
+fn blends_nest_four_deep_and_never_first() {
+    let nested = |depth: usize| {
+        (0..depth).fold(r#"{"type": "isotropic"}"#.to_owned(), |inner, i| {
+            format!(
+                r#"{{"type": "blendphase", "weight": 0.{}, "a": {{"type": "hg", "g": 0.1}}, "b": {inner}}}"#,
+                i + 1
+            )
+        })
+    };
+    let scene = |phase: &str| {
+        format!(
+            r#""box": {{"type": "cube", "bsdf": {{"type": "null"}},
+                "interior": {{"type": "homogeneous", "phase": {phase}}}}}"#
+        )
+    };
+    for depth in 0..5 {
+        let (world, params) = world(&format!("{}, {CAMERA}", scene(&nested(depth))));
+        assert_eq!(world.phases.len(), 1 + 2 * depth);
+        let mut phase = world.phases[world.media[0].phase as usize];
+        for level in (0..depth).rev() {
+            assert_eq!(phase.kind, layout::phase::BLEND);
+            let slot = world.volumes[phase.weight as usize].slot as usize;
+            assert_near(
+                [params.parameters[slot].values[0]],
+                [0.1 * (level + 1) as f32],
+                "weight",
+            );
+            let first = world.phases[phase.first as usize];
+            assert_eq!((first.kind, first.weight, first.first), (layout::phase::HG, NONE, NONE));
+            phase = world.phases[phase.first as usize + 1];
+        }
+        assert_eq!((phase.kind, phase.slot), (layout::phase::ISOTROPIC, NONE));
+    }
+    let first = format!(
+        r#"{{"type": "blendphase", "weight": 0.5, "a": {}, "b": {{"type": "rayleigh"}}}}"#,
+        nested(1)
+    );
+    let message = refused(&scene(&first));
+    assert!(
+        message.contains("stands first in another") && message.contains("up to four times"),
+        "{message}"
+    );
+}
+
+/// Places in a texture, normals and triangles of a file's three corners, in their order; mirrored maps turn faces round.
+#[test]
+fn corners_of_meshes_are_recorded_in_their_order() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("one.obj");
+    let text = "v 1 0 0\nv 0 2 0\nv 0 0 3\nvt 0.1 0.2\nvt 0.3 0.4\nvt 0.5 0.6\nvn 1 0 0\nvn 0 1 0\nvn 0 0 1\n\
+        f 1/1/1 2/2/2 3/3/3\n";
+    std::fs::write(&path, text).expect("writable");
+    for (map, order, z) in [("[1, 1, 1]", [0, 1, 2], 1.0), ("[1, 1, -1]", [0, 2, 1], -1.0)] {
+        let (world, _) = world(&format!(
+            r#""gem": {{"type": "obj", "filename": {path:?}, "to_world": [{{"scale": {map}}}], "flip_tex_coords": false}},
+               {CAMERA}, "sky": {{"type": "constant"}}"#
+        ));
+        let record = &world.corners[0];
+        let uvs = [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]];
+        let found = [
+            record.uv_ab[0],
+            record.uv_ab[1],
+            record.uv_ab[2],
+            record.uv_ab[3],
+            record.uv_c[0],
+            record.uv_c[1],
+        ];
+        let expected = order.map(|k| uvs[k]);
+        assert_eq!(found.as_slice(), expected.as_flattened(), "{map}");
+        let normals = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, z, 0.0]];
+        assert_eq!(record.normals, order.map(|k| normals[k]), "{map}");
+        let corners = [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0 * z]];
+        assert_eq!(super::triangles(&world.bvh), [(0, order.map(|k| corners[k]))]);
+    }
+    let (world, _) = world(&format!(
+        r#""gem": {{"type": "obj", "filename": {path:?}, "face_normals": true,
+            "bsdf": {{"type": "diffuse", "reflectance": {{"type": "checkerboard",
+                "to_uv": [{{"scale": [3, 7]}}, {{"translate": [0.25, 0.5]}}]}}}}}},
+           {CAMERA}, "sky": {{"type": "constant"}}"#
+    ));
+    assert_eq!(world.corners[0].normals, [[0.0; 4]; 3]);
+    assert_eq!(world.textures[0].to_uv, [[3.0, 0.0, 0.25, 0.0], [0.0, 7.0, 0.5, 0.0]]);
+}
+
+/// Boxes that no surface passes through: that of a grid in its cube, unless a ball stands in it.
+#[test]
+fn boxes_without_surfaces_are_marked() {
+    let place = r#"[{"translate": [-0.5, -0.5, -0.5]}, {"scale": 2}]"#;
+    let fog = format!(
+        r#""fog": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous",
+            "sigma_t": {{"type": "gridvolume", "resolution": 2, "value": 1, "to_world": {place}}}}}}}"#
+    );
+    for (ball, clear) in [
+        ("[0, 0, 0]", 0),
+        ("[3, 0, 0]", 1),
+        ("[1, 1, 1.04]", 0),
+        ("[0, 0, 1.06]", 1),
+    ] {
+        let (world, _) = world(&format!(
+            r#"{fog}, "ball": {{"type": "sphere", "center": {ball}, "radius": 0.05}}, {CAMERA}"#
+        ));
+        assert_eq!(world.media[0].clear, clear, "{ball}");
+    }
+}
+
+/// Only round spheres shine, and only shapes with an area.
+#[test]
+fn lights_that_cannot_shine_are_refused() {
+    let ball =
+        |map: &str| format!(r#""ball": {{"type": "sphere", "emitter": {{"type": "area"}}, "to_world": [{map}]}}"#);
+    // Half axes of other lengths, and such as are not square: of a turned map that is stretched.
+    let slanted = r#"{"rotate": {"axis": [0, 0, 1], "angle": 45}}, {"scale": [1, 2, 1]}, {"scale": [1, 1, 1.5811388]}"#;
+    for map in [
+        r#"{"scale": [1, 1, 1.001]}"#,
+        r#"{"scale": [1, 1.001, 1]}"#,
+        r#"{"scale": [1.001, 1, 1]}"#,
+        slanted,
+    ] {
+        let message = refused(&ball(map));
+        assert!(
+            message.contains("`ball` is a sphere that is not scaled alike"),
+            "{message}"
+        );
+    }
+    for map in [
+        r#"{"scale": [2, 2, 2.0001]}"#,
+        r#"{"rotate": {"axis": [1, 2, 3], "angle": 40}}, {"scale": -2}"#,
+    ] {
+        let (world, _) = world(&format!("{}, {CAMERA}", ball(map)));
+        assert!((world.lights[0].direction[3] - 2.0).abs() < 1e-3);
+    }
+}
+
+/// Cubes that shine, smaller and larger than 1: two triangles a face, outwards, on the face, with half of its area each.
+#[test]
+fn a_shining_cube_has_its_six_faces() {
+    for (scale, mirror) in [(0.25, 1.0), (0.25, -1.0), (3.0, 1.0), (3.0, -1.0)] {
+        let half = scale * Vec3::new(1.0, 2.0, 3.0);
+        let map = glam::Affine3A::from_scale(half * Vec3::new(1.0, 1.0, mirror));
+        let triangles = emissive_triangles::cube(&map);
+        assert_eq!(triangles.len(), 12);
+        let mut faces = [0; 6];
+        for [a, b, c] in triangles.into_iter().map(|t| t.map(|p| Vec3::from(p) / half)) {
+            let across = (b - a).cross(c - a);
+            let axis = (0..3)
+                .find(|i| across[*i].abs() > 3.9)
+                .expect("half of an area of 4, doubled");
+            let side = across[axis].signum();
+            assert!(
+                [a, b, c].iter().all(|p| p[axis] == side && p.abs() == Vec3::ONE),
+                "{a} {b} {c}"
+            );
+            assert_eq!(across.abs().element_sum(), 4.0);
+            faces[2 * axis + usize::from(side > 0.0)] += 1;
+        }
+        assert_eq!(faces, [2; 6]);
+    }
+}
+
+/// The longest diagonal of a field's cube, sheared so that each of the four is the longest once, between any two corners.
+#[test]
+fn the_longest_diagonal_is_found() {
+    for (angles, scale) in [
+        ([0, 0, 0], "[1, 2, 3]"),
+        ([45, 0, 0], "[1, 1, 3]"),
+        ([-45, 0, 0], "[1, 1, 3]"),
+        ([0, 45, 0], "[3, 1, 1]"),
+        ([0, -45, 0], "[3, 1, 1]"),
+        ([30, 0, 45], "[1, 4, 2]"),
+        ([30, 0, -45], "[1, 4, 2]"),
+        ([-40, 35, 45], "[1, 4, 9]"),
+        ([40, -35, 45], "[1, 9, 1]"),
+        ([40, 35, -45], "[7, 1, 1]"),
+        ([-40, -35, -45], "[7, 1, 2]"),
+    ] {
+        let turn = |axis: &str, angle: i32| format!(r#"{{"rotate": {{"axis": {axis}, "angle": {angle}}}}}"#);
+        let turns = [
+            turn("[1, 0, 0]", angles[0]),
+            turn("[0, 1, 0]", angles[1]),
+            turn("[0, 0, 1]", angles[2]),
+        ];
+        let (resident, _) = resident(&format!(
+            r#"{{"object": {{"type": "cube", "bsdf": {{"type": "null"}},
+                "to_world": [{{"scale": [1, 2, 1.5]}}, {}, {{"scale": {scale}}}],
+                "interior": {{"type": "radiance_field", "sh_degree": 0,
+                    "sigma_t": {{"type": "gridvolume", "resolution": 2, "value": 1}},
+                    "sh_coeffs": {{"type": "gridvolume", "resolution": 2, "value": 0}}}}}},
+               "sky": {{"type": "constant"}}, "camera": {{"type": "perspective"}}}}"#,
+            turns.join(", ")
+        ));
+        let rows = &resident.scene.world_to_unit;
+        let columns = [0, 1, 2, 3].map(|c| [rows[0][c], rows[1][c], rows[2][c]]);
+        let to_world = glam::Affine3A::from_cols_array_2d(&columns).inverse();
+        let corners: Vec<Vec3> = (0..8u32)
+            .map(|i| to_world.transform_point3(Vec3::new((i & 1) as f32, (i >> 1 & 1) as f32, (i >> 2) as f32)))
+            .collect();
+        let pairs = corners.iter().flat_map(|a| corners.iter().map(|b| a.distance(*b)));
+        let expected = pairs.fold(0.0, f32::max);
+        // A thousand steps and a half are 1001 samples and one more; half a thousandth of the diagonal would be seen.
+        let mut record = resident.scene;
+        record.step_length = expected / 1000.5;
+        let Transport::Field(field) = &resident.transport else {
+            panic!("it is a field")
+        };
+        assert_eq!(field.longest_ray(&record), 1002, "{expected}");
+    }
+}
