@@ -8,7 +8,8 @@
 //! dL/dc = T α          dL/dσ = h (T exp(-τ) c - R)
 //! ```
 //!
-//! Nothing is stored per sample: memory does not grow with the length of a ray (Vicini2021, section 3).
+//! The walk stores nothing per sample (Vicini2021, section 3); a device may keep records of the samples of a bounded round
+//! of rays.
 
 use crate::resident::layout::{SceneRecord, color, density, occupancy};
 use crate::transport::lookup::grid::{Stencil, Stencils, grid_stencils, index_below};

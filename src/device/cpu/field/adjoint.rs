@@ -279,8 +279,8 @@ impl Kernel for ReplayChunk<'_> {
 }
 
 impl ReplayStats {
-    /// Takes note of a finished replay whose primal radiance was `radiance`, which is also the sum of the sizes of its
-    /// contributions because none is negative.
+    /// Counts a finished replay whose primal radiance was `radiance`: the sum of the sizes of its contributions, as long as
+    /// bounds keep the background's radiance from being negative; else the count of drifted rays is too high.
     #[inline(always)]
     fn count(&mut self, replay: &State<f32>, radiance: &[f32; 3]) {
         self.rays += 1;

@@ -351,8 +351,8 @@ impl<'a> Propagation<'a> {
     }
 }
 
-/// Whether more is left of a replay than rounding explains. No contribution is negative, so that the radiance bounds
-/// the sum of their sizes.
+/// Whether more is left of a replay than rounding explains. The radiance is the sum of the sizes of the contributions as
+/// long as bounds keep lights from being negative; else the count of drifted paths is too high.
 #[inline(always)]
 fn drifted(first: &PathState<f32>, replay: &PathState<f32>) -> bool {
     let bound = 8.0 * (replay.count + 1) as f32 * f32::EPSILON;
