@@ -219,3 +219,32 @@ fn planted_violations_are_found() {
         assert_eq!(violations(file, text), [""; 0], "{file}: {text}");
     }
 }
+
+/// Whether some code names another kind of transport.
+fn knows(code: &str, kind: &str) -> bool {
+    let path = format!("transport::{kind}");
+    let names = |found: &String| *found == path || found.starts_with(&format!("{path}::"));
+    crate_paths(code).iter().any(names)
+}
+
+/// Kinds of transport are made of the same pieces and stand beside each other.
+#[test]
+fn kinds_of_transport_do_not_know_each_other() {
+    for (kind, other) in [("field", "paths"), ("paths", "field")] {
+        let folder = root().join("src/transport").join(kind);
+        let sources = files(&folder, "rs");
+        assert!(sources.len() >= 3, "the sources are in {}", folder.display());
+        for file in sources {
+            let text = fs::read_to_string(folder.join(&file)).expect("sources are text");
+            assert!(
+                !knows(&code(&text), other),
+                "transport/{kind}/{file} names transport::{other}"
+            );
+        }
+    }
+    assert!(knows(
+        "use crate::transport::{number::Number, paths::volpath::Walk};",
+        "paths"
+    ));
+    assert!(!knows("use crate::transport::number::Number;", "paths"));
+}
