@@ -68,6 +68,7 @@ fn instrument(copy: &Path, lib: &str, mutations: &mut Mutations) -> Result<()> {
     for (file, Mutated { source, placed }) in mutations {
         std::fs::write(copy.join(file), write(source, placed))?;
     }
+    // Mutated code is meant to be odd: what it warns of, or could be seen to overflow, must still compile.
     let allow = "#![allow(warnings, overflowing_literals, arithmetic_overflow, unconditional_panic)]\n";
     std::fs::write(copy.join("src/lib.rs"), format!("{allow}{lib}{SWITCH}"))?;
     Ok(())

@@ -70,7 +70,8 @@ pub fn write(source: &str, mutations: &mut [Placed]) -> String {
     out
 }
 
-/// The module by which one process runs one mutation, the one that the environment names, or notes which it comes by.
+/// The module by which one process runs the mutation that the environment names, or records which it reaches. It is pasted
+/// into a crate whose lints are stricter than generated code needs.
 pub const SWITCH: &str = r#"
 #[doc(hidden)]
 #[allow(missing_docs, clippy::all, missing_debug_implementations)]
