@@ -72,7 +72,7 @@ fn print(report: &Value, json: bool) {
 }
 
 fn program_report() -> Result<Value> {
-    let cpu = Cpu::new();
+    let cpu = Cpu::open()?;
     let adapters = select::list();
     let auto = match select::select(&DeviceChoice::default(), &adapters)? {
         Selection::Cpu => "cpu".to_owned(),

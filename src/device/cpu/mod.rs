@@ -46,9 +46,21 @@ impl Default for Cpu {
 }
 
 impl Cpu {
+    /// A device without a scene, with the vector level that the environment names or else the processor's widest.
+    ///
+    /// # Errors
+    /// The processor has not got that level.
+    pub fn open() -> Result<Self> {
+        let level = Level::choose().map_err(super::DeviceError::Unavailable)?;
+        Ok(Self::with_level(level))
+    }
+
     /// A device without a scene.
     pub fn new() -> Self {
-        let level = Level::detect();
+        Self::with_level(Level::detect())
+    }
+
+    fn with_level(level: Level) -> Self {
         let detail = format!("{} threads, {}", rayon::current_num_threads(), level.name());
         let tape_limit = memory::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE);
         let (inputs, transport) = Inputs::new(level, tape_limit, Resident::empty(), ParamSet::default());

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::device::units::LIMIT;
 use crate::resident::layout::{SceneRecord, VolumeRecord, background};
 use crate::transport::lookup::background::env_stencil;
-use crate::transport::lookup::grid::Stencil;
+use crate::transport::lookup::grid::{Stencil, prefetch};
 use crate::transport::lookup::volume::volume_adjoint;
 use crate::transport::rays::camera::{normalize, transform_vector};
 use crate::transport::scene::records::Sink;
@@ -235,6 +235,11 @@ impl Sink<f32> for Accumulate<'_> {
     #[inline(always)]
     fn wants(&self, slot: u32) -> bool {
         !self.arrays[slot as usize].is_empty()
+    }
+
+    #[inline(always)]
+    fn expect(&self, volume: &VolumeRecord, at: &Stencil) {
+        prefetch(&self.arrays[volume.slot as usize], at, volume.size[3]);
     }
 
     #[inline(always)]
