@@ -12,8 +12,8 @@ use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
 use crate::params::{ParamSet, Shape};
-use crate::resident::Resident;
 use crate::resident::layout::SensorRecord;
+use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::Key;
 
@@ -157,6 +157,12 @@ pub trait Device {
     /// They would not; the sentence says what would.
     fn admit(&self, _shapes: &[(Shape, bool)], _optimizer: Optimizer) -> Result<()> {
         Ok(())
+    }
+
+    /// Bytes of the whole-number sums beside the gradients of parameters of these shapes, each tuned or not, under this
+    /// kind of transport.
+    fn sum_bytes(&self, _transport: &Transport, _shapes: &[(Shape, bool)]) -> u64 {
+        0
     }
 
     /// Takes over a scene and its parameters, with zero gradients and moments, and builds what depends on them.

@@ -13,7 +13,7 @@ use super::stage::shape_after;
 pub struct Estimate {
     /// Values, gradients and moments.
     pub parameters: u64,
-    /// 64-bit integer sums of gradients on the CPU: [`sum_bytes`].
+    /// Whole-number sums of gradients: [`crate::device::Device::sum_bytes`].
     pub sums: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
@@ -67,23 +67,6 @@ impl Estimate {
     }
 }
 
-/// Limit for per-thread copies of the CPU's sums; if they would exceed it, all threads share one.
-const COPIES_BYTES: u64 = 64 << 20;
-
-/// Bytes of the 64-bit integers in which the CPU sums the gradients of paths: for each optimised entry one per thread
-/// while they are small, else one.
-pub fn sum_bytes(shapes: &[(Shape, bool)], threads: usize) -> u64 {
-    let entries = shapes
-        .iter()
-        .filter(|(_, tuned)| *tuned)
-        .map(|(shape, _)| shape.len() as u64);
-    let one = 8 * entries.sum::<u64>();
-    match one.saturating_mul(threads as u64) {
-        all if all <= COPIES_BYTES => all,
-        _ => one,
-    }
-}
-
 /// Shapes of all parameters at the finest resolution, and whether each is optimised.
 pub fn finest(params: &ParamSet, stages: &[Stage]) -> Vec<(Shape, bool)> {
     let parameters = params.parameters.iter();
@@ -131,6 +114,7 @@ mod tests {
             resident.set_constant_reference([0.5; 3]);
             let shapes = finest(&params, &[]);
             let mut device = Cpu::default();
+            let told = device.sum_bytes(&resident.transport, &shapes);
             let optimizer = Optimizer::Sgd { momentum: 0.0 };
             device.load(resident, params, optimizer).expect("it fits");
             let table = PixelTable::new(device.sensors(), &[0]).expect("few pixels");
@@ -145,8 +129,11 @@ mod tests {
             device.loss(&batch, keys, Loss::L2).expect("compares");
             let before = device.memory();
             device.backpropagate(&batch, keys, 1).expect("backpropagates");
-            assert_eq!(device.memory() - before, sum_bytes(&shapes, threads), "{size}");
-            assert!(size != 208 || sum_bytes(&shapes, threads) == 8 * 208 * 208 * 208);
+            assert_eq!(device.memory() - before, told, "{size}");
+            assert_eq!(
+                told,
+                8 * (size * size * size * if size == 16 { threads } else { 1 }) as u64
+            );
         }
     }
 }
