@@ -136,4 +136,62 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn the_estimate_is_a_sentence() {
+        let estimate = |sums| Estimate {
+            parameters: 22 << 20,
+            sums,
+            references: 3 << 10,
+            images: 5 << 19,
+        };
+        assert_eq!(estimate(1 << 20).total(), (23 << 20) + (3 << 10) + (5 << 19));
+        assert_eq!(
+            estimate(1 << 20).text(),
+            "memory: about 26 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums of \
+             gradients, 3.00 KiB references, 2.50 MiB images)"
+        );
+        assert_eq!(
+            estimate(0).text(),
+            "memory: about 25 MiB at the finest resolution (22 MiB parameters with gradients and moments, 3.00 KiB \
+             references, 2.50 MiB images)"
+        );
+    }
+
+    /// Two doublings of a tuned grid of 2 · 3 · 4 texels: 64 times as many values; a constant stays as it is.
+    #[test]
+    fn the_finest_resolution_counts() {
+        use crate::params::{Kind, Parameter, Quantity, Tuning};
+        use crate::scene::MomentRule;
+        let parameter = |kind, size, tuned: bool| Parameter {
+            path: "a".into(),
+            kind,
+            quantity: Quantity::Extinction,
+            shape: Shape { size, channels: 1 },
+            to_world: glam::Affine3A::IDENTITY,
+            values: Vec::new(),
+            tuning: tuned.then_some(Tuning {
+                learning_rate: 0.1,
+                bounds: [0.0, 1.0],
+            }),
+        };
+        let params = ParamSet {
+            parameters: vec![
+                parameter(Kind::Grid, [2, 3, 4], true),
+                parameter(Kind::Grid, [5, 1, 1], false),
+            ],
+        };
+        let stage = Stage {
+            at: 0.5,
+            upsample: 2,
+            moments: MomentRule::Reset,
+            spp: 1,
+            spp_grad: 1,
+        };
+        let optimizer = Optimizer::Sgd { momentum: 0.0 };
+        let estimate = Estimate::new(&params, &[stage, stage], optimizer, 100, 10, 7);
+        let moments = optimizer.moments() as u64;
+        assert_eq!(estimate.parameters, 4 * (24 * 64 * (2 + moments) + 5));
+        assert_eq!((estimate.sums, estimate.references, estimate.images), (7, 100, 320));
+    }
 }
