@@ -24,7 +24,7 @@ use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{ParamSet, Parameter};
-use crate::resident::{Resident, Transport};
+use crate::resident::Resident;
 use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer};
 
 /// A run in progress.
@@ -107,19 +107,13 @@ impl<'a> Run<'a> {
         let previews = previews(scene, &chosen, &mut resident);
         // Estimate the memory.
         let references = resident.references.bytes();
-        let sums = match resident.transport {
-            Transport::Paths(_) if device.info().kind == "cpu" => {
-                estimate::sum_bytes(&finest, rayon::current_num_threads())
-            }
-            _ => 0,
-        };
         let estimate = Estimate::new(
             &params,
             &rule.stages,
             rule.optimizer,
             references,
             batches.largest_pixels(),
-            sums,
+            device.sum_bytes(&resident.transport, &finest),
         );
         progress.note(&estimate.text());
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));

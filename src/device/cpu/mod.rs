@@ -18,7 +18,7 @@ use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
 use crate::resident::layout::SensorRecord;
-use crate::resident::{Resident, fit_background};
+use crate::resident::{Resident, Transport, fit_background};
 
 use frame::Frame;
 use passes::{Inputs, Pass, Passes};
@@ -106,6 +106,13 @@ impl Device for Cpu {
 
     fn admit(&self, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
         memory::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
+    }
+
+    fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
+        match transport {
+            Transport::Field(_) => 0,
+            Transport::Paths(_) => paths::sums::sum_bytes(shapes),
+        }
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
