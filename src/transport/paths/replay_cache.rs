@@ -5,8 +5,8 @@
 
 use arrayvec::ArrayVec;
 
+use super::next_event::Through;
 use super::tracking::Flown;
-use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 
 /// Capacity of the cache of a path: flights, and as many shadow rays.
@@ -17,8 +17,8 @@ pub const CACHED: usize = 32;
 pub struct ReplayCache<N> {
     /// Flights without side effects on the path.
     pub(super) flights: Cached<Flown<N>>,
-    /// Transmittances of shadow rays; None where occluded.
-    pub(super) shadow_rays: Cached<Option<Rgb<N>>>,
+    /// What gets through along shadow rays; None where occluded.
+    pub(super) shadow_rays: Cached<Option<Through<N>>>,
 }
 
 impl<N> ReplayCache<N> {
