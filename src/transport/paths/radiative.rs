@@ -139,7 +139,7 @@ fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     ahead.sampler = walk.adjoint.extra;
     let next = match flight {
         Flight::Collided { p, sigma } => match ahead.collide::<MODE>(p, &sigma) {
-            Some(vertex) => Met::Vertex(vertex),
+            Some(vertex) => Met::Scatterer(vertex),
             None => Met::End,
         },
         Flight::Passed => match hit {
@@ -153,7 +153,7 @@ fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     match next {
         Met::End => {}
         Met::Boundary => ahead.run::<MODE>(None),
-        Met::Vertex(vertex) => ahead.run::<MODE>(Some(vertex)),
+        Met::Scatterer(vertex) => ahead.run::<MODE>(Some(vertex)),
     }
     walk.adjoint.extra = ahead.sampler;
     ahead.path

@@ -28,7 +28,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if ends || bsdf_is_black(scene, self.fields, &at, MODE != PRIMAL) {
             return Met::End;
         }
-        Met::Vertex(Vertex::Surface(at))
+        Met::Scatterer(Vertex::Surface(at))
     }
 
     /// Scatters light at a surface: next-event estimation, then a new direction. False if the path ends.

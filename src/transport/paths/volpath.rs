@@ -43,7 +43,7 @@ pub(super) enum Met {
     /// Passes through a boundary without a BSDF.
     Boundary,
     /// Is scattered at this vertex.
-    Vertex(Vertex),
+    Scatterer(Vertex),
     /// Ends.
     End,
 }
@@ -102,7 +102,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             };
             match self.hit_surface::<MODE>(&hit) {
                 Met::Boundary => {}
-                Met::Vertex(vertex) => next = Some(vertex),
+                Met::Scatterer(vertex) => next = Some(vertex),
                 Met::End => return,
             }
         }
