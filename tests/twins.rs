@@ -93,11 +93,20 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/scene/records",
-        &["sink_number", "sink_color"],
-        "`Sink::value` with one and with three channels",
+        &["sink_number", "sink_color", "sink_entries"],
+        "`Sink::value` with one and with three channels, and `Sink::entries`",
     ),
     ("transport/scene/shape", &["no_hit"], "None in Rust"),
-    ("transport/scene/texture", &["image_texel"], "a closure in Rust"),
+    (
+        "transport/scene/texture",
+        &["image_texel", "stencil_texel"],
+        "closures in Rust",
+    ),
+    (
+        "transport/paths/volpath",
+        &["scatter_at"],
+        "media and surfaces in one loop, because compilers write a function out wherever it is called",
+    ),
     (
         "transport/scene/bvh",
         &[

@@ -4,6 +4,7 @@
 //! their values.
 
 mod arrays;
+mod bsdf;
 mod change;
 mod color;
 mod context;
@@ -52,8 +53,8 @@ pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::world::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Surface,
-    Texture, TextureMap, Variant, World, Wrap,
+    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, NestedBsdf, Phase,
+    Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
