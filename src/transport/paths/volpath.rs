@@ -80,7 +80,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     pub(super) fn begin(&self, vertex: Option<Vertex>) -> Met {
         match vertex {
             _ if self.path.depth >= self.scene.settings.max_depth => Met::End,
-            Some(vertex) => Met::Vertex(vertex),
+            Some(vertex) => Met::Scatterer(vertex),
             None => Met::Boundary,
         }
     }
@@ -93,39 +93,11 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         let goes_on = match met {
             Met::End => false,
             Met::Boundary => true,
-            &Met::Vertex(Vertex::Medium { p, phase }) => self.scatter_in_medium::<MODE>(p, phase),
-            Met::Vertex(Vertex::Surface(at)) => self.scatter_at_surface::<MODE>(at),
+            &Met::Scatterer(Vertex::Medium { p, phase }) => self.scatter_in_medium::<MODE>(p, phase),
+            Met::Scatterer(Vertex::Surface(at)) => self.scatter_at_surface::<MODE>(at),
         };
         if !goes_on {
             return None;
-            };
-            next = self.arrive::<MODE>(&segment, &flight);
-        }
-    }
-
-    /// Where a path starts: at a vertex, or with a ray.
-    #[inline(always)]
-    pub(super) fn begin(&self, vertex: Option<Vertex>) -> Met {
-        match vertex {
-            _ if self.path.depth >= self.scene.settings.max_depth => Met::End,
-            Some(vertex) => Met::Vertex(vertex),
-            None => Met::Boundary,
-        }
-    }
-
-    /// Scatters at what was met and finds how far the next segment reaches. None if the path ends.
-    #[inline(always)]
-    pub(super) fn approach<const MODE: u8>(&mut self, met: &Met) -> Option<Segment> {
-        let scene = self.scene;
-        // Scatter at the vertex that the last segment ended at.
-        match met {
-            Met::End => return None,
-            Met::Boundary => {}
-            Met::Scatterer(vertex) => {
-                if !self.scatter_at::<MODE>(vertex) {
-                    return None;
-                }
-            }
         }
         // Find the nearest surface. If no surface stands in the medium, this waits until the flight has passed
         // through it: a collision makes the intersection unnecessary.
@@ -155,7 +127,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     pub(super) fn arrive<const MODE: u8>(&mut self, segment: &Segment, flight: &Flight<N>) -> Met {
         if let Flight::Collided { p, sigma } = flight {
             return match self.collide::<MODE>(*p, sigma) {
-                Some(vertex) => Met::Vertex(vertex),
+                Some(vertex) => Met::Scatterer(vertex),
                 None => Met::End,
             };
         }
