@@ -3,6 +3,18 @@
 //! Values include the cosine with the shading normal. They are zero below the geometric surface, so that no light
 //! leaks through a mesh with interpolated normals.
 
+pub mod beckmann;
+pub mod conductor;
+pub mod dielectric;
+pub mod disney;
+pub mod fresnel;
+pub mod local;
+pub mod microfacet;
+pub mod plastic;
+pub mod principled;
+pub mod principledthin;
+pub mod transmittance;
+
 use super::shape::Hit;
 use crate::transport::rays::sampler::{Sampler, around, dot};
 

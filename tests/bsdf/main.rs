@@ -1,0 +1,8 @@
+//! BSDFs as functions of their numbers: sampling against pdfs, identities, derivatives, another renderer, and the
+//! shaders.
+
+mod chi_square;
+mod derivatives;
+mod identities;
+mod models;
+mod peer;
