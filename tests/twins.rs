@@ -81,6 +81,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "methods of `PixelTable` and `Batch`",
     ),
     ("transport/rays/random", &["mix_words"], "a closure in Rust"),
+    ("transport/scene/bsdf/local", &["lobe_sample_none"], "None in Rust"),
     (
         "transport/scene/light",
         &["environment_size", "first_of_row"],
@@ -126,6 +127,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "vectors of registers: WGSL has vectors of four",
     ),
     ("transport/scene/bvh/", "its tests"),
+    (
+        "transport/scene/bsdf/transmittance",
+        "tables are made on the host, for both devices",
+    ),
     ("transport/number/", "WGSL has no generics"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     (

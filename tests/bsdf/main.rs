@@ -6,3 +6,4 @@ mod derivatives;
 mod identities;
 mod models;
 mod peer;
+mod shaders;

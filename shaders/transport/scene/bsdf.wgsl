@@ -4,6 +4,11 @@
 // through a mesh with interpolated normals.
 
 #import transport/rays/sampler
+#import transport/scene/bsdf/conductor
+#import transport/scene/bsdf/dielectric
+#import transport/scene/bsdf/plastic
+#import transport/scene/bsdf/principled
+#import transport/scene/bsdf/principledthin
 
 const INV_PI: f32 = 0.31830989;
 

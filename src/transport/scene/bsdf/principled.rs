@@ -286,6 +286,9 @@ impl Principled<f32> {
     /// The probability that light is transmitted at a normal that is specular, of this reflectance.
     #[inline]
     fn transmission(&self, wi: [f32; 3], reflectance: f32) -> f32 {
+        if reflectance >= 1.0 {
+            return 0.0;
+        }
         let glass = if wi[2] > 0.0 { self.shares()[1] } else { 1.0 };
         (glass * (1.0 - reflectance)).clamp(self.least_share, 1.0 - self.least_share)
     }
