@@ -4,6 +4,7 @@
 mod chi_square;
 mod derivatives;
 mod identities;
+mod materials;
 mod models;
 mod peer;
 mod shaders;
