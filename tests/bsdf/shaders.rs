@@ -317,9 +317,9 @@ fn run(device: &wgpu::Device, queue: &wgpu::Queue, text: &str, inputs: &[f32], c
     bytemuck::pod_collect_to_vec(&bytes)
 }
 
-/// Half vectors of directions that nearly cancel lose digits, the more the smaller the roughness that they are held
-/// against: what is compared is rounded differently by compilers that fuse.
-const TOLERANCE: f32 = 5e-4;
+/// Largest difference, relative to the number and to the largest of those beside it. A compiler may fuse products and
+/// sums; on lavapipe 1e-6 is left. A coefficient that is 2e-3 off is seen.
+const TOLERANCE: f32 = 1e-4;
 
 #[test]
 fn shaders_compute_the_same_numbers() {

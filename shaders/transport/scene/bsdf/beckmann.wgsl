@@ -21,7 +21,7 @@ fn error_function(x: f32) -> f32 {
     return select(value, -value, x < 0.0);
 }
 
-// The inverse of the error function, right to a relative 2e-5 (Giles2010).
+// The inverse of the error function, right to a relative 2e-5 (Giles2011).
 fn inverse_error_function(x: f32) -> f32 {
     var w = -logarithm((1.0 - x) * (1.0 + x));
     if w < 5.0 {

@@ -22,7 +22,7 @@ pub fn error_function(x: f32) -> f32 {
     if x < 0.0 { -value } else { value }
 }
 
-/// The inverse of the error function, right to a relative 2e-5 (Giles2010).
+/// The inverse of the error function, right to a relative 2e-5 (Giles2011).
 #[inline]
 pub fn inverse_error_function(x: f32) -> f32 {
     let w = -Number::ln((1.0 - x) * (1.0 + x));
