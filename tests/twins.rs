@@ -350,10 +350,11 @@ fn constants(text: &str) -> Vec<(String, f64)> {
         let Some(rest) = line.strip_prefix("const ") else {
             continue;
         };
-        let (Some(equals), Some(end)) = (rest.find(" = "), rest.find(';')) else {
+        let Some((_, value)) = rest.split_once(" = ") else {
             continue;
         };
-        let value = number(&rest[equals + 3..end], &found);
+        let Some(end) = value.find(';') else { continue };
+        let value = number(&value[..end], &found);
         found.extend(value.map(|value| (word(rest).to_string(), value)));
     }
     found

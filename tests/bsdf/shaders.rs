@@ -264,6 +264,13 @@ fn device() -> Option<(wgpu::Device, wgpu::Queue)> {
     Some(pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).expect("it opens"))
 }
 
+fn entry(binding: u32, buffer: &wgpu::Buffer) -> wgpu::BindGroupEntry<'_> {
+    wgpu::BindGroupEntry {
+        binding,
+        resource: buffer.as_entire_binding(),
+    }
+}
+
 /// Runs a kernel over rows.
 fn run(device: &wgpu::Device, queue: &wgpu::Queue, text: &str, inputs: &[f32], count: usize) -> Vec<f32> {
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
@@ -291,10 +298,6 @@ fn run(device: &wgpu::Device, queue: &wgpu::Queue, text: &str, inputs: &[f32], c
     let (results, size) = (buffer(count * RESULT, U::STORAGE | U::COPY_SRC), count * RESULT * 4);
     let staging = buffer(count * RESULT, U::MAP_READ | U::COPY_DST);
     queue.write_buffer(&source, 0, bytemuck::cast_slice(inputs));
-    let entry = |binding, buffer: &wgpu::Buffer| wgpu::BindGroupEntry {
-        binding,
-        resource: buffer.as_entire_binding(),
-    };
     let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
         label: None,
         layout: &pipeline.get_bind_group_layout(0),
@@ -309,11 +312,9 @@ fn run(device: &wgpu::Device, queue: &wgpu::Queue, text: &str, inputs: &[f32], c
     }
     encoder.copy_buffer_to_buffer(&results, 0, &staging, 0, size as u64);
     queue.submit([encoder.finish()]);
-    staging
-        .slice(..)
-        .map_async(wgpu::MapMode::Read, |mapped| mapped.expect("it maps"));
+    staging.map_async(wgpu::MapMode::Read, 0..size as u64, |mapped| mapped.expect("it maps"));
     device.poll(wgpu::PollType::wait_indefinitely()).expect("it ends");
-    let bytes = staging.slice(..).get_mapped_range().to_vec();
+    let bytes = staging.get_mapped_range(0..size as u64).expect("it is mapped");
     bytemuck::pod_collect_to_vec(&bytes)
 }
 

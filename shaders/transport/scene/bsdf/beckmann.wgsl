@@ -44,7 +44,7 @@ fn inverse_error_function(x: f32) -> f32 {
     p = 5.7395077e-3 + p * w;
     p = -7.6224613e-3 + p * w;
     p = 9.4388705e-3 + p * w;
-    p = 1.0016741 + p * w;
+    p = 1.001674 + p * w;
     return (2.8329768 + p * w) * x;
 }
 

@@ -46,7 +46,7 @@ pub fn inverse_error_function(x: f32) -> f32 {
     let p = 5.739_507_7e-3 + p * w;
     let p = -7.622_461_3e-3 + p * w;
     let p = 9.438_870_5e-3 + p * w;
-    let p = 1.001_674_1 + p * w;
+    let p = 1.001_674 + p * w;
     (2.832_976_8 + p * w) * x
 }
 
