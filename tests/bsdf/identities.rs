@@ -100,15 +100,11 @@ fn light_takes_the_same_way_back() {
         let p = model.lifted::<f64>();
         for &wi in &all {
             for &wo in &all {
-                let scale = |to: [f32; 3]| if to[2] < 0.0 { p[0] * p[0] } else { 1.0 };
                 // The radiance on a side goes with the square of its index.
+                let scale = |to: [f32; 3]| if to[2] < 0.0 { p[0] * p[0] } else { 1.0 };
                 let [there, back] = [(wi, wo), (wo, wi)].map(|(i, o)| {
                     let f = model.eval(&p, i, o)[0] / f64::from(o[2].abs());
-                    if model.kind == RoughDielectric {
-                        f / scale(i) * 1.0
-                    } else {
-                        f
-                    }
+                    if model.kind == RoughDielectric { f / scale(i) } else { f }
                 });
                 assert!(
                     (there - back).abs() <= 1e-6 * (there + back) + 1e-12,

@@ -357,7 +357,7 @@ fn shaders_compute_the_same_numbers() {
                     let off = (a - b).abs() / (0.5 * b.abs() + 0.5 * size + 1e-3);
                     worst = worst.max(off);
                     compared += usize::from(*b != 0.0);
-                    if !(off < TOLERANCE) {
+                    if off.is_nan() || off >= TOLERANCE {
                         mistakes.push(format!(
                             "{}, {:?} {:?}, place {place}: {found:?}, not {expected:?}",
                             row.model.label(),
