@@ -81,6 +81,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "methods of `PixelTable` and `Batch`",
     ),
     ("transport/rays/random", &["mix_words"], "a closure in Rust"),
+    ("transport/scene/bsdf/local", &["lobe_sample_none"], "None in Rust"),
     (
         "transport/scene/light",
         &["environment_size", "first_of_row"],
@@ -135,6 +136,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "vectors of registers: WGSL has vectors of four",
     ),
     ("transport/scene/bvh/", "its tests"),
+    (
+        "transport/scene/bsdf/transmittance",
+        "tables are made on the host, for both devices",
+    ),
     ("transport/number/", "WGSL has no generics"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     (
@@ -354,10 +359,11 @@ fn constants(text: &str) -> Vec<(String, f64)> {
         let Some(rest) = line.strip_prefix("const ") else {
             continue;
         };
-        let (Some(equals), Some(end)) = (rest.find(" = "), rest.find(';')) else {
+        let Some((_, value)) = rest.split_once(" = ") else {
             continue;
         };
-        let value = number(&rest[equals + 3..end], &found);
+        let Some(end) = value.find(';') else { continue };
+        let value = number(&value[..end], &found);
         found.extend(value.map(|value| (word(rest).to_string(), value)));
     }
     found

@@ -18,6 +18,7 @@ mod integrator;
 mod json;
 mod light;
 mod lookup;
+pub mod materials;
 mod medium;
 mod object;
 mod optimize;

@@ -5,7 +5,18 @@
 //! probability that is detached from its weight. Smooth leaves share a pdf, that of the mixture; a leaf that sends light
 //! in one direction only has a probability.
 
+pub mod beckmann;
+pub mod conductor;
+pub mod dielectric;
 pub mod diffuse;
+pub mod disney;
+pub mod fresnel;
+pub mod local;
+pub mod microfacet;
+pub mod plastic;
+pub mod principled;
+pub mod principledthin;
+pub mod transmittance;
 
 use super::interaction::Interaction;
 use super::records::{Fields, SceneView, Sink};
