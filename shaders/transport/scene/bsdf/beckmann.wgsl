@@ -74,7 +74,7 @@ fn visible_slopes(v: vec3f, draws: vec2f) -> vec2f {
             low = b;
         }
         let next = b - excess / max(1.0 - x * tangent, BECKMANN_MARGIN);
-        b = select(0.5 * (low + high), next, next > low && next < high);
+        b = select(0.5 * (low + high), next, next >= low && next <= high);
         b = clamp(b, BECKMANN_MARGIN - 1.0, 1.0 - BECKMANN_MARGIN);
     }
     let x = inverse_error_function(b);

@@ -76,7 +76,7 @@ pub fn visible_slopes(v: [f32; 3], u: [f32; 2]) -> [f32; 2] {
             low = b;
         }
         let next = b - excess / (1.0 - x * tangent).max(MARGIN);
-        b = inside(if next > low && next < high {
+        b = inside(if next >= low && next <= high {
             next
         } else {
             0.5 * (low + high)
