@@ -41,6 +41,8 @@ pub enum Kind {
     Envmap,
     /// A few numbers without a place (a colour).
     Value,
+    /// A list along x whose length may change in a run, the same for all parameters of its object.
+    Points,
 }
 
 /// What the numbers of a parameter measure; what they may therefore be is told by `scene`.
@@ -65,6 +67,16 @@ pub enum Quantity {
     Light,
     /// Radiance of an environment map that paths are drawn towards, in proportion to it.
     Environment,
+    /// Where splats stand in the picture.
+    Position,
+    /// Logarithms of splats' standard deviations.
+    Scale,
+    /// Angles of splats' axes.
+    Rotation,
+    /// Of splats, in the colour space of the film.
+    Color,
+    /// Weights of splats at their centres.
+    Opacity,
 }
 
 impl Quantity {

@@ -112,6 +112,7 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
     };
     match &setup.resident.transport {
         Transport::Paths(_) => Ok(of_paths(setup, parameter, direction, step)),
+        Transport::Splats(_) => anyhow::bail!("not yet"),
         Transport::Field(_) => match Role::of(&setup.resident, parameter) {
             Some(role) => Ok(of_field(setup, role, direction, step)),
             None => anyhow::bail!(

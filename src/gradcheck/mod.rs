@@ -122,6 +122,7 @@ impl Setup {
         resident.scene.stop = 0.0;
         let most = match &mut resident.transport {
             Transport::Field(_) => MOST_RAYS,
+            Transport::Splats(_) => u32::MAX,
             Transport::Paths(paths) => {
                 paths.vary_all();
                 MOST_PATHS
@@ -354,6 +355,7 @@ pub struct Outcome {
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
     match &setup.resident.transport {
         Transport::Field(_) => check_field(setup, device, options),
+        Transport::Splats(_) => anyhow::bail!("not yet"),
         Transport::Paths(scene) => paths::check(setup, scene, device, options),
     }
 }

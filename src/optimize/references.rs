@@ -15,7 +15,7 @@ use crate::output::images::Picture;
 use crate::output::progress::Progress;
 use crate::resident::Resident;
 use crate::resident::photographs::photograph;
-use crate::scene::{self, Backdrop, Background, References, Scene, Sensor, Source};
+use crate::scene::{self, Backdrop, Background, References, Scene, Sensor, Source, leaves};
 
 /// The references that are not on the device.
 #[derive(Debug)]
@@ -51,6 +51,18 @@ pub fn prepare(
         References::Constant(color) => {
             resident.set_constant_reference(*color);
             Ok(Targets::Constant(*color))
+        }
+        References::Leaves { seed } => {
+            checked_pixels(&scene.sensors, training)?;
+            let mut drawn = HashMap::new();
+            for (index, sensor) in scene.sensors.iter().enumerate() {
+                let pixels = leaves::leaves(*seed, [sensor.width, sensor.height]);
+                let pixels = pixels.into_iter().map(|[r, g, b]| [r, g, b, 0.0]);
+                drawn.insert(index as u32, pixels.collect::<Vec<_>>());
+            }
+            let taken = training.iter().map(|i| (*i as usize, drawn[i].clone()));
+            resident.set_references(&taken.collect::<Vec<_>>());
+            Ok(Targets::Rendered(drawn))
         }
         References::Scene { path, spp } => {
             checked_pixels(&scene.sensors, training)?;

@@ -236,6 +236,7 @@ fn scene() -> Scene {
             weight: 0.25,
             every: 4,
         }],
+        growth: None,
         references: References::Constant([0.5; 3]),
         seed: 3,
         output: OutputRule {

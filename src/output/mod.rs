@@ -11,3 +11,4 @@ pub mod progress;
 pub mod record;
 pub mod room;
 pub mod run_folder;
+pub mod splats;

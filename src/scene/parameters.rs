@@ -139,6 +139,10 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
         Kind::Grid => volume::grid_file(value, tunable.wanted()).map(|volume| (volume.shape, volume.source)),
         // Rejected already when the parameter was read.
         Kind::Texture => None,
+        Kind::Points => {
+            value.error("`initial` of splats from a file", "name the file in `filename` of the `splats`");
+            None
+        }
         Kind::Envmap => emitter::image(value),
         Kind::Value => {
             let path = value.file()?;
@@ -162,6 +166,10 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Kind::Grid => volume::resolution(value, array.shape.channels),
         Kind::Envmap => emitter::size(value),
         Kind::Texture => None,
+        Kind::Points => {
+            value.error("splats have no resolution", "give their number in `count` of the `splats`");
+            None
+        }
         Kind::Value => {
             let advice = "remove `start_resolution`, or make it a `gridvolume` if it is a volume";
             value.error("a value without a place has no resolution", advice);
@@ -171,6 +179,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     let Some(shape) = shape else { return };
     match array.source {
         Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } => array.shape = shape,
+        Source::Placed => {}
         Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } if array.shape == shape => {}
         Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } => {
             let [x, y, z] = array.shape.size;

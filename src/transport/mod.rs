@@ -15,3 +15,4 @@ pub mod number;
 pub mod paths;
 pub mod rays;
 pub mod scene;
+pub mod splats;

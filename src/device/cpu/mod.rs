@@ -9,6 +9,7 @@ mod pages;
 mod passes;
 mod paths;
 mod shared;
+mod splats;
 mod step;
 mod update;
 mod vector;
@@ -79,6 +80,7 @@ impl Cpu {
         match &mut self.passes {
             Passes::Field(passes) => passes.rebuild(&self.inputs),
             Passes::Paths(passes) => passes.rebuild(&self.inputs),
+            Passes::Splats(_) => {}
         }
     }
 }
@@ -114,7 +116,7 @@ impl Device for Cpu {
 
     fn is_pipelined(&self) -> bool {
         match &self.passes {
-            Passes::Field(_) => false,
+            Passes::Field(_) | Passes::Splats(_) => false,
             Passes::Paths(passes) => passes.scene.estimator.is_pipelined(),
         }
     }
@@ -125,9 +127,10 @@ impl Device for Cpu {
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let pass = Pass { batch, keys, spp };
-        match &self.passes {
+        match &mut self.passes {
             Passes::Field(passes) => passes.render(&self.inputs, pass, &mut self.frame),
             Passes::Paths(passes) => passes.render(&self.inputs, pass, &mut self.frame),
+            Passes::Splats(passes) => passes.render(&self.inputs, pass, &mut self.frame)?,
         }
         self.frame.note(pass);
         Ok(())
@@ -154,13 +157,14 @@ impl Device for Cpu {
         match &mut self.passes {
             Passes::Field(passes) => Ok(passes.backpropagate(&self.inputs, pass, adjoint, updates)),
             Passes::Paths(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),
+            Passes::Splats(passes) => passes.backpropagate(&self.inputs, &self.frame, updates),
         }
     }
 
     fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let pass = Pass { batch, keys, spp };
         let stats = match &mut self.passes {
-            Passes::Field(_) => Err(passes::unshared()),
+            Passes::Field(_) | Passes::Splats(_) => Err(passes::unshared()),
             Passes::Paths(passes) => {
                 passes.render_and_backpropagate(&self.inputs, pass, &mut self.frame, &mut self.updates)
             }
@@ -197,6 +201,7 @@ impl Device for Cpu {
         match &mut self.passes {
             Passes::Field(passes) => passes.scene.fit(scene, &shapes),
             Passes::Paths(passes) => passes.scene.fit(&shapes),
+            Passes::Splats(passes) => passes.scene.fit(&shapes),
         }
         self.rebuild()
     }
@@ -223,6 +228,7 @@ impl Device for Cpu {
                 let decides = match &self.passes {
                     Passes::Field(passes) => passes.scene.slots.is_some_and(|slots| slots.sigma_t == parameter),
                     Passes::Paths(_) => true,
+                    Passes::Splats(_) => false,
                 };
                 if decides {
                     self.rebuild_tables();
@@ -245,6 +251,7 @@ impl Device for Cpu {
         let passes = match &self.passes {
             Passes::Field(passes) => passes.bytes(),
             Passes::Paths(passes) => passes.bytes(),
+            Passes::Splats(passes) => passes.bytes(),
         };
         let references = self.inputs.references.bytes();
         (4 * values + references + self.updates.bytes() + self.frame.bytes()) as u64 + passes

@@ -211,6 +211,9 @@ impl Device for Gpu {
                         .into(),
                 ));
             }
+            Transport::Splats(_) => {
+                return Err(DeviceError::Unavailable("splats run on the CPU only; use --device cpu".into()));
+            }
             Transport::Paths(_) => None,
         };
         let plan = Plan::new(&shapes, largest);
@@ -225,6 +228,7 @@ impl Device for Gpu {
                 let arrays = PathArrays::new(&self.context, &resident.scene, &scene, plan, &shapes)?;
                 Passes::Paths(PathPasses { scene, arrays })
             }
+            Transport::Splats(_) => Passes::Field(FieldScene::default()),
         };
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
             let values = std::mem::take(&mut parameter.values);

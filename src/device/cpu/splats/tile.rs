@@ -1,0 +1,252 @@
+//! A tile of a picture, forwards and backwards: `transport/splats/blend.rs`, a row of sixteen pixels at a time.
+
+use super::lists::TILE;
+use super::sums::Record;
+use crate::device::cpu::vector::level::Kernel;
+use crate::device::cpu::vector::wide::Wide;
+use crate::transport::splats::blend::{MAX_WEIGHT, MIN_TRANSMITTANCE, MIN_WEIGHT};
+use crate::transport::splats::splat::Splat;
+
+/// A number for each pixel of a row.
+type Row = [f32; TILE];
+
+/// Weights whose exponent is below this are left out whatever the opacity, which is 1 at most: exp -6 < 1/255.
+const MIN_POWER: f32 = -6.0;
+
+/// What the pixels of a tile have seen.
+#[derive(Debug, Clone)]
+pub(super) struct TileState {
+    pub(super) transmittance: [Row; TILE],
+    pub(super) color: [[Row; TILE]; 3],
+    /// Entries of the list that each pixel has looked at before it was finished.
+    pub(super) count: [[u32; TILE]; TILE],
+}
+
+/// The loss's derivatives by the pixels of a tile, where the gather has left them, and what is behind all splats.
+#[derive(Debug, Clone)]
+pub(super) struct TileAdjoint {
+    /// Transmittances, the last ones first.
+    pub(super) transmittance: [Row; TILE],
+    /// Derivatives by the transmittance.
+    pub(super) behind: [Row; TILE],
+    pub(super) color: [[Row; TILE]; 3],
+    pub(super) count: [[u32; TILE]; TILE],
+}
+
+/// A splat as rows of a tile take it.
+struct Rows {
+    /// Rows that it may reach, the end excluded.
+    first: usize,
+    end: usize,
+    /// Pixels from its centre, along x for each column and along y for row 0.
+    dx: Row,
+    dy: f32,
+    /// The exponent is `constant + dy (linear + square dy)`.
+    constant: Row,
+    linear: Row,
+    square: f32,
+}
+
+impl Rows {
+    /// `origin` is the tile's first pixel; `rows` are those of the tile that are in the picture.
+    #[inline(always)]
+    fn new(splat: &Splat<f32>, reach: f32, origin: [f32; 2], rows: usize) -> Self {
+        let [xx, xy, yy] = splat.conic;
+        let dy = origin[1] + 0.5 - splat.center[1];
+        let (first, end) = ((-reach - dy).ceil(), (reach - dy).floor() + 1.0);
+        let (mut dx, mut constant, mut linear) = ([0.0; TILE], [0.0; TILE], [0.0; TILE]);
+        let left = origin[0] + 0.5 - splat.center[0];
+        for l in 0..TILE {
+            dx[l] = left + l as f32;
+            constant[l] = -0.5 * xx * dx[l] * dx[l];
+            linear[l] = -xy * dx[l];
+        }
+        let last = rows as f32;
+        Self {
+            first: first.max(0.0).min(last) as usize,
+            end: end.max(0.0).min(last) as usize,
+            dx,
+            dy,
+            constant,
+            linear,
+            square: -0.5 * yy,
+        }
+    }
+
+    /// The Gaussian in a row.
+    #[inline(always)]
+    fn gauss(&self, dy: f32) -> Row {
+        let mut out = [0.0; TILE];
+        for l in 0..TILE {
+            out[l] = exp(self.constant[l] + dy * (self.linear[l] + dy * self.square));
+        }
+        out
+    }
+}
+
+/// exp x for x between [`MIN_POWER`] and 0; at or below what that gives for what is less. To 2 ulp, by the steps of
+/// `transport/number`, but with the integer part by a large number, so that it is done in vectors at all levels.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    const LARGE: f32 = 12_582_912.0;
+    let x = if x < MIN_POWER { MIN_POWER } else { x };
+    let x = if x > 0.0 { 0.0 } else { x };
+    let shifted = x * std::f32::consts::LOG2_E + LARGE;
+    let k = shifted - LARGE;
+    let r = (x - k * 0.693_359_4) + k * 2.121_944_4e-4;
+    let p = 1.0 / 720.0;
+    let p = p * r + 1.0 / 120.0;
+    let p = p * r + 1.0 / 24.0;
+    let p = p * r + 1.0 / 6.0;
+    let p = p * r + 0.5;
+    let p = p * r + 1.0;
+    let p = p * r + 1.0;
+    let scale = f32::from_bits(shifted.to_bits().wrapping_sub(LARGE.to_bits()).wrapping_add(127) << 23);
+    p * scale
+}
+
+/// Blends a tile's list.
+pub(super) struct Gather<'a> {
+    pub(super) list: &'a [u32],
+    pub(super) splats: &'a [Splat<f32>],
+    /// Half the height of each splat's box.
+    pub(super) reach: &'a [f32],
+    /// The tile's first pixel, and its rows in the picture.
+    pub(super) origin: [f32; 2],
+    pub(super) rows: usize,
+}
+
+impl Kernel for Gather<'_> {
+    type Output = TileState;
+
+    #[inline(always)]
+    fn run<W: Wide>(self) -> TileState {
+        let mut tile = TileState {
+            transmittance: [[1.0; TILE]; TILE],
+            color: [[[0.0; TILE]; TILE]; 3],
+            count: [[self.list.len() as u32; TILE]; TILE],
+        };
+        let mut finished = [false; TILE];
+        for (i, &index) in self.list.iter().enumerate() {
+            let splat = &self.splats[index as usize];
+            let rows = Rows::new(splat, self.reach[index as usize], self.origin, self.rows);
+            let mut any = false;
+            for row in rows.first..rows.end {
+                if finished[row] {
+                    continue;
+                }
+                let gauss = rows.gauss(rows.dy + row as f32);
+                let t = &mut tile.transmittance[row];
+                let [r, g, b] = &mut tile.color;
+                let (r, g, b) = (&mut r[row], &mut g[row], &mut b[row]);
+                let count = &mut tile.count[row];
+                let mut left = 0.0f32;
+                for l in 0..TILE {
+                    let weight = splat.opacity * gauss[l];
+                    let is_blended = (weight >= MIN_WEIGHT) & (t[l] >= MIN_TRANSMITTANCE);
+                    let weight = if weight > MAX_WEIGHT { MAX_WEIGHT } else { weight };
+                    let weight = if is_blended { weight } else { 0.0 };
+                    let share = t[l] * weight;
+                    r[l] += share * splat.color[0];
+                    g[l] += share * splat.color[1];
+                    b[l] += share * splat.color[2];
+                    let after = t[l] * (1.0 - weight);
+                    let ends = is_blended & (after < MIN_TRANSMITTANCE);
+                    count[l] = if ends { i as u32 + 1 } else { count[l] };
+                    t[l] = after;
+                    left = if after > left { after } else { left };
+                }
+                finished[row] = left < MIN_TRANSMITTANCE;
+                any |= finished[row];
+            }
+            if any && finished[..self.rows].iter().all(|row| *row) {
+                break;
+            }
+        }
+        tile
+    }
+}
+
+/// Undoes a tile's list and notes a record an entry.
+pub(super) struct Replay<'a> {
+    pub(super) list: &'a [u32],
+    pub(super) splats: &'a [Splat<f32>],
+    pub(super) reach: &'a [f32],
+    pub(super) origin: [f32; 2],
+    pub(super) rows: usize,
+    pub(super) tile: &'a mut TileAdjoint,
+    /// One an entry of the list, in its order.
+    pub(super) records: &'a mut [Record],
+}
+
+impl Kernel for Replay<'_> {
+    /// Weights that were blended.
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        let Self { tile, records, .. } = self;
+        let mut last = [0u32; TILE];
+        for row in 0..self.rows {
+            last[row] = tile.count[row].iter().fold(0, |a, b| a.max(*b));
+        }
+        let longest = last.iter().fold(0, |a, b| a.max(*b)) as usize;
+        records[longest..].fill(Record::default());
+        for i in (0..longest).rev() {
+            let index = self.list[i] as usize;
+            let splat = &self.splats[index];
+            let rows = Rows::new(splat, self.reach[index], self.origin, self.rows);
+            // Sums over the rows: of derivatives by the exponent, times 1, y and y²; and of shares times adjoint colours.
+            let mut power = [[0.0f32; TILE]; 3];
+            let mut color = [[0.0f32; TILE]; 3];
+            for row in rows.first..rows.end {
+                if last[row] <= i as u32 {
+                    continue;
+                }
+                let dy = rows.dy + row as f32;
+                let gauss = rows.gauss(dy);
+                let t = &mut tile.transmittance[row];
+                let behind = &mut tile.behind[row];
+                let count = &tile.count[row];
+                let [r, g, b] = [&tile.color[0][row], &tile.color[1][row], &tile.color[2][row]];
+                for l in 0..TILE {
+                    let weight = splat.opacity * gauss[l];
+                    let is_blended = (weight >= MIN_WEIGHT) & (count[l] > i as u32);
+                    let is_free = weight <= MAX_WEIGHT;
+                    let weight = if is_free { weight } else { MAX_WEIGHT };
+                    let weight = if is_blended { weight } else { 0.0 };
+                    let before = t[l] / (1.0 - weight);
+                    let seen = r[l] * splat.color[0] + g[l] * splat.color[1] + b[l] * splat.color[2];
+                    let gain = seen - behind[l];
+                    let share = before * weight;
+                    color[0][l] += share * r[l];
+                    color[1][l] += share * g[l];
+                    color[2][l] += share * b[l];
+                    behind[l] += weight * gain;
+                    t[l] = before;
+                    let by_power = if is_free { share * gain } else { 0.0 };
+                    power[0][l] += by_power;
+                    power[1][l] += by_power * dy;
+                    power[2][l] += by_power * dy * dy;
+                }
+            }
+            records[i] = Record::new(&rows.dx, &power, &color);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponentials_of_weights_are_right_to_two_ulp() {
+        for i in 0..=60_000 {
+            let x = -1e-4 * i as f32;
+            let exact = f64::from(x).exp();
+            assert!((f64::from(exp(x)) - exact).abs() < 2.5e-7 * exact, "{x}");
+        }
+        assert_eq!((exp(0.0), exp(1e-6), exp(-1e30)), (1.0, 1.0, exp(MIN_POWER)));
+        assert!(exp(MIN_POWER) < MIN_WEIGHT);
+    }
+}
