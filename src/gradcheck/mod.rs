@@ -5,6 +5,7 @@ pub mod field;
 pub mod forward;
 pub mod paths;
 pub mod report;
+pub mod splats;
 pub mod write;
 
 use anyhow::{Context, bail};
@@ -355,7 +356,7 @@ pub struct Outcome {
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
     match &setup.resident.transport {
         Transport::Field(_) => check_field(setup, device, options),
-        Transport::Splats(_) => anyhow::bail!("not yet"),
+        Transport::Splats(scene) => splats::check(setup, scene, device, options),
         Transport::Paths(scene) => paths::check(setup, scene, device, options),
     }
 }

@@ -111,6 +111,19 @@ impl<N: Number> Splat<N> {
         }
     }
 
+    /// Adds other derivatives.
+    #[inline(always)]
+    pub fn add(&mut self, other: &Self) {
+        for i in 0..2 {
+            self.center[i] += other.center[i];
+        }
+        for i in 0..3 {
+            self.conic[i] += other.conic[i];
+            self.color[i] += other.color[i];
+        }
+        self.opacity += other.opacity;
+    }
+
     /// No derivatives.
     #[inline(always)]
     pub fn zero() -> Self {

@@ -20,31 +20,18 @@ impl Record {
     /// the distance of each column from the splat's centre.
     #[inline(always)]
     pub(super) fn new(dx: &[f32; TILE], power: &[[f32; TILE]; 3], color: &[[f32; TILE]; 3]) -> Self {
-        let mut products = [[0.0f32; TILE]; 9];
-        for l in 0..TILE {
-            products[0][l] = power[0][l];
-            products[1][l] = power[0][l] * dx[l];
-            products[2][l] = power[1][l];
-            products[3][l] = power[0][l] * dx[l] * dx[l];
-            products[4][l] = power[1][l] * dx[l];
-            products[5][l] = power[2][l];
-            products[6][l] = color[0][l];
-            products[7][l] = color[1][l];
-            products[8][l] = color[2][l];
-        }
-        let mut half = 8;
-        while half > 0 {
-            for product in &mut products {
-                for l in 0..half {
-                    product[l] += product[l + half];
-                }
+        let times = |a: &[f32; TILE]| {
+            let mut product = [0.0; TILE];
+            for l in 0..TILE {
+                product[l] = a[l] * dx[l];
             }
-            half /= 2;
-        }
-        let sum = |i: usize| products[i][0];
+            product
+        };
+        let (x, xy) = (times(&power[0]), times(&power[1]));
+        let xx = times(&x);
         Self {
-            power: [sum(0), sum(1), sum(2), sum(3), sum(4), sum(5)],
-            color: [sum(6), sum(7), sum(8)],
+            power: [sum(&power[0]), sum(&x), sum(&power[1]), sum(&xx), sum(&xy), sum(&power[2])],
+            color: [sum(&color[0]), sum(&color[1]), sum(&color[2])],
         }
     }
 
@@ -72,4 +59,17 @@ impl Record {
             color: self.color,
         }
     }
+}
+
+/// The sum of a row, by halves.
+#[inline(always)]
+fn sum(row: &[f32; TILE]) -> f32 {
+    let (mut eight, mut four) = ([0.0; 8], [0.0; 4]);
+    for l in 0..8 {
+        eight[l] = row[l] + row[l + 8];
+    }
+    for l in 0..4 {
+        four[l] = eight[l] + eight[l + 4];
+    }
+    (four[0] + four[2]) + (four[1] + four[3])
 }

@@ -136,28 +136,34 @@ impl Kernel for Gather<'_> {
                     continue;
                 }
                 let gauss = rows.gauss(rows.dy + row as f32);
-                let t = &mut tile.transmittance[row];
-                let [r, g, b] = &mut tile.color;
-                let (r, g, b) = (&mut r[row], &mut g[row], &mut b[row]);
-                let count = &mut tile.count[row];
-                let mut left = 0.0f32;
+                let (before, mut after) = (tile.transmittance[row], [0.0; TILE]);
+                let mut shares = [0.0; TILE];
                 for l in 0..TILE {
                     let weight = splat.opacity * gauss[l];
-                    let is_blended = (weight >= MIN_WEIGHT) & (t[l] >= MIN_TRANSMITTANCE);
-                    let weight = if weight > MAX_WEIGHT { MAX_WEIGHT } else { weight };
-                    let weight = if is_blended { weight } else { 0.0 };
-                    let share = t[l] * weight;
-                    r[l] += share * splat.color[0];
-                    g[l] += share * splat.color[1];
-                    b[l] += share * splat.color[2];
-                    let after = t[l] * (1.0 - weight);
-                    let ends = is_blended & (after < MIN_TRANSMITTANCE);
-                    count[l] = if ends { i as u32 + 1 } else { count[l] };
-                    t[l] = after;
-                    left = if after > left { after } else { left };
+                    let clamped = if weight > MAX_WEIGHT { MAX_WEIGHT } else { weight };
+                    let is_blended = (weight >= MIN_WEIGHT) & (before[l] >= MIN_TRANSMITTANCE);
+                    let clamped = if is_blended { clamped } else { 0.0 };
+                    shares[l] = before[l] * clamped;
+                    after[l] = before[l] * (1.0 - clamped);
                 }
-                finished[row] = left < MIN_TRANSMITTANCE;
-                any |= finished[row];
+                for c in 0..3 {
+                    let seen = &mut tile.color[c][row];
+                    for l in 0..TILE {
+                        seen[l] += shares[l] * splat.color[c];
+                    }
+                }
+                tile.transmittance[row] = after;
+                let mut ended = 0u32;
+                for l in 0..TILE {
+                    ended |= u32::from((after[l] < MIN_TRANSMITTANCE) & (before[l] >= MIN_TRANSMITTANCE)) << l;
+                }
+                if ended != 0 {
+                    for l in (0..TILE).filter(|l| ended >> l & 1 != 0) {
+                        tile.count[row][l] = i as u32 + 1;
+                    }
+                    finished[row] = after.iter().all(|t| *t < MIN_TRANSMITTANCE);
+                    any |= finished[row];
+                }
             }
             if any && finished[..self.rows].iter().all(|row| *row) {
                 break;
@@ -205,30 +211,31 @@ impl Kernel for Replay<'_> {
                 }
                 let dy = rows.dy + row as f32;
                 let gauss = rows.gauss(dy);
-                let t = &mut tile.transmittance[row];
-                let behind = &mut tile.behind[row];
-                let count = &tile.count[row];
-                let [r, g, b] = [&tile.color[0][row], &tile.color[1][row], &tile.color[2][row]];
+                let (after, count) = (tile.transmittance[row], tile.count[row]);
+                let [r, g, b] = [tile.color[0][row], tile.color[1][row], tile.color[2][row]];
+                let mut behind = tile.behind[row];
+                let mut before = [0.0; TILE];
                 for l in 0..TILE {
                     let weight = splat.opacity * gauss[l];
                     let is_blended = (weight >= MIN_WEIGHT) & (count[l] > i as u32);
                     let is_free = weight <= MAX_WEIGHT;
-                    let weight = if is_free { weight } else { MAX_WEIGHT };
-                    let weight = if is_blended { weight } else { 0.0 };
-                    let before = t[l] / (1.0 - weight);
+                    let clamped = if is_free { weight } else { MAX_WEIGHT };
+                    let clamped = if is_blended { clamped } else { 0.0 };
+                    before[l] = after[l] / (1.0 - clamped);
                     let seen = r[l] * splat.color[0] + g[l] * splat.color[1] + b[l] * splat.color[2];
                     let gain = seen - behind[l];
-                    let share = before * weight;
-                    color[0][l] += share * r[l];
-                    color[1][l] += share * g[l];
-                    color[2][l] += share * b[l];
-                    behind[l] += weight * gain;
-                    t[l] = before;
+                    let share = before[l] * clamped;
+                    behind[l] += clamped * gain;
                     let by_power = if is_free { share * gain } else { 0.0 };
                     power[0][l] += by_power;
                     power[1][l] += by_power * dy;
                     power[2][l] += by_power * dy * dy;
+                    color[0][l] += share * r[l];
+                    color[1][l] += share * g[l];
+                    color[2][l] += share * b[l];
                 }
+                tile.transmittance[row] = before;
+                tile.behind[row] = behind;
             }
             records[i] = Record::new(&rows.dx, &power, &color);
         }
