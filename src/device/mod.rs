@@ -141,6 +141,17 @@ pub enum ArrayKind {
     Moment(usize),
 }
 
+/// A parameter's array in another length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replacement {
+    /// Index of the parameter.
+    pub parameter: usize,
+    pub shape: Shape,
+    pub values: Vec<f32>,
+    /// As many as the optimiser keeps.
+    pub moments: Vec<Vec<f32>>,
+}
+
 /// Where both estimator and optimiser run.
 pub trait Device {
     /// What this device is.
@@ -212,6 +223,12 @@ pub trait Device {
 
     /// Changes the resolution of grids, trilinearly; moments are resampled or zeroed.
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()>;
+
+    /// Gives parameters another number of entries: their values and moments are replaced, their gradients become zero.
+    ///
+    /// # Errors
+    /// They do not fit.
+    fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()>;
 
     /// Zeroes all gradients.
     fn clear_gradients(&mut self) -> Result<()>;

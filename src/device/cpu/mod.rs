@@ -14,7 +14,9 @@ mod step;
 mod update;
 mod vector;
 
-use super::{ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, parameter_bytes};
+use super::{
+    ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, parameter_bytes,
+};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
@@ -204,6 +206,15 @@ impl Device for Cpu {
             Passes::Splats(passes) => passes.scene.fit(&shapes),
         }
         self.rebuild()
+    }
+
+    fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()> {
+        for of in replaced {
+            let parameter = &mut self.inputs.params.parameters[of.parameter];
+            (parameter.shape, parameter.values) = (of.shape, of.values);
+            self.updates.replace(of.parameter, parameter, of.moments);
+        }
+        self.resample(&[], true)
     }
 
     fn clear_gradients(&mut self) -> Result<()> {

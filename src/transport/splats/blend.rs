@@ -160,16 +160,29 @@ pub fn replay<N: Number>(
     let mut state = last;
     let mut after = StateAdjoint::over_adjoint(adjoint, background);
     for &splat in list.order[..count as usize].iter().rev() {
-        let Some((weight, clamped)) = weigh(list, splat) else { continue };
-        let of = &list.splats[splat as usize];
-        state.undo(weight, of.color);
-        let (by_weight, by_color) = after.blend_adjoint(state.transmittance, weight, of.color);
-        let mut sent = match clamped {
-            true => SplatAdjoint::zero(),
-            false => of.eval_adjoint(list.pixel, by_weight),
-        };
-        sent.color = by_color;
-        sink(splat, sent);
+        if let Some(by) = replay_one(list, splat, &mut state, &mut after) {
+            sink(splat, by);
+        }
     }
     state
+}
+
+/// One turn of [`replay`]: undoes a splat and returns the derivatives by it; None if it was not blended.
+#[inline(always)]
+fn replay_one<N: Number>(
+    list: &List<'_, N>,
+    splat: u32,
+    state: &mut PixelState<N>,
+    after: &mut StateAdjoint<N>,
+) -> Option<SplatAdjoint<N>> {
+    let (weight, clamped) = weigh(list, splat)?;
+    let of = &list.splats[splat as usize];
+    state.undo(weight, of.color);
+    let (by_weight, by_color) = after.blend_adjoint(state.transmittance, weight, of.color);
+    let mut by = match clamped {
+        true => SplatAdjoint::zero(),
+        false => of.eval_adjoint(list.pixel, by_weight),
+    };
+    by.color = by_color;
+    Some(by)
 }
