@@ -3,8 +3,8 @@
 use crate::device::parameter_bytes;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::bytes;
-use crate::params::{ParamSet, Shape};
-use crate::scene::Stage;
+use crate::params::{Kind, ParamSet, Shape};
+use crate::scene::{Growth, Stage};
 
 use super::stage::shape_after;
 
@@ -24,10 +24,9 @@ pub struct Estimate {
 const PIXEL_BYTES: u64 = 16 + 16;
 
 impl Estimate {
-    /// The estimate for parameters with their initial shapes that go through `stages`.
+    /// The estimate for parameters of these shapes, each optimised or not.
     pub fn new(
-        params: &ParamSet,
-        stages: &[Stage],
+        shapes: impl IntoIterator<Item = (Shape, bool)>,
         optimizer: Optimizer,
         references: usize,
         pixels: u32,
@@ -35,7 +34,7 @@ impl Estimate {
     ) -> Self {
         Self {
             sums,
-            parameters: parameter_bytes(finest(params, stages), optimizer),
+            parameters: parameter_bytes(shapes, optimizer),
             references: references as u64,
             images: PIXEL_BYTES * u64::from(pixels),
         }
@@ -53,7 +52,7 @@ impl Estimate {
     pub fn text(&self) -> String {
         let sums = match self.sums {
             0 => String::new(),
-            sums => format!(", {} sums of gradients", bytes(sums)),
+            sums => format!(", {} lists and sums of gradients", bytes(sums)),
         };
         format!(
             "memory: about {} at the finest resolution ({} parameters with gradients and moments{}, {} references, \
@@ -90,6 +89,28 @@ pub fn finest(params: &ParamSet, stages: &[Stage]) -> Vec<(Shape, bool)> {
     parameters
         .map(|p| (shape_after(p, stages), p.tuning.is_some()))
         .collect()
+}
+
+/// The same once splats have grown to all that they will be.
+pub fn grown(params: &ParamSet, growth: Option<Growth>, mut shapes: Vec<(Shape, bool)>) -> Vec<(Shape, bool)> {
+    if let Some(growth) = growth {
+        let points = params
+            .parameters
+            .iter()
+            .zip(&mut shapes)
+            .filter(|(p, _)| p.kind == Kind::Points);
+        points.for_each(|(_, (shape, _))| shape.size[0] = growth.count as usize);
+    }
+    shapes
+}
+
+/// Bytes that the CPU keeps for a picture of splats beside parameters and images: shapes, boxes and sums a splat, lists
+/// of about so many entries a splat, and records of a round of tiles.
+pub fn splat_bytes(count: u64, pixels: u32) -> u64 {
+    const SHAPE: u64 = 36 + 4 + 8 + 36;
+    const ENTRIES: u64 = 4 * 4;
+    const RECORDS: u64 = 36 << 17;
+    (SHAPE + ENTRIES) * count + RECORDS.min(36 * 4 * count) + 4 * u64::from(pixels)
 }
 
 #[cfg(test)]

@@ -7,15 +7,15 @@ use anyhow::{Context, Result, bail};
 
 use super::views::{RenderSettings, render_view};
 use crate::device::Device;
-use crate::io::Image;
 use crate::io::tensors::{self, Reader, Tensor, Values};
+use crate::io::{Image, srgb};
 use crate::kernels::optimizer::Optimizer;
 use crate::output::fingerprint::Fingerprint;
 use crate::output::images::Picture;
 use crate::output::progress::Progress;
 use crate::resident::Resident;
 use crate::resident::photographs::photograph;
-use crate::scene::{self, Backdrop, Background, References, Scene, Sensor, Source, leaves};
+use crate::scene::{self, Backdrop, Background, ColorSpace, References, Scene, Sensor, Source, leaves};
 
 /// The references that are not on the device.
 #[derive(Debug)]
@@ -54,6 +54,7 @@ pub fn prepare(
         }
         References::Leaves { seed } => {
             checked_pixels(&scene.sensors, training)?;
+            progress.note("drawing a picture of leaves");
             let mut drawn = HashMap::new();
             for (index, sensor) in scene.sensors.iter().enumerate() {
                 let pixels = leaves::leaves(*seed, [sensor.width, sensor.height]);
@@ -83,6 +84,24 @@ pub fn prepare(
 }
 
 impl Targets {
+    /// The reference of a sensor in the colour space of its film, over its backdrop. None if it has none.
+    ///
+    /// # Errors
+    /// Its photograph cannot be read.
+    pub fn film_pixels(&self, scene: &Scene, index: u32) -> Result<Option<Vec<[f32; 3]>>> {
+        let Some(image) = self.coded_image(scene, index)? else {
+            return Ok(None);
+        };
+        let decode = |v: f32| match scene.sensors[index as usize].color_space {
+            ColorSpace::Srgb => v,
+            ColorSpace::Linear => srgb::decode(v),
+        };
+        let pixels = image.data.chunks_exact(image.channels);
+        Ok(Some(
+            pixels.map(|p| [decode(p[0]), decode(p[1]), decode(p[2])]).collect(),
+        ))
+    }
+
     /// The reference of a sensor: sRGB-coded, clamped, without alpha. None if it has none.
     ///
     /// # Errors

@@ -124,6 +124,10 @@ impl Device for Diary {
         Ok(ReplayStats::default())
     }
 
+    fn replace(&mut self, _: Vec<device::Replacement>) -> device::Result<()> {
+        unreachable!("the scene has no splats")
+    }
+
     fn regularise(&mut self, terms: &[Term]) -> device::Result<f64> {
         self.terms.push(terms.iter().map(|t| t.weight).collect());
         Ok(0.5)

@@ -22,7 +22,10 @@ use crate::scene::SPLAT_ARRAYS;
 pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
     create(folder)?;
     if let Some((name, splats)) = splat_values(device)? {
-        let size = device.sensors().first().map_or([1, 1], |sensor| [sensor.width, sensor.height]);
+        let size = device
+            .sensors()
+            .first()
+            .map_or([1, 1], |sensor| [sensor.width, sensor.height]);
         splats.write_tensors(&folder.join(format!("{name}.safetensors")))?;
         splats.write_ply(&folder.join(format!("{name}.ply")))?;
         splats.write_svg(&folder.join(format!("{name}.svg")), size, false)?;
@@ -50,7 +53,12 @@ pub fn splat_values(device: &mut dyn Device) -> crate::device::Result<Option<(St
     let mut splats = SplatValues::default();
     let mut called = None;
     let points = |p: &Parameter| p.kind == Kind::Points;
-    if !device.params().parameters.iter().any(|p| points(p) && p.tuning.is_some()) {
+    if !device
+        .params()
+        .parameters
+        .iter()
+        .any(|p| points(p) && p.tuning.is_some())
+    {
         return Ok(None);
     }
     for index in 0..device.params().parameters.len() {

@@ -68,7 +68,10 @@ impl SplatValues {
             "x", "y", "z", "nx", "ny", "nz", "f_dc_0", "f_dc_1", "f_dc_2", "opacity", "scale_0", "scale_1", "scale_2",
             "rot_0", "rot_1", "rot_2", "rot_3",
         ];
-        let mut header = format!("ply\nformat binary_little_endian 1.0\nelement vertex {}\n", self.count());
+        let mut header = format!(
+            "ply\nformat binary_little_endian 1.0\nelement vertex {}\n",
+            self.count()
+        );
         for name in names {
             let _ = writeln!(header, "property float {name}");
         }
@@ -113,7 +116,11 @@ impl SplatValues {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
              height=\"{height}\">\n"
         );
-        let deviations = if outlines { (2.0 * 2f32.ln()).sqrt() } else { 2f32.sqrt() };
+        let deviations = if outlines {
+            (2.0 * 2f32.ln()).sqrt()
+        } else {
+            2f32.sqrt()
+        };
         if outlines {
             text.push_str("<g fill=\"none\" stroke-width=\"0.5\">\n");
         }
@@ -174,13 +181,22 @@ mod tests {
         let at = bytes.windows(end.len()).position(|w| w == end).expect("a header") + end.len();
         let header = std::str::from_utf8(&bytes[..at]).expect("text");
         assert!(header.contains("element vertex 2\n") && header.matches("property float").count() == 17);
-        let values: Vec<f32> = bytes[at..].chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        let values: Vec<f32> = bytes[at..]
+            .chunks(4)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
         assert_eq!(values.len(), 34);
         let near = |a: f32, b: f32| assert!((a - b).abs() < 1e-4, "{a} is not {b}");
-        for (found, expected) in values.iter().zip([0.25, 0.5, 0.0, 0.0, 0.0, 0.0, 1.772_454, 0.0, -1.772_454, 0.0]) {
+        for (found, expected) in values
+            .iter()
+            .zip([0.25, 0.5, 0.0, 0.0, 0.0, 0.0, 1.772_454, 0.0, -1.772_454, 0.0])
+        {
             near(*found, expected);
         }
-        for (found, expected) in values[10..17].iter().zip([-2.0, -3.0, -14.0, 0.968_912, 0.0, 0.0, 0.247_404]) {
+        for (found, expected) in values[10..17]
+            .iter()
+            .zip([-2.0, -3.0, -14.0, 0.968_912, 0.0, 0.0, 0.247_404])
+        {
             near(*found, expected);
         }
         assert!(values[17 + 2] > values[2], "the second lies behind the first");

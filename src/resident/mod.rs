@@ -11,7 +11,7 @@ pub mod majorants;
 pub mod pages;
 pub mod paths;
 pub mod photographs;
-mod placement;
+pub mod placement;
 pub mod references;
 pub mod splats;
 mod surface_free;

@@ -194,7 +194,7 @@ fn gradients(picture: &Picture) -> Vec<[f32; 3]> {
 }
 
 /// All pixels, neighbours near each other: the curve that interleaves the digits of column and row.
-fn z_curve(width: usize, height: usize) -> impl Iterator<Item = usize> {
+pub fn z_curve(width: usize, height: usize) -> impl Iterator<Item = usize> {
     let digits = usize::BITS - width.max(height).max(1).saturating_sub(1).leading_zeros();
     let gather = |code: u64| {
         let mut out = 0usize;
@@ -273,7 +273,10 @@ mod tests {
         assert!(areas.is_sorted());
         let before = at_random(1, 50, [10, 20]);
         for i in 0..50 {
-            let from = before[1].chunks(2).position(|s| *s == scale[2 * i..2 * i + 2]).expect("there");
+            let from = before[1]
+                .chunks(2)
+                .position(|s| *s == scale[2 * i..2 * i + 2])
+                .expect("there");
             assert_eq!(before[0][2 * from..2 * from + 2], position[2 * i..2 * i + 2]);
         }
     }

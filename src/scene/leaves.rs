@@ -66,31 +66,34 @@ pub fn leaves(seed: u64, [width, height]: [u32; 2]) -> Vec<[f32; 3]> {
     let all: Vec<Leaf> = (0..LEAVES).map(|_| Leaf::draw(&mut stream, aspect)).collect();
     let pixel = 1.0 / side as f32;
     let mut picture = vec![[0.0f32; 3]; width * height];
-    picture.par_chunks_mut(width.max(1)).enumerate().for_each(|(row, pixels)| {
-        let middle = (row as f32 + 0.5) * pixel;
-        let near: Vec<&Leaf> = all
-            .iter()
-            .filter(|leaf| (leaf.center[1] - middle).abs() <= leaf.radius + pixel)
-            .collect();
-        for (column, out) in pixels.iter_mut().enumerate() {
-            let middle = (column as f32 + 0.5) * pixel;
-            let near: Vec<&&Leaf> = near
+    picture
+        .par_chunks_mut(width.max(1))
+        .enumerate()
+        .for_each(|(row, pixels)| {
+            let middle = (row as f32 + 0.5) * pixel;
+            let near: Vec<&Leaf> = all
                 .iter()
-                .filter(|leaf| (leaf.center[0] - middle).abs() <= leaf.radius + pixel)
+                .filter(|leaf| (leaf.center[1] - middle).abs() <= leaf.radius + pixel)
                 .collect();
-            for i in 0..POINTS * POINTS {
-                let within = |i: usize| (i as f32 + 0.5) / POINTS as f32;
-                let point = [
-                    (column as f32 + within(i % POINTS)) * pixel,
-                    (row as f32 + within(i / POINTS)) * pixel,
-                ];
-                let color = near.iter().find_map(|leaf| leaf.at(point));
-                let color = color.unwrap_or(all[LEAVES - 1].color);
-                for c in 0..3 {
-                    out[c] += color[c] / (POINTS * POINTS) as f32;
+            for (column, out) in pixels.iter_mut().enumerate() {
+                let middle = (column as f32 + 0.5) * pixel;
+                let near: Vec<&&Leaf> = near
+                    .iter()
+                    .filter(|leaf| (leaf.center[0] - middle).abs() <= leaf.radius + pixel)
+                    .collect();
+                for i in 0..POINTS * POINTS {
+                    let within = |i: usize| (i as f32 + 0.5) / POINTS as f32;
+                    let point = [
+                        (column as f32 + within(i % POINTS)) * pixel,
+                        (row as f32 + within(i / POINTS)) * pixel,
+                    ];
+                    let color = near.iter().find_map(|leaf| leaf.at(point));
+                    let color = color.unwrap_or(all[LEAVES - 1].color);
+                    for c in 0..3 {
+                        out[c] += color[c] / (POINTS * POINTS) as f32;
+                    }
                 }
             }
-        }
-    });
+        });
     picture
 }

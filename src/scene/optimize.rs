@@ -6,8 +6,8 @@ use super::diagnostics::suggest;
 use super::object::Object;
 use super::reader::Value;
 use super::{
-    BatchRule, Decay, Growth, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer, Scene,
-    Schedule, Stage, color, parameters, root,
+    BatchRule, Decay, Growth, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer,
+    Scene, Schedule, Stage, color, parameters, root,
 };
 
 /// Reads the block and applies its parameters to the arrays of `scene`, which is otherwise complete.
@@ -43,9 +43,7 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     let regularizers = object
         .get("regularizers")
         .map_or_else(Vec::new, |value| regularizers(&value, scene));
-    let growth = object
-        .get("growth")
-        .and_then(|value| growth(&value, scene));
+    let growth = object.get("growth").and_then(|value| growth(&value, scene));
     let references = object
         .get("references")
         .and_then(|value| references(&value))
@@ -134,7 +132,10 @@ fn batch(value: &Value<'_>, scene: &Scene) -> Option<BatchRule> {
             Some(BatchRule::Views(count))
         }
         (None, Some(rays)) if scene.splats.is_some() => {
-            rays.error("single rays of a picture of splats", "splats are drawn a view at a time: write \"all\"");
+            rays.error(
+                "single rays of a picture of splats",
+                "splats are drawn a view at a time: write \"all\"",
+            );
             None
         }
         (None, Some(rays)) => Some(BatchRule::Rays(rays.integer(1, 1 << 28)? as u32)),

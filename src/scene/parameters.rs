@@ -140,7 +140,10 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
         // Rejected already when the parameter was read.
         Kind::Texture => None,
         Kind::Points => {
-            value.error("`initial` of splats from a file", "name the file in `filename` of the `splats`");
+            value.error(
+                "`initial` of splats from a file",
+                "name the file in `filename` of the `splats`",
+            );
             None
         }
         Kind::Envmap => emitter::image(value),
@@ -167,7 +170,10 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Kind::Envmap => emitter::size(value),
         Kind::Texture => None,
         Kind::Points => {
-            value.error("splats have no resolution", "give their number in `count` of the `splats`");
+            value.error(
+                "splats have no resolution",
+                "give their number in `count` of the `splats`",
+            );
             None
         }
         Kind::Value => {

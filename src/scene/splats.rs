@@ -42,9 +42,13 @@ pub enum Order {
 /// Where splats stand before a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Placement {
-    Random { seed: u64 },
+    Random {
+        seed: u64,
+    },
     /// More of them, and smaller ones, where the picture that the first view is compared with changes, in its colours.
-    Picture { seed: u64 },
+    Picture {
+        seed: u64,
+    },
     /// As another run has left them.
     File(PathBuf),
 }
@@ -102,7 +106,10 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Splats> {
 /// Where they stand, and how many they are.
 fn placement(object: &mut Object<'_>, count: usize) -> Option<(Placement, usize)> {
     let given = object.get("count").is_some();
-    let seed = object.get("seed").and_then(|value| value.integer(0, u64::MAX)).unwrap_or(0);
+    let seed = object
+        .get("seed")
+        .and_then(|value| value.integer(0, u64::MAX))
+        .unwrap_or(0);
     let placed = object.choice("placement", &[("random", false), ("picture", true)], false);
     let Some(value) = object.get("filename") else {
         let placement = match placed {
@@ -112,7 +119,10 @@ fn placement(object: &mut Object<'_>, count: usize) -> Option<(Placement, usize)
         return Some((placement, count));
     };
     if given {
-        value.error("`filename` beside `count`", "the file says how many splats there are: remove `count`");
+        value.error(
+            "`filename` beside `count`",
+            "the file says how many splats there are: remove `count`",
+        );
     }
     let path = value.file()?;
     match count_in(&path) {
@@ -132,7 +142,9 @@ fn count_in(path: &std::path::Path) -> crate::io::Result<usize> {
     for (name, channels) in ARRAYS {
         let shape = reader.shape(name);
         match shape {
-            Some(&[n, c]) if c == channels && n > 0 && n as u64 <= MAX_COUNT && count.is_none_or(|known| known == n) => {
+            Some(&[n, c])
+                if c == channels && n > 0 && n as u64 <= MAX_COUNT && count.is_none_or(|known| known == n) =>
+            {
                 count = Some(n);
             }
             Some(found) => {

@@ -15,7 +15,8 @@ mod update;
 mod vector;
 
 use super::{
-    ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, parameter_bytes,
+    ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
+    parameter_bytes,
 };
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;

@@ -4,8 +4,8 @@ use bytemuck::Zeroable;
 
 use super::adapters::AdapterKind;
 use super::paths::PathPasses;
-use super::plan::BANKS;
 use super::pieces::{ADJOINT_SAMPLES, Cut, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
+use super::plan::BANKS;
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
 use super::shaders::{Binding, Kernel};
 use super::{Gpu, Passes};

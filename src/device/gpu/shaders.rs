@@ -346,7 +346,10 @@ impl Kernel {
             Self::RenderSplats => vec!["WRITE_LOOKED_AT"],
             _ => Vec::new(),
         };
-        if matches!(self, Self::Backpropagate | Self::BackpropagatePaths | Self::DerivativesSplats) {
+        if matches!(
+            self,
+            Self::Backpropagate | Self::BackpropagatePaths | Self::DerivativesSplats
+        ) {
             defines.extend(match accumulation {
                 Accumulation::FloatAtomic => &["FLOAT_ATOMIC"][..],
                 Accumulation::CompareExchange => &[],

@@ -163,7 +163,9 @@ impl Gpu {
         let pixels = batch.pixels();
         self.arrays.fit_image(&self.context, pixels)?;
         let context = &self.context;
-        let super::Passes::Splats(passes) = &mut self.passes else { return Ok(()) };
+        let super::Passes::Splats(passes) = &mut self.passes else {
+            return Ok(());
+        };
         if passes.arrays.pixels < pixels {
             passes.arrays.looked_at = context.storage("looked at", 4 * u64::from(pixels))?;
             passes.arrays.pixels = pixels;
@@ -195,7 +197,8 @@ impl Gpu {
             self.upload_settings(settings, groups);
             let pipeline = self.pipelines.get(Kernel::DerivativesSplats);
             let buffers = self.ray_buffers();
-            self.context.dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
+            self.context
+                .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
         }
         self.finish_adjoint(units)
     }
@@ -204,7 +207,13 @@ impl Gpu {
         let super::Passes::Splats(passes) = &self.passes else {
             return SplatSettings::zeroed();
         };
-        settings_of(&passes.scene, &self.arrays.plan, &self.params, self.emitter, (sensor, first))
+        settings_of(
+            &passes.scene,
+            &self.arrays.plan,
+            &self.params,
+            self.emitter,
+            (sensor, first),
+        )
     }
 
     /// Projects all splats into a view and lists them tile by tile.
@@ -226,11 +235,15 @@ impl Gpu {
 
     /// Counts and sums up; returns the number of all entries.
     fn count_view(&mut self, settings: SplatSettings) -> Result<u32> {
-        let super::Passes::Splats(passes) = &self.passes else { return Ok(0) };
+        let super::Passes::Splats(passes) = &self.passes else {
+            return Ok(0);
+        };
         self.context.clear([&passes.arrays.lists]);
         self.over_splats(Kernel::CountSplats, settings, settings.groups.div_ceil(ELEMENT_GROUP));
         self.over_splats(Kernel::ScanSplats, settings, 1);
-        let super::Passes::Splats(passes) = &self.passes else { return Ok(0) };
+        let super::Passes::Splats(passes) = &self.passes else {
+            return Ok(0);
+        };
         let at = 4 * u64::from(cells(&settings));
         let bytes = self.context.download(&passes.arrays.lists, at, 4)?;
         Ok(bytemuck::pod_read_unaligned(&bytes))
@@ -238,17 +251,22 @@ impl Gpu {
 
     /// Makes room for words of lists; true if what was there is lost.
     fn fit_lists(&mut self, words: u64) -> Result<bool> {
-        let super::Passes::Splats(passes) = &mut self.passes else { return Ok(false) };
+        let super::Passes::Splats(passes) = &mut self.passes else {
+            return Ok(false);
+        };
         let before = passes.arrays.words;
         passes.arrays.fit_lists(&self.context, words)?;
         Ok(passes.arrays.words != before)
     }
 
     fn upload_settings(&self, settings: SplatSettings, groups: u32) {
-        let super::Passes::Splats(passes) = &self.passes else { return };
+        let super::Passes::Splats(passes) = &self.passes else {
+            return;
+        };
         let groups_x = self.context.fold(groups)[0];
         let settings = SplatSettings { groups_x, ..settings };
-        self.context.upload(&passes.arrays.settings, 0, bytemuck::bytes_of(&settings));
+        self.context
+            .upload(&passes.arrays.settings, 0, bytemuck::bytes_of(&settings));
     }
 
     /// Runs a kernel with these settings.

@@ -29,12 +29,7 @@ const LEVELS: usize = 3;
 ///
 /// # Errors
 /// An index outside its parameter, or the device fails.
-pub fn check(
-    setup: &Setup,
-    scene: &SplatScene,
-    device: Option<&mut dyn Device>,
-    options: &Options,
-) -> Result<Outcome> {
+pub fn check(setup: &Setup, scene: &SplatScene, device: Option<&mut dyn Device>, options: &Options) -> Result<Outcome> {
     let objective = Objective::new(setup, scene);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.iter().map(|&seed| objective.adjoint(seed)).collect();
@@ -51,7 +46,9 @@ pub fn check(
             false => STEP,
         };
         let step = options.step.unwrap_or(largest);
-        let differences = entries.par_iter().map(|&(flat, _)| difference(&objective, parameter, flat, step, &seeds));
+        let differences = entries
+            .par_iter()
+            .map(|&(flat, _)| difference(&objective, parameter, flat, step, &seeds));
         checked.push((parameter, differences.collect::<Vec<_>>(), entries));
     }
     let mut parameters = Vec::new();
@@ -68,7 +65,8 @@ pub fn check(
                     let prb = gradient[flat];
                     let index = coordinates(described.shape, flat);
                     let mut row = Row::judge(index, place, prb, (difference, w), None, largest, options);
-                    let judge = |d: &Vec<f32>| DeviceCell::judge(d[flat].into(), prb, largest, options.device_tolerance);
+                    let judge =
+                        |d: &Vec<f32>| DeviceCell::judge(d[flat].into(), prb, largest, options.device_tolerance);
                     row.device = device.map(judge);
                     row
                 })
@@ -111,7 +109,10 @@ pub fn check(
 fn choose(setup: &Setup, objective: &Objective, parameter: usize, options: &Options) -> Result<Vec<(usize, Place)>> {
     let described = &setup.params.parameters[parameter];
     if !options.indices.is_empty() {
-        let all = options.indices.iter().map(|&index| Ok((asked(described, index)?, Place::Asked)));
+        let all = options
+            .indices
+            .iter()
+            .map(|&index| Ok((asked(described, index)?, Place::Asked)));
         return all.collect();
     }
     let channels = described.shape.channels;
@@ -125,7 +126,11 @@ fn choose(setup: &Setup, objective: &Objective, parameter: usize, options: &Opti
     ] {
         let few = candidates.len() <= wanted;
         for i in 0..wanted.min(candidates.len()) {
-            let at = if few { i } else { random.next_u64() as usize % candidates.len() };
+            let at = if few {
+                i
+            } else {
+                random.next_u64() as usize % candidates.len()
+            };
             if chosen.len() < options.entries && chosen.iter().all(|(flat, _)| *flat != candidates[at]) {
                 chosen.push((candidates[at], place));
             }

@@ -82,7 +82,10 @@ impl Objective {
     pub fn new(setup: &Setup, scene: &SplatScene) -> Self {
         let all = &setup.params.parameters;
         let plain: Vec<Vec<f32>> = all.iter().map(|p| p.values.clone()).collect();
-        let values: Vec<Vec<f64>> = all.iter().map(|p| p.values.iter().map(|v| f64::from(*v)).collect()).collect();
+        let values: Vec<Vec<f64>> = all
+            .iter()
+            .map(|p| p.values.iter().map(|v| f64::from(*v)).collect())
+            .collect();
         let mut first = 0;
         let views = setup.batch.table.sensors.iter().map(|&sensor| {
             let record = &setup.resident.sensors[sensor as usize];
@@ -105,7 +108,10 @@ impl Objective {
                     let along = |axis: usize, length: usize| {
                         let within = |x: f32| x.clamp(0.0, length as f32) as usize;
                         let (center, reach) = (splat.center[axis], reach[axis]);
-                        [within((center - reach - 0.5).ceil()), within((center + reach - 0.5).floor() + 1.0)]
+                        [
+                            within((center - reach - 0.5).ceil()),
+                            within((center + reach - 0.5).floor() + 1.0),
+                        ]
                     };
                     [along(0, view.width), along(1, view.height)]
                 });
@@ -119,7 +125,8 @@ impl Objective {
                 }
                 view.decide.push(splat);
                 view.boxes.push(found);
-                view.splats.push(Splat::project(&parameters(&scene.slots, &values, i), view.side()));
+                view.splats
+                    .push(Splat::project(&parameters(&scene.slots, &values, i), view.side()));
             }
             view
         });
@@ -184,7 +191,12 @@ impl Objective {
     }
 
     /// The splat that an entry belongs to, projected for each view from other values: its index and shapes.
-    pub fn projected_alone(&self, values: &[Vec<f64>], parameter: usize, flat: usize) -> Option<(usize, Vec<Splat<f64>>)> {
+    pub fn projected_alone(
+        &self,
+        values: &[Vec<f64>],
+        parameter: usize,
+        flat: usize,
+    ) -> Option<(usize, Vec<Splat<f64>>)> {
         let splat = self.splat_of(parameter, flat)?;
         let of = parameters(&self.slots, values, splat);
         let of_views = self.views.iter().map(|view| Splat::project(&of, view.side()));
@@ -210,7 +222,13 @@ impl Objective {
         let splats: Vec<Splat<f64>> = list
             .order
             .iter()
-            .map(|&i| if i as usize == *index { shapes[view] } else { of.splats[i as usize] })
+            .map(|&i| {
+                if i as usize == *index {
+                    shapes[view]
+                } else {
+                    of.splats[i as usize]
+                }
+            })
             .collect();
         let order: Vec<u32> = (0..decide.len() as u32).collect();
         let own = List {

@@ -8,9 +8,9 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Array, Backdrop, Background, BatchRule, Blob, ColorActivation, ColorSpace, Decay, DensityActivation, Distortion, Growth,
-    Filter, Integrator, Loss, MomentRule, Optimize, Optimizer, Order, OutputRule, Penalty, Placement, RadianceField, Reference,
-    References, Regularizer, Scene, Sensor, Source, Splats, Stage, World,
+    Array, Backdrop, Background, BatchRule, Blob, ColorActivation, ColorSpace, Decay, DensityActivation, Distortion,
+    Filter, Growth, Integrator, Loss, MomentRule, Optimize, Optimizer, Order, OutputRule, Penalty, Placement,
+    RadianceField, Reference, References, Regularizer, Scene, Sensor, Source, Splats, Stage, World,
 };
 
 /// The resolved form of `scene`.

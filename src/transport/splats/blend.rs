@@ -137,7 +137,9 @@ pub fn gather<N: Number>(list: &List<'_, N>) -> (PixelState<N>, u32) {
     let mut state = PixelState::begin();
     let mut decide = 1.0f32;
     for (i, &splat) in list.order.iter().enumerate() {
-        let Some((weight, _)) = weigh(list, splat) else { continue };
+        let Some((weight, _)) = weigh(list, splat) else {
+            continue;
+        };
         state.blend(weight, list.splats[splat as usize].color);
         decide *= 1.0 - list.decide[splat as usize].eval(list.pixel).min(MAX_WEIGHT);
         if decide < MIN_TRANSMITTANCE {

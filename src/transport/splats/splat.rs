@@ -80,10 +80,7 @@ impl<N: Number> Splat<N> {
     /// The exponent of the Gaussian at a point, and the point from the centre.
     #[inline(always)]
     fn power(&self, point: [f32; 2]) -> (N, [N; 2]) {
-        let d = [
-            N::lift(point[0]) - self.center[0],
-            N::lift(point[1]) - self.center[1],
-        ];
+        let d = [N::lift(point[0]) - self.center[0], N::lift(point[1]) - self.center[1]];
         let [xx, xy, yy] = self.conic;
         let half = N::lift(0.5);
         (-(half * (xx * d[0] * d[0] + yy * d[1] * d[1]) + xy * d[0] * d[1]), d)
@@ -105,7 +102,11 @@ impl<N: Number> Splat<N> {
         let half = N::lift(0.5);
         Splat {
             center: [by_power * (xx * x + xy * y), by_power * (xy * x + yy * y)],
-            conic: [-(half * by_power * x * x), -(by_power * x * y), -(half * by_power * y * y)],
+            conic: [
+                -(half * by_power * x * x),
+                -(by_power * x * y),
+                -(half * by_power * y * y),
+            ],
             opacity: by_weight * gauss,
             color: [N::lift(0.0); 3],
         }

@@ -183,7 +183,11 @@ impl SplatPasses {
             view.project(&self.scene.slots, &inputs.params, self.scene.count)?;
         }
         let background = background(inputs);
-        let tiles: usize = self.views.iter().map(|view| view.tiles().iter().product::<usize>()).sum();
+        let tiles: usize = self
+            .views
+            .iter()
+            .map(|view| view.tiles().iter().product::<usize>())
+            .sum();
         let mut image = frame.begin(tiles);
         for view in &mut self.views {
             let count = view.tiles().iter().product::<usize>();
@@ -328,7 +332,9 @@ impl SplatPasses {
             updates.activity[slot].touch(0..len);
         }
         let gradients = updates.gradients.get_disjoint_mut(slots.all());
-        let gradients = gradients.expect("the slots of a splat's parameters differ").map(|g| SharedSlice::new(g));
+        let gradients = gradients
+            .expect("the slots of a splat's parameters differ")
+            .map(|g| SharedSlice::new(g));
         let spans = self.derivatives.par_chunks(SPAN).enumerate();
         spans.for_each(|(span, derivatives)| {
             // SAFETY: each splat is written once, by one thread, in each array.

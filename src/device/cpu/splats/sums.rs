@@ -30,7 +30,14 @@ impl Record {
         let (x, xy) = (times(&power[0]), times(&power[1]));
         let xx = times(&x);
         Self {
-            power: [sum(&power[0]), sum(&x), sum(&power[1]), sum(&xx), sum(&xy), sum(&power[2])],
+            power: [
+                sum(&power[0]),
+                sum(&x),
+                sum(&power[1]),
+                sum(&xx),
+                sum(&xy),
+                sum(&power[2]),
+            ],
             color: [sum(&color[0]), sum(&color[1]), sum(&color[2])],
         }
     }
