@@ -1,5 +1,6 @@
 //! Tests of the loop with a mock device that records its calls.
 
+mod growth;
 mod resume;
 
 use std::path::Path;

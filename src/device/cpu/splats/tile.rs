@@ -10,15 +10,21 @@ use crate::transport::splats::splat::Splat;
 /// A number for each pixel of a row.
 type Row = [f32; TILE];
 
-/// Weights whose exponent is below this are left out whatever the opacity, which is 1 at most: exp -6 < 1/255.
-const MIN_POWER: f32 = -6.0;
+/// Exponents are clamped to this: their exponentials are far below any weight that is not left out.
+const MIN_POWER: f32 = -80.0;
+
+/// The largest change of the exponent from one row to the next for which Gaussians are carried on by multiplication.
+const MAX_CHANGE: f32 = 8.0;
+
+/// Splats after which a tile looks which of its rows are finished.
+const LOOK_AROUND: usize = 16;
 
 /// What the pixels of a tile have seen.
 #[derive(Debug, Clone)]
 pub(super) struct TileState {
     pub(super) transmittance: [Row; TILE],
     pub(super) color: [[Row; TILE]; 3],
-    /// Entries of the list that each pixel has looked at before it was finished.
+    /// One more than the last entry of the list that each pixel has looked at before it was finished.
     pub(super) count: [[u32; TILE]; TILE],
 }
 
@@ -45,6 +51,12 @@ struct Rows {
     constant: Row,
     linear: Row,
     square: f32,
+    /// The Gaussian in the next row, its ratio to that in the row after, and the factor on that ratio; without them each
+    /// row takes its exponentials.
+    next: Row,
+    ratio: Row,
+    factor: f32,
+    is_carried: bool,
 }
 
 impl Rows {
@@ -62,7 +74,7 @@ impl Rows {
             linear[l] = -xy * dx[l];
         }
         let last = rows as f32;
-        Self {
+        let mut rows = Self {
             first: first.max(0.0).min(last) as usize,
             end: end.max(0.0).min(last) as usize,
             dx,
@@ -70,27 +82,81 @@ impl Rows {
             constant,
             linear,
             square: -0.5 * yy,
+            next: [0.0; TILE],
+            ratio: [0.0; TILE],
+            factor: 1.0,
+            is_carried: false,
+        };
+        if rows.first + 1 < rows.end {
+            rows.carry();
+        }
+        rows
+    }
+
+    /// Exponents of a row.
+    #[inline(always)]
+    fn powers(&self, dy: f32) -> Row {
+        let mut out = [0.0; TILE];
+        for l in 0..TILE {
+            out[l] = self.constant[l] + dy * (self.linear[l] + dy * self.square);
+        }
+        out
+    }
+
+    /// Begins to carry the Gaussian from row to row, if no exponent is so low or changes so fast that too many digits
+    /// would be lost: the exponent is a parabola in y, so that the ratio of rows changes by one factor, and 15 rows
+    /// multiply its rounding.
+    #[inline(always)]
+    fn carry(&mut self) {
+        let dy = self.dy + self.first as f32;
+        let (top, bottom) = (self.powers(dy), self.powers(self.dy + (self.end - 1) as f32));
+        let mut change = [0.0; TILE];
+        let mut lowest = [0.0; TILE];
+        for l in 0..TILE {
+            change[l] = self.linear[l] + self.square * (2.0 * dy + 1.0);
+            lowest[l] = if top[l] < bottom[l] { top[l] } else { bottom[l] };
+        }
+        let mut is_safe = true;
+        for l in 0..TILE {
+            is_safe &= (lowest[l] > MIN_POWER) & (change[l].abs() < MAX_CHANGE);
+        }
+        if is_safe {
+            for l in 0..TILE {
+                self.next[l] = exp(top[l]);
+                self.ratio[l] = exp(change[l]);
+            }
+            self.factor = exp(2.0 * self.square);
+            self.is_carried = true;
         }
     }
 
-    /// The Gaussian in a row.
+    /// The Gaussian in the next row; rows are asked for in turn.
     #[inline(always)]
-    fn gauss(&self, dy: f32) -> Row {
+    fn gauss(&mut self, dy: f32) -> Row {
         let mut out = [0.0; TILE];
+        if self.is_carried {
+            out = self.next;
+            for l in 0..TILE {
+                self.next[l] *= self.ratio[l];
+                self.ratio[l] *= self.factor;
+            }
+            return out;
+        }
+        let powers = self.powers(dy);
         for l in 0..TILE {
-            out[l] = exp(self.constant[l] + dy * (self.linear[l] + dy * self.square));
+            out[l] = exp(powers[l]);
         }
         out
     }
 }
 
-/// exp x for x between [`MIN_POWER`] and 0; at or below what that gives for what is less. To 2 ulp, by the steps of
+/// exp x for x between [`MIN_POWER`] and [`MAX_CHANGE`], to which it is clamped. To 2 ulp, by the steps of
 /// `transport/number`, but with the integer part by a large number, so that it is done in vectors at all levels.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     const LARGE: f32 = 12_582_912.0;
     let x = if x < MIN_POWER { MIN_POWER } else { x };
-    let x = if x > 0.0 { 0.0 } else { x };
+    let x = if x > MAX_CHANGE { MAX_CHANGE } else { x };
     let shifted = x * std::f32::consts::LOG2_E + LARGE;
     let k = shifted - LARGE;
     let r = (x - k * 0.693_359_4) + k * 2.121_944_4e-4;
@@ -124,18 +190,17 @@ impl Kernel for Gather<'_> {
         let mut tile = TileState {
             transmittance: [[1.0; TILE]; TILE],
             color: [[[0.0; TILE]; TILE]; 3],
-            count: [[self.list.len() as u32; TILE]; TILE],
+            count: [[0; TILE]; TILE],
         };
         let mut finished = [false; TILE];
         for (i, &index) in self.list.iter().enumerate() {
             let splat = &self.splats[index as usize];
-            let rows = Rows::new(splat, self.reach[index as usize], self.origin, self.rows);
-            let mut any = false;
+            let mut rows = Rows::new(splat, self.reach[index as usize], self.origin, self.rows);
             for row in rows.first..rows.end {
+                let gauss = rows.gauss(rows.dy + row as f32);
                 if finished[row] {
                     continue;
                 }
-                let gauss = rows.gauss(rows.dy + row as f32);
                 let (before, mut after) = (tile.transmittance[row], [0.0; TILE]);
                 let mut shares = [0.0; TILE];
                 for l in 0..TILE {
@@ -153,20 +218,22 @@ impl Kernel for Gather<'_> {
                     }
                 }
                 tile.transmittance[row] = after;
-                let mut ended = 0u32;
+                let count = &mut tile.count[row];
                 for l in 0..TILE {
-                    ended |= u32::from((after[l] < MIN_TRANSMITTANCE) & (before[l] >= MIN_TRANSMITTANCE)) << l;
-                }
-                if ended != 0 {
-                    for l in (0..TILE).filter(|l| ended >> l & 1 != 0) {
-                        tile.count[row][l] = i as u32 + 1;
-                    }
-                    finished[row] = after.iter().all(|t| *t < MIN_TRANSMITTANCE);
-                    any |= finished[row];
+                    count[l] = if before[l] >= MIN_TRANSMITTANCE {
+                        i as u32 + 1
+                    } else {
+                        count[l]
+                    };
                 }
             }
-            if any && finished[..self.rows].iter().all(|row| *row) {
-                break;
+            if i % LOOK_AROUND == LOOK_AROUND - 1 {
+                for row in 0..self.rows {
+                    finished[row] = tile.transmittance[row].iter().all(|t| *t < MIN_TRANSMITTANCE);
+                }
+                if finished[..self.rows].iter().all(|row| *row) {
+                    break;
+                }
             }
         }
         tile
@@ -201,16 +268,16 @@ impl Kernel for Replay<'_> {
         for i in (0..longest).rev() {
             let index = self.list[i] as usize;
             let splat = &self.splats[index];
-            let rows = Rows::new(splat, self.reach[index], self.origin, self.rows);
+            let mut rows = Rows::new(splat, self.reach[index], self.origin, self.rows);
             // Sums over the rows: of derivatives by the exponent, times 1, y and y²; and of shares times adjoint colours.
             let mut power = [[0.0f32; TILE]; 3];
             let mut color = [[0.0f32; TILE]; 3];
             for row in rows.first..rows.end {
+                let dy = rows.dy + row as f32;
+                let gauss = rows.gauss(dy);
                 if last[row] <= i as u32 {
                     continue;
                 }
-                let dy = rows.dy + row as f32;
-                let gauss = rows.gauss(dy);
                 let (after, count) = (tile.transmittance[row], tile.count[row]);
                 let [r, g, b] = [tile.color[0][row], tile.color[1][row], tile.color[2][row]];
                 let mut behind = tile.behind[row];
@@ -253,7 +320,7 @@ mod tests {
             let exact = f64::from(x).exp();
             assert!((f64::from(exp(x)) - exact).abs() < 2.5e-7 * exact, "{x}");
         }
-        assert_eq!((exp(0.0), exp(1e-6), exp(-1e30)), (1.0, 1.0, exp(MIN_POWER)));
+        assert_eq!((exp(0.0), exp(-1e30)), (1.0, exp(MIN_POWER)));
         assert!(exp(MIN_POWER) < MIN_WEIGHT);
     }
 }
