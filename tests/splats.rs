@@ -164,7 +164,7 @@ fn a_weight_that_is_clamped_sends_no_derivative_but_by_colour() {
     let (found, _) = by_replay(&pile);
     for (i, d) in found.iter().enumerate() {
         let expected = if (5..8).contains(&i) {
-            f64::from(MAX_WEIGHT * ADJOINT[i - 5])
+            f64::from(MAX_WEIGHT) * f64::from(ADJOINT[i - 5])
         } else {
             0.0
         };

@@ -1,7 +1,7 @@
 //! Light transport in Rust, generic over the number type; `shaders/transport/` holds the same functions in WGSL, file
 //! by file.
 //!
-//! There are two kinds of transport, [`field`] and [`paths`], which do not use each other. They share [`number`]
+//! There are three kinds of transport, [`field`], [`paths`] and [`splats`], which do not use each other. They share [`number`]
 //! (number types), [`rays`] (from pixels and random numbers to rays), [`lookup`] (interpolation and its adjoints), and
 //! [`scene`] (shapes, lights, phase functions, majorants).
 //!

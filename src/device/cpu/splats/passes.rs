@@ -43,8 +43,8 @@ struct View {
     width: usize,
     height: usize,
     splats: Vec<Splat<f32>>,
-    /// Half the height of each splat's box.
-    reach: Vec<f32>,
+    /// Half the width and height of each splat's box.
+    reach: Vec<[f32; 2]>,
     boxes: Vec<TileBox>,
     lists: Lists,
     /// Entries of its tile's list that each pixel has looked at.
@@ -75,23 +75,23 @@ impl View {
         let side = self.side();
         let read = Reader::new(slots, params);
         self.splats.resize(count, Splat::zero());
-        self.reach.resize(count, 0.0);
+        self.reach.resize(count, [0.0; 2]);
         self.boxes.resize(count, TileBox::default());
         let spans = self.splats.par_chunks_mut(SPAN).zip(self.reach.par_chunks_mut(SPAN));
         let spans = spans.zip(self.boxes.par_chunks_mut(SPAN)).enumerate();
-        spans.for_each(|(span, ((splats, heights), boxes))| {
+        spans.for_each(|(span, ((splats, reaches), boxes))| {
             for i in 0..splats.len() {
                 let of = read.splat(span * SPAN + i);
                 splats[i] = Splat::project(&of, side);
                 let [x, y] = splats[i].center;
-                (boxes[i], heights[i]) = match reach(&of, side) {
-                    None => (TileBox::default(), 0.0),
+                (boxes[i], reaches[i]) = match reach(&of, side) {
+                    None => (TileBox::default(), [0.0; 2]),
                     Some([width, height]) => (
                         TileBox {
                             columns: tiles(x, width, across),
                             rows: tiles(y, height, down),
                         },
-                        height,
+                        [width, height],
                     ),
                 };
             }

@@ -60,12 +60,13 @@ struct Rows {
 }
 
 impl Rows {
-    /// `origin` is the tile's first pixel; `rows` are those of the tile that are in the picture.
+    /// `reach` is half the width and height of the splat's box, `origin` the tile's first pixel; `rows` are those of the tile
+    /// that are in the picture.
     #[inline(always)]
-    fn new(splat: &Splat<f32>, reach: f32, origin: [f32; 2], rows: usize) -> Self {
+    fn new(splat: &Splat<f32>, reach: [f32; 2], origin: [f32; 2], rows: usize) -> Self {
         let [xx, xy, yy] = splat.conic;
         let dy = origin[1] + 0.5 - splat.center[1];
-        let (first, end) = ((-reach - dy).ceil(), (reach - dy).floor() + 1.0);
+        let (first, end) = ((-reach[1] - dy).ceil(), (reach[1] - dy).floor() + 1.0);
         let (mut dx, mut constant, mut linear) = ([0.0; TILE], [0.0; TILE], [0.0; TILE]);
         let left = origin[0] + 0.5 - splat.center[0];
         for l in 0..TILE {
@@ -88,7 +89,7 @@ impl Rows {
             is_carried: false,
         };
         if rows.first + 1 < rows.end {
-            rows.carry();
+            rows.carry(reach[0]);
         }
         rows
     }
@@ -107,7 +108,7 @@ impl Rows {
     /// would be lost: the exponent is a parabola in y, so that the ratio of rows changes by one factor, and 15 rows
     /// multiply its rounding.
     #[inline(always)]
-    fn carry(&mut self) {
+    fn carry(&mut self, reach: f32) {
         let dy = self.dy + self.first as f32;
         let (top, bottom) = (self.powers(dy), self.powers(self.dy + (self.end - 1) as f32));
         let mut change = [0.0; TILE];
@@ -118,11 +119,14 @@ impl Rows {
         }
         let mut is_safe = true;
         for l in 0..TILE {
-            is_safe &= (lowest[l] > MIN_POWER) & (change[l].abs() < MAX_CHANGE);
+            // Columns beside the splat are left out in all rows.
+            let is_beside = self.dx[l].abs() > reach;
+            is_safe &= is_beside | ((lowest[l] > MIN_POWER) & (change[l].abs() < MAX_CHANGE));
         }
         if is_safe {
             for l in 0..TILE {
-                self.next[l] = exp(top[l]);
+                let gauss = exp(top[l]);
+                self.next[l] = if self.dx[l].abs() > reach { 0.0 } else { gauss };
                 self.ratio[l] = exp(change[l]);
             }
             self.factor = exp(2.0 * self.square);
@@ -175,8 +179,8 @@ fn exp(x: f32) -> f32 {
 pub(super) struct Gather<'a> {
     pub(super) list: &'a [u32],
     pub(super) splats: &'a [Splat<f32>],
-    /// Half the height of each splat's box.
-    pub(super) reach: &'a [f32],
+    /// Half the width and height of each splat's box.
+    pub(super) reach: &'a [[f32; 2]],
     /// The tile's first pixel, and its rows in the picture.
     pub(super) origin: [f32; 2],
     pub(super) rows: usize,
@@ -244,7 +248,7 @@ impl Kernel for Gather<'_> {
 pub(super) struct Replay<'a> {
     pub(super) list: &'a [u32],
     pub(super) splats: &'a [Splat<f32>],
-    pub(super) reach: &'a [f32],
+    pub(super) reach: &'a [[f32; 2]],
     pub(super) origin: [f32; 2],
     pub(super) rows: usize,
     pub(super) tile: &'a mut TileAdjoint,
