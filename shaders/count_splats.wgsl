@@ -12,8 +12,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     for (var i = g * settings.group; i < min((g + 1u) * settings.group, settings.count); i++) {
         let columns = splats[i].columns;
         let rows = splats[i].rows;
-        for (var y = rows & 0xffffu; y < rows >> 16u; y++) {
-            for (var x = columns & 0xffffu; x < columns >> 16u; x++) {
+        for (var y = rows & 0xffffu; y < (rows >> 16u); y++) {
+            for (var x = columns & 0xffffu; x < (columns >> 16u); x++) {
                 lists[(y * settings.tiles_x + x) * settings.groups + g] += 1u;
             }
         }
