@@ -107,7 +107,7 @@ pub fn grown(params: &ParamSet, growth: Option<Growth>, mut shapes: Vec<(Shape, 
 /// Bytes that the CPU keeps for a picture of splats beside parameters and images: shapes, boxes and sums a splat, lists
 /// of about so many entries a splat, and records of a round of tiles.
 pub fn splat_bytes(count: u64, pixels: u32) -> u64 {
-    const SHAPE: u64 = 36 + 4 + 8 + 36;
+    const SHAPE: u64 = 36 + 8 + 8 + 36;
     const ENTRIES: u64 = 4 * 4;
     const RECORDS: u64 = 36 << 17;
     (SHAPE + ENTRIES) * count + RECORDS.min(36 * 4 * count) + 4 * u64::from(pixels)

@@ -94,6 +94,7 @@ fn scene(args: &ImportArgs, count: u32, [width, height]: [usize; 2], file: Strin
         "splats": { "type": "splats", "count": count, "placement": "picture" },
         "optimize": {
             "iterations": ITERATIONS,
+            "optimizer": { "type": "adam", "beta_2": 0.99 },
             "schedule": { "type": "exponential", "final_factor": 0.1 },
             "parameters": {
                 "splats.position": { "learning_rate": rate },
