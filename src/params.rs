@@ -151,3 +151,78 @@ impl ParamSet {
         self.parameters.iter().position(|p| p.path == path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_count_texels_and_values() {
+        let shape = |size, channels| Shape { size, channels };
+        let counts = |shape: Shape| (shape.texels(), shape.len(), shape.is_empty());
+        assert_eq!(counts(shape([2, 3, 5], 7)), (30, 210, false));
+        assert_eq!(counts(shape([2, 0, 5], 7)), (0, 0, true));
+        assert_eq!(counts(shape([2, 3, 5], 0)), (30, 0, true));
+    }
+
+    fn parameter(values: Vec<f32>, bounds: Option<[f32; 2]>) -> Parameter {
+        Parameter {
+            path: "a".into(),
+            kind: Kind::Grid,
+            quantity: Quantity::Extinction,
+            shape: Shape {
+                size: [values.len(), 1, 1],
+                channels: 1,
+            },
+            to_world: Affine3A::IDENTITY,
+            values,
+            tuning: bounds.map(|bounds| Tuning {
+                learning_rate: 1.0,
+                bounds,
+            }),
+        }
+    }
+
+    #[test]
+    fn values_are_moved_onto_their_bounds_and_counted() {
+        let values = vec![-2.0, -1.0, 0.0, 3.0, 3.5, 9.0];
+        let mut bounded = parameter(values.clone(), Some([-1.0, 3.0]));
+        assert_eq!(bounded.project(), 3);
+        assert_eq!(bounded.values, [-1.0, -1.0, 0.0, 3.0, 3.0, 3.0]);
+        assert_eq!(bounded.project(), 0);
+        let mut fixed = parameter(values.clone(), None);
+        assert_eq!((fixed.project(), fixed.values), (0, values));
+    }
+
+    /// Where the unit cube comes to lie, if it stays upright and looks the same way.
+    #[test]
+    fn only_upright_grids_have_a_box() {
+        let mut grid = parameter(vec![0.0], None);
+        assert_eq!(grid.bounds(), Some([[0.0; 3], [1.0; 3]]));
+        let scale = glam::Vec3::new(2.0, 3.0, 0.5);
+        grid.to_world = Affine3A::from_translation(glam::Vec3::new(-1.0, 4.0, 7.0)) * Affine3A::from_scale(scale);
+        assert_eq!(grid.bounds(), Some([[-1.0, 4.0, 7.0], [1.0, 7.0, 7.5]]));
+        for scale in [[-2.0, 3.0, 0.5], [2.0, -3.0, 0.5], [2.0, 3.0, 0.0]] {
+            grid.to_world = Affine3A::from_scale(scale.into());
+            assert_eq!(grid.bounds(), None, "{scale:?}");
+        }
+        grid.to_world = Affine3A::from_rotation_y(0.1);
+        assert_eq!(grid.bounds(), None);
+    }
+
+    #[test]
+    fn parameters_are_found_by_their_paths() {
+        let named = |path: &str| Parameter {
+            path: path.into(),
+            ..parameter(vec![0.0], None)
+        };
+        let params = ParamSet {
+            parameters: vec![named("a"), named("b.c"), named("b")],
+        };
+        assert_eq!(
+            ["a", "b", "b.c", "c"].map(|path| params.find(path)),
+            [Some(0), Some(2), Some(1), None]
+        );
+        assert!(!Quantity::Reflectance.is_differentiable() && Quantity::Light.is_differentiable());
+    }
+}

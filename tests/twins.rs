@@ -132,6 +132,8 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "transport/paths/replay_cache",
         "takes memory for each path, which a GPU lacks",
     ),
+    ("transport/paths/packet", "a GPU follows paths together by itself"),
+    ("transport/paths/flights", "lanes of vectors, which a GPU has by itself"),
     ("kernels/quality", "PSNR and SSIM are computed by the host"),
 ];
 

@@ -11,10 +11,9 @@ use super::extent::Extent;
 use super::shared::{DeviceArgs, SetArgs};
 use crate::device::cpu::Cpu;
 use crate::device::select::{self, DeviceChoice, Selection};
-use crate::device::{Device, parameter_bytes};
+use crate::device::{Device, parameter_bytes, splat_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::estimate::splat_bytes;
 use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::Picture;
 use crate::output::progress::{bytes, print_line};
@@ -73,7 +72,7 @@ fn print(report: &Value, json: bool) {
 }
 
 fn program_report() -> Result<Value> {
-    let cpu = Cpu::new();
+    let cpu = Cpu::open()?;
     let adapters = select::list();
     let auto = match select::select(&DeviceChoice::default(), &adapters)? {
         Selection::Cpu => "cpu".to_owned(),
@@ -225,7 +224,7 @@ fn memory(scene: &Scene) -> u64 {
     let pixels: u32 = scene.sensors.iter().filter(|s| !s.held_out).map(|s| s.width * s.height).sum();
     let photographs = scene.sensors.iter().all(|s| s.reference.is_some());
     let reference = if photographs { 4 } else { 16 };
-    parameters + splat_bytes(count, pixels) + (28 + reference) * u64::from(pixels)
+    parameters + splat_bytes(count) + (32 + reference) * u64::from(pixels)
 }
 
 fn finest(array: &Array, stages: &[Stage]) -> Shape {

@@ -12,8 +12,8 @@ use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
 use crate::params::{ParamSet, Shape};
-use crate::resident::Resident;
 use crate::resident::layout::SensorRecord;
+use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::Key;
 
@@ -170,6 +170,12 @@ pub trait Device {
         Ok(())
     }
 
+    /// Bytes of the whole-number sums beside the gradients of parameters of these shapes, each tuned or not, under this
+    /// kind of transport.
+    fn sum_bytes(&self, _transport: &Transport, _shapes: &[(Shape, bool)]) -> u64 {
+        0
+    }
+
     /// Takes over a scene and its parameters, with zero gradients and moments, and builds what depends on them.
     ///
     /// # Errors
@@ -254,4 +260,37 @@ pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimize
         .into_iter()
         .map(|(shape, tuned)| 4 * shape.len() as u64 * if tuned { 2 + optimizer.moments() as u64 } else { 1 })
         .sum()
+}
+
+/// Bytes that the CPU keeps for splats beside parameters and images: shapes, boxes and sums a splat, lists of about four
+/// entries a splat, and records of a round of tiles.
+pub fn splat_bytes(count: u64) -> u64 {
+    const SHAPE: u64 = 36 + 8 + 8 + 36;
+    const ENTRIES: u64 = 4;
+    const RECORD: u64 = 36;
+    (SHAPE + 4 * ENTRIES) * count + RECORD * (ENTRIES * count).min(1 << 17)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 30 and 8 floats: of those that are tuned values, gradient and moments, of the others values.
+    #[test]
+    fn parameters_take_their_arrays() {
+        let shapes = [([2, 3, 5], 1, true), ([2, 2, 1], 2, false)].map(|(size, channels, tuned)| {
+            let shape = Shape { size, channels };
+            (shape, tuned)
+        });
+        let sgd = Optimizer::Sgd { momentum: 0.9 };
+        let adam = Optimizer::Adam {
+            beta_1: 0.9,
+            beta_2: 0.99,
+            epsilon: 1e-8,
+            mask_updates: false,
+        };
+        assert_eq!(parameter_bytes(shapes, sgd), 4 * (30 * 3 + 8));
+        assert_eq!(parameter_bytes(shapes, adam), 4 * (30 * 4 + 8));
+        assert_eq!(parameter_bytes([], adam), 0);
+    }
 }

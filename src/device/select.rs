@@ -46,11 +46,11 @@ pub fn list() -> Vec<AdapterSummary> {
 /// There is no such device, or its driver refuses; the sentence says how to go on.
 pub fn open(choice: &DeviceChoice) -> Result<Box<dyn Device>> {
     if choice.kind == DeviceKind::Cpu && choice.adapter.is_none() {
-        return Ok(Box::new(Cpu::new()));
+        return Ok(Box::new(Cpu::open()?));
     }
     let adapters = Adapters::find();
     match select(choice, adapters.summaries())? {
-        Selection::Cpu => Ok(Box::new(Cpu::new())),
+        Selection::Cpu => Ok(Box::new(Cpu::open()?)),
         Selection::Gpu(index) => {
             let options = Options {
                 deterministic: choice.deterministic,

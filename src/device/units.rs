@@ -31,8 +31,8 @@ pub(super) fn units_in_one(largest: f32, pixels: u32, spp: u32, texels: usize) -
     let spread = texels.max(1).ilog2() as i32 / 2;
     let [fewest, most] = RESOLUTION;
     let resolution = (62 - DEPENDENCE - count + spread).clamp(fewest, most);
-    // Both the factor and its inverse must be normal numbers of 32 bits.
-    power_of_two((resolution - exponent(carried)).clamp(-126, 126))
+    // The factor's inverse must be a normal number of 32 bits; the factor is one, no adjoint being 2^128 or more.
+    power_of_two((resolution - exponent(carried)).min(126))
 }
 
 /// The e of 2^e ≤ x < 2^(e + 1).
@@ -77,5 +77,27 @@ mod tests {
                 "a texel of many receives less"
             );
         }
+    }
+
+    /// The 62 digits less 12 and those of the number of paths, more by half of those of the texels, from 16 to 40: units
+    /// for what a path carries.
+    #[test]
+    fn digits_are_shared_out_by_hand() {
+        for (largest, pixels, spp, texels, exponent) in [
+            (1.0f32, 1 << 10, 1, 1, 40),
+            (3.0, 1 << 20, 16, 1, 26 + 3),
+            (3.0, 1 << 20, 16, 4096, 32 + 3),
+            (3.0, 1 << 20, 16, 8191, 32 + 3),
+            (1.0, 1 << 31, 16, 1, 16 + 4),
+            (1.0, 3, 1, 1, 40),
+            (1.0, (1 << 12) + 1, 1, 1, 37),
+            (0.5, 1 << 12, 1, 0, 38 + 1),
+            (1.0, 0, 0, 1, 40),
+        ] {
+            let found = units_in_one(largest, pixels, spp, texels);
+            assert_eq!(found, 2f32.powi(exponent), "{largest} {pixels} {spp} {texels}");
+        }
+        assert_eq!(units_in_one(0.0, 9, 9, 9), 1.0);
+        assert_eq!([1.0, 1.99, 2.0, 0.75, 1e-300].map(exponent), [0, 0, 1, -1, -997]);
     }
 }

@@ -207,8 +207,8 @@ fn to_floats(decoded: DynamicImage) -> Image {
         DynamicImage::ImageLuma16(image) => sixteen(image.into_raw()),
         DynamicImage::ImageRgb16(image) => sixteen(image.into_raw()),
         DynamicImage::ImageRgba16(image) => sixteen(image.into_raw()),
-        grey_alpha if channels == 4 => sixteen(grey_alpha.into_rgba16().into_raw()),
-        other => other.into_rgb32f().into_raw(),
+        // The decoders know no other but grey with alpha.
+        grey_alpha => sixteen(grey_alpha.into_rgba16().into_raw()),
     };
     Image {
         width,

@@ -79,4 +79,39 @@ mod tests {
         assert!(text.lines().all(|line| line.len() <= WIDTH + 1), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
     }
+
+    /// A part that fills the line stays on it; by one more it is broken, its own parts as far as they must.
+    #[test]
+    fn lines_are_filled_to_their_width() {
+        let text = |n: usize| "x".repeat(n);
+        let short = pretty(&json!({"a": [text(97)], "b": {}}));
+        assert_eq!(
+            short,
+            format!("{{\n    \"a\": [\"{}\"],\n    \"b\": {{}}\n}}\n", text(97))
+        );
+        assert_eq!(short.lines().map(str::len).max(), Some(111), "110 and a comma");
+        let long = pretty(&json!({"a": [text(98), 1], "b": []}));
+        let expected = format!(
+            "{{\n    \"a\": [\n        \"{}\",\n        1\n    ],\n    \"b\": []\n}}\n",
+            text(98)
+        );
+        assert_eq!(long, expected);
+        let nested = pretty(&json!({"a": {"b": [[text(94)], [text(95)]]}}));
+        let expected = format!(
+            "{{\n    \"a\": {{\n        \"b\": [\n            [\"{}\"],\n            [\n                \
+             \"{}\"\n            ]\n        ]\n    }}\n}}\n",
+            text(94),
+            text(95)
+        );
+        assert_eq!(nested, expected);
+        assert_eq!(
+            pretty(&json!({"a": 1})),
+            "{\n    \"a\": 1\n}\n",
+            "the outermost is always broken"
+        );
+        assert_eq!(
+            [pretty(&json!({})), pretty(&json!([])), pretty(&json!("x"))],
+            ["{}\n", "[]\n", "\"x\"\n"]
+        );
+    }
 }

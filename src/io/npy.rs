@@ -156,3 +156,38 @@ fn bytes_per_value(dtype: &DType) -> Option<u64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_begin_as_it_should_is_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.npy");
+        let told = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("writable");
+            let error = read(&path).expect_err("no grid").to_string();
+            error
+                .rsplit_once("a.npy: ")
+                .map(|(_, message)| message.to_owned())
+                .expect("the file is named")
+        };
+        let foreign = "is not a .npy file: it does not begin with \"\\x93NUMPY\"";
+        assert_eq!(told(b"\x93NUMPZ\x01\x00\x10\x00{            "), foreign);
+        assert_eq!(told(b"\x93NUMPY\x01\x00\x10\x00{"), foreign, "eleven bytes");
+        assert_eq!(told(b""), foreign);
+        // Two bytes of length in the first version, four in later ones.
+        let claims = |version: u8, length: [u8; 4]| {
+            let bytes = [&b"\x93NUMPY"[..], &[version, 0], &length, &[b' '; 64]].concat();
+            told(&bytes)
+        };
+        let message = |bytes: u32| format!("claims a header of {bytes} bytes, expected at most {MAX_HEADER_BYTES}");
+        assert_eq!(claims(2, [1, 2, 3, 4]), message(0x0403_0201));
+        let [a, b, c, d] = (MAX_HEADER_BYTES + 1).to_le_bytes();
+        assert_eq!(claims(2, [a, b, c, d]), message(MAX_HEADER_BYTES + 1));
+        let [a, b, c, d] = MAX_HEADER_BYTES.to_le_bytes();
+        assert!(claims(2, [a, b, c, d]).starts_with("has a header that is not .npy's"));
+        assert!(claims(1, [40, 0, 255, 255]).starts_with("has a header that is not .npy's"));
+    }
+}

@@ -59,4 +59,15 @@ mod tests {
             }
         }
     }
+
+    /// Borders of cells 0.00145 before and 0.00155 behind a centre: within two slacks of it, but not within one.
+    #[test]
+    fn the_slack_is_a_thousandth_of_a_texel() {
+        assert_eq!(reachable(3343, 20000, 20003).0, 3343, "from 3343.00145");
+        assert_eq!(reachable(3322, 20000, 20003).1, 3323, "to 3322.99845");
+        assert_eq!(reachable_between(2.5015 / 8.0, 0.5, 8).0, 2);
+        assert_eq!(reachable_between(2.5005 / 8.0, 0.5, 8).0, 1);
+        assert_eq!(reachable_between(0.25, 4.4985 / 8.0, 8).1, 4);
+        assert_eq!(reachable_between(0.25, 4.4995 / 8.0, 8).1, 5);
+    }
 }

@@ -185,4 +185,65 @@ mod tests {
         assert!(Batches::new(BatchRule::Views(2), &huge, vec![0, 1], 0).is_err());
         assert!(Batches::new(BatchRule::Views(1), &huge, vec![0, 1], 0).is_ok());
     }
+
+    /// The shuffle of a round, written out: Pcg64 seeded by the bytes of the round's key, from the last place to the
+    /// second, each swapped with one before it or itself.
+    #[test]
+    fn orders_are_shuffles_by_the_rounds_key() {
+        let training: Vec<u32> = (0..9).map(|v| 2 * v).collect();
+        let batches = Batches::new(BatchRule::Views(9), &sensors(18), training.clone(), 77).expect("valid");
+        for round in 0..4 {
+            let key = pass_key(77, round, Pass::Host).map(u32::to_le_bytes);
+            let seed: [u8; 16] = key.as_flattened().try_into().expect("four words");
+            let mut stream = Pcg64::new(u128::from_le_bytes(seed), Pass::Host as u128);
+            let mut order = training.clone();
+            for place in [8usize, 7, 6, 5, 4, 3, 2, 1] {
+                let scaled = u64::from(stream.next_u32()) * (place as u64 + 1);
+                order.swap(place, (scaled >> 32) as usize);
+            }
+            assert_eq!(batches.at(round).table.sensors, order, "round {round}");
+        }
+    }
+
+    /// Seven views in groups of four take two iterations a round, the second filled up from the round's beginning; one
+    /// at a time takes seven, and a group is never empty nor larger than there are views.
+    #[test]
+    fn groups_are_cut_from_the_rounds_order() {
+        let of = |count| Batches::new(BatchRule::Views(count), &sensors(7), (0..7).collect(), 4).expect("valid");
+        let (whole, fours, ones) = (of(7), of(4), of(1));
+        for round in 0..3 {
+            let order = whole.at(round).table.sensors;
+            assert_eq!(fours.at(2 * round).table.sensors, order[..4]);
+            let second = [&order[4..], &order[..1]].concat();
+            assert_eq!(fours.at(2 * round + 1).table.sensors, second);
+            let one_by_one: Vec<u32> = (0..7).flat_map(|i| ones.at(7 * round + i).table.sensors).collect();
+            assert_eq!(one_by_one, order);
+        }
+        assert_eq!(
+            (of(0).at(0).table.sensors.len(), of(99).at(0).table.sensors.len()),
+            (1, 7)
+        );
+        // The largest views have 10 · 3, 9 · 3 and 8 · 3 pixels.
+        assert_eq!([of(1), of(3)].map(|b| b.largest_pixels()), [30, 81]);
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let mut huge = sensors(2);
+        huge.iter_mut()
+            .for_each(|sensor| (sensor.width, sensor.height) = (1 << 16, 1 << 15));
+        let refusal = |rule, training| Batches::new(rule, &huge, training, 0).expect_err("refused");
+        assert_eq!(
+            refusal(BatchRule::AllViews, vec![]),
+            "there is no view to learn from: every sensor is held out or has no reference"
+        );
+        assert_eq!(
+            refusal(BatchRule::Rays(5), vec![0, 1]),
+            "the training views together have more than 2³² pixels; take `views` as the batch, or downscale"
+        );
+        assert_eq!(
+            refusal(BatchRule::Views(2), vec![0, 1]),
+            "2 views have more than 2³² pixels; take fewer an iteration"
+        );
+    }
 }

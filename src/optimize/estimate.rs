@@ -13,7 +13,7 @@ use super::stage::shape_after;
 pub struct Estimate {
     /// Values, gradients and moments.
     pub parameters: u64,
-    /// 64-bit integer sums of gradients on the CPU: [`sum_bytes`].
+    /// Whole-number sums of gradients: [`crate::device::Device::sum_bytes`].
     pub sums: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
@@ -66,23 +66,6 @@ impl Estimate {
     }
 }
 
-/// Limit for per-thread copies of the CPU's sums; if they would exceed it, all threads share one.
-const COPIES_BYTES: u64 = 64 << 20;
-
-/// Bytes of the 64-bit integers in which the CPU sums the gradients of paths: for each optimised entry one per thread
-/// while they are small, else one.
-pub fn sum_bytes(shapes: &[(Shape, bool)], threads: usize) -> u64 {
-    let entries = shapes
-        .iter()
-        .filter(|(_, tuned)| *tuned)
-        .map(|(shape, _)| shape.len() as u64);
-    let one = 8 * entries.sum::<u64>();
-    match one.saturating_mul(threads as u64) {
-        all if all <= COPIES_BYTES => all,
-        _ => one,
-    }
-}
-
 /// Shapes of all parameters at the finest resolution, and whether each is optimised.
 pub fn finest(params: &ParamSet, stages: &[Stage]) -> Vec<(Shape, bool)> {
     let parameters = params.parameters.iter();
@@ -102,15 +85,6 @@ pub fn grown(params: &ParamSet, growth: Option<Growth>, mut shapes: Vec<(Shape, 
         points.for_each(|(_, (shape, _))| shape.size[0] = growth.count as usize);
     }
     shapes
-}
-
-/// Bytes that the CPU keeps for a picture of splats beside parameters and images: shapes, boxes and sums a splat, lists
-/// of about so many entries a splat, and records of a round of tiles.
-pub fn splat_bytes(count: u64, pixels: u32) -> u64 {
-    const SHAPE: u64 = 36 + 8 + 8 + 36;
-    const ENTRIES: u64 = 4 * 4;
-    const RECORDS: u64 = 36 << 17;
-    (SHAPE + ENTRIES) * count + RECORDS.min(36 * 4 * count) + 4 * u64::from(pixels)
 }
 
 #[cfg(test)]
@@ -152,6 +126,7 @@ mod tests {
             resident.set_constant_reference([0.5; 3]);
             let shapes = finest(&params, &[]);
             let mut device = Cpu::default();
+            let told = device.sum_bytes(&resident.transport, &shapes);
             let optimizer = Optimizer::Sgd { momentum: 0.0 };
             device.load(resident, params, optimizer).expect("it fits");
             let table = PixelTable::new(device.sensors(), &[0]).expect("few pixels");
@@ -166,8 +141,69 @@ mod tests {
             device.loss(&batch, keys, Loss::L2).expect("compares");
             let before = device.memory();
             device.backpropagate(&batch, keys, 1).expect("backpropagates");
-            assert_eq!(device.memory() - before, sum_bytes(&shapes, threads), "{size}");
-            assert!(size != 208 || sum_bytes(&shapes, threads) == 8 * 208 * 208 * 208);
+            assert_eq!(device.memory() - before, told, "{size}");
+            assert_eq!(
+                told,
+                8 * (size * size * size * if size == 16 { threads } else { 1 }) as u64
+            );
         }
+    }
+
+    #[test]
+    fn the_estimate_is_a_sentence() {
+        let estimate = |sums| Estimate {
+            parameters: 22 << 20,
+            sums,
+            references: 3 << 10,
+            images: 5 << 19,
+        };
+        assert_eq!(estimate(1 << 20).total(), (23 << 20) + (3 << 10) + (5 << 19));
+        assert_eq!(
+            estimate(1 << 20).text(),
+            "memory: about 26 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums of \
+             gradients, 3.00 KiB references, 2.50 MiB images)"
+        );
+        assert_eq!(
+            estimate(0).text(),
+            "memory: about 25 MiB at the finest resolution (22 MiB parameters with gradients and moments, 3.00 KiB \
+             references, 2.50 MiB images)"
+        );
+    }
+
+    /// Two doublings of a tuned grid of 2 · 3 · 4 texels: 64 times as many values; a constant stays as it is.
+    #[test]
+    fn the_finest_resolution_counts() {
+        use crate::params::{Kind, Parameter, Quantity, Tuning};
+        use crate::scene::MomentRule;
+        let parameter = |kind, size, tuned: bool| Parameter {
+            path: "a".into(),
+            kind,
+            quantity: Quantity::Extinction,
+            shape: Shape { size, channels: 1 },
+            to_world: glam::Affine3A::IDENTITY,
+            values: Vec::new(),
+            tuning: tuned.then_some(Tuning {
+                learning_rate: 0.1,
+                bounds: [0.0, 1.0],
+            }),
+        };
+        let params = ParamSet {
+            parameters: vec![
+                parameter(Kind::Grid, [2, 3, 4], true),
+                parameter(Kind::Grid, [5, 1, 1], false),
+            ],
+        };
+        let stage = Stage {
+            at: 0.5,
+            upsample: 2,
+            moments: MomentRule::Reset,
+            spp: 1,
+            spp_grad: 1,
+        };
+        let optimizer = Optimizer::Sgd { momentum: 0.0 };
+        let estimate = Estimate::new(finest(&params, &[stage, stage]), optimizer, 100, 10, 7);
+        let moments = optimizer.moments() as u64;
+        assert_eq!(estimate.parameters, 4 * (24 * 64 * (2 + moments) + 5));
+        assert_eq!((estimate.sums, estimate.references, estimate.images), (7, 100, 320));
     }
 }

@@ -119,3 +119,72 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let values: Vec<f64> = values.flatten().collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::ColorSpace;
+
+    /// Four pixels, one of them without a ray, which is black in both; values out of range are clamped. The others are off
+    /// by 0.1 in one channel: the mean square over twelve values is 0.03/12, 26.02 dB.
+    #[test]
+    fn images_are_compared_as_they_are_shown() {
+        let picture = Picture {
+            width: 2,
+            height: 2,
+            pixels: vec![
+                [0.3, 0.5, 7.0, 0.0],
+                [0.2, 0.3, 0.4, 0.5],
+                [9.0, 9.0, 9.0, -1.0],
+                [0.6, 0.7, -3.0, 1.0],
+            ],
+            color_space: ColorSpace::Srgb,
+        };
+        let reference = Image {
+            width: 2,
+            height: 2,
+            channels: 3,
+            data: vec![0.4, 0.5, 1.0, 0.2, 0.2, 0.4, 0.5, 0.6, 0.7, 0.6, 0.6, 0.0],
+        };
+        let figures = compare("a", &picture, reference.clone());
+        assert_eq!((&figures.name[..], figures.ssim, figures.masked), ("a", None, 1));
+        let psnr = -10.0 * (0.03f64 / 12.0).log10();
+        assert!((figures.psnr.expect("they differ") - psnr).abs() < 1e-4, "{figures:?}");
+        let same = Picture {
+            pixels: reference
+                .data
+                .as_chunks::<3>()
+                .0
+                .iter()
+                .map(|[r, g, b]| [*r, *g, *b, 0.0])
+                .collect(),
+            ..picture
+        };
+        assert_eq!(compare("a", &same, reference).psnr, None);
+        let large = Picture {
+            width: 11,
+            height: 12,
+            pixels: vec![[0.5, 0.25, 0.75, 0.0]; 132],
+            color_space: ColorSpace::Srgb,
+        };
+        let (image, half) = (
+            large.coded(),
+            Image {
+                data: vec![0.5; 396],
+                ..large.coded()
+            },
+        );
+        assert!((compare("b", &large, image).ssim.expect("large enough") - 1.0).abs() < 1e-9);
+        // Without any structure two images are as alike as their means: (2 a b + c) / (a² + b² + c), c = 10⁻⁴.
+        let alike = |a: f64, b: f64| (2.0 * a * b + 1e-4) / (a * a + b * b + 1e-4);
+        let expected = (1.0 + alike(0.25, 0.5) + alike(0.75, 0.5)) / 3.0;
+        assert!((compare("b", &large, half).ssim.expect("large enough") - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn means_are_of_the_values_that_there_are() {
+        assert_eq!(mean([Some(1.0), None, Some(4.0)].into_iter()), Some(2.5));
+        assert_eq!(mean([None, None].into_iter()), None);
+        assert_eq!(mean(std::iter::empty()), None);
+    }
+}

@@ -25,7 +25,7 @@ use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
-use crate::resident::{Resident, Transport};
+use crate::resident::Resident;
 use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer};
 
 /// A run in progress.
@@ -108,27 +108,12 @@ impl<'a> Run<'a> {
         let previews = previews(scene, &chosen, &mut resident);
         // Estimate the memory.
         let references = resident.references.bytes();
-        let sums = match resident.transport {
-            Transport::Paths(_) if device.info().kind == "cpu" => {
-                estimate::sum_bytes(&finest, rayon::current_num_threads())
-            }
-            Transport::Splats(_) if device.info().kind == "cpu" => {
-                let points = params
-                    .parameters
-                    .iter()
-                    .zip(&finest)
-                    .find(|(p, _)| p.kind == Kind::Points);
-                let count = points.map_or(0, |(_, (shape, _))| shape.texels() as u64);
-                estimate::splat_bytes(count, batches.largest_pixels())
-            }
-            _ => 0,
-        };
         let estimate = Estimate::new(
             finest.iter().copied(),
             rule.optimizer,
             references,
             batches.largest_pixels(),
-            sums,
+            device.sum_bytes(&resident.transport, &finest),
         );
         progress.note(&estimate.text());
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));

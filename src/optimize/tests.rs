@@ -388,6 +388,7 @@ fn a_gradient_that_is_no_number_stops_the_run_after_saving() {
     assert!(folder.path().join("last_good/sigma_t.vol").exists());
     let saved = Checkpoint::open(&folder.path().join("checkpoint.safetensors")).expect("saved");
     assert_eq!((saved.state().iteration, saved.state().steps), (8, 8));
+    assert_eq!((saved.seed(), saved.iterations()), (3, 40));
 }
 
 #[test]
@@ -403,4 +404,70 @@ fn a_parameter_without_gradient_is_an_error_that_names_it() {
         "{error}"
     );
     assert_eq!(device.steps.len(), 20);
+}
+
+/// Clocks and stages of an iteration's line: parts within the whole, all of them within the run's seconds.
+#[test]
+fn figures_tell_the_stage_and_times_that_add_up() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    drive(&scene(), &mut Diary::new(), folder.path(), false, false).expect("runs");
+    let lines = crate::output::metrics::read(&folder.path().join("metrics.jsonl")).expect("written");
+    let stages: Vec<u32> = lines.iter().map(|line| line.stage).collect();
+    assert_eq!(stages, [[1; 20], [2; 20]].concat());
+    let iterations: Vec<u32> = lines.iter().map(|line| line.iteration).collect();
+    assert_eq!(iterations, (1..=40).collect::<Vec<_>>());
+    let mut all = 0.0;
+    for line in &lines {
+        let ms = line.ms;
+        let parts = ms.primal + ms.loss + ms.adjoint + ms.regularise + ms.step + ms.rebuild;
+        assert!(parts > 0.0 && parts <= ms.total, "{ms:?}");
+        all += ms.total;
+        assert!(all <= 1e3 * line.seconds, "{all} ms of {} s", line.seconds);
+        assert!((line.psnr.expect("an error of 0.01") - 20.0).abs() < 1e-9 && line.loss == 1.0);
+    }
+    let rates: Vec<f64> = lines[..5]
+        .iter()
+        .filter_map(|line| line.learning_rates["sigma_t"].as_f64())
+        .collect();
+    for (found, expected) in rates.iter().zip([0.025, 0.05, 0.075, 0.1, 0.1]) {
+        assert!((found - expected).abs() < 1e-8, "{rates:?}");
+    }
+    let norms = &lines[0].gradient_norms;
+    assert_eq!(
+        (norms["sigma_t"].as_f64(), norms["sh_coeffs"].as_f64()),
+        (Some(1.0), Some(2.0))
+    );
+    let penalties: Vec<f64> = lines[..5].iter().map(|line| line.penalty).collect();
+    assert_eq!(penalties, [0.5, 0.0, 0.0, 0.0, 0.5]);
+}
+
+/// A view that is held out is rendered, and compared with a reference that is written beside it: a half against a
+/// quarter, both coded.
+#[test]
+fn held_out_views_are_judged_and_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut scene = scene();
+    let mut other = scene.sensors[0].clone();
+    (other.name, other.held_out) = ("other".into(), true);
+    scene.sensors.push(other);
+    scene.optimize.as_mut().expect("given").references = References::Constant([0.25; 3]);
+    let mut device = Diary::new();
+    let report = drive(&scene, &mut device, folder.path(), false, false).expect("runs");
+    let held_out = report.held_out.expect("one view");
+    let difference = f64::from(crate::io::srgb::encode(0.5) - crate::io::srgb::encode(0.25));
+    let psnr = -20.0 * difference.log10();
+    assert!(
+        (held_out.mean_psnr.expect("they differ") - psnr).abs() < 1e-4,
+        "{held_out:?}"
+    );
+    assert_eq!((held_out.views.len(), &held_out.views[0].name[..]), (1, "other"));
+    let read = |name: &str| crate::io::image::read(&folder.path().join(name)).expect("written").0;
+    assert_eq!(read("held_out/other.exr").data, vec![0.5; 12]);
+    let reference = read("references/other.png");
+    assert_eq!((reference.width, reference.height, reference.channels), (2, 2, 3));
+    let coded = crate::io::srgb::encode(0.25);
+    assert!(reference.data.iter().all(|v| (v - coded).abs() <= 0.5 / 255.0));
+    let written: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("held_out.json")).expect("written")).expect("JSON");
+    assert_eq!(written, serde_json::to_value(&held_out).expect("JSON"));
 }

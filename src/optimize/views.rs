@@ -86,3 +86,63 @@ pub(super) fn previews(scene: &Scene, chosen: &[u32], resident: &mut Resident) -
     }
     previews
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Sensor;
+
+    /// A view of random backdrops is shown by a record of its own behind all others, without backdrop and reference.
+    #[test]
+    fn views_of_random_backdrops_are_shown_over_the_emitter() {
+        let sensor = |name: &str| Sensor {
+            name: name.into(),
+            ..Sensor::default()
+        };
+        let scene = Scene {
+            sensors: ["a/b", "b", "c"].map(sensor).into(),
+            ..Scene::default()
+        };
+        let mut resident = Resident::empty();
+        resident.sensors = scene.sensors.iter().map(crate::resident::sensor_record).collect();
+        for (record, backdrop) in
+            resident
+                .sensors
+                .iter_mut()
+                .zip([backdrop::RANDOM, backdrop::OPAQUE, backdrop::RANDOM])
+        {
+            (record.backdrop, record.first_pixel) = (backdrop, 7);
+        }
+        let found = previews(&scene, &[2, 1, 0], &mut resident);
+        let told: Vec<_> = found.iter().map(|p| (p.sensor, p.record, &p.stem[..])).collect();
+        assert_eq!(told, [(2, 3, "c"), (1, 1, "b"), (0, 4, "a_b")]);
+        let records: Vec<_> = resident.sensors.iter().map(|s| (s.backdrop, s.first_pixel)).collect();
+        let (random, opaque) = (backdrop::RANDOM, backdrop::OPAQUE);
+        let plain = (opaque, NO_REFERENCE);
+        assert_eq!(records, [(random, 7), (opaque, 7), (random, 7), plain, plain]);
+    }
+
+    #[test]
+    fn training_views_are_those_that_are_not_held_out_and_have_a_reference() {
+        let sensor = |held_out, reference: bool| Sensor {
+            held_out,
+            reference: reference.then(|| crate::scene::Reference {
+                path: "a.png".into(),
+                downscale: 1,
+                backdrop: crate::scene::Backdrop::Opaque,
+            }),
+            ..Sensor::default()
+        };
+        let scene = Scene {
+            sensors: vec![
+                sensor(false, true),
+                sensor(true, true),
+                sensor(false, false),
+                sensor(true, false),
+            ],
+            ..Scene::default()
+        };
+        assert_eq!(training_views(&scene, &References::Images), [0]);
+        assert_eq!(training_views(&scene, &References::Constant([0.0; 3])), [0, 2]);
+    }
+}

@@ -15,3 +15,29 @@ fn status_kib(field: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_whitespace().next()?.parse().ok()
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// The resident size by the pages of another file of the system's, and by what is written meanwhile.
+    #[test]
+    fn resident_memory_is_that_of_the_system() {
+        // SAFETY: it asks for a number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        let pages = || -> u64 {
+            let text = std::fs::read_to_string("/proc/self/statm").expect("a Linux");
+            let resident = text.split_whitespace().nth(1).expect("two figures");
+            resident.parse().expect("a number")
+        };
+        let block = vec![1u8; 96 << 20];
+        let (told, counted) = (resident_mib().expect("told"), (pages() * page) >> 20);
+        // Other threads go on meanwhile.
+        assert!(told.abs_diff(counted) <= 48 && told >= 90, "{told} MiB, not {counted}");
+        assert!(peak_resident_mib().expect("told") >= 96, "{}", block.len());
+        assert_eq!(status_kib("NoSuchField:"), None);
+        drop(block);
+        let (peak, now) = (peak_resident_mib().expect("told"), resident_mib().expect("told"));
+        assert!(now <= peak && peak < 1 << 20, "{now} MiB, at most {peak}");
+    }
+}

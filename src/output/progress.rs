@@ -91,12 +91,7 @@ impl Progress {
         if self.style != Style::Json {
             return;
         }
-        let mut line = serde_json::Map::new();
-        line.insert("event".into(), name.into());
-        if let Value::Object(members) = value {
-            line.extend(members);
-        }
-        print_line(&Value::Object(line).to_string());
+        print_line(&event_line(name, value));
     }
 
     /// The iterations begin: `first` are done of `total`.
@@ -108,7 +103,6 @@ impl Progress {
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             self.bar = ProgressBar::new(total.into()).with_style(style);
             self.bar.set_position(first.into());
-            self.bar.reset_eta();
         }
     }
 
@@ -116,23 +110,18 @@ impl Progress {
     pub fn iteration(&mut self, figures: &Figures) {
         let seconds = self.last_end.elapsed().as_secs_f64();
         self.last_end = Instant::now();
-        self.pace = Some(self.pace.map_or(seconds, |pace| pace + NEWEST * (seconds - pace)));
+        let pace = mean_with(self.pace, seconds);
+        self.pace = Some(pace);
         match self.style {
             Style::Quiet => {}
             Style::Json => self.event("iteration", serde_json::to_value(figures).unwrap_or_default()),
             Style::Bar => {
-                let left = duration(self.seconds_left(figures.iteration));
-                self.bar.set_message(format!("{}  {left} left", self.summary(figures)));
+                self.bar.set_message(summary(figures, pace, self.total));
                 self.bar.set_position(figures.iteration.into());
             }
             Style::Lines => {
-                let due = self.last_line.is_none_or(|at| at.elapsed() >= LINE_INTERVAL);
-                if due || figures.iteration == self.total {
-                    self.last_line = Some(Instant::now());
-                    let left = self.seconds_left(figures.iteration);
-                    let text = self.summary(figures);
-                    eprintln!("{}/{}  {text}  {} left", figures.iteration, self.total, duration(left));
-                }
+                let text = || summary(figures, pace, self.total);
+                self.last_line = self.line(figures.iteration, text);
             }
         }
     }
@@ -143,12 +132,7 @@ impl Progress {
             Style::Quiet => {}
             Style::Json => self.event("step", event.clone()),
             Style::Bar => self.bar.set_position(done.into()),
-            Style::Lines => {
-                if self.last_line.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) || done == self.total {
-                    self.last_line = Some(Instant::now());
-                    eprintln!("{done}/{}", self.total);
-                }
-            }
+            Style::Lines => self.last_line = self.line(done, String::new),
         }
     }
 
@@ -158,15 +142,42 @@ impl Progress {
         self.bar = ProgressBar::hidden();
     }
 
-    fn summary(&self, figures: &Figures) -> String {
-        let rate = 1.0 / self.pace.unwrap_or(f64::INFINITY).max(1e-9);
-        let psnr = decibels(figures.psnr);
-        format!("loss {:.4e}  PSNR {psnr}  {rate:.1} it/s", figures.loss)
+    /// Writes a plain line, if one is due, and returns when the last one was written.
+    fn line(&self, done: u32, text: impl Fn() -> String) -> Option<Instant> {
+        if !is_due(self.last_line.map(|at| at.elapsed()), done, self.total) {
+            return self.last_line;
+        }
+        let line = format!("{done}/{}  {}", self.total, text());
+        eprintln!("{}", line.trim_end());
+        Some(Instant::now())
     }
+}
 
-    fn seconds_left(&self, done: u32) -> f64 {
-        self.pace.unwrap_or(0.0) * f64::from(self.total.saturating_sub(done))
+/// A mean of times in which the newest count most, with one more.
+fn mean_with(mean: Option<f64>, newest: f64) -> f64 {
+    mean.map_or(newest, |mean| mean + NEWEST * (newest - mean))
+}
+
+/// Whether a log gets a line, so long after the last: now and then, and at the end.
+fn is_due(since: Option<Duration>, done: u32, total: u32) -> bool {
+    since.is_none_or(|time| time >= LINE_INTERVAL) || done == total
+}
+
+/// What a person sees of an iteration, of which one takes `pace` seconds.
+fn summary(figures: &Figures, pace: f64, total: u32) -> String {
+    let (loss, psnr, rate) = (figures.loss, decibels(figures.psnr), 1.0 / pace.max(1e-9));
+    let left = duration(pace * f64::from(total.saturating_sub(figures.iteration)));
+    format!("loss {loss:.4e}  PSNR {psnr}  {rate:.1} it/s  {left} left")
+}
+
+/// An event as a machine reads it: `event` first, then the members of `value`.
+fn event_line(name: &str, value: Value) -> String {
+    let mut line = serde_json::Map::new();
+    line.insert("event".into(), name.into());
+    if let Value::Object(members) = value {
+        line.extend(members);
     }
+    Value::Object(line).to_string()
 }
 
 /// Prints a line of data. A reader that has gone away is no error: what was computed is in the run's folder.
@@ -246,5 +257,66 @@ mod tests {
             ("0 s".into(), "0.11 s".into(), "1 s".into())
         );
         assert_eq!(decibels(None), "∞ dB");
+    }
+
+    #[test]
+    fn events_begin_with_their_name() {
+        let line = event_line("note", json!({"text": "a", "event": "b"}));
+        assert_eq!(line, r#"{"event":"b","text":"a"}"#, "members follow");
+        assert_eq!(
+            event_line("step", json!({"z": 1, "a": [2]})),
+            r#"{"event":"step","z":1,"a":[2]}"#
+        );
+        assert_eq!(event_line("end", Value::Null), r#"{"event":"end"}"#);
+    }
+
+    /// A twentieth of the way to each new time: 2, then 2 + (4 - 2)/20, then 2.1 - (2.1 - 0.1)/20.
+    #[test]
+    fn the_pace_follows_the_newest_times() {
+        assert_eq!(mean_with(None, 2.0), 2.0);
+        assert!((mean_with(Some(2.0), 4.0) - 2.1).abs() < 1e-12);
+        assert!((mean_with(Some(2.1), 0.1) - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_log_has_a_line_at_the_beginning_every_five_seconds_and_at_the_end() {
+        let since = |millis| Some(Duration::from_millis(millis));
+        assert!(is_due(None, 1, 9) && is_due(since(5000), 2, 9) && is_due(since(60_000), 3, 9));
+        assert!(!is_due(since(4999), 2, 9) && !is_due(since(0), 8, 9));
+        assert!(is_due(since(0), 9, 9));
+        // A line is remembered by its time, one that is not due changes nothing.
+        let mut progress = Progress::new(Style::Lines);
+        progress.begin(0, 3);
+        assert!(progress.line(1, String::new).is_some());
+        let earlier = Instant::now();
+        progress.last_line = Some(earlier);
+        assert_eq!(progress.line(2, || panic!("no line is due")), Some(earlier));
+        assert!(progress.line(3, String::new).is_some_and(|at| at >= earlier));
+        progress.advance(2, &Value::Null);
+        assert_eq!(progress.last_line, Some(earlier));
+        progress.advance(3, &Value::Null);
+        assert_ne!(progress.last_line, Some(earlier));
+    }
+
+    #[test]
+    fn an_iteration_is_summed_up_with_its_rate_and_what_is_left() {
+        let figures = |text: Value| serde_json::from_value::<Figures>(text).expect("figures");
+        let replay = json!({"rays": 0, "samples": 0, "drifted": 0});
+        let ms = json!({"primal": 0, "loss": 0, "adjoint": 0, "regularise": 0, "step": 0, "rebuild": 0, "total": 0});
+        let of = |iteration: u32, psnr: Value| {
+            figures(
+                json!({"iteration": iteration, "stage": 1, "loss": 0.0125, "psnr": psnr, "penalty": 0,
+                "learning_rate_factor": 1, "learning_rates": {}, "gradient_norms": {}, "masked": 0, "replay": replay,
+                "ms": ms, "memory_bytes": 0, "seconds": 0}),
+            )
+        };
+        assert_eq!(
+            summary(&of(10, json!(21.5)), 0.25, 34),
+            "loss 1.2500e-2  PSNR 21.50 dB  4.0 it/s  6 s left"
+        );
+        assert_eq!(
+            summary(&of(40, Value::Null), 0.0, 34),
+            "loss 1.2500e-2  PSNR ∞ dB  1000000000.0 it/s  0 s left"
+        );
     }
 }

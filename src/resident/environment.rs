@@ -105,3 +105,93 @@ fn cumulate(weights: impl Iterator<Item = f64> + Clone, out: &mut [f32]) -> f64 
     *out.last_mut().expect("there is a bin") = 1.0;
     total
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table by its definition, of weights [row][column] in f64.
+    fn expected(weights: &[Vec<f64>]) -> Vec<f64> {
+        let (rows, columns) = (weights.len().max(2) - 1, weights[0].len());
+        let below = |y: usize| (y + 1).min(weights.len() - 1);
+        let cell = |x: usize, y: usize| {
+            let next = (x + 1) % columns;
+            weights[y][x] + weights[y][next] + weights[below(y)][x] + weights[below(y)][next]
+        };
+        let cells: Vec<Vec<f64>> = (0..rows).map(|y| (0..columns).map(|x| cell(x, y)).collect()).collect();
+        let shares = |all: Vec<f64>| -> Vec<f64> {
+            let total: f64 = all.iter().sum();
+            (0..=all.len()).map(|n| all[..n].iter().sum::<f64>() / total).collect()
+        };
+        let mut table = shares(cells.iter().map(|row| row.iter().sum()).collect());
+        cells.into_iter().for_each(|row| table.extend(shares(row)));
+        table.extend(weights.concat());
+        table
+    }
+
+    fn check(size: [u32; 2], data: &[f32], weights: &[Vec<f64>]) {
+        let (found, expected) = (environment_table(size, data), expected(weights));
+        assert_eq!((found.len(), table_len(size)), (expected.len(), expected.len()));
+        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert!(
+                (f64::from(*found) - expected).abs() < 1e-6,
+                "{size:?} {i}: {found}, not {expected}"
+            );
+        }
+    }
+
+    fn grey(values: &[f32]) -> Vec<f32> {
+        values.iter().flat_map(|v| [*v; 3]).collect()
+    }
+
+    /// Three rows: sines of a quarter, one and a quarter. Luminances sum to 4, 8 and 4, weighed by sines to 10 over 3 · 1.5,
+    /// so that the mean is 20/9.
+    #[test]
+    fn a_small_map_by_hand() {
+        let values = [1.0, 3.0, 0.0, 2.0, 6.0, 0.0, 0.0, 4.0, 0.0];
+        let sines = [0.25, 1.0, 0.25];
+        let weight = |x: usize, y: usize| (f64::from(values[3 * y + x]) * 9.0 / 20.0 + 1.0 / 256.0) * sines[y];
+        let weights: Vec<Vec<f64>> = (0..3).map(|y| (0..3).map(|x| weight(x, y)).collect()).collect();
+        check([3, 3], &grey(&values), &weights);
+        assert_eq!(
+            (cells([3, 3]), first_of_row([3, 3], 0), first_of_row([3, 3], 1)),
+            ([3, 2], 3, 7)
+        );
+        assert_eq!((first_weight([3, 3]), table_len([3, 3])), (11, 20));
+    }
+
+    /// Poles weigh a quarter of what the next rows do, also where these are few; luminance is that of Rec. 709, and
+    /// light below zero is none.
+    #[test]
+    fn maps_of_any_height_by_their_formula() {
+        for height in 1..6u32 {
+            let colors = [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 4.0], [-5.0, 1.0, 1.0]];
+            let luminances = [0.2126, 1.4304, 0.2888, 0.0];
+            let data: Vec<f32> = (0..height)
+                .flat_map(|y| colors.map(|c| c.map(|v| v * (y + 1) as f32)))
+                .flatten()
+                .collect();
+            let step = std::f64::consts::PI / f64::from(height.max(2) - 1);
+            let sine = |y: u32| match y == 0 || y + 1 == height {
+                true if height < 3 => 0.25,
+                true => 0.25 * step.sin(),
+                false => (f64::from(y) * step).sin(),
+            };
+            let light = |x: usize, y: u32| luminances[x] * f64::from(y + 1);
+            let sum =
+                |f: &dyn Fn(usize, u32) -> f64| (0..height).flat_map(|y| (0..4).map(move |x| f(x, y))).sum::<f64>();
+            let mean = sum(&|x, y| light(x, y) * sine(y)) / sum(&|_, y| sine(y));
+            let weights: Vec<Vec<f64>> = (0..height)
+                .map(|y| (0..4).map(|x| (light(x, y) / mean + 1.0 / 256.0) * sine(y)).collect())
+                .collect();
+            check([4, height], &data, &weights);
+        }
+    }
+
+    #[test]
+    fn a_black_map_is_drawn_uniformly() {
+        let sines = [0.25, 1.0, 0.25];
+        let weights: Vec<Vec<f64>> = sines.iter().map(|sine| vec![sine * (1.0 + 1.0 / 256.0); 2]).collect();
+        check([2, 3], &grey(&[0.0; 6]), &weights);
+    }
+}

@@ -16,9 +16,9 @@ const LEAST: f32 = 1e-30;
 pub(super) const MARGIN: f32 = 1.05;
 
 /// How a medium's majorants follow from its extinction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct MajorantRule {
-    /// The part of the unit cube's lattice that the grid covers.
+    /// The part of the unit cube's lattice that the grid covers: [`PathScene::fit`] finds it.
     pub(super) low: [f32; 3],
     pub(super) high: [f32; 3],
     /// The least majorant: positive where the extinction may grow.

@@ -156,10 +156,9 @@ impl Build<'_> {
         let tuned = medium.sigma_t.array.tuning.is_some();
         let constant = medium.sigma_t.constant;
         self.paths.rules.push(MajorantRule {
-            low: [0.0; 3],
-            high: [1.0; 3],
             floor: if tuned { least_majorant(&record) } else { 0.0 },
             margin: if constant && !tuned { 1.0 } else { MARGIN },
+            ..MajorantRule::default()
         });
         self.paths.media.push(record);
         Ok(())
@@ -214,7 +213,7 @@ impl Build<'_> {
                 let first = self.paths.phases.len();
                 record.first = first as u32;
                 self.paths.phases.extend([PhaseRecord::zeroed(); 2]);
-                self.phase_at(first, &phases[0], nesting + 1)?;
+                self.phase_at(first, &phases[0], nesting)?;
                 self.phase_at(first + 1, &phases[1], nesting + 1)?;
             }
         }
@@ -474,4 +473,40 @@ fn bounds(medium: &Medium) -> (Vec3A, Vec3A) {
     corners.fold((Vec3A::INFINITY, Vec3A::NEG_INFINITY), |(low, high), c| {
         (low.min(c), high.max(c))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half axes may differ by a ten-thousandth of their length and be out of square by as much, whatever the length.
+    #[test]
+    fn only_round_spheres_have_a_radius() {
+        for length in [0.01f32, 1.0, 50.0] {
+            let of = |axes: [[f32; 3]; 3]| {
+                let [x, y, z] = axes.map(|axis| length * Vec3A::from_array(axis));
+                radius(&Affine3A {
+                    matrix3: glam::Mat3A::from_cols(x, y, z),
+                    translation: Vec3A::new(3.0, 4.0, 5.0),
+                })
+            };
+            let upright = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+            assert_eq!(of(upright), Some(length));
+            assert_eq!(of([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), Some(length));
+            for (row, column) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+                for (skew, round) in [(0.8e-4, true), (1.3e-4, false), (-0.8e-4, true), (-1.3e-4, false)] {
+                    let mut axes = upright;
+                    axes[row][column] = skew;
+                    assert_eq!(of(axes).is_some(), round, "{length} {row} {column} {skew}");
+                }
+            }
+            for axis in [1, 2] {
+                for (stretch, round) in [(1.00008, true), (0.99992, true), (1.00013, false), (0.99987, false)] {
+                    let mut axes = upright;
+                    axes[axis][axis] = stretch;
+                    assert_eq!(of(axes).is_some(), round, "{length} {axis} {stretch}");
+                }
+            }
+        }
+    }
 }

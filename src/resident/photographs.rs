@@ -304,4 +304,70 @@ mod tests {
         let error = photograph(&sensor, &reference).expect_err("wrong size").to_string();
         assert!(error.contains("2×1") && error.contains("3×1"), "{error}");
     }
+
+    /// A half is 127.5 of 255: no whole number of eight bits, wherever it stands.
+    #[test]
+    fn every_value_must_have_eight_bits() {
+        let grey = |data: &[f32]| Image {
+            width: data.len(),
+            height: 1,
+            channels: 1,
+            data: data.to_vec(),
+        };
+        for (data, expected) in [
+            (&[0.2, 1.0, 0.0][..], true),
+            (&[0.5, 1.0], false),
+            (&[1.0, 0.5], false),
+            (&[0.2, 0.5, 0.6], false),
+        ] {
+            assert_eq!(has_eight_bits(&grey(data)), expected, "{data:?}");
+        }
+    }
+
+    #[test]
+    fn a_group_may_be_just_as_large_as_is_decoded_at_a_time() {
+        let half = BYTES_AT_A_TIME / 2;
+        let sizes = [
+            half,
+            BYTES_AT_A_TIME - half,
+            half + 1,
+            BYTES_AT_A_TIME - half,
+            BYTES_AT_A_TIME + 1,
+            u64::MAX,
+        ];
+        let found = groups(&[0, 1, 2, 3, 4, 5, 5], |index| sizes[index as usize]);
+        assert_eq!(found, [&[0, 1][..], &[2], &[3], &[4], &[5], &[5]]);
+        assert!(groups(&[], |_| 1).is_empty());
+    }
+
+    #[test]
+    fn records_tell_what_is_behind_and_where_a_photograph_begins() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let picture = Image {
+            width: 2,
+            height: 1,
+            channels: 3,
+            data: vec![1.0, 0.2, 0.0, 0.4, 0.6, 0.8],
+        };
+        image::write_png(&folder.path().join("a.png"), &picture).expect("writable");
+        let backdrops = [Backdrop::Color([0.1, 0.2, 0.3]), Backdrop::Random, Backdrop::Opaque];
+        let sensors = backdrops.map(|backdrop| {
+            let mut sensor = sensor(folder.path(), "a.png", ColorSpace::Srgb);
+            sensor.reference.as_mut().expect("given").backdrop = backdrop;
+            sensor
+        });
+        let mut all = resident(3);
+        all.read_photographs(&sensors, &[0, 2, 1]).expect("readable");
+        let found = [0, 1, 2].map(|i| {
+            let record = &all.sensors[i];
+            (record.first_pixel, record.backdrop, record.backdrop_color)
+        });
+        let expected = [
+            (0, backdrop::COLOR, [0.1, 0.2, 0.3, 0.0]),
+            (4, backdrop::RANDOM, [0.0; 4]),
+            (2, backdrop::OPAQUE, [0.0; 4]),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(all.references.bytes(), 6 * 4);
+    }
 }

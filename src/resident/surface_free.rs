@@ -160,4 +160,48 @@ mod tests {
             [0., 1., 2., 3., 4., 5., 6., 7.]
         );
     }
+
+    #[test]
+    fn maps_are_applied_row_by_row() {
+        let map = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 10.0, 11.0, 12.0]];
+        assert_eq!(apply(&map, [1.0, 10.0, 100.0]), [325.0, 773.0, 1221.0]);
+    }
+
+    /// A box that is not in the middle: what lies on its other side in space is not in it.
+    #[test]
+    fn boxes_and_surfaces_off_the_origin_are_compared_where_they_are() {
+        let medium = MediumRecord {
+            low: [2.0, -7.0, 10.0],
+            high: [4.0, -6.0, 20.0],
+            ..MediumRecord::zeroed()
+        };
+        let middle = Vec3::new(3.0, -6.5, 15.0);
+        for (at, clear) in [
+            (middle, 0),
+            (-middle, 1),
+            (Vec3::new(-3.0, -6.5, 15.0), 1),
+            (Vec3::new(3.0, 6.5, 15.0), 1),
+            (Vec3::new(3.0, -6.5, 9.8), 1),
+            (Vec3::new(3.0, -6.5, 10.0), 0),
+            (Vec3::new(3.0, -6.5, 20.2), 1),
+            (Vec3::new(4.2, -6.5, 15.0), 1),
+            (Vec3::new(1.8, -6.5, 15.0), 1),
+            (Vec3::new(3.0, -5.8, 15.0), 1),
+            (Vec3::new(3.0, -7.2, 15.0), 1),
+        ] {
+            let to_world = Affine3A::from_scale_rotation_translation(Vec3::splat(0.1), Quat::from_rotation_y(0.3), at);
+            for kind in [surface::SPHERE, surface::CUBE, surface::RECTANGLE] {
+                let mut media = [medium];
+                mark_surface_free(&mut media, &[shape(kind, to_world)], &[]);
+                assert_eq!(media[0].clear, clear, "{kind} at {at}");
+            }
+        }
+        // A turned cube and a ball all around.
+        let around = Affine3A::from_scale_rotation_translation(Vec3::splat(9.0), Quat::from_rotation_y(0.3), middle);
+        for kind in [surface::SPHERE, surface::CUBE] {
+            let mut media = [medium];
+            mark_surface_free(&mut media, &[shape(kind, around)], &[]);
+            assert_eq!(media[0].clear, 1, "{kind}");
+        }
+    }
 }

@@ -168,6 +168,7 @@ fn a_run_leaves_everything_that_it_promises() {
     for words in [
         "memory: about",
         "held-out views (1)",
+        "rendering 1 held-out views at",
         "runs/scene/final",
         "prbopt render scene.json",
     ] {

@@ -297,6 +297,24 @@ fn fisheye_is_told_from_radial_distortion() {
     );
 }
 
+/// What is left alone is told, and the scale of a place is kept.
+#[test]
+fn transforms_files_bring_notes_and_a_scale() {
+    let mut value = transforms();
+    let plain = load_transforms(&value).expect("a data set");
+    assert_eq!((plain.notes.len(), plain.aabb_scale, plain.points.len()), (0, None, 0));
+    value["aabb_scale"] = json!(16);
+    value["applied_transform"] = json!([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]]);
+    let told = load_transforms(&value).expect("a data set");
+    assert_eq!(told.aabb_scale, Some(16.0));
+    assert_eq!(
+        told.notes,
+        ["`applied_transform` is already part of the cameras' poses and is left alone"]
+    );
+    let poses = |set: &Dataset| set.views.iter().map(|view| view.to_world).collect::<Vec<_>>();
+    assert_eq!(poses(&told), poses(&plain));
+}
+
 /// Each mistake in a transforms file names its place and what was expected.
 #[test]
 fn mistakes_in_transforms_are_named() {

@@ -238,3 +238,37 @@ fn sums_that_leave_their_range_are_an_error_and_leave_no_trace() {
         assert_eq!(after, gradients(&mut fresh, &plain(), 1, None));
     }
 }
+
+/// What a run foretells is what a device allocates: the memory of the same scene with and without whole-number sums.
+#[test]
+fn sums_are_told_as_large_as_their_buffers() {
+    for wide_atomics in [true, false] {
+        let (Some(mut floats), Some(mut whole)) = (gpu(Options::default()), gpu(Options { wide_atomics, ..WHOLE }))
+        else {
+            return;
+        };
+        for case in cases() {
+            let (resident, params) = build(&case);
+            let shapes: Vec<_> = params
+                .parameters
+                .iter()
+                .map(|p| (p.shape, p.tuning.is_some()))
+                .collect();
+            let told = whole.sum_bytes(&resident.transport, &shapes);
+            assert_eq!(floats.sum_bytes(&resident.transport, &shapes), 0);
+            floats
+                .load(resident.clone(), params.clone(), case.optimizer)
+                .expect("it fits");
+            whole.load(resident, params, case.optimizer).expect("it fits");
+            let tuned: usize = shapes
+                .iter()
+                .filter(|(_, tuned)| *tuned)
+                .map(|(shape, _)| shape.len())
+                .sum();
+            assert!(told >= 8 * tuned as u64, "{told} bytes for {tuned} entries");
+            let held = whole.memory() - floats.memory();
+            // An empty buffer takes 16 bytes, of which there is one for each bank at most.
+            assert!((told..=told + 32).contains(&held), "{held}, not {told}");
+        }
+    }
+}

@@ -22,13 +22,18 @@ fn corners(medium: &MediumRecord) -> Vec<[f32; 3]> {
 }
 
 /// Places of volumes: upright ones, mirrored ones, ones turned by much and by so little that it could be rounding.
-const PLACES: [&str; 6] = [
+const PLACES: [&str; 10] = [
     r#"{"translate": [-0.5, -0.5, -0.5]}, {"scale": 2}"#,
     r#"{"scale": [2, -3, 4]}, {"translate": [5, 6, -7]}"#,
     r#"{"scale": [2, 3, 4]}, {"rotate": {"axis": [0, 0, 1], "angle": 30}}"#,
     r#"{"rotate": {"axis": [1, 2, 3], "angle": 50}}, {"translate": [1, 0, 0]}"#,
     r#"{"rotate": {"axis": [0, 1, 0], "angle": 0.0086}}"#,
     r#"{"rotate": {"axis": [1, 0, 0], "angle": 0.0029}}"#,
+    // Rows of the inverse with all combinations of signs: each corner of the box is once the farthest.
+    r#"{"rotate": {"axis": [0, 1, -1], "angle": 40}}"#,
+    r#"{"rotate": {"axis": [0, 1, -1], "angle": -40}}"#,
+    r#"{"rotate": {"axis": [0, 1, 1], "angle": 40}}"#,
+    r#"{"rotate": {"axis": [0, 1, 1], "angle": -40}}"#,
 ];
 
 /// The medium's box is that around its volume, and the grid of majorants covers just the part of the volume's space that
@@ -172,6 +177,15 @@ fn what_repeats_and_what_is_constant_has_one_majorant() {
             assert_eq!(world.media[0].majorants, [1, 1, 1, 0], "{wrap} {filter}");
         }
     }
+    let (turned, _) = medium(
+        &format!(r#"{{"type": "constvolume", "value": 3, "to_world": [{}]}}"#, PLACES[2]),
+        "",
+    );
+    let volume = &turned.volumes[turned.media[0].sigma_t as usize];
+    assert_eq!(
+        turned.media[0].world_to_grid, volume.world_to_unit,
+        "one cell, wherever the box lies"
+    );
     let (world, params) = medium("3", "");
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     assert_eq!(world.rebuild_majorants(&values), [6.0]);

@@ -113,6 +113,39 @@ fn boundaries_of_media_nest_or_lie_apart() {
     );
 }
 
+/// Three shapes one in the other, in every order of the file: each is in the next larger one, not in any larger one.
+#[test]
+fn the_smallest_shape_around_another_holds_it() {
+    let shape = |name: &str, kind: &str, scale: f32, outside: &str| {
+        let exterior = match outside {
+            "" => String::new(),
+            outside => format!(r#""exterior": {{"type": "ref", "id": "{outside}.interior"}}, "#),
+        };
+        bounds(name, kind, &format!(r#"{{"scale": {scale}}}"#), &exterior)
+    };
+    for kinds in [["cube"; 3], ["sphere"; 3], ["sphere", "cube", "sphere"]] {
+        let nested = [
+            shape("small", kinds[0], 0.2, "middle"),
+            shape("middle", kinds[1], 0.5, "large"),
+            shape("large", kinds[2], 1.0, ""),
+        ];
+        let mistaken = shape("small", kinds[0], 0.2, "large");
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let text = scene_of(&order.map(|i| nested[i].clone()));
+            assert_eq!(flattened(&text, Path::new("")), None, "{order:?}");
+            let text = scene_of(&order.map(|i| if i == 0 { mistaken.clone() } else { nested[i].clone() }));
+            let found = flattened(&text, Path::new("")).expect("it lies in another");
+            // The medium that is shared has the path at which the file mentions it first.
+            let (start, end) = found.split_once("the medium `").expect("it names the medium around");
+            assert!(
+                start.ends_with("the shape `small` lies in `middle` but is surrounded by "),
+                "{order:?}: {found}"
+            );
+            assert!(end.contains("`, expected `middle.interior`; add"), "{order:?}: {found}");
+        }
+    }
+}
+
 #[test]
 fn media_fit_together() {
     let here = Path::new("");
@@ -182,6 +215,21 @@ fn meshes_that_bound_media_are_closed_and_look_outwards() {
     );
     let open = r#"{"m": {"type": "obj", "filename": "mesh.obj", "exterior": {"type": "homogeneous"}}, "s": {"type": "constant"}}"#;
     assert_eq!(flattened(open, folder.path()), None, "what is opaque may be open");
+    let passing = |media: &str| {
+        let text = format!(
+            r#"{{"m": {{"type": "obj", "filename": "mesh.obj", "bsdf": {{"type": "null"}} {media}}},
+                "s": {{"type": "constant"}}}}"#
+        );
+        flattened(&text, folder.path())
+    };
+    assert_eq!(passing(""), None, "what bounds no medium may be open");
+    for medium in [
+        r#", "interior": {"type": "homogeneous"}"#,
+        r#", "exterior": {"type": "homogeneous"}"#,
+    ] {
+        let found = passing(medium).expect("a face is missing");
+        assert!(found.contains("the mesh bounds a medium but is not closed"), "{found}");
+    }
     write_tetrahedron(&path, "f 1 2 3\nf 1 4 2\nf 2 4 3\nf 1 3 4");
     let found = told("").expect("the faces look inwards");
     assert!(

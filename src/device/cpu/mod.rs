@@ -17,12 +17,13 @@ mod vector;
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
     parameter_bytes,
+    splat_bytes,
 };
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
 use crate::resident::layout::SensorRecord;
-use crate::resident::{Resident, fit_background};
+use crate::resident::{Resident, Transport, fit_background};
 
 use frame::Frame;
 use passes::{Inputs, Pass, Passes};
@@ -50,9 +51,21 @@ impl Default for Cpu {
 }
 
 impl Cpu {
+    /// A device without a scene, with the vector level that the environment names or else the processor's widest.
+    ///
+    /// # Errors
+    /// The processor has not got that level.
+    pub fn open() -> Result<Self> {
+        let level = Level::choose().map_err(super::DeviceError::Unavailable)?;
+        Ok(Self::with_level(level))
+    }
+
     /// A device without a scene.
     pub fn new() -> Self {
-        let level = Level::detect();
+        Self::with_level(Level::detect())
+    }
+
+    fn with_level(level: Level) -> Self {
         let detail = format!("{} threads, {}", rayon::current_num_threads(), level.name());
         let tape_limit = memory::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE);
         let (inputs, transport) = Inputs::new(level, tape_limit, Resident::empty(), ParamSet::default());
@@ -99,6 +112,14 @@ impl Device for Cpu {
 
     fn admit(&self, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
         memory::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
+    }
+
+    fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
+        match transport {
+            Transport::Field(_) => 0,
+            Transport::Paths(_) => paths::sums::sum_bytes(shapes),
+            Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),
+        }
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {

@@ -32,7 +32,7 @@ use arrays::Arrays;
 use context::Context;
 use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
-use plan::{Plan, shapes};
+use plan::{BANKS, Plan, shapes};
 use shaders::{Accumulation, Kernel};
 use splats::{SplatArrays, SplatPasses};
 
@@ -204,22 +204,26 @@ impl Device for Gpu {
         Plan::new(shapes, largest).admit(&names, shapes, &self.context.summary, accumulation)
     }
 
+    fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
+        let plan = Plan::new(shapes, largest(transport));
+        let of_bank = |bank| plan.sum_bytes(bank, self.pipelines.accumulation);
+        (0..BANKS).map(of_bank).sum()
+    }
+
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
         assert_consistent(&resident, &params);
         let accumulation = self.pipelines.accumulation;
         let shapes = shapes(&params);
-        let largest = match &resident.transport {
-            Transport::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
-            Transport::Paths(paths) if paths.estimator != Estimator::PathReplay => {
-                return Err(DeviceError::Unavailable(
-                    "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, \
-                     or `prbvolpath`"
-                        .into(),
-                ));
-            }
-            Transport::Paths(_) | Transport::Splats(_) => None,
-        };
-        let plan = Plan::new(&shapes, largest);
+        if let Transport::Paths(paths) = &resident.transport
+            && paths.estimator != Estimator::PathReplay
+        {
+            return Err(DeviceError::Unavailable(
+                "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, or \
+                 `prbvolpath`"
+                    .into(),
+            ));
+        }
+        let plan = Plan::new(&shapes, largest(&resident.transport));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
         self.pipelines.follow(&resident);
@@ -338,6 +342,14 @@ impl Device for Gpu {
             Passes::Splats(passes) => passes.arrays.bytes(),
         };
         self.arrays.bytes() + passes
+    }
+}
+
+/// The parameter that gets a buffer of its own.
+fn largest(transport: &Transport) -> Option<usize> {
+    match transport {
+        Transport::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
+        Transport::Paths(_) | Transport::Splats(_) => None,
     }
 }
 

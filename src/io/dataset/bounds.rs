@@ -346,4 +346,94 @@ mod tests {
         // With all cameras at one position the box is not empty.
         assert!((fit(&set, Content::Place).expect("a box").half().x - 1.1e-6).abs() < 3e-7);
     }
+
+    #[test]
+    fn the_median_is_the_middle_of_the_sorted() {
+        let of = |values: &[f64]| median(values.iter().copied());
+        assert_eq!(
+            [of(&[5.0, 1.0, 3.0]), of(&[4.0, 1.0, 3.0, 2.0]), of(&[7.0]), of(&[])],
+            [3.0, 3.0, 7.0, 1.0]
+        );
+    }
+
+    /// Cameras in a row whose axes spread by an angle: their mean axis is as long as its cosine, of which a half is the
+    /// least that points anywhere. The box is as far before them as four times their spread, and a quarter as large,
+    /// for 100 pixels at a focal length of 200.
+    #[test]
+    fn cameras_that_spread_too_far_look_nowhere() {
+        for (cosine, before) in [(0.6f32, true), (0.51, true), (0.49, false), (0.1, false)] {
+            let sine = (1.0 - cosine * cosine).sqrt();
+            let at = |side: f32| Vec3::new(5.0 + 1.5 * side, 1.0, -2.0);
+            let views = [-1.0, 1.0].map(|side| camera(at(side), at(side) + Vec3::new(side * sine, 0.0, cosine)));
+            let found = ahead(&views);
+            let (center, half, reason) = match before {
+                true => (
+                    Vec3::new(5.0, 1.0, -2.0 + 6.0),
+                    1.5,
+                    "a guess: the cameras' axes do not meet, and the box lies before them",
+                ),
+                false => (
+                    Vec3::new(5.0, 1.0, -2.0),
+                    6.0,
+                    "a guess: the cameras look outwards, and the box surrounds them",
+                ),
+            };
+            assert!(found.center().distance(center) < 1e-5, "{cosine}: {found:?}");
+            assert!(found.half().distance(Vec3::splat(half)) < 1e-5, "{cosine}: {found:?}");
+            assert_eq!(found.reason, reason);
+        }
+    }
+
+    /// Cameras in one place see a box as far away as the origin, or one away if they stand there; wide ones get no more
+    /// than eight tenths of it.
+    #[test]
+    fn a_single_camera_gets_a_box_by_its_distance_from_the_origin() {
+        for (z, distance) in [(-2.5f32, 2.5f32), (0.0011, 0.0011), (0.0009, 1.0), (0.0, 1.0)] {
+            for (focal, half) in [(200.0, 0.25), (50.0, 0.8), (62.5, 0.8), (100.0, 0.5)] {
+                let at = Vec3::new(0.0, 0.0, z);
+                let view = View {
+                    focal: [focal; 2],
+                    ..camera(at, at + Vec3::Z)
+                };
+                let found = ahead(&[view]);
+                let tolerance = 1e-5 * distance.max(0.01);
+                assert!(
+                    found.center().distance(at + distance * Vec3::Z) < tolerance,
+                    "{z}: {found:?}"
+                );
+                assert!(
+                    found.half().distance(Vec3::splat(distance * half)) < tolerance,
+                    "{z}: {found:?}"
+                );
+            }
+        }
+    }
+
+    /// A place's box by `aabb_scale` of a half over 0.33 of it, but between half of and twice the cameras' distance.
+    #[test]
+    fn the_scale_of_a_place_is_held_between_half_and_twice_the_distance() {
+        for (scale, half) in [(4.0, 2.0 / 0.33), (1.0, 2.5), (16.0, 10.0), (0.0, 6.25), (-4.0, 6.25)] {
+            let dataset = Dataset {
+                aabb_scale: Some(scale),
+                ..ring(Vec3::ZERO)
+            };
+            let found = fit(&dataset, Content::Place).expect("no image is read");
+            assert!(found.half().distance(Vec3::splat(half)) < 1e-4, "{scale}: {found:?}");
+        }
+    }
+
+    /// Quantiles of 101 points at hundredths of an axis: from 2 to 98, a tenth larger; and no edge under half the longest.
+    #[test]
+    fn the_box_of_points_is_that_of_their_quantiles() {
+        let points: Vec<[f32; 3]> = (0..101)
+            .map(|i| [0.01 * ((i * 37) % 101) as f32, 2.0, 0.001 * i as f32])
+            .collect();
+        let found = from_points(&points);
+        assert!(found.center().distance(Vec3::new(0.5, 2.0, 0.05)) < 1e-5, "{found:?}");
+        let half = 0.48 * 1.1;
+        assert!(
+            found.half().distance(Vec3::new(half, half / 2.0, half / 2.0)) < 1e-5,
+            "{found:?}"
+        );
+    }
 }

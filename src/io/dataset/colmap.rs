@@ -4,6 +4,7 @@
 //! translation. Rigs and frames of newer models are ignored: they repeat the images' poses.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use glam::{DMat3, DQuat, DVec3};
@@ -94,8 +95,10 @@ pub(super) fn load(folder: &Path) -> Result<Dataset> {
 }
 
 fn parse<T>(path: &Path, parser: fn(&[u8]) -> Parsed<T>) -> Result<T> {
-    super::super::open(path)?;
-    let bytes = std::fs::read(path).map_err(|e| IoError::new(path, format!("cannot be read: {e}")))?;
+    let (mut file, _) = super::super::open(path)?;
+    let mut bytes = Vec::new();
+    let read = file.read_to_end(&mut bytes);
+    read.map_err(|e| IoError::new(path, format!("cannot be read: {e}")))?;
     parser(&bytes).map_err(|message| IoError::new(path, message))
 }
 

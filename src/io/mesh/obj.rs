@@ -175,7 +175,12 @@ mod tests {
 
     #[test]
     fn polygons_become_fans_and_negative_indices_count_backwards() {
-        for face in ["f 1 2 3 4", "f -4 -3 -2 -1", "f 1 2 \\\n 3 -1 # comment"] {
+        for face in [
+            "f 1 2 3 4",
+            "f -4 -3 -2 -1",
+            "f 1 2 \\\n 3 -1 # comment",
+            "f 1 2\\\n3 4",
+        ] {
             let mesh = read(&format!("{QUAD}{face}\n"), false, false).expect("a mesh");
             assert_eq!(mesh.positions.len(), 4);
             assert_eq!(mesh.positions[2], [1.0, 1.0, 0.0]);

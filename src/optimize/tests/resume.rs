@@ -140,12 +140,12 @@ fn means_of_squares_are_never_negative() {
         decay: 0.9,
         epsilon: 1e-8,
     };
-    for (optimizer, refused) in [(SGD, false), (rms, true)] {
+    for (optimizer, value, refused) in [(SGD, -1.0, false), (rms, -1.0, true), (rms, 0.0, false)] {
         let scene = saving_scene(optimizer);
         let folder = interrupted_run(&scene);
         let path = folder.path().join("checkpoint.safetensors");
         let mut parts = take_apart(&path);
-        parts.arrays.get_mut("sigma_t/moment_1").expect("there").1[2] = -1.0;
+        parts.arrays.get_mut("sigma_t/moment_1").expect("there").1[2] = value;
         put_together(&path, &parts);
         let outcome = drive(&scene, &mut Diary::new(), folder.path(), true, false);
         let told = outcome.map_or_else(|e| e.to_string(), |_| "went on".into());

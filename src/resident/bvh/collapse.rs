@@ -234,3 +234,65 @@ pub(super) fn set_triangle(block: &mut BlockRecord, lane: usize, corners: &Trian
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cube(edge: f32) -> Bounds {
+        Bounds::around(&[[1.0; 3], [1.0 + edge; 3]])
+    }
+
+    /// Half the area of a cube of edge 4 in units of 2 is 12: a leaf costs as much, into however many trees it may go.
+    #[test]
+    fn a_leaf_costs_its_area() {
+        let leaf = Branch::leaf(cube(4.0), 5, 3, Four::splat(0.5));
+        assert_eq!(leaf.costs, [12.0; WIDTH]);
+        assert!(matches!(leaf.kind, Kind::Leaf { first: 5, count: 3 }));
+        assert_eq!(
+            (1..=WIDTH).filter_map(|n| leaf.shares(n)).count(),
+            0,
+            "it is a tree itself"
+        );
+    }
+
+    /// Over two nodes of half area 27 and 3 the node of 48: as one tree it costs its own area and its children, as two
+    /// its children, and more trees cost no less, since leaves are not divided.
+    #[test]
+    fn a_node_costs_its_area_beside_its_children() {
+        let unit = Four::splat(1.0);
+        let leaves = [3.0, 1.0].map(|edge| Branch::leaf(cube(edge), 0, 1, unit));
+        let kind = Kind::Inner { left: 0, right: 1 };
+        let node = Branch::over(cube(4.0), kind, [&leaves[0].costs, &leaves[1].costs], unit);
+        assert_eq!(node.costs, [78.0, 30.0, 30.0, 30.0, 30.0, 30.0, 30.0, 30.0]);
+        assert_eq!(
+            (node.shares(1), node.shares(2), node.shares(8)),
+            (None, Some([1, 1]), Some([1, 1]))
+        );
+    }
+
+    /// The least cost over all ways to share trees between two children, for costs that fall with the number of trees.
+    #[test]
+    fn trees_are_shared_where_they_save_most() {
+        let falling = |start: f32, share: f32| std::array::from_fn(|i| start * share.powi(i as i32));
+        for (left, right) in [
+            (falling(8.0, 0.5), falling(8.0, 0.5)),
+            (falling(100.0, 0.9), falling(3.0, 0.1)),
+            (falling(1.0, 0.2), falling(50.0, 0.7)),
+        ] {
+            let kind = Kind::Inner { left: 0, right: 1 };
+            let node = Branch::over(cube(2.0), kind, [&left, &right], Four::splat(1.0));
+            let cost = |[l, r]: [usize; 2]| left[l - 1] + right[r - 1];
+            let least = |n: usize| (1..n).map(|l| cost([l, n - l])).fold(f32::INFINITY, f32::min);
+            assert_eq!(node.costs[0], least(WIDTH) + 12.0);
+            assert_eq!(cost(node.own_shares()), least(WIDTH));
+            for n in 2..=WIDTH {
+                let expected = least(n).min(node.costs[0]);
+                assert_eq!(node.costs[n - 1], expected, "{n} trees");
+                let found = node.shares(n).map(|shares| (cost(shares), shares[0] + shares[1] <= n));
+                assert!(found.is_none_or(|found| found == (expected, true)), "{n}: {found:?}");
+                assert_eq!(found.is_none(), expected == node.costs[0], "{n}");
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Vectors of four floats for the builder: a corner of a box and a number that rides along in the fourth lane.
 
 #[cfg(target_arch = "x86_64")]
-mod arch {
+mod sse {
     use std::arch::x86_64::*;
 
     #[derive(Clone, Copy, Debug)]
@@ -67,8 +67,8 @@ mod arch {
 }
 
 /// The same as plain arrays.
-#[cfg(not(target_arch = "x86_64"))]
-mod arch {
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod plain {
     #[derive(Clone, Copy, Debug)]
     pub(in crate::resident::bvh) struct Four([f32; 4]);
 
@@ -101,8 +101,7 @@ mod arch {
             self.zip(o, |a, b| a * b)
         }
         pub(in crate::resident::bvh) fn truncate(self) -> [i32; 4] {
-            let fits = |v: f32| v > -2147483648.0 && v < 2147483648.0;
-            self.0.map(|v| if fits(v) { v as i32 } else { i32::MIN })
+            self.0.map(|v| if v < 2147483648.0 { v as i32 } else { i32::MIN })
         }
         pub(in crate::resident::bvh) fn lt(self, o: Self) -> u32 {
             (0..4).map(|i| u32::from(self.0[i] < o.0[i]) << i).sum()
@@ -114,4 +113,52 @@ mod arch {
     }
 }
 
-pub(super) use arch::Four;
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) use plain::Four;
+#[cfg(target_arch = "x86_64")]
+pub(super) use sse::Four;
+
+#[cfg(test)]
+mod tests {
+    /// What every form computes, lane by lane; comparisons with what is no number are false and leave the second.
+    macro_rules! known {
+        ($name:ident, $form:ident) => {
+            #[test]
+            fn $name() {
+                use super::$form::Four;
+                let a = Four::new([1.5, -2.0, 3.0, 8.0]);
+                let b = Four::new([0.5, 4.0, 3.0, -1.0]);
+                assert_eq!(a.array(), [1.5, -2.0, 3.0, 8.0]);
+                assert_eq!(Four::splat(-0.25).array(), [-0.25; 4]);
+                assert_eq!(a.min(b).array(), [0.5, -2.0, 3.0, -1.0]);
+                assert_eq!(a.max(b).array(), [1.5, 4.0, 3.0, 8.0]);
+                assert_eq!(a.add(b).array(), [2.0, 2.0, 6.0, 7.0]);
+                assert_eq!(a.sub(b).array(), [1.0, -6.0, 0.0, 9.0]);
+                assert_eq!(a.mul(b).array(), [0.75, -8.0, 9.0, -8.0]);
+                assert_eq!((a.lt(b), b.lt(a), a.lt(a)), (0b0010, 0b1001, 0));
+                // 1.5 · -2 - 2 · 3 + 3 · 1.5; the fourth lane does not count.
+                assert_eq!(a.pairs(), -4.5);
+                assert_eq!(Four::new([2.0, 5.0, 11.0, 1e9]).pairs(), 10.0 + 55.0 + 22.0);
+                assert_eq!(Four::new([2.9, -2.9, 0.0, -0.5]).truncate(), [2, -2, 0, 0]);
+                let limit = 2147483648.0;
+                let far = Four::new([limit, -limit, 2147483520.0, f32::NAN]);
+                assert_eq!(far.truncate(), [i32::MIN, i32::MIN, 2147483520, i32::MIN]);
+                let beyond = Four::new([f32::INFINITY, f32::NEG_INFINITY, 3e9, -3e9]);
+                assert_eq!(beyond.truncate(), [i32::MIN; 4]);
+                let nan = Four::splat(f32::NAN);
+                assert_eq!(
+                    (nan.min(a).array(), nan.max(a).array(), nan.lt(a)),
+                    (a.array(), a.array(), 0)
+                );
+                // Zeros of either sign are equal: the second stays, to the bit.
+                let signed = [Four::splat(0.0), Four::splat(-0.0)];
+                assert!(signed[0].min(signed[1]).array()[0].is_sign_negative());
+                assert!(signed[0].max(signed[1]).array()[3].is_sign_negative());
+            }
+        };
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    known!(vectors_are_known, sse);
+    known!(plain_arrays_are_the_same, plain);
+}

@@ -66,11 +66,7 @@ impl Bvh {
         let extent = inside.join(Extent::of(&primitives[triangles.len()..]));
         let longest = extent.bounds.extent().into_iter().fold(0.0, f32::max);
         let builder = Builder {
-            per_unit: Four::splat(if longest > 0.0 {
-                (1.0 / longest).min(f32::MAX)
-            } else {
-                1.0
-            }),
+            per_unit: Four::splat((1.0 / longest).min(f32::MAX)),
             leaf: if surfaces.is_empty() { BLOCK } else { 1 },
         };
         let mut spare = primitives.clone();
@@ -244,7 +240,7 @@ impl Builder {
         extent: &Extent,
         level: usize,
     ) -> Tree {
-        if primitives.len() < TASK || level == MAX_LEVELS {
+        if primitives.len() < TASK {
             let mut part = Part {
                 branches: Vec::with_capacity(5 * primitives.len() / 8),
             };

@@ -104,7 +104,7 @@ impl Binning {
         let [x, y, z] = extent.centers.extent().map(|e| {
             // Slightly less than the number of bins, so that the last centre is in the last.
             let scale = 0.9999 * bins as f32 / e;
-            if e > 0.0 && scale.is_finite() { scale } else { 0.0 }
+            if scale.is_finite() { scale } else { 0.0 }
         });
         Self {
             low: extent.centers.low,
@@ -122,7 +122,7 @@ impl Binning {
     /// The bin along an axis of what lies at one of [`Self::places`].
     #[inline(always)]
     fn bin(place: i32) -> usize {
-        // What is not a number becomes a negative integer.
+        // What is not a number becomes a negative integer; it lies along an axis whose bins are not looked at.
         (place as u32 as usize).min(BINS - 1)
     }
 
@@ -164,7 +164,7 @@ impl Bins {
         for primitive in primitives {
             let at = binning.places(primitive).truncate();
             for axis in 0..3 {
-                let bin = Binning::bin(at[axis]).min(binning.bins - 1);
+                let bin = Binning::bin(at[axis]);
                 self.bounds[axis][bin].join(primitive);
                 self.counts[axis][bin] += 1;
             }
@@ -186,7 +186,8 @@ impl Bins {
         let tests = |bounds: &Bounds, count: u32| bounds.area(per_unit) * count.div_ceil(BLOCK as u32) as f32;
         let scale = binning.scale.array();
         let (mut best, mut least) = (None, f32::INFINITY);
-        for axis in (0..3).filter(|&axis| scale[axis] > 0.0) {
+        // The scale of the fourth lane is zero, as is that of an axis along which all centres coincide.
+        for axis in (0..scale.len()).filter(|&axis| scale[axis] > 0.0) {
             let (bounds, counts) = (&self.bounds[axis], &self.counts[axis]);
             let mut right = [f32::INFINITY; BINS];
             let (mut sum, mut count) = (Bounds::empty(), 0);
@@ -290,7 +291,7 @@ fn partition_shared(
 /// Cuts primitives into halves by their centres along the axis on which these lie farthest apart.
 fn halve(primitives: &mut [Bounds], extent: &Extent) -> (usize, [Extent; 2]) {
     let extents = extent.centers.extent();
-    let axis = (0..3).fold(0, |best, axis| if extents[axis] > extents[best] { axis } else { best });
+    let axis = (1..3).fold(0, |best, axis| if extents[axis] > extents[best] { axis } else { best });
     let middle = primitives.len() / 2;
     primitives.select_nth_unstable_by(middle, |a, b| {
         let [x, y] = [a, b].map(|p| p.center().array()[axis]);
@@ -298,4 +299,175 @@ fn halve(primitives: &mut [Bounds], extent: &Extent) -> (usize, [Extent; 2]) {
     });
     let (left, right) = primitives.split_at(middle);
     (middle, [Extent::of(left), Extent::of(right)])
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::Rng;
+    use rand_pcg::Pcg32;
+
+    use super::*;
+
+    fn points(centers: &[[f32; 3]]) -> Vec<Bounds> {
+        let numbered = |(center, number): (&[f32; 3], u32)| Bounds::around(&[*center]).numbered(number);
+        centers.iter().zip(0..).map(numbered).collect()
+    }
+
+    /// Boxes of edges up to `edge` in a space that is longest along y.
+    fn boxes(count: usize, edge: f32) -> Vec<Bounds> {
+        let mut random = Pcg32::new(9, 4);
+        let mut uniform = || (random.next_u32() >> 8) as f32 / (1 << 24) as f32;
+        let numbers = 0..count as u32;
+        numbers
+            .map(|number| {
+                let low = [1.0, 3.0, 2.0].map(|length| length * uniform());
+                let high = low.map(|x| x + edge * uniform());
+                Bounds::around(&[low, high]).numbered(number)
+            })
+            .collect()
+    }
+
+    fn number_of_bins(count: usize) -> usize {
+        Binning::new(&Extent::of(&points(&[[0.0; 3], [1.0; 3]])), count).bins
+    }
+
+    /// Four bins for nine centres from 0 to 8: the border between the first two is at 2 and a little, so that what
+    /// stands on it is in the lower one, and so is the last centre. All are in the first bin of an axis without extent.
+    #[test]
+    fn centres_fall_into_equal_bins() {
+        let centers: Vec<[f32; 3]> = (0..9).map(|i| [i as f32, 7.0, (i % 3) as f32]).collect();
+        let primitives = points(&centers);
+        let binning = Binning::new(&Extent::of(&primitives), 9);
+        let mut bins = Bins::new();
+        // What was in the bins before is forgotten.
+        bins.fill(&primitives[..4], &binning);
+        bins.fill(&primitives, &binning);
+        assert_eq!(bins.counts[0][..4], [3, 2, 2, 2]);
+        assert_eq!(bins.counts[1][..4], [9, 0, 0, 0]);
+        assert_eq!(bins.counts[2][..4], [3, 3, 0, 3]);
+        let of_x = bins.bounds[0].map(|b| b.corners().map(|corner| corner[0]));
+        assert_eq!(of_x[..4], [[0.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]);
+        let cut = |axis, bin| Cut { axis, bin, left: 0 };
+        let left = |axis, bin| {
+            primitives
+                .iter()
+                .filter(|p| binning.is_left(&cut(axis, bin), p))
+                .count()
+        };
+        assert_eq!([1, 2, 3].map(|bin| left(0, bin)), [3, 5, 7]);
+        assert_eq!([1, 2, 3].map(|bin| left(2, bin)), [3, 6, 6]);
+        assert_eq!(left(1, 1), 9);
+        assert_eq!([0, 15, 16, 191, 192, 9999].map(number_of_bins), [4, 4, 5, 15, 16, 16]);
+        assert_eq!([i32::MIN, -1, 0, 3, 16].map(Binning::bin), [15, 15, 0, 3, 15]);
+    }
+
+    /// Expected tests of blocks by the definition: the areas of both sides' boxes times their blocks of four.
+    fn cost(sides: [&[&Bounds]; 2]) -> f32 {
+        let side = |side: &[&Bounds]| {
+            let corners: Vec<[f32; 3]> = side.iter().flat_map(|b| b.corners()).collect();
+            let edge = |a: usize| {
+                let along = corners.iter().map(|c| c[a]);
+                along.clone().fold(f32::MIN, f32::max) - along.fold(f32::MAX, f32::min)
+            };
+            (edge(0) * edge(1) + edge(1) * edge(2) + edge(2) * edge(0)) * side.len().div_ceil(4) as f32
+        };
+        side(sides[0]) + side(sides[1])
+    }
+
+    /// Of all cuts between bins the one that is taken costs least, in whatever unit of length, and its number is that of
+    /// what lies to its left; small sets, and one that is shared by threads.
+    #[test]
+    fn the_cheapest_cut_is_taken() {
+        for (count, edge) in [(3, 0.5), (5, 0.1), (40, 0.5), (300, 0.1), (SHARED + 5 * CHUNK / 2, 0.3)] {
+            let mut primitives = boxes(count, edge);
+            let extent = Extent::of_many(&primitives);
+            let binning = Binning::new(&extent, count);
+            let mut bins = Bins::new();
+            bins.fill(&primitives, &binning);
+            let per_unit = 0.125;
+            let cut = bins.best_cut(&binning, Four::splat(per_unit)).expect("there is a cut");
+            let cost_of = |cut: &Cut| {
+                let (left, right): (Vec<_>, Vec<_>) = primitives.iter().partition(|p| binning.is_left(cut, p));
+                (!left.is_empty() && !right.is_empty()).then(|| cost([&left, &right]))
+            };
+            let all = (0..3).flat_map(|axis| (1..binning.bins).map(move |bin| Cut { axis, bin, left: 0 }));
+            let least = all.filter_map(|cut| cost_of(&cut)).fold(f32::INFINITY, f32::min);
+            let found = cost_of(&cut).expect("both sides hold something");
+            assert!(found <= 1.0001 * least, "{found}, not {least} of {count}");
+            let number = |p: &&Bounds| p.number();
+            let mut expected: Vec<u32> = primitives
+                .iter()
+                .filter(|p| binning.is_left(&cut, p))
+                .map(|p| p.number())
+                .collect();
+            assert_eq!(cut.left, expected.len());
+            let mut spare = primitives.clone();
+            let (middle, extents) = split(
+                &mut primitives,
+                &mut spare,
+                &extent,
+                Four::splat(per_unit),
+                count,
+                &mut bins,
+            );
+            let mut left: Vec<u32> = primitives[..middle].iter().map(|p| number(&p)).collect();
+            left.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(left, expected);
+            let mut everything: Vec<u32> = primitives.iter().map(|p| number(&p)).collect();
+            everything.sort_unstable();
+            assert!(everything.into_iter().eq(0..count as u32));
+            for (extent, part) in extents.iter().zip([&primitives[..middle], &primitives[middle..]]) {
+                let expected = Extent::of(part);
+                assert_eq!(extent.bounds.corners(), expected.bounds.corners());
+                assert_eq!(extent.centers.corners(), expected.centers.corners());
+            }
+        }
+    }
+
+    /// Nothing divides centres that coincide; a cut that would leave more than there is room for is not taken either.
+    #[test]
+    fn what_no_cut_divides_is_halved() {
+        let same = points(&[[2.0, 3.0, 4.0]; 7]);
+        let extent = Extent::of(&same);
+        let binning = Binning::new(&extent, 7);
+        let mut bins = Bins::new();
+        bins.fill(&same, &binning);
+        assert!(bins.best_cut(&binning, Four::splat(1.0)).is_none());
+        let halves = |mut primitives: Vec<Bounds>, room| {
+            let extent = Extent::of(&primitives);
+            let (middle, _) = split(
+                &mut primitives,
+                &mut [],
+                &extent,
+                Four::splat(0.1),
+                room,
+                &mut Bins::new(),
+            );
+            let mut numbers: Vec<u32> = primitives.iter().map(Bounds::number).collect();
+            numbers[..middle].sort_unstable();
+            (middle, numbers[..middle].to_vec())
+        };
+        assert_eq!(halves(same, 7), (3, vec![0, 1, 2]));
+        // One far off along x is cut off where there is room for the other six; halves are by the longest axis.
+        let mut row: Vec<[f32; 3]> = (0..6).map(|i| [0.1 * i as f32, 0.5, 0.0]).collect();
+        row.push([50.0, 0.0, 0.0]);
+        assert_eq!(halves(points(&row), 6), (6, vec![0, 1, 2, 3, 4, 5]));
+        assert_eq!(halves(points(&row), 5), (3, vec![0, 1, 2]));
+        for (axis, order) in [(0, [4, 1]), (1, [2, 3]), (2, [0, 4])] {
+            let mut centers = [
+                [1.0, 0.4, 0.0],
+                [0.2, 0.6, 0.5],
+                [0.9, 0.0, 0.6],
+                [0.5, 0.1, 0.7],
+                [0.0, 0.9, 0.1],
+            ];
+            centers.iter_mut().for_each(|center| center[axis] *= 3.0);
+            assert_eq!(halves(points(&centers), 0).1, {
+                let mut order = order.to_vec();
+                order.sort_unstable();
+                order
+            });
+        }
+    }
 }

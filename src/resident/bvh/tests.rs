@@ -18,7 +18,7 @@ fn uniform(random: &mut Pcg32) -> f32 {
 fn check(bvh: &Bvh, triangles: &[Triangle], surfaces: &[(u32, Corners)]) -> usize {
     let mut seen = vec![0; triangles.len()];
     let mut seen_surfaces = vec![0; surfaces.len()];
-    let (mut deepest, mut visited) = (0, 0);
+    let (mut deepest, mut visited, mut blocks) = (0, 0, 0);
     let mut stack = vec![(0u32, 1)];
     while let Some((at, level)) = stack.pop() {
         let node = &bvh.nodes[at as usize];
@@ -35,6 +35,7 @@ fn check(bvh: &Bvh, triangles: &[Triangle], surfaces: &[(u32, Corners)]) -> usiz
                 }
                 child::BLOCK => {
                     let block = &bvh.blocks[index as usize];
+                    blocks += 1;
                     for (lane, &t) in block.triangles.iter().enumerate().filter(|(_, t)| **t != NONE) {
                         seen[t as usize] += 1;
                         let corners = [0, 3, 6].map(|first| [0, 1, 2].map(|a| block.corners[first + a][lane]));
@@ -59,6 +60,7 @@ fn check(bvh: &Bvh, triangles: &[Triangle], surfaces: &[(u32, Corners)]) -> usiz
         "every primitive is in one leaf"
     );
     assert_eq!(visited, bvh.nodes.len(), "every node is reached once");
+    assert_eq!(blocks, bvh.blocks.len(), "every block is reached once");
     deepest
 }
 
@@ -84,7 +86,13 @@ fn surfaces_are_leaves() {
             (3 * i, [low, low.map(|x| x + 0.1)])
         })
         .collect();
-    check(&Bvh::new(&triangles, &surfaces), &triangles, &surfaces);
+    let mixed = Bvh::new(&triangles, &surfaces);
+    check(&mixed, &triangles, &surfaces);
+    assert!(
+        mixed.blocks.len() <= 2500,
+        "{} blocks of 5000 triangles",
+        mixed.blocks.len()
+    );
     check(&Bvh::new(&triangles[..3], &surfaces), &triangles[..3], &surfaces);
     check(&Bvh::new(&[], &surfaces), &[], &surfaces);
 }
@@ -172,4 +180,78 @@ fn few_surfaces_have_no_hierarchy() {
     let bvh = of_world(&[], &[record; WIDTH + 1]);
     let [low, high] = box_of(&bvh.nodes[0]);
     assert!(low[0] < 3.0 && high[0] > 7.0 && low[0] > 2.9 && high[2] > 1.0 && high[2] < 1.1);
+}
+
+/// Cuts and collapsing are by shares of areas: the unit of length counts for nothing, even where areas in it would leave
+/// the range of f32.
+#[test]
+fn the_unit_of_length_does_not_count() {
+    let triangles = soup(6000, |random, _| [(); 3].map(|()| uniform(random)));
+    let surfaces = [(0, [[0.1; 3], [0.2; 3]]), (1, [[0.4; 3], [0.9, 0.5, 0.6]])];
+    let build = |scale: f32| {
+        let scaled: Vec<Triangle> = triangles.iter().map(|t| t.map(|p| p.map(|x| scale * x))).collect();
+        let surfaces = surfaces.map(|(number, corners)| (number, corners.map(|c: [f32; 3]| c.map(|x| scale * x))));
+        (Bvh::new(&scaled, &[]), Bvh::new(&scaled, &surfaces))
+    };
+    let shape = |bvh: &Bvh| {
+        let children: Vec<_> = bvh.nodes.iter().map(|node| node.children).collect();
+        let triangles: Vec<_> = bvh.blocks.iter().map(|block| block.triangles).collect();
+        (children, triangles)
+    };
+    let (alone, mixed) = build(1.0);
+    for scale in [2f32.powi(70), 2f32.powi(-70), 2.0] {
+        let (scaled, with_surfaces) = build(scale);
+        assert_eq!(shape(&scaled), shape(&alone), "{scale}");
+        assert_eq!(shape(&with_surfaces), shape(&mixed), "{scale}");
+        assert_eq!(scaled.bounds, alone.bounds.map(|c| c.map(|x| scale * x)));
+    }
+}
+
+/// Boxes of a turned and moved surface by hand: the sums of a row's magnitudes, of a rectangle without its third, and a
+/// ten-thousandth of the largest coordinate on all sides.
+#[test]
+fn boxes_of_surfaces_are_known() {
+    let rows = [[2.0, 0.0, 0.0, 5.0], [0.5, -1.0, 0.25, 0.0], [0.0, 0.0, -3.0, -1.0]];
+    let near = |found: Corners, expected: Corners| {
+        let pairs = found.as_flattened().iter().zip(expected.as_flattened());
+        for (a, b) in pairs {
+            assert!((a - b).abs() < 1e-6 * b.abs().max(1e-3), "{found:?}, not {expected:?}");
+        }
+    };
+    for scale in [1.0f32, 1e-3, 100.0] {
+        let mut record = SurfaceRecord::zeroed();
+        record.to_world = rows.map(|row| row.map(|x| scale * x));
+        for kind in [surface::CUBE, surface::SPHERE] {
+            record.kind = kind;
+            // Reaches 2, 1.75 and 3; the largest coordinate is 7.
+            let expected = [[3.0, -1.75, -4.0], [7.0, 1.75, 2.0]];
+            let side = |corner: [f32; 3], sign: f32| corner.map(|x| scale * (x + sign * 7e-4));
+            near(
+                box_of_surface(&record),
+                [side(expected[0], -1.0), side(expected[1], 1.0)],
+            );
+        }
+        record.kind = surface::RECTANGLE;
+        let expected = [[3.0, -1.5, -1.0], [7.0, 1.5, -1.0]];
+        let side = |corner: [f32; 3], sign: f32| corner.map(|x| scale * (x + sign * 7e-4));
+        near(
+            box_of_surface(&record),
+            [side(expected[0], -1.0), side(expected[1], 1.0)],
+        );
+    }
+    let mut huge = SurfaceRecord::zeroed();
+    (huge.kind, huge.to_world) = (surface::CUBE, [[f32::MAX, f32::MAX, 0.0, 0.0]; 3]);
+    assert_eq!(box_of_surface(&huge), [[-f32::MAX; 3], [f32::MAX; 3]]);
+}
+
+/// A world of meshes alone has one as soon as there is a triangle; mesh records are no surfaces of it.
+#[test]
+fn meshes_are_in_the_hierarchy_by_their_triangles() {
+    let mut records = [SurfaceRecord::zeroed(); 2];
+    (records[0].kind, records[1].kind) = (surface::MESH, surface::CUBE);
+    records[1].to_world = [[0.0, 0.0, 0.0, 4.0]; 3];
+    let triangles = soup(3, |random, _| [(); 3].map(|()| uniform(random)));
+    let bvh = of_world(&triangles, &records);
+    check(&bvh, &triangles, &[(1, box_of_surface(&records[1]))]);
+    assert!(of_world(&[], &records).nodes.is_empty());
 }

@@ -132,7 +132,7 @@ fn halve(triangles: &mut [[DVec3; 3]], first: usize, boxes: &mut Vec<Node>) {
         return;
     }
     let extent = high - low;
-    let axis = (0..3).fold(0, |best, a| if extent[a] > extent[best] { a } else { best });
+    let axis = (1..3).fold(0, |best, a| if extent[a] > extent[best] { a } else { best });
     let key = |t: &[DVec3; 3]| t[0][axis] + t[1][axis] + t[2][axis];
     let (left, right) = {
         triangles.select_nth_unstable_by(count / 2, |s, t| key(s).total_cmp(&key(t)));
@@ -168,10 +168,8 @@ fn near(s: &[DVec3; 3], t: &[DVec3; 3], gap: f64) -> bool {
 fn pierces([p, q]: &[DVec3; 2], [a, b, c]: &[DVec3; 3]) -> bool {
     let (d, e, f) = (*q - *p, *b - *a, *c - *a);
     let h = d.cross(f);
+    // Zero where the segment lies along the plane: no comparison with infinity or with what is not a number holds.
     let determinant = e.dot(h);
-    if determinant == 0.0 {
-        return false;
-    }
     let s = *p - *a;
     let u = s.dot(h) / determinant;
     let k = s.cross(e);
@@ -202,18 +200,18 @@ fn nearest_on_segment(p: DVec3, [a, b]: &[DVec3; 2]) -> DVec3 {
     *a + d * t.clamp(0.0, 1.0)
 }
 
-/// The distance between two segments: in their insides, where these pass each other, else from one of the four ends.
+/// The distance between two segments: in their insides, where these pass each other, or from one of the four ends.
 fn segment_distance(first: &[DVec3; 2], second: &[DVec3; 2]) -> f64 {
     let (d, e, r) = (first[1] - first[0], second[1] - second[0], first[0] - second[0]);
     let (dd, ee, de) = (d.length_squared(), e.length_squared(), d.dot(e));
     let determinant = dd * ee - de * de;
-    if determinant > 0.0 {
-        let s = (de * e.dot(r) - ee * d.dot(r)) / determinant;
-        let t = (dd * e.dot(r) - de * d.dot(r)) / determinant;
-        if (0.0..=1.0).contains(&s) && (0.0..=1.0).contains(&t) {
-            return (r + d * s - e * t).length();
-        }
-    }
+    let s = (de * e.dot(r) - ee * d.dot(r)) / determinant;
+    let t = (dd * e.dot(r) - de * d.dot(r)) / determinant;
+    // Of parallel segments, whose determinant is zero but for rounding, an end is as near as any point.
+    let inside = match (0.0..=1.0).contains(&s) && (0.0..=1.0).contains(&t) {
+        true => (r + d * s - e * t).length(),
+        false => f64::INFINITY,
+    };
     let from = |p: DVec3, segment: &[DVec3; 2]| (nearest_on_segment(p, segment) - p).length();
     let ends = [
         from(first[0], second),
@@ -221,7 +219,7 @@ fn segment_distance(first: &[DVec3; 2], second: &[DVec3; 2]) -> f64 {
         from(second[0], first),
         from(second[1], first),
     ];
-    ends.into_iter().fold(f64::INFINITY, f64::min)
+    ends.into_iter().fold(inside, f64::min)
 }
 
 #[cfg(test)]

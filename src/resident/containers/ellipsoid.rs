@@ -85,7 +85,8 @@ fn distances(map: &DAffine3) -> [f64; 2] {
         let b = sign * b;
         let top = mu.into_iter().fold(f64::NEG_INFINITY, f64::max);
         let at = |lambda: f64| DVec3::from_array([0, 1, 2].map(|a| over(b[a], lambda - mu[a])));
-        let (mut low, mut high) = (top, top + b.length() + f64::MIN_POSITIVE);
+        // At least a rounding apart: at `top` itself a small part of b would be divided by zero.
+        let (mut low, mut high) = (top, top + b.length().max(top.abs() * f64::EPSILON));
         for _ in 0..ROUNDS {
             let middle = 0.5 * (low + high);
             *(if at(middle).length_squared() > 1.0 {
@@ -97,7 +98,7 @@ fn distances(map: &DAffine3) -> [f64; 2] {
         let mut u = at(high);
         // Where b has nothing along the longest axis, the rest of u lies along it.
         let rest = (1.0 - u.length_squared()).max(0.0).sqrt();
-        let longest = (0..3).fold(0, |best, a| if mu[a] > mu[best] { a } else { best });
+        let longest = (1..3).fold(0, |best, a| if mu[a] > mu[best] { a } else { best });
         u[longest] += if u[longest] < 0.0 { -rest } else { rest };
         (m * (axes * u.normalize_or(DVec3::X)) + c).length()
     };

@@ -106,6 +106,21 @@ pub fn grid_stencil(size: [u32; 4], p: [f32; 3]) -> Stencil {
 /// The stencils of the points whose coordinate along axis a is `p[a]`.
 #[inline(always)]
 pub fn grid_stencils<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+    stencils_by::<LANES>(size, p, floor)
+}
+
+/// [`grid_stencils`] for code that is compiled for processors with a rounding instruction.
+#[inline(always)]
+pub fn grid_stencils_rounding<const LANES: usize>(size: [u32; 4], p: &[[f32; LANES]; 3]) -> Stencils<LANES> {
+    stencils_by::<LANES>(size, p, f32::floor)
+}
+
+#[inline(always)]
+fn stencils_by<const LANES: usize>(
+    size: [u32; 4],
+    p: &[[f32; LANES]; 3],
+    floor: impl Fn(f32) -> f32,
+) -> Stencils<LANES> {
     let strides = [1, size[0], size[0] * size[1]];
     // For each axis: offsets of the lower and upper neighbour, and their weights.
     let mut offsets = [[[0u32; LANES]; 2]; 3];
@@ -238,6 +253,46 @@ pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Ste
     let mut sum = [N::lift(0.0); CHANNELS];
     for c in 0..CHANNELS {
         sum[c] = (sums[0][c] + sums[1][c]) + (sums[2][c] + sums[3][c]);
+    }
+    sum
+}
+
+/// Asks the processor to bring the texels of a stencil near, in an array of `channels` values a texel.
+#[inline(always)]
+pub fn prefetch<T>(data: &[T], at: &Stencil, channels: u32) {
+    #[cfg(target_arch = "x86_64")]
+    for k in 0..8 {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing, and is no fault whatever the address.
+        unsafe {
+            let texel = data.as_ptr().wrapping_add(at.texels[k] as usize * channels as usize);
+            _mm_prefetch::<_MM_HINT_T0>(texel.cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (data, at, channels);
+}
+
+/// [`grid_eval_balanced`] of a grid of one channel, at the stencils of several points.
+#[inline(always)]
+pub fn grid_eval_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -> [f32; LANES] {
+    let mut largest = 0;
+    for lane in 0..LANES {
+        largest = largest.max(at.texels[7][lane]);
+    }
+    assert!((largest as usize) < data.len(), "a stencil reaches outside its grid");
+    let mut sums = [[0.0; LANES]; 4];
+    for k in 0..4 {
+        for lane in 0..LANES {
+            // SAFETY: the largest index has been checked, and the last corner of a stencil has its largest. Signed
+            // 32-bit offsets are what vector instructions gather by.
+            let texel = |k: usize| unsafe { *data.as_ptr().offset(at.texels[k][lane] as i32 as isize) };
+            sums[k][lane] = texel(k) * at.weights[k][lane] + texel(k + 4) * at.weights[k + 4][lane];
+        }
+    }
+    let mut sum = [0.0; LANES];
+    for lane in 0..LANES {
+        sum[lane] = (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]);
     }
     sum
 }

@@ -17,7 +17,7 @@ pub fn volume_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
 
 /// Whether lookups are trilinear and clamped, the common case.
 #[inline(always)]
-fn is_plain(volume: &VolumeRecord) -> bool {
+pub fn is_plain(volume: &VolumeRecord) -> bool {
     volume.filter == lookup::TRILINEAR && volume.wrap == wrap::CLAMP
 }
 

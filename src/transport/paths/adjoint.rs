@@ -46,7 +46,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         }
     }
 
-    /// Sends `weight` · `d`, a derivative by a medium's scaled extinction, to the unscaled values of its grid.
+    /// [`send_extinction`] to the adjoint's sink.
     #[inline(always)]
     pub(super) fn send_extinction(
         &mut self,
@@ -56,8 +56,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         d: Rgb<N>,
         weight: f32,
     ) {
-        let volume = &scene.volumes[medium.sigma_t as usize];
-        self.sink.volume(volume, at, (d * (weight * medium.scale)).0, 3);
+        send_extinction(scene, medium, at, d, weight, &mut self.sink);
     }
 
     /// Sends the derivatives of a flight by the extinction, or offers them to the reservoir.
@@ -181,6 +180,20 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         let d = path.alive(self.d_radiance * path.beta * factor);
         self.sink.value(slot, d.0, 3);
     }
+}
+
+/// Sends `weight` · `d`, a derivative by a medium's scaled extinction, to the unscaled values of its grid.
+#[inline(always)]
+pub(super) fn send_extinction<N: Number, S: Sink<N>>(
+    scene: &SceneView,
+    medium: &MediumRecord,
+    at: &Stencil,
+    d: Rgb<N>,
+    weight: f32,
+    sink: &mut S,
+) {
+    let volume = &scene.volumes[medium.sigma_t as usize];
+    sink.volume(volume, at, (d * (weight * medium.scale)).0, 3);
 }
 
 /// The weight of free-flight sampling, against differential tracking, in the derivative by in-scattering.

@@ -2,11 +2,14 @@
 //!
 //! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex; [`tracking`] and [`next_event`]
 //! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
-//! [`replay_cache`] holds flights and shadow rays of the first walk. [`radiative`] is radiative backpropagation, the
+//! [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
+//! [`flights`] are made side by side. [`radiative`] is radiative backpropagation, the
 //! baseline.
 
 pub mod adjoint;
+pub mod flights;
 pub mod next_event;
+pub mod packet;
 pub mod path_state;
 pub mod radiative;
 pub mod replay_cache;

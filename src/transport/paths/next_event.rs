@@ -66,7 +66,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     fn cached_transmittance<const MODE: u8>(&mut self, p: [f32; 3], drawn: &Drawn) -> Option<Rgb<N>> {
         if MODE == REPLAY
             && let Some(cache) = &mut self.adjoint.cache
-            && let Some(found) = cache.shadow_rays.recall(&mut self.sampler)
+            && let Some(found) = cache.shadow_rays.recall_with(&mut self.sampler)
         {
             return found;
         }
@@ -74,7 +74,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE == GATHER
             && let Some(cache) = &mut self.adjoint.cache
         {
-            cache.shadow_rays.store(found, &self.sampler);
+            cache.shadow_rays.store((found, self.sampler));
         }
         found
     }

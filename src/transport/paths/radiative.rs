@@ -15,7 +15,7 @@ use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::phase::phase_is_wanted;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
-use crate::transport::scene::shape::Hit;
+use crate::transport::scene::shape::{Nearest, describe};
 
 /// How an adjoint walk knows the radiance still to come.
 pub trait Incident<N: Number>: Sized {
@@ -24,7 +24,8 @@ pub trait Incident<N: Number>: Sized {
 
     /// Called before each flight, up to `hit` at the distance `far`.
     #[inline(always)]
-    fn before_flight<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _hit: Option<&Hit>, _far: f32) {}
+    fn before_flight<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _hit: Option<&Nearest>, _far: f32) {
+    }
 
     /// Called after the phase function of this index has turned the path.
     #[inline(always)]
@@ -83,7 +84,7 @@ impl<N: Number> Incident<N> for Estimated<N> {
     const REPLAYED: bool = false;
 
     #[inline]
-    fn before_flight<F: Fields<N>, S: Sink<N>>(walk: &mut Walk<'_, N, F, S, Self>, hit: Option<&Hit>, far: f32) {
+    fn before_flight<F: Fields<N>, S: Sink<N>>(walk: &mut Walk<'_, N, F, S, Self>, hit: Option<&Nearest>, far: f32) {
         let medium = &walk.scene.media[walk.path.medium as usize];
         let slot = |volume: u32| walk.scene.volumes[volume as usize].slot;
         let sink = &walk.adjoint.sink;
@@ -123,7 +124,7 @@ impl<N: Number> Incident<N> for Estimated<N> {
 #[inline(never)]
 fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
     walk: &mut Walk<'_, N, F, S, Estimated<N>>,
-    hit: Option<&Hit>,
+    hit: Option<&Nearest>,
     far: f32,
 ) -> PathState<N> {
     let mut ahead = Walk::looking(walk.scene, walk.fields, walk.path.fresh(), walk.sampler);
@@ -135,7 +136,10 @@ fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
             None => Met::End,
         },
         Flight::Passed => match hit {
-            Some(hit) => ahead.hit_surface::<MODE>(hit),
+            Some(hit) => {
+                let hit = describe(ahead.scene, hit, ahead.path.origin, ahead.path.direction);
+                ahead.hit_surface::<MODE>(&hit)
+            }
             None => {
                 ahead.escape::<MODE>();
                 Met::End

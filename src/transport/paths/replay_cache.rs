@@ -1,24 +1,31 @@
-//! Flights and shadow rays of an adjoint's first walk, kept so that the replay need not track them again.
+//! Flights, shadow rays and surfaces of an adjoint's first walk, kept so that the replay need not find them again.
 //!
 //! A replay makes the same flights and shadow rays from the same random numbers. The cache holds a fixed number of
-//! each per path, whatever its length; the replay tracks the rest again, with bit-identical results.
+//! each per path, whatever its length; the replay finds the rest again, with bit-identical results.
 
 use arrayvec::ArrayVec;
 
-use super::tracking::Flown;
+use super::tracking::{Flight, Flown};
+use crate::transport::mode::{GATHER, REPLAY};
+use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
+use crate::transport::scene::records::{SceneView, Sink};
+use crate::transport::scene::shape::{Hit, Nearest};
 
-/// Capacity of the cache of a path: flights, and as many shadow rays.
+/// Capacity of the cache of a path: flights, and as many of each of the others.
 pub const CACHED: usize = 32;
 
 /// The cache of one path.
 #[derive(Debug)]
 pub struct ReplayCache<N> {
-    /// Flights without side effects on the path.
-    pub(super) flights: Cached<Flown<N>>,
-    /// Transmittances of shadow rays; None where occluded.
-    pub(super) shadow_rays: Cached<Option<Rgb<N>>>,
+    /// Flights without side effects on the path, and the sampler's state after each.
+    pub(super) flights: Cached<(Flown<N>, Sampler)>,
+    /// Transmittances of shadow rays, None where occluded, likewise.
+    pub(super) shadow_rays: Cached<(Option<Rgb<N>>, Sampler)>,
+    /// Nearest surfaces of segments, and what was found there.
+    pub(super) nearest: Cached<Option<Nearest>>,
+    pub(super) hits: Cached<Hit>,
 }
 
 impl<N> ReplayCache<N> {
@@ -27,6 +34,31 @@ impl<N> ReplayCache<N> {
         Self {
             flights: Cached::new(),
             shadow_rays: Cached::new(),
+            nearest: Cached::new(),
+            hits: Cached::new(),
+        }
+    }
+
+    /// Empties the cache.
+    pub fn clear(&mut self) {
+        self.flights.clear();
+        self.shadow_rays.clear();
+        self.nearest.clear();
+        self.hits.clear();
+    }
+}
+
+impl<N: Number> ReplayCache<N> {
+    /// Announces the derivatives that a replay will send at the collisions of its flights.
+    pub(super) fn expect_flights<S: Sink<N>>(&self, scene: &SceneView, sink: &S) {
+        for (flown, _) in &self.flights.results {
+            if let Flight::Collided { sigma, .. } = &flown.flight {
+                let medium = &scene.media[flown.medium as usize];
+                sink.expect(&scene.volumes[medium.sigma_t as usize], &sigma.at);
+                if medium.aligned == 1 {
+                    sink.expect(&scene.volumes[medium.albedo as usize], &sigma.at);
+                }
+            }
         }
     }
 }
@@ -37,10 +69,10 @@ impl<N> Default for ReplayCache<N> {
     }
 }
 
-/// Results in the order of the walk, each with the sampler's state after it.
+/// Results in the order of the walk.
 #[derive(Debug)]
 pub(super) struct Cached<T> {
-    results: ArrayVec<(T, Sampler), CACHED>,
+    results: ArrayVec<T, CACHED>,
     recalled: usize,
 }
 
@@ -51,23 +83,52 @@ impl<T> Cached<T> {
             recalled: 0,
         }
     }
+
+    fn clear(&mut self) {
+        self.results.clear();
+        self.recalled = 0;
+    }
 }
 
 impl<T: Copy> Cached<T> {
     /// Appends a result while there is room.
     #[inline]
-    pub(super) fn store(&mut self, result: T, sampler: &Sampler) {
+    pub(super) fn store(&mut self, result: T) {
         if !self.results.is_full() {
-            self.results.push((result, *sampler));
+            self.results.push(result);
         }
     }
 
-    /// The next result; sets the sampler to its state after it. None beyond the last stored.
+    /// The next result; None beyond the last stored.
     #[inline]
-    pub(super) fn recall(&mut self, sampler: &mut Sampler) -> Option<T> {
-        let (result, after) = self.results.get(self.recalled)?;
+    pub(super) fn recall(&mut self) -> Option<T> {
+        let result = self.results.get(self.recalled)?;
         self.recalled += 1;
-        *sampler = *after;
         Some(*result)
+    }
+
+    /// What `look` finds, stored by a first walk and recalled by a replay.
+    #[inline(always)]
+    pub(super) fn recall_or<const MODE: u8>(&mut self, look: impl FnOnce() -> T) -> T {
+        if MODE == REPLAY
+            && let Some(found) = self.recall()
+        {
+            return found;
+        }
+        let found = look();
+        if MODE == GATHER {
+            self.store(found);
+        }
+        found
+    }
+}
+
+impl<T: Copy> Cached<(T, Sampler)> {
+    /// [`Self::recall`], which sets the sampler to its state after the result.
+    #[inline]
+    pub(super) fn recall_with(&mut self, sampler: &mut Sampler) -> Option<T> {
+        let (result, after) = self.recall()?;
+        *sampler = after;
+        Some(result)
     }
 }

@@ -1,7 +1,7 @@
 //! Differential ratio tracking of in-scattering: a path keeps one of all points at which it could have been scattered,
 //! and estimates the in-scattered radiance there (NimierDavid2022; docs/method.md, section 14).
 
-use super::adjoint::{Adjoint, free_flight_share};
+use super::adjoint::{Adjoint, free_flight_share, send_extinction};
 use super::path_state::{NEGLIGIBLE, PathState};
 use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, tentative_collisions};
@@ -11,7 +11,7 @@ use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
-use crate::transport::scene::records::{Fields, Sink};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 
 /// Probability that a segment after the first offers points: only one point per path is kept, so that offering on all
 /// segments costs more time than it saves variance.
@@ -43,6 +43,12 @@ impl<N: Number> Reservoir<N> {
             d: Rgb::zero(),
             lost: Rgb::zero(),
         }
+    }
+
+    /// Whether it holds no point.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.total <= 0.0
     }
 
     /// Offers a point of `path` with this weight. If it is accepted, `describe` gets a number uniform below the weight
@@ -116,21 +122,36 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             !endless || (0..3).any(|c| sigma.sampled[c] > 0.0 && transmittance[c].value().abs() > NEGLIGIBLE)
         });
     }
+}
 
-    /// Sends the derivative by the extinction at the reservoir's point; `radiance` is the in-scattered radiance there.
-    #[inline]
-    pub(super) fn send_reservoir(&mut self, radiance: Rgb<N>) {
-        let Reservoir { total, p, d, lost, .. } = self.adjoint.reservoir;
-        let scene = self.scene;
-        let medium = &scene.media[self.adjoint.reservoir.medium as usize];
-        let volume = &scene.volumes[medium.albedo as usize];
-        let albedo = Rgb(volume_eval(
-            volume,
-            self.fields.integrand(volume.slot),
-            &volume_stencil(volume, p),
-        ));
-        let at = volume_stencil(&scene.volumes[medium.sigma_t as usize], p);
-        self.adjoint
-            .send_extinction(scene, medium, &at, d * albedo * radiance - lost, total);
+/// Sends the derivative by the extinction at the reservoir's point; `radiance` is the in-scattered radiance there.
+#[inline]
+pub(super) fn send_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    reservoir: &Reservoir<N>,
+    radiance: Rgb<N>,
+    sink: &mut S,
+) {
+    let &Reservoir { total, p, d, lost, .. } = reservoir;
+    if reservoir.is_empty() {
+        return;
     }
+    let medium = &scene.media[reservoir.medium as usize];
+    let volume = &scene.volumes[medium.albedo as usize];
+    let albedo = Rgb(volume_eval(
+        volume,
+        fields.integrand(volume.slot),
+        &volume_stencil(volume, p),
+    ));
+    let at = volume_stencil(&scene.volumes[medium.sigma_t as usize], p);
+    send_extinction(scene, medium, &at, d * albedo * radiance - lost, total, sink);
+}
+
+/// Announces what [`send_reservoir`] will send.
+#[inline]
+pub(super) fn expect_reservoir<N: Number, S: Sink<N>>(scene: &SceneView, reservoir: &Reservoir<N>, sink: &S) {
+    let medium = &scene.media[reservoir.medium as usize];
+    let volume = &scene.volumes[medium.sigma_t as usize];
+    sink.expect(volume, &volume_stencil(volume, reservoir.p));
 }

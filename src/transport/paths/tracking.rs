@@ -62,6 +62,8 @@ pub enum Flight<N> {
 /// The result of free-flight sampling.
 #[derive(Debug, Clone, Copy)]
 pub struct Flown<N> {
+    /// The medium's index.
+    pub medium: u32,
     pub flight: Flight<N>,
     /// Distances between which no derivatives were sent yet; None if the ray misses the medium.
     pub part: Option<[f32; 2]>,
@@ -71,26 +73,32 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// Samples a free flight from the path's origin up to `far`, or takes it from the replay cache.
     #[inline]
     pub(super) fn fly<const MODE: u8>(&mut self, far: f32) -> Flight<N> {
-        let scene = self.scene;
-        let medium = &scene.media[self.path.medium as usize];
-        // Tracking that changes the path or sends derivatives at tentative collisions must be repeated in the replay.
-        let skips = !F::TWO_SIDED && !alters(scene, medium) && scene.settings.gradient != gradient::FREE_FLIGHT;
+        let medium = &self.scene.media[self.path.medium as usize];
         let kept = match &mut self.adjoint.cache {
-            Some(cache) if MODE == REPLAY && skips => cache.flights.recall(&mut self.sampler),
+            Some(cache) if MODE == REPLAY && is_kept::<N, F>(self.scene, medium) => {
+                cache.flights.recall_with(&mut self.sampler)
+            }
             _ => None,
         };
-        let flown = kept.unwrap_or_else(|| {
-            let flown = self.track::<MODE>(medium, far);
-            if MODE == GATHER
-                && skips
-                && let Some(cache) = &mut self.adjoint.cache
-            {
-                cache.flights.store(flown, &self.sampler);
-            }
-            flown
-        });
+        let flown = match kept {
+            Some(flown) => flown,
+            None => self.track::<MODE>(medium, far),
+        };
+        self.land::<MODE>(medium, &flown)
+    }
+
+    /// Handles the end of a flight: stores it for the replay, sends its derivatives, and multiplies the throughput.
+    #[inline]
+    pub(super) fn land<const MODE: u8>(&mut self, medium: &MediumRecord, flown: &Flown<N>) -> Flight<N> {
+        let scene = self.scene;
+        if MODE == GATHER
+            && let Some(cache) = &mut self.adjoint.cache
+            && is_kept::<N, F>(scene, medium)
+        {
+            cache.flights.store((*flown, self.sampler));
+        }
         if MODE == REPLAY {
-            self.adjoint.send_flight(scene, &self.path, medium, &flown);
+            self.adjoint.send_flight(scene, &self.path, medium, flown);
         }
         if let Flight::Collided { sigma, .. } = &flown.flight {
             let hero = sigma.sampled[self.path.hero as usize];
@@ -102,7 +110,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// Delta tracking from the path's origin until a real collision or `far`.
     #[inline]
     fn track<const MODE: u8>(&mut self, medium: &MediumRecord, far: f32) -> Flown<N> {
+        let number = self.path.medium;
         let passed = |part| Flown {
+            medium: number,
             flight: Flight::Passed,
             part,
         };
@@ -142,6 +152,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
                 let hero = sigma.sampled[self.path.hero as usize];
                 if self.sampler.draw() * mu < hero {
                     return Flown {
+                        medium: number,
                         flight: Flight::Collided { p, sigma },
                         part: Some([piece, t]),
                     };
@@ -218,9 +229,16 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     }
 }
 
+/// Whether a replay may take flights over from the first walk. Tracking that changes the path or sends derivatives at
+/// tentative collisions must be repeated.
+#[inline(always)]
+fn is_kept<N: Number, F: Fields<N>>(scene: &SceneView, medium: &MediumRecord) -> bool {
+    !F::TWO_SIDED && !alters(scene, medium) && scene.settings.gradient != gradient::FREE_FLIGHT
+}
+
 /// Whether tentative collisions in the medium change the path's throughput or radiance.
 #[inline(always)]
-fn alters(scene: &SceneView, medium: &MediumRecord) -> bool {
+pub(super) fn alters(scene: &SceneView, medium: &MediumRecord) -> bool {
     scene.settings.spectral == 1 || medium.emission != NONE
 }
 

@@ -10,6 +10,7 @@ use super::next_event::mis;
 use super::path_state::{Lobe, PathState};
 use super::radiative::{Incident, Replayed};
 use super::replay_cache::ReplayCache;
+use super::reservoir::send_reservoir;
 use super::tracking::{Extinction, Flight};
 use super::vertex::{Scatterer, Vertex};
 use crate::resident::layout::{NONE, background, bsdf, gradient};
@@ -21,8 +22,8 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, dot};
 use crate::transport::scene::light::{area_pdf, envmap_pdf, light_sample, light_value};
-use crate::transport::scene::records::{Fields, SceneView, Sink};
-use crate::transport::scene::shape::{Hit, intersect, leave};
+use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
+use crate::transport::scene::shape::{Hit, Nearest, describe, leave, nearest};
 use crate::transport::scene::texture::texture_eval;
 
 /// A walk: the scene and its parameters, the state of the path, its random numbers, and the state of the adjoint.
@@ -35,7 +36,19 @@ pub struct Walk<'a, N, F, S, I> {
     pub(super) adjoint: Adjoint<'a, N, S, I>,
 }
 
-/// What a path does at a surface.
+/// A straight part of a path, up to the next surface.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Segment {
+    /// Whether it begins in a medium, in which the path flies freely.
+    pub medium: bool,
+    /// The distance at which a flight ends.
+    pub far: f32,
+    /// Whether the nearest surface is looked for after the flight; else it is `hit`.
+    free: bool,
+    hit: Option<Nearest>,
+}
+
+/// What a path does at the end of a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Met {
     /// Passes through a boundary without a BSDF.
@@ -50,56 +63,107 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     /// Follows the path until it ends. If `begin` is given, the path starts by being scattered at that vertex.
     #[inline]
     pub(super) fn run<const MODE: u8>(&mut self, begin: Option<Vertex>) {
-        let scene = self.scene;
-        if self.path.depth >= scene.settings.max_depth {
-            return;
-        }
-        let mut next = begin;
-        loop {
-            // Scatter at the vertex that the last segment ended at.
-            if let Some(vertex) = next.take()
-                && !self.scatter_at::<MODE>(&vertex)
-            {
-                return;
-            }
-            // Find the nearest surface. If no surface stands in the medium, this waits until the flight has passed
-            // through it: a collision makes the intersection unnecessary.
-            let free = I::REPLAYED && self.path.is_surface_free(scene);
-            let nearest = |path: &PathState<N>| intersect(scene, path.origin, path.direction, path.far);
-            let mut hit = if free { None } else { nearest(&self.path) };
-            // Sample a free flight through the medium.
-            if self.path.medium != NONE {
-                let far = match &hit {
-                    Some(hit) => hit.t,
-                    None => self.path.far,
-                };
-                if MODE == REPLAY {
-                    I::before_flight(self, hit.as_ref(), far);
-                    if scene.settings.gradient == gradient::DRT {
-                        self.offer_tentative_collisions(far);
-                    }
-                }
-                if let Flight::Collided { p, sigma } = self.fly::<MODE>(far) {
-                    next = self.collide::<MODE>(p, &sigma);
-                    if next.is_none() {
-                        return;
-                    }
-                    continue;
-                }
-            }
-            if free {
-                hit = nearest(&self.path);
-            }
-            // Leave the scene, or handle the surface.
-            let Some(hit) = hit else {
-                self.escape::<MODE>();
-                return;
+        let mut next = self.begin(begin);
+        while let Some(segment) = self.approach::<MODE>(&next) {
+            let flight = match segment.medium {
+                true => self.fly::<MODE>(segment.far),
+                false => Flight::Passed,
             };
-            match self.hit_surface::<MODE>(&hit) {
-                Met::Boundary => {}
-                Met::Scatterer(vertex) => next = Some(vertex),
-                Met::End => return,
+            next = self.arrive::<MODE>(&segment, &flight);
+        }
+    }
+
+    /// Where a path starts: at a vertex, or with a ray.
+    #[inline(always)]
+    pub(super) fn begin(&self, vertex: Option<Vertex>) -> Met {
+        match vertex {
+            _ if self.path.depth >= self.scene.settings.max_depth => Met::End,
+            Some(vertex) => Met::Scatterer(vertex),
+            None => Met::Boundary,
+        }
+    }
+
+    /// Scatters at what was met and finds how far the next segment reaches. None if the path ends.
+    #[inline(always)]
+    pub(super) fn approach<const MODE: u8>(&mut self, met: &Met) -> Option<Segment> {
+        let scene = self.scene;
+        // Scatter at the vertex that the last segment ended at.
+        match met {
+            Met::End => return None,
+            Met::Boundary => {}
+            Met::Scatterer(vertex) => {
+                if !self.scatter_at::<MODE>(vertex) {
+                    return None;
+                }
             }
+        }
+        // Find the nearest surface. If no surface stands in the medium, this waits until the flight has passed
+        // through it: a collision makes the intersection unnecessary.
+        let path = &self.path;
+        let free = I::REPLAYED && path.is_surface_free(scene);
+        let hit = match free {
+            true => None,
+            false => self.nearest::<MODE>(),
+        };
+        let path = &self.path;
+        let far = match &hit {
+            Some(hit) => hit.t,
+            None => path.far,
+        };
+        let medium = path.medium != NONE;
+        if MODE == REPLAY && medium {
+            I::before_flight(self, hit.as_ref(), far);
+            if scene.settings.gradient == gradient::DRT {
+                self.offer_tentative_collisions(far);
+            }
+        }
+        Some(Segment { medium, far, free, hit })
+    }
+
+    /// Collides at the end of the segment's flight, or meets the surface behind it or the background.
+    #[inline(always)]
+    pub(super) fn arrive<const MODE: u8>(&mut self, segment: &Segment, flight: &Flight<N>) -> Met {
+        if let Flight::Collided { p, sigma } = flight {
+            return match self.collide::<MODE>(*p, sigma) {
+                Some(vertex) => Met::Scatterer(vertex),
+                None => Met::End,
+            };
+        }
+        let hit = match segment.free {
+            true => self.nearest::<MODE>(),
+            false => segment.hit,
+        };
+        match hit {
+            Some(hit) => {
+                let hit = self.describe::<MODE>(&hit);
+                self.hit_surface::<MODE>(&hit)
+            }
+            None => {
+                self.escape::<MODE>();
+                Met::End
+            }
+        }
+    }
+
+    /// The path's nearest surface, from the replay cache if the first walk stored it.
+    #[inline(always)]
+    fn nearest<const MODE: u8>(&mut self) -> Option<Nearest> {
+        let (scene, path) = (self.scene, &self.path);
+        let look = || nearest(scene, path.origin, path.direction, path.far);
+        match &mut self.adjoint.cache {
+            Some(cache) => cache.nearest.recall_or::<MODE>(look),
+            None => look(),
+        }
+    }
+
+    /// What is at the nearest surface, likewise.
+    #[inline(always)]
+    fn describe<const MODE: u8>(&mut self, nearest: &Nearest) -> Hit {
+        let (scene, path) = (self.scene, &self.path);
+        let look = || describe(scene, nearest, path.origin, path.direction);
+        match &mut self.adjoint.cache {
+            Some(cache) => cache.hits.recall_or::<MODE>(look),
+            None => look(),
         }
     }
 
@@ -247,29 +311,33 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     #[inline]
     pub(super) fn replay(&mut self) {
         self.run::<REPLAY>(None);
-        if self.adjoint.reservoir.total > 0.0 {
-            let radiance = match self.adjoint.incident.is_unit() {
-                true => self.follow_reservoir::<UNIT_RADIANCE>(),
-                false => self.follow_reservoir::<PRIMAL>(),
-            };
-            self.send_reservoir(radiance);
-        }
+        let radiance = match self.follow_reservoir() {
+            None => Rgb::zero(),
+            Some((mut walk, vertex)) => {
+                match self.adjoint.incident.is_unit() {
+                    true => walk.run::<UNIT_RADIANCE>(Some(vertex)),
+                    false => walk.run::<PRIMAL>(Some(vertex)),
+                }
+                walk.path.radiance
+            }
+        };
+        let Adjoint { reservoir, sink, .. } = &mut self.adjoint;
+        send_reservoir(self.scene, self.fields, reservoir, radiance, sink);
     }
 
-    /// The in-scattered radiance at the reservoir's point, estimated by a path that starts there.
+    /// The path that estimates the in-scattered radiance at the reservoir's point, and its first vertex; None if that
+    /// radiance is zero or there is no point.
     #[inline]
-    fn follow_reservoir<const MODE: u8>(&self) -> Rgb<N> {
+    pub(super) fn follow_reservoir(&self) -> Option<(Walk<'a, N, F, NoSink, Replayed>, Vertex)> {
         let (scene, kept, mut sampler) = (self.scene, &self.adjoint.reservoir, self.adjoint.extra);
-        if kept.depth + 1 >= scene.settings.max_depth {
-            return Rgb::zero();
+        if kept.is_empty() || kept.depth + 1 >= scene.settings.max_depth {
+            return None;
         }
         let hero = PathState::<N>::draw_hero(scene, &mut sampler);
         let mut path = PathState::start(kept.p, kept.direction, f32::INFINITY, kept.medium, hero);
         path.depth = kept.depth + 1;
         let vertex = Vertex::in_medium(kept.p, scene.media[kept.medium as usize].phase);
-        let mut walk = Walk::looking(scene, self.fields, path, sampler);
-        walk.run::<MODE>(Some(vertex));
-        walk.path.radiance
+        Some((Walk::looking(scene, self.fields, path, sampler), vertex))
     }
 }
 
@@ -312,23 +380,44 @@ pub fn backpropagate<N: Number, F: Fields<N>, S: Sink<N>>(
     fields: &F,
     ray: &Ray,
     medium: u32,
-    mut sampler: Sampler,
+    sampler: Sampler,
     extra: Sampler,
     d_radiance: [N; 3],
     sink: &mut S,
 ) -> (PathState<N>, PathState<N>) {
     let mut cache = ReplayCache::new();
     let first = gather_caching::<N, F, GATHER>(scene, fields, ray, medium, sampler, Some(&mut cache));
-    let mut path = PathState::new(scene, ray, medium, &mut sampler);
-    path.expect(&first);
-    let adjoint = Adjoint::new(Rgb(d_radiance), sink, extra, Some(&mut cache), Replayed);
-    let mut walk = Walk {
-        scene,
-        fields,
-        path,
-        sampler,
-        adjoint,
-    };
+    let mut walk = Walk::replaying(
+        scene, fields, ray, medium, sampler, extra, &first, &mut cache, d_radiance, sink,
+    );
     walk.replay();
     (first, walk.path)
+}
+
+impl<'a, 's, N: Number, F: Fields<N>, S: Sink<N>> Walk<'a, N, F, &'s mut S, Replayed> {
+    /// A replay of `first`, the path that a first walk with `cache` has followed.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "they are what an adjoint consists of")]
+    pub(super) fn replaying(
+        scene: &'a SceneView<'a>,
+        fields: &'a F,
+        ray: &Ray,
+        medium: u32,
+        mut sampler: Sampler,
+        extra: Sampler,
+        first: &PathState<N>,
+        cache: &'a mut ReplayCache<N>,
+        d_radiance: [N; 3],
+        sink: &'s mut S,
+    ) -> Self {
+        let mut path = PathState::new(scene, ray, medium, &mut sampler);
+        path.expect(first);
+        Self {
+            scene,
+            fields,
+            path,
+            sampler,
+            adjoint: Adjoint::new(Rgb(d_radiance), sink, extra, Some(cache), Replayed),
+        }
+    }
 }

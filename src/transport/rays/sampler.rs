@@ -57,6 +57,101 @@ impl Sampler {
     }
 }
 
+/// The sequences of several paths of one pass, side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct Samplers<const LANES: usize> {
+    key: Key,
+    /// Sensor, pixel, sample and block.
+    counters: [[u32; LANES]; 4],
+    values: [[f32; LANES]; 4],
+    used: [u32; LANES],
+}
+
+impl<const LANES: usize> Samplers<LANES> {
+    /// No sequences yet.
+    #[inline(always)]
+    pub fn none() -> Self {
+        Self {
+            key: [0; 4],
+            counters: [[0; LANES]; 4],
+            values: [[0.0; LANES]; 4],
+            used: [0; LANES],
+        }
+    }
+
+    /// Puts a sequence into a lane. All have the key of their pass.
+    #[inline(always)]
+    pub fn put(&mut self, lane: usize, sampler: &Sampler) {
+        self.key = sampler.key;
+        let Counter {
+            sensor,
+            pixel,
+            sample,
+            block,
+        } = sampler.counter;
+        for (counters, value) in self.counters.iter_mut().zip([sensor, pixel, sample, block]) {
+            counters[lane] = value;
+        }
+        for i in 0..4 {
+            self.values[i][lane] = sampler.values[i];
+        }
+        self.used[lane] = sampler.used;
+    }
+
+    /// The sequence of one lane.
+    #[inline(always)]
+    pub fn lane(&self, lane: usize) -> Sampler {
+        let [sensor, pixel, sample, block] = [0, 1, 2, 3].map(|i| self.counters[i][lane]);
+        Sampler {
+            key: self.key,
+            counter: Counter {
+                sensor,
+                pixel,
+                sample,
+                block,
+            },
+            values: [0, 1, 2, 3].map(|i| self.values[i][lane]),
+            used: self.used[lane],
+        }
+    }
+
+    /// The next number of each lane whose `wanted` is not zero; the others keep their place.
+    #[inline(always)]
+    pub fn draw(&mut self, wanted: &[u32; LANES]) -> [f32; LANES] {
+        let mut empty = 0;
+        for lane in 0..LANES {
+            empty += u32::from((wanted[lane] != 0) & (self.used[lane] == 4));
+        }
+        if empty > 0 {
+            let [sensors, pixels, samples, blocks] = &mut self.counters;
+            for lane in 0..LANES {
+                let counter = Counter {
+                    sensor: sensors[lane],
+                    pixel: pixels[lane],
+                    sample: samples[lane],
+                    block: blocks[lane],
+                };
+                let values = random_uniform(self.key, counter);
+                let refill = (wanted[lane] != 0) & (self.used[lane] == 4);
+                for i in 0..4 {
+                    self.values[i][lane] = if refill { values[i] } else { self.values[i][lane] };
+                }
+                blocks[lane] = blocks[lane].wrapping_add(u32::from(refill));
+                self.used[lane] = if refill { 0 } else { self.used[lane] };
+            }
+        }
+        let mut drawn = [0.0; LANES];
+        for lane in 0..LANES {
+            let values = [0, 1, 2, 3].map(|i| self.values[i][lane]);
+            let low = if self.used[lane] & 1 == 0 { values[0] } else { values[1] };
+            let high = if self.used[lane] & 1 == 0 { values[2] } else { values[3] };
+            drawn[lane] = if self.used[lane] < 2 { low } else { high };
+            self.used[lane] += u32::from(wanted[lane] != 0);
+        }
+        drawn
+    }
+}
+
 /// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Evaluated by a series, so that all
 /// machines and both languages agree: 1 - u = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)).
 #[inline(always)]

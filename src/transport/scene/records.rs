@@ -85,6 +85,9 @@ pub trait Sink<N: Number> {
     fn wants(&self, _slot: u32) -> bool {
         true
     }
+    /// Announces derivatives by a volume lookup, so that what they are added to can be brought near.
+    #[inline(always)]
+    fn expect(&self, _volume: &VolumeRecord, _at: &Stencil) {}
     /// Derivatives by a volume lookup: one per channel, of which the first `channels` count.
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
     /// Derivatives by the first `channels` values of a parameter that is not a grid.
@@ -97,6 +100,10 @@ impl<N: Number, S: Sink<N>> Sink<N> for &mut S {
     #[inline(always)]
     fn wants(&self, slot: u32) -> bool {
         S::wants(self, slot)
+    }
+    #[inline(always)]
+    fn expect(&self, volume: &VolumeRecord, at: &Stencil) {
+        S::expect(self, volume, at);
     }
     #[inline(always)]
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32) {

@@ -37,9 +37,16 @@ pub fn leave(hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
     along(hit.p, hit.normal, step)
 }
 
+/// Where a ray first meets a surface, before [`describe`] says what is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Nearest {
+    pub t: f32,
+    target: Target,
+}
+
 /// The nearest intersection of the ray with any surface, between 0 and `far`.
 #[inline]
-pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
+pub fn nearest(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Nearest> {
     if !scene.bvh.nodes.is_empty() {
         let ray = Ray {
             origin,
@@ -48,9 +55,9 @@ pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: 
             t_max: far,
         };
         let hit = bvh::intersect(scene.bvh, &ray, &|number| meet(scene, number, origin, direction, far))?;
-        return Some(match hit.target {
-            Target::Triangle { number, place, u, v } => describe_triangle(scene, hit.t, number, place, [u, v]),
-            Target::Surface { number, part } => describe(scene, hit.t, number, part, origin, direction),
+        return Some(Nearest {
+            t: hit.t,
+            target: hit.target,
         });
     }
     let mut nearest = None;
@@ -58,10 +65,28 @@ pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: 
     for number in 0..scene.settings.surfaces {
         if let Some((t, part)) = meet(scene, number, origin, direction, far) {
             far = t;
-            nearest = Some((number, part));
+            let target = Target::Surface { number, part };
+            nearest = Some(Nearest { t, target });
         }
     }
-    nearest.map(|(number, part)| describe(scene, far, number, part, origin, direction))
+    nearest
+}
+
+/// Surface data at a ray's nearest intersection.
+#[inline]
+pub fn describe(scene: &SceneView, nearest: &Nearest, origin: [f32; 3], direction: [f32; 3]) -> Hit {
+    let t = nearest.t;
+    match nearest.target {
+        Target::Triangle { number, place, u, v } => describe_triangle(scene, t, number, place, [u, v]),
+        Target::Surface { number, part } => describe_surface(scene, t, number, part, origin, direction),
+    }
+}
+
+/// [`describe`] of the [`nearest`] intersection.
+#[inline]
+pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Hit> {
+    let nearest = nearest(scene, origin, direction, far)?;
+    Some(describe(scene, &nearest, origin, direction))
 }
 
 /// The first intersection with one surface other than a mesh, between 0 and `far`: the distance, and for a cube the
@@ -144,7 +169,7 @@ pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
 
 /// Surface data of a hit on another shape.
 #[inline]
-fn describe(scene: &SceneView, t: f32, number: u32, part: u32, origin: [f32; 3], direction: [f32; 3]) -> Hit {
+fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [f32; 3], direction: [f32; 3]) -> Hit {
     let record = &scene.surfaces[number as usize];
     let o = transform_point(&record.to_local, origin);
     let d = transform_vector(&record.to_local, direction);

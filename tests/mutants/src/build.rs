@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::find::find;
+use crate::find::{Form, find};
 use crate::write::{Placed, SWITCH, write};
 
 /// A file's source without mutations, and its mutations.
@@ -92,11 +92,20 @@ pub fn build(copy: &Path, mutations: &mut Mutations, tests: &[String]) -> Result
     }
 }
 
+/// Dependencies are those of the release build; the crate itself is compiled quickly and checks its arithmetic.
+const PROFILE: [&str; 3] = ["opt-level=1", "overflow-checks=true", "debug-assertions=true"];
+
 fn cargo(copy: &Path, arguments: &[&str]) -> Result<Vec<Value>> {
     let output = Command::new("cargo")
         .current_dir(copy)
         .args(arguments)
-        .args(["--message-format=json", "--config", "profile.dev.debug=false"])
+        .args(["--release", "--message-format=json"])
+        .args(PROFILE.iter().flat_map(|setting| {
+            [
+                "--config".to_owned(),
+                format!("profile.release.package.prbopt.{setting}"),
+            ]
+        }))
         .output()
         .context("cargo cannot be started")?;
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -135,6 +144,13 @@ fn remove_broken(copy: &Path, mutations: &mut Mutations, messages: &[Value]) -> 
             if hit.is_empty() {
                 let around = placed.iter().filter(|p| p.whole.start <= start && end <= p.whole.end);
                 hit.extend(around.min_by_key(|p| p.whole.len()).map(|p| p.id));
+            }
+            if hit.is_empty() && message["code"]["code"] == "E0499" {
+                // A loop borrows twice where the assignment that follows, and renews what is borrowed, is left out.
+                let later = placed
+                    .iter()
+                    .filter(|p| p.mutation.form == Form::Omit && p.whole.start >= end);
+                hit.extend(later.min_by_key(|p| p.whole.start).map(|p| p.id));
             }
             known |= !hit.is_empty();
             broken.extend(hit);

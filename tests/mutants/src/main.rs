@@ -4,8 +4,9 @@
 //!     cargo run --release --manifest-path tests/mutants/Cargo.toml -- --copy FOLDER [options] FILES
 //!
 //! run in the repository. `CARGO_TARGET_DIR` is the build's. Options: `--test NAME` (an integration test, may be
-//! repeated; unit tests always run), `--skip TEXT` (tests whose name holds it, may be repeated), `--sample N` and
-//! `--seed S` (so many mutations drawn at random), `--jobs N`.
+//! repeated; unit tests always run), `--skip TEXT` (tests whose name holds it, may be repeated), `--longest SECONDS`
+//! (tests that take longer are left out), `--sample N` and `--seed S` (so many mutations drawn at random), `--only FILE`
+//! (mutations by their numbers, one a line), `--jobs N`.
 
 mod build;
 mod find;
@@ -28,7 +29,9 @@ struct Options {
     files: Vec<String>,
     tests: Vec<String>,
     skip: Vec<String>,
+    longest: f64,
     sample: Option<usize>,
+    only: Option<PathBuf>,
     seed: u64,
     jobs: usize,
 }
@@ -36,6 +39,7 @@ struct Options {
 fn options() -> Result<Options> {
     let mut options = Options {
         tests: vec!["--lib".into()],
+        longest: f64::INFINITY,
         jobs: 1,
         ..Options::default()
     };
@@ -50,6 +54,8 @@ fn options() -> Result<Options> {
             "--copy" => options.copy = value.into(),
             "--test" => options.tests.extend([argument, value]),
             "--skip" => options.skip.push(value),
+            "--longest" => options.longest = value.parse()?,
+            "--only" => options.only = Some(value.into()),
             "--sample" => options.sample = Some(value.parse()?),
             "--seed" => options.seed = value.parse()?,
             "--jobs" => options.jobs = value.parse::<usize>()?.max(1),
@@ -73,21 +79,24 @@ fn main() -> Result<()> {
         mutations.values().map(|m| m.placed.len()).sum::<usize>()
     );
     let programs = build::build(&copy, &mut mutations, &options.tests)?;
-    let tests = run::trace(&copy, &programs, &options.skip)?;
+    let mut tests = run::trace(&copy, &programs, &options.skip)?;
+    tests.retain(|test| test.seconds <= options.longest);
     let mut ids: Vec<u32> = mutations.values().flat_map(|m| &m.placed).map(|p| p.id).collect();
     eprintln!("{} mutations, {} tests", ids.len(), tests.len());
+    if let Some(file) = &options.only {
+        let listed = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        ids.retain(|id| listed.lines().any(|line| line.parse() == Ok(*id)));
+    }
     if let Some(sample) = options.sample {
         ids.sort_by_key(|&id| scramble(options.seed ^ u64::from(id)));
         ids.truncate(sample);
     }
-    let all: Vec<_> = mutations.values().flat_map(|m| &m.placed).collect();
     let tell = |id: u32| {
-        let placed = all.iter().find(|p| p.id == id);
-        eprintln!(
-            "survives: line {}, {}",
-            placed.map_or(0, |p| p.mutation.line),
-            placed.map_or("", |p| &p.mutation.what)
-        );
+        let in_file = |placed: &[write::Placed]| placed.iter().find(|p| p.id == id).map(|p| p.mutation.clone());
+        let found = mutations.iter().find_map(|(file, m)| Some((file, in_file(&m.placed)?)));
+        if let Some((file, m)) = found {
+            eprintln!("survives: {file}:{} {} (#{id})", m.line, m.what);
+        }
     };
     let fates = run::judge(&copy, &tests, &ids, options.jobs, &tell)?;
     report(&mutations, &fates);

@@ -10,6 +10,8 @@ use crate::device::cpu::frame::{Frame, MASKED};
 use crate::device::cpu::passes::{Inputs, Pass, unshared};
 use crate::device::cpu::step::Activity;
 use crate::device::cpu::update::Updates;
+use crate::device::cpu::vector::level::{Kernel, Level};
+use crate::device::cpu::vector::wide::Wide;
 use crate::device::units::units_in_one;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
@@ -17,9 +19,12 @@ use crate::resident::environment::environment_table;
 use crate::resident::layout::background;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
+use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
+use crate::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
 use crate::transport::paths::path_state::PathState;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
-use crate::transport::paths::volpath::{backpropagate, gather};
+use crate::transport::paths::replay_cache::ReplayCache;
+use crate::transport::paths::volpath::gather;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::Pixel;
 use crate::transport::rays::pixel::sample_ray;
@@ -131,7 +136,9 @@ impl PathPasses {
         let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
             let all = || chunks.par_iter().enumerate();
             match estimator {
-                Estimator::PathReplay => Ok(all().map(|(i, &chunk)| pass.replay(i, chunk)).reduce_with(Add::add)),
+                Estimator::PathReplay => Ok(all()
+                    .map_init(Vec::new, |caches, (i, &chunk)| pass.replay(i, chunk, caches))
+                    .reduce_with(Add::add)),
                 Estimator::Tape => super::tape::differentiate(pass, &chunks).map(Some),
                 Estimator::Radiative(variant) => {
                     let backpropagate_radiative =
@@ -232,29 +239,93 @@ struct RenderChunk<'a> {
     out: &'a mut [[f32; 4]],
 }
 
+/// Paths that are followed together: enough to fill vectors until most of them have ended, and few enough for their
+/// states to stay near.
+const TOGETHER: usize = 256;
+/// The same for adjoints, which keep a cache for each path.
+const REPLAYED_TOGETHER: usize = 128;
+
 impl RenderChunk<'_> {
     fn run(self) {
         let Pass { batch, keys, spp } = self.pass;
         let scale = 1.0 / spp as f32;
-        for Place { place, pixel, .. } in self.chunk.pixels(&self.inputs.sensors, batch, keys) {
-            let mut sum = [0.0f32; 4];
-            for sample in 0..spp {
-                let Some((ray, medium, sampler, _)) = begin(self.inputs, pixel, keys.pass, sample) else {
-                    sum[3] = f32::NEG_INFINITY;
-                    break;
-                };
-                let path = gather::<f32, _, PRIMAL>(self.scene, self.values, &ray, medium, sampler);
+        let (scene, values, pilot) = (self.scene, self.values, Pilots(self.inputs.level));
+        let mut sums = [[0.0f32; 4]; CHUNK];
+        let mut rays = Vec::with_capacity(TOGETHER);
+        let mut places = Vec::with_capacity(TOGETHER);
+        let mut gather = |rays: &mut Vec<_>, places: &mut Vec<usize>| {
+            let mut order = places.drain(..);
+            gather_together(scene, values, &pilot, rays.drain(..), |path| {
+                let sum = &mut sums[order.next().unwrap_or_default()];
                 for c in 0..3 {
                     sum[c] += path.radiance[c];
                 }
                 sum[3] += f32::from(u8::from(path.straight));
+            });
+        };
+        for Place { place, pixel, .. } in self.chunk.pixels(&self.inputs.sensors, batch, keys) {
+            self.out[place] = [0.0; 4];
+            for sample in 0..spp {
+                let Some((ray, medium, sampler, _)) = begin(self.inputs, pixel, keys.pass, sample) else {
+                    self.out[place][3] = MASKED;
+                    break;
+                };
+                rays.push((ray, medium, sampler));
+                places.push(place);
+                if rays.len() == TOGETHER {
+                    gather(&mut rays, &mut places);
+                }
             }
-            self.out[place] = if sum[3] < 0.0 {
-                [0.0, 0.0, 0.0, MASKED]
-            } else {
-                [sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale]
-            };
         }
+        gather(&mut rays, &mut places);
+        for (out, sum) in self.out.iter_mut().zip(&sums) {
+            if out[3] != MASKED {
+                *out = sum.map(|x| x * scale);
+            }
+        }
+    }
+}
+
+/// Makes flights with the vector level of the processor.
+struct Pilots(Level);
+
+struct Fly<'a> {
+    scene: &'a SceneView<'a>,
+    medium: u32,
+    values: [&'a [f32]; 2],
+    departures: &'a [Departure],
+    arrivals: &'a mut [Arrival],
+}
+
+impl Kernel for Fly<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        fly_side_by_side(self.scene, self.medium, self.values, self.departures, self.arrivals);
+    }
+}
+
+impl Pilot for Pilots {
+    /// Without instructions to round and to gather, lanes take nearly twice the time of single flights.
+    fn is_wide(&self) -> bool {
+        self.0 != Level::Baseline
+    }
+
+    fn fly(
+        &self,
+        scene: &SceneView,
+        medium: u32,
+        values: [&[f32]; 2],
+        departures: &[Departure],
+        arrivals: &mut [Arrival],
+    ) {
+        self.0.run(Fly {
+            scene,
+            medium,
+            values,
+            departures,
+            arrivals,
+        });
     }
 }
 
@@ -290,19 +361,38 @@ impl<'a> Propagation<'a> {
         })
     }
 
-    /// Path replay of a chunk.
-    fn replay(&self, i: usize, chunk: Chunk) -> ReplayStats {
+    /// Path replay of a chunk; `caches` is memory to be used again.
+    fn replay(&self, i: usize, chunk: Chunk, caches: &mut Vec<ReplayCache<f32>>) -> ReplayStats {
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
+        let pilot = Pilots(self.inputs.level);
+        let mut rays = Vec::with_capacity(TOGETHER);
+        let mut send = |rays: &mut Vec<_>| {
+            caches.resize_with(rays.len().max(caches.len()), ReplayCache::new);
+            backpropagate_together(
+                self.scene,
+                self.values,
+                &pilot,
+                rays,
+                caches,
+                &mut sink,
+                |first, replay| {
+                    stats.rays += 1;
+                    stats.samples += u64::from(replay.count);
+                    stats.drifted += u64::from(drifted(first, replay));
+                },
+            );
+            rays.clear();
+        };
         for (_, d, samples) in self.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
             for (ray, medium, sampler, extra) in samples.map_while(|begun| begun) {
-                let (first, replay) =
-                    backpropagate::<f32, _, _>(self.scene, self.values, &ray, medium, sampler, extra, d, &mut sink);
-                stats.rays += 1;
-                stats.samples += u64::from(replay.count);
-                stats.drifted += u64::from(drifted(&first, &replay));
+                rays.push(((ray, medium, sampler), extra, d));
+                if rays.len() == REPLAYED_TOGETHER {
+                    send(&mut rays);
+                }
             }
         }
+        send(&mut rays);
         stats
     }
 

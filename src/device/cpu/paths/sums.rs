@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use crate::device::units::LIMIT;
+use crate::params::Shape;
 use crate::resident::layout::{SceneRecord, VolumeRecord, background};
 use crate::transport::lookup::background::env_stencil;
-use crate::transport::lookup::grid::Stencil;
+use crate::transport::lookup::grid::{Stencil, prefetch};
 use crate::transport::lookup::volume::volume_adjoint;
 use crate::transport::rays::camera::{normalize, transform_vector};
 use crate::transport::scene::records::Sink;
 
 /// Bytes that private copies of the sums may take together; beyond it all threads share one.
-const PRIVATE_BYTES: usize = 64 << 20;
+const PRIVATE_BYTES: u64 = 64 << 20;
+const ENTRY_BYTES: u64 = size_of::<AtomicI64>() as u64;
 /// Entries that a thread takes at a time.
 const CHUNK: usize = 4096;
 const NOWHERE: usize = usize::MAX;
@@ -47,9 +49,7 @@ impl Default for Sums {
 impl Sums {
     /// Prepares for contributions to parameters of these numbers of entries, each with its units in one.
     pub(in crate::device::cpu) fn begin(&mut self, lengths: impl Iterator<Item = usize> + Clone, scales: Vec<f32>) {
-        let bytes = 8 * lengths.clone().sum::<usize>();
-        let threads = rayon::current_num_threads();
-        let copies = if bytes * threads <= PRIVATE_BYTES { threads } else { 1 };
+        let copies = copies_of(lengths.clone().map(|len| len as u64).sum());
         self.begin_copies(copies, lengths, scales);
     }
 
@@ -118,6 +118,22 @@ impl Sums {
     pub(in crate::device::cpu) fn bytes(&self) -> usize {
         self.copies.iter().flatten().map(|array| 8 * array.len()).sum()
     }
+}
+
+/// Copies of the sums of this many entries: one a thread, or one for all where those would take too much together.
+fn copies_of(entries: u64) -> usize {
+    let threads = rayon::current_num_threads();
+    match entries.saturating_mul(ENTRY_BYTES * threads as u64) {
+        all if all <= PRIVATE_BYTES => threads,
+        _ => 1,
+    }
+}
+
+/// Bytes of the sums of parameters of these shapes, each tuned or not.
+pub(in crate::device::cpu) fn sum_bytes(shapes: &[(Shape, bool)]) -> u64 {
+    let tuned = shapes.iter().filter(|(_, tuned)| *tuned);
+    let entries = tuned.map(|(shape, _)| shape.len() as u64).sum();
+    ENTRY_BYTES * entries * copies_of(entries) as u64
 }
 
 /// Whether a sum is of fewer than [`LIMIT`] units.
@@ -235,6 +251,11 @@ impl Sink<f32> for Accumulate<'_> {
     #[inline(always)]
     fn wants(&self, slot: u32) -> bool {
         !self.arrays[slot as usize].is_empty()
+    }
+
+    #[inline(always)]
+    fn expect(&self, volume: &VolumeRecord, at: &Stencil) {
+        prefetch(&self.arrays[volume.slot as usize], at, volume.size[3]);
     }
 
     #[inline(always)]

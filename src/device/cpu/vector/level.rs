@@ -15,7 +15,41 @@ pub(in crate::device::cpu) enum Level {
     Avx512,
 }
 
+/// Names a level that is to be used in place of the processor's widest, for measurements.
+const VARIABLE: &str = "PRBOPT_VECTORS";
+
 impl Level {
+    /// The level that the environment asks for, else the widest of this processor.
+    ///
+    /// # Errors
+    /// The level is unknown, or this processor has not got it.
+    pub(in crate::device::cpu) fn choose() -> Result<Self, String> {
+        let widest = Self::detect();
+        let Some(wanted) = std::env::var_os(VARIABLE) else {
+            return Ok(widest);
+        };
+        let levels = Self::up_to(widest);
+        let found = levels.iter().find(|level| wanted == level.name());
+        found.copied().ok_or_else(|| {
+            let names: Vec<_> = levels.iter().map(|level| level.name()).collect();
+            format!(
+                "{VARIABLE} is {wanted:?}, which this processor has not got; set it to {} or unset it",
+                names.join(" or ")
+            )
+        })
+    }
+
+    /// The levels of a processor whose widest one is `widest`.
+    fn up_to(widest: Self) -> Vec<Self> {
+        match widest {
+            Self::Baseline => vec![Self::Baseline],
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => vec![Self::Baseline, Self::Avx2],
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => vec![Self::Baseline, Self::Avx2, Self::Avx512],
+        }
+    }
+
     /// The widest level of this processor.
     pub(in crate::device::cpu) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]

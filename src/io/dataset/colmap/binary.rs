@@ -151,3 +151,65 @@ pub(super) fn points(bytes: &[u8]) -> Parsed<Vec<[f32; 3]>> {
     }
     Ok(points)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(position: [f64; 3]) -> Vec<u8> {
+        let position = position.map(f64::to_le_bytes);
+        [
+            &7u64.to_le_bytes(),
+            position.as_flattened(),
+            &[1, 2, 3],
+            &[0; 8],
+            &[0; 8],
+        ]
+        .concat()
+    }
+
+    /// Points that no image observes take the least that a point can: 51 bytes. So many are read, one more is refused
+    /// before anything is reserved for it.
+    #[test]
+    fn as_many_points_as_there_is_room_for_are_read() {
+        let two = [point([1.0, 2.0, 3.0]), point([-4.0, 5.5, 6.0])].concat();
+        assert_eq!(two.len(), 102);
+        let with_count = |count: u64| [&count.to_le_bytes()[..], &two].concat();
+        assert_eq!(points(&with_count(2)), Ok(vec![[1.0, 2.0, 3.0], [-4.0, 5.5, 6.0]]));
+        assert!(points(&with_count(3)).is_err());
+        let broken = [&1u64.to_le_bytes()[..], &point([1.0, f64::INFINITY, 0.0])].concat();
+        assert_eq!(points(&broken), Err("holds a point that is not finite".into()));
+    }
+
+    /// An image without a name or observations takes 73 bytes.
+    #[test]
+    fn as_many_images_as_there_is_room_for_are_read() {
+        let image = |name: &str, observations: u64| {
+            let pose: Vec<u8> = (1..8).flat_map(|i| f64::from(i).to_le_bytes()).collect();
+            let (name, keypoints) = (name.as_bytes(), vec![9; 24 * observations as usize]);
+            [
+                &[4, 0, 0, 0],
+                &pose[..],
+                &[5, 0, 0, 0],
+                name,
+                &[0],
+                &observations.to_le_bytes(),
+                &keypoints,
+            ]
+            .concat()
+        };
+        assert_eq!(image("", 0).len(), 73);
+        let file = [&2u64.to_le_bytes()[..], &image("", 0), &image("", 0)].concat();
+        assert_eq!(images(&file).map(|all| all.len()), Ok(2));
+        let file = [&2u64.to_le_bytes()[..], &image("a.png", 2), &image("b", 0)].concat();
+        let read = images(&file).expect("whole");
+        assert_eq!(
+            (read[0].rotation, read[0].translation),
+            ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0])
+        );
+        assert_eq!(
+            (read[0].camera, &read[0].name[..], &read[1].name[..]),
+            (5, "a.png", "b")
+        );
+    }
+}

@@ -468,3 +468,51 @@ fn a_cube_has_its_six_faces() {
         }
     }
 }
+
+/// All ways to begin a triangle with another corner.
+fn turns([a, b, c]: [DVec3; 3]) -> [[DVec3; 3]; 3] {
+    [[a, b, c], [b, c, a], [c, a, b]]
+}
+
+/// Two triangles of which only one edge each comes near the other, whichever of the three it is; and one that passes
+/// through another's inside, far from its sides and with its own corners far away.
+#[test]
+fn every_edge_counts() {
+    let v = DVec3::new;
+    // Edges along x and along y that pass each other at the origin, 0.01 apart.
+    let along_x = [v(-1.0, 0.0, 0.0), v(1.0, 0.0, 0.0), v(0.0, 0.0, -5.0)];
+    let along_y = [v(0.0, -1.0, 0.01), v(0.0, 1.0, 0.01), v(0.0, 0.0, 5.0)];
+    let plate = [v(-9.0, -9.0, 0.0), v(9.0, -9.0, 0.0), v(0.0, 9.0, 0.0)];
+    let needle = [v(0.1, 0.0, -2.0), v(0.2, 0.1, 2.0), v(0.3, -0.1, 3.0)];
+    for s in turns(along_x) {
+        for t in turns(along_y) {
+            for (gap, expected) in [(0.0101, true), (0.0099, false)] {
+                assert_eq!(near(&s, &t, gap), expected, "{s:?} {t:?} {gap}");
+                assert_eq!(near(&t, &s, gap), expected, "{t:?} {s:?} {gap}");
+            }
+        }
+    }
+    for s in turns(plate) {
+        for t in turns(needle) {
+            assert!(near(&s, &t, 0.0) && near(&t, &s, 0.0), "{s:?} {t:?}");
+        }
+    }
+}
+
+/// Parallel segments in the plane of a triangle, and one of unit determinant, which passes through.
+#[test]
+fn segments_along_the_plane_do_not_pass_through() {
+    let v = DVec3::new;
+    let triangle = [v(0.0, 0.0, 0.0), v(1.0, 0.0, 0.0), v(0.0, 1.0, 0.0)];
+    for height in [0.0, 0.5, -0.5] {
+        for along in [v(1.0, 0.0, 0.0), v(0.0, 1.0, 0.0), v(1.0, -1.0, 0.0), v(0.0, 0.0, 0.0)] {
+            let from = v(0.25, 0.25, height);
+            assert!(
+                !pierces(&[from - along, from + along], &triangle),
+                "{along} at {height}"
+            );
+        }
+    }
+    assert!(pierces(&[v(0.25, 0.25, 0.5), v(0.25, 0.25, -0.5)], &triangle));
+    assert!(pierces(&[v(0.25, 0.25, -0.5), v(0.25, 0.25, 0.5)], &triangle));
+}

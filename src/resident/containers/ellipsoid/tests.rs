@@ -208,3 +208,24 @@ fn eigenvalues_and_axes_solve_their_equation() {
         }
     }
 }
+
+/// Centres that lie apart by less than rounding tells: distances are the least and the largest half axis.
+#[test]
+fn distances_from_nearly_the_centre_are_half_axes() {
+    for offset in [0.0, 1e-300, 1e-30, 1e-18, 1e-16] {
+        for direction in [DVec3::X, DVec3::Y, DVec3::Z, DVec3::ONE, -DVec3::ONE] {
+            for half_axes in [DVec3::new(1.0, 3.0, 2.0), DVec3::new(0.5, 0.25, 4.0), DVec3::splat(2.0)] {
+                let map = DAffine3::from_scale_rotation_translation(half_axes, DQuat::IDENTITY, offset * direction);
+                let [near, far] = distances(&map);
+                assert!(
+                    (near - half_axes.min_element()).abs() < 1e-9,
+                    "{near}: {half_axes}, {offset} {direction}"
+                );
+                assert!(
+                    (far - half_axes.max_element()).abs() < 1e-9,
+                    "{far}: {half_axes}, {offset} {direction}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Paths that are followed together have the bits of paths followed one by one, in every small world.
+
+mod small;
+
+use prbopt::gradcheck::Options;
+use prbopt::gradcheck::paths::objective::{Cast, Objective};
+use prbopt::params::ParamSet;
+use prbopt::resident::layout::{VolumeRecord, gradient};
+use prbopt::transport::lookup::grid::Stencil;
+use prbopt::transport::lookup::volume::volume_adjoint;
+use prbopt::transport::mode::PRIMAL;
+use prbopt::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
+use prbopt::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
+use prbopt::transport::paths::path_state::PathState;
+use prbopt::transport::paths::replay_cache::ReplayCache;
+use prbopt::transport::paths::volpath::{backpropagate, gather};
+use prbopt::transport::scene::records::{Fields, SceneView, Sink};
+use small::worlds::{SmallWorld, cube, grid, worlds};
+
+/// Flights as the compiler makes them for any processor; counts them.
+#[derive(Default)]
+struct Plain(std::cell::Cell<usize>);
+
+impl Pilot for Plain {
+    fn is_wide(&self) -> bool {
+        true
+    }
+
+    fn fly(
+        &self,
+        scene: &SceneView,
+        medium: u32,
+        values: [&[f32]; 2],
+        departures: &[Departure],
+        arrivals: &mut [Arrival],
+    ) {
+        self.0.set(self.0.get() + departures.len());
+        fly_side_by_side(scene, medium, values, departures, arrivals);
+    }
+}
+
+struct Values<'a>(&'a ParamSet);
+
+impl Fields<f32> for Values<'_> {
+    const TWO_SIDED: bool = false;
+    const TRACKED: bool = false;
+    fn integrand(&self, slot: u32) -> &[f32] {
+        &self.0.parameters[slot as usize].values
+    }
+    fn sampling(&self, slot: u32) -> &[f32] {
+        self.integrand(slot)
+    }
+}
+
+/// All contributions of an adjoint, in an order of their own: slot, entry, bits.
+#[derive(Default)]
+struct Contributions(Vec<(u32, usize, u32)>);
+
+impl Contributions {
+    fn sorted(mut self) -> Vec<(u32, usize, u32)> {
+        self.0.sort_unstable();
+        self.0
+    }
+}
+
+impl Sink<f32> for Contributions {
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f32; 3], _: u32) {
+        volume_adjoint(volume, at, d, |entry, d| self.0.push((volume.slot, entry, d.to_bits())));
+    }
+    fn value(&mut self, slot: u32, d: [f32; 3], channels: u32) {
+        for c in 0..channels as usize {
+            self.0.push((slot, c, d[c].to_bits()));
+        }
+    }
+    fn background(&mut self, d: [f32; 3], d_radiance: [f32; 3]) {
+        self.0.push((u32::MAX, 0, d[0].to_bits()));
+        self.0.extend(d_radiance.map(|d| (u32::MAX, 1, d.to_bits())));
+    }
+}
+
+/// What is compared of a path.
+fn state(path: &PathState<f32>) -> ([u32; 3], u32, u32, bool) {
+    (path.radiance.0.map(f32::to_bits), path.count, path.depth, path.straight)
+}
+
+/// Clouds that the table has not: cells without matter, majorants of several cells an axis and of one, a flat grid.
+fn clouds() -> Vec<SmallWorld> {
+    let sky = r#""sky": {"type": "constant"}"#;
+    let cloud = |size, scale: f32| SmallWorld {
+        objects: format!(
+            r#"{}, {sky}"#,
+            cube(&format!(
+                r#""sigma_t": {}, "albedo": {}, "scale": {scale}, "phase": {{"type": "hg", "g": -0.3}}"#,
+                grid(size, 1, ""),
+                grid(size, 3, "")
+            ))
+        ),
+        zeros: vec![("sigma_t", 1, 0)],
+        set: Vec::new(),
+        ..SmallWorld::default()
+    };
+    let mut all = vec![cloud([9, 17, 33], 20.0), cloud([1, 1, 1], 4.0), cloud([40, 1, 2], 30.0)];
+    all[0].zeros = vec![("sigma_t", 3, 0)];
+    all[1].zeros.clear();
+    all[2].zeros = vec![("sigma_t", 2, 1)];
+    all
+}
+
+#[test]
+fn paths_together_are_paths_alone() {
+    let mut flights = 0;
+    for (i, small) in worlds().into_iter().chain(clouds()).enumerate() {
+        let estimator = [gradient::PAIRED, gradient::DRT, gradient::FREE_FLIGHT][i % 3];
+        let mut setup = small.setup("paired", &Options::default());
+        setup.spp = 24;
+        let objective = Objective::new(&setup, estimator);
+        let (scene, values, pilot) = (objective.view(), Values(&setup.params), Plain::default());
+        // Primal.
+        let rays = || objective.casts.iter().map(|cast| (cast.ray, cast.medium, cast.walk));
+        let mut together = Vec::new();
+        gather_together(&scene, &values, &pilot, rays(), |path| together.push(state(&path)));
+        let alone: Vec<_> = rays()
+            .map(|(ray, medium, walk)| state(&gather::<f32, _, PRIMAL>(&scene, &values, &ray, medium, walk)))
+            .collect();
+        assert_eq!(together, alone, "{}", small.name);
+        // Adjoint.
+        let weight = |cast: &Cast| objective.weight(3, cast).map(|w| w as f32);
+        let begun: Vec<_> = objective
+            .casts
+            .iter()
+            .map(|cast| ((cast.ray, cast.medium, cast.walk), cast.extra, weight(cast)))
+            .collect();
+        let mut caches: Vec<_> = begun.iter().map(|_| ReplayCache::new()).collect();
+        let (mut sent, mut states) = (Contributions::default(), Vec::new());
+        backpropagate_together(
+            &scene,
+            &values,
+            &pilot,
+            &begun,
+            &mut caches,
+            &mut sent,
+            |first, replay| {
+                states.push((state(first), state(replay)));
+            },
+        );
+        let (mut sent_alone, mut states_alone) = (Contributions::default(), Vec::new());
+        for &((ray, medium, walk), extra, d) in &begun {
+            let (first, replay) = backpropagate(&scene, &values, &ray, medium, walk, extra, d, &mut sent_alone);
+            states_alone.push((state(&first), state(&replay)));
+        }
+        assert_eq!(states, states_alone, "{}", small.name);
+        assert_eq!(sent.sorted(), sent_alone.sorted(), "{}", small.name);
+        flights += pilot.0.get();
+    }
+    assert!(flights > 10_000, "only {flights} flights were made side by side");
+}
