@@ -221,7 +221,12 @@ fn memory(scene: &Scene) -> u64 {
         return parameters;
     };
     let count = growth.map_or(splats.count() as u64, |growth| u64::from(growth.count));
-    let pixels: u32 = scene.sensors.iter().filter(|s| !s.held_out).map(|s| s.width * s.height).sum();
+    let pixels: u32 = scene
+        .sensors
+        .iter()
+        .filter(|s| !s.held_out)
+        .map(|s| s.width * s.height)
+        .sum();
     let photographs = scene.sensors.iter().all(|s| s.reference.is_some());
     let reference = if photographs { 4 } else { 16 };
     parameters + splat_bytes(count) + (32 + reference) * u64::from(pixels)

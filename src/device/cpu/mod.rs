@@ -16,8 +16,7 @@ mod vector;
 
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
-    parameter_bytes,
-    splat_bytes,
+    parameter_bytes, splat_bytes,
 };
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
