@@ -1,4 +1,5 @@
-// The primal pass: colour and transmittance of every pixel of a view, and how many entries of its list it has looked at.
+// The primal pass: colour and transmittance of every pixel of a view, and how many entries of its list it has looked
+// at.
 
 #import bind/splat_parameters
 #import bind/splat_tile

@@ -1,6 +1,6 @@
-//! A growing number of splats: transparent ones are taken out, large ones where the error is large are split, and new ones
-//! are set where the error is largest. What is done follows from the values, the picture and its reference alone, so that
-//! a run that is resumed grows in the same way.
+//! A growing number of splats: transparent ones are taken out, large ones where the error is large are split, and new
+//! ones are set where the error is largest. What is done follows from the values, the picture and its reference alone,
+//! so that a run that is resumed grows in the same way.
 
 use anyhow::Result;
 use serde_json::json;
@@ -137,8 +137,8 @@ impl Splats {
     }
 
     /// The splats after a change to `wanted` of them. The halves of a splat that is split take over its moments; a new
-    /// splat begins with a first moment of zero and the mean of all second moments, so that its first steps are no longer
-    /// than those of the others.
+    /// splat begins with a first moment of zero and the mean of all second moments, so that its first steps are no
+    /// longer than those of the others.
     pub(super) fn grown(&self, wanted: usize, errors: &Errors, order: Order) -> Self {
         let side = errors.width.max(errors.height) as f32;
         let kept: Vec<usize> = (0..self.count())

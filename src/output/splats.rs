@@ -108,8 +108,9 @@ impl SplatValues {
         atomic::write_bytes(path, &bytes)
     }
 
-    /// The splats as ellipses for a picture of this size, the last first. Each has the splat's opacity and is as large as
-    /// lets through as much light: √2 standard deviations. With `outlines` they are lines around the splats' half height.
+    /// The splats as ellipses for a picture of this size, the last first. Each has the splat's opacity and is as large
+    /// as lets through as much light: √2 standard deviations. With `outlines` they are lines around the splats' half
+    /// height.
     pub fn svg(&self, [width, height]: [u32; 2], outlines: bool) -> String {
         let side = width.max(height) as f32;
         let mut text = format!(

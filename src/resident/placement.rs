@@ -170,8 +170,8 @@ fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
     arrays
 }
 
-/// The structure of the picture at each pixel: the gradient's squares as a vector of twice its angle, and their sum over
-/// x, y and colours.
+/// The structure of the picture at each pixel: the gradient's squares as a vector of twice its angle, and their sum
+/// over x, y and colours.
 fn gradients(picture: &Picture) -> Vec<[f32; 3]> {
     let Picture { width, height, pixels } = picture;
     let at = |x: usize, y: usize, c: usize| pixels[y * width + x][c];

@@ -30,8 +30,8 @@ impl<A> Visited<A> {
 /// Defines the list twice, for shared and for mutable references.
 macro_rules! visitors {
     ($all:ident, $phase:ident, $lookup:ident $(, $mutable:tt)?) => {
-        /// Every array of the scene: the field's, the splats', the background's, then those of media (`sigma_t`, `albedo`,
-        /// `emission`, the phase function's), of surfaces (texture, radiance) and of lights.
+        /// Every array of the scene: the field's, the splats', the background's, then those of media (`sigma_t`,
+        /// `albedo`, `emission`, the phase function's), of surfaces (texture, radiance) and of lights.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
             // Paths importance sample an environment map in proportion to its radiance; rays through a radiance field

@@ -1,8 +1,8 @@
 //! A picture of leaves: discs of all sizes that hide each other, as a model of photographs (Lee2001).
 //!
-//! What makes a photograph hard to describe is that things hide each other: edges at every scale, with nothing in common
-//! on their two sides. Discs of random colours whose radii r are drawn in proportion to r⁻³ have these edges at all scales
-//! alike, and the spectrum of photographs.
+//! What makes a photograph hard to describe is that things hide each other: edges at every scale, with nothing in
+//! common on their two sides. Discs of random colours whose radii r are drawn in proportion to r⁻³ have these edges at
+//! all scales alike, and the spectrum of photographs.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;

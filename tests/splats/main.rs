@@ -68,7 +68,8 @@ fn flat<N: Copy>(of: &Parameters<N>) -> [N; 9] {
     [x, y, a, b, of.rotation, r, g, blue, of.opacity]
 }
 
-/// The gradient of ADJOINT · colour by the parameters of a pile, by undoing the blend; and how many entries were looked at.
+/// The gradient of ADJOINT · colour by the parameters of a pile, by undoing the blend; and how many entries were looked
+/// at.
 fn by_replay(pile: &[Parameters<f32>]) -> (Vec<f64>, u32) {
     let decide: Vec<Splat<f32>> = pile.iter().map(|p| Splat::project(p, SIDE)).collect();
     let wide: Vec<Parameters<f64>> = pile.iter().map(|p| lift(p, f64::from)).collect();
@@ -453,8 +454,8 @@ fn no_splat_panics_wherever_and_however_large_it_is() {
     }
 }
 
-/// Two thousand splats that cover a picture make lists of 4 bytes for each of them and tile, and nothing else that grows
-/// with their number over a pixel.
+/// Two thousand splats that cover a picture make lists of 4 bytes for each of them and tile, and nothing else that
+/// grows with their number over a pixel.
 #[test]
 fn memory_does_not_grow_with_depth() {
     let scene = scene(2000, [64, 64], "");

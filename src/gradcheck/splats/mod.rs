@@ -1,5 +1,5 @@
-//! Gradient checks of pictures of splats: the undone blend in f64 against finite differences with decisions frozen, and a
-//! device against the undone blend.
+//! Gradient checks of pictures of splats: the undone blend in f64 against finite differences with decisions frozen, and
+//! a device against the undone blend.
 
 pub mod objective;
 
@@ -17,8 +17,8 @@ use crate::device::Device;
 use crate::resident::splats::SplatScene;
 use objective::{Adjoint, Objective};
 
-/// The largest step of the differences: of all parameters, lengths being in units of the picture's longer side, positions
-/// change a weight the fastest.
+/// The largest step of the differences: of all parameters, lengths being in units of the picture's longer side,
+/// positions change a weight the fastest.
 const STEP: f64 = 1e-3;
 const POSITION_STEP: f64 = 1e-5;
 

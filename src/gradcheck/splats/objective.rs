@@ -1,5 +1,5 @@
-//! The differentiated function: a weighted sum of the pixels of a picture of splats. What is decided (which splats a pixel
-//! looks at, which weights are clamped, where a pixel is finished) is decided by the unperturbed f32 values.
+//! The differentiated function: a weighted sum of the pixels of a picture of splats. What is decided (which splats a
+//! pixel looks at, which weights are clamped, where a pixel is finished) is decided by the unperturbed f32 values.
 
 use rayon::prelude::*;
 

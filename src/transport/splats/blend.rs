@@ -1,7 +1,8 @@
-//! The blend of a pixel and its undoing: the smallest program of this crate in which a replay takes the place of a tape.
+//! The blend of a pixel and its undoing: the smallest program of this crate in which a replay takes the place of a
+//! tape.
 //!
-//! A pixel looks at its splats in order, the nearest first. It begins with the transmittance T = 1 and the colour C = 0,
-//! and each splat of weight α and colour c changes both:
+//! A pixel looks at its splats in order, the nearest first. It begins with the transmittance T = 1 and the colour C =
+//! 0, and each splat of weight α and colour c changes both:
 //!
 //! ```text
 //! blend   C ← C + T α c        T ← T (1 - α)
@@ -9,12 +10,12 @@
 //! ```
 //!
 //! The second line takes back the first. The derivative of a loop is taken from its end to its beginning and needs the
-//! state before each turn: conventional differentiation stores all of them, the replay begins with the last state, which
-//! the pixel has, and undoes one blend after the other (SlangSplats2D). What is stored does not depend on the number of
-//! splats. In the end T is 1 again and C is 0, which says how well it went.
+//! state before each turn: conventional differentiation stores all of them, the replay begins with the last state,
+//! which the pixel has, and undoes one blend after the other (SlangSplats2D). What is stored does not depend on the
+//! number of splats. In the end T is 1 again and C is 0, which says how well it went.
 //!
-//! [`gather`] is the loop forwards, [`replay`] the loop backwards. `shaders/transport/splats/blend.wgsl` is the same file
-//! in WGSL; the CPU's passes take rows of sixteen pixels at a time (`device/cpu/splats/tile.rs`).
+//! [`gather`] is the loop forwards, [`replay`] the loop backwards. `shaders/transport/splats/blend.wgsl` is the same
+//! file in WGSL; the CPU's passes take rows of sixteen pixels at a time (`device/cpu/splats/tile.rs`).
 
 use super::splat::{Splat, SplatAdjoint};
 use crate::transport::number::Number;
@@ -149,8 +150,8 @@ pub fn gather<N: Number>(list: &List<'_, N>) -> (PixelState<N>, u32) {
     (state, list.order.len() as u32)
 }
 
-/// Undoes what [`gather`] has blended from its last state on, and sends to `sink` each splat's index with the derivatives
-/// by it. Returns the state that is left: T = 1 and C = 0 but for rounding.
+/// Undoes what [`gather`] has blended from its last state on, and sends to `sink` each splat's index with the
+/// derivatives by it. Returns the state that is left: T = 1 and C = 0 but for rounding.
 #[inline(always)]
 pub fn replay<N: Number>(
     list: &List<'_, N>,

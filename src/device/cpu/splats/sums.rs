@@ -1,8 +1,8 @@
 //! Derivatives by splats: a record for each tile and splat, summed splat by splat in the order of the tiles.
 //!
-//! A splat belongs to many tiles and a tile to one thread, so that tiles cannot add to the same splat. They write records
-//! of their own; then each thread takes a range of splats through all tiles. A tile's list is in the order of splats, so
-//! that a range of splats is a range of the list. Rounds of tiles bound the memory of the records.
+//! A splat belongs to many tiles and a tile to one thread, so that tiles cannot add to the same splat. They write
+//! records of their own; then each thread takes a range of splats through all tiles. A tile's list is in the order of
+//! splats, so that a range of splats is a range of the list. Rounds of tiles bound the memory of the records.
 
 use super::lists::TILE;
 use crate::transport::splats::splat::{Splat, SplatAdjoint};

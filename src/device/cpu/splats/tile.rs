@@ -51,8 +51,8 @@ struct Rows {
     constant: Row,
     linear: Row,
     square: f32,
-    /// The Gaussian in the next row, its ratio to that in the row after, and the factor on that ratio; without them each
-    /// row takes its exponentials.
+    /// The Gaussian in the next row, its ratio to that in the row after, and the factor on that ratio; without them
+    /// each row takes its exponentials.
     next: Row,
     ratio: Row,
     factor: f32,
@@ -60,8 +60,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// `reach` is half the width and height of the splat's box, `origin` the tile's first pixel; `rows` are those of the tile
-    /// that are in the picture.
+    /// `reach` is half the width and height of the splat's box, `origin` the tile's first pixel; `rows` are those of
+    /// the tile that are in the picture.
     #[inline(always)]
     fn new(splat: &Splat<f32>, reach: [f32; 2], origin: [f32; 2], rows: usize) -> Self {
         let [xx, xy, yy] = splat.conic;
@@ -273,7 +273,8 @@ impl Kernel for Replay<'_> {
             let index = self.list[i] as usize;
             let splat = &self.splats[index];
             let mut rows = Rows::new(splat, self.reach[index], self.origin, self.rows);
-            // Sums over the rows: of derivatives by the exponent, times 1, y and y²; and of shares times adjoint colours.
+            // Sums over the rows: of derivatives by the exponent, times 1, y and y²; and of shares times adjoint
+            // colours.
             let mut power = [[0.0f32; TILE]; 3];
             let mut color = [[0.0f32; TILE]; 3];
             for row in rows.first..rows.end {
