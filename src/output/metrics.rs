@@ -199,6 +199,7 @@ mod tests {
             replay: ReplayStats::default(),
             ms: Milliseconds::default(),
             memory_bytes: 0,
+            splats: None,
             seconds: 0.0,
         }
     }
