@@ -52,7 +52,7 @@ impl Estimate {
     pub fn text(&self) -> String {
         let sums = match self.sums {
             0 => String::new(),
-            sums => format!(", {} lists and sums of gradients", bytes(sums)),
+            sums => format!(", {} sums of gradients", bytes(sums)),
         };
         format!(
             "memory: about {} at the finest resolution ({} parameters with gradients and moments{}, {} references, \
