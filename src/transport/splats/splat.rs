@@ -31,7 +31,8 @@ pub struct Splat<N> {
 pub type SplatAdjoint<N> = Splat<N>;
 
 /// Logarithms of standard deviations are clamped to this, so that their squares and the inverses of these are numbers.
-pub const SCALES: [f32; 2] = [-16.0, 4.0];
+const SCALE_LOW: f32 = -16.0;
+const SCALE_HIGH: f32 = 4.0;
 
 impl<N: Number> Splat<N> {
     /// The shape of a splat in a picture whose longer side is `side` pixels.
@@ -141,14 +142,13 @@ impl<N: Number> Splat<N> {
 /// One over the square of a standard deviation in pixels.
 #[inline(always)]
 fn inverse_square<N: Number>(scale: N, side: N) -> N {
-    let [low, high] = SCALES;
-    let clamped = scale.max(N::lift(low)).min(N::lift(high));
+    let clamped = scale.max(N::lift(SCALE_LOW)).min(N::lift(SCALE_HIGH));
     (-(N::lift(2.0) * clamped)).exp() / (side * side)
 }
 
 #[inline(always)]
 fn is_clamped<N: Number>(scale: N) -> bool {
-    scale.below(SCALES[0]) || scale.above(SCALES[1])
+    scale.below(SCALE_LOW) || scale.above(SCALE_HIGH)
 }
 
 /// Pixels from a splat's centre to the sides of the box in which its weight is not left out; None if it is nowhere.
@@ -160,9 +160,8 @@ pub fn reach(of: &Parameters<f32>, side: f32) -> Option<[f32; 2]> {
     if !(share > 1.0 && share.is_finite()) {
         return None;
     }
-    let [low, high] = SCALES;
     let [i, j] = of.scale.map(|scale| {
-        let deviation = scale.max(low).min(high).exp() * side;
+        let deviation = scale.max(SCALE_LOW).min(SCALE_HIGH).exp() * side;
         deviation * deviation
     });
     let (cos, sin) = (of.rotation.cos(), of.rotation.sin());
