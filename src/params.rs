@@ -45,6 +45,17 @@ pub enum Kind {
     Points,
 }
 
+impl Kind {
+    /// Axes along which coarse-to-fine stages refine it.
+    pub fn refined_axes(self) -> usize {
+        match self {
+            Self::Grid => 3,
+            Self::Texture => 2,
+            Self::Envmap | Self::Value => 0,
+        }
+    }
+}
+
 /// What the numbers of a parameter measure; what they may therefore be is told by `scene`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
@@ -59,7 +70,7 @@ pub enum Quantity {
     Emission,
     /// Mean cosine of a phase function.
     Asymmetry,
-    /// Of the second of two phase functions.
+    /// Of the second of two phase functions or BSDFs; the opacity of a mask.
     Weight,
     /// Share of light that a surface reflects.
     Reflectance,
@@ -77,13 +88,6 @@ pub enum Quantity {
     Color,
     /// Weights of splats at their centres.
     Opacity,
-}
-
-impl Quantity {
-    /// Whether walks send derivatives by it.
-    pub fn is_differentiable(self) -> bool {
-        self != Self::Reflectance
-    }
 }
 
 /// How an optimised parameter is changed.
@@ -146,10 +150,20 @@ pub struct ParamSet {
 }
 
 impl ParamSet {
-    /// Index of the parameter at `path`.
-    pub fn find(&self, path: &str) -> Option<usize> {
-        self.parameters.iter().position(|p| p.path == path)
+    /// Index of the parameter that `name` means, as [`position`] has it.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        position(self.parameters.iter().map(|p| p.path.as_str()), name)
     }
+}
+
+/// The place in `paths` of the parameter that `name` means: its path, or, as Mitsuba has it, its path and `.value` or
+/// `.data`.
+pub fn position<'a>(mut paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
+    let short = name.strip_suffix(".value").or_else(|| name.strip_suffix(".data"));
+    paths
+        .clone()
+        .position(|path| path == name)
+        .or_else(|| short.and_then(|short| paths.position(|path| path == short)))
 }
 
 #[cfg(test)]
@@ -223,6 +237,5 @@ mod tests {
             ["a", "b", "b.c", "c"].map(|path| params.find(path)),
             [Some(0), Some(2), Some(1), None]
         );
-        assert!(!Quantity::Reflectance.is_differentiable() && Quantity::Light.is_differentiable());
     }
 }

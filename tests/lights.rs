@@ -29,7 +29,11 @@ fn lit(name: &'static str, sensor: &'static str, objects: String) -> SmallWorld 
         name,
         sensor,
         objects,
-        set: vec![("radiance", vec![2.0, 3.0, 5.0])],
+        set: vec![
+            ("radiance", vec![2.0, 3.0, 5.0]),
+            ("reflectance", vec![0.5]),
+            ("lamp.bsdf.reflectance", vec![0.0]),
+        ],
         ..SmallWorld::default()
     }
 }

@@ -10,8 +10,9 @@ use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
 use prbopt::resident::layout::{
-    self, BlockRecord, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NodeRecord, PathSettings,
-    PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord, VolumeRecord,
+    self, BlockRecord, BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord,
+    MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord,
+    VolumeRecord,
 };
 use prbopt::transport::mode;
 use prbopt::transport::rays::{camera, film, pixel, sampler};
@@ -135,8 +136,8 @@ fn records_agree() {
     compare_record!(&walk, Launch, "Launch", [
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
-        loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, textures_at,
-        parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh,
+        loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
+        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -145,15 +146,18 @@ fn records_agree() {
     ]);
     compare_record!(&world, PhaseRecord, "Phase", [kind, slot, weight, first]);
     compare_record!(&world, SurfaceRecord, "Surface", [
-        to_local, to_world, kind, bsdf, interior, exterior, light, side, texture = "surface_texture",
+        to_local, to_world, kind, bsdf, interior, exterior, light, side,
     ]);
+    compare_record!(&world, BsdfRecord, "Bsdf", [front, back, flags]);
+    compare_record!(&world, LeafRecord, "Leaf", [kind, turned, first_factor, factors, textures]);
+    compare_record!(&world, FactorRecord, "Factor", [texture = "factor_texture", complement]);
     compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape]);
     compare_record!(&world, LightRecord, "Light", [
         position, direction, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
     ]);
     compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c]);
     compare_record!(&world, TextureRecord, "Texture", [
-        color0, color1, to_uv, kind, slot, filter = "filter_kind", wrap, size,
+        to_uv, kind, slot, other_slot, channels, size, filter = "filter_kind", wrap,
     ]);
     compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,
@@ -290,8 +294,12 @@ fn constants_agree() {
         ("CHILD_NODE", layout::child::NODE),
         ("CHILD_BLOCK", layout::child::BLOCK),
         ("CHILD_SURFACE", layout::child::SURFACE),
+        ("LEAF_NULL", layout::leaf::NULL),
+        ("LEAF_DIFFUSE", layout::leaf::DIFFUSE),
+        ("BSDF_SMOOTH", layout::bsdf::SMOOTH),
         ("BSDF_NULL", layout::bsdf::NULL),
-        ("BSDF_DIFFUSE", layout::bsdf::DIFFUSE),
+        ("BSDF_VARIES", layout::bsdf::VARIES),
+        ("LEAF_TEXTURES", layout::LEAF_TEXTURES as u32),
         ("LIGHT_POINT", layout::light::POINT),
         ("LIGHT_SPOT", layout::light::SPOT),
         ("LIGHT_DIRECTIONAL", layout::light::DIRECTIONAL),

@@ -155,3 +155,96 @@ fn a_world_of_any_size_looks_the_same() {
         assert!((ratio - 1.0).abs() < 2e-3, "scale {scale}: {ratio} times as bright");
     }
 }
+
+/// The mean over a small picture of a wall that fills it, whose BSDF is `bsdf`, between a point light and a constant sky.
+/// The camera looks along `toward`, ±1 along z, at the wall's front from +z.
+fn wall(bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 3] {
+    let (resident, params) = resident(&format!(
+        r#"{{"integrator": {{"type": "volpath", "max_depth": 2}},
+            "camera": {{"type": "perspective", "fov": 20,
+                "to_world": [{{"look_at": {{"origin": [0, 0, {}], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                "film": {{"type": "hdrfilm", "width": 16, "height": 16, "rfilter": {{"type": "box"}}}}}},
+            "wall": {{"type": "rectangle", "to_world": [{{"scale": 3}}], "bsdf": {bsdf}}} {more}}}"#,
+        -3.0 * toward
+    ));
+    let mut device = Cpu::new();
+    let sgd = Optimizer::Sgd { momentum: 0.0 };
+    device.load(resident, params, sgd).expect("it fits");
+    let look = RenderSettings {
+        seed: 5,
+        iteration: 0,
+        spp,
+    };
+    let pixels = render_view(&mut device, 0, look).expect("it renders");
+    [0, 1, 2].map(|c| pixels.iter().map(|p| f64::from(p[c])).sum::<f64>() / pixels.len() as f64)
+}
+
+/// A single point light is sampled at every vertex, so that pictures of depth two have no noise.
+#[test]
+fn blends_and_two_sides_add_up() {
+    // From the front of the wall, or from its back, with the light on the same side.
+    let seen = |bsdf: &str, toward: f32| {
+        let lamp = format!(
+            r#", "lamp": {{"type": "point", "position": [0, 0, {}]}}"#,
+            -2.0 * toward
+        );
+        wall(bsdf, toward, &lamp, 1)
+    };
+    let (front, back) = (-1.0, 1.0);
+    let diffuse = |color: &str| format!(r#"{{"type": "diffuse", "reflectance": {color}}}"#);
+    let (red, blue) = (diffuse("[0.8, 0.2, 0]"), diffuse("[0, 0.4, 0.6]"));
+    let [of_red, of_blue] = [&red, &blue].map(|bsdf| seen(bsdf, front));
+    let blend = |weight: f64| format!(r#"{{"type": "blendbsdf", "weight": {weight}, "a": {red}, "b": {blue}}}"#);
+    let near = |found: [f64; 3], expected: [f64; 3], what: &str| {
+        for c in 0..3 {
+            let off = (found[c] - expected[c]).abs();
+            assert!(off < 1e-3 * of_red[0], "{what}: {found:?}, not {expected:?}");
+        }
+    };
+    assert!(of_red[0] > 0.01);
+    for weight in [0.0, 0.3, 1.0] {
+        let expected = [0, 1, 2].map(|c| (1.0 - weight) * of_red[c] + weight * of_blue[c]);
+        near(seen(&blend(weight), front), expected, &format!("weight {weight}"));
+        near(seen(&blend(weight), back), [0.0; 3], "the back of one-sided BSDFs");
+    }
+    let both = format!(r#"{{"type": "twosided", "a": {red}, "b": {blue}}}"#);
+    near(seen(&both, front), of_red, "the front of two");
+    near(seen(&both, back), of_blue, "the back of two");
+    let one = format!(r#"{{"type": "twosided", "a": {red}}}"#);
+    near(seen(&one, back), of_red, "the back of one");
+}
+
+/// Through a mask come its gaps' share of a shadow ray, exactly, and of what lies behind, in the mean: 65536 paths, with
+/// a standard deviation of 0.5 each.
+#[test]
+fn masks_let_their_share_through() {
+    let mask = |opacity: f64| {
+        format!(r#"{{"type": "mask", "opacity": {opacity}, "nested": {{"type": "diffuse", "reflectance": 0}}}}"#)
+    };
+    let sky = r#", "sky": {"type": "constant", "radiance": [1, 2, 0]}"#;
+    for opacity in [0.0, 0.35, 1.0] {
+        let found = wall(&mask(opacity), -1.0, sky, 256);
+        for (c, radiance) in [1.0, 2.0, 0.0].into_iter().enumerate() {
+            let expected = (1.0 - opacity) * radiance;
+            let allowed = 5.0 * 0.5 * radiance / 256.0 * f64::from(u8::from(opacity == 0.35)) + 1e-6;
+            assert!((found[c] - expected).abs() < allowed, "opacity {opacity}: {found:?}");
+        }
+    }
+    let white = r#"{"type": "diffuse", "reflectance": 1}"#;
+    let lamp = r#", "lamp": {"type": "point", "position": [0, 0, 6]}"#;
+    let veil = |opacity: f64| {
+        format!(
+            r#"{lamp}, "veil": {{"type": "rectangle", "to_world": [{{"scale": 0.8}}, {{"translate": [0, 0, 5]}}],
+                "bsdf": {}}}"#,
+            mask(opacity)
+        )
+    };
+    let open = wall(white, -1.0, lamp, 1)[0];
+    for opacity in [0.0, 0.35, 1.0] {
+        let found = wall(white, -1.0, &veil(opacity), 1)[0];
+        assert!(
+            (found - (1.0 - opacity) * open).abs() < 1e-6 * open,
+            "opacity {opacity}: {found} of {open}"
+        );
+    }
+}

@@ -72,6 +72,11 @@ impl Sink<f32> for Contributions {
             self.0.push((slot, c, d[c].to_bits()));
         }
     }
+    fn entries(&mut self, slot: u32, first: u32, d: [f32; 3], channels: u32) {
+        for c in 0..channels {
+            self.0.push((slot, (first + c) as usize, d[c as usize].to_bits()));
+        }
+    }
     fn background(&mut self, d: [f32; 3], d_radiance: [f32; 3]) {
         self.0.push((u32::MAX, 0, d[0].to_bits()));
         self.0.extend(d_radiance.map(|d| (u32::MAX, 1, d.to_bits())));

@@ -81,6 +81,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "methods of `PixelTable` and `Batch`",
     ),
     ("transport/rays/random", &["mix_words"], "a closure in Rust"),
+    ("transport/scene/bsdf/local", &["lobe_sample_none"], "None in Rust"),
     (
         "transport/scene/light",
         &["environment_size", "first_of_row"],
@@ -93,11 +94,20 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/scene/records",
-        &["sink_number", "sink_color"],
-        "`Sink::value` with one and with three channels",
+        &["sink_number", "sink_color", "sink_entries"],
+        "`Sink::value` with one and with three channels, and `Sink::entries`",
     ),
     ("transport/scene/shape", &["no_hit"], "None in Rust"),
-    ("transport/scene/texture", &["image_texel"], "a closure in Rust"),
+    (
+        "transport/scene/texture",
+        &["image_texel", "stencil_texel"],
+        "closures in Rust",
+    ),
+    (
+        "transport/paths/volpath",
+        &["scatter_at"],
+        "media and surfaces in one loop, because compilers write a function out wherever it is called",
+    ),
     (
         "transport/scene/bvh",
         &[
@@ -126,6 +136,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "vectors of registers: WGSL has vectors of four",
     ),
     ("transport/scene/bvh/", "its tests"),
+    (
+        "transport/scene/bsdf/transmittance",
+        "tables are made on the host, for both devices",
+    ),
     ("transport/number/", "WGSL has no generics"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     (
@@ -345,10 +359,11 @@ fn constants(text: &str) -> Vec<(String, f64)> {
         let Some(rest) = line.strip_prefix("const ") else {
             continue;
         };
-        let (Some(equals), Some(end)) = (rest.find(" = "), rest.find(';')) else {
+        let Some((_, value)) = rest.split_once(" = ") else {
             continue;
         };
-        let value = number(&rest[equals + 3..end], &found);
+        let Some(end) = value.find(';') else { continue };
+        let value = number(&value[..end], &found);
         found.extend(value.map(|value| (word(rest).to_string(), value)));
     }
     found

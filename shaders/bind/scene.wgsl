@@ -65,8 +65,7 @@ fn surface_record(index: u32) -> Surface {
         first.w,
         rest.x,
         bitcast<f32>(rest.y),
-        rest.z,
-        0u,
+        vec2u(0u),
     );
 }
 
@@ -94,21 +93,29 @@ fn emissive_triangle_record(index: u32) -> EmissiveTriangle {
     return EmissiveTriangle(a.xyz, a.w, b.xyz, b.w, float_record(at + 2u).xyz, 0u);
 }
 
+fn bsdf_record(index: u32) -> Bsdf {
+    let at = launch.bsdfs_at + 2u * index;
+    let sides = records[at];
+    return Bsdf(sides.xy, sides.zw, records[at + 1u].x, 0u, 0u, 0u);
+}
+
+fn leaf_record(index: u32) -> Leaf {
+    let at = launch.leaves_at + 2u * index;
+    let first = records[at];
+    return Leaf(first.x, first.y, first.z, first.w, records[at + 1u]);
+}
+
+fn factor_record(index: u32) -> Factor {
+    let words = records[launch.factors_at + index];
+    return Factor(words.x, words.y, vec2u(0u));
+}
+
 fn texture_record(index: u32) -> Texture {
-    let at = launch.textures_at + 6u * index;
-    let to_uv = array<vec4f, 2>(float_record(at + 2u), float_record(at + 3u));
-    let rest = records[at + 4u];
-    return Texture(
-        float_record(at),
-        float_record(at + 1u),
-        to_uv,
-        rest.x,
-        rest.y,
-        rest.z,
-        rest.w,
-        records[at + 5u].xy,
-        vec2u(0u),
-    );
+    let at = launch.textures_at + 4u * index;
+    let to_uv = array<vec4f, 2>(float_record(at), float_record(at + 1u));
+    let first = records[at + 2u];
+    let rest = records[at + 3u];
+    return Texture(to_uv, first.x, first.y, first.z, first.w, rest.xy, rest.z, rest.w);
 }
 
 // Offset of a parameter.

@@ -122,8 +122,16 @@ const SURFACE_SPHERE: u32 = 1u;
 const SURFACE_RECTANGLE: u32 = 2u;
 const SURFACE_MESH: u32 = 3u;
 
-const BSDF_NULL: u32 = 0u;
-const BSDF_DIFFUSE: u32 = 1u;
+const LEAF_NULL: u32 = 0u;
+const LEAF_DIFFUSE: u32 = 1u;
+
+// Bits of a BSDF's flags.
+const BSDF_SMOOTH: u32 = 1u;
+const BSDF_NULL: u32 = 2u;
+const BSDF_VARIES: u32 = 4u;
+
+// Most textures of a leaf.
+const LEAF_TEXTURES: u32 = 4u;
 
 const LIGHT_POINT: u32 = 0u;
 const LIGHT_SPOT: u32 = 1u;
@@ -188,10 +196,35 @@ struct Surface {
     exterior: u32,
     light: u32,
     side: f32,
-    // Index of its texture.
-    surface_texture: u32,
-    // Index of a mesh's first triangle among the corners' records.
-    padding: u32,
+    padding: vec2u,
+}
+
+// A BSDF: on each side a mixture of leaves.
+struct Bsdf {
+    // The first leaf and the number of leaves.
+    front: vec2u,
+    back: vec2u,
+    flags: u32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
+}
+
+// A BSDF that is no mixture, with the factors that it is weighted by.
+struct Leaf {
+    kind: u32,
+    // 1 if it is turned over: the back of a two-sided BSDF.
+    turned: u32,
+    first_factor: u32,
+    factors: u32,
+    textures: vec4u,
+}
+
+// A factor of a leaf's weight: a texture's value x, or 1 - x.
+struct Factor {
+    factor_texture: u32,
+    complement: u32,
+    padding: vec2u,
 }
 
 // Data at the vertices of a mesh's triangle: normals, uv of the first two, uv of the third.
@@ -231,17 +264,17 @@ struct EmissiveTriangle {
     padding: u32,
 }
 
-// A texture: constant, checkerboard, or image.
+// A texture: one value, two that alternate, or an image.
 struct Texture {
-    color0: vec4f,
-    color1: vec4f,
     to_uv: array<vec4f, 2>,
     kind: u32,
+    // Parameter that holds its values, and of a checkerboard that of the other squares.
     slot: u32,
+    other_slot: u32,
+    channels: u32,
+    size: vec2u,
     filter_kind: u32,
     wrap: u32,
-    size: vec2u,
-    padding: vec2u,
 }
 
 // Values that all paths of a scene share.
@@ -319,6 +352,9 @@ struct Launch {
     volumes_at: u32,
     phases_at: u32,
     lights_at: u32,
+    bsdfs_at: u32,
+    leaves_at: u32,
+    factors_at: u32,
     textures_at: u32,
     parameters_at: u32,
     nodes_at: u32,

@@ -31,6 +31,18 @@ fn exp_m1(x: f32) -> f32 {
     return exp_parts(x, 1.0);
 }
 
+// ln x of a normal positive number: x = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)).
+fn logarithm(x: f32) -> f32 {
+    let bits = bitcast<u32>(x);
+    // The exponent k for which m lies between sqrt(1/2) and sqrt(2).
+    let k = bitcast<i32>(bits - 0x3f3504f3u) >> 23u;
+    let m = bitcast<f32>(bits - (bitcast<u32>(k) << 23u));
+    let s = (m - 1.0) / (m + 1.0);
+    let s2 = s * s;
+    let series = s * (2.0 + s2 * (2.0 / 3.0 + s2 * (2.0 / 5.0 + s2 * (2.0 / 7.0 + s2 * (2.0 / 9.0)))));
+    return series + f32(k) * 0.69314718;
+}
+
 // ln(1 + x) for x > -1. Up to 1 by 2 artanh(x / (2 + x)), whose series has terms under 1e-8 from s^14 on.
 fn ln_1p(x: f32) -> f32 {
     if abs(x) > 1.0 {

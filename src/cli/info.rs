@@ -20,7 +20,7 @@ use crate::output::progress::{bytes, print_line};
 use crate::params::{Kind, Shape};
 use crate::resident::Resident;
 use crate::scene::{
-    Array, Background, Bsdf, Geometry, LightKind, Medium, Phase, RadianceField, Scene, Sensor, Stage, Surface,
+    Array, Background, Geometry, LightKind, Medium, Phase, RadianceField, Scene, Sensor, Stage, Surface,
 };
 
 /// The longer side of a preview in pixels, and its samples per pixel.
@@ -152,7 +152,7 @@ fn surface(surface: &Surface) -> Result<(String, Value)> {
     let extent = Extent::of_shape(&surface.geometry, &surface.to_world)?;
     let description = json!({
         "form": form,
-        "bsdf": if matches!(surface.bsdf, Bsdf::Null) { "null" } else { "diffuse" },
+        "bsdf": surface.bsdf.name(),
         "emits": surface.radiance.is_some(),
         "low": extent.low.to_array(),
         "high": extent.high.to_array(),

@@ -181,14 +181,13 @@ impl Setup {
 /// Indices of the parameters at `paths`, or of the tuned ones, or of all.
 fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
-    if !all.iter().any(|p| p.quantity.is_differentiable()) {
-        bail!("the scene has no parameters; add a radiance field, a medium or an emitter");
+    if all.is_empty() {
+        bail!("the scene has no parameters; add a radiance field, a medium, a surface or an emitter");
     }
     if paths.is_empty() {
         let tuned: Vec<usize> = (0..all.len()).filter(|&i| all[i].tuning.is_some()).collect();
-        let differentiable = (0..all.len()).filter(|&i| all[i].quantity.is_differentiable());
         return Ok(if tuned.is_empty() {
-            differentiable.collect()
+            (0..all.len()).collect()
         } else {
             tuned
         });
@@ -196,18 +195,13 @@ fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec
     paths
         .iter()
         .map(|path| {
-            let found = params.find(path).with_context(|| {
-                let known = all.iter().filter(|p| p.quantity.is_differentiable());
-                let known: Vec<&str> = known.map(|p| p.path.as_str()).collect();
+            params.find(path).with_context(|| {
+                let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
                 format!(
                     "--parameter: there is no parameter `{path}`; there are `{}`",
                     known.join("`, `")
                 )
-            })?;
-            if !all[found].quantity.is_differentiable() {
-                bail!("--parameter: images are not differentiated by their texels yet, as those of `{path}` would be");
-            }
-            Ok(found)
+            })
         })
         .collect()
 }

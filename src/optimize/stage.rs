@@ -2,7 +2,7 @@
 
 use crate::device::{self, ArrayKind, Device};
 use crate::kernels::optimizer::Optimizer;
-use crate::params::{Kind, Parameter, Shape};
+use crate::params::{Parameter, Shape};
 use crate::scene::{MomentRule, Optimize, Stage};
 
 /// The iteration (from 0) before which a change happens: never before the first, never after the last.
@@ -19,20 +19,22 @@ pub fn samples(rule: &Optimize, passed: u32) -> [u32; 2] {
     last.map_or([rule.spp, rule.spp_grad], |stage| [stage.spp, stage.spp_grad])
 }
 
-/// The shape of a parameter after some stages: optimised grids are refined, all others stay.
+/// The shape of a parameter after some stages: optimised grids and textures are refined, all others stay.
 ///
 /// Sizes saturate on overflow; no device accepts such a size.
 pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
     let mut shape = parameter.shape;
     if follows(parameter) {
         for stage in stages {
-            shape.size = shape.size.map(|n| n.saturating_mul(stage.upsample as usize));
+            for n in &mut shape.size[..parameter.kind.refined_axes()] {
+                *n = n.saturating_mul(stage.upsample as usize);
+            }
         }
     }
     shape
 }
 
-/// Changes the resolution of every optimised grid. The stage's `moments` says whether the moments and the step count
+/// Changes the resolution of every optimised grid and texture. The stage's `moments` says whether the moments and the step count
 /// are reset.
 ///
 /// # Errors
@@ -66,13 +68,13 @@ pub fn enter(device: &mut dyn Device, stage: &Stage, optimizer: Optimizer) -> de
 }
 
 fn follows(parameter: &Parameter) -> bool {
-    parameter.kind == Kind::Grid && parameter.tuning.is_some()
+    parameter.kind.refined_axes() > 0 && parameter.tuning.is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::{Quantity, Tuning};
+    use crate::params::{Kind, Quantity, Tuning};
     use glam::Affine3A;
 
     fn stage(at: f32) -> Stage {
@@ -114,6 +116,8 @@ mod tests {
             bounds: [0.0, 1.0],
         });
         assert_eq!(shape_after(&parameter, &stages).size, [12, 16, 20]);
+        parameter.kind = Kind::Texture;
+        assert_eq!(shape_after(&parameter, &stages).size, [12, 16, 5]);
         parameter.kind = Kind::Envmap;
         assert_eq!(shape_after(&parameter, &stages), shape);
     }

@@ -30,10 +30,13 @@ mod tests {
             let resident = text.split_whitespace().nth(1).expect("two figures");
             resident.parse().expect("a number")
         };
-        let block = vec![1u8; 96 << 20];
-        let (told, counted) = (resident_mib().expect("told"), (pages() * page) >> 20);
-        // Other threads go on meanwhile.
-        assert!(told.abs_diff(counted) <= 48 && told >= 90, "{told} MiB, not {counted}");
+        let block = std::hint::black_box(vec![1u8; 96 << 20]);
+        // Other threads allocate and free meanwhile: of many pairs of readings the nearest one counts.
+        let pairs = (0..1000).map(|_| (resident_mib().expect("told"), (pages() * page) >> 20));
+        let (told, counted) = pairs
+            .min_by_key(|(told, counted)| told.abs_diff(*counted))
+            .expect("some");
+        assert!(told.abs_diff(counted) <= 2 && told >= 90, "{told} MiB, not {counted}");
         assert!(peak_resident_mib().expect("told") >= 96, "{}", block.len());
         assert_eq!(status_kib("NoSuchField:"), None);
         drop(block);

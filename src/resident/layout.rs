@@ -161,10 +161,21 @@ pub mod surface {
     pub const MESH: u32 = 3;
 }
 
-/// Codes of [`SurfaceRecord::bsdf`].
-pub mod bsdf {
+/// Codes of [`LeafRecord::kind`].
+pub mod leaf {
+    /// Light passes through.
     pub const NULL: u32 = 0;
     pub const DIFFUSE: u32 = 1;
+}
+
+/// Bits of [`BsdfRecord::flags`].
+pub mod bsdf {
+    /// Some leaf has a pdf by solid angle, so that next-event estimation can serve it.
+    pub const SMOOTH: u32 = 1;
+    /// Some leaf lets light pass straight through.
+    pub const NULL: u32 = 2;
+    /// Some texture is one that a run may change.
+    pub const VARIES: u32 = 4;
 }
 
 /// Codes of [`LightRecord::kind`].
@@ -248,6 +259,7 @@ pub struct SurfaceRecord {
     pub to_local: Rows,
     pub to_world: Rows,
     pub kind: u32,
+    /// Index of its BSDF; [`NONE`] if light passes as if there were no surface.
     pub bsdf: u32,
     /// Media.
     pub interior: u32,
@@ -256,9 +268,46 @@ pub struct SurfaceRecord {
     pub light: u32,
     /// -1 if normals are flipped, else 1.
     pub side: f32,
-    /// Index of its texture.
+    pub padding: [u32; 2],
+}
+
+/// A BSDF: on each side a mixture of leaves.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct BsdfRecord {
+    /// The first leaf and the number of leaves on the front, to which the normal points, and on the back.
+    pub front: [u32; 2],
+    pub back: [u32; 2],
+    /// Bits of [`bsdf`].
+    pub flags: u32,
+    pub padding: [u32; 3],
+}
+
+/// Most textures of a leaf.
+pub const LEAF_TEXTURES: usize = 4;
+
+/// A BSDF that is no mixture, with the factors that it is weighted by: a share of the mixtures around it each.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct LeafRecord {
+    /// Codes of [`leaf`].
+    pub kind: u32,
+    /// 1 if it is turned over: the back of a two-sided BSDF.
+    pub turned: u32,
+    pub first_factor: u32,
+    pub factors: u32,
+    /// Its textures, as many as its kind has; [`NONE`] beyond.
+    pub textures: [u32; LEAF_TEXTURES],
+}
+
+/// A factor of a leaf's weight: a texture's value x, or 1 - x.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct FactorRecord {
     pub texture: u32,
-    pub padding: u32,
+    /// 1 for 1 - x.
+    pub complement: u32,
+    pub padding: [u32; 2],
 }
 
 /// What is known at the corners of a mesh's triangle.
@@ -316,23 +365,23 @@ pub mod texture {
     pub const BITMAP: u32 = 2;
 }
 
-/// A texture: one colour, two that alternate, or an image.
+/// A texture: one value, two that alternate, or an image.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct TextureRecord {
-    pub color0: [f32; 4],
-    pub color1: [f32; 4],
     /// Rows of the map of u and v; the fourth entries are unused.
     pub to_uv: [[f32; 4]; 2],
     pub kind: u32,
-    /// Parameter that holds an image's colours.
+    /// Parameter that holds its values, and of a checkerboard that of the other squares.
     pub slot: u32,
+    pub other_slot: u32,
+    /// Numbers of a value: one or three.
+    pub channels: u32,
+    /// Width and height of an image.
+    pub size: [u32; 2],
     /// Codes of [`lookup`] and [`wrap`].
     pub filter: u32,
     pub wrap: u32,
-    /// Width and height of an image.
-    pub size: [u32; 2],
-    pub padding: [u32; 2],
 }
 
 /// What every path of a world shares.

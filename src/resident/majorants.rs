@@ -34,8 +34,10 @@ pub(super) fn least_majorant(medium: &MediumRecord) -> f32 {
 }
 
 impl PathScene {
-    /// Treats every extinction as one that a run may change: its majorants get a margin.
+    /// Treats every parameter as one that a run may change: majorants get a margin, and paths go on where a texture is
+    /// black.
     pub fn vary_all(&mut self) {
+        self.bsdfs.vary_all();
         for (rule, medium) in self.rules.iter_mut().zip(&self.media) {
             rule.margin = MARGIN;
             rule.floor = least_majorant(medium);
@@ -59,7 +61,12 @@ impl PathScene {
             } = shapes[volume.slot as usize];
             volume.size = [x as u32, y as u32, z as u32, channels as u32];
         }
-        for texture in self.textures.iter_mut().filter(|t| t.kind == layout::texture::BITMAP) {
+        for texture in self
+            .bsdfs
+            .textures
+            .iter_mut()
+            .filter(|t| t.kind == layout::texture::BITMAP)
+        {
             let [width, height, _] = shapes[texture.slot as usize].size;
             texture.size = [width as u32, height as u32];
         }

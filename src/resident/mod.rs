@@ -1,5 +1,6 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
+pub mod bsdfs;
 pub mod bvh;
 mod containers;
 pub mod emissive_triangles;

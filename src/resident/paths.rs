@@ -1,14 +1,15 @@
 //! Surfaces, media and lights flattened into records.
 
 use bytemuck::Zeroable;
-use glam::{Affine2, Affine3A, DAffine3, Vec3, Vec3A};
+use glam::{Affine3A, DAffine3, Vec3, Vec3A};
 
+use super::bsdfs::Bsdfs;
 use super::bvh::{self, Bvh};
 use super::containers::{self, Container};
 use super::emissive_triangles;
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
-    SurfaceRecord, TextureRecord, Triangle, VolumeRecord,
+    SurfaceRecord, Triangle, VolumeRecord,
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::surface_free::mark_surface_free;
@@ -17,8 +18,7 @@ use crate::io::{self, IoError};
 use crate::params::ParamSet;
 use crate::resident::{rows, slot};
 use crate::scene::{
-    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Texture, TextureMap,
-    Wrap,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
 /// The records of a scene that is not a radiance field.
@@ -32,7 +32,7 @@ pub struct PathScene {
     pub volumes: Vec<VolumeRecord>,
     pub phases: Vec<PhaseRecord>,
     pub lights: Vec<LightRecord>,
-    pub textures: Vec<TextureRecord>,
+    pub bsdfs: Bsdfs,
     /// All surfaces in the world, or none if there are too few to need it, and what is known at the corners of meshes'
     /// triangles.
     pub bvh: Bvh,
@@ -63,7 +63,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             volumes: Vec::new(),
             phases: Vec::new(),
             lights: Vec::new(),
-            textures: Vec::new(),
+            bsdfs: Bsdfs::default(),
             bvh: Bvh::default(),
             corners: Vec::new(),
             emissive_triangles: Vec::new(),
@@ -239,7 +239,7 @@ impl Build<'_> {
         let index = |medium: Option<usize>| medium.map_or(NONE, |m| m as u32);
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
-        (record.light, record.texture) = (NONE, NONE);
+        record.light = NONE;
         let first_triangle = self.triangles.len();
         if let Geometry::Mesh {
             path,
@@ -260,10 +260,7 @@ impl Build<'_> {
         }
         let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
         self.containers.extend(container);
-        if let Bsdf::Diffuse { reflectance } = &surface.bsdf {
-            record.bsdf = layout::bsdf::DIFFUSE;
-            record.texture = self.texture(reflectance);
-        }
+        record.bsdf = self.paths.bsdfs.add(&surface.bsdf, &surface.bsdf_path, self.params);
         if let Some(radiance) = &surface.radiance {
             record.light = self.paths.lights.len() as u32;
             let slot = slot(self.params, radiance) as u32;
@@ -359,34 +356,6 @@ impl Build<'_> {
         }
     }
 
-    fn texture(&mut self, texture: &Texture) -> u32 {
-        let mut record = TextureRecord::zeroed();
-        let color = |c: [f32; 3]| [c[0], c[1], c[2], 0.0];
-        match texture {
-            Texture::Constant(c) => record.color0 = color(*c),
-            Texture::Checkerboard { colors, to_uv } => {
-                record.kind = layout::texture::CHECKERBOARD;
-                (record.color0, record.color1) = (color(colors[0]), color(colors[1]));
-                record.to_uv = uv_rows(to_uv);
-            }
-            Texture::Bitmap(map) => self.bitmap(map, &mut record),
-        }
-        self.paths.textures.push(record);
-        self.paths.textures.len() as u32 - 1
-    }
-
-    fn bitmap(&self, map: &TextureMap, record: &mut TextureRecord) {
-        record.kind = layout::texture::BITMAP;
-        record.slot = slot(self.params, &map.reflectance) as u32;
-        record.filter = if map.nearest {
-            layout::lookup::NEAREST
-        } else {
-            layout::lookup::TRILINEAR
-        };
-        record.wrap = wrap_code(map.wrap);
-        record.to_uv = uv_rows(&map.to_uv);
-    }
-
     fn light(&mut self, light: &Light) {
         let mut record = LightRecord::zeroed();
         record.surface = NONE;
@@ -411,17 +380,12 @@ impl Build<'_> {
     }
 }
 
-fn wrap_code(wrap: Wrap) -> u32 {
+pub(super) fn wrap_code(wrap: Wrap) -> u32 {
     match wrap {
         Wrap::Clamp => layout::wrap::CLAMP,
         Wrap::Repeat => layout::wrap::REPEAT,
         Wrap::Mirror => layout::wrap::MIRROR,
     }
-}
-
-fn uv_rows(to_uv: &Affine2) -> [[f32; 4]; 2] {
-    let (m, t) = (to_uv.matrix2, to_uv.translation);
-    [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]]
 }
 
 /// The inverse of a map, of which each entry is as good as f32 can be: `transport::scene::shape::leave` counts on it.

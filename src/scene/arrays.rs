@@ -29,9 +29,9 @@ impl<A> Visited<A> {
 
 /// Defines the list twice, for shared and for mutable references.
 macro_rules! visitors {
-    ($all:ident, $phase:ident, $lookup:ident $(, $mutable:tt)?) => {
-        /// Every array of the scene: the field's, the splats', the background's, then those of media (`sigma_t`,
-        /// `albedo`, `emission`, the phase function's), of surfaces (texture, radiance) and of lights.
+    ($all:ident, $phase:ident, $lookup:ident, $bsdf:ident, $texture:ident $(, $mutable:tt)?) => {
+        /// Every array of the scene: the field's, the splats', the background's, then those of media (`sigma_t`, `albedo`,
+        /// `emission`, the phase function's), of surfaces (textures, radiance) and of lights.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
             // Paths importance sample an environment map in proportion to its radiance; rays through a radiance field
@@ -70,9 +70,7 @@ macro_rules! visitors {
                 $phase(& $($mutable)? medium.phase, &mut all);
             }
             for surface in & $($mutable)? scene.world.surfaces {
-                if let Bsdf::Diffuse { reflectance: Texture::Bitmap(map) } = & $($mutable)? surface.bsdf {
-                    all.push(Visited::new(& $($mutable)? map.reflectance, Quantity::Reflectance));
-                }
+                $bsdf(& $($mutable)? surface.bsdf, &mut all);
                 if let Some(radiance) = & $($mutable)? surface.radiance {
                     all.push(Visited::new(radiance, Quantity::Light));
                 }
@@ -96,6 +94,44 @@ macro_rules! visitors {
             }
         }
 
+        fn $bsdf<'a>(bsdf: &'a $($mutable)? Bsdf, all: &mut Vec<Visited<&'a $($mutable)? Array>>) {
+            match bsdf {
+                Bsdf::Null => {}
+                Bsdf::Diffuse { reflectance } => $texture(reflectance, Quantity::Reflectance, all),
+                Bsdf::TwoSided { sides } => {
+                    for side in sides {
+                        $bsdf(& $($mutable)? side.bsdf, all);
+                    }
+                }
+                Bsdf::Mask { opacity, nested } => {
+                    $texture(opacity, Quantity::Weight, all);
+                    $bsdf(& $($mutable)? nested.bsdf, all);
+                }
+                Bsdf::Blend { weight, nested } => {
+                    $texture(weight, Quantity::Weight, all);
+                    for part in & $($mutable)? **nested {
+                        $bsdf(& $($mutable)? part.bsdf, all);
+                    }
+                }
+            }
+        }
+
+        fn $texture<'a>(
+            texture: &'a $($mutable)? Texture,
+            quantity: Quantity,
+            all: &mut Vec<Visited<&'a $($mutable)? Array>>,
+        ) {
+            match texture {
+                Texture::Constant(value) => all.push(Visited::new(value, quantity)),
+                Texture::Checkerboard { colors, .. } => {
+                    for color in & $($mutable)? **colors {
+                        all.push(Visited::new(color, quantity));
+                    }
+                }
+                Texture::Bitmap(map) => all.push(Visited::new(& $($mutable)? map.data, quantity)),
+            }
+        }
+
         fn $lookup(lookup: & $($mutable)? Lookup, quantity: Quantity) -> Visited<& $($mutable)? Array> {
             let (to_world, plain) = (lookup.to_world, !lookup.nearest && lookup.wrap == Wrap::Clamp);
             Visited {
@@ -107,5 +143,12 @@ macro_rules! visitors {
     };
 }
 
-visitors!(all, phase_arrays, placed);
-visitors!(all_mut, phase_arrays_mut, placed_mut, mut);
+visitors!(all, phase_arrays, placed, bsdf_arrays, texture_arrays);
+visitors!(
+    all_mut,
+    phase_arrays_mut,
+    placed_mut,
+    bsdf_arrays_mut,
+    texture_arrays_mut,
+    mut
+);

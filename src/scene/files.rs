@@ -81,6 +81,11 @@ pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
     Ok(rgb.collect())
 }
 
+/// The luminance of a linear colour (Rec. 709).
+fn luminance([r, g, b]: [f32; 3]) -> f32 {
+    0.2126 * r + 0.7152 * g + 0.0722 * b
+}
+
 /// The colours of an image as linear reflectances; its header must still have this shape. Grey is repeated over all
 /// channels and alpha is ignored. Values outside [0, 1] are rejected.
 pub(super) fn reflectance_values(path: &Path, raw: bool, shape: Shape) -> Result<Vec<f32>> {
@@ -101,8 +106,12 @@ pub(super) fn reflectance_values(path: &Path, raw: bool, shape: Shape) -> Result
         _ => x,
     };
     let texels = image.data.chunks_exact(channels);
-    let rgb = texels.flat_map(|texel| (0..3).map(move |c| decode(texel[if channels < 3 { 0 } else { c }])));
-    Ok(rgb.collect())
+    let rgb = texels.map(|texel| [0, 1, 2].map(|c| decode(texel[if channels < 3 { 0 } else { c }])));
+    Ok(match shape.channels {
+        1 if channels < 3 => rgb.map(|[grey, ..]| grey).collect(),
+        1 => rgb.map(luminance).collect(),
+        _ => rgb.flatten().collect(),
+    })
 }
 
 /// Checks that a file still has the header that it had when the scene was checked.

@@ -4,6 +4,7 @@
 //! their values.
 
 mod arrays;
+mod bsdf;
 mod change;
 mod color;
 mod context;
@@ -18,6 +19,7 @@ mod json;
 pub mod leaves;
 mod light;
 mod lookup;
+pub mod materials;
 mod medium;
 mod object;
 mod optimize;
@@ -55,8 +57,8 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Surface,
-    Texture, TextureMap, Variant, World, Wrap,
+    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, NestedBsdf, Phase,
+    Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;

@@ -1,7 +1,5 @@
 //! The block `optimize`: parameters to recover, and settings of the optimisation.
 
-use crate::params::Kind;
-
 use super::diagnostics::suggest;
 use super::object::Object;
 use super::reader::Value;
@@ -242,10 +240,10 @@ fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage
     })
 }
 
-/// Upsampling needs an optimised grid: without one a stage must change something else, and its factor is one.
+/// Upsampling needs an optimised grid or texture: without one a stage must change something else, and its factor is one.
 fn check_refined(value: &Value<'_>, stages: &mut [Stage], scene: &Scene) {
     let mut tuned = scene.arrays().into_iter().filter(|array| array.tuning.is_some());
-    if value.context.has_errors() || tuned.any(|array| array.kind == Kind::Grid) {
+    if value.context.has_errors() || tuned.any(|array| array.kind.refined_axes() > 0) {
         return;
     }
     for (item, stage) in value.list().into_iter().flatten().zip(stages) {

@@ -1,12 +1,13 @@
 //! `optimize.parameters`: optimised arrays, with learning rates, bounds and initial values.
 
-use crate::params::{Kind, Shape, Tuning};
+use crate::params::{Kind, Shape, Tuning, position};
 
 use super::diagnostics::suggest;
 use super::emitter;
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
+use super::texture;
 use super::volume::{self, Channels, Wanted};
 use super::{Array, Penalty, Scene, Source, Stage, Visited, arrays, files};
 
@@ -22,10 +23,9 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     let mistaken = value.context.has_errors();
     let field = scene.field.is_some();
     let mut tunables = arrays::all_mut(scene);
-    let differentiable = tunables.iter().filter(|tunable| tunable.quantity.is_differentiable());
-    let paths: Vec<String> = differentiable.map(|tunable| tunable.array.path.clone()).collect();
+    let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
     for (path, entry) in &entries {
-        match tunables.iter_mut().find(|tunable| tunable.array.path == *path) {
+        match position(paths.iter().map(String::as_str), path).map(|index| &mut tunables[index]) {
             Some(tunable) => parameter(entry, stages, tunable),
             // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
@@ -54,12 +54,6 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
     let Some(mut object) = value.block("parameter") else {
         return;
     };
-    if !tunable.quantity.is_differentiable() {
-        object.error(
-            format!("the texture `{}` cannot be optimised", tunable.array.path),
-            "images are not differentiated by their texels yet; remove it from `parameters`",
-        );
-    }
     if !tunable.plain {
         object.error(
             format!("the volume `{}` cannot be optimised", tunable.array.path),
@@ -80,13 +74,13 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
     volume::check_size(value, final_shape(tunable.array, stages));
 }
 
-/// The shape after all stages; only grids are refined.
+/// The shape after all stages; grids and textures are refined.
 fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
     let mut shape = array.shape;
-    for stage in stages.iter().filter(|_| array.kind == Kind::Grid) {
-        shape.size = shape
-            .size
-            .map(|n| n.saturating_mul(stage.upsample as usize).min(1 << 32));
+    for stage in stages {
+        for n in &mut shape.size[..array.kind.refined_axes()] {
+            *n = n.saturating_mul(stage.upsample as usize).min(1 << 32);
+        }
     }
     shape
 }
@@ -137,8 +131,6 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
     }
     match tunable.array.kind {
         Kind::Grid => volume::grid_file(value, tunable.wanted()).map(|volume| (volume.shape, volume.source)),
-        // Rejected already when the parameter was read.
-        Kind::Texture => None,
         Kind::Points => {
             value.error(
                 "`initial` of splats from a file",
@@ -146,6 +138,7 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
             );
             None
         }
+        Kind::Texture => texture::image(value, false, channels),
         Kind::Envmap => emitter::image(value),
         Kind::Value => {
             let path = value.file()?;
@@ -168,7 +161,6 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     let shape = match array.kind {
         Kind::Grid => volume::resolution(value, array.shape.channels),
         Kind::Envmap => emitter::size(value),
-        Kind::Texture => None,
         Kind::Points => {
             value.error(
                 "splats have no resolution",
@@ -176,6 +168,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
             );
             None
         }
+        Kind::Texture => texture::size_of(value, array.shape.channels),
         Kind::Value => {
             let advice = "remove `start_resolution`, or make it a `gridvolume` if it is a volume";
             value.error("a value without a place has no resolution", advice);
@@ -209,7 +202,7 @@ pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, sce
         .filter(|array| array.tuning.is_some())
         .collect();
     let paths: Vec<&str> = tuned.iter().map(|array| array.path.as_str()).collect();
-    let Some(array) = tuned.iter().find(|array| array.path == path) else {
+    let Some(array) = position(paths.iter().copied(), path).map(|index| tuned[index]) else {
         value.error(
             format!("`{path}` is not among the optimised parameters"),
             suggest(path, &paths),
@@ -217,12 +210,13 @@ pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, sce
         return;
     };
     let is_density = |visited: &Visited<&Array>| {
-        visited.array.path == path && matches!(visited.quantity, Quantity::Density | Quantity::Extinction)
+        visited.array.path == array.path && matches!(visited.quantity, Quantity::Density | Quantity::Extinction)
     };
     let is_density = scene.visit().iter().any(is_density);
     match penalty {
-        Penalty::TotalVariation if array.kind != Kind::Grid => {
-            value.error("total variation of something that is not a grid", "name a grid");
+        Penalty::TotalVariation if array.kind.refined_axes() == 0 => {
+            let what = "total variation of something that is neither a grid nor a texture";
+            value.error(what, "name a grid or a `bitmap`");
         }
         Penalty::Sparsity if !is_density => value.error("sparsity of something that is not density", "name `sigma_t`"),
         Penalty::TotalVariation | Penalty::Sparsity => {}

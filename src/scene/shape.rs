@@ -5,10 +5,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Array, Bsdf, Geometry, MeshFormat, Surface, Texture, color, lookup, texture, transform};
-
-/// Mitsuba's default reflectance.
-const DEFAULT_REFLECTANCE: f32 = 0.5;
+use super::{Array, Bsdf, Geometry, MeshFormat, NestedBsdf, Surface, bsdf, color, lookup, transform};
 
 /// The shape called `name`; its media are added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<Surface> {
@@ -22,7 +19,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
     });
     let radiance = area(&mut object, name);
     let unsaid = !object.mentions(Class::Bsdf);
-    let bsdf = bsdf(&mut object, name, radiance.is_some());
+    let NestedBsdf { path: bsdf_path, bsdf } = self::bsdf(&mut object, name, radiance.is_some());
     object.finish();
     let surface = Surface {
         name: name.to_string(),
@@ -30,6 +27,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         to_world,
         flip_normals,
         bsdf,
+        bsdf_path,
         interior,
         exterior,
         radiance,
@@ -101,26 +99,16 @@ fn area(object: &mut Object<'_>, name: &str) -> Option<Array> {
     ))
 }
 
-/// The BSDF; by default `diffuse` and grey, or black for an emitter.
-fn bsdf(object: &mut Object<'_>, name: &str, emits: bool) -> Bsdf {
-    let grey = |x: f32| Bsdf::Diffuse {
-        reflectance: Texture::Constant([x; 3]),
-    };
+/// The BSDF and its path; by default `diffuse` and grey, or black for an emitter.
+fn bsdf(object: &mut Object<'_>, name: &str, emits: bool) -> NestedBsdf {
     let named = object.nested_named(Class::Bsdf);
-    let Some((key, mut nested)) = named.and_then(|(key, value)| Some((key, value.plugin(Class::Bsdf)?))) else {
-        return grey(if emits { 0.0 } else { DEFAULT_REFLECTANCE });
-    };
-    let bsdf = if nested.name == "null" {
-        Bsdf::Null
-    } else {
-        let path = format!("{name}.{key}.reflectance");
-        match nested.get("reflectance").and_then(|value| texture::read(&value, &path)) {
-            Some(reflectance) => Bsdf::Diffuse { reflectance },
-            None => grey(DEFAULT_REFLECTANCE),
+    named.and_then(|(_, value)| bsdf::read(&value)).unwrap_or_else(|| {
+        let path = format!("{name}.{}", Class::Bsdf.usual_key());
+        NestedBsdf {
+            bsdf: bsdf::default(&path, emits),
+            path,
         }
-    };
-    nested.finish();
-    bsdf
+    })
 }
 
 /// Warns of invisible media and invisible shapes.

@@ -1,4 +1,4 @@
-//! Textures: `bitmap` and `checkerboard`.
+//! Textures: `bitmap` and `checkerboard`, and numbers and colours as constant ones.
 
 use crate::params::{Kind, Shape};
 
@@ -6,71 +6,140 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Array, Source, Texture, TextureMap, Wrap, color, files, lookup, uv, volume};
+use super::volume::{self, Channels, Wanted};
+use super::{Array, Source, Texture, TextureMap, Wrap, color, files, lookup, uv};
 
-/// Mitsuba's default colours of the two kinds of square.
+/// Mitsuba's default values of the two kinds of square.
 const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
 
-/// The reflectance at `value`; `path` names its array, if it has one.
-pub(super) fn read(value: &Value<'_>, path: &str) -> Option<Texture> {
+/// A texture of three channels at `value`; the path names its arrays.
+pub(super) fn read(value: &Value<'_>, quantity: Quantity) -> Option<Texture> {
+    read_channels(value, quantity, 3)
+}
+
+/// A texture of one channel at `value`.
+pub(super) fn read_scalar(value: &Value<'_>, quantity: Quantity) -> Option<Texture> {
+    read_channels(value, quantity, 1)
+}
+
+fn read_channels(value: &Value<'_>, quantity: Quantity, channels: usize) -> Option<Texture> {
+    let wanted = Wanted {
+        quantity,
+        channels: Channels::Exactly(channels),
+    };
     let value = value.resolve()?;
     if volume::stands_for_constant(&value) {
-        return reflectance(&value).map(Texture::Constant);
+        return constant(&value, wanted).map(Texture::Constant);
     }
     let mut object = value.plugin(Class::Texture)?;
     let texture = match object.name {
-        "bitmap" => bitmap(&mut object, path).map(Texture::Bitmap),
-        _ => Some(checkerboard(&mut object)),
+        "bitmap" => bitmap(&mut object, wanted).map(Texture::Bitmap),
+        _ => Some(checkerboard(&mut object, wanted)),
     };
     object.finish();
     texture
 }
 
-/// A colour with channels in [0, 1].
-fn reflectance(value: &Value<'_>) -> Option<[f32; 3]> {
-    color::read_within(value, Quantity::Reflectance.limit())
+/// One value, repeated over all channels if it is a number.
+fn constant(value: &Value<'_>, wanted: Wanted) -> Option<Array> {
+    let values = match wanted.channels {
+        Channels::Exactly(3) => color::read_within(value, wanted.quantity.limit())?.to_vec(),
+        _ => volume::channel_values(value, wanted)?,
+    };
+    Some(repeated(&value.path, &values, wanted))
 }
 
-fn checkerboard(object: &mut Object<'_>) -> Texture {
-    let [one, other] = CHECKERBOARD.map(|grey| [grey; 3]);
-    let colors = [("color0", one), ("color1", other)].map(|(key, default)| {
-        let given = object.get(key).and_then(|value| reflectance(&value.resolve()?));
-        given.unwrap_or(default)
-    });
+fn repeated(path: &str, values: &[f32], wanted: Wanted) -> Array {
+    let channels = wanted.channels.told_by(values.len());
+    let values = values.iter().copied().cycle().take(channels);
+    lookup::value(path.to_string(), values.collect())
+}
+
+fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Texture {
+    let mut color = |key: &'static str, default: f32| {
+        let given = object.get(key).and_then(|value| constant(&value.resolve()?, wanted));
+        given.unwrap_or_else(|| repeated(&format!("{}.{key}", object.value.path), &[default], wanted))
+    };
+    let colors = Box::new([color("color0", CHECKERBOARD[0]), color("color1", CHECKERBOARD[1])]);
     let to_uv = uv::read(object, "to_uv");
     Texture::Checkerboard { colors, to_uv }
 }
 
-fn bitmap(object: &mut Object<'_>, array: &str) -> Option<TextureMap> {
-    let file = object.require("filename", "the image file");
+fn bitmap(object: &mut Object<'_>, wanted: Wanted) -> Option<TextureMap> {
+    let channels = wanted.channels.told_by(1);
     let nearest = object.choice("filter_type", &[("bilinear", false), ("nearest", true)], false);
     let wrap = object.choice("wrap_mode", lookup::WRAP_MODES, Wrap::Repeat);
     let raw = object.boolean("raw", false);
     // Accepted and ignored: it selects how Mitsuba stores a texture.
     object.boolean("accel", true);
     let to_uv = uv::read(object, "to_uv");
-    let file = file?;
-    let path = file.file()?;
-    let [width, height] = match files::image_size(&path, 1) {
-        Ok(size) => size.map(|side| side as usize),
-        Err(error) => {
-            file.error("this image cannot be used", error);
+    let (shape, source) = match (object.get("filename"), object.get("data")) {
+        (Some(file), None) => image(&file, raw, channels)?,
+        (None, Some(data)) => filled(&data, wanted)?,
+        (None, None) => {
+            object.error(
+                "the `bitmap` has no texels",
+                "give `filename`, or `data` with `resolution` and `value`",
+            );
+            return None;
+        }
+        (Some(_), Some(data)) => {
+            data.error("`filename` and `data` exclude each other", "remove one of the two");
             return None;
         }
     };
     Some(TextureMap {
-        reflectance: Array {
-            path: array.to_string(),
+        data: Array {
+            path: object.value.path.clone(),
             kind: Kind::Texture,
-            shape: Shape {
-                size: [width, height, 1],
-                channels: 3,
-            },
-            source: Source::Reflectance { path, raw },
+            shape,
+            source,
             tuning: None,
         },
         nearest,
         wrap,
         to_uv,
     })
+}
+
+/// Texels from an image file.
+pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize) -> Option<(Shape, Source)> {
+    let path = file.file()?;
+    match files::image_size(&path, 1) {
+        Ok([width, height]) => {
+            let shape = shape([width, height], channels);
+            volume::check_size(file, shape).then_some((shape, Source::Reflectance { path, raw }))
+        }
+        Err(error) => {
+            file.error("this image cannot be used", error);
+            None
+        }
+    }
+}
+
+/// Texels of one value.
+fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
+    let mut object = value.block("data")?;
+    let size = object.require("resolution", "the image's width and height");
+    let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
+    let values = match object.get("value") {
+        Some(value) => volume::channel_values(&value, wanted),
+        None => Some(vec![1.0]),
+    };
+    object.finish();
+    Some((size?, Source::Fill(values?)))
+}
+
+/// Width and height of an image.
+pub(super) fn size_of(value: &Value<'_>, channels: usize) -> Option<Shape> {
+    let [width, height] = value.list_of::<2>()?.map(|side| side.integer(1, 1 << 16));
+    let shape = shape([width? as u32, height? as u32], channels);
+    volume::check_size(value, shape).then_some(shape)
+}
+
+fn shape([width, height]: [u32; 2], channels: usize) -> Shape {
+    Shape {
+        size: [width as usize, height as usize, 1],
+        channels,
+    }
 }

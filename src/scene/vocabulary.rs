@@ -73,7 +73,7 @@ impl fmt::Display for Class {
 
 /// Supported types.
 const SUPPORTED: &[(Class, &[&str])] = &[
-    (Class::Bsdf, &["null", "diffuse"]),
+    (Class::Bsdf, &["null", "diffuse", "twosided", "mask", "blendbsdf"]),
     (Class::Dataset, &["dataset"]),
     (
         Class::Emitter,
@@ -98,13 +98,11 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (
         Class::Bsdf,
         &[
-            "blendbsdf",
             "bumpmap",
             "circular",
             "conductor",
             "dielectric",
             "hair",
-            "mask",
             "measured",
             "measured_polarized",
             "normalmap",
@@ -118,7 +116,6 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
             "roughdielectric",
             "roughplastic",
             "thindielectric",
-            "twosided",
         ],
     ),
     (

@@ -40,7 +40,7 @@ impl Channels {
     }
 
     /// The number of channels for values with `count` entries; a single entry is repeated over all channels.
-    fn told_by(self, count: usize) -> usize {
+    pub(super) fn told_by(self, count: usize) -> usize {
         match self {
             Channels::Exactly(n) => n,
             Channels::OneOrThree => count,

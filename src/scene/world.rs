@@ -34,6 +34,8 @@ pub struct Surface {
     pub to_world: Affine3A,
     pub flip_normals: bool,
     pub bsdf: Bsdf,
+    /// Path of its BSDF in the file; not below the shape's own if it is a reference.
+    pub bsdf_path: String,
     /// Indices into [`World::media`].
     pub interior: Option<usize>,
     pub exterior: Option<usize>,
@@ -91,28 +93,64 @@ impl MeshFormat {
     }
 }
 
-/// How a surface reflects.
+/// How a surface scatters light.
 #[derive(Debug, Clone)]
 pub enum Bsdf {
     /// No scattering: light passes.
     Null,
     /// Lambertian, on the side of the normal.
     Diffuse { reflectance: Texture },
+    /// The first on the front; the second, or the first again, turned over, on the back.
+    TwoSided { sides: Vec<NestedBsdf> },
+    /// The nested one with the probability `opacity`; else light passes.
+    Mask { opacity: Texture, nested: Box<NestedBsdf> },
+    /// `weight` · second + (1 - `weight`) · first.
+    Blend {
+        weight: Texture,
+        nested: Box<[NestedBsdf; 2]>,
+    },
 }
 
-/// Reflectance over a surface.
+impl Bsdf {
+    /// Its type in a scene file.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Diffuse { .. } => "diffuse",
+            Self::TwoSided { .. } => "twosided",
+            Self::Mask { .. } => "mask",
+            Self::Blend { .. } => "blendbsdf",
+        }
+    }
+}
+
+/// A BSDF in another, and its path in the file.
+#[derive(Debug, Clone)]
+pub struct NestedBsdf {
+    pub path: String,
+    pub bsdf: Bsdf,
+}
+
+/// A colour or a number over a surface: arrays of three channels or of one.
 #[derive(Debug, Clone)]
 pub enum Texture {
-    Constant([f32; 3]),
-    Checkerboard { colors: [[f32; 3]; 2], to_uv: Affine2 },
+    Constant(Array),
+    Checkerboard { colors: Box<[Array; 2]>, to_uv: Affine2 },
     Bitmap(TextureMap),
+}
+
+impl Texture {
+    /// The same value everywhere, of one channel or three; `path` names it.
+    pub fn constant(path: &str, values: &[f32]) -> Self {
+        Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
+    }
 }
 
 /// An image texture.
 #[derive(Debug, Clone)]
 pub struct TextureMap {
-    /// Three channels, each in [0, 1].
-    pub reflectance: Array,
+    /// Texels in [0, 1].
+    pub data: Array,
     pub nearest: bool,
     pub wrap: Wrap,
     pub to_uv: Affine2,

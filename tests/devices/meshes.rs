@@ -7,7 +7,7 @@ use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
 use prbopt::io::Image;
 use prbopt::io::image::write_png;
-use prbopt::params::{Kind, Shape};
+use prbopt::params::{Kind, Shape, Tuning};
 use prbopt::scene::{
     Array, Background, Bsdf, Geometry, Gradient, MeshFormat, Source, Surface, Texture, TextureMap, World, Wrap,
 };
@@ -65,7 +65,7 @@ fn ball(folder: &Path, face_normals: bool) -> Geometry {
 fn image(folder: &Path, nearest: bool, wrap: Wrap) -> Bsdf {
     Bsdf::Diffuse {
         reflectance: Texture::Bitmap(TextureMap {
-            reflectance: Array {
+            data: Array {
                 path: format!("floor.bsdf.{nearest}.{wrap:?}"),
                 kind: Kind::Texture,
                 shape: Shape {
@@ -76,7 +76,10 @@ fn image(folder: &Path, nearest: bool, wrap: Wrap) -> Bsdf {
                     path: folder.join("noise.png"),
                     raw: nearest,
                 },
-                tuning: None,
+                tuning: Some(Tuning {
+                    learning_rate: 1e-3,
+                    bounds: [0.0, 1.0],
+                }),
             },
             nearest,
             wrap,
@@ -105,8 +108,9 @@ fn floor(folder: &Path, nearest: bool, wrap: Wrap) -> Surface {
 fn shining(mut shape: Surface, name: &str) -> Surface {
     shape.radiance = Some(value(&format!("{name}.radiance"), &[3.0, 4.0, 2.0], [0.0, 100.0]));
     shape.bsdf = Bsdf::Diffuse {
-        reflectance: Texture::Constant([0.3, 0.1, 0.2]),
+        reflectance: Texture::Constant(value(&format!("{name}.reflectance"), &[0.3, 0.1, 0.2], [0.0, 1.0])),
     };
+    shape.bsdf_path = format!("{name}.bsdf");
     shape
 }
 

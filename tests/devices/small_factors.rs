@@ -93,7 +93,7 @@ impl Sink<f64> for Sizes<'_> {
         self.sizes.volume(volume, at, d.map(f64::abs), channels);
         self.events.volume(volume, at, [1.0; 3], channels);
     }
-    fn value(&mut self, _slot: u32, _d: [f64; 3], _channels: u32) {}
+    fn entries(&mut self, _slot: u32, _first: u32, _d: [f64; 3], _channels: u32) {}
     fn background(&mut self, _d: [f32; 3], _d_radiance: [f64; 3]) {}
 }
 

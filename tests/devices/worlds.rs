@@ -103,6 +103,8 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         geometry,
         to_world,
         flip_normals: false,
+        // Alike only where the BSDF is.
+        bsdf_path: format!("{bsdf:?}"),
         bsdf,
         interior: media[0],
         exterior: media[1],
@@ -219,14 +221,17 @@ fn nested() -> World {
 fn furnished() -> World {
     let floor = Bsdf::Diffuse {
         reflectance: Texture::Checkerboard {
-            colors: [[0.8, 0.7, 0.6], [0.2, 0.3, 0.1]],
+            colors: Box::new([
+                value("floor.bsdf.color0", &[0.8, 0.7, 0.6], [0.0, 1.0]),
+                value("floor.bsdf.color1", &[0.2, 0.3, 0.1], [0.0, 1.0]),
+            ]),
             to_uv: Affine2::from_scale(Vec2::splat(3.0)),
         },
     };
     let down = Affine3A::from_rotation_x(0.5 * PI);
     let up = Affine3A::from_rotation_x(-0.5 * PI);
     let grey = |x: f32| Bsdf::Diffuse {
-        reflectance: Texture::Constant([x; 3]),
+        reflectance: Texture::Constant(value(&format!("grey.{x}"), &[x; 3], [0.0, 1.0])),
     };
     let lying = Affine3A::from_translation(Vec3::new(0.0, -1.2, 0.0)) * Affine3A::from_scale(Vec3::splat(3.0)) * up;
     let above = Affine3A::from_translation(Vec3::new(0.0, 2.5, 0.0)) * down;
@@ -292,7 +297,7 @@ fn blended() -> Medium {
 /// Fog without end around a grey ball.
 fn fog() -> World {
     let grey = Bsdf::Diffuse {
-        reflectance: Texture::Constant([0.5; 3]),
+        reflectance: Texture::Constant(value("ball.bsdf.reflectance", &[0.5; 3], [0.0, 1.0])),
     };
     let place = Geometry::Sphere {
         center: [0.0; 3],

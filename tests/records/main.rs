@@ -378,17 +378,23 @@ fn lights_and_shapes_are_recorded_number_by_number() {
         (12, 8, surface::MESH)
     );
     assert_eq!(world.emissive_triangles.len(), 20);
-    let texture = |record: &layout::SurfaceRecord| world.textures[record.texture as usize];
-    assert_eq!(texture(gem_shape).color0[..3], [0.1, 0.2, 0.3]);
+    let leaf = |record: &layout::SurfaceRecord| {
+        let [first, count] = world.bsdfs.bsdfs[record.bsdf as usize].front;
+        assert_eq!(count, 1);
+        world.bsdfs.leaves[first as usize]
+    };
+    let texture = |record: &layout::SurfaceRecord| world.bsdfs.textures[leaf(record).textures[0] as usize];
+    let color = |slot: u32| params.parameters[slot as usize].values.clone();
+    assert_eq!(color(texture(gem_shape).slot), [0.1, 0.2, 0.3]);
     let floor = world.surfaces.iter().find(|s| s.light == NONE).expect("the floor");
     assert_eq!(
-        (floor.bsdf, floor.interior, floor.exterior),
-        (layout::bsdf::DIFFUSE, NONE, NONE)
+        (leaf(floor).kind, floor.interior, floor.exterior),
+        (layout::leaf::DIFFUSE, NONE, NONE)
     );
     let checkers = texture(floor);
     assert_eq!(checkers.kind, layout::texture::CHECKERBOARD);
     assert_eq!(
-        (checkers.color0[..3].to_vec(), checkers.color1[..3].to_vec()),
+        (color(checkers.slot), color(checkers.other_slot)),
         (vec![0.1, 0.2, 0.3], vec![0.4, 0.5, 0.6])
     );
     assert_eq!(checkers.to_uv[0][0] * checkers.to_uv[1][1], 21.0);
@@ -515,7 +521,7 @@ fn images_are_recorded_number_by_number() {
         (layout::light::ENVMAP, world.background, NONE)
     );
     assert_eq!(params.parameters[world.background as usize].values, data);
-    let [a, b] = [0, 1].map(|i| &world.textures[world.surfaces[i].texture as usize]);
+    let [a, b] = [0, 1].map(|i| &world.bsdfs.textures[i]);
     use layout::{lookup, texture, wrap};
     assert_eq!((a.kind, a.size), (texture::BITMAP, [4, 3]));
     assert_eq!((a.filter, a.wrap), (lookup::TRILINEAR, wrap::REPEAT));

@@ -203,7 +203,10 @@ fn corners_of_meshes_are_recorded_in_their_order() {
            {CAMERA}, "sky": {{"type": "constant"}}"#
     ));
     assert_eq!(world.corners[0].normals, [[0.0; 4]; 3]);
-    assert_eq!(world.textures[0].to_uv, [[3.0, 0.0, 0.25, 0.0], [0.0, 7.0, 0.5, 0.0]]);
+    assert_eq!(
+        world.bsdfs.textures[0].to_uv,
+        [[3.0, 0.0, 0.25, 0.0], [0.0, 7.0, 0.5, 0.0]]
+    );
 }
 
 /// Boxes that no surface passes through: that of a grid in its cube, unless a ball stands in it.

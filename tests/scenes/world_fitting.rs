@@ -339,8 +339,9 @@ fn textures_are_reflectances() {
     }
 }
 
+/// Textures, uniform ones too, are parameters under the path of what they are, also with Mitsuba's endings.
 #[test]
-fn textures_are_not_optimised() {
+fn textures_are_parameters() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let image = Image {
         width: 2,
@@ -349,24 +350,35 @@ fn textures_are_not_optimised() {
         data: vec![0.5; 12],
     };
     io::image::write_exr(&folder.path().join("texture.exr"), &image).expect("the test's folder is writable");
-    let tuned = |path: &str| {
+    let tuned = |path: &str, rule: &str| {
         let text = format!(
-            r#"{{"f": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {{"type": "bitmap", "filename": "texture.exr"}}}}}}, "s": {{"type": "constant"}}, "c": {{"type": "perspective"}},
-            "optimize": {{"parameters": {{"{path}": {{}}}}, "references": {{"type": "constant", "value": 0}}}}}}"#
+            r#"{{"f": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {{"type": "bitmap", "filename": "texture.exr"}}}}}},
+            "g": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": 0.2}}}}, "s": {{"type": "constant"}}, "c": {{"type": "perspective"}},
+            "optimize": {{"parameters": {{"{path}": {{{rule}}}}}, "references": {{"type": "constant", "value": 0}}}}}}"#
         );
-        scene::parse(&text, &folder.path().join("test.json")).map_err(|mistakes| mistakes.to_string())
+        let scene = scene::parse(&text, &folder.path().join("test.json")).map_err(|mistakes| mistakes.to_string())?;
+        let (_, params) = Resident::new(&scene).map_err(|error| error.to_string())?;
+        let tuned = params.parameters.into_iter().find(|p| p.tuning.is_some());
+        Ok::<_, String>(tuned.expect("one is optimised"))
     };
-    let found = tuned("f.bsdf.reflectance").expect_err("it has no derivative");
-    let expected = "the texture `f.bsdf.reflectance` cannot be optimised at \
-                    optimize.parameters.f.bsdf.reflectance: images are not differentiated by their texels yet; \
-                    remove it from `parameters`";
-    assert!(found.contains(expected), "{found}");
-    let found = tuned("f.bsdf.colour").expect_err("there is none");
+    for (name, path, values) in [
+        ("f.bsdf.reflectance", "f.bsdf.reflectance", 12),
+        ("f.bsdf.reflectance.data", "f.bsdf.reflectance", 12),
+        ("g.bsdf.reflectance.value", "g.bsdf.reflectance", 3),
+    ] {
+        let parameter = tuned(name, "").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((parameter.path.as_str(), parameter.values.len()), (path, values));
+        assert_eq!(parameter.tuning.expect("it is tuned").bounds, [0.0, 1.0]);
+    }
+    let coarse = tuned("f.bsdf.reflectance", r#""initial": 0.25, "start_resolution": [3, 1]"#).expect("it is sound");
+    assert_eq!((coarse.shape.size, coarse.values), ([3, 1, 1], vec![0.25; 9]));
+    let found = tuned("f.bsdf.colour", "").expect_err("there is none");
+    assert!(found.contains("there is no parameter `f.bsdf.colour`"), "{found}");
+    let found = tuned("g.bsdf.reflectance", r#""bounds": [0, 2]"#).expect_err("no reflectance is above one");
     assert!(
-        found.contains("allowed: `s.radiance`") && !found.contains("reflectance"),
+        found.contains("the bounds 0 and 2 let in what is not possible"),
         "{found}"
     );
-    assert!(tuned("s.radiance").is_ok());
 }
 
 #[test]

@@ -445,12 +445,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         TUNED,
         r#""box.interior.sigma": {}"#,
-        "19:42: there is no parameter `box.interior.sigma` at optimize.parameters.box.interior.sigma: did you mean `box.interior.sigma_t`? (allowed: `sky.radiance`, `box.interior.sigma_t`, `box.interior.albedo`, `box.interior.phase.g`, `lamp.emitter.radiance`, `sun.irradiance`)",
+        "19:42: there is no parameter `box.interior.sigma` at optimize.parameters.box.interior.sigma: did you mean `box.interior.sigma_t`? (allowed: `sky.radiance`, `box.interior.sigma_t`, `box.interior.albedo`, `box.interior.phase.g`, `floor.bsdf.reflectance`, `lamp.bsdf.reflectance`, `lamp.emitter.radiance`, `sun.irradiance`)",
     ),
     (
         TUNED,
-        r#""floor.bsdf.reflectance": {}"#,
-        "19:46: there is no parameter `floor.bsdf.reflectance` at optimize.parameters.floor.bsdf.reflectance: allowed: `sky.radiance`",
+        r#""ground.bsdf.colour.abc": {}"#,
+        "19:46: there is no parameter `ground.bsdf.colour.abc` at optimize.parameters.ground.bsdf.colour.abc: allowed: `sky.radiance`",
     ),
     (
         TUNED,

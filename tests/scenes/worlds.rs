@@ -269,15 +269,16 @@ fn shapes_without_bsdf_are_grey_and_emitters_black() {
     let reflectance = |text: &str| match surface(text).bsdf {
         Bsdf::Diffuse {
             reflectance: Texture::Constant(color),
-        } => color,
+        } => color.source,
         other => panic!("{other:?}"),
     };
-    assert_eq!(reflectance(r#""type": "cube""#), [0.5; 3]);
-    assert_eq!(reflectance(r#""type": "cube", "bsdf": {"type": "diffuse"}"#), [0.5; 3]);
-    assert_eq!(reflectance(r#""type": "cube", "light": {"type": "area"}"#), [0.0; 3]);
+    let grey = |x: f32| Source::Fill(vec![x; 3]);
+    assert_eq!(reflectance(r#""type": "cube""#), grey(0.5));
+    assert_eq!(reflectance(r#""type": "cube", "bsdf": {"type": "diffuse"}"#), grey(0.5));
+    assert_eq!(reflectance(r#""type": "cube", "light": {"type": "area"}"#), grey(0.0));
     let both =
         r#""type": "cube", "light": {"type": "area"}, "bsdf": {"type": "diffuse", "reflectance": [0.1, 0.2, 0.3]}"#;
-    assert_eq!(reflectance(both), [0.1, 0.2, 0.3]);
+    assert_eq!(reflectance(both), Source::Fill(vec![0.1, 0.2, 0.3]));
     let radiance = surface(both).radiance.expect("the shape emits");
     assert_eq!(
         (radiance.path.as_str(), radiance.source),
@@ -311,7 +312,7 @@ fn texture(text: &str) -> Texture {
     .bsdf
     {
         Bsdf::Diffuse { reflectance } => reflectance,
-        Bsdf::Null => panic!("is diffuse"),
+        other => panic!("{other:?} is not diffuse"),
     }
 }
 
@@ -320,7 +321,12 @@ fn checkerboards() {
     let Texture::Checkerboard { colors, to_uv } = texture(r#"{"type": "checkerboard"}"#) else {
         panic!("is a checkerboard")
     };
-    assert_eq!((colors, to_uv), ([[0.4; 3], [0.2; 3]], Affine2::IDENTITY));
+    let colors = colors.map(|color| (color.path, color.source));
+    let named = |key: &str, grey: f32| (format!("shape.b.reflectance.{key}"), Source::Fill(vec![grey; 3]));
+    assert_eq!(
+        (colors, to_uv),
+        ([named("color0", 0.4), named("color1", 0.2)], Affine2::IDENTITY)
+    );
     let uv = |text: &str| match texture(&format!(r#"{{"type": "checkerboard", "to_uv": {text}}}"#)) {
         Texture::Checkerboard { to_uv, .. } => to_uv.transform_point2(Vec2::new(1.0, 0.5)),
         other => panic!("{other:?}"),
@@ -366,15 +372,12 @@ fn bitmaps() {
         raw,
     };
     let plain = map("");
-    assert_eq!(plain.reflectance.path, "m.b.reflectance");
-    assert_eq!(
-        (plain.reflectance.kind, plain.reflectance.shape.size),
-        (Kind::Texture, [2, 2, 1])
-    );
-    assert_eq!(plain.reflectance.source, source(false));
+    assert_eq!(plain.data.path, "m.b.reflectance");
+    assert_eq!((plain.data.kind, plain.data.shape.size), (Kind::Texture, [2, 2, 1]));
+    assert_eq!(plain.data.source, source(false));
     assert_eq!((plain.nearest, plain.wrap), (false, Wrap::Repeat));
     let other = map(r#", "raw": true, "filter_type": "nearest", "wrap_mode": "clamp", "accel": true"#);
-    assert_eq!(other.reflectance.source, source(true));
+    assert_eq!(other.data.source, source(true));
     assert_eq!((other.nearest, other.wrap), (true, Wrap::Clamp));
 }
 
@@ -464,17 +467,19 @@ fn integrators() {
 #[test]
 fn bounds_keep_values_possible_unless_told_otherwise() {
     let parameters = r#""box.interior.sigma_t": {}, "box.interior.albedo": {}, "box.interior.emission": {},
-        "box.interior.phase.g": {}, "lamp.emitter.radiance": {}, "sun.irradiance": {}, "sky.radiance": {}"#;
+        "box.interior.phase.g": {}, "floor.bsdf.reflectance": {}, "lamp.emitter.radiance": {}, "sun.irradiance": {},
+        "sky.radiance": {}"#;
     let text = edited_world(r#""box.interior.sigma_t": {}"#, parameters)
         .replace("\"albedo\":", "\"emission\": 1, \"albedo\":");
     let scene = read(&text);
     let bounds: Vec<_> = scene
         .arrays()
         .iter()
-        .map(|array| array.tuning.expect("is named").bounds)
+        .filter_map(|array| array.tuning)
+        .map(|tuning| tuning.bounds)
         .collect();
-    let light = [0.0, f32::INFINITY];
-    assert_eq!(bounds, [light, light, [0.0, 1.0], light, [-0.99, 0.99], light, light]);
+    let (light, share) = ([0.0, f32::INFINITY], [0.0, 1.0]);
+    assert_eq!(bounds, [light, light, share, light, [-0.99, 0.99], share, light, light]);
 }
 
 #[test]

@@ -49,6 +49,19 @@ pub fn mesh(name: &str) -> String {
     format!(r#""type": "obj", "filename": {:?}"#, path.to_string_lossy())
 }
 
+/// An image texture of one value, of which the tests draw the texels.
+pub fn image(size: [usize; 2], more: &str) -> String {
+    format!(r#"{{"type": "bitmap", "data": {{"resolution": {size:?}, "value": 0.5}} {more}}}"#)
+}
+
+/// A large diffuse wall with a texture, turned about x and behind the cube.
+pub fn wall(name: &str, reflectance: &str, angle: f64) -> String {
+    format!(
+        r#""{name}": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {reflectance}}},
+            "to_world": [{{"scale": 3}}, {{"translate": [0, 0, -1.2]}}, {{"rotate": {{"axis": [1, 0, 0], "angle": {angle}}}}}]}}"#
+    )
+}
+
 /// The table: every parameter of every kind of medium and light at least once.
 pub fn worlds() -> Vec<SmallWorld> {
     let sigma = grid([3, 3, 3], 1, "");
@@ -158,6 +171,55 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "painted walls: images that repeat and mirror, squares, black texels",
+            integrator: r#", "max_depth": 6"#,
+            objects: format!(
+                r#"{}, {}, {sky}, "lamp": {{"type": "point", "position": [1, 2, 1]}},
+                   "panel": {{"type": "rectangle", "emitter": {{"type": "area"}},
+                    "to_world": [{{"scale": 0.7}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}},
+                   "ball": {{"type": "sphere", "radius": 0.6, "bsdf": {{"type": "diffuse", "reflectance":
+                    {{"type": "checkerboard", "to_uv": [{{"scale": 3}}]}}}}}}"#,
+                wall("floor", &image([4, 3], r#", "to_uv": [{"scale": [3, 2]}]"#), -90.0),
+                wall(
+                    "back",
+                    &image(
+                        [3, 5],
+                        r#", "wrap_mode": "mirror", "filter_type": "nearest", "to_uv": [{"scale": 4}]"#
+                    ),
+                    0.0
+                )
+            ),
+            zeros: vec![
+                ("floor.bsdf.reflectance", 4, 0),
+                ("back.bsdf.reflectance", 3, 1),
+                ("color0", 3, 2),
+            ],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "masks with holes before smoke, blends of two sides",
+            integrator: r#", "max_depth": 7"#,
+            objects: format!(
+                r#"{}, {sky}, "lamp": {{"type": "point", "position": [1, 2, 3]}},
+                   "panel": {{"type": "rectangle", "emitter": {{"type": "area"}},
+                    "to_world": [{{"scale": 0.7}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}},
+                   "veil": {{"type": "rectangle", "to_world": [{{"translate": [0, 0, 1.5]}}], "bsdf": {{"type": "mask",
+                    "opacity": {}, "nested": {{"type": "twosided", "bsdf": {{"type": "diffuse"}}}}}}}},
+                   "leaf": {{"type": "rectangle", "to_world": [{{"rotate": {{"axis": [0, 1, 0], "angle": 70}}}}],
+                    "bsdf": {{"type": "blendbsdf", "weight": {},
+                    "a": {{"type": "twosided", "x": {{"type": "diffuse"}}, "y": {{"type": "diffuse"}}}},
+                    "b": {{"type": "blendbsdf", "weight": 0.3, "a": {{"type": "diffuse"}}, "b": {{"type": "mask",
+                     "nested": {{"type": "diffuse"}}}}}}}}}}"#,
+                smoke(isotropic),
+                image([3, 3], r#", "filter_type": "nearest""#),
+                image([2, 2], "")
+            ),
+            // Holes, and parts without any; a share of zero and of one.
+            zeros: vec![("veil.bsdf.opacity", 3, 0), ("leaf.bsdf.weight", 4, 0)],
+            set: vec![("b.weight", vec![1.0])],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "from within the medium",
             integrator: r#", "hide_emitters": true"#,
             sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
@@ -252,7 +314,8 @@ impl SmallWorld {
             let [low, high] = match () {
                 () if ends("sigma_t") => [0.2, 2.0],
                 () if ends("albedo") => [0.3, 0.95],
-                () if ends("weight") => [0.1, 0.9],
+                () if ends("weight") || ends("opacity") => [0.1, 0.9],
+                () if ends("reflectance") || ends("color0") || ends("color1") => [0.1, 0.9],
                 () if ends(".g") => continue,
                 () => [0.3, 1.5],
             };

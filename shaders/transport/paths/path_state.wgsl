@@ -194,13 +194,19 @@ fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> 
     return true;
 }
 
-// Turns the path at `q` into `direction`, sampled with this pdf by solid angle; `p` is the origin of rays that leave
-// `q`.
-fn path_turn(path: ptr<function, Path>, q: vec3f, p: vec3f, direction: vec3f, pdf: f32) {
+// Turns the path at `q` into a direction that was sampled with this pdf, by solid angle if `continuous`; `p` is the origin
+// of rays that leave `q`.
+fn path_turn(path: ptr<function, Path>, q: vec3f, p: vec3f, direction: vec3f, continuous: bool, pdf: f32) {
     (*path).origin = p;
     (*path).scattered_at = q;
     (*path).direction = direction;
-    (*path).continuous = true;
+    (*path).continuous = continuous;
     (*path).pdf = pdf;
     (*path).far = FAR;
+}
+
+// Lets the path go straight on through the surface at distance `t`, from `p` on its other side.
+fn path_pass(path: ptr<function, Path>, t: f32, p: vec3f) {
+    (*path).origin = p;
+    (*path).far -= t;
 }

@@ -1,21 +1,22 @@
-// Where a path is scattered: by a phase function in a medium, by a BSDF on a surface. The walk treats both alike.
+// Where a path is scattered: by a phase function in a medium, by a BSDF on a surface.
 
 #import common/math
+#import transport/scene/interaction
 
 struct Vertex {
     // Whether the path is about to be scattered at this vertex.
     turning: bool,
-    // The position, and the origin of rays that leave it (offset from a surface against self-intersection).
-    q: vec3f,
-    p: vec3f,
     on_surface: bool,
-    // Of a surface: geometric normal, shading normal, and reflectance, which is one in a medium.
-    normal: vec3f,
-    shading: vec3f,
-    color: vec3f,
+    // The position, in a medium.
+    p: vec3f,
+    // The meeting with a surface.
+    at: Interaction,
 }
 
 // A vertex in a medium.
 fn vertex_in_medium(p: vec3f) -> Vertex {
-    return Vertex(true, p, p, false, vec3f(0.0), vec3f(0.0), vec3f(1.0));
+    var vertex: Vertex;
+    vertex.turning = true;
+    vertex.p = p;
+    return vertex;
 }

@@ -13,11 +13,12 @@
 #import transport/paths/reservoir
 #import transport/paths/next_event
 #import transport/scene/bsdf
+#import transport/scene/interaction
 #import transport/scene/light
 #import transport/scene/phase
 #import transport/scene/shape
-#import transport/scene/texture
 #import transport/paths/path_state
+#import transport/paths/surface
 #import transport/paths/tracking
 #import transport/paths/vertex
 #import transport/scene/records
@@ -33,7 +34,7 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
     loop {
         // Scatter at the vertex that the last segment ended at.
         if vertex.turning {
-            if !scatter_at(path, vertex, sampler) {
+            if !scatter_at(path, &vertex, sampler) {
                 return;
             }
             vertex.turning = false;
@@ -115,69 +116,110 @@ fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
 
 // Scatters light at a vertex: next-event estimation, then a new direction. False if the path ends. Both are iterations
 // of one loop, so that the code that they share is inlined once.
-fn scatter_at(path: ptr<function, Path>, vertex: Vertex, sampler: ptr<function, Sampler>) -> bool {
+fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler: ptr<function, Sampler>) -> bool {
     let incoming = (*path).direction;
+    let on_surface = (*vertex).on_surface;
     var index = 0u;
     var blend = vec4f(0.0);
-    if !vertex.on_surface {
+    var p = (*vertex).p;
+    var lights = settings.lights > 0u;
+    // At the end of a path, light may still pass straight through a surface.
+    var ends = false;
+    if on_surface {
+        ends = (*path).depth >= settings.max_depth;
+        lights = lights && ((*vertex).at.flags & BSDF_SMOOTH) != 0u && !ends;
+        p = leave((*vertex).at.hit, -incoming);
+    } else {
         index = medium_record((*path).medium).phase;
-        blend = blend_weights(index, vertex.p);
+        blend = blend_weights(index, p);
     }
-    for (var turn = select(0u, 1u, settings.lights == 0u); turn < 2u; turn++) {
+    for (var turn = select(1u, 0u, lights); turn < 2u; turn++) {
         // First iteration: sample a light; second: sample the new direction.
         var drawn = DARK;
+        var sampled: BsdfSample;
         var outgoing = vec3f(0.0);
         var value = vec3f(0.0);
         var pdf = 0.0;
         if turn == 0u {
-            drawn = light_sample(vertex.p, sampler);
+            drawn = light_sample(p, sampler);
             outgoing = drawn.direction;
             if !drawn.lit {
                 continue;
             }
-            if vertex.on_surface {
-                let scattered = bsdf_eval(vertex.color, vertex.normal, vertex.shading, outgoing);
-                if !scattered.lit {
-                    continue;
-                }
-                value = scattered.value;
-                pdf = scattered.pdf;
-            }
-        } else if vertex.on_surface {
-            let sampled = bsdf_sample(vertex.color, vertex.normal, vertex.shading, sampler);
-            if !sampled.lit {
+        } else if on_surface {
+            sampled = bsdf_sample((*vertex).at, sampler);
+            if !sampled.lit || (ends && sampled.lobe != LOBE_NULL) {
                 return false;
             }
             outgoing = sampled.direction;
-            value = sampled.weight;
-            pdf = sampled.pdf;
         } else {
             outgoing = phase_sample(index, blend, incoming, sampler);
         }
-        let cosine = dot(incoming, outgoing);
-        if !vertex.on_surface {
+        var origin = p;
+        var medium = (*path).medium;
+        var wo = vec3f(0.0);
+        if on_surface {
+            origin = leave((*vertex).at.hit, outgoing);
+            medium = medium_in((*vertex).at, outgoing, medium);
+            wo = sampled.wo;
+            if turn == 0u {
+                wo = to_local((*vertex).at, outgoing);
+                if !is_sound((*vertex).at, outgoing, wo) {
+                    continue;
+                }
+            }
+            let found = bsdf_eval((*vertex).at, wo);
+            value = found.value;
+            pdf = found.pdf;
+            if turn == 1u {
+                pdf = select(sampled.probability, pdf, sampled.lobe == LOBE_CONTINUOUS);
+                value = bsdf_weight((*vertex).at, sampled, value, pdf);
+            } else if pdf <= 0.0 || (mode == PRIMAL && all(vanishes(value))) {
+                continue;
+            }
+        } else {
             // A phase function is its own pdf, so the weight is one.
-            pdf = phase_eval(index, blend, cosine);
+            pdf = phase_eval(index, blend, dot(incoming, outgoing));
             value = vec3f(pdf);
         }
-        var d = 0.0;
+        var lit = Lit(0.0, vec3f(0.0));
         if turn == 0u {
-            d = sample_light(path, vertex.p, drawn, value, pdf, sampler);
+            lit = sample_light(path, origin, medium, drawn, value, pdf, sampler);
+        } else if on_surface {
+            let before = (*path).zeros;
+#ifdef REPLAY
+            let alive = path_alive(path, adjoint.d_radiance);
+#endif
+            path_multiply(path, value);
+            turn_at(path, (*vertex).at, sampled, pdf);
+#ifdef REPLAY
+            lit.by_value = by_weight(path, value, before) * alive * (1.0 / pdf);
+#endif
         } else {
 #ifdef REPLAY
             let come = path_alive(path, adjoint.d_radiance * (*path).radiance);
-            d = come.x + come.y + come.z;
+            lit.by_logarithm = come.x + come.y + come.z;
 #endif
-            if vertex.on_surface {
-                path_multiply(path, value);
-            }
-            path_turn(path, vertex.q, vertex.p, outgoing, pdf);
+            path_turn(path, p, p, outgoing, true, pdf);
         }
 #ifdef REPLAY
-        if mode == REPLAY && !vertex.on_surface {
-            phase_adjoint(index, blend, vertex.p, cosine, d);
+        if mode == REPLAY {
+            if on_surface {
+                let lobe = select(sampled.lobe, LOBE_CONTINUOUS, turn == 0u);
+                bsdf_adjoint((*vertex).at, wo, lobe, sampled.leaf, lit.by_value);
+            } else {
+                phase_adjoint(index, blend, p, dot(incoming, outgoing), lit.by_logarithm);
+            }
         }
 #endif
+        if turn == 1u && on_surface {
+            if path_is_dark(path) {
+                return false;
+            }
+            if sampled.lobe == LOBE_NULL {
+                return true;
+            }
+        }
     }
     return path_roulette(path, sampler);
 }
@@ -200,28 +242,12 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
 #endif
     }
     // A surface without BSDF only separates media.
-    if record.bsdf == BSDF_NULL {
-        if record.interior != NONE || record.exterior != NONE {
-            (*path).medium = select(record.exterior, record.interior, against);
-        }
-        (*path).origin = leave(hit, (*path).direction);
-        (*path).far -= hit.t;
+    if record.bsdf == NONE {
+        (*path).medium = medium_beyond(hit, (*path).direction, (*path).medium);
+        path_pass(path, hit.t, leave(hit, (*path).direction));
         return true;
     }
-    // All BSDFs are one-sided.
-    if !against {
-        return false;
-    }
-    (*path).depth += 1u;
-    if (*path).depth >= settings.max_depth {
-        return false;
-    }
-    let color = texture_eval(texture_record(record.surface_texture), hit.uv);
-    if all(color == vec3f(0.0)) {
-        return false;
-    }
-    *vertex = Vertex(true, hit.p, leave(hit, hit.normal), true, hit.normal, hit.shading, color);
-    return true;
+    return meet_bsdf(path, hit, vertex);
 }
 
 #ifdef REPLAY

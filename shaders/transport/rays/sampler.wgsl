@@ -75,16 +75,26 @@ fn circle(u: f32) -> vec2f {
     }
 }
 
-// The unit vector at the polar angle with cosine `cosine` from `n` and azimuth 2 pi u, in the frame of Duff2017.
-fn around(n: vec3f, cosine: f32, u: f32) -> vec3f {
-    let sine = sqrt(max(1.0 - cosine * cosine, 0.0));
-    let place = circle(u);
+// Two unit vectors perpendicular to a unit vector and to each other.
+struct Frame {
+    s: vec3f,
+    t: vec3f,
+}
+
+// The frame of the unit vector `n` (Duff2017).
+fn frame(n: vec3f) -> Frame {
     let side = select(1.0, -1.0, n.z < 0.0);
     let a = -1.0 / (side + n.z);
     let b = n.x * n.y * a;
-    let s = vec3f(1.0 + side * n.x * n.x * a, side * b, -side * n.x);
-    let t = vec3f(b, side + n.y * n.y * a, -n.y);
-    return s * (sine * place.x) + t * (sine * place.y) + n * cosine;
+    return Frame(vec3f(1.0 + side * n.x * n.x * a, side * b, -side * n.x), vec3f(b, side + n.y * n.y * a, -n.y));
+}
+
+// The unit vector at the polar angle with cosine `cosine` from `n` and azimuth 2 pi u.
+fn around(n: vec3f, cosine: f32, u: f32) -> vec3f {
+    let sine = sqrt(max(1.0 - cosine * cosine, 0.0));
+    let place = circle(u);
+    let axes = frame(n);
+    return axes.s * (sine * place.x) + axes.t * (sine * place.y) + n * cosine;
 }
 
 // The point `t` along a ray.

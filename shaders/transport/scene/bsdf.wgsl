@@ -1,39 +1,283 @@
-// BSDFs: values, pdfs and sampling.
+// BSDFs: values, pdfs, sampling, and the derivatives by their textures.
 //
-// Values include the cosine with the shading normal. They are zero below the geometric surface, so that no light leaks
-// through a mesh with interpolated normals.
+// A BSDF is on each side a mixture of leaves: its value is the sum of w f, where the weight w of a leaf is a product of
+// textures' values and f is the leaf's own. Values include the cosine with the shading normal. A leaf is sampled with a
+// probability that is detached from its weight. Smooth leaves share a pdf, that of the mixture; a leaf that sends light in
+// one direction only has a probability.
 
 #import transport/rays/sampler
+#import transport/scene/bsdf/conductor
+#import transport/scene/bsdf/dielectric
+#import transport/scene/bsdf/diffuse
+#import transport/scene/bsdf/plastic
+#import transport/scene/bsdf/principled
+#import transport/scene/bsdf/principledthin
+#import transport/scene/interaction
+#import transport/scene/records
+#import transport/scene/texture
 
-const INV_PI: f32 = 0.31830989;
+// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative by
+// a weight of zero is that of samples of the leaf.
+const EXPLORED: f32 = 0.125;
 
-// A BSDF's value and its sampling pdf; both are zero unless `lit`.
+// Kinds of lobes: a pdf by solid angle, one of finitely many directions, straight on.
+const LOBE_CONTINUOUS: u32 = 0u;
+const LOBE_DISCRETE: u32 = 1u;
+const LOBE_NULL: u32 = 2u;
+
+// A BSDF's value over its smooth leaves, and their pdf.
 struct BsdfValue {
     value: vec3f,
     pdf: f32,
-    lit: bool,
 }
 
-// A sampled direction, value over pdf, and pdf by solid angle; the path ends unless `lit`.
+// A sampled direction in the world and in the local frame, the probability of a lobe that is not continuous, the leaf that
+// was sampled and its lobe, and the relative index of refraction of the boundary that was crossed; the path ends unless
+// `lit`.
 struct BsdfSample {
     direction: vec3f,
-    weight: vec3f,
-    pdf: f32,
+    wo: vec3f,
+    probability: f32,
+    leaf: u32,
+    lobe: u32,
+    eta: f32,
     lit: bool,
 }
 
-// The value of a diffuse surface of this reflectance for light from `outgoing`, and the pdf with which bsdf_sample
-// draws that direction.
-fn bsdf_eval(color: vec3f, normal: vec3f, shading: vec3f, outgoing: vec3f) -> BsdfValue {
-    let cosine = dot(outgoing, shading);
-    let pdf = cosine * INV_PI;
-    return BsdfValue(color * pdf, pdf, cosine > 0.0 && dot(outgoing, normal) > 0.0);
+// How leaves are chosen at a point: the sum of their weights, and the probability that each has whatever its weight.
+struct Choice {
+    total: f32,
+    least: f32,
 }
 
-// Samples a direction in proportion to the cosine. The weight is the reflectance, because value and pdf share the
-// factor cosine / pi.
-fn bsdf_sample(color: vec3f, normal: vec3f, shading: vec3f, sampler: ptr<function, Sampler>) -> BsdfSample {
-    let cosine = sqrt(1.0 - sampler_draw(sampler));
-    let direction = around(shading, cosine, sampler_draw(sampler));
-    return BsdfSample(direction, color, cosine * INV_PI, dot(direction, normal) > 0.0);
+fn stencil(index: u32, uv: vec2f) -> TextureStencil {
+    return texture_stencil(texture_record(index), uv);
 }
+
+fn texture_value(index: u32, uv: vec2f) -> vec3f {
+    return texture_eval(stencil(index, uv));
+}
+
+// A factor of a leaf's weight.
+fn factor_value(factor: Factor, uv: vec2f) -> f32 {
+    let x = texture_value(factor.factor_texture, uv).x;
+    return select(x, 1.0 - x, factor.complement == 1u);
+}
+
+// A leaf's weight: the product of its factors.
+fn leaf_weight(leaf: Leaf, uv: vec2f) -> f32 {
+    var weight = 1.0;
+    for (var i = 0u; i < leaf.factors; i++) {
+        weight *= factor_value(factor_record(leaf.first_factor + i), uv);
+    }
+    return weight;
+}
+
+fn choice(at: Interaction) -> Choice {
+    let each = 1.0 / f32(at.leaves.y);
+    if at.leaves.y == 1u {
+        return Choice(0.0, 1.0);
+    }
+    var total = 0.0;
+    for (var i = 0u; i < at.leaves.y; i++) {
+        total += leaf_weight(leaf_record(at.leaves.x + i), at.hit.uv);
+    }
+    var least = select(0.0, EXPLORED * each, (at.flags & BSDF_VARIES) != 0u);
+    if total <= 0.0 {
+        least = each;
+    }
+    return Choice(total, least);
+}
+
+// The probability with which a leaf of this weight is chosen; `count` is the number of leaves.
+fn choice_probability(chances: Choice, weight: f32, count: u32) -> f32 {
+    if count == 1u {
+        return 1.0;
+    }
+    var chosen = 0.0;
+    if chances.total > 0.0 {
+        chosen = weight / chances.total;
+    }
+    return chances.least + (1.0 - chances.least * f32(count)) * chosen;
+}
+
+// A direction as a leaf sees it: turned over on the back of a two-sided BSDF.
+fn turned(leaf: Leaf, d: vec3f) -> vec3f {
+    return select(d, vec3f(d.xy, -d.z), leaf.turned == 1u);
+}
+
+// The values of a leaf's textures at a point.
+fn leaf_values(leaf: Leaf, uv: vec2f) -> array<vec3f, LEAF_TEXTURES> {
+    var found: array<vec3f, LEAF_TEXTURES>;
+    var textures = leaf.textures;
+    for (var i = 0u; i < LEAF_TEXTURES; i++) {
+        if textures.x == NONE {
+            break;
+        }
+        found[i] = texture_value(textures.x, uv);
+        textures = textures.yzwx;
+    }
+    return found;
+}
+
+// A smooth leaf's own value; zero for the others.
+fn leaf_eval(leaf: Leaf, uv: vec2f, wo: vec3f) -> vec3f {
+    if leaf.kind == LEAF_DIFFUSE {
+        return diffuse_eval(leaf_values(leaf, uv)[0], turned(leaf, wo));
+    }
+    return vec3f(0.0);
+}
+
+// The pdf of a smooth leaf's sampling; zero for the others.
+fn leaf_pdf(leaf: Leaf, wo: vec3f) -> f32 {
+    if leaf.kind == LEAF_DIFFUSE {
+        return diffuse_pdf(turned(leaf, wo));
+    }
+    return 0.0;
+}
+
+// The value for the local direction `wo` over the smooth leaves, and the pdf with which bsdf_sample draws that direction.
+fn bsdf_eval(at: Interaction, wo: vec3f) -> BsdfValue {
+    let chances = choice(at);
+    var sum = BsdfValue(vec3f(0.0), 0.0);
+    for (var i = 0u; i < at.leaves.y; i++) {
+        let leaf = leaf_record(at.leaves.x + i);
+        let weight = leaf_weight(leaf, at.hit.uv);
+        sum.value += leaf_eval(leaf, at.hit.uv, wo) * weight;
+        sum.pdf += choice_probability(chances, weight, at.leaves.y) * leaf_pdf(leaf, wo);
+    }
+    return sum;
+}
+
+// Samples a leaf, then a direction.
+fn bsdf_sample(at: Interaction, sampler: ptr<function, Sampler>) -> BsdfSample {
+    var sampled = BsdfSample(at.incoming, -at.wi, 1.0, 0u, LOBE_NULL, 1.0, false);
+    if !choose_leaf(at, sampler, &sampled) {
+        return sampled;
+    }
+    sampled.lit = true;
+    let leaf = leaf_record(at.leaves.x + sampled.leaf);
+    if leaf.kind == LEAF_NULL {
+        return sampled;
+    }
+    let first = sampler_draw(sampler);
+    sampled.wo = turned(leaf, diffuse_sample(vec2f(first, sampler_draw(sampler))));
+    sampled.direction = to_world(at, sampled.wo);
+    sampled.lobe = LOBE_CONTINUOUS;
+    sampled.lit = is_sound(at, sampled.direction, sampled.wo);
+    return sampled;
+}
+
+// Chooses a leaf with its probability; false if there is none.
+fn choose_leaf(at: Interaction, sampler: ptr<function, Sampler>, sampled: ptr<function, BsdfSample>) -> bool {
+    if at.leaves.y < 2u {
+        return at.leaves.y == 1u;
+    }
+    let chances = choice(at);
+    var left = sampler_draw(sampler);
+    var found = false;
+    for (var i = 0u; i < at.leaves.y; i++) {
+        let weight = leaf_weight(leaf_record(at.leaves.x + i), at.hit.uv);
+        let probability = choice_probability(chances, weight, at.leaves.y);
+        if probability > 0.0 {
+            (*sampled).leaf = i;
+            (*sampled).probability = probability;
+            found = true;
+            if left < probability {
+                break;
+            }
+        }
+        left -= probability;
+    }
+    return found;
+}
+
+// What a sample of this pdf or probability multiplies the path's throughput by: the value of its lobe over it. `value` is
+// that of the smooth leaves.
+fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> vec3f {
+    let leaf = leaf_record(at.leaves.x + sampled.leaf);
+    if sampled.lobe != LOBE_CONTINUOUS {
+        return vec3f(leaf_weight(leaf, at.hit.uv)) * (1.0 / pdf);
+    }
+    // The value of a diffuse leaf is its pdf times the reflectance.
+    if leaf.factors == 0u && leaf.kind == LEAF_DIFFUSE {
+        return texture_value(leaf.textures.x, at.hit.uv);
+    }
+    return value * (1.0 / pdf);
+}
+
+// The share of light that passes straight through.
+fn null_transmission(at: Interaction) -> f32 {
+    var sum = 0.0;
+    for (var i = 0u; i < at.leaves.y; i++) {
+        let leaf = leaf_record(at.leaves.x + i);
+        if leaf.kind == LEAF_NULL {
+            sum += leaf_weight(leaf, at.hit.uv);
+        }
+    }
+    return sum;
+}
+
+// Whether the surface takes no part in what comes: a single diffuse leaf that is black and stays so.
+fn bsdf_is_black(at: Interaction) -> bool {
+    if at.leaves.y != 1u {
+        return at.leaves.y == 0u;
+    }
+    let leaf = leaf_record(at.leaves.x);
+    if leaf.kind != LEAF_DIFFUSE || leaf.factors > 0u {
+        return false;
+    }
+    let varies = mode != PRIMAL && (at.flags & BSDF_VARIES) != 0u;
+    return !varies && all(texture_value(leaf.textures.x, at.hit.uv) == vec3f(0.0));
+}
+
+#ifdef REPLAY
+
+// Sends `d`, the derivative by the value of the smooth leaves for the local direction `wo`, to their textures; or, of the
+// lobe of one leaf that is not continuous, the derivative by that lobe's value.
+fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec3f) {
+    for (var i = 0u; i < at.leaves.y; i++) {
+        let leaf = leaf_record(at.leaves.x + i);
+        if lobe != LOBE_CONTINUOUS {
+            if i == sampled_leaf {
+                weight_adjoint(leaf, at.hit.uv, d.x + d.y + d.z);
+            }
+            continue;
+        }
+        if leaf.kind == LEAF_DIFFUSE {
+            let slope = diffuse_adjoint(turned(leaf, wo), d * leaf_weight(leaf, at.hit.uv));
+            texture_adjoint(stencil(leaf.textures.x, at.hit.uv), slope);
+        }
+        if leaf.factors > 0u {
+            let by_weight = d * leaf_eval(leaf, at.hit.uv, wo);
+            weight_adjoint(leaf, at.hit.uv, by_weight.x + by_weight.y + by_weight.z);
+        }
+    }
+}
+
+// Sends `d`, the derivative by a leaf's weight, to the textures of its factors.
+fn weight_adjoint(leaf: Leaf, uv: vec2f, d: f32) {
+    for (var i = 0u; i < leaf.factors; i++) {
+        let factor = factor_record(leaf.first_factor + i);
+        // The product of the other factors: one of them may be zero.
+        var slope = select(d, -d, factor.complement == 1u);
+        for (var j = 0u; j < leaf.factors; j++) {
+            if j != i {
+                slope *= factor_value(factor_record(leaf.first_factor + j), uv);
+            }
+        }
+        texture_adjoint(stencil(factor.factor_texture, uv), vec3f(slope, 0.0, 0.0));
+    }
+}
+
+// Sends `d`, the derivative by null_transmission.
+fn null_adjoint(at: Interaction, d: f32) {
+    for (var i = 0u; i < at.leaves.y; i++) {
+        let leaf = leaf_record(at.leaves.x + i);
+        if leaf.kind == LEAF_NULL {
+            weight_adjoint(leaf, at.hit.uv, d);
+        }
+    }
+}
+
+#endif

@@ -71,6 +71,19 @@ fn sink_color(slot: u32, d: vec3f) {
     }
 }
 
+// Sends derivatives by `channels` values of a tuned parameter from the entry `first` on; a single one receives their
+// sum.
+fn sink_entries(slot: u32, first: u32, d: vec3f, channels: u32) {
+    let at = parameter_first(slot) + first;
+    if channels == 1u {
+        gradient_add(at, d.x + d.y + d.z);
+        return;
+    }
+    gradient_add(at, d.x);
+    gradient_add(at + 1u, d.y);
+    gradient_add(at + 2u, d.z);
+}
+
 // Sends derivatives by the background's radiance along the unit direction `d`.
 fn sink_background(d: vec3f, d_radiance: vec3f) {
     if (launch.tuned & TUNED_EMITTER) != 0u {

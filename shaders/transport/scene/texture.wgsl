@@ -1,40 +1,96 @@
-// Textures: reflectance over a surface.
+// Textures: values over a surface, and their adjoint: texture_eval beside texture_adjoint.
 
 #import bind/parameters
 #import bind/scene
 #import transport/lookup/grid
+#import transport/scene/records
 
-// The reflectance at `uv`: constant, a checkerboard with squares of edge 1/2, or an image whose first row lies at v =
-// 0.
-fn texture_eval(record: Texture, uv: vec2f) -> vec3f {
+// The texels around a point of a texture, with bilinear weights.
+struct TextureStencil {
+    // The parameter that holds the texels, and the numbers of a texel: one or three.
+    slot: u32,
+    channels: u32,
+    // Texels with a weight: one or four.
+    count: u32,
+    texels: vec4u,
+    weights: vec4f,
+}
+
+// The texels at `uv`: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
+// v = 0.
+fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
+    var at = TextureStencil(record.slot, record.channels, 1u, vec4u(0u), vec4f(1.0, 0.0, 0.0, 0.0));
+    if record.kind == TEXTURE_CONSTANT {
+        return at;
+    }
     let u = record.to_uv[0].x * uv.x + record.to_uv[0].y * uv.y + record.to_uv[0].z;
     let v = record.to_uv[1].x * uv.x + record.to_uv[1].y * uv.y + record.to_uv[1].z;
     if record.kind == TEXTURE_BITMAP {
-        return image_eval(record, vec2f(u, v));
+        image_stencil(record, vec2f(u, v), &at);
+    } else if (u - floor(u) > 0.5) != (v - floor(v) > 0.5) {
+        at.slot = record.other_slot;
     }
-    let first = record.kind == TEXTURE_CONSTANT || ((u - floor(u) > 0.5) == (v - floor(v) > 0.5));
-    return select(record.color1.xyz, record.color0.xyz, first);
+    return at;
 }
 
-// An image at `uv`: bilinear between texel centres, or nearest.
-fn image_eval(record: Texture, uv: vec2f) -> vec3f {
+// The texels of an image at `uv`: bilinear between texel centres, or nearest.
+fn image_stencil(record: Texture, uv: vec2f, at: ptr<function, TextureStencil>) {
     let place = uv * vec2f(record.size);
     if record.filter_kind == LOOKUP_NEAREST {
-        return image_texel(record, floor(place));
+        (*at).texels.x = image_texel(record, floor(place));
+        return;
     }
     let base = floor(place - 0.5);
     let f = (place - 0.5) - base;
-    var color = image_texel(record, base) * ((1.0 - f.x) * (1.0 - f.y));
-    color += image_texel(record, base + vec2f(1.0, 0.0)) * (f.x * (1.0 - f.y));
-    color += image_texel(record, base + vec2f(0.0, 1.0)) * ((1.0 - f.x) * f.y);
-    color += image_texel(record, base + vec2f(1.0, 1.0)) * (f.x * f.y);
-    return color;
+    (*at).count = 4u;
+    (*at).texels = vec4u(
+        image_texel(record, base),
+        image_texel(record, base + vec2f(1.0, 0.0)),
+        image_texel(record, base + vec2f(0.0, 1.0)),
+        image_texel(record, base + vec2f(1.0, 1.0)),
+    );
+    (*at).weights = vec4f((1.0 - f.x) * (1.0 - f.y), f.x * (1.0 - f.y), (1.0 - f.x) * f.y, f.x * f.y);
 }
 
 // The texel in a column and row; positions beyond the image are wrapped or clamped.
-fn image_texel(record: Texture, at: vec2f) -> vec3f {
+fn image_texel(record: Texture, at: vec2f) -> u32 {
     let column = wrap_index(record.wrap, at.x, record.size.x);
     let row = wrap_index(record.wrap, at.y, record.size.y);
-    let first = parameter_first(record.slot) + 3u * (row * record.size.x + column);
-    return vec3f(values[first], values[first + 1u], values[first + 2u]);
+    return row * record.size.x + column;
 }
+
+// The value at a stencil. One channel is repeated.
+fn texture_eval(at: TextureStencil) -> vec3f {
+    if at.count == 1u {
+        return stencil_texel(at, at.texels.x);
+    }
+    var sum = stencil_texel(at, at.texels.x) * at.weights.x;
+    sum += stencil_texel(at, at.texels.y) * at.weights.y;
+    sum += stencil_texel(at, at.texels.z) * at.weights.z;
+    sum += stencil_texel(at, at.texels.w) * at.weights.w;
+    return sum;
+}
+
+fn stencil_texel(at: TextureStencil, texel: u32) -> vec3f {
+    let first = parameter_first(at.slot) + at.channels * texel;
+    let last = at.channels - 1u;
+    return vec3f(values[first], values[first + min(1u, last)], values[first + min(2u, last)]);
+}
+
+#ifdef REPLAY
+
+// The adjoint of texture_eval. A single channel receives the sum of the three derivatives.
+fn texture_adjoint(at: TextureStencil, d: vec3f) {
+    if !parameter_tuned(at.slot) || all(d == vec3f(0.0)) {
+        return;
+    }
+    var texels = at.texels;
+    var weights = at.weights;
+    for (var k = 0u; k < at.count; k++) {
+        sink_entries(at.slot, at.channels * texels.x, d * weights.x, at.channels);
+        texels = texels.yzwx;
+        weights = weights.yzwx;
+    }
+}
+
+#endif

@@ -91,6 +91,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         to_world: Affine3A::IDENTITY,
         flip_normals: false,
         bsdf: Bsdf::Null,
+        bsdf_path: "cube.bsdf".into(),
         interior: Some(0),
         exterior: None,
         radiance: None,

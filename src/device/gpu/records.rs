@@ -86,6 +86,9 @@ pub struct Launch {
     pub volumes_at: u32,
     pub phases_at: u32,
     pub lights_at: u32,
+    pub bsdfs_at: u32,
+    pub leaves_at: u32,
+    pub factors_at: u32,
     pub textures_at: u32,
     pub parameters_at: u32,
     pub nodes_at: u32,
@@ -97,7 +100,7 @@ pub struct Launch {
     /// Units in one of sums in whole numbers, bank by bank.
     pub units: f32,
     pub units_sh: f32,
-    pub padding: [u32; 2],
+    pub padding: [u32; 3],
 }
 
 /// A pass over a view of splats.

@@ -68,9 +68,9 @@ impl Sink<f64> for Sums<'_> {
         volume_adjoint(volume, at, d, |entry, share| gradient[entry] += share);
     }
 
-    fn value(&mut self, slot: u32, d: [f64; 3], channels: u32) {
+    fn entries(&mut self, slot: u32, first: u32, d: [f64; 3], channels: u32) {
         for c in 0..channels as usize {
-            self.gradient[slot as usize][c] += d[c];
+            self.gradient[slot as usize][first as usize + c] += d[c];
         }
     }
 
@@ -94,9 +94,9 @@ impl<T: FnMut(usize, usize, f64)> Sink<f64> for Tell<'_, T> {
         });
     }
 
-    fn value(&mut self, slot: u32, d: [f64; 3], channels: u32) {
+    fn entries(&mut self, slot: u32, first: u32, d: [f64; 3], channels: u32) {
         for c in 0..channels as usize {
-            (self.tell)(slot as usize, c, d[c]);
+            (self.tell)(slot as usize, first as usize + c, d[c]);
         }
     }
 

@@ -154,6 +154,7 @@ fn means_of_squares_are_never_negative() {
             refused,
             "{told}"
         );
+        assert_eq!(told == "went on", !refused, "{told}");
     }
 }
 

@@ -9,6 +9,7 @@ const FILTER_WIDTH: Form = Form::Number(film::FILTER_WIDTH);
 const COLOR_SPACE: Form = Form::Words(&["linear", "srgb"]);
 const GRID_FILTER: Form = Form::Words(&["trilinear", "nearest"]);
 const WRAP: Form = Form::Words(&["repeat", "mirror", "clamp"]);
+const FRACTION: Form = Form::OneOf(&[Form::Number(SHARE), Form::Object(Class::Texture)]);
 const REFLECTANCE: Form = Form::OneOf(&[Form::Color(SHARE), Form::Object(Class::Texture)]);
 const GRADIENT: Form = Form::Words(&["auto", "paired", "drt", "free_flight"]);
 const MAX_DEPTH: Form = Form::Number(Limit::Within(-1.0, i32::MAX as f64));
@@ -55,10 +56,22 @@ macro_rules! medium {
     };
 }
 
+/// A BSDF made of others.
+const fn mixture(name: &'static str, parameters: &'static [Parameter]) -> Definition {
+    Definition {
+        name,
+        parameters,
+        nested: &[Class::Bsdf],
+    }
+}
+
 /// Objects with a type, by class.
 pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (Class::Bsdf, plain("null", &[])),
     (Class::Bsdf, plain("diffuse", &[may("reflectance", REFLECTANCE)])),
+    (Class::Bsdf, mixture("twosided", &[])),
+    (Class::Bsdf, mixture("mask", &[may("opacity", FRACTION)])),
+    (Class::Bsdf, mixture("blendbsdf", &[must("weight", FRACTION)])),
     (
         Class::Dataset,
         Definition {
@@ -288,7 +301,8 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         plain(
             "bitmap",
             &[
-                must("filename", Form::File),
+                may("filename", Form::File),
+                may("data", Form::Block("data")),
                 may("filter_type", Form::Words(&["bilinear", "nearest"])),
                 may("wrap_mode", WRAP),
                 may("raw", Form::Boolean),

@@ -1,5 +1,6 @@
 //! Writes a scene as JSON that parses to the same scene.
 
+mod bsdf;
 mod world;
 
 use std::path::Path;
@@ -31,7 +32,8 @@ pub(super) fn to_json(scene: &Scene) -> Value {
         root.insert(first_step(&splats.position).into(), self::splats(splats));
     }
     for surface in &scene.world.surfaces {
-        root.insert(surface.name.clone(), world::surface(surface, &scene.world));
+        let object = world::surface(surface, &scene.world, &mut root);
+        root.insert(surface.name.clone(), object);
     }
     for light in &scene.world.lights {
         root.insert(light.name.clone(), world::light(light));

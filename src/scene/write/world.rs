@@ -1,12 +1,13 @@
 //! Shapes, media, lights and the integrator as JSON.
 
-use glam::{Affine2, Affine3A};
+use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase,
-    Source, Surface, Texture, Variant, World, Wrap,
+    Array, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Source,
+    Surface, Variant, World, Wrap,
 };
+use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
 
 /// The medium of this index, used at `place`: the object itself if its path is there, else a reference.
@@ -66,7 +67,7 @@ fn lookup(lookup: &Lookup) -> Value {
     object
 }
 
-fn wrap(wrap: Wrap) -> Value {
+pub(super) fn wrap(wrap: Wrap) -> Value {
     json!(match wrap {
         Wrap::Clamp => "clamp",
         Wrap::Repeat => "repeat",
@@ -114,14 +115,13 @@ fn blend_keys(phases: &[Phase; 2], path: &str) -> [String; 2] {
     }
 }
 
-pub(super) fn surface(surface: &Surface, world: &World) -> Value {
+/// A shape; BSDFs and textures that stand elsewhere in the file are added to `root`.
+pub(super) fn surface(surface: &Surface, world: &World, root: &mut Map<String, Value>) -> Value {
     let mut object = geometry(&surface.geometry);
     object["to_world"] = matrix(&surface.to_world);
     object["flip_normals"] = json!(surface.flip_normals);
-    object["bsdf"] = match &surface.bsdf {
-        Bsdf::Null => json!({"type": "null"}),
-        Bsdf::Diffuse { reflectance } => json!({"type": "diffuse", "reflectance": texture(reflectance)}),
-    };
+    let key = bsdf::key_in(&surface.bsdf_path, &surface.name).unwrap_or("bsdf");
+    object[key] = bsdf::place(&surface.bsdf, &surface.bsdf_path, &surface.name, root);
     for (key, index) in [("interior", surface.interior), ("exterior", surface.exterior)] {
         if let Some(index) = index {
             object[key] = medium(world, index, &format!("{}.{key}", surface.name));
@@ -156,36 +156,6 @@ fn geometry(geometry: &Geometry) -> Value {
             "flip_tex_coords": flip_tex_coords,
         }),
     }
-}
-
-fn texture(texture: &Texture) -> Value {
-    match texture {
-        Texture::Constant(color) => numbers(color),
-        Texture::Checkerboard { colors, to_uv } => json!({
-            "type": "checkerboard",
-            "color0": numbers(&colors[0]),
-            "color1": numbers(&colors[1]),
-            "to_uv": plane_matrix(to_uv),
-        }),
-        Texture::Bitmap(map) => {
-            let mut object = json!({
-                "type": "bitmap",
-                "filter_type": if map.nearest { "nearest" } else { "bilinear" },
-                "wrap_mode": wrap(map.wrap),
-                "to_uv": plane_matrix(&map.to_uv),
-            });
-            if let Source::Reflectance { path, raw } = &map.reflectance.source {
-                object["filename"] = file(path);
-                object["raw"] = json!(raw);
-            }
-            object
-        }
-    }
-}
-
-fn plane_matrix(m: &Affine2) -> Value {
-    let row = |i: usize| numbers(&[m.matrix2.x_axis[i], m.matrix2.y_axis[i], m.translation[i]]);
-    json!([row(0), row(1), [0.0, 0.0, 1.0]])
 }
 
 pub(super) fn light(light: &Light) -> Value {

@@ -103,6 +103,9 @@ impl Number for Dual {
     fn exp_m1(self) -> Self {
         Self::new(self.value.exp_m1(), self.value.exp() * self.slope)
     }
+    fn ln(self) -> Self {
+        Self::new(self.value.ln(), self.slope / self.value)
+    }
     fn ln_1p(self) -> Self {
         Self::new(self.value.ln_1p(), self.slope / (1.0 + self.value))
     }

@@ -38,6 +38,8 @@ pub trait Number:
     fn exp(self) -> Self;
     /// exp x - 1 without cancellation
     fn exp_m1(self) -> Self;
+    /// ln x of a positive number
+    fn ln(self) -> Self;
     /// ln(1 + x) without cancellation
     fn ln_1p(self) -> Self;
     /// 1 / x
@@ -112,6 +114,10 @@ impl Number for f32 {
         exp_parts(self, 1.0)
     }
     #[inline(always)]
+    fn ln(self) -> Self {
+        logarithm(self)
+    }
+    #[inline(always)]
     fn ln_1p(self) -> Self {
         f32::ln_1p(self)
     }
@@ -152,6 +158,20 @@ fn exp_parts(x: f32, minus: f32) -> f32 {
     scale * p + (scale - minus)
 }
 
+/// ln x of a normal positive number, to about 2 ulp: x = m 2^k with m near one, and ln m = 2 artanh((m - 1) / (m + 1)).
+/// Not the standard library's, because the WGSL twin must take the same steps.
+#[inline(always)]
+fn logarithm(x: f32) -> f32 {
+    let bits = x.to_bits();
+    // The exponent k for which m lies between sqrt(1/2) and sqrt(2).
+    let k = (bits.wrapping_sub(0x3f35_04f3) as i32) >> 23;
+    let m = f32::from_bits(bits.wrapping_sub((k as u32) << 23));
+    let s = (m - 1.0) / (m + 1.0);
+    let s2 = s * s;
+    let series = s * (2.0 + s2 * (2.0 / 3.0 + s2 * (2.0 / 5.0 + s2 * (2.0 / 7.0 + s2 * (2.0 / 9.0)))));
+    series + k as f32 * std::f32::consts::LN_2
+}
+
 impl Number for f64 {
     #[inline(always)]
     fn lift(x: f32) -> Self {
@@ -182,6 +202,10 @@ impl Number for f64 {
         f64::exp_m1(self)
     }
     #[inline(always)]
+    fn ln(self) -> Self {
+        f64::ln(self)
+    }
+    #[inline(always)]
     fn ln_1p(self) -> Self {
         f64::ln_1p(self)
     }
@@ -206,6 +230,16 @@ impl Number for f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f32_logarithms_are_right_to_a_few_ulp() {
+        for i in -1260..1270 {
+            let x = (i as f32 * 0.1).exp2();
+            let exact = f64::from(x).ln();
+            assert!((Number::ln(x).value() - exact).abs() <= 3e-7 * exact.abs(), "ln {x}");
+        }
+        assert_eq!(Number::ln(1.0f32), 0.0);
+    }
 
     #[test]
     fn f32_exponentials_are_right_to_a_few_ulp() {

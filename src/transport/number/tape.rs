@@ -255,6 +255,9 @@ impl Number for Recorded {
     fn exp_m1(self) -> Self {
         self.unary(self.value.exp_m1(), self.value.exp())
     }
+    fn ln(self) -> Self {
+        self.unary(self.value.ln(), 1.0 / self.value)
+    }
     fn ln_1p(self) -> Self {
         self.unary(self.value.ln_1p(), 1.0 / (1.0 + self.value))
     }
@@ -288,6 +291,7 @@ mod tests {
         sum -= x.detach() * y;
         sum += (x.sqrt() / y.abs()).sin() * (x / y).cos();
         sum += x.min(y) * y.max(x);
+        sum += x.ln() * y;
         sum
     }
 

@@ -1,6 +1,6 @@
 //! Paths between surfaces and through scattering media.
 //!
-//! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex; [`tracking`] and [`next_event`]
+//! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex, `surface` what happens at one on a surface; [`tracking`] and [`next_event`]
 //! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
 //! [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
 //! [`flights`] are made side by side. [`radiative`] is radiative backpropagation, the
@@ -14,6 +14,7 @@ pub mod path_state;
 pub mod radiative;
 pub mod replay_cache;
 pub mod reservoir;
+mod surface;
 pub mod tracking;
 pub mod vertex;
 pub mod volpath;

@@ -2,6 +2,7 @@
 //! transmittance on them.
 
 use super::adjoint::Adjoint;
+use super::path_state::vanishes;
 use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collisions};
 use super::volpath::Walk;
@@ -10,11 +11,13 @@ use crate::transport::lookup::background::background_eval;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
-use crate::transport::rays::sampler::{Sampler, along, dot};
+use crate::transport::rays::sampler::{Sampler, along};
+use crate::transport::scene::bsdf::{null_adjoint, null_transmission};
+use crate::transport::scene::interaction::{Interaction, medium_beyond};
 use crate::transport::scene::light::{Drawn, light_value};
 use crate::transport::scene::majorant::clip;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
-use crate::transport::scene::shape::{intersect, leave};
+use crate::transport::scene::shape::{Hit, intersect, leave};
 
 /// The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
 const SHADOW: f32 = 1.0 - 5e-4;
@@ -26,15 +29,40 @@ pub(super) fn mis(a: f32, b: f32) -> f32 {
     if a + b > 0.0 { a / (a + b) } else { 0.0 }
 }
 
-impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// Adds the radiance of a sampled light that arrives at `p` and is scattered with `value`. `pdf` is the pdf of the
-    /// same direction under phase function or BSDF sampling, for MIS. Returns the derivative by the logarithm of
-    /// `value`.
+/// What a replay sends to a phase function or a BSDF after next-event estimation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lit<N> {
+    /// The derivative by the logarithm of its value, alike in all channels.
+    pub by_logarithm: N,
+    /// The derivatives by its value.
+    pub by_value: Rgb<N>,
+}
+
+impl<N: Number> Lit<N> {
     #[inline]
-    pub(super) fn sample_light<const MODE: u8>(&mut self, p: [f32; 3], drawn: &Drawn, value: Rgb<N>, pdf: f32) -> N {
+    fn nothing() -> Self {
+        Self {
+            by_logarithm: N::lift(0.0),
+            by_value: Rgb::zero(),
+        }
+    }
+}
+
+impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
+    /// Adds the radiance of a sampled light that arrives at `p`, through `medium` there, and is scattered with `value`.
+    /// `pdf` is the pdf of the same direction under phase function or BSDF sampling, for MIS.
+    #[inline]
+    pub(super) fn sample_light<const MODE: u8>(
+        &mut self,
+        p: [f32; 3],
+        medium: u32,
+        drawn: &Drawn,
+        value: Rgb<N>,
+        pdf: f32,
+    ) -> Lit<N> {
         let (scene, fields, start) = (self.scene, self.fields, self.sampler);
-        let Some(transmittance) = self.cached_transmittance::<MODE>(p, drawn) else {
-            return N::lift(0.0);
+        let Some(through) = self.cached_transmittance::<MODE>(p, medium, drawn) else {
+            return Lit::nothing();
         };
         // Add the contribution, weighted by MIS.
         let record = &scene.lights[drawn.light as usize];
@@ -43,10 +71,19 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             weight *= mis(drawn.pdf, pdf);
         }
         let radiance = drawn_radiance(scene, fields, record, drawn);
-        let factor = value * transmittance * weight;
+        let factor = value * through.transmittance * weight;
+        if through.zeros > 0 {
+            if MODE == REPLAY && through.zeros == 1 {
+                let lit = self
+                    .path
+                    .alive(self.adjoint.d_radiance * self.path.beta * factor * radiance);
+                self.backpropagate_masks(p, drawn, &through, lit);
+            }
+            return Lit::nothing();
+        }
         self.path.add::<MODE>(factor * radiance);
         if MODE != REPLAY {
-            return N::lift(0.0);
+            return Lit::nothing();
         }
         // Send the derivatives by the light's radiance and by the transmittance.
         let d_radiance = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);
@@ -56,21 +93,27 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         } else {
             self.adjoint.sink.value(record.slot, d_radiance.0, 3);
         }
-        let medium = self.path.medium;
         backpropagate_shadow_ray(scene, fields, medium, p, drawn, lit, start, &mut self.adjoint);
-        lit.sum()
+        if through.masked {
+            self.backpropagate_masks(p, drawn, &through, lit);
+        }
+        let arrived = through.transmittance * weight * radiance;
+        Lit {
+            by_logarithm: lit.sum(),
+            by_value: self.path.alive(self.adjoint.d_radiance * self.path.beta * arrived),
+        }
     }
 
     /// The transmittance of a shadow ray, from the replay cache if the first walk stored it.
     #[inline]
-    fn cached_transmittance<const MODE: u8>(&mut self, p: [f32; 3], drawn: &Drawn) -> Option<Rgb<N>> {
+    fn cached_transmittance<const MODE: u8>(&mut self, p: [f32; 3], medium: u32, drawn: &Drawn) -> Option<Through<N>> {
         if MODE == REPLAY
             && let Some(cache) = &mut self.adjoint.cache
             && let Some(found) = cache.shadow_rays.recall_with(&mut self.sampler)
         {
             return found;
         }
-        let found = shadow_transmittance(self.scene, self.fields, self.path.medium, p, drawn, &mut self.sampler);
+        let found = shadow_transmittance(self.scene, self.fields, medium, p, drawn, &mut self.sampler);
         if MODE == GATHER
             && let Some(cache) = &mut self.adjoint.cache
         {
@@ -78,9 +121,43 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
         found
     }
+
+    /// Sends the derivatives by the masks on a shadow ray. `lit` is the derivative by the logarithm of the
+    /// transmittance, in which a factor of zero is left out.
+    #[inline(never)]
+    fn backpropagate_masks(&mut self, p: [f32; 3], drawn: &Drawn, through: &Through<N>, lit: Rgb<N>) {
+        let (scene, fields) = (self.scene, self.fields);
+        let sink = &mut self.adjoint.sink;
+        let (mut origin, mut open) = (p, drawn.distance * SHADOW);
+        while let Some(hit) = intersect(scene, origin, drawn.direction, open) {
+            if scene.surfaces[hit.surface as usize].bsdf != NONE {
+                let at = Interaction::new(scene, &hit, drawn.direction);
+                let share: N = null_transmission(scene, |slot| fields.integrand(slot), &at);
+                let is_zero = vanishes(share);
+                if is_zero {
+                    null_adjoint(scene, fields, &at, lit.sum(), sink);
+                } else if through.zeros == 0 {
+                    null_adjoint(scene, fields, &at, lit.sum() * share.recip(), sink);
+                }
+            }
+            origin = leave(&hit, drawn.direction);
+            open -= hit.t;
+        }
+    }
 }
 
-/// The transmittance of a shadow ray by ratio tracking; None if it is occluded.
+/// What arrives along a shadow ray that no surface occludes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Through<N> {
+    /// The product of the factors that are not zero.
+    transmittance: Rgb<N>,
+    /// Masks of zero transmission on the way.
+    zeros: u32,
+    /// Whether there are masks on the way.
+    masked: bool,
+}
+
+/// The transmittance of a shadow ray, by ratio tracking in media; None if it is occluded.
 #[inline]
 fn shadow_transmittance<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -89,13 +166,50 @@ fn shadow_transmittance<N: Number, F: Fields<N>>(
     p: [f32; 3],
     drawn: &Drawn,
     sampler: &mut Sampler,
-) -> Option<Rgb<N>> {
-    let mut transmittance = Rgb::splat(N::lift(1.0));
+) -> Option<Through<N>> {
+    let mut through = Through {
+        transmittance: Rgb::splat(N::lift(1.0)),
+        zeros: 0,
+        masked: false,
+    };
+    let mut transmittance = through.transmittance;
     let direction = drawn.direction;
-    let open = shadow(scene, medium, p, drawn, |medium, origin, far| {
-        transmittance = ratio_track(scene, fields, medium, origin, direction, far, sampler, transmittance);
-    });
-    open.then_some(transmittance)
+    let open = shadow(
+        scene,
+        medium,
+        p,
+        drawn,
+        |medium, origin, far| {
+            transmittance = ratio_track(scene, fields, medium, origin, direction, far, sampler, transmittance);
+        },
+        |hit| pass_mask(scene, fields, hit, direction, &mut through),
+    );
+    through.transmittance *= transmittance;
+    open.then_some(through)
+}
+
+/// Lets a shadow ray through a surface with a BSDF; false if none of it gets through.
+#[inline(never)]
+fn pass_mask<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    hit: &Hit,
+    direction: [f32; 3],
+    through: &mut Through<N>,
+) -> bool {
+    let at = Interaction::new(scene, hit, direction);
+    let flags = at.record(scene).flags;
+    if flags & bsdf::NULL == 0 {
+        return false;
+    }
+    let share: N = null_transmission(scene, |slot| fields.integrand(slot), &at);
+    through.masked = true;
+    if vanishes(share) && !F::TRACKED {
+        through.zeros += 1;
+        return flags & bsdf::VARIES != 0;
+    }
+    through.transmittance = through.transmittance.map(|x| x * share);
+    true
 }
 
 /// The radiance or intensity of the light that was sampled.
@@ -113,8 +227,8 @@ fn drawn_radiance<N: Number, F: Fields<N>>(
     })
 }
 
-/// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium. False if a
-/// surface occludes it.
+/// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium, and `mask` for each
+/// surface with a BSDF, which says whether light gets through. False if it does not.
 #[inline]
 fn shadow(
     scene: &SceneView,
@@ -122,10 +236,11 @@ fn shadow(
     p: [f32; 3],
     drawn: &Drawn,
     mut pass: impl FnMut(&MediumRecord, [f32; 3], f32),
+    mut mask: impl FnMut(&Hit) -> bool,
 ) -> bool {
     let (mut medium, mut origin) = (medium, p);
     let (mut far, mut open) = (drawn.distance, drawn.distance * SHADOW);
-    // Find the next surface; one with a BSDF occludes the light.
+    // Find the next surface.
     loop {
         let hit = intersect(scene, origin, drawn.direction, open);
         let end = match &hit {
@@ -133,7 +248,8 @@ fn shadow(
             None => far,
         };
         if let Some(hit) = &hit
-            && scene.surfaces[hit.surface as usize].bsdf != bsdf::NULL
+            && scene.surfaces[hit.surface as usize].bsdf != NONE
+            && !mask(hit)
         {
             return false;
         }
@@ -145,11 +261,7 @@ fn shadow(
             return true;
         };
         // Pass through the boundary.
-        let record = &scene.surfaces[hit.surface as usize];
-        if record.interior != NONE || record.exterior != NONE {
-            let against = dot(drawn.direction, hit.normal) < 0.0;
-            medium = if against { record.interior } else { record.exterior };
-        }
+        medium = medium_beyond(scene, &hit, drawn.direction, medium);
         origin = leave(&hit, drawn.direction);
         far -= hit.t;
         open -= hit.t;
@@ -171,7 +283,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
     adjoint: &mut Adjoint<'_, N, S, I>,
 ) {
     let differential = scene.settings.gradient != gradient::FREE_FLIGHT;
-    shadow(scene, medium, p, drawn, |medium, origin, far| {
+    let pass = |medium: &MediumRecord, origin: [f32; 3], far: f32| {
         if differential {
             if let Some((start, end)) = clip(medium, origin, drawn.direction, 0.0, far) {
                 let origin = along(origin, drawn.direction, start);
@@ -191,7 +303,9 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
             adjoint.sink.volume(volume, &sigma.at, (lit * logarithmic).0, 3);
             true
         });
-    });
+    };
+    // The ray gets through, or there would be nothing to send.
+    shadow(scene, medium, p, drawn, pass, |_| true);
 }
 
 #[cfg(test)]
@@ -221,7 +335,14 @@ mod tests {
             };
             let mut length = 0.0;
             let medium = u32::from((-1.0..1.0).contains(&begin));
-            let open = shadow(&world, medium, [0.0, 0.0, begin], &drawn, |_, _, far| length += far);
+            let open = shadow(
+                &world,
+                medium,
+                [0.0, 0.0, begin],
+                &drawn,
+                |_, _, far| length += far,
+                |_| false,
+            );
             assert!(
                 open && (length - drawn.distance).abs() < 1e-4,
                 "{length} of {}",

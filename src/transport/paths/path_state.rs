@@ -5,13 +5,13 @@
 //! factors that may be small (docs/method.md, section 13).
 
 use super::tracking::Extinction;
-use super::vertex::{DirectionSample, Vertex};
 use crate::resident::layout::NONE;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};
+use crate::transport::scene::bsdf::Lobe;
 use crate::transport::scene::records::{Fields, SceneView};
 
 /// In a medium without end, channels whose ratio has fallen below this end.
@@ -23,15 +23,6 @@ const FAINT: f32 = 2.328_306_4e-10;
 
 /// Upper limit of the survival probability in Russian roulette.
 const MAX_SURVIVAL: f32 = 0.95;
-
-/// The kind of lobe that the path's direction was sampled from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lobe {
-    /// A pdf by solid angle: emitters hit in this direction could also be sampled by next-event estimation (MIS).
-    Continuous,
-    /// One of finitely many directions (a camera ray, a mirror): next-event estimation cannot sample it.
-    Discrete,
-}
 
 /// Whether a factor of the throughput counts as zero.
 #[inline(always)]
@@ -309,15 +300,21 @@ impl<N: Number> PathState<N> {
         true
     }
 
-    /// Turns the path at `vertex` into the sampled direction.
+    /// Turns the path at `q` into a direction that was sampled with this pdf; `p` is the origin of rays that leave `q`.
     #[inline]
-    pub(super) fn turn(&mut self, vertex: &Vertex, drawn: &DirectionSample<N>) {
-        self.origin = vertex.p;
-        self.scattered_at = vertex.q;
-        self.direction = drawn.direction;
-        self.lobe = drawn.lobe;
-        self.pdf = drawn.pdf;
-        self.eta *= drawn.eta;
+    pub(super) fn turn(&mut self, q: [f32; 3], p: [f32; 3], direction: [f32; 3], lobe: Lobe, pdf: f32) {
+        self.origin = p;
+        self.scattered_at = q;
+        self.direction = direction;
+        self.lobe = lobe;
+        self.pdf = pdf;
         self.far = f32::INFINITY;
+    }
+
+    /// Lets the path go straight on through the surface at distance `t`, from `p` on its other side.
+    #[inline]
+    pub(super) fn pass(&mut self, t: f32, p: [f32; 3]) {
+        self.origin = p;
+        self.far -= t;
     }
 }

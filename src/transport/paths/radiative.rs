@@ -7,13 +7,14 @@
 use super::adjoint::Adjoint;
 use super::path_state::PathState;
 use super::tracking::Flight;
+use super::vertex::Vertex;
 use super::volpath::{Met, Walk};
 use crate::transport::mode::{GATHER, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
-use crate::transport::scene::phase::phase_is_wanted;
+use crate::transport::scene::bsdf::Lobe;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Nearest, describe};
 
@@ -27,9 +28,9 @@ pub trait Incident<N: Number>: Sized {
     fn before_flight<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _hit: Option<&Nearest>, _far: f32) {
     }
 
-    /// Called after the phase function of this index has turned the path.
+    /// Called after the path has been turned at `vertex`, into a lobe of this kind.
     #[inline(always)]
-    fn after_turn<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _phase: u32) {}
+    fn after_turn<F: Fields<N>, S: Sink<N>>(_walk: &mut Walk<'_, N, F, S, Self>, _vertex: &Vertex, _lobe: Lobe) {}
 
     /// Whether in-scattered radiance is replaced by one in all directions.
     #[inline(always)]
@@ -99,17 +100,24 @@ impl<N: Number> Incident<N> for Estimated<N> {
     }
 
     #[inline]
-    fn after_turn<F: Fields<N>, S: Sink<N>>(walk: &mut Walk<'_, N, F, S, Self>, phase: u32) {
-        // A phase function without parameters needs no radiance.
-        if !phase_is_wanted(walk.scene, phase, &walk.adjoint.sink) {
+    fn after_turn<F: Fields<N>, S: Sink<N>>(walk: &mut Walk<'_, N, F, S, Self>, vertex: &Vertex, lobe: Lobe) {
+        // What has no parameters needs no radiance.
+        if !vertex.is_wanted(walk.scene, &walk.adjoint.sink) {
             return;
         }
         let mut ahead = walk.path.fresh();
         let extra = &mut walk.adjoint.extra;
-        if walk.adjoint.incident.is_unit() {
+        let unit = walk.adjoint.incident.ahead == Ahead::Unit;
+        if lobe == Lobe::Null {
+            // To go straight on is no scattering.
+            ahead = match unit {
+                true => go_on::<N, F, UNIT_RADIANCE>(walk.scene, walk.fields, ahead, extra),
+                false => go_on::<N, F, GATHER>(walk.scene, walk.fields, ahead, extra),
+            };
+        } else if unit {
             ahead.add_unit_radiance(walk.scene);
         } else if ahead.roulette::<F>(walk.scene, extra) {
-            ahead = go_on(walk.scene, walk.fields, ahead, extra);
+            ahead = go_on::<N, F, GATHER>(walk.scene, walk.fields, ahead, extra);
         }
         walk.adjoint.incident.expect(&mut walk.path, &ahead);
     }
@@ -157,14 +165,14 @@ fn fly_and_go_on<N: Number, F: Fields<N>, S: Sink<N>, const MODE: u8>(
 
 /// Follows a path until it ends.
 #[inline(never)]
-fn go_on<N: Number, F: Fields<N>>(
+fn go_on<N: Number, F: Fields<N>, const MODE: u8>(
     scene: &SceneView,
     fields: &F,
     path: PathState<N>,
     sampler: &mut Sampler,
 ) -> PathState<N> {
     let mut walk = Walk::looking(scene, fields, path, *sampler);
-    walk.run::<GATHER>(None);
+    walk.run::<MODE>(None);
     *sampler = walk.sampler;
     walk.path
 }

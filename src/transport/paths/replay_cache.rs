@@ -5,10 +5,10 @@
 
 use arrayvec::ArrayVec;
 
+use super::next_event::Through;
 use super::tracking::{Flight, Flown};
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
-use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::records::{SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest};
@@ -21,8 +21,8 @@ pub const CACHED: usize = 32;
 pub struct ReplayCache<N> {
     /// Flights without side effects on the path, and the sampler's state after each.
     pub(super) flights: Cached<(Flown<N>, Sampler)>,
-    /// Transmittances of shadow rays, None where occluded, likewise.
-    pub(super) shadow_rays: Cached<(Option<Rgb<N>>, Sampler)>,
+    /// What gets through along shadow rays, None where occluded, likewise.
+    pub(super) shadow_rays: Cached<(Option<Through<N>>, Sampler)>,
     /// Nearest surfaces of segments, and what was found there.
     pub(super) nearest: Cached<Option<Nearest>>,
     pub(super) hits: Cached<Hit>,

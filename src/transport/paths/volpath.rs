@@ -7,13 +7,13 @@
 
 use super::adjoint::Adjoint;
 use super::next_event::mis;
-use super::path_state::{Lobe, PathState};
+use super::path_state::PathState;
 use super::radiative::{Incident, Replayed};
 use super::replay_cache::ReplayCache;
 use super::reservoir::send_reservoir;
 use super::tracking::{Extinction, Flight};
-use super::vertex::{Scatterer, Vertex};
-use crate::resident::layout::{NONE, background, bsdf, gradient};
+use super::vertex::{self, Vertex};
+use crate::resident::layout::{NONE, background, gradient};
 use crate::transport::lookup::background::background_eval;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
@@ -21,10 +21,12 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, dot};
+use crate::transport::scene::bsdf::Lobe;
+use crate::transport::scene::interaction::medium_beyond;
 use crate::transport::scene::light::{area_pdf, envmap_pdf, light_sample, light_value};
+use crate::transport::scene::phase::phase_adjoint;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest, describe, leave, nearest};
-use crate::transport::scene::texture::texture_eval;
 
 /// A walk: the scene and its parameters, the state of the path, its random numbers, and the state of the adjoint.
 #[derive(Debug)]
@@ -88,14 +90,14 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     pub(super) fn approach<const MODE: u8>(&mut self, met: &Met) -> Option<Segment> {
         let scene = self.scene;
         // Scatter at the vertex that the last segment ended at.
-        match met {
-            Met::End => return None,
-            Met::Boundary => {}
-            Met::Scatterer(vertex) => {
-                if !self.scatter_at::<MODE>(vertex) {
-                    return None;
-                }
-            }
+        let goes_on = match met {
+            Met::End => false,
+            Met::Boundary => true,
+            &Met::Scatterer(Vertex::Medium { p, phase }) => self.scatter_in_medium::<MODE>(p, phase),
+            Met::Scatterer(Vertex::Surface(at)) => self.scatter_at_surface::<MODE>(at),
+        };
+        if !goes_on {
+            return None;
         }
         // Find the nearest surface. If no surface stands in the medium, this waits until the flight has passed
         // through it: a collision makes the intersection unnecessary.
@@ -232,76 +234,45 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             }
         }
         // A surface without BSDF only separates media.
-        if record.bsdf == bsdf::NULL {
-            if record.interior != NONE || record.exterior != NONE {
-                path.medium = if against { record.interior } else { record.exterior };
-            }
-            path.origin = leave(hit, path.direction);
-            path.far -= hit.t;
+        if record.bsdf == NONE {
+            path.medium = medium_beyond(scene, hit, path.direction, path.medium);
+            path.pass(hit.t, leave(hit, path.direction));
             return Met::Boundary;
         }
-        // All BSDFs are one-sided.
-        if !against {
-            return Met::End;
-        }
-        path.depth += 1;
-        if path.depth >= scene.settings.max_depth {
-            return Met::End;
-        }
-        let color = texture_eval(self.fields, &scene.textures[record.texture as usize], hit.uv);
-        if color == [0.0; 3] {
-            return Met::End;
-        }
-        Met::Scatterer(Vertex {
-            q: hit.p,
-            p: leave(hit, hit.normal),
-            scatterer: Scatterer::Surface { hit: *hit, color },
-        })
+        self.meet_bsdf::<MODE>(hit)
     }
 
-    /// Scatters light at a vertex: next-event estimation, then a new direction. False if the path ends.
+    /// Scatters light at a point of a medium: next-event estimation, then a new direction. False if the path ends.
     #[inline]
-    fn scatter_at<const MODE: u8>(&mut self, vertex: &Vertex) -> bool {
+    fn scatter_in_medium<const MODE: u8>(&mut self, p: [f32; 3], phase: u32) -> bool {
         let (scene, fields) = (self.scene, self.fields);
         if MODE == UNIT_RADIANCE {
-            if let Scatterer::Surface { color, .. } = vertex.scatterer {
-                self.path.multiply::<F>(Rgb::lift(color));
-            }
             self.path.add_unit_radiance(scene);
             return false;
         }
-        let incoming = self.path.direction;
+        let (incoming, medium) = (self.path.direction, self.path.medium);
         // Next-event estimation. Unit radiance over all directions already includes that of the lights.
         if scene.settings.lights > 0
-            && let Some(drawn) = light_sample(scene, vertex.p, &mut self.sampler)
-            && let Some((value, pdf)) = vertex.eval(scene, fields, incoming, drawn.direction)
+            && let Some(drawn) = light_sample(scene, p, &mut self.sampler)
         {
-            let lit = self.sample_light::<MODE>(vertex.p, &drawn, value, pdf);
+            let outgoing = drawn.direction;
+            let (value, pdf) = vertex::eval(scene, fields, phase, p, incoming, outgoing);
+            let lit = self.sample_light::<MODE>(p, medium, &drawn, value, pdf).by_logarithm;
             if MODE == REPLAY && !self.adjoint.incident.is_unit() {
-                let outgoing = drawn.direction;
-                vertex.adjoint(scene, fields, incoming, outgoing, lit, &mut self.adjoint.sink);
+                phase_adjoint(scene, fields, phase, p, incoming, outgoing, lit, &mut self.adjoint.sink);
             }
         }
         // Sample the new direction.
-        let Some(drawn) = vertex.sample(scene, fields, incoming, &mut self.sampler) else {
-            return false;
-        };
+        let drawn = vertex::sample(scene, fields, phase, p, incoming, &mut self.sampler);
         if let Some(weight) = drawn.weight {
             self.path.multiply::<F>(weight);
         }
-        if F::TWO_SIDED
-            && let Scatterer::Surface { color, .. } = vertex.scatterer
-        {
-            self.path.multiply_sampled(color);
-        }
-        self.path.turn(vertex, &drawn);
-        if MODE == REPLAY
-            && let Some(phase) = vertex.phase()
-        {
-            I::after_turn(self, phase);
+        self.path.turn(p, p, drawn.direction, Lobe::Continuous, drawn.pdf);
+        if MODE == REPLAY {
+            I::after_turn(self, &Vertex::in_medium(p, phase), Lobe::Continuous);
             let d = self.path.alive(self.adjoint.d_radiance * self.path.radiance).sum();
             let outgoing = drawn.direction;
-            vertex.adjoint(scene, fields, incoming, outgoing, d, &mut self.adjoint.sink);
+            phase_adjoint(scene, fields, phase, p, incoming, outgoing, d, &mut self.adjoint.sink);
         }
         // Russian roulette.
         self.path.roulette::<F>(scene, &mut self.sampler)

@@ -1,42 +1,473 @@
-//! BSDFs: values, pdfs and sampling.
+//! BSDFs: values, pdfs, sampling, and the derivatives by their textures.
 //!
-//! Values include the cosine with the shading normal. They are zero below the geometric surface, so that no light
-//! leaks through a mesh with interpolated normals.
+//! A BSDF is on each side a mixture of leaves: its value is Σ w f, where the weight w of a leaf is a product of textures'
+//! values and f is the leaf's own. Values include the cosine with the shading normal. A leaf is sampled with a
+//! probability that is detached from its weight. Smooth leaves share a pdf, that of the mixture; a leaf that sends light
+//! in one direction only has a probability.
 
-use super::shape::Hit;
-use crate::transport::rays::sampler::{Sampler, around, dot};
+pub mod beckmann;
+pub mod conductor;
+pub mod dielectric;
+pub mod diffuse;
+pub mod disney;
+pub mod fresnel;
+pub mod local;
+pub mod microfacet;
+pub mod plastic;
+pub mod principled;
+pub mod principledthin;
+pub mod transmittance;
 
-const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
+use super::interaction::Interaction;
+use super::records::{Fields, SceneView, Sink};
+use super::texture::{TextureStencil, texture_adjoint, texture_eval, texture_stencil};
+use crate::resident::layout::{FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, bsdf, leaf};
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::Sampler;
+use diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
+
+/// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative
+/// by a weight of zero is that of samples of the leaf.
+const EXPLORED: f32 = 0.125;
+
+/// The kind of lobe that a direction was sampled from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lobe {
+    /// A pdf by solid angle: emitters hit in this direction could also be sampled by next-event estimation (MIS).
+    Continuous,
+    /// One of finitely many directions (a camera ray, a mirror): next-event estimation cannot sample it.
+    Discrete,
+    /// Straight on, as if there were no surface.
+    Null,
+}
 
 /// A direction sampled from a BSDF.
 #[derive(Debug, Clone, Copy)]
 pub struct BsdfSample {
     pub direction: [f32; 3],
-    /// Value over pdf.
-    pub weight: [f32; 3],
-    /// Pdf by solid angle.
+    /// The same in the local frame.
+    pub wo: [f32; 3],
+    /// Pdf by solid angle; of a lobe that is not continuous its probability.
     pub pdf: f32,
+    pub lobe: Lobe,
+    /// Relative index of refraction of the boundary that was crossed; 1 if none was.
+    pub eta: f32,
+    /// The leaf that was sampled, among those of the side.
+    pub leaf: usize,
 }
 
-/// The value of a diffuse surface of this reflectance for light from `outgoing`, and the pdf with which
-/// [`bsdf_sample`] draws that direction; None where the value is zero.
+/// The values of a leaf's textures.
+type Values<N> = [Rgb<N>; LEAF_TEXTURES];
+
+/// Looks up a texture; `look` returns a parameter's values.
 #[inline]
-pub fn bsdf_eval(color: [f32; 3], hit: &Hit, outgoing: [f32; 3]) -> Option<([f32; 3], f32)> {
-    let cosine = dot(outgoing, hit.shading);
-    let lit = cosine > 0.0 && dot(outgoing, hit.normal) > 0.0;
-    let pdf = cosine * INV_PI;
-    lit.then(|| (color.map(|x| x * pdf), pdf))
+fn texture_value<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N],
+    texture: u32,
+    uv: [f32; 2],
+) -> Rgb<N> {
+    let at = stencil(scene, texture, uv);
+    texture_eval(look(at.slot), &at)
 }
 
-/// Samples a direction in proportion to the cosine; None if it lies below the surface. The weight is the reflectance,
-/// because value and pdf share the factor cosine / π.
 #[inline]
-pub fn bsdf_sample(color: [f32; 3], hit: &Hit, sampler: &mut Sampler) -> Option<BsdfSample> {
-    let cosine = (1.0 - sampler.draw()).sqrt();
-    let direction = around(hit.shading, cosine, sampler.draw());
-    (dot(direction, hit.normal) > 0.0).then_some(BsdfSample {
+fn stencil(scene: &SceneView, texture: u32, uv: [f32; 2]) -> TextureStencil {
+    texture_stencil(&scene.textures[texture as usize], uv)
+}
+
+/// The values of a leaf's textures at a point.
+#[inline]
+fn leaf_values<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    leaf: &LeafRecord,
+    uv: [f32; 2],
+) -> Values<N> {
+    let mut values = [Rgb::zero(); LEAF_TEXTURES];
+    for (value, &texture) in values.iter_mut().zip(&leaf.textures) {
+        if texture == NONE {
+            break;
+        }
+        *value = texture_value(scene, look, texture, uv);
+    }
+    values
+}
+
+#[inline]
+fn factors<'a>(scene: &SceneView<'a>, leaf: &LeafRecord) -> &'a [FactorRecord] {
+    &scene.factors[leaf.first_factor as usize..][..leaf.factors as usize]
+}
+
+/// A factor of a leaf's weight.
+#[inline]
+fn factor_value<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N],
+    factor: &FactorRecord,
+    uv: [f32; 2],
+) -> N {
+    let x = texture_value(scene, look, factor.texture, uv)[0];
+    if factor.complement == 1 { N::lift(1.0) - x } else { x }
+}
+
+/// A leaf's weight: the product of its factors.
+#[inline]
+fn leaf_weight<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    leaf: &LeafRecord,
+    uv: [f32; 2],
+) -> N {
+    let mut weight = N::lift(1.0);
+    for factor in factors(scene, leaf) {
+        weight *= factor_value(scene, look, factor, uv);
+    }
+    weight
+}
+
+/// How leaves are chosen at a point: the sum of their weights on the sampling side, and the probability that each has
+/// whatever its weight.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    total: f32,
+    least: f32,
+}
+
+#[inline]
+fn choice<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction) -> Choice {
+    let leaves = at.leaves(scene);
+    let each = 1.0 / leaves.len() as f32;
+    if leaves.len() == 1 {
+        return Choice { total: 0.0, least: 1.0 };
+    }
+    let mut total = 0.0;
+    for leaf in leaves {
+        total += leaf_weight(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+    }
+    let least = match at.record(scene).flags & bsdf::VARIES {
+        _ if total <= 0.0 => each,
+        0 => 0.0,
+        _ => EXPLORED * each,
+    };
+    Choice { total, least }
+}
+
+/// The probability with which a leaf of this weight is chosen; `count` is the number of leaves.
+#[inline]
+fn choice_probability(choice: &Choice, weight: f32, count: usize) -> f32 {
+    let chosen = if choice.total > 0.0 { weight / choice.total } else { 0.0 };
+    choice.least + (1.0 - choice.least * count as f32) * chosen
+}
+
+/// The probability of a leaf at a point.
+#[inline]
+fn leaf_probability<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    choice: &Choice,
+    leaf: &LeafRecord,
+) -> f32 {
+    let leaves = at.leaves(scene);
+    if leaves.len() == 1 {
+        return 1.0;
+    }
+    let weight = leaf_weight(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+    choice_probability(choice, weight, leaves.len())
+}
+
+/// Directions as a leaf sees them: turned over on the back of a two-sided BSDF.
+#[inline]
+fn turned(leaf: &LeafRecord, d: [f32; 3]) -> [f32; 3] {
+    if leaf.turned == 1 { [d[0], d[1], -d[2]] } else { d }
+}
+
+/// A smooth leaf's own value; zero for the others.
+#[inline]
+fn leaf_eval<N: Number>(leaf: &LeafRecord, values: &Values<N>, wo: [f32; 3]) -> Rgb<N> {
+    match leaf.kind {
+        leaf::DIFFUSE => diffuse_eval(values[0], turned(leaf, wo)),
+        _ => Rgb::zero(),
+    }
+}
+
+/// The pdf of a smooth leaf's sampling; zero for the others.
+#[inline]
+fn leaf_pdf(leaf: &LeafRecord, wo: [f32; 3]) -> f32 {
+    match leaf.kind {
+        leaf::DIFFUSE => diffuse_pdf(turned(leaf, wo)),
+        _ => 0.0,
+    }
+}
+
+/// The derivatives by the values of a smooth leaf's textures, from `d` by the leaf's own value.
+#[inline]
+fn leaf_adjoint<N: Number>(leaf: &LeafRecord, wo: [f32; 3], d: Rgb<N>) -> Values<N> {
+    let mut values = [Rgb::zero(); LEAF_TEXTURES];
+    if leaf.kind == leaf::DIFFUSE {
+        values[0] = diffuse_adjoint(turned(leaf, wo), d);
+    }
+    values
+}
+
+/// The value for light from `outgoing`, over the smooth leaves, and the pdf with which [`bsdf_sample`] draws that
+/// direction; None where no leaf sends light there. A value of zero, as of a black texture, is no None.
+#[inline]
+pub fn bsdf_eval<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    outgoing: [f32; 3],
+) -> Option<(Rgb<N>, f32)> {
+    let wo = at.to_local(outgoing);
+    if !at.is_sound(outgoing, wo) {
+        return None;
+    }
+    let pdf = bsdf_pdf(scene, fields, at, wo);
+    (pdf > 0.0).then(|| (bsdf_value(scene, |slot| fields.integrand(slot), at, wo), pdf))
+}
+
+/// The value for the local direction `wo`, over the smooth leaves.
+#[inline]
+fn bsdf_value<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    at: &Interaction,
+    wo: [f32; 3],
+) -> Rgb<N> {
+    let leaves = at.leaves(scene);
+    let mut sum = Rgb::zero();
+    for leaf in leaves {
+        let value = leaf_eval(leaf, &leaf_values(scene, look, leaf, at.hit.uv), wo);
+        if leaf.factors == 0 {
+            // A leaf without factors is alone.
+            return value;
+        }
+        sum += value * Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
+    }
+    sum
+}
+
+/// The pdf of [`bsdf_sample`] by solid angle, over the smooth leaves.
+#[inline]
+fn bsdf_pdf<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction, wo: [f32; 3]) -> f32 {
+    let choice = choice(scene, fields, at);
+    let mut sum = 0.0;
+    for leaf in at.leaves(scene) {
+        sum += leaf_probability(scene, fields, at, &choice, leaf) * leaf_pdf(leaf, wo);
+    }
+    sum
+}
+
+/// Samples a leaf, then a direction; None if the path ends.
+#[inline]
+pub fn bsdf_sample<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    sampler: &mut Sampler,
+) -> Option<BsdfSample> {
+    let (number, probability) = choose_leaf(scene, fields, at, sampler)?;
+    let leaf = &at.leaves(scene)[number];
+    if leaf.kind == leaf::NULL {
+        return Some(BsdfSample {
+            direction: at.incoming,
+            wo: at.wi.map(|x| -x),
+            pdf: probability,
+            lobe: Lobe::Null,
+            eta: 1.0,
+            leaf: number,
+        });
+    }
+    let u = [sampler.draw(), sampler.draw()];
+    let wo = turned(leaf, diffuse_sample(u));
+    let direction = at.to_world(wo);
+    at.is_sound(direction, wo).then(|| BsdfSample {
         direction,
-        weight: color,
-        pdf: cosine * INV_PI,
+        wo,
+        pdf: bsdf_pdf(scene, fields, at, wo),
+        lobe: Lobe::Continuous,
+        eta: 1.0,
+        leaf: number,
     })
+}
+
+/// Chooses a leaf: its number and its probability.
+#[inline]
+fn choose_leaf<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    sampler: &mut Sampler,
+) -> Option<(usize, f32)> {
+    let leaves = at.leaves(scene);
+    if leaves.len() < 2 {
+        return (leaves.len() == 1).then_some((0, 1.0));
+    }
+    let choice = choice(scene, fields, at);
+    let mut left = sampler.draw();
+    let mut last = None;
+    for (number, leaf) in leaves.iter().enumerate() {
+        let probability = leaf_probability(scene, fields, at, &choice, leaf);
+        if probability > 0.0 {
+            last = Some((number, probability));
+            if left < probability {
+                break;
+            }
+        }
+        left -= probability;
+    }
+    last
+}
+
+/// Whether the leaf is diffuse and alone: its value is its pdf times the reflectance.
+#[inline]
+fn is_plain(leaf: &LeafRecord) -> bool {
+    leaf.factors == 0 && leaf.kind == leaf::DIFFUSE
+}
+
+/// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability. `look` returns
+/// a parameter's values.
+#[inline]
+pub fn bsdf_weight<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    at: &Interaction,
+    sample: &BsdfSample,
+) -> Rgb<N> {
+    let leaf = &at.leaves(scene)[sample.leaf];
+    let scale = 1.0 / sample.pdf;
+    match sample.lobe {
+        Lobe::Continuous if is_plain(leaf) => texture_value(scene, look, leaf.textures[0], at.hit.uv),
+        Lobe::Continuous => bsdf_value(scene, look, at, sample.wo) * scale,
+        Lobe::Discrete | Lobe::Null => Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv)) * scale,
+    }
+}
+
+/// Whether `sink` needs derivatives by any texture of the BSDF.
+#[inline]
+pub fn bsdf_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, at: &Interaction, sink: &S) -> bool {
+    let wanted = |texture: u32| {
+        let at = stencil(scene, texture, at.hit.uv);
+        sink.wants(at.slot)
+    };
+    at.leaves(scene).iter().any(|leaf| {
+        let textures = leaf.textures.iter().take_while(|texture| **texture != NONE);
+        textures.copied().any(wanted) || factors(scene, leaf).iter().any(|factor| wanted(factor.texture))
+    })
+}
+
+/// Sends `d`, the derivative by the value of the smooth leaves for the local direction `wo`, to their textures.
+#[inline]
+pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    wo: [f32; 3],
+    d: Rgb<N>,
+    sink: &mut S,
+) {
+    let look = |slot| fields.integrand(slot);
+    for leaf in at.leaves(scene) {
+        let weight = leaf_weight(scene, look, leaf, at.hit.uv);
+        let slopes = leaf_adjoint(leaf, wo, d * Rgb::splat(weight));
+        for (&texture, slope) in leaf.textures.iter().zip(slopes) {
+            if texture == NONE {
+                break;
+            }
+            texture_adjoint(&stencil(scene, texture, at.hit.uv), slope, sink);
+        }
+        if leaf.factors > 0 {
+            let value = leaf_eval(leaf, &leaf_values(scene, look, leaf, at.hit.uv), wo);
+            weight_adjoint(scene, fields, leaf, at.hit.uv, (d * value).sum(), sink);
+        }
+    }
+}
+
+/// The adjoint of [`bsdf_weight`], with pdfs and probabilities detached.
+#[inline]
+pub fn bsdf_weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    sample: &BsdfSample,
+    d: Rgb<N>,
+    sink: &mut S,
+) {
+    let leaf = &at.leaves(scene)[sample.leaf];
+    let scale = 1.0 / sample.pdf;
+    match sample.lobe {
+        Lobe::Continuous if is_plain(leaf) => {
+            texture_adjoint(&stencil(scene, leaf.textures[0], at.hit.uv), d, sink);
+        }
+        Lobe::Continuous => bsdf_adjoint(scene, fields, at, sample.wo, d * scale, sink),
+        Lobe::Discrete | Lobe::Null => weight_adjoint(scene, fields, leaf, at.hit.uv, (d * scale).sum(), sink),
+    }
+}
+
+/// Sends `d`, the derivative by a leaf's weight, to the textures of its factors.
+#[inline]
+fn weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    leaf: &LeafRecord,
+    uv: [f32; 2],
+    d: N,
+    sink: &mut S,
+) {
+    let look = |slot| fields.integrand(slot);
+    let all = factors(scene, leaf);
+    for (i, factor) in all.iter().enumerate() {
+        // The product of the other factors: one of them may be zero.
+        let mut slope = if factor.complement == 1 { -d } else { d };
+        for (_, other) in all.iter().enumerate().filter(|(j, _)| *j != i) {
+            slope *= factor_value(scene, look, other, uv);
+        }
+        let zero = N::lift(0.0);
+        texture_adjoint(&stencil(scene, factor.texture, uv), Rgb([slope, zero, zero]), sink);
+    }
+}
+
+/// The share of light that passes straight through; `look` returns a parameter's values.
+#[inline]
+pub fn null_transmission<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    at: &Interaction,
+) -> N {
+    let mut sum = N::lift(0.0);
+    for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind == leaf::NULL) {
+        sum += leaf_weight(scene, look, leaf, at.hit.uv);
+    }
+    sum
+}
+
+/// Sends `d`, the derivative by [`null_transmission`].
+#[inline]
+pub fn null_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    d: N,
+    sink: &mut S,
+) {
+    for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind == leaf::NULL) {
+        weight_adjoint(scene, fields, leaf, at.hit.uv, d, sink);
+    }
+}
+
+/// Whether the surface takes no part in what comes: a single diffuse leaf that is black and stays so.
+#[inline]
+pub fn bsdf_is_black<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction, replayed: bool) -> bool {
+    match at.leaves(scene) {
+        [] => true,
+        [leaf] if is_plain(leaf) => {
+            let varies = replayed && at.record(scene).flags & bsdf::VARIES != 0;
+            let color = texture_value(scene, |slot| fields.sampling(slot), leaf.textures[0], at.hit.uv);
+            !varies && color == Rgb([0.0; 3])
+        }
+        _ => false,
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod bsdf;
 pub mod bvh;
+pub mod interaction;
 pub mod lanes;
 pub mod light;
 pub mod majorant;

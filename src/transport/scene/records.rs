@@ -2,8 +2,8 @@
 
 use crate::resident::bvh::Bvh;
 use crate::resident::layout::{
-    CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord, SceneRecord,
-    SurfaceRecord, TextureRecord, VolumeRecord,
+    BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
+    PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use crate::resident::paths::PathScene;
 use crate::transport::lookup::grid::Stencil;
@@ -19,6 +19,10 @@ pub struct SceneView<'a> {
     pub volumes: &'a [VolumeRecord],
     pub phases: &'a [PhaseRecord],
     pub lights: &'a [LightRecord],
+    /// BSDFs, their leaves, the factors of these, and the textures that both read.
+    pub bsdfs: &'a [BsdfRecord],
+    pub leaves: &'a [LeafRecord],
+    pub factors: &'a [FactorRecord],
     pub textures: &'a [TextureRecord],
     /// BVH over all surfaces (empty if there are few), and the vertex data of meshes' triangles.
     pub bvh: &'a Bvh,
@@ -44,7 +48,10 @@ impl<'a> SceneView<'a> {
             volumes: &records.volumes,
             phases: &records.phases,
             lights: &records.lights,
-            textures: &records.textures,
+            bsdfs: &records.bsdfs.bsdfs,
+            leaves: &records.bsdfs.leaves,
+            factors: &records.bsdfs.factors,
+            textures: &records.bsdfs.textures,
             bvh: &records.bvh,
             corners: &records.corners,
             emissive_triangles: &records.emissive_triangles,
@@ -90,8 +97,13 @@ pub trait Sink<N: Number> {
     fn expect(&self, _volume: &VolumeRecord, _at: &Stencil) {}
     /// Derivatives by a volume lookup: one per channel, of which the first `channels` count.
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
+    /// Derivatives by `channels` values of a parameter that is not a grid, from the entry `first` on.
+    fn entries(&mut self, slot: u32, first: u32, d: [N; 3], channels: u32);
     /// Derivatives by the first `channels` values of a parameter that is not a grid.
-    fn value(&mut self, slot: u32, d: [N; 3], channels: u32);
+    #[inline(always)]
+    fn value(&mut self, slot: u32, d: [N; 3], channels: u32) {
+        self.entries(slot, 0, d, channels);
+    }
     /// Derivatives by the background's radiance along the unit direction `d` (world).
     fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]);
 }
@@ -110,8 +122,8 @@ impl<N: Number, S: Sink<N>> Sink<N> for &mut S {
         S::volume(self, volume, at, d, channels);
     }
     #[inline(always)]
-    fn value(&mut self, slot: u32, d: [N; 3], channels: u32) {
-        S::value(self, slot, d, channels);
+    fn entries(&mut self, slot: u32, first: u32, d: [N; 3], channels: u32) {
+        S::entries(self, slot, first, d, channels);
     }
     #[inline(always)]
     fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]) {
@@ -131,7 +143,7 @@ impl<N: Number> Sink<N> for NoSink {
     #[inline(always)]
     fn volume(&mut self, _: &VolumeRecord, _: &Stencil, _: [N; 3], _: u32) {}
     #[inline(always)]
-    fn value(&mut self, _: u32, _: [N; 3], _: u32) {}
+    fn entries(&mut self, _: u32, _: u32, _: [N; 3], _: u32) {}
     #[inline(always)]
     fn background(&mut self, _: [f32; 3], _: [N; 3]) {}
 }

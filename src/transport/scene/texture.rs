@@ -1,52 +1,179 @@
-//! Textures: reflectance over a surface.
+//! Textures: values over a surface, and their adjoint: [`texture_eval`] beside [`texture_adjoint`].
 
-use super::records::Fields;
+use super::records::Sink;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
 use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
 
-/// The reflectance at `uv`: constant, a checkerboard with squares of edge 1/2, or an image whose first row lies at v =
-/// 0.
+/// The texels around a point of a texture, with bilinear weights.
+#[derive(Debug, Clone, Copy)]
+pub struct TextureStencil {
+    /// The parameter that holds the texels.
+    pub slot: u32,
+    /// Numbers of a texel: one or three.
+    pub channels: u32,
+    /// Texels with a weight: one or four.
+    count: usize,
+    texels: [u32; 4],
+    weights: [f32; 4],
+}
+
+/// The texels at `uv`: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
+/// v = 0.
 #[inline]
-pub fn texture_eval<N: Number, F: Fields<N>>(fields: &F, record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
+pub fn texture_stencil(record: &TextureRecord, uv: [f32; 2]) -> TextureStencil {
+    let mut at = TextureStencil {
+        slot: record.slot,
+        channels: record.channels,
+        count: 1,
+        texels: [0; 4],
+        weights: [1.0, 0.0, 0.0, 0.0],
+    };
+    if record.kind == texture::CONSTANT {
+        return at;
+    }
     let m = &record.to_uv;
     let u = m[0][0] * uv[0] + m[0][1] * uv[1] + m[0][2];
     let v = m[1][0] * uv[0] + m[1][1] * uv[1] + m[1][2];
     if record.kind == texture::BITMAP {
-        return image_eval(fields.sampling(record.slot), record, [u, v]);
+        image_stencil(record, [u, v], &mut at);
+    } else if (u - u.floor() > 0.5) != (v - v.floor() > 0.5) {
+        at.slot = record.other_slot;
     }
-    let first = record.kind == texture::CONSTANT || ((u - u.floor() > 0.5) == (v - v.floor() > 0.5));
-    let color = if first { &record.color0 } else { &record.color1 };
-    [color[0], color[1], color[2]]
+    at
 }
 
-/// An RGB image at `uv`: bilinear between texel centres, or nearest.
+/// The texels of an image at `uv`: bilinear between texel centres, or nearest.
 #[inline]
-fn image_eval(texels: &[f32], record: &TextureRecord, uv: [f32; 2]) -> [f32; 3] {
+fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) {
     let [width, height] = record.size;
     let (x, y) = (uv[0] * width as f32, uv[1] * height as f32);
     let texel = |x: f32, y: f32| {
         let (column, row) = (wrap_index(record.wrap, x, width), wrap_index(record.wrap, y, height));
-        let first = 3 * (row * width + column) as usize;
-        [texels[first], texels[first + 1], texels[first + 2]]
+        row * width + column
     };
     if record.filter == lookup::NEAREST {
-        return texel(x.floor(), y.floor());
+        at.texels[0] = texel(x.floor(), y.floor());
+        return;
     }
     let (x, y) = (x - 0.5, y - 0.5);
     let (left, top) = (x.floor(), y.floor());
     let (fx, fy) = (x - left, y - top);
-    let corners = [
-        (texel(left, top), (1.0 - fx) * (1.0 - fy)),
-        (texel(left + 1.0, top), fx * (1.0 - fy)),
-        (texel(left, top + 1.0), (1.0 - fx) * fy),
-        (texel(left + 1.0, top + 1.0), fx * fy),
+    at.count = 4;
+    at.texels = [
+        texel(left, top),
+        texel(left + 1.0, top),
+        texel(left, top + 1.0),
+        texel(left + 1.0, top + 1.0),
     ];
-    let mut color = [0.0; 3];
-    for (texel, weight) in corners {
-        for c in 0..3 {
-            color[c] += texel[c] * weight;
+    at.weights = [(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy];
+}
+
+/// The value at a stencil; `data` are the values of its parameter. One channel is repeated.
+#[inline]
+pub fn texture_eval<N: Number>(data: &[N], at: &TextureStencil) -> Rgb<N> {
+    let channels = at.channels as usize;
+    let texel = |k: usize| {
+        let first = channels * at.texels[k] as usize;
+        let last = channels - 1;
+        Rgb([0, 1, 2].map(|c: usize| data[first + c.min(last)]))
+    };
+    if at.count == 1 {
+        return texel(0);
+    }
+    let mut sum = Rgb::zero();
+    for k in 0..4 {
+        sum += texel(k) * at.weights[k];
+    }
+    sum
+}
+
+/// The adjoint of [`texture_eval`]. A single channel receives the sum of the three derivatives.
+#[inline]
+pub fn texture_adjoint<N: Number, S: Sink<N>>(at: &TextureStencil, d: Rgb<N>, sink: &mut S) {
+    let d = if at.channels == 1 {
+        Rgb([d.sum(), N::lift(0.0), N::lift(0.0)])
+    } else {
+        d
+    };
+    for k in 0..at.count {
+        let share = d * at.weights[k];
+        sink.entries(at.slot, at.channels * at.texels[k], share.0, at.channels);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resident::layout::{VolumeRecord, wrap};
+    use crate::transport::lookup::grid::Stencil;
+    use bytemuck::Zeroable;
+
+    /// The scalar product of what it receives and `data`.
+    struct Product<'a> {
+        data: &'a [f64],
+        sum: f64,
+    }
+
+    impl Sink<f64> for Product<'_> {
+        fn volume(&mut self, _: &VolumeRecord, _: &Stencil, _: [f64; 3], _: u32) {}
+        fn background(&mut self, _: [f32; 3], _: [f64; 3]) {}
+        fn entries(&mut self, _: u32, first: u32, d: [f64; 3], channels: u32) {
+            for c in 0..channels as usize {
+                self.sum += self.data[first as usize + c] * d[c];
+            }
         }
     }
-    color
+
+    /// <eval(a), d> = <a, adjoint(d)>, for every filter, wrap mode and number of channels.
+    #[test]
+    fn scatter_is_the_adjoint_of_eval() {
+        let data: Vec<f64> = (0..36).map(|i| f64::from(i * 7 % 11) - 3.0).collect();
+        let mut record = TextureRecord::zeroed();
+        record.kind = texture::BITMAP;
+        record.to_uv = [[1.3, 0.2, -0.4, 0.0], [-0.5, 1.7, 0.3, 0.0]];
+        record.size = [4, 3];
+        for (filter, wrap, channels) in [
+            (lookup::TRILINEAR, wrap::CLAMP, 3),
+            (lookup::TRILINEAR, wrap::REPEAT, 1),
+            (lookup::TRILINEAR, wrap::MIRROR, 3),
+            (lookup::NEAREST, wrap::REPEAT, 3),
+            (lookup::NEAREST, wrap::MIRROR, 1),
+        ] {
+            (record.filter, record.wrap, record.channels) = (filter, wrap, channels);
+            for i in 0..50u32 {
+                let uv = [7, 11].map(|n| (i * n % 50) as f32 * 0.05 - 0.8);
+                let at = texture_stencil(&record, uv);
+                let d = Rgb([1.0, -0.5, 0.25]);
+                let left = (texture_eval(&data, &at) * d).sum();
+                let mut right = Product { data: &data, sum: 0.0 };
+                texture_adjoint(&at, d, &mut right);
+                assert!(
+                    (left - right.sum).abs() < 1e-6,
+                    "{filter} {wrap} {channels}: {left} != {}",
+                    right.sum
+                );
+            }
+        }
+    }
+
+    /// Two texels: a ramp between their centres, and across the border what the wrap mode says.
+    #[test]
+    fn images_repeat_mirror_and_clamp() {
+        let data = [1.0f32, 3.0];
+        let mut record = TextureRecord::zeroed();
+        (record.kind, record.filter, record.channels) = (texture::BITMAP, lookup::TRILINEAR, 1);
+        record.to_uv = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]];
+        record.size = [2, 1];
+        for (wrap, at_zero) in [(wrap::CLAMP, 1.0), (wrap::REPEAT, 2.0), (wrap::MIRROR, 1.0)] {
+            record.wrap = wrap;
+            let at = |u: f32| texture_eval(&data, &texture_stencil(&record, [u, 0.3]))[1];
+            assert_eq!(
+                (at(0.0), at(0.25), at(0.5), at(0.75)),
+                (at_zero, 1.0, 2.0, 3.0),
+                "{wrap}"
+            );
+        }
+    }
 }

@@ -268,12 +268,12 @@ impl Sink<f32> for Accumulate<'_> {
     }
 
     #[inline(always)]
-    fn value(&mut self, slot: u32, d: [f32; 3], channels: u32) {
+    fn entries(&mut self, slot: u32, first: u32, d: [f32; 3], channels: u32) {
         if self.arrays[slot as usize].is_empty() {
             return;
         }
         for c in 0..channels as usize {
-            self.add(slot as usize, c, d[c]);
+            self.add(slot as usize, first as usize + c, d[c]);
         }
     }
 

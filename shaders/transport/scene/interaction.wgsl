@@ -1,0 +1,68 @@
+// Where a path meets a surface: the point, its frames, and the side that it comes from.
+
+#import transport/rays/sampler
+#import transport/scene/records
+#import transport/scene/shape
+
+// A path's meeting with a surface that has a BSDF. Directions in the local frame have the shading normal along z.
+struct Interaction {
+    hit: Hit,
+    // The direction of propagation before, in the world.
+    incoming: vec3f,
+    // The local direction that the path comes from.
+    wi: vec3f,
+    // The other two axes of the local frame.
+    s: vec3f,
+    t: vec3f,
+    // The first leaf and the number of leaves on the side that the path comes from, and the BSDF's flags.
+    leaves: vec2u,
+    flags: u32,
+    // Whether the path comes from the side that the geometric normal points to.
+    front: bool,
+}
+
+// The medium behind a surface that is crossed in `direction` out of `medium`, which remains where the surface bounds
+// none.
+fn medium_beyond(hit: Hit, direction: vec3f, medium: u32) -> u32 {
+    let record = surface_record(hit.surface);
+    if record.interior == NONE && record.exterior == NONE {
+        return medium;
+    }
+    return select(record.exterior, record.interior, dot(direction, hit.normal) < 0.0);
+}
+
+// The meeting of a path that goes along `incoming` with a surface that has a BSDF.
+fn interaction_new(hit: Hit, incoming: vec3f) -> Interaction {
+    let axes = frame(hit.shading);
+    let front = dot(incoming, hit.normal) < 0.0;
+    let record = bsdf_record(surface_record(hit.surface).bsdf);
+    let leaves = select(record.back, record.front, front);
+    var at = Interaction(hit, incoming, vec3f(0.0), axes.s, axes.t, leaves, record.flags, front);
+    at.wi = to_local(at, -incoming);
+    return at;
+}
+
+// A direction of the world in the local frame.
+fn to_local(at: Interaction, d: vec3f) -> vec3f {
+    return vec3f(dot(d, at.s), dot(d, at.t), dot(d, at.hit.shading));
+}
+
+// A local direction in the world.
+fn to_world(at: Interaction, d: vec3f) -> vec3f {
+    return at.s * d.x + at.t * d.y + at.hit.shading * d.z;
+}
+
+// The medium on the side of `direction`, of a path that came through `medium`.
+fn medium_in(at: Interaction, direction: vec3f, medium: u32) -> u32 {
+    if (dot(direction, at.hit.normal) > 0.0) == at.front {
+        return medium;
+    }
+    return medium_beyond(at.hit, direction, medium);
+}
+
+// Whether the direction is on the same side of the geometric surface and of the shading one: no light leaks through a
+// mesh with interpolated normals.
+fn is_sound(at: Interaction, outgoing: vec3f, wo: vec3f) -> bool {
+    let outside = dot(outgoing, at.hit.normal);
+    return (outside > 0.0 && wo.z > 0.0) || (outside < 0.0 && wo.z < 0.0);
+}

@@ -1,0 +1,190 @@
+//! BSDFs flattened: each side of a surface is a mixture of leaves, whose weights are products of textures' values.
+
+use bytemuck::Zeroable;
+use glam::Affine2;
+
+use super::layout::{
+    self, BsdfRecord, FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, TextureRecord, bsdf as flag, leaf,
+};
+use super::paths::wrap_code;
+use super::slot;
+use crate::params::ParamSet;
+use crate::scene::{Array, Bsdf, NestedBsdf, Texture};
+
+/// The records of all BSDFs of a scene.
+#[derive(Debug, Clone, Default)]
+pub struct Bsdfs {
+    pub bsdfs: Vec<BsdfRecord>,
+    pub leaves: Vec<LeafRecord>,
+    pub factors: Vec<FactorRecord>,
+    pub textures: Vec<TextureRecord>,
+    /// For each BSDF its path in the scene: what several surfaces share is one record.
+    paths: Vec<String>,
+}
+
+/// A leaf of one side while its mixtures are taken apart.
+#[derive(Debug, Clone)]
+struct Part {
+    kind: u32,
+    turned: bool,
+    factors: Vec<FactorRecord>,
+    textures: Vec<u32>,
+}
+
+impl Bsdfs {
+    /// Adds the BSDF at `path` and returns its index; [`NONE`] if light just passes.
+    pub(super) fn add(&mut self, bsdf: &Bsdf, path: &str, params: &ParamSet) -> u32 {
+        if matches!(bsdf, Bsdf::Null) {
+            return NONE;
+        }
+        if let Some(known) = self.paths.iter().position(|known| known == path) {
+            return known as u32;
+        }
+        let sides = self.sides(bsdf, params);
+        let mut record = BsdfRecord::zeroed();
+        for part in sides.iter().flatten() {
+            record.flags |= match part.kind {
+                leaf::NULL => flag::NULL,
+                _ => flag::SMOOTH,
+            };
+            let factors = part.factors.iter().map(|factor| factor.texture);
+            let mut textures = part.textures.iter().copied().chain(factors);
+            if textures.any(|texture| self.is_tuned(texture, params)) {
+                record.flags |= flag::VARIES;
+            }
+        }
+        let [front, back] = sides.map(|parts| self.push(parts));
+        (record.front, record.back) = (front, back);
+        self.bsdfs.push(record);
+        self.paths.push(path.to_string());
+        self.bsdfs.len() as u32 - 1
+    }
+
+    /// Treats every texture as one that a run may change.
+    pub(super) fn vary_all(&mut self) {
+        for bsdf in &mut self.bsdfs {
+            bsdf.flags |= flag::VARIES;
+        }
+    }
+
+    fn is_tuned(&self, texture: u32, params: &ParamSet) -> bool {
+        let record = &self.textures[texture as usize];
+        let tuned = |slot: u32| params.parameters[slot as usize].tuning.is_some();
+        tuned(record.slot) || (record.kind == layout::texture::CHECKERBOARD && tuned(record.other_slot))
+    }
+
+    /// Adds the leaves of a side: the first, and how many.
+    fn push(&mut self, parts: Vec<Part>) -> [u32; 2] {
+        let range = [self.leaves.len() as u32, parts.len() as u32];
+        for part in parts {
+            let mut textures = [NONE; LEAF_TEXTURES];
+            textures[..part.textures.len()].copy_from_slice(&part.textures);
+            self.leaves.push(LeafRecord {
+                kind: part.kind,
+                turned: u32::from(part.turned),
+                first_factor: self.factors.len() as u32,
+                factors: part.factors.len() as u32,
+                textures,
+            });
+            self.factors.extend(part.factors);
+        }
+        range
+    }
+
+    /// The leaves on the front and on the back.
+    fn sides(&mut self, bsdf: &Bsdf, params: &ParamSet) -> [Vec<Part>; 2] {
+        match bsdf {
+            Bsdf::Null => {
+                let null = Part {
+                    kind: leaf::NULL,
+                    turned: false,
+                    factors: Vec::new(),
+                    textures: Vec::new(),
+                };
+                [vec![null.clone()], vec![null]]
+            }
+            Bsdf::Diffuse { reflectance } => {
+                let diffuse = Part {
+                    kind: leaf::DIFFUSE,
+                    turned: false,
+                    factors: Vec::new(),
+                    textures: vec![self.texture(reflectance, params)],
+                };
+                [vec![diffuse], Vec::new()]
+            }
+            Bsdf::TwoSided { sides } => {
+                let front = self.sides(&sides[0].bsdf, params)[0].clone();
+                let mut back = match sides.get(1) {
+                    Some(second) => self.sides(&second.bsdf, params)[0].clone(),
+                    None => front.clone(),
+                };
+                for part in &mut back {
+                    part.turned = !part.turned;
+                }
+                [front, back]
+            }
+            Bsdf::Mask { opacity, nested } => {
+                let opacity = self.texture(opacity, params);
+                self.mixture(opacity, [&NULL, &nested.bsdf], params)
+            }
+            Bsdf::Blend { weight, nested } => {
+                let weight = self.texture(weight, params);
+                let [first, second] = &**nested;
+                let parts: [&NestedBsdf; 2] = [first, second];
+                self.mixture(weight, parts.map(|part| &part.bsdf), params)
+            }
+        }
+    }
+
+    /// The leaves of (1 - x) · first + x · second, where x is the texture's value.
+    fn mixture(&mut self, texture: u32, bsdfs: [&Bsdf; 2], params: &ParamSet) -> [Vec<Part>; 2] {
+        let mut sides = [Vec::new(), Vec::new()];
+        for (bsdf, complement) in bsdfs.into_iter().zip([1, 0]) {
+            for (side, parts) in sides.iter_mut().zip(self.sides(bsdf, params)) {
+                side.extend(parts.into_iter().map(|mut part| {
+                    part.factors.push(FactorRecord {
+                        texture,
+                        complement,
+                        padding: [0; 2],
+                    });
+                    part
+                }));
+            }
+        }
+        sides
+    }
+
+    fn texture(&mut self, texture: &Texture, params: &ParamSet) -> u32 {
+        let mut record = TextureRecord::zeroed();
+        let place = |array: &Array| slot(params, array) as u32;
+        let (array, to_uv) = match texture {
+            Texture::Constant(array) => (array, &Affine2::IDENTITY),
+            Texture::Checkerboard { colors, to_uv } => {
+                record.kind = layout::texture::CHECKERBOARD;
+                record.other_slot = place(&colors[1]);
+                (&colors[0], to_uv)
+            }
+            Texture::Bitmap(map) => {
+                record.kind = layout::texture::BITMAP;
+                record.filter = match map.nearest {
+                    true => layout::lookup::NEAREST,
+                    false => layout::lookup::TRILINEAR,
+                };
+                record.wrap = wrap_code(map.wrap);
+                (&map.data, &map.to_uv)
+            }
+        };
+        record.slot = place(array);
+        record.channels = array.shape.channels as u32;
+        record.to_uv = uv_rows(to_uv);
+        self.textures.push(record);
+        self.textures.len() as u32 - 1
+    }
+}
+
+const NULL: Bsdf = Bsdf::Null;
+
+fn uv_rows(to_uv: &Affine2) -> [[f32; 4]; 2] {
+    let (m, t) = (to_uv.matrix2, to_uv.translation);
+    [[m.x_axis.x, m.y_axis.x, t.x, 0.0], [m.x_axis.y, m.y_axis.y, t.y, 0.0]]
+}

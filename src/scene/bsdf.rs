@@ -1,0 +1,126 @@
+//! BSDFs: `null`, `diffuse`, and what is made of others: `twosided`, `mask`, `blendbsdf`.
+
+use super::object::Object;
+use super::quantity::Quantity;
+use super::reader::Value;
+use super::vocabulary::Class;
+use super::{Bsdf, NestedBsdf, Texture, texture};
+
+/// Mitsuba's defaults.
+const DEFAULT_REFLECTANCE: f32 = 0.5;
+const DEFAULT_OPACITY: f32 = 0.5;
+
+/// BSDFs can be nested to this depth.
+pub(super) const MAX_NESTING: usize = 8;
+
+/// The default of a shape: grey, or black for an emitter. `path` is where it would stand.
+pub(super) fn default(path: &str, emits: bool) -> Bsdf {
+    let grey = if emits { 0.0 } else { DEFAULT_REFLECTANCE };
+    Bsdf::Diffuse {
+        reflectance: Texture::constant(&format!("{path}.reflectance"), &[grey; 3]),
+    }
+}
+
+/// The BSDF at `value` and its path; that of its target if it is a reference.
+pub(super) fn read(value: &Value<'_>) -> Option<NestedBsdf> {
+    read_nested(value, 0)
+}
+
+fn read_nested(value: &Value<'_>, nesting: usize) -> Option<NestedBsdf> {
+    if nesting > MAX_NESTING {
+        let advice = format!("at most {MAX_NESTING} BSDFs may stand in each other");
+        value.error("BSDFs are nested too deeply", advice);
+        return None;
+    }
+    let mut object = value.plugin(Class::Bsdf)?;
+    let path = object.value.path.clone();
+    let bsdf = match object.name {
+        "null" => Some(Bsdf::Null),
+        "diffuse" => Some(Bsdf::Diffuse {
+            reflectance: color(&mut object, "reflectance", DEFAULT_REFLECTANCE),
+        }),
+        "twosided" => two_sided(&mut object, nesting),
+        "mask" => mask(&mut object, nesting),
+        _ => blend(&mut object, nesting),
+    };
+    object.finish();
+    Some(NestedBsdf { path, bsdf: bsdf? })
+}
+
+/// The parameter `key`, a reflectance.
+fn color(object: &mut Object<'_>, key: &'static str, default: f32) -> Texture {
+    let given = object.get(key);
+    let read = given.and_then(|value| texture::read(&value, Quantity::Reflectance));
+    read.unwrap_or_else(|| Texture::constant(&format!("{}.{key}", object.value.path), &[default; 3]))
+}
+
+/// A share between 0 and 1; None if it is mistaken.
+fn share(object: &Object<'_>, key: &'static str, given: Option<Value<'_>>, default: f32) -> Option<Texture> {
+    match given {
+        Some(value) => texture::read_scalar(&value, Quantity::Weight),
+        None => Some(Texture::constant(&format!("{}.{key}", object.value.path), &[default])),
+    }
+}
+
+/// The nested BSDFs in the alphabetical order of their names, as many as `counts` allows.
+fn parts(object: &mut Object<'_>, nesting: usize, counts: std::ops::RangeInclusive<usize>) -> Option<Vec<NestedBsdf>> {
+    let mut named = object.nested_all(Class::Bsdf);
+    named.sort_by_key(|(key, _)| *key);
+    if !counts.contains(&named.len()) {
+        let expected = match (counts.start(), counts.end()) {
+            (1, 1) => "one BSDF".to_string(),
+            (low, high) if low == high => format!("{low} BSDFs"),
+            (low, high) => format!("{low} or {high} BSDFs"),
+        };
+        let what = format!("`{}` holds {} BSDFs", object.name, named.len());
+        object.error(what, format!("expected {expected}"));
+        return None;
+    }
+    let read: Vec<_> = named.iter().map(|(_, value)| read_nested(value, nesting + 1)).collect();
+    read.into_iter().collect()
+}
+
+fn two_sided(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
+    let sides = parts(object, nesting, 1..=2)?;
+    if sides.iter().any(|side| passes_light(&side.bsdf)) {
+        object.error(
+            "a `twosided` BSDF holds one that lets light through",
+            "expected BSDFs that only reflect",
+        );
+        return None;
+    }
+    Some(Bsdf::TwoSided { sides })
+}
+
+/// Whether light gets through to the other side.
+fn passes_light(bsdf: &Bsdf) -> bool {
+    match bsdf {
+        Bsdf::Null | Bsdf::Mask { .. } => true,
+        Bsdf::Diffuse { .. } => false,
+        Bsdf::TwoSided { sides } => sides.iter().any(|side| passes_light(&side.bsdf)),
+        Bsdf::Blend { nested, .. } => nested.iter().any(|part| passes_light(&part.bsdf)),
+    }
+}
+
+fn mask(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
+    let given = object.get("opacity");
+    let opacity = share(object, "opacity", given, DEFAULT_OPACITY);
+    let nested = Box::new(parts(object, nesting, 1..=1)?.remove(0));
+    Some(Bsdf::Mask {
+        opacity: opacity?,
+        nested,
+    })
+}
+
+fn blend(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
+    let given = object.require(
+        "weight",
+        "the share of the second BSDF, a number in [0, 1] or a texture",
+    );
+    let weight = given.and_then(|value| texture::read_scalar(&value, Quantity::Weight));
+    let [first, second] = <[NestedBsdf; 2]>::try_from(parts(object, nesting, 2..=2)?).ok()?;
+    Some(Bsdf::Blend {
+        weight: weight?,
+        nested: Box::new([first, second]),
+    })
+}

@@ -1,0 +1,116 @@
+//! BSDFs and textures as JSON. What stands elsewhere in the file than where it is used is written there, at the top
+//! level, and referred to.
+
+use glam::Affine2;
+use serde_json::{Map, Value, json};
+
+use super::super::{Bsdf, NestedBsdf, Source, Texture};
+use super::world::wrap;
+use super::{channels, file, fill, numbers};
+
+/// The name that the object at `path` has in the one at `parent`, if it stands there.
+pub(super) fn key_in<'a>(path: &'a str, parent: &str) -> Option<&'a str> {
+    let key = path.strip_prefix(parent)?.strip_prefix('.')?;
+    (!key.contains('.')).then_some(key)
+}
+
+/// The BSDF with this path, used in the object at `parent`.
+pub(super) fn place(bsdf: &Bsdf, path: &str, parent: &str, root: &mut Map<String, Value>) -> Value {
+    let object = self::bsdf(bsdf, path, root);
+    inline_or_refer(object, path, key_in(path, parent).is_some(), root)
+}
+
+/// `object` itself if it stands where it is used, else a reference to it; at the top level it is added.
+fn inline_or_refer(object: Value, path: &str, is_here: bool, root: &mut Map<String, Value>) -> Value {
+    if is_here {
+        return object;
+    }
+    if !path.contains('.') {
+        root.insert(path.to_string(), object);
+    }
+    json!({"type": "ref", "id": path})
+}
+
+fn bsdf(bsdf: &Bsdf, path: &str, root: &mut Map<String, Value>) -> Value {
+    match bsdf {
+        Bsdf::Null => json!({"type": "null"}),
+        Bsdf::Diffuse { reflectance } => {
+            json!({"type": "diffuse", "reflectance": texture(reflectance, path, "reflectance", root)})
+        }
+        Bsdf::TwoSided { sides } => nested(json!({"type": "twosided"}), sides, path, root),
+        Bsdf::Mask { opacity, nested: part } => {
+            let object = json!({"type": "mask", "opacity": texture(opacity, path, "opacity", root)});
+            nested(object, std::slice::from_ref(part), path, root)
+        }
+        Bsdf::Blend { weight, nested: parts } => {
+            let object = json!({"type": "blendbsdf", "weight": texture(weight, path, "weight", root)});
+            nested(object, &**parts, path, root)
+        }
+    }
+}
+
+/// Adds BSDFs to the object at `path`, under their names or, if they stand elsewhere, under names in their order.
+fn nested(mut object: Value, parts: &[NestedBsdf], path: &str, root: &mut Map<String, Value>) -> Value {
+    let keys: Option<Vec<&str>> = parts.iter().map(|part| key_in(&part.path, path)).collect();
+    for (i, part) in parts.iter().enumerate() {
+        let key = match &keys {
+            Some(keys) => keys[i].to_string(),
+            None => format!("bsdf_{i}"),
+        };
+        let value = self::bsdf(&part.bsdf, &part.path, root);
+        object[key] = inline_or_refer(value, &part.path, keys.is_some(), root);
+    }
+    object
+}
+
+/// The texture that is the parameter `key` of the object at `parent`.
+fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map<String, Value>) -> Value {
+    let (path, is_constant) = match texture {
+        Texture::Constant(value) => (value.path.as_str(), true),
+        Texture::Checkerboard { colors, .. } => (colors[0].path.trim_end_matches(".color0"), false),
+        Texture::Bitmap(map) => (map.data.path.as_str(), false),
+    };
+    let is_here = key_in(path, parent) == Some(key);
+    let mut object = contents(texture);
+    if is_constant && !is_here {
+        object = json!({"type": "rgb", "value": object});
+    }
+    inline_or_refer(object, path, is_here, root)
+}
+
+fn contents(texture: &Texture) -> Value {
+    match texture {
+        Texture::Constant(value) => fill(value),
+        Texture::Checkerboard { colors, to_uv } => json!({
+            "type": "checkerboard",
+            "color0": fill(&colors[0]),
+            "color1": fill(&colors[1]),
+            "to_uv": plane_matrix(to_uv),
+        }),
+        Texture::Bitmap(map) => {
+            let mut object = json!({
+                "type": "bitmap",
+                "filter_type": if map.nearest { "nearest" } else { "bilinear" },
+                "wrap_mode": wrap(map.wrap),
+                "to_uv": plane_matrix(&map.to_uv),
+            });
+            match &map.data.source {
+                Source::Reflectance { path, raw } => {
+                    object["filename"] = file(path);
+                    object["raw"] = json!(raw);
+                }
+                Source::Fill(values) => {
+                    let [width, height, _] = map.data.shape.size;
+                    object["data"] = json!({"resolution": [width, height], "value": channels(values)});
+                }
+                _ => {}
+            }
+            object
+        }
+    }
+}
+
+fn plane_matrix(m: &Affine2) -> Value {
+    let row = |i: usize| numbers(&[m.matrix2.x_axis[i], m.matrix2.y_axis[i], m.translation[i]]);
+    json!([row(0), row(1), [0.0, 0.0, 1.0]])
+}

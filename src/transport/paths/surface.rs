@@ -1,0 +1,134 @@
+//! What a path does at surfaces with a BSDF: next-event estimation, a new direction, and the derivatives by the BSDF's
+//! textures. Apart from the loop of the walk, so that paths through media alone run past none of it.
+
+use super::path_state::{PathState, vanishes};
+use super::radiative::Incident;
+use super::vertex::Vertex;
+use super::volpath::{Met, Walk};
+use crate::resident::layout::bsdf;
+use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::scene::bsdf::{
+    BsdfSample, Lobe, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
+};
+use crate::transport::scene::interaction::Interaction;
+use crate::transport::scene::light::light_sample;
+use crate::transport::scene::records::{Fields, Sink};
+use crate::transport::scene::shape::Hit;
+
+impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
+    /// Meets a surface that has a BSDF: the next vertex, unless the path ends there.
+    #[inline(never)]
+    pub(super) fn meet_bsdf<const MODE: u8>(&mut self, hit: &Hit) -> Met {
+        let (scene, path) = (self.scene, &mut self.path);
+        let at = Interaction::new(scene, hit, path.direction);
+        path.depth += 1;
+        let ends = path.depth >= scene.settings.max_depth && at.record(scene).flags & bsdf::NULL == 0;
+        if ends || bsdf_is_black(scene, self.fields, &at, MODE != PRIMAL) {
+            return Met::End;
+        }
+        Met::Scatterer(Vertex::Surface(at))
+    }
+
+    /// Scatters light at a surface: next-event estimation, then a new direction. False if the path ends.
+    #[inline(never)]
+    pub(super) fn scatter_at_surface<const MODE: u8>(&mut self, at: &Interaction) -> bool {
+        let (scene, fields) = (self.scene, self.fields);
+        // At the end of a path, light may still pass straight through.
+        let ends = self.path.depth >= scene.settings.max_depth;
+        let is_smooth = at.record(scene).flags & bsdf::SMOOTH != 0;
+        if MODE != UNIT_RADIANCE && scene.settings.lights > 0 && is_smooth && !ends {
+            self.light_surface::<MODE>(at);
+        }
+        let Some(drawn) = bsdf_sample(scene, fields, at, &mut self.sampler) else {
+            return false;
+        };
+        if ends && drawn.lobe != Lobe::Null {
+            return false;
+        }
+        let (before, alive) = (self.path.zeros, self.path.alive(Rgb::splat(N::lift(1.0))));
+        let weight = bsdf_weight(scene, |slot| fields.integrand(slot), at, &drawn);
+        self.path.multiply::<F>(weight);
+        if F::TWO_SIDED {
+            let sampled = bsdf_weight(scene, |slot| fields.sampling(slot), at, &drawn);
+            self.path.multiply_sampled(sampled.0);
+        }
+        self.turn_at(at, &drawn);
+        if MODE == UNIT_RADIANCE && drawn.lobe != Lobe::Null {
+            self.path.add_unit_radiance(scene);
+            return false;
+        }
+        if MODE == REPLAY && Vertex::Surface(*at).is_wanted(scene, &self.adjoint.sink) {
+            I::after_turn(self, &Vertex::Surface(*at), drawn.lobe);
+            let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
+            bsdf_weight_adjoint(scene, fields, at, &drawn, d, &mut self.adjoint.sink);
+        }
+        if self.path.is_dark::<MODE>() {
+            return false;
+        }
+        drawn.lobe == Lobe::Null || self.path.roulette::<F>(scene, &mut self.sampler)
+    }
+
+    /// Turns the path into the direction that was sampled, and into the medium on that side.
+    #[inline]
+    fn turn_at(&mut self, at: &Interaction, drawn: &BsdfSample) {
+        let (scene, path) = (self.scene, &mut self.path);
+        let p = at.leave(drawn.direction);
+        path.medium = at.medium_in(scene, drawn.direction, path.medium);
+        if drawn.lobe == Lobe::Null {
+            path.depth -= 1;
+            path.pass(at.hit.t, p);
+        } else {
+            path.eta *= drawn.eta;
+            path.turn(at.hit.p, p, drawn.direction, drawn.lobe, drawn.pdf);
+        }
+    }
+
+    /// Next-event estimation at a surface.
+    #[inline]
+    fn light_surface<const MODE: u8>(&mut self, at: &Interaction) {
+        let (scene, fields) = (self.scene, self.fields);
+        let towards_viewer = at.incoming.map(|x| -x);
+        let Some(drawn) = light_sample(scene, at.leave(towards_viewer), &mut self.sampler) else {
+            return;
+        };
+        let Some((value, pdf)) = bsdf_eval(scene, fields, at, drawn.direction) else {
+            return;
+        };
+        if MODE == PRIMAL && (0..3).all(|c| vanishes(value[c])) {
+            return;
+        }
+        let p = at.leave(drawn.direction);
+        let medium = at.medium_in(scene, drawn.direction, self.path.medium);
+        let d = self.sample_light::<MODE>(p, medium, &drawn, value, pdf).by_value;
+        if MODE == REPLAY
+            && !self.adjoint.incident.is_unit()
+            && Vertex::Surface(*at).is_wanted(scene, &self.adjoint.sink)
+        {
+            bsdf_adjoint(
+                scene,
+                fields,
+                at,
+                at.to_local(drawn.direction),
+                d,
+                &mut self.adjoint.sink,
+            );
+        }
+    }
+}
+
+/// The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.
+/// `before` are the zeros without it.
+#[inline]
+fn by_weight<N: Number>(path: &PathState<N>, weight: Rgb<N>, before: [u32; 3]) -> Rgb<N> {
+    let mut come = Rgb::zero();
+    for c in 0..3 {
+        come[c] = if path.zeros[c] > before[c] {
+            path.radiance_but_zero[c]
+        } else {
+            path.radiance[c] * weight[c].recip()
+        };
+    }
+    come
+}

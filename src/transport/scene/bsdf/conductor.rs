@@ -1,0 +1,167 @@
+//! Conductors: a mirror, and a rough surface of small ones.
+
+use super::fresnel::{fresnel_conductor, fresnel_conductor_slopes};
+use super::local::{Lobe, LobeSample, mirrored, weigh};
+use super::microfacet::{Distribution, MIN_ALPHA, Microfacets};
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::dot;
+
+/// A smooth conductor of index `eta` + i `k` relative to the outside, which reflects on the upper side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conductor<N> {
+    pub eta: Rgb<N>,
+    pub k: Rgb<N>,
+    pub specular: Rgb<N>,
+}
+
+impl<N: Number> Conductor<N> {
+    /// The factor of the mirror image.
+    #[inline]
+    pub fn discrete(&self, wi: [f32; 3], lobe: Lobe) -> Rgb<N> {
+        if lobe != Lobe::Reflection || wi[2] <= 0.0 {
+            return Rgb::zero();
+        }
+        self.specular * reflectances(wi[2], self.eta, self.k)
+    }
+
+    /// Derivatives of [`Self::discrete`], weighted by `d`.
+    #[inline]
+    pub fn discrete_adjoint(&self, wi: [f32; 3], lobe: Lobe, d: Rgb<N>) -> Self {
+        let seen = lobe == Lobe::Reflection && wi[2] > 0.0;
+        let d = if seen { d } else { Rgb::zero() };
+        let [f, eta, k] = reflectance_slopes(wi[2].max(0.0), self.eta, self.k);
+        let weighted = d * self.specular;
+        Self {
+            eta: weighted * eta,
+            k: weighted * k,
+            specular: d * f,
+        }
+    }
+}
+
+impl Conductor<f32> {
+    /// The mirror image.
+    #[inline]
+    pub fn sample(&self, wi: [f32; 3], _u1: f32, _u2: [f32; 2]) -> Option<LobeSample> {
+        (wi[2] > 0.0).then_some(LobeSample {
+            direction: [-wi[0], -wi[1], wi[2]],
+            pdf: 1.0,
+            lobe: Lobe::Reflection,
+            eta: 1.0,
+        })
+    }
+}
+
+/// A rough conductor, which reflects on the upper side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RoughConductor<N> {
+    pub eta: Rgb<N>,
+    pub k: Rgb<N>,
+    pub specular: Rgb<N>,
+    pub alpha_u: N,
+    pub alpha_v: N,
+    pub distribution: Distribution,
+    /// Whether only visible normals are sampled.
+    pub visible: bool,
+}
+
+impl<N: Number> RoughConductor<N> {
+    #[inline]
+    fn facets(&self) -> Microfacets<N> {
+        Microfacets::new(self.distribution, [self.alpha_u, self.alpha_v], self.visible)
+    }
+
+    /// The value times the cosine of `wo`: F D G / (4 cos wi).
+    #[inline]
+    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+        if wi[2] <= 0.0 || wo[2] <= 0.0 {
+            return Rgb::zero();
+        }
+        let value = self.facets().reflection(wi, wo);
+        self.specular * reflectances(mirror_cosine(wi, wo), self.eta, self.k) * Rgb::splat(value)
+    }
+
+    /// Derivatives of [`Self::eval`], weighted by `d`. Roughnesses below [`MIN_ALPHA`] have none.
+    #[inline]
+    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+        let above = wi[2] > 0.0 && wo[2] > 0.0;
+        let zero = N::lift(0.0);
+        let (value, slopes) = if above {
+            self.facets().reflection_slopes(wi, wo)
+        } else {
+            (zero, [zero; 2])
+        };
+        let cosine = if above { mirror_cosine(wi, wo) } else { 1.0 };
+        let [f, eta, k] = reflectance_slopes(cosine, self.eta, self.k);
+        let weighted = d * self.specular * Rgb::splat(value);
+        let shape = weigh(d * self.specular, f);
+        Self {
+            eta: weighted * eta,
+            k: weighted * k,
+            specular: d * f * Rgb::splat(value),
+            alpha_u: unclamped(self.alpha_u, shape * slopes[0]),
+            alpha_v: unclamped(self.alpha_v, shape * slopes[1]),
+            ..*self
+        }
+    }
+}
+
+impl RoughConductor<f32> {
+    /// The pdf by solid angle with which [`Self::sample`] draws `wo`.
+    #[inline]
+    pub fn pdf(&self, wi: [f32; 3], wo: [f32; 3]) -> f32 {
+        if wi[2] <= 0.0 || wo[2] <= 0.0 {
+            return 0.0;
+        }
+        self.facets().reflection_pdf(wi, wo)
+    }
+
+    /// Mirrors `wi` at a sampled normal; None if that is below the surface.
+    #[inline]
+    pub fn sample(&self, wi: [f32; 3], _u1: f32, u2: [f32; 2]) -> Option<LobeSample> {
+        if wi[2] <= 0.0 {
+            return None;
+        }
+        let direction = mirrored(wi, self.facets().sample_normal(wi, u2));
+        smooth_sample(direction, self.pdf(wi, direction))
+    }
+}
+
+/// A sample of a smooth lobe on the side of `wi`; None where its pdf is zero.
+#[inline(always)]
+pub fn smooth_sample(direction: [f32; 3], pdf: f32) -> Option<LobeSample> {
+    (pdf > 0.0).then_some(LobeSample {
+        direction,
+        pdf,
+        lobe: Lobe::Smooth,
+        eta: 1.0,
+    })
+}
+
+/// The derivative by a roughness that may be clamped: none below [`MIN_ALPHA`].
+#[inline(always)]
+pub fn unclamped<N: Number>(alpha: N, slope: N) -> N {
+    if alpha.below(MIN_ALPHA) { N::lift(0.0) } else { slope }
+}
+
+/// The cosine between `wi` and the normal halfway between it and `wo`, which is not negative.
+#[inline(always)]
+pub fn mirror_cosine(wi: [f32; 3], wo: [f32; 3]) -> f32 {
+    // Half the length of their sum: the root of (1 + wi·wo) / 2 would cancel at grazing angles.
+    let sum = [0, 1, 2].map(|a| wi[a] + wo[a]);
+    (0.5 * dot(sum, sum).sqrt()).min(1.0)
+}
+
+/// Reflectances of the channels.
+#[inline(always)]
+fn reflectances<N: Number>(cosine: f32, eta: Rgb<N>, k: Rgb<N>) -> Rgb<N> {
+    Rgb([0, 1, 2].map(|c| fresnel_conductor(cosine, eta[c], k[c])))
+}
+
+/// Reflectances of the channels, and their derivatives by `eta` and by `k`.
+#[inline(always)]
+fn reflectance_slopes<N: Number>(cosine: f32, eta: Rgb<N>, k: Rgb<N>) -> [Rgb<N>; 3] {
+    let channels = [0, 1, 2].map(|c| fresnel_conductor_slopes(cosine, eta[c], k[c]));
+    [0, 1, 2].map(|part| Rgb(channels.map(|channel| channel[part])))
+}

@@ -1,0 +1,129 @@
+//! Factors that the principled BSDFs share (Burley2012, Burley2015).
+
+use super::conductor::mirror_cosine;
+use super::fresnel::schlick_weight;
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+
+pub const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
+/// Roughnesses of the principled BSDFs' lobes are at least this.
+const LEAST_ALPHA: f32 = 1e-3;
+/// Luminances of linear sRGB.
+const LUMINANCE: [f32; 3] = [0.212671, 0.715160, 0.072169];
+
+/// (1 - t) a + t b
+#[inline(always)]
+pub fn lerp<N: Number>(a: N, b: N, t: N) -> N {
+    a + t * (b - a)
+}
+
+/// The microfacets' roughnesses along the two tangents.
+#[inline]
+pub fn disney_alpha<N: Number>(roughness: N, anisotropic: N) -> [N; 2] {
+    let aspect = aspect(anisotropic);
+    let square = roughness * roughness;
+    [square / aspect, square * aspect].map(|alpha| alpha.max(N::lift(LEAST_ALPHA)))
+}
+
+#[inline(always)]
+fn aspect<N: Number>(anisotropic: N) -> N {
+    (N::lift(1.0) - N::lift(0.9) * anisotropic).sqrt()
+}
+
+/// The derivatives by `roughness` and by `anisotropic`, from those by [`disney_alpha`]'s results.
+#[inline]
+pub fn disney_alpha_adjoint<N: Number>(roughness: N, anisotropic: N, d: [N; 2]) -> [N; 2] {
+    let aspect = aspect(anisotropic);
+    let square = roughness * roughness;
+    let alpha = [square / aspect, square * aspect];
+    let d = [0, 1].map(|a| {
+        if alpha[a].below(LEAST_ALPHA) {
+            N::lift(0.0)
+        } else {
+            d[a]
+        }
+    });
+    let by_roughness = N::lift(2.0) * roughness * (d[0] / aspect + d[1] * aspect);
+    let by_aspect = square * (d[1] - d[0] / (aspect * aspect));
+    [by_roughness, by_aspect * N::lift(-0.45) / aspect]
+}
+
+/// A colour over its luminance; white for black.
+#[inline]
+pub fn tint<N: Number>(color: Rgb<N>) -> Rgb<N> {
+    let luminance = (color * Rgb::lift(LUMINANCE)).sum();
+    if luminance.above(0.0) {
+        color.map(|x| x / luminance)
+    } else {
+        Rgb::splat(N::lift(1.0))
+    }
+}
+
+/// The derivatives by the colour, from those by [`tint`]'s result. Black has none.
+#[inline]
+pub fn tint_adjoint<N: Number>(color: Rgb<N>, d: Rgb<N>) -> Rgb<N> {
+    let weights = Rgb::lift(LUMINANCE);
+    let luminance = (color * weights).sum();
+    if !luminance.above(0.0) {
+        return Rgb::zero();
+    }
+    let back = (d * color).sum() / (luminance * luminance);
+    d.map(|x| x / luminance) - weights * Rgb::splat(back)
+}
+
+/// What the diffuse lobes take from a pair of directions on the upper side.
+#[derive(Debug, Clone, Copy)]
+pub struct Diffusion {
+    wi: f32,
+    wo: f32,
+    /// Schlick's weights of the two directions.
+    weights: [f32; 2],
+    /// Twice the squared cosine between a direction and the normal halfway.
+    retro: f32,
+    /// Schlick's weight at the normal halfway.
+    pub sheen: f32,
+}
+
+impl Diffusion {
+    #[inline]
+    pub fn new(wi: [f32; 3], wo: [f32; 3]) -> Self {
+        let cosine = mirror_cosine(wi, wo);
+        Self {
+            wi: wi[2],
+            wo: wo[2],
+            weights: [schlick_weight(wi[2]), schlick_weight(wo[2])],
+            retro: 2.0 * cosine * cosine,
+            sheen: schlick_weight(cosine),
+        }
+    }
+
+    /// The shape of the diffuse lobe, with reflection towards the light, and from `flatness` 0 to 1 of its substitute
+    /// for scattering under a flat surface.
+    #[inline]
+    pub fn shape<N: Number>(&self, roughness: N, flatness: N) -> N {
+        self.shape_slopes(roughness, flatness)[0]
+    }
+
+    /// [`Self::shape`] and its derivatives by roughness and by flatness.
+    #[inline]
+    pub fn shape_slopes<N: Number>(&self, roughness: N, flatness: N) -> [N; 3] {
+        let [fi, fo] = self.weights;
+        let (one, both) = (N::lift(1.0), N::lift(fi * fo));
+        let by_roughness = N::lift(self.retro);
+        let retro = by_roughness * roughness;
+        let sum = N::lift(fi + fo);
+        let plain = N::lift((1.0 - 0.5 * fi) * (1.0 - 0.5 * fo)) + retro * (sum + both * (retro - one));
+        let plain_slope = by_roughness * (sum + both * (retro + retro - one));
+        let half = N::lift(0.5);
+        let grazing = half * retro - one;
+        let (i, o) = (one + N::lift(fi) * grazing, one + N::lift(fo) * grazing);
+        let spread = 1.25 * (1.0 / (self.wi + self.wo) - 0.5);
+        let flat = N::lift(spread) * i * o + N::lift(0.625);
+        let flat_slope = N::lift(spread) * half * by_roughness * (N::lift(fi) * o + N::lift(fo) * i);
+        [
+            lerp(plain, flat, flatness),
+            lerp(plain_slope, flat_slope, flatness),
+            flat - plain,
+        ]
+    }
+}

@@ -1,0 +1,365 @@
+//! The principled BSDF of a solid: metals, plastics and glasses between them, with a clear coat and sheen (Burley2012,
+//! Burley2015).
+
+use super::conductor::{mirror_cosine, smooth_sample};
+use super::dielectric::{refracted_at, refraction, refraction_pdf, refraction_slopes, signed_mirror_cosine};
+use super::disney::{Diffusion, INV_PI, disney_alpha, disney_alpha_adjoint, lerp, tint, tint_adjoint};
+use super::fresnel::{
+    fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, relative_index, schlick_weight,
+};
+use super::local::{LobeSample, above, cosine_hemisphere, halfway, lift, mirrored, weigh};
+use super::microfacet::{Distribution, Microfacets};
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::{circle, dot};
+
+/// The clear coat's roughness at gloss 0 and at gloss 1, and that of its shadowing.
+const COAT_ALPHA: [f32; 2] = [0.1, 0.001];
+const COAT_SHADOWING: f32 = 0.25;
+/// The clear coat's reflectance at normal incidence.
+const COAT_REFLECTANCE: f32 = 0.04;
+
+/// A principled BSDF. All but `eta`, which is at least one, lie in [0, 1].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Principled<N> {
+    pub base_color: Rgb<N>,
+    pub roughness: N,
+    pub anisotropic: N,
+    pub metallic: N,
+    pub spec_trans: N,
+    /// The index inside over that outside; see [`eta_of_specular`].
+    pub eta: N,
+    pub spec_tint: N,
+    pub sheen: N,
+    pub sheen_tint: N,
+    pub flatness: N,
+    pub clearcoat: N,
+    pub clearcoat_gloss: N,
+    /// How much of the samples the diffuse, the specular and the clear coat's lobe ask for.
+    pub rates: [f32; 3],
+    /// The least share of the samples that each lobe is given on the upper side: above zero, lobes whose factors are
+    /// zero have derivatives of finite variance.
+    pub least_share: f32,
+}
+
+/// The index with the reflectance 0.08 `specular` at normal incidence.
+#[inline]
+pub fn eta_of_specular<N: Number>(specular: N) -> N {
+    N::lift(2.0) / (N::lift(1.0) - (N::lift(0.08) * specular).sqrt()) - N::lift(1.0)
+}
+
+/// The derivative of [`eta_of_specular`]; at zero, where it is infinite, zero.
+#[inline]
+pub fn eta_of_specular_slope<N: Number>(specular: N) -> N {
+    if !specular.above(0.0) {
+        return N::lift(0.0);
+    }
+    let root = (N::lift(0.08) * specular).sqrt();
+    let rest = N::lift(1.0) - root;
+    N::lift(0.08) / (root * rest * rest)
+}
+
+/// The clear coat's density of normals (Burley2012), its logarithm's derivative by the roughness, and its shadowing.
+#[derive(Debug, Clone, Copy)]
+struct ClearCoat<N> {
+    density: N,
+    slope: N,
+    /// Reflectance times shadowing.
+    factor: f32,
+}
+
+impl<N: Number> ClearCoat<N> {
+    #[inline]
+    fn new(gloss: N, wi: [f32; 3], wo: [f32; 3]) -> Self {
+        let alpha = lerp(N::lift(COAT_ALPHA[0]), N::lift(COAT_ALPHA[1]), gloss);
+        let (density, slope) = coat_density(alpha, halfway(wi, wo));
+        let shadowing = Microfacets::<f32>::new(Distribution::Ggx, [COAT_SHADOWING; 2], true);
+        let fresnel = COAT_REFLECTANCE + (1.0 - COAT_REFLECTANCE) * schlick_weight(mirror_cosine(wi, wo));
+        Self {
+            density,
+            slope: slope * (N::lift(COAT_ALPHA[1]) - N::lift(COAT_ALPHA[0])),
+            factor: 0.25 * fresnel * shadowing.shadowing(lift(wi)) * shadowing.shadowing(lift(wo)),
+        }
+    }
+}
+
+/// The density and its logarithm's derivative by the roughness.
+#[inline]
+fn coat_density<N: Number>(alpha: N, m: [N; 3]) -> (N, N) {
+    let two = N::lift(2.0);
+    let square = alpha * alpha;
+    let logarithm = two * alpha.ln();
+    let below = m[0] * m[0] + m[1] * m[1] + square * m[2] * m[2];
+    let above = square - N::lift(1.0);
+    let density = above * N::lift(INV_PI) / (logarithm * below);
+    let slope = two * alpha * (above.recip() - m[2] * m[2] / below) - two / (alpha * logarithm);
+    (density, slope)
+}
+
+impl<N: Number> Principled<N> {
+    #[inline]
+    fn facets(&self) -> Microfacets<N> {
+        let alpha = disney_alpha(self.roughness, self.anisotropic);
+        Microfacets::new(Distribution::Ggx, alpha, true)
+    }
+
+    /// The shares of a diffuse base and of glass.
+    #[inline(always)]
+    fn shares(&self) -> [N; 2] {
+        let one = N::lift(1.0);
+        let dielectric = one - self.metallic;
+        [dielectric * (one - self.spec_trans), dielectric * self.spec_trans]
+    }
+
+    /// The value for radiance times the cosine of `wo`.
+    #[inline]
+    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+        let [solid, glass] = self.shares();
+        let sides = wi[2] * wo[2];
+        if sides < 0.0 {
+            let value = glass * refraction(&self.facets(), self.eta, wi, wo);
+            return self.base_color.map(root) * Rgb::splat(value);
+        }
+        if sides == 0.0 {
+            return Rgb::zero();
+        }
+        let mirrors = self.facets().reflection(above(wi, wi), above(wi, wo));
+        let f = fresnel(N::lift(signed_mirror_cosine(wi, wo)), self.eta);
+        if wi[2] < 0.0 {
+            return Rgb::splat(glass * f * mirrors);
+        }
+        let (one, cosine) = (N::lift(1.0), N::lift(wo[2]));
+        let weight = N::lift(schlick_weight(mirror_cosine(wi, wo)));
+        let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
+        let diffusion = Diffusion::new(wi, wo);
+        let shape = solid * diffusion.shape(self.roughness, self.flatness) * N::lift(INV_PI * wo[2]);
+        let sheen = self.sheen * (one - self.metallic) * N::lift(diffusion.sheen) * cosine;
+        let clear = self.clearcoat * coat.density * N::lift(coat.factor) * cosine;
+        let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
+        let channel = |c: usize| {
+            let color = self.base_color[c];
+            let metal = lerp(color, one, weight);
+            let plain = lerp(f, lerp(tint[c] * r0, one, weight), self.spec_tint);
+            lerp(plain, metal, self.metallic) * mirrors
+                + clear
+                + color * shape
+                + sheen * lerp(one, tint[c], self.sheen_tint)
+        };
+        Rgb([0, 1, 2].map(channel))
+    }
+
+    /// Derivatives of [`Self::eval`], weighted by `d`. The root of a base colour of zero, which transmitted light is
+    /// multiplied by, counts as constant there.
+    #[inline]
+    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+        let (none, one) = (N::lift(0.0), N::lift(1.0));
+        let mut out = Self {
+            base_color: Rgb::zero(),
+            roughness: none,
+            anisotropic: none,
+            metallic: none,
+            spec_trans: none,
+            eta: none,
+            spec_tint: none,
+            sheen: none,
+            sheen_tint: none,
+            flatness: none,
+            clearcoat: none,
+            clearcoat_gloss: none,
+            ..*self
+        };
+        let [solid, glass] = self.shares();
+        let (mut by_solid, mut by_glass) = (none, none);
+        let by_alpha;
+        let sides = wi[2] * wo[2];
+        if sides < 0.0 {
+            let (value, slopes, by_eta) = refraction_slopes(&self.facets(), self.eta, wi, wo);
+            let roots = self.base_color.map(root);
+            let weight = weigh(d, roots);
+            out.base_color = Rgb([0, 1, 2].map(|c| d[c] * glass * value * root_slope(roots[c])));
+            by_glass = weight * value;
+            out.eta = weight * glass * by_eta;
+            by_alpha = slopes.map(|slope| weight * glass * slope);
+        } else if sides > 0.0 {
+            let (mirrors, slopes) = self.facets().reflection_slopes(above(wi, wi), above(wi, wo));
+            let [f, _, f_by_eta] = fresnel_slopes(N::lift(signed_mirror_cosine(wi, wo)), self.eta);
+            if wi[2] < 0.0 {
+                let weight = d.sum();
+                by_glass = weight * f * mirrors;
+                out.eta = weight * glass * f_by_eta * mirrors;
+                by_alpha = slopes.map(|slope| weight * glass * f * slope);
+            } else {
+                let cosine = N::lift(wo[2]);
+                let dielectric = one - self.metallic;
+                let weight = N::lift(schlick_weight(mirror_cosine(wi, wo)));
+                let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
+                let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
+                let diffusion = Diffusion::new(wi, wo);
+                let [shape, by_roughness, by_flatness] = diffusion.shape_slopes(self.roughness, self.flatness);
+                let lambert = N::lift(INV_PI * wo[2]);
+                let sheen = N::lift(diffusion.sheen) * cosine;
+                let (mut by_tint, mut by_mirrors, mut by_f, mut by_r0) = (Rgb::zero(), none, none, none);
+                let (mut by_shape, mut by_sheen) = (none, none);
+                for c in 0..3 {
+                    let color = self.base_color[c];
+                    let metal = lerp(color, one, weight);
+                    let tinted = lerp(tint[c] * r0, one, weight);
+                    let plain = lerp(f, tinted, self.spec_tint);
+                    by_mirrors += d[c] * lerp(plain, metal, self.metallic);
+                    let d_mirror = d[c] * mirrors;
+                    out.metallic += d_mirror * (metal - plain);
+                    out.base_color[c] += d_mirror * self.metallic * (one - weight) + d[c] * solid * shape * lambert;
+                    let d_plain = d_mirror * dielectric;
+                    out.spec_tint += d_plain * (tinted - f);
+                    by_f += d_plain * (one - self.spec_tint);
+                    let d_tinted = d_plain * self.spec_tint * (one - weight);
+                    by_r0 += d_tinted * tint[c];
+                    by_tint[c] += d_tinted * r0;
+                    by_shape += d[c] * color * lambert;
+                    by_sheen += d[c] * lerp(one, tint[c], self.sheen_tint);
+                    let d_sheen = d[c] * self.sheen * dielectric * sheen;
+                    out.sheen_tint += d_sheen * (tint[c] - one);
+                    by_tint[c] += d_sheen * self.sheen_tint;
+                }
+                out.base_color += tint_adjoint(self.base_color, by_tint);
+                out.eta = by_f * f_by_eta + by_r0 * normal_reflectance_slope(self.eta);
+                by_alpha = slopes.map(|slope| by_mirrors * slope);
+                by_solid = by_shape * shape;
+                out.roughness = by_shape * solid * by_roughness;
+                out.flatness = by_shape * solid * by_flatness;
+                out.sheen = by_sheen * dielectric * sheen;
+                out.metallic -= by_sheen * self.sheen * sheen;
+                let clear = d.sum() * coat.density * N::lift(coat.factor) * cosine;
+                out.clearcoat = clear;
+                out.clearcoat_gloss = clear * self.clearcoat * coat.slope;
+            }
+        } else {
+            return out;
+        }
+        let [by_roughness, by_anisotropic] = disney_alpha_adjoint(self.roughness, self.anisotropic, by_alpha);
+        out.roughness += by_roughness;
+        out.anisotropic = by_anisotropic;
+        out.metallic -= by_solid * (one - self.spec_trans) + by_glass * self.spec_trans;
+        out.spec_trans = (one - self.metallic) * (by_glass - by_solid);
+        out
+    }
+}
+
+/// The square root, zero at zero.
+#[inline(always)]
+fn root<N: Number>(x: N) -> N {
+    if x.above(0.0) { x.sqrt() } else { N::lift(0.0) }
+}
+
+/// The derivative of [`root`] from its result.
+#[inline(always)]
+fn root_slope<N: Number>(root: N) -> N {
+    if root.above(0.0) {
+        N::lift(0.5) / root
+    } else {
+        N::lift(0.0)
+    }
+}
+
+/// Shares of a sum, each at least `least`.
+#[inline]
+pub fn lobe_shares<const LOBES: usize>(weights: [f32; LOBES], least: f32) -> [f32; LOBES] {
+    let sum: f32 = weights.iter().sum();
+    if sum <= 0.0 {
+        return [0.0; LOBES];
+    }
+    weights.map(|weight| least + (1.0 - LOBES as f32 * least) * (weight / sum))
+}
+
+impl Principled<f32> {
+    /// The probabilities of the diffuse, the specular and the clear coat's lobe.
+    #[inline]
+    fn probabilities(&self, wi: [f32; 3]) -> [f32; 3] {
+        if wi[2] <= 0.0 {
+            return [0.0, 1.0, 0.0];
+        }
+        let [diffuse, specular, coat] = self.rates;
+        let weights = [diffuse * self.shares()[0], specular, 0.25 * coat * self.clearcoat];
+        lobe_shares(weights, self.least_share)
+    }
+
+    /// The probability that light is transmitted at a normal that is specular, of this reflectance.
+    #[inline]
+    fn transmission(&self, wi: [f32; 3], reflectance: f32) -> f32 {
+        if reflectance >= 1.0 {
+            return 0.0;
+        }
+        let glass = if wi[2] > 0.0 { self.shares()[1] } else { 1.0 };
+        (glass * (1.0 - reflectance)).clamp(self.least_share, 1.0 - self.least_share)
+    }
+
+    #[inline]
+    fn coat_alpha(&self) -> f32 {
+        lerp(COAT_ALPHA[0], COAT_ALPHA[1], self.clearcoat_gloss)
+    }
+
+    /// The pdf by solid angle with which [`Self::sample`] draws `wo`.
+    #[inline]
+    pub fn pdf(&self, wi: [f32; 3], wo: [f32; 3]) -> f32 {
+        let [diffuse, specular, coat] = self.probabilities(wi);
+        let sides = wi[2] * wo[2];
+        if sides == 0.0 {
+            return 0.0;
+        }
+        if sides < 0.0 {
+            let [pdf, f] = refraction_pdf(&self.facets(), self.eta, wi, wo);
+            return specular * self.transmission(wi, f) * pdf;
+        }
+        let f = fresnel(signed_mirror_cosine(wi, wo), self.eta);
+        let mirror = specular * (1.0 - self.transmission(wi, f));
+        let mut pdf = mirror * self.facets().reflection_pdf(above(wi, wi), above(wi, wo));
+        if wi[2] > 0.0 {
+            let m = halfway(wi, wo);
+            let (density, _) = coat_density(self.coat_alpha(), m);
+            let mirrored = 0.25 * density * m[2] / mirror_cosine(wi, wo).max(f32::MIN_POSITIVE);
+            pdf += coat * mirrored + diffuse * wo[2] * INV_PI;
+        }
+        pdf
+    }
+
+    /// Draws a direction from one of the lobes; None if that is on the wrong side of the surface.
+    #[inline]
+    pub fn sample(&self, wi: [f32; 3], u1: f32, u2: [f32; 2]) -> Option<LobeSample> {
+        if wi[2] == 0.0 {
+            return None;
+        }
+        let [diffuse, specular, coat] = self.probabilities(wi);
+        let mut it = 1.0;
+        let mut crosses = false;
+        let direction = if u1 < diffuse {
+            cosine_hemisphere(u2)
+        } else if u1 >= diffuse + specular && coat > 0.0 {
+            mirrored(wi, coat_normal(self.coat_alpha(), u2))
+        } else {
+            let m = self.facets().sample_normal(above(wi, wi), u2);
+            let transmission = self.transmission(wi, fresnel(dot(wi, m), self.eta));
+            crosses = u1 < diffuse + specular * transmission;
+            if crosses {
+                it = relative_index(wi[2], self.eta);
+                refracted_at(wi, m, self.eta)
+            } else {
+                mirrored(wi, m)
+            }
+        };
+        if crosses == (direction[2] * wi[2] > 0.0) {
+            return None;
+        }
+        smooth_sample(direction, self.pdf(wi, direction)).map(|sample| LobeSample { eta: it, ..sample })
+    }
+}
+
+/// Samples a normal of the clear coat with the pdf of its density times the cosine.
+#[inline]
+fn coat_normal(alpha: f32, u: [f32; 2]) -> [f32; 3] {
+    let square = alpha * alpha;
+    let power = Number::exp(Number::ln(square) * (1.0 - u[0]));
+    let sine = ((power - square).max(0.0) / (1.0 - square)).min(1.0);
+    let [x, y] = circle(u[1]);
+    let root = sine.sqrt();
+    [root * x, root * y, (1.0 - sine).sqrt()]
+}

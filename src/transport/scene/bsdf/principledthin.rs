@@ -1,0 +1,270 @@
+//! The principled BSDF of a thin sheet, whose two sides look alike and which light leaves where it entered (Burley2015).
+
+use super::conductor::{mirror_cosine, smooth_sample};
+use super::disney::{Diffusion, INV_PI, disney_alpha, disney_alpha_adjoint, lerp, tint, tint_adjoint};
+use super::fresnel::{fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, schlick_weight};
+use super::local::{LobeSample, above, cosine_hemisphere, flipped, halfway, mirrored, weigh};
+use super::microfacet::{Distribution, Microfacets};
+use super::principled::lobe_shares;
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::dot;
+
+/// How the roughness of what passes straight through grows with the index (Burley2015).
+const WIDENING: [f32; 2] = [0.65, -0.35];
+
+/// A thin sheet. All but `eta`, which is at least one, and `diff_trans`, which is at most two, lie in [0, 1].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PrincipledThin<N> {
+    pub base_color: Rgb<N>,
+    pub roughness: N,
+    pub anisotropic: N,
+    pub spec_trans: N,
+    pub eta: N,
+    pub spec_tint: N,
+    pub sheen: N,
+    pub sheen_tint: N,
+    pub flatness: N,
+    /// Twice the share of diffuse light that leaves on the other side.
+    pub diff_trans: N,
+    /// How much of the samples the lobes ask for: diffuse reflection and transmission, specular reflection and
+    /// transmission.
+    pub rates: [f32; 4],
+    /// The least share of the samples that each lobe is given: above zero, lobes whose factors are zero have derivatives
+    /// of finite variance.
+    pub least_share: f32,
+}
+
+impl<N: Number> PrincipledThin<N> {
+    #[inline]
+    fn facets(&self) -> Microfacets<N> {
+        let alpha = disney_alpha(self.roughness, self.anisotropic);
+        Microfacets::new(Distribution::Ggx, alpha, true)
+    }
+
+    /// The roughness of what passes straight through, and its derivatives by roughness and by index.
+    #[inline]
+    fn widened(&self) -> [N; 3] {
+        let factor = N::lift(WIDENING[0]) * self.eta + N::lift(WIDENING[1]);
+        let roughness = self.roughness * factor;
+        if roughness.below(0.0) || roughness.above(1.0) {
+            let bound = if roughness.above(1.0) { 1.0 } else { 0.0 };
+            return [N::lift(bound), N::lift(0.0), N::lift(0.0)];
+        }
+        [roughness, factor, self.roughness * N::lift(WIDENING[0])]
+    }
+
+    #[inline]
+    fn widened_facets(&self) -> Microfacets<N> {
+        let alpha = disney_alpha(self.widened()[0], self.anisotropic);
+        Microfacets::new(Distribution::Ggx, alpha, true)
+    }
+
+    /// The value times the cosine of `wo`.
+    #[inline]
+    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+        let (i, o) = (above(wi, wi), above(wi, wo));
+        let one = N::lift(1.0);
+        let through = N::lift(0.5) * self.diff_trans;
+        let solid = one - self.spec_trans;
+        if i[2] == 0.0 || o[2] == 0.0 {
+            return Rgb::zero();
+        }
+        if o[2] < 0.0 {
+            let diffuse = solid * through * N::lift(-o[2] * INV_PI);
+            let mirrored = flipped(o);
+            let mut value = diffuse;
+            if passes(i, o) {
+                let f = fresnel(N::lift(mirror_cosine(i, mirrored)), self.eta);
+                value += self.spec_trans * (one - f) * self.widened_facets().reflection(i, mirrored);
+            }
+            return self.base_color * Rgb::splat(value);
+        }
+        let cosine = mirror_cosine(i, o);
+        let mirrors = self.spec_trans * self.facets().reflection(i, o);
+        let f = fresnel(N::lift(cosine), self.eta);
+        let weight = N::lift(schlick_weight(cosine));
+        let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
+        let diffusion = Diffusion::new(i, o);
+        let solid = solid * (one - through) * N::lift(o[2]);
+        let shape = solid * diffusion.shape(self.roughness, self.flatness) * N::lift(INV_PI);
+        let sheen = solid * self.sheen * N::lift(diffusion.sheen);
+        let channel = |c: usize| {
+            lerp(f, lerp(tint[c] * r0, one, weight), self.spec_tint) * mirrors
+                + self.base_color[c] * shape
+                + sheen * lerp(one, tint[c], self.sheen_tint)
+        };
+        Rgb([0, 1, 2].map(channel))
+    }
+
+    /// Derivatives of [`Self::eval`], weighted by `d`.
+    #[inline]
+    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+        let (none, one) = (N::lift(0.0), N::lift(1.0));
+        let mut out = Self {
+            base_color: Rgb::zero(),
+            roughness: none,
+            anisotropic: none,
+            spec_trans: none,
+            eta: none,
+            spec_tint: none,
+            sheen: none,
+            sheen_tint: none,
+            flatness: none,
+            diff_trans: none,
+            ..*self
+        };
+        let (i, o) = (above(wi, wi), above(wi, wo));
+        if i[2] == 0.0 || o[2] == 0.0 {
+            return out;
+        }
+        let half = N::lift(0.5);
+        let through = half * self.diff_trans;
+        let solid = one - self.spec_trans;
+        if o[2] < 0.0 {
+            self.transmission_adjoint(i, o, d, &mut out);
+            return out;
+        }
+        let cosine = mirror_cosine(i, o);
+        let (mirrors, slopes) = self.facets().reflection_slopes(i, o);
+        let [f, _, f_by_eta] = fresnel_slopes(N::lift(cosine), self.eta);
+        let weight = N::lift(schlick_weight(cosine));
+        let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
+        let diffusion = Diffusion::new(i, o);
+        let [shape, by_roughness, by_flatness] = diffusion.shape_slopes(self.roughness, self.flatness);
+        let shape = shape * N::lift(INV_PI);
+        let fuzz = N::lift(diffusion.sheen);
+        let share = solid * (one - through) * N::lift(o[2]);
+        let (mut by_tint, mut by_mirrors, mut by_f, mut by_r0) = (Rgb::zero(), none, none, none);
+        let (mut by_shape, mut by_sheen) = (none, none);
+        for c in 0..3 {
+            let tinted = lerp(tint[c] * r0, one, weight);
+            by_mirrors += d[c] * lerp(f, tinted, self.spec_tint);
+            let d_mirror = d[c] * mirrors * self.spec_trans;
+            out.spec_tint += d_mirror * (tinted - f);
+            by_f += d_mirror * (one - self.spec_tint);
+            let d_tinted = d_mirror * self.spec_tint * (one - weight);
+            by_r0 += d_tinted * tint[c];
+            by_tint[c] += d_tinted * r0;
+            out.base_color[c] = d[c] * share * shape;
+            by_shape += d[c] * self.base_color[c];
+            by_sheen += d[c] * lerp(one, tint[c], self.sheen_tint);
+            let d_sheen = d[c] * share * self.sheen * fuzz;
+            out.sheen_tint += d_sheen * (tint[c] - one);
+            by_tint[c] += d_sheen * self.sheen_tint;
+        }
+        out.base_color += tint_adjoint(self.base_color, by_tint);
+        out.eta = by_f * f_by_eta + by_r0 * normal_reflectance_slope(self.eta);
+        out.flatness = by_shape * share * by_flatness * N::lift(INV_PI);
+        out.sheen = by_sheen * share * fuzz;
+        // What the shares of the diffuse lobe and of sheen are multiplied by.
+        let by_share = (by_shape * shape + by_sheen * self.sheen * fuzz) * N::lift(o[2]);
+        out.diff_trans = -half * solid * by_share;
+        out.spec_trans = by_mirrors * mirrors - (one - through) * by_share;
+        let by_alpha = slopes.map(|slope| by_mirrors * self.spec_trans * slope);
+        let [roughness, anisotropic] = disney_alpha_adjoint(self.roughness, self.anisotropic, by_alpha);
+        out.roughness = roughness + by_shape * share * by_roughness * N::lift(INV_PI);
+        out.anisotropic = anisotropic;
+        out
+    }
+
+    /// Derivatives of what is transmitted.
+    #[inline]
+    fn transmission_adjoint(&self, i: [f32; 3], o: [f32; 3], d: Rgb<N>, out: &mut Self) {
+        let (none, one, half) = (N::lift(0.0), N::lift(1.0), N::lift(0.5));
+        let through = half * self.diff_trans;
+        let solid = one - self.spec_trans;
+        let lambert = N::lift(-o[2] * INV_PI);
+        let weight = weigh(d, self.base_color);
+        let mut glossy = none;
+        if passes(i, o) {
+            let mirrored = flipped(o);
+            let [f, _, f_by_eta] = fresnel_slopes(N::lift(mirror_cosine(i, mirrored)), self.eta);
+            let (value, slopes) = self.widened_facets().reflection_slopes(i, mirrored);
+            let passed = one - f;
+            glossy = passed * value;
+            let by_alpha = slopes.map(|slope| weight * self.spec_trans * passed * slope);
+            let [widened, by_roughness, by_eta] = self.widened();
+            let [by_widened, by_anisotropic] = disney_alpha_adjoint(widened, self.anisotropic, by_alpha);
+            out.roughness = by_widened * by_roughness;
+            out.anisotropic = by_anisotropic;
+            out.eta = by_widened * by_eta - weight * self.spec_trans * f_by_eta * value;
+        }
+        out.base_color = d * Rgb::splat(solid * through * lambert + self.spec_trans * glossy);
+        out.spec_trans = weight * (glossy - through * lambert);
+        out.diff_trans = weight * half * solid * lambert;
+    }
+}
+
+/// Whether `o` below the sheet leaves on the far side of the normal halfway between `i` and the mirror image of `o`.
+#[inline]
+fn passes(i: [f32; 3], o: [f32; 3]) -> bool {
+    dot(o, halfway(i, flipped(o))) < 0.0
+}
+
+/// The lobes, in the order in which draws choose them.
+const DIFFUSE: usize = 0;
+const THROUGH: usize = 1;
+const MIRROR: usize = 2;
+const STRAIGHT: usize = 3;
+
+impl PrincipledThin<f32> {
+    /// The probabilities of the lobes.
+    #[inline]
+    fn probabilities(&self) -> [f32; 4] {
+        let (solid, through) = (1.0 - self.spec_trans, 0.5 * self.diff_trans);
+        let [diffuse, transmitted, mirror, straight] = self.rates;
+        lobe_shares(
+            [
+                diffuse * solid * (1.0 - through),
+                transmitted * solid * through,
+                mirror * 0.5 * self.spec_trans,
+                straight * 0.5 * self.spec_trans,
+            ],
+            self.least_share,
+        )
+    }
+
+    /// The pdf by solid angle with which [`Self::sample`] draws `wo`.
+    #[inline]
+    pub fn pdf(&self, wi: [f32; 3], wo: [f32; 3]) -> f32 {
+        let (i, o) = (above(wi, wi), above(wi, wo));
+        let shares = self.probabilities();
+        if i[2] == 0.0 || o[2] == 0.0 {
+            return 0.0;
+        }
+        if o[2] > 0.0 {
+            return shares[MIRROR] * self.facets().reflection_pdf(i, o) + shares[DIFFUSE] * o[2] * INV_PI;
+        }
+        let glossy = if passes(i, o) {
+            self.widened_facets().reflection_pdf(i, flipped(o))
+        } else {
+            0.0
+        };
+        shares[STRAIGHT] * glossy - shares[THROUGH] * o[2] * INV_PI
+    }
+
+    /// Draws a direction from one of the lobes; None if that is on the wrong side of the sheet.
+    #[inline]
+    pub fn sample(&self, wi: [f32; 3], u1: f32, u2: [f32; 2]) -> Option<LobeSample> {
+        if wi[2] == 0.0 {
+            return None;
+        }
+        let shares = self.probabilities();
+        let diffuse = shares[DIFFUSE] + shares[THROUGH];
+        let i = above(wi, wi);
+        let straight = u1 >= diffuse + shares[MIRROR];
+        let through = straight || (u1 < diffuse && u1 >= shares[DIFFUSE]);
+        let o = if u1 < diffuse {
+            cosine_hemisphere(u2)
+        } else {
+            let facets = if straight { self.widened_facets() } else { self.facets() };
+            mirrored(i, facets.sample_normal(i, u2))
+        };
+        if o[2] <= 0.0 || (straight && !passes(i, flipped(o))) {
+            return None;
+        }
+        let direction = above(wi, if through { flipped(o) } else { o });
+        smooth_sample(direction, self.pdf(wi, direction))
+    }
+}

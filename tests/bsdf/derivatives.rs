@@ -1,0 +1,267 @@
+//! Closed derivatives against dual numbers and central differences in f64, and in f32 against f64.
+
+use prbopt::transport::number::Number;
+use prbopt::transport::number::dual::Dual;
+use prbopt::transport::number::rgb::Rgb;
+use prbopt::transport::scene::bsdf::local::Lobe;
+use prbopt::transport::scene::bsdf::microfacet::{Distribution, MIN_ALPHA};
+use prbopt::transport::scene::bsdf::principled::{eta_of_specular, eta_of_specular_slope};
+use prbopt::transport::scene::bsdf::transmittance::{ENTRIES, TransmittanceTable};
+
+use super::models::{Kind, Model, directions, models};
+
+/// What the channels' derivatives are weighted by.
+const WEIGHTS: [f32; 3] = [0.7, -0.4, 1.1];
+
+/// A value, or the factor of a lobe, as a function of the parameters: weighted, in any number.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Smooth([f32; 3], [f32; 3]),
+    Discrete([f32; 3], Lobe),
+}
+
+fn channels<N: Number>(model: &Model, place: Place, p: &[N]) -> Rgb<N> {
+    match place {
+        Place::Smooth(wi, wo) => model.eval(p, wi, wo),
+        Place::Discrete(wi, lobe) => model.discrete(p, wi, lobe),
+    }
+}
+
+fn weighted<N: Number>(model: &Model, place: Place, p: &[N]) -> N {
+    (channels(model, place, p) * Rgb::lift(WEIGHTS)).sum()
+}
+
+fn adjoint<N: Number>(model: &Model, place: Place, p: &[N]) -> Vec<N> {
+    let d = Rgb::lift(WEIGHTS);
+    match place {
+        Place::Smooth(wi, wo) => model.eval_adjoint(p, wi, wo, d),
+        Place::Discrete(wi, lobe) => model.discrete_adjoint(p, wi, lobe, d),
+    }
+}
+
+/// The derivative by parameter `i` by a dual number.
+fn dual(model: &Model, place: Place, i: usize) -> f64 {
+    let mut p = model.lifted::<Dual>();
+    p[i].slope = 1.0;
+    weighted(model, place, &p).slope
+}
+
+/// Directions on both sides, grazing ones, and such that mirror or refract each other nearly.
+fn places(model: &Model) -> Vec<Place> {
+    let all = directions(&[0.95, 0.5, 0.08, -0.9, -0.3, 0.999, 1e-3]);
+    let mut places = Vec::new();
+    for &wi in &all {
+        let near = |bend: f32, side: f32| {
+            let [x, y, z] = [0.03 - bend * wi[0], -0.02 - bend * wi[1], 0.0];
+            let rest = (1.0 - x * x - y * y).max(0.01).sqrt();
+            let length = (x * x + y * y + rest * rest).sqrt();
+            [x / length, y / length, z + side * wi[2].signum() * rest / length]
+        };
+        let more = [near(1.0, 1.0), near(0.7, -1.0), near(1.4, -1.0)];
+        places.extend(all.iter().chain(&more).map(|wo| Place::Smooth(wi, *wo)));
+        places.extend(model.lobes().iter().map(|lobe| Place::Discrete(wi, *lobe)));
+    }
+    places
+}
+
+/// The size that derivatives are judged by: their own, or what they add up to by parts that cancel.
+fn size(model: &Model, place: Place, exact: f64) -> f64 {
+    let value: f64 = channels(model, place, &model.lifted::<f64>()).0.iter().sum();
+    exact.abs() + 1e-3 * value.abs() + 1e-12
+}
+
+#[test]
+fn closed_derivatives_are_those_of_dual_numbers() {
+    let mut compared = 0;
+    for model in models() {
+        for place in places(&model) {
+            let closed = adjoint(&model, place, &model.lifted::<f64>());
+            for (i, closed) in closed.iter().enumerate() {
+                let exact = dual(&model, place, i);
+                // Infinite slopes of roots at zero are none here.
+                let rooted = model.kind == Kind::Principled && i < 3 && model.parameters[i] == 0.0;
+                if rooted && !exact.is_finite() {
+                    continue;
+                }
+                let off = (closed - exact).abs();
+                assert!(
+                    off <= 1e-9 * size(&model, place, exact),
+                    "{}, {place:?}, parameter {i}: {closed}, not {exact}",
+                    model.label()
+                );
+                compared += usize::from(exact != 0.0);
+            }
+        }
+    }
+    assert!(compared > 4000, "only {compared} derivatives are not zero");
+}
+
+#[test]
+fn dual_numbers_are_central_differences() {
+    let mut compared = 0;
+    for model in models() {
+        for place in places(&model) {
+            for i in 0..model.parameters.len() {
+                let exact = dual(&model, place, i);
+                let p = model.lifted::<f64>();
+                // Not where a bound of the parameter's range is a corner of the value, or of a table, which is rebuilt
+                // below.
+                let table = model.kind == Kind::RoughPlastic && i < 2;
+                let bound = p[i] == 0.0 || (p[i] - 1.0).abs() < 1e-6 || !exact.is_finite();
+                if table || bound {
+                    continue;
+                }
+                let at = |x: f64| {
+                    let mut p = p.clone();
+                    p[i] = x;
+                    weighted(&model, place, &p)
+                };
+                let h = 1e-3 * p[i].abs();
+                let difference = |h: f64| (at(p[i] + h) - at(p[i] - h)) / (2.0 * h);
+                // Richardson's extrapolation, whose own error is judged by one of half the step.
+                let estimate = |h: f64| (4.0 * difference(0.5 * h) - difference(h)) / 3.0;
+                let (coarse, fine) = (estimate(h), estimate(0.25 * h));
+                let off = (fine - exact).abs();
+                let rounding = 4.0 * f64::EPSILON * at(p[i]).abs() / (0.25 * h);
+                let allowed = 1e-7 * size(&model, place, exact) + rounding + (fine - coarse).abs();
+                assert!(
+                    off <= allowed,
+                    "{}, {place:?}, parameter {i}: {exact}, not {fine}",
+                    model.label()
+                );
+                compared += usize::from(exact != 0.0 && (fine - coarse).abs() < 1e-6 * exact.abs());
+            }
+        }
+    }
+    assert!(
+        compared > 2500,
+        "only {compared} derivatives are not zero and well known"
+    );
+}
+
+/// f32 against f64. Where parts cancel, as 1 - F at grazing angles or the slope of a density at its mean, the error is
+/// that of the parts.
+#[test]
+fn f32_derivatives_are_those_of_f64() {
+    let (mut worst, mut compared) = (0.0f64, 0);
+    for model in models() {
+        for place in places(&model) {
+            let (narrow, wide) = (
+                adjoint(&model, place, &model.parameters),
+                adjoint(&model, place, &model.lifted::<f64>()),
+            );
+            let value: f64 = channels(&model, place, &model.lifted::<f64>()).0.iter().sum();
+            for (i, (narrow, wide)) in narrow.iter().zip(&wide).enumerate() {
+                // The parts of a logarithmic derivative by a roughness are as large as the value over it.
+                let scale = wide.abs() + value.abs() / f64::from(model.parameters[i].abs()).max(0.1) + 1e-6;
+                let off = (f64::from(*narrow) - wide).abs() / scale;
+                assert!(
+                    off < 1e-4,
+                    "{}, {place:?}, parameter {i}: {narrow}, not {wide}",
+                    model.label()
+                );
+                worst = worst.max(off);
+                compared += 1;
+            }
+        }
+    }
+    println!("f32 derivatives: {compared}, worst {worst:.1e}");
+}
+
+/// Derivatives of tables by roughness against differences of tables, over steps that are so long that chance evens out
+/// which nodes pass the critical angle or the horizon within them.
+#[test]
+fn tables_have_derivatives_too() {
+    for distribution in [Distribution::Beckmann, Distribution::Ggx] {
+        for alpha in [0.2, 0.5] {
+            let table = |alpha: f64| TransmittanceTable::new(distribution, alpha, 1.49).0;
+            let h = 0.05 * alpha;
+            let (exact, above, below) = (table(alpha), table(alpha + h), table(alpha - h));
+            let differences: Vec<f64> = (0..=ENTRIES).map(|i| (above[i][0] - below[i][0]) / (2.0 * h)).collect();
+            let norm = |values: &dyn Fn(usize) -> f64| (0..ENTRIES).map(|i| values(i).powi(2)).sum::<f64>().sqrt();
+            let (off, size) = (norm(&|i| exact[i][1] - differences[i]), norm(&|i| differences[i]));
+            let inside = exact[ENTRIES][1] / differences[ENTRIES];
+            println!("{distribution:?} {alpha}: {off:.1e} of {size:.1e}, inside {inside:.3}");
+            assert!(off < 0.012 * size + 0.03, "{distribution:?} {alpha}: {off} of {size}");
+            assert!((inside - 1.0).abs() < 0.1, "{distribution:?} {alpha}: {inside}");
+        }
+    }
+}
+
+/// The base under a rough coat gets darker as the coat gets rougher, by what tables that are constants would miss.
+#[test]
+fn the_derivative_by_a_plastics_roughness_has_the_tables_part() {
+    let model = Model::new(Kind::RoughPlastic, &[1.5, 0.3, 0.8, 0.8, 0.8, 0.0, 0.0, 0.0]);
+    let [wi, wo] = [[0.6, 0.0, 0.8], [0.0, 0.6, 0.8]];
+    let slope = model.eval_adjoint(&model.lifted::<f64>(), wi, wo, Rgb([1.0; 3]))[1];
+    let value = |alpha: f32| {
+        let mut model = model.clone();
+        model.parameters[1] = alpha;
+        let model = model.with_table();
+        model.eval(&model.lifted::<f64>(), wi, wo).sum()
+    };
+    let step = 1.0 / 128.0;
+    let difference = (value(0.3 + step) - value(0.3 - step)) / f64::from((0.3 + step) - (0.3 - step));
+    assert!(slope < -0.05, "{slope}");
+    assert!((slope / difference - 1.0).abs() < 1e-2, "{slope}, not {difference}");
+}
+
+#[test]
+fn a_clamped_roughness_has_no_derivative() {
+    let gold = [0.143, 0.3753, 1.4421, 3.983, 2.3856, 1.6034, 1.0, 1.0, 1.0];
+    let wi = [0.6, 0.0, 0.8];
+    for (alpha, moves) in [(0.5 * MIN_ALPHA, false), (MIN_ALPHA, true), (2.0 * MIN_ALPHA, true)] {
+        for distribution in [Distribution::Beckmann, Distribution::Ggx] {
+            let p = [&gold[..], &[alpha, alpha]].concat();
+            let model = Model::new(Kind::RoughConductor, &p).with(distribution, true);
+            let wo = [-0.6 + 0.3 * alpha, 0.0, 0.8];
+            for g in [9, 10] {
+                let slope = model.eval_adjoint(&model.parameters, wi, wo, Rgb([1.0; 3]))[g];
+                assert!(slope.is_finite());
+                assert_eq!(slope != 0.0, moves, "alpha {alpha}, {distribution:?}: {slope}");
+            }
+        }
+    }
+}
+
+/// Values are zero where a factor is, derivatives by it are not.
+#[test]
+fn zero_factors_have_derivatives() {
+    let (wi, wo) = ([0.6, 0.0, 0.8], [-0.5, 0.1, 0.86]);
+    let d = Rgb([1.0f32; 3]);
+    let black = Model::new(Kind::Plastic, &[1.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    let p = &black.parameters[..];
+    assert_eq!(black.eval(p, wi, wo), Rgb::zero());
+    assert!(black.eval_adjoint(p, wi, wo, d)[1..4].iter().all(|g| *g > 0.1));
+    assert!(
+        black.discrete_adjoint(p, wi, Lobe::Reflection, d)[4..]
+            .iter()
+            .all(|g| *g > 0.01)
+    );
+    let metal = Model::new(
+        Kind::Principled,
+        &[0.5, 0.5, 0.5, 0.4, 0.0, 1.0, 0.0, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5],
+    );
+    let gradient = metal.eval_adjoint(&metal.parameters, wi, wo, d);
+    assert!(gradient[12] > 0.0 && gradient[5] != 0.0, "{gradient:?}");
+    // Without a difference of the indices nothing is reflected, and the reflectance has its least value.
+    let air = Model::new(Kind::Dielectric, &[1.0; 7]);
+    assert_eq!(air.discrete(&air.parameters, wi, Lobe::Reflection), Rgb::zero());
+    assert_eq!(air.discrete_adjoint(&air.parameters, wi, Lobe::Reflection, d)[0], 0.0);
+}
+
+#[test]
+fn indices_follow_from_reflectances() {
+    for specular in [0.0f64, 0.1, 0.5, 1.0] {
+        let eta = eta_of_specular(specular);
+        let reflectance = ((eta - 1.0) / (eta + 1.0)).powi(2);
+        assert!(
+            (reflectance - f64::from(0.08f32) * specular).abs() < 1e-12,
+            "{specular}: {eta}"
+        );
+        if specular > 0.0 {
+            let exact = eta_of_specular(Dual::new(specular, 1.0)).slope;
+            assert!((eta_of_specular_slope(specular) - exact).abs() < 1e-12);
+        }
+    }
+}
