@@ -51,7 +51,7 @@ impl Kind {
         match self {
             Self::Grid => 3,
             Self::Texture => 2,
-            Self::Envmap | Self::Value => 0,
+            Self::Envmap | Self::Value | Self::Points => 0,
         }
     }
 }
