@@ -41,6 +41,8 @@ pub enum Kind {
     Envmap,
     /// A few numbers without a place (a colour).
     Value,
+    /// A list along x whose length may change in a run, the same for all parameters of its object.
+    Points,
 }
 
 impl Kind {
@@ -49,7 +51,7 @@ impl Kind {
         match self {
             Self::Grid => 3,
             Self::Texture => 2,
-            Self::Envmap | Self::Value => 0,
+            Self::Envmap | Self::Value | Self::Points => 0,
         }
     }
 }
@@ -76,6 +78,16 @@ pub enum Quantity {
     Light,
     /// Radiance of an environment map that paths are drawn towards, in proportion to it.
     Environment,
+    /// Where splats stand in the picture.
+    Position,
+    /// Logarithms of splats' standard deviations.
+    Scale,
+    /// Angles of splats' axes.
+    Rotation,
+    /// Of splats, in the colour space of the film.
+    Color,
+    /// Weights of splats at their centres.
+    Opacity,
 }
 
 /// How an optimised parameter is changed.

@@ -37,6 +37,8 @@ const RULES: &[(&str, &[&str])] = &[
             // Which pixels a batch has and which random numbers a pass: scalars, not light.
             "transport::rays::pixel::PixelTable",
             "transport::rays::random",
+            // Which splats are transparent: they are taken out.
+            "transport::splats::blend::MIN_WEIGHT",
         ],
     ),
     (

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 use std::path::Path;
 
-use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP};
+use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP, SplatSettings};
 use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
@@ -162,6 +162,11 @@ fn records_agree() {
     compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,
         high,
+    ]);
+    let (splats, _) = module(Kernel::DerivativesSplats, Accumulation::FloatAtomic);
+    compare_record!(&splats, SplatSettings, "SplatSettings", [
+        count, group, groups, groups_x, tiles_x, tiles_y, width, height, first_pixel, position_at, scale_at, rotation_at,
+        color_at, opacity_at, background_at, tuned, side,
     ]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
     compare_record!(&step, Elements, "Elements", [

@@ -35,6 +35,30 @@ const OCCUPANCY_LEARNS: u32 = 2u;
 
 const NO_REFERENCE: u32 = 0xffffffffu;
 
+// A pass over a view of splats.
+struct SplatSettings {
+    count: u32,
+    group: u32,
+    groups: u32,
+    groups_x: u32,
+    tiles_x: u32,
+    tiles_y: u32,
+    width: u32,
+    height: u32,
+    first_pixel: u32,
+    position_at: u32,
+    scale_at: u32,
+    rotation_at: u32,
+    color_at: u32,
+    opacity_at: u32,
+    background_at: u32,
+    tuned: u32,
+    side: f32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
+}
+
 // Values that all rays of a scene share.
 struct Scene {
     world_to_unit: Rows,

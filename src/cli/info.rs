@@ -11,7 +11,7 @@ use super::extent::Extent;
 use super::shared::{DeviceArgs, SetArgs};
 use crate::device::cpu::Cpu;
 use crate::device::select::{self, DeviceChoice, Selection};
-use crate::device::{Device, parameter_bytes};
+use crate::device::{Device, parameter_bytes, splat_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::optimize::{RenderSettings, render_view};
@@ -200,18 +200,36 @@ fn views(scene: &Scene) -> Value {
     Value::Object(sizes.collect())
 }
 
-/// Bytes of values, gradients and moments at the finest resolution; of values alone if nothing is optimised.
+/// Bytes of values, gradients and moments at the finest resolution; of values alone if nothing is optimised. For splats
+/// also all else that a run keeps on the CPU: lists, sums, references and images.
 fn memory(scene: &Scene) -> u64 {
     let stages = scene.optimize.as_ref().map_or(&[][..], |o| &o.stages[..]);
     let optimizer = scene
         .optimize
         .as_ref()
         .map_or(Optimizer::Sgd { momentum: 0.0 }, |o| o.optimizer);
-    let shapes = scene
-        .arrays()
-        .into_iter()
-        .map(|a| (finest(a, stages), a.tuning.is_some()));
-    parameter_bytes(shapes, optimizer)
+    let growth = scene.optimize.as_ref().and_then(|o| o.growth);
+    let shapes = scene.arrays().into_iter().map(|a| {
+        let mut shape = finest(a, stages);
+        if let (Kind::Points, Some(growth)) = (a.kind, growth) {
+            shape.size[0] = growth.count as usize;
+        }
+        (shape, a.tuning.is_some())
+    });
+    let parameters = parameter_bytes(shapes, optimizer);
+    let (Some(splats), Some(_)) = (&scene.splats, &scene.optimize) else {
+        return parameters;
+    };
+    let count = growth.map_or(splats.count() as u64, |growth| u64::from(growth.count));
+    let pixels: u32 = scene
+        .sensors
+        .iter()
+        .filter(|s| !s.held_out)
+        .map(|s| s.width * s.height)
+        .sum();
+    let photographs = scene.sensors.iter().all(|s| s.reference.is_some());
+    let reference = if photographs { 4 } else { 16 };
+    parameters + splat_bytes(count) + (32 + reference) * u64::from(pixels)
 }
 
 fn finest(array: &Array, stages: &[Stage]) -> Shape {

@@ -141,6 +141,17 @@ pub enum ArrayKind {
     Moment(usize),
 }
 
+/// A parameter's array in another length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replacement {
+    /// Index of the parameter.
+    pub parameter: usize,
+    pub shape: Shape,
+    pub values: Vec<f32>,
+    /// As many as the optimiser keeps.
+    pub moments: Vec<Vec<f32>>,
+}
+
 /// Where both estimator and optimiser run.
 pub trait Device {
     /// What this device is.
@@ -219,6 +230,12 @@ pub trait Device {
     /// Changes the resolution of grids, trilinearly; moments are resampled or zeroed.
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()>;
 
+    /// Gives parameters another number of entries: their values and moments are replaced, their gradients become zero.
+    ///
+    /// # Errors
+    /// They do not fit.
+    fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()>;
+
     /// Zeroes all gradients.
     fn clear_gradients(&mut self) -> Result<()>;
 
@@ -243,6 +260,15 @@ pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimize
         .into_iter()
         .map(|(shape, tuned)| 4 * shape.len() as u64 * if tuned { 2 + optimizer.moments() as u64 } else { 1 })
         .sum()
+}
+
+/// Bytes that the CPU keeps for splats beside parameters and images: shapes, boxes and sums a splat, lists of about
+/// four entries a splat, and records of a round of tiles.
+pub fn splat_bytes(count: u64) -> u64 {
+    const SHAPE: u64 = 36 + 8 + 8 + 36;
+    const ENTRIES: u64 = 4;
+    const RECORD: u64 = 36;
+    (SHAPE + 4 * ENTRIES) * count + RECORD * (ENTRIES * count).min(1 << 17)
 }
 
 #[cfg(test)]

@@ -9,10 +9,12 @@ use super::field::fields::{Fields, Plain, Role};
 use super::field::objective::{self, Cast};
 use super::paths::fields::Sides;
 use super::paths::objective::Objective as Paths;
+use super::splats::objective::Objective as Splats;
 use super::{Index, Setup, asked, paths};
 use crate::params::{Kind, Parameter};
 use crate::resident::Transport;
 use crate::resident::layout::gradient;
+use crate::resident::splats::SplatScene;
 use crate::transport::field::march;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
@@ -112,6 +114,7 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
     };
     match &setup.resident.transport {
         Transport::Paths(_) => Ok(of_paths(setup, parameter, direction, step)),
+        Transport::Splats(scene) => Ok(of_splats(setup, scene, parameter, direction, step)),
         Transport::Field(_) => match Role::of(&setup.resident, parameter) {
             Some(role) => Ok(of_field(setup, role, direction, step)),
             None => anyhow::bail!(
@@ -172,6 +175,26 @@ fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Fo
             places: casts.iter().map(|cast| cast.place).collect(),
         }
     })
+}
+
+fn of_splats(setup: &Setup, scene: &SplatScene, parameter: usize, direction: &[f64], step: f64) -> Forward {
+    let objective = Splats::new(setup, scene);
+    let constant = |values: &Vec<f64>| values.iter().map(|v| Dual::constant(*v)).collect();
+    let mut dual: Vec<Vec<Dual>> = objective.values.iter().map(constant).collect();
+    seed(&mut dual[parameter], direction);
+    let mut moved = objective.values.clone();
+    let image = |t: f64| -> Vec<[f64; 3]> {
+        shift(&mut moved[parameter], &objective.values[parameter], direction, t);
+        objective.image(&moved)
+    };
+    let differences = extrapolated(image, step);
+    let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.map(|c| c.slope)).collect();
+    let both = || slopes.iter().flatten().zip(differences.iter().flatten());
+    Forward {
+        largest: both().fold(0.0, |m, (a, _)| m.max(a.abs())),
+        difference: both().fold(0.0, |m, (a, b)| m.max((a - b).abs())),
+        slopes: slopes.iter().map(|slope| Some(*slope)).collect(),
+    }
 }
 
 /// Derivatives along some paths, one entry each.

@@ -5,6 +5,7 @@ pub mod field;
 pub mod forward;
 pub mod paths;
 pub mod report;
+pub mod splats;
 pub mod write;
 
 use anyhow::{Context, bail};
@@ -122,6 +123,7 @@ impl Setup {
         resident.scene.stop = 0.0;
         let most = match &mut resident.transport {
             Transport::Field(_) => MOST_RAYS,
+            Transport::Splats(_) => u32::MAX,
             Transport::Paths(paths) => {
                 paths.vary_all();
                 MOST_PATHS
@@ -348,6 +350,7 @@ pub struct Outcome {
 pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) -> anyhow::Result<Outcome> {
     match &setup.resident.transport {
         Transport::Field(_) => check_field(setup, device, options),
+        Transport::Splats(scene) => splats::check(setup, scene, device, options),
         Transport::Paths(scene) => paths::check(setup, scene, device, options),
     }
 }

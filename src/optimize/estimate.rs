@@ -3,8 +3,8 @@
 use crate::device::parameter_bytes;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::bytes;
-use crate::params::{ParamSet, Shape};
-use crate::scene::Stage;
+use crate::params::{Kind, ParamSet, Shape};
+use crate::scene::{Growth, Stage};
 
 use super::stage::shape_after;
 
@@ -24,10 +24,9 @@ pub struct Estimate {
 const PIXEL_BYTES: u64 = 16 + 16;
 
 impl Estimate {
-    /// The estimate for parameters with their initial shapes that go through `stages`.
+    /// The estimate for parameters of these shapes, each optimised or not.
     pub fn new(
-        params: &ParamSet,
-        stages: &[Stage],
+        shapes: impl IntoIterator<Item = (Shape, bool)>,
         optimizer: Optimizer,
         references: usize,
         pixels: u32,
@@ -35,7 +34,7 @@ impl Estimate {
     ) -> Self {
         Self {
             sums,
-            parameters: parameter_bytes(finest(params, stages), optimizer),
+            parameters: parameter_bytes(shapes, optimizer),
             references: references as u64,
             images: PIXEL_BYTES * u64::from(pixels),
         }
@@ -73,6 +72,19 @@ pub fn finest(params: &ParamSet, stages: &[Stage]) -> Vec<(Shape, bool)> {
     parameters
         .map(|p| (shape_after(p, stages), p.tuning.is_some()))
         .collect()
+}
+
+/// The same once splats have grown to all that they will be.
+pub fn grown(params: &ParamSet, growth: Option<Growth>, mut shapes: Vec<(Shape, bool)>) -> Vec<(Shape, bool)> {
+    if let Some(growth) = growth {
+        let points = params
+            .parameters
+            .iter()
+            .zip(&mut shapes)
+            .filter(|(p, _)| p.kind == Kind::Points);
+        points.for_each(|(_, (shape, _))| shape.size[0] = growth.count as usize);
+    }
+    shapes
 }
 
 #[cfg(test)]
@@ -189,7 +201,7 @@ mod tests {
             spp_grad: 1,
         };
         let optimizer = Optimizer::Sgd { momentum: 0.0 };
-        let estimate = Estimate::new(&params, &[stage, stage], optimizer, 100, 10, 7);
+        let estimate = Estimate::new(finest(&params, &[stage, stage]), optimizer, 100, 10, 7);
         let moments = optimizer.moments() as u64;
         assert_eq!(estimate.parameters, 4 * (24 * 64 * (2 + moments) + 5));
         assert_eq!((estimate.sums, estimate.references, estimate.images), (7, 100, 320));

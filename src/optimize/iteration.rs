@@ -114,6 +114,7 @@ impl Run<'_> {
             replay,
             ms,
             memory_bytes: self.device.memory(),
+            splats: self.splat_count(),
             seconds: self.seconds(),
         }
     }

@@ -3,6 +3,8 @@
 
 pub mod batch;
 pub mod estimate;
+mod growth;
+mod half;
 pub mod held_out;
 mod iteration;
 pub mod references;

@@ -7,15 +7,15 @@ use anyhow::{Context, Result, bail};
 
 use super::views::{RenderSettings, render_view};
 use crate::device::Device;
-use crate::io::Image;
 use crate::io::tensors::{self, Reader, Tensor, Values};
+use crate::io::{Image, srgb};
 use crate::kernels::optimizer::Optimizer;
 use crate::output::fingerprint::Fingerprint;
 use crate::output::images::Picture;
 use crate::output::progress::Progress;
 use crate::resident::Resident;
 use crate::resident::photographs::photograph;
-use crate::scene::{self, Backdrop, Background, References, Scene, Sensor, Source};
+use crate::scene::{self, Backdrop, Background, ColorSpace, References, Scene, Sensor, Source, leaves};
 
 /// The references that are not on the device.
 #[derive(Debug)]
@@ -52,6 +52,19 @@ pub fn prepare(
             resident.set_constant_reference(*color);
             Ok(Targets::Constant(*color))
         }
+        References::Leaves { seed } => {
+            checked_pixels(&scene.sensors, training)?;
+            progress.note("drawing a picture of leaves");
+            let mut drawn = HashMap::new();
+            for (index, sensor) in scene.sensors.iter().enumerate() {
+                let pixels = leaves::leaves(*seed, [sensor.width, sensor.height]);
+                let pixels = pixels.into_iter().map(|[r, g, b]| [r, g, b, 0.0]);
+                drawn.insert(index as u32, pixels.collect::<Vec<_>>());
+            }
+            let taken = training.iter().map(|i| (*i as usize, drawn[i].clone()));
+            resident.set_references(&taken.collect::<Vec<_>>());
+            Ok(Targets::Rendered(drawn))
+        }
         References::Scene { path, spp } => {
             checked_pixels(&scene.sensors, training)?;
             let mut rendered = target_renders(scene, path, *spp, device, cache, progress)?;
@@ -71,6 +84,24 @@ pub fn prepare(
 }
 
 impl Targets {
+    /// The reference of a sensor in the colour space of its film, over its backdrop. None if it has none.
+    ///
+    /// # Errors
+    /// Its photograph cannot be read.
+    pub fn film_pixels(&self, scene: &Scene, index: u32) -> Result<Option<Vec<[f32; 3]>>> {
+        let Some(image) = self.coded_image(scene, index)? else {
+            return Ok(None);
+        };
+        let decode = |v: f32| match scene.sensors[index as usize].color_space {
+            ColorSpace::Srgb => v,
+            ColorSpace::Linear => srgb::decode(v),
+        };
+        let pixels = image.data.chunks_exact(image.channels);
+        Ok(Some(
+            pixels.map(|p| [decode(p[0]), decode(p[1]), decode(p[2])]).collect(),
+        ))
+    }
+
     /// The reference of a sensor: sRGB-coded, clamped, without alpha. None if it has none.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use crate::device::{Device, DeviceError, Term};
 use crate::io::IoError;
 use crate::io::atomic::Pending;
 use crate::output::checkpoint::{self, Checkpoint, Identity, State};
+use crate::output::ellipses::with_ellipses;
 use crate::output::fingerprint::scene_fingerprint;
 use crate::output::images::{Picture, Writer};
 use crate::output::metrics::{Figures, Metrics};
@@ -23,7 +24,7 @@ use crate::output::parameters;
 use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
-use crate::params::{ParamSet, Parameter};
+use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::Resident;
 use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer};
 
@@ -34,7 +35,7 @@ pub(crate) struct Run<'a> {
     pub(super) progress: &'a mut Progress,
     identity: Identity,
     pub(super) state: State,
-    targets: Targets,
+    pub(super) targets: Targets,
     pub(super) batches: Batches,
     /// Regularisers in the order of the scene: term and interval in iterations.
     pub(super) terms: Vec<(Term, u32)>,
@@ -79,7 +80,7 @@ impl<'a> Run<'a> {
         }
         // Flatten the scene and check that its finest resolution fits the device.
         let (mut resident, mut params) = Resident::new(scene)?;
-        let finest = estimate::finest(&params, &rule.stages);
+        let finest = estimate::grown(&params, rule.growth, estimate::finest(&params, &rule.stages));
         device.admit(&finest, rule.optimizer)?;
         let training = training_views(scene, &rule.references);
         let batches =
@@ -108,8 +109,7 @@ impl<'a> Run<'a> {
         // Estimate the memory.
         let references = resident.references.bytes();
         let estimate = Estimate::new(
-            &params,
-            &rule.stages,
+            finest.iter().copied(),
             rule.optimizer,
             references,
             batches.largest_pixels(),
@@ -141,7 +141,13 @@ impl<'a> Run<'a> {
                 let shapes = checkpoint.shapes(&params.parameters)?;
                 for (parameter, shape) in params.parameters.iter().zip(&shapes) {
                     let expected = stage::shape_after(parameter, passed);
-                    if *shape != expected {
+                    let grows = parameter.kind == Kind::Points && rule.growth.is_some();
+                    let possible = |shape: &Shape| {
+                        let most = rule.growth.map_or(0, |growth| growth.count as usize);
+                        let count = shape.size[0];
+                        shape.size[1..] == [1, 1] && shape.channels == expected.channels && (1..=most).contains(&count)
+                    };
+                    if *shape != expected && !(grows && possible(shape)) {
                         bail!(
                             "{}: {} has {:?} texels of {} channels, expected {:?} of {} at stage {}; start anew with \
                              --force",
@@ -154,6 +160,21 @@ impl<'a> Run<'a> {
                             state.stage + 1
                         );
                     }
+                }
+                let points = params
+                    .parameters
+                    .iter()
+                    .zip(&shapes)
+                    .filter(|(p, _)| p.kind == Kind::Points);
+                let mut counts: Vec<usize> = points.map(|(_, shape)| shape.size[0]).collect();
+                counts.dedup();
+                if counts.len() > 1 {
+                    bail!(
+                        "{}: holds {} positions of splats, but {} of another of their numbers; start anew with --force",
+                        path.display(),
+                        counts[0],
+                        counts[1]
+                    );
                 }
                 checkpoint.restore_values(&mut params.parameters)?;
                 resident.fit(&shapes);
@@ -211,6 +232,7 @@ impl<'a> Run<'a> {
                 return Ok(true);
             }
             self.enter_stages()?;
+            self.grow()?;
             let figures = self.iterate()?;
             let added = metrics.add(&figures);
             self.pass_over_lack_of_room(added)?;
@@ -332,6 +354,11 @@ impl<'a> Run<'a> {
         for preview in &self.previews {
             let pixels = render_view(self.device, preview.record, look)?;
             let picture = Picture::of(&self.job.scene.sensors[preview.sensor], pixels);
+            if let Some((name, splats)) = parameters::splat_values(self.device)? {
+                let outlined = with_ellipses(&picture, &splats);
+                let stem = folder.join(format!("{iteration:05}_{}-{name}", preview.stem));
+                self.writer.submit(outlined, stem)?;
+            }
             let stem = folder.join(format!("{iteration:05}_{}", preview.stem));
             self.writer.submit(picture, stem)?;
         }
@@ -390,6 +417,7 @@ impl<'a> Run<'a> {
         if !interrupted {
             let results = folder.results();
             room::wait(self.progress, stop, || parameters::write_all(&results, self.device))?;
+            self.judge_half()?;
         }
         room::wait(self.progress, stop, || metrics.flush())?;
         // The checkpoint is written in the background while held-out views are rendered.
@@ -452,7 +480,7 @@ impl<'a> Run<'a> {
     }
 
     /// Render settings at the present iteration.
-    fn look(&self) -> RenderSettings {
+    pub(super) fn look(&self) -> RenderSettings {
         RenderSettings {
             seed: self.job.rule.seed,
             iteration: self.state.iteration,

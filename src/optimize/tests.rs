@@ -1,5 +1,6 @@
 //! Tests of the loop with a mock device that records its calls.
 
+mod growth;
 mod resume;
 
 use std::path::Path;
@@ -124,6 +125,10 @@ impl Device for Diary {
         Ok(ReplayStats::default())
     }
 
+    fn replace(&mut self, _: Vec<device::Replacement>) -> device::Result<()> {
+        unreachable!("the scene has no splats")
+    }
+
     fn regularise(&mut self, terms: &[Term]) -> device::Result<f64> {
         self.terms.push(terms.iter().map(|t| t.weight).collect());
         Ok(0.5)
@@ -236,6 +241,7 @@ fn scene() -> Scene {
             weight: 0.25,
             every: 4,
         }],
+        growth: None,
         references: References::Constant([0.5; 3]),
         seed: 3,
         output: OutputRule {

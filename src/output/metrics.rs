@@ -47,6 +47,9 @@ pub struct Figures {
     pub ms: Milliseconds,
     /// Bytes that the device holds for the scene.
     pub memory_bytes: u64,
+    /// Splats, if the scene is a picture of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub splats: Option<u64>,
     /// Seconds since the run began, pauses between resumptions left out.
     pub seconds: f64,
 }
@@ -196,6 +199,7 @@ mod tests {
             replay: ReplayStats::default(),
             ms: Milliseconds::default(),
             memory_bytes: 0,
+            splats: None,
             seconds: 0.0,
         }
     }

@@ -1,6 +1,7 @@
 //! What a run leaves behind, written as it goes: every file appears whole, by rename; `metrics.jsonl` grows by lines.
 
 pub mod checkpoint;
+pub mod ellipses;
 pub mod fingerprint;
 pub mod images;
 mod lock;
@@ -11,3 +12,4 @@ pub mod progress;
 pub mod record;
 pub mod room;
 pub mod run_folder;
+pub mod splats;

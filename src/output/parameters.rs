@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 
 use super::record::write_json;
 use super::run_folder::create;
+use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
+use crate::io::tensors::Reader;
 use crate::io::{Grid, Image, UNIT_CUBE, image, npy, srgb, vol};
 use crate::params::{Kind, ParamSet, Parameter};
+use crate::scene::SPLAT_ARRAYS;
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy`, environment maps and textures
 /// as `.exr`, values as `.json`. A `.vol` states the box where the grid stands; the unit cube if it is turned.
@@ -18,9 +21,18 @@ use crate::params::{Kind, ParamSet, Parameter};
 /// A file cannot be written, or the device is lost.
 pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
     create(folder)?;
+    if let Some((name, splats)) = splat_values(device)? {
+        let size = device
+            .sensors()
+            .first()
+            .map_or([1, 1], |sensor| [sensor.width, sensor.height]);
+        splats.write_tensors(&folder.join(format!("{name}.safetensors")))?;
+        splats.write_ply(&folder.join(format!("{name}.ply")))?;
+        splats.write_svg(&folder.join(format!("{name}.svg")), size, false)?;
+    }
     for index in 0..device.params().parameters.len() {
         let parameter = &device.params().parameters[index];
-        if parameter.tuning.is_none() {
+        if parameter.tuning.is_none() || parameter.kind == Kind::Points {
             continue;
         }
         let description = Parameter {
@@ -31,6 +43,36 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
         write(folder, &description, values)?;
     }
     Ok(())
+}
+
+/// The splats of a scene, if it has any that are optimised, and what they are called.
+///
+/// # Errors
+/// The device is lost.
+pub fn splat_values(device: &mut dyn Device) -> crate::device::Result<Option<(String, SplatValues)>> {
+    let mut splats = SplatValues::default();
+    let mut called = None;
+    let points = |p: &Parameter| p.kind == Kind::Points;
+    if !device
+        .params()
+        .parameters
+        .iter()
+        .any(|p| points(p) && p.tuning.is_some())
+    {
+        return Ok(None);
+    }
+    for index in 0..device.params().parameters.len() {
+        let parameter = &device.params().parameters[index];
+        let Some((name, part)) = parameter.path.rsplit_once('.').filter(|_| points(parameter)) else {
+            continue;
+        };
+        let place = SPLAT_ARRAYS.iter().position(|(known, _)| *known == part);
+        called = Some(name.to_owned());
+        if let Some(place) = place {
+            splats.arrays[place] = device.read(index, ArrayKind::Values)?;
+        }
+    }
+    Ok(called.map(|name| (name, splats)))
 }
 
 /// Writes one parameter; its values are given beside it.
@@ -61,6 +103,8 @@ fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
             )?;
         }
         Kind::Value => write_json(&path("json"), &json!({ "value": data }))?,
+        // All of an object's are in one file.
+        Kind::Points => {}
     }
     Ok(())
 }
@@ -109,10 +153,14 @@ fn extensions(kind: Kind) -> &'static [&'static str] {
         Kind::Grid => &["vol", "npy"],
         Kind::Envmap | Kind::Texture => &["exr"],
         Kind::Value => &["json"],
+        Kind::Points => &["safetensors"],
     }
 }
 
 fn file(folder: &Path, parameter: &Parameter, extension: &str) -> PathBuf {
+    if let (Kind::Points, Some((name, _))) = (parameter.kind, parameter.path.rsplit_once('.')) {
+        return folder.join(format!("{name}.{extension}"));
+    }
     folder.join(format!("{}.{extension}", parameter.path))
 }
 
@@ -129,6 +177,14 @@ fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
         Kind::Envmap | Kind::Texture => {
             let image = read_radiance(path)?;
             ([image.width, image.height, 1], image.channels, image.data)
+        }
+        Kind::Points => {
+            let part = parameter.path.rsplit('.').next().unwrap_or_default();
+            let mut reader = Reader::open(path)?;
+            let &[count, channels] = reader.shape(part).unwrap_or_default() else {
+                bail!("{}: holds no list named `{part}`", path.display());
+            };
+            ([count, 1, 1], channels, reader.f32(part)?)
         }
         Kind::Value => {
             let values = read_value(path)?;

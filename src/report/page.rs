@@ -165,6 +165,9 @@ fn headline(run: &RunData) -> Vec<(&'static str, String)> {
         all.push(("iterations", format!("{}{of}", last.iteration)));
         all.push(("time", duration(last.seconds)));
         all.push(("memory of the device", bytes(greatest_memory(&run.figures))));
+        if let Some(count) = last.splats {
+            all.push(("splats", count.to_string()));
+        }
     }
     all
 }
@@ -232,6 +235,13 @@ fn curves(runs: &[RunData], views: &[ViewShown]) -> String {
         let psnr = |(i, run): (usize, &RunData)| {
             Curve::new(i, over, &run.figures, |f| f.psnr).with_dots(over, &run.figures, &dots(i, views))
         };
+        let splats = |(i, run): (usize, &RunData)| {
+            // A number that never changes needs no curve.
+            let first = run.figures.first().and_then(|f| f.splats);
+            let changes = run.figures.iter().any(|f| f.splats != first);
+            let count = |f: &Figures| f.splats.filter(|_| changes).map(|count| count as f64);
+            Curve::new(i, over, &run.figures, count)
+        };
         let each = || runs.iter().enumerate();
         let charts = [
             Chart {
@@ -246,6 +256,13 @@ fn curves(runs: &[RunData], views: &[ViewShown]) -> String {
                 over,
                 log: false,
                 curves: each().map(psnr).collect(),
+                marks: marks.clone(),
+            },
+            Chart {
+                title: "Splats",
+                over,
+                log: false,
+                curves: each().map(splats).collect(),
                 marks,
             },
         ];

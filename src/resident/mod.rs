@@ -12,7 +12,9 @@ pub mod majorants;
 pub mod pages;
 pub mod paths;
 pub mod photographs;
+pub mod placement;
 pub mod references;
+pub mod splats;
 mod surface_free;
 pub mod values;
 
@@ -20,13 +22,14 @@ use glam::Affine3A;
 
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
-use crate::scene::{Array, Background, Distortion, Filter, Scene, Sensor, Visited};
+use crate::scene::{Array, Background, Distortion, Filter, Scene, Sensor, Splats, Visited};
 use bytemuck::Zeroable;
 use field::FieldScene;
 use filter::gaussian_table;
 use layout::{NO_REFERENCE, Rows, SceneRecord, SensorRecord};
 use paths::PathScene;
 use references::Pixels;
+use splats::{SplatScene, SplatSlots};
 
 /// Everything that does not change during a stage of a run, as flat records, beside the names that people know it by.
 #[derive(Debug, Clone)]
@@ -52,6 +55,8 @@ pub enum Transport {
     Field(FieldScene),
     /// Paths among surfaces, scattering media and lights.
     Paths(PathScene),
+    /// An ordered blend of splats in a plane.
+    Splats(SplatScene),
 }
 
 impl Transport {
@@ -60,35 +65,36 @@ impl Transport {
         match self {
             Self::Field(field) => field.fit(record, shapes),
             Self::Paths(paths) => paths.fit(shapes),
+            Self::Splats(splats) => splats.fit(shapes),
         }
     }
 
     /// The surfaces, media and lights, for those who deal with nothing else.
     ///
     /// # Panics
-    /// There is a radiance field instead.
+    /// There is a radiance field, or a picture of splats, instead.
     pub fn paths(&self) -> &PathScene {
         match self {
             Self::Paths(paths) => paths,
-            Self::Field(_) => panic!("paths were asked of a radiance field"),
+            Self::Field(_) | Self::Splats(_) => panic!("paths were asked of a scene without any"),
         }
     }
 
     /// As [`Self::paths`], to be changed.
     ///
     /// # Panics
-    /// There is a radiance field instead.
+    /// There is a radiance field, or a picture of splats, instead.
     pub fn paths_mut(&mut self) -> &mut PathScene {
         match self {
             Self::Paths(paths) => paths,
-            Self::Field(_) => panic!("paths were asked of a radiance field"),
+            Self::Field(_) | Self::Splats(_) => panic!("paths were asked of a scene without any"),
         }
     }
 
     /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
     pub fn is_pipelined(&self) -> bool {
         match self {
-            Self::Field(_) => false,
+            Self::Field(_) | Self::Splats(_) => false,
             Self::Paths(paths) => paths.estimator.is_pipelined(),
         }
     }
@@ -111,7 +117,7 @@ impl Resident {
     /// # Errors
     /// A file cannot be read or holds what is not possible, or media and what stands in them do not fit.
     pub fn new(scene: &Scene) -> io::Result<(Self, ParamSet)> {
-        let params = materialise(scene)?;
+        let mut params = materialise(scene)?;
         let mut record = SceneRecord::zeroed();
         record.gaussian_cdf = gaussian_table();
         let field = match &scene.field {
@@ -119,9 +125,10 @@ impl Resident {
             None => FieldScene::default(),
         };
         let emitter = describe_background(&scene.background, &mut record, &params);
-        let transport = match scene.world.is_empty() {
-            true => Transport::Field(field),
-            false => Transport::Paths(paths::flatten(scene, &params, emitter)?),
+        let transport = match &scene.splats {
+            Some(splats) => Transport::Splats(describe_splats(scene, splats, &mut params)?),
+            None if scene.world.is_empty() => Transport::Field(field),
+            None => Transport::Paths(paths::flatten(scene, &params, emitter)?),
         };
         if let Some(fault) = values::fault(scene, &params) {
             return Err(io::IoError::new(fault.origin(scene), &fault.message));
@@ -167,6 +174,23 @@ fn describe_background(background: &Background, record: &mut SceneRecord, params
             Some(slot(params, data))
         }
     }
+}
+
+/// Places the splats of a scene.
+fn describe_splats(scene: &Scene, splats: &Splats, params: &mut ParamSet) -> io::Result<SplatScene> {
+    let slots = splats.arrays().map(|array| slot(params, array));
+    for (slot, values) in slots.into_iter().zip(placement::place(scene, splats)?) {
+        params.parameters[slot].values = values;
+    }
+    let [position, scale, rotation, color, opacity] = slots;
+    let slots = SplatSlots {
+        position,
+        scale,
+        rotation,
+        color,
+        opacity,
+    };
+    Ok(SplatScene::new(slots, params))
 }
 
 /// The parameters of a scene, in the order in which it is visited. An array that several objects share is one.

@@ -50,6 +50,10 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Weight => Some(("a weight", is_share, "must lie between 0 and 1")),
         Quantity::Asymmetry => Some(("`g`", |v| v.abs() < 1.0, "must lie between -1 and 1, both excluded")),
         Quantity::Environment => Some(("radiance", |v| v >= 0.0, "must not be negative")),
+        Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),
+        Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => {
+            Some(("a splat", f32::is_finite, "must have finite numbers"))
+        }
         Quantity::Density | Quantity::Coefficients | Quantity::Emission | Quantity::Light | Quantity::Reflectance => {
             None
         }

@@ -30,7 +30,7 @@ impl<A> Visited<A> {
 /// Defines the list twice, for shared and for mutable references.
 macro_rules! visitors {
     ($all:ident, $phase:ident, $lookup:ident, $bsdf:ident, $texture:ident $(, $mutable:tt)?) => {
-        /// Every array of the scene: the field's, the background's, then those of media (`sigma_t`, `albedo`,
+        /// Every array of the scene: the field's, the splats', the background's, then those of media (`sigma_t`, `albedo`,
         /// `emission`, the phase function's), of surfaces (textures, radiance) and of lights.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
@@ -45,6 +45,16 @@ macro_rules! visitors {
                 let density = Visited::new(& $($mutable)? field.sigma_t, Quantity::Density);
                 let color = Visited::new(& $($mutable)? field.sh_coeffs, Quantity::Coefficients);
                 all.extend([density, color].map(|visited| Visited { to_world, ..visited }));
+            }
+            if let Some(splats) = & $($mutable)? scene.splats {
+                let arrays = [
+                    (& $($mutable)? splats.position, Quantity::Position),
+                    (& $($mutable)? splats.scale, Quantity::Scale),
+                    (& $($mutable)? splats.rotation, Quantity::Rotation),
+                    (& $($mutable)? splats.color, Quantity::Color),
+                    (& $($mutable)? splats.opacity, Quantity::Opacity),
+                ];
+                all.extend(arrays.map(|(array, quantity)| Visited::new(array, quantity)));
             }
             match & $($mutable)? scene.background {
                 Background::None => {}

@@ -16,6 +16,7 @@ mod files;
 mod film;
 mod integrator;
 mod json;
+pub mod leaves;
 mod light;
 mod lookup;
 pub mod materials;
@@ -35,6 +36,7 @@ mod schema;
 mod sensor;
 mod shape;
 mod source;
+mod splats;
 mod texture;
 mod transform;
 mod uv;
@@ -53,6 +55,7 @@ pub use self::change::Change;
 pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
+pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
     Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, NestedBsdf, Phase,
     Surface, Texture, TextureMap, Variant, World, Wrap,
@@ -72,6 +75,8 @@ pub struct Scene {
     pub path: PathBuf,
     /// The radiance field, if the scene has one (at most one is supported).
     pub field: Option<RadianceField>,
+    /// The splats, if the scene is a picture of them.
+    pub splats: Option<Splats>,
     /// Shapes, scattering media and lights at finite distance; empty in a scene of a radiance field.
     pub world: World,
     /// The integrator for `world`.
@@ -153,6 +158,8 @@ pub enum Source {
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
     Plume { seed: u64, value: Vec<f32> },
+    /// As the [`Placement`] of the splats says.
+    Placed,
 }
 
 /// A Gaussian: `value` exp(−½ |p − `center`|² / `radius`²) for a point p of the unit cube.
@@ -322,6 +329,8 @@ pub struct Optimize {
     /// In order of `at`.
     pub stages: Vec<Stage>,
     pub regularizers: Vec<Regularizer>,
+    /// How the number of splats changes.
+    pub growth: Option<Growth>,
     pub references: References,
     pub seed: u64,
     pub output: OutputRule,
@@ -393,6 +402,17 @@ pub struct Regularizer {
     pub every: u32,
 }
 
+/// A number of splats that grows from that of the scene.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    /// Splats in the end.
+    pub count: u32,
+    /// Iterations between two changes.
+    pub every: u32,
+    /// Fraction of the iterations after which the number stays.
+    pub until: f32,
+}
+
 /// The source of the reference images.
 #[derive(Debug, Clone, PartialEq)]
 pub enum References {
@@ -402,6 +422,8 @@ pub enum References {
     Scene { path: PathBuf, spp: u32 },
     /// The same value everywhere.
     Constant([f32; 3]),
+    /// A picture of leaves, in the colour space of each film.
+    Leaves { seed: u64 },
 }
 
 /// Intervals of outputs in iterations; 0 means never.

@@ -4,8 +4,8 @@ use super::diagnostics::suggest;
 use super::object::Object;
 use super::reader::Value;
 use super::{
-    BatchRule, Decay, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer, Scene,
-    Schedule, Stage, color, parameters, root,
+    BatchRule, Decay, Growth, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer,
+    Scene, Schedule, Stage, color, parameters, root,
 };
 
 /// Reads the block and applies its parameters to the arrays of `scene`, which is otherwise complete.
@@ -41,6 +41,7 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     let regularizers = object
         .get("regularizers")
         .map_or_else(Vec::new, |value| regularizers(&value, scene));
+    let growth = object.get("growth").and_then(|value| growth(&value, scene));
     let references = object
         .get("references")
         .and_then(|value| references(&value))
@@ -62,6 +63,7 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
         schedule,
         stages,
         regularizers,
+        growth,
         references,
         seed,
         output,
@@ -126,6 +128,13 @@ fn batch(value: &Value<'_>, scene: &Scene) -> Option<BatchRule> {
                 );
             }
             Some(BatchRule::Views(count))
+        }
+        (None, Some(rays)) if scene.splats.is_some() => {
+            rays.error(
+                "single rays of a picture of splats",
+                "splats are drawn a view at a time: write \"all\"",
+            );
+            None
         }
         (None, Some(rays)) => Some(BatchRule::Rays(rays.integer(1, 1 << 28)? as u32)),
         _ => {
@@ -292,6 +301,12 @@ fn references(value: &Value<'_>) -> Option<References> {
                 .and_then(|v| color::read(&v));
             value.map(References::Constant)
         }
+        "leaves" => {
+            let seed = object.get("seed").and_then(|value| value.integer(0, u64::MAX));
+            Some(References::Leaves {
+                seed: seed.unwrap_or(0),
+            })
+        }
         _ => {
             let file = object.require("filename", "the target's scene file");
             let spp = object.integer("spp", 64);
@@ -301,6 +316,31 @@ fn references(value: &Value<'_>) -> Option<References> {
     };
     object.finish();
     references
+}
+
+/// A growing number of splats.
+fn growth(value: &Value<'_>, scene: &Scene) -> Option<Growth> {
+    let mut object = value.block("growth")?;
+    let count = object.integer("count", 0);
+    let required = object.require("count", "the number of splats in the end").is_some();
+    let every = object.integer("every", 100);
+    let until = object.number("until", 0.5);
+    object.finish();
+    if !value.context.has_errors() {
+        match &scene.splats {
+            None => value.error("there are no splats that could grow", "remove `growth`"),
+            Some(splats) if splats.count() > count as usize => {
+                let what = format!("{} splats cannot grow to {count}", splats.count());
+                value.error(what, "begin with fewer by `count` of the `splats`");
+            }
+            Some(splats) if splats.arrays().iter().any(|array| array.tuning.is_none()) => {
+                let advice = "name position, scale, rotation, color and opacity in `parameters`";
+                value.error("splats of which something is fixed cannot grow", advice);
+            }
+            Some(_) => {}
+        }
+    }
+    required.then_some(Growth { count, every, until })
 }
 
 /// The path of a target scene; the target is checked like any scene.

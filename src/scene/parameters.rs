@@ -131,6 +131,13 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
     }
     match tunable.array.kind {
         Kind::Grid => volume::grid_file(value, tunable.wanted()).map(|volume| (volume.shape, volume.source)),
+        Kind::Points => {
+            value.error(
+                "`initial` of splats from a file",
+                "name the file in `filename` of the `splats`",
+            );
+            None
+        }
         Kind::Texture => texture::image(value, false, channels),
         Kind::Envmap => emitter::image(value),
         Kind::Value => {
@@ -154,6 +161,13 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     let shape = match array.kind {
         Kind::Grid => volume::resolution(value, array.shape.channels),
         Kind::Envmap => emitter::size(value),
+        Kind::Points => {
+            value.error(
+                "splats have no resolution",
+                "give their number in `count` of the `splats`",
+            );
+            None
+        }
         Kind::Texture => texture::size_of(value, array.shape.channels),
         Kind::Value => {
             let advice = "remove `start_resolution`, or make it a `gridvolume` if it is a volume";
@@ -164,6 +178,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     let Some(shape) = shape else { return };
     match array.source {
         Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } => array.shape = shape,
+        Source::Placed => {}
         Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } if array.shape == shape => {}
         Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } => {
             let [x, y, z] = array.shape.size;

@@ -8,8 +8,9 @@ impl Quantity {
     pub(super) fn limit(self) -> Limit {
         match self {
             Quantity::Density | Quantity::Coefficients => Limit::Any,
+            Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
-            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance => Limit::Within(0.0, 1.0),
+            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => Limit::Within(0.0, 1.0),
             Quantity::Asymmetry => Limit::Between(-1.0, 1.0),
         }
     }
@@ -18,8 +19,11 @@ impl Quantity {
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
             Quantity::Density | Quantity::Coefficients => [f32::NEG_INFINITY, f32::INFINITY],
+            Quantity::Position | Quantity::Rotation | Quantity::Color => [f32::NEG_INFINITY, f32::INFINITY],
+            // From an eighth of a pixel of a picture of 1024 to the picture itself.
+            Quantity::Scale => [-9.0, 0.0],
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => [0.0, f32::INFINITY],
-            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance => [0.0, 1.0],
+            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => [0.0, 1.0],
             Quantity::Asymmetry => [-0.99, 0.99],
         }
     }

@@ -12,7 +12,9 @@ use super::medium::Media;
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
 use super::{Background, Integrator, Scene, Sensor, World};
-use super::{dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, warnings, write};
+use super::{
+    dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, splats, warnings, write,
+};
 
 /// The largest scene file, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
@@ -124,6 +126,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
         scene: Scene {
             path: path.to_path_buf(),
             field: None,
+            splats: None,
             world: World::default(),
             integrator: Integrator::default(),
             background: Background::None,
@@ -218,6 +221,10 @@ struct Seen {
     field: Option<String>,
     /// The first shape or light of a path-traced scene.
     world: Option<String>,
+    splats: Option<String>,
+    /// The first sensor of each kind.
+    canvas: Option<String>,
+    camera: Option<String>,
 }
 
 const ONE_OR_THE_OTHER: &str =
@@ -236,6 +243,12 @@ impl Reader {
             Known::Supported(Class::Dataset) => self.dataset(key, entry),
             Known::Supported(Class::Emitter) => self.emitter(key, entry, name),
             Known::Supported(Class::Shape) => self.shape(key, entry, name),
+            Known::Supported(Class::Splats) => {
+                let reason = "all splats of a picture are drawn in one order";
+                if only_one(&mut self.seen.splats, key, entry, "list of splats", reason) {
+                    self.scene.splats = splats::read(entry, key);
+                }
+            }
             Known::Supported(Class::Integrator) => {
                 let reason = "light is followed in one way";
                 if only_one(&mut self.seen.integrator, key, entry, "integrator", reason) {
@@ -258,12 +271,18 @@ impl Reader {
         if sensor.as_ref().is_some_and(|sensor| sensor.medium.is_some()) {
             self.enter_world(key, entry, "a sensor in a medium");
         }
+        let seen = match resolved_type(entry) {
+            Some("canvas") => &mut self.seen.canvas,
+            _ => &mut self.seen.camera,
+        };
+        seen.get_or_insert_with(|| key.to_string());
         self.scene.sensors.extend(sensor);
     }
 
     fn dataset(&mut self, key: &str, entry: &Value<'_>) {
         let mut sensors: Vec<Sensor> = dataset::read(entry, self.with_images).unwrap_or_default();
         dataset::unique_names(&mut sensors, key, &mut self.names);
+        self.seen.camera.get_or_insert_with(|| key.to_string());
         self.scene.sensors.extend(sensors);
     }
 
@@ -321,10 +340,47 @@ impl Reader {
     /// Checks of the whole scene, after all objects have been read.
     fn finish(&mut self, context: &Context<'_>) {
         self.scene.world.media = std::mem::take(&mut self.media.list);
+        self.check_picture(context);
         if let (Some(_), Some(key)) = (&self.seen.field, &self.seen.integrator) {
             self.scene.integrator = Integrator::default();
             context.warn(format!(
                 "the integrator `{key}` plays no part: a radiance field is marched through"
+            ));
+        }
+    }
+}
+
+impl Reader {
+    /// Splats lie in a plane: canvases look at them, and nothing else stands beside them but a constant background.
+    fn check_picture(&self, context: &Context<'_>) {
+        let Seen {
+            splats,
+            canvas,
+            camera,
+            field,
+            world,
+            ..
+        } = &self.seen;
+        let refuse = |text: String| context.error(0, text);
+        match (splats, canvas, camera) {
+            (Some(splats), _, Some(camera)) => refuse(format!(
+                "the sensor `{camera}` looks into space, but the splats `{splats}` lie in a plane: give them a `canvas`"
+            )),
+            (None, Some(canvas), _) => refuse(format!(
+                "the canvas `{canvas}` shows splats, but the scene has none: add an object of the type `splats`, or make \
+                 it a `perspective` sensor"
+            )),
+            _ => {}
+        }
+        let Some(splats) = splats else { return };
+        if let Some(other) = field.as_ref().or(world.as_ref()) {
+            refuse(format!(
+                "the splats `{splats}` stand beside `{other}`: a picture holds splats alone; make two scenes of it"
+            ));
+        }
+        if matches!(self.scene.background, Background::Envmap { .. }) {
+            refuse(format!(
+                "the splats `{splats}` stand before an `envmap`, but a plane has one background: make it `constant`"
             ));
         }
     }

@@ -23,6 +23,7 @@ const CLASSES: &[Class] = &[
     Class::Sensor,
     Class::Shape,
     Class::Spectrum,
+    Class::Splats,
     Class::Texture,
     Class::Volume,
 ];

@@ -17,6 +17,9 @@ const MAX_PIXELS: u64 = (1 << 31) / 4;
 /// The sensor called `name`. `with_images`: whether its photograph must exist. Its medium is added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut Media) -> Option<Sensor> {
     let mut object = value.plugin(Class::Sensor)?;
+    if object.name == "canvas" {
+        return canvas(object, name, with_images);
+    }
     let to_world = transform::read_rigid(&mut object, "to_world");
     let lens = Lens::read(&mut object);
     let distortion = distortion(&mut object);
@@ -53,6 +56,30 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut
         reference: image.map(|image| image.reference).filter(|image| image.path.is_file()),
         held_out,
         medium,
+    })
+}
+
+/// The plane of splats, which the film shows from edge to edge.
+fn canvas(mut object: Object<'_>, name: &str, with_images: bool) -> Option<Sensor> {
+    let image = object.get("image").and_then(|image| reference(&image));
+    let held_out = object.boolean("held_out", false);
+    let film = film::nested(&mut object);
+    let [width, height] = size(&object, &film, image.as_ref(), with_images)?;
+    object.finish();
+    Some(Sensor {
+        name: name.to_string(),
+        width,
+        height,
+        focal: [1.0; 2],
+        center: [0.5 * width as f32, 0.5 * height as f32],
+        near_clip: 1e-2,
+        far_clip: 1e4,
+        filter: film.filter,
+        color_space: film.color_space,
+        spp: 1,
+        reference: image.map(|image| image.reference).filter(|image| image.path.is_file()),
+        held_out,
+        ..Sensor::default()
     })
 }
 

@@ -13,6 +13,8 @@ impl Source {
     pub fn materialise(&self, shape: Shape) -> Result<Vec<f32>> {
         match self {
             Source::Fill(values) => Ok(fill(values, shape)),
+            // Splats are placed together, where the picture is known that they are to show.
+            Source::Placed => Ok(vec![0.0; shape.len()]),
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
             Source::GridFile(path) => files::grid_values(path, shape),

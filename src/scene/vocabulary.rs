@@ -19,6 +19,7 @@ pub(super) enum Class {
     Sensor,
     Shape,
     Spectrum,
+    Splats,
     Texture,
     Volume,
 }
@@ -40,6 +41,7 @@ impl Class {
             Class::Sensor => "sensor",
             Class::Shape => "shape",
             Class::Spectrum => "value",
+            Class::Splats => "splats",
             Class::Texture => "texture",
             Class::Volume => "volume",
         }
@@ -62,6 +64,7 @@ impl fmt::Display for Class {
             Class::Sensor => "sensor",
             Class::Shape => "shape",
             Class::Spectrum => "colour",
+            Class::Splats => "picture",
             Class::Texture => "texture",
             Class::Volume => "volume",
         })
@@ -82,9 +85,10 @@ const SUPPORTED: &[(Class, &[&str])] = &[
     (Class::Medium, &["radiance_field", "heterogeneous", "homogeneous"]),
     (Class::Phase, &["isotropic", "hg", "rayleigh", "blendphase"]),
     (Class::Sampler, &["independent"]),
-    (Class::Sensor, &["perspective"]),
+    (Class::Sensor, &["perspective", "canvas"]),
     (Class::Shape, &["cube", "sphere", "rectangle", "obj", "ply"]),
     (Class::Spectrum, &["rgb"]),
+    (Class::Splats, &["splats"]),
     (Class::Texture, &["bitmap", "checkerboard"]),
     (Class::Volume, &["gridvolume", "constvolume", "blobs", "plume"]),
 ];

@@ -1,5 +1,6 @@
 //! `prbopt import`: writes a scene file for a data set, and prints its choices with reasons.
 
+mod picture;
 mod recipe;
 mod survey;
 
@@ -22,14 +23,18 @@ use survey::{Coverage, HeldOut};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     prbopt import lego/transforms_train.json -o lego.json\n  \
-    prbopt import garden/sparse/0 --downscale 4 --hold-out 8")]
+    prbopt import garden/sparse/0 --downscale 4 --hold-out 8\n  \
+    prbopt import photo.png --splats 20000 -o photo.json")]
 pub struct ImportArgs {
-    /// A transforms.json, or the folder of a COLMAP model
+    /// A transforms.json, the folder of a COLMAP model, or with --splats a picture
     pub dataset: PathBuf,
     /// The scene file to write, or - for standard output [default: named after the data set's folder, in the current
     /// folder]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Show a picture as this many two-dimensional Gaussians
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1 << 26))]
+    pub splats: Option<u32>,
     /// Hold out every N-th view, counted from 0; 0 for none [default: the data set's test split, else 8]
     #[arg(long, value_name = "N")]
     pub hold_out: Option<u32>,
@@ -94,6 +99,9 @@ impl FromStr for BackgroundChoice {
 /// # Errors
 /// If the data set is not usable, or the scene file exists already or cannot be written.
 pub fn run(mut args: ImportArgs) -> Result<Outcome> {
+    if let Some(count) = args.splats {
+        return picture::run(&args, count);
+    }
     if let Location::Transforms(file) = dataset::locate(&args.dataset)? {
         args.dataset = file;
     }

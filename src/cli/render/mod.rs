@@ -19,7 +19,7 @@ use crate::output::images::{Picture, file_stems};
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::resident::Resident;
-use crate::scene::Scene;
+use crate::scene::{Scene, Sensor};
 use turntable::Turntable;
 
 /// Arguments of `prbopt render`.
@@ -28,6 +28,7 @@ use turntable::Turntable;
     prbopt render scenes/two_blobs.json --parameters runs/two_blobs/final\n  \
     prbopt render lego.json --parameters runs/lego/final --sensor all --spp 16 -o views\n  \
     prbopt render lego.json --sensor r_8 -o r_8.exr\n  \
+    prbopt render photo.json --parameters runs/photo/final --scale 4\n  \
     prbopt render scenes/smoke.json --spp 16 -o - > smoke.png\n  \
     prbopt render scenes/two_blobs.json --parameters runs/two_blobs/final --turntable 120")]
 pub struct RenderArgs {
@@ -56,6 +57,9 @@ pub struct RenderArgs {
     /// renders/<scene>]
     #[arg(short, long, value_name = "FILE|FOLDER")]
     pub output: Option<PathBuf>,
+    /// Render this many times as many pixels along each edge
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = scale_factor)]
+    pub scale: f32,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -81,6 +85,9 @@ impl RenderArgs {
 pub fn run(args: RenderArgs) -> Result<Outcome> {
     let mut scene = args.set.load(&args.scene)?;
     let chosen = choose(&scene, &args.sensor)?;
+    for &index in &chosen {
+        enlarge(&mut scene.sensors[index], args.scale)?;
+    }
     // Check the output paths before any work.
     let turntable = match args.turntable {
         Some(frames) => Some(Turntable::prepare(&args, frames, &mut scene, chosen[0])?),
@@ -139,6 +146,36 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     }
     Ok(Outcome::Done)
 }
+
+/// `--scale`.
+fn scale_factor(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(factor) if (0.01..=64.0).contains(&factor) => Ok(factor),
+        _ => Err("expected a number from 0.01 to 64".into()),
+    }
+}
+
+/// The same view with a factor on its pixels along each edge.
+///
+/// # Errors
+/// It would have more pixels than are possible.
+fn enlarge(sensor: &mut Sensor, factor: f32) -> Result<()> {
+    if factor == 1.0 {
+        return Ok(());
+    }
+    let [width, height] = [sensor.width, sensor.height].map(|n| (n as f32 * factor).round().max(1.0));
+    if f64::from(width) * f64::from(height) > MAX_PIXELS {
+        bail!("--scale {factor}: {width}×{height} pixels are more than an image can have; lower it");
+    }
+    let [x, y] = [width / sensor.width as f32, height / sensor.height as f32];
+    sensor.focal = [sensor.focal[0] * x, sensor.focal[1] * y];
+    sensor.center = [sensor.center[0] * x, sensor.center[1] * y];
+    (sensor.width, sensor.height) = (width as u32, height as u32);
+    Ok(())
+}
+
+/// The largest number of pixels of an image.
+const MAX_PIXELS: f64 = (1u32 << 29) as f64;
 
 /// Indices of the sensors that `--sensor` selects.
 fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {

@@ -11,6 +11,17 @@ const TILE: u32 = 16;
 /// Pixels of a chunk, and the stride of chunks in image arrays (a tile at a view's border leaves places unused).
 pub(super) const CHUNK: usize = (TILE * TILE) as usize;
 
+/// The place in its chunk of a pixel of a tile of which `columns` and `rows` lie in the picture.
+#[inline(always)]
+pub(super) fn place_in_tile(column: usize, row: usize, [columns, rows]: [usize; 2]) -> usize {
+    let (edge, block) = (TILE as usize, BLOCK as usize);
+    if columns * rows != CHUNK {
+        return row * columns + column;
+    }
+    let blocks = row / block * (edge / block) + column / block;
+    blocks * block * block + row % block * block + column % block
+}
+
 /// A run of pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Chunk {

@@ -9,11 +9,15 @@ mod pages;
 mod passes;
 mod paths;
 mod shared;
+mod splats;
 mod step;
 mod update;
 mod vector;
 
-use super::{ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term, parameter_bytes};
+use super::{
+    ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
+    parameter_bytes, splat_bytes,
+};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
@@ -91,6 +95,7 @@ impl Cpu {
         match &mut self.passes {
             Passes::Field(passes) => passes.rebuild(&self.inputs),
             Passes::Paths(passes) => passes.rebuild(&self.inputs),
+            Passes::Splats(_) => {}
         }
     }
 }
@@ -112,6 +117,7 @@ impl Device for Cpu {
         match transport {
             Transport::Field(_) => 0,
             Transport::Paths(_) => paths::sums::sum_bytes(shapes),
+            Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),
         }
     }
 
@@ -133,7 +139,7 @@ impl Device for Cpu {
 
     fn is_pipelined(&self) -> bool {
         match &self.passes {
-            Passes::Field(_) => false,
+            Passes::Field(_) | Passes::Splats(_) => false,
             Passes::Paths(passes) => passes.scene.estimator.is_pipelined(),
         }
     }
@@ -144,9 +150,10 @@ impl Device for Cpu {
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let pass = Pass { batch, keys, spp };
-        match &self.passes {
+        match &mut self.passes {
             Passes::Field(passes) => passes.render(&self.inputs, pass, &mut self.frame),
             Passes::Paths(passes) => passes.render(&self.inputs, pass, &mut self.frame),
+            Passes::Splats(passes) => passes.render(&self.inputs, pass, &mut self.frame)?,
         }
         self.frame.note(pass);
         Ok(())
@@ -173,13 +180,14 @@ impl Device for Cpu {
         match &mut self.passes {
             Passes::Field(passes) => Ok(passes.backpropagate(&self.inputs, pass, adjoint, updates)),
             Passes::Paths(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),
+            Passes::Splats(passes) => passes.backpropagate(&self.inputs, &self.frame, updates),
         }
     }
 
     fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let pass = Pass { batch, keys, spp };
         let stats = match &mut self.passes {
-            Passes::Field(_) => Err(passes::unshared()),
+            Passes::Field(_) | Passes::Splats(_) => Err(passes::unshared()),
             Passes::Paths(passes) => {
                 passes.render_and_backpropagate(&self.inputs, pass, &mut self.frame, &mut self.updates)
             }
@@ -216,8 +224,18 @@ impl Device for Cpu {
         match &mut self.passes {
             Passes::Field(passes) => passes.scene.fit(scene, &shapes),
             Passes::Paths(passes) => passes.scene.fit(&shapes),
+            Passes::Splats(passes) => passes.scene.fit(&shapes),
         }
         self.rebuild()
+    }
+
+    fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()> {
+        for of in replaced {
+            let parameter = &mut self.inputs.params.parameters[of.parameter];
+            (parameter.shape, parameter.values) = (of.shape, of.values);
+            self.updates.replace(of.parameter, parameter, of.moments);
+        }
+        self.resample(&[], true)
     }
 
     fn clear_gradients(&mut self) -> Result<()> {
@@ -242,6 +260,7 @@ impl Device for Cpu {
                 let decides = match &self.passes {
                     Passes::Field(passes) => passes.scene.slots.is_some_and(|slots| slots.sigma_t == parameter),
                     Passes::Paths(_) => true,
+                    Passes::Splats(_) => false,
                 };
                 if decides {
                     self.rebuild_tables();
@@ -264,6 +283,7 @@ impl Device for Cpu {
         let passes = match &self.passes {
             Passes::Field(passes) => passes.bytes(),
             Passes::Paths(passes) => passes.bytes(),
+            Passes::Splats(passes) => passes.bytes(),
         };
         let references = self.inputs.references.bytes();
         (4 * values + references + self.updates.bytes() + self.frame.bytes()) as u64 + passes

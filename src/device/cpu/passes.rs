@@ -2,6 +2,7 @@
 
 use super::field::passes::FieldPasses;
 use super::paths::passes::PathPasses;
+use super::splats::passes::SplatPasses;
 use super::vector::level::Level;
 use crate::device::{Batch, DeviceError, Keys};
 use crate::params::ParamSet;
@@ -56,6 +57,7 @@ pub(super) struct Pass<'a> {
 pub(super) enum Passes {
     Field(FieldPasses),
     Paths(PathPasses),
+    Splats(SplatPasses),
 }
 
 impl Passes {
@@ -63,6 +65,7 @@ impl Passes {
         match transport {
             Transport::Field(scene) => Self::Field(FieldPasses::new(scene)),
             Transport::Paths(scene) => Self::Paths(PathPasses::new(scene)),
+            Transport::Splats(scene) => Self::Splats(SplatPasses::new(scene)),
         }
     }
 }

@@ -98,6 +98,15 @@ impl Updates {
         }
     }
 
+    /// Follows a change of a tuned parameter's length; its gradient becomes zero.
+    pub(super) fn replace(&mut self, index: usize, parameter: &Parameter, moments: Vec<Vec<f32>>) {
+        let len = parameter.values.len();
+        self.moments[index] = moments;
+        self.gradients[index] = pages::zeros(len);
+        self.activity[index] = Activity::new(len, true);
+        self.wake_outside(index, parameter);
+    }
+
     /// Changes a parameter's resolution; its gradient becomes zero, its moments are resampled or zeroed.
     pub(super) fn resample(&mut self, index: usize, parameter: &mut Parameter, size: [usize; 3], keep_moments: bool) {
         debug_assert_eq!(parameter.kind, Kind::Grid, "only grids have stages");

@@ -11,12 +11,15 @@ mod plan;
 pub mod preprocess;
 pub mod records;
 pub mod shaders;
+mod splats;
 mod update;
 
 pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::Cut;
 
-use super::{ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Result, Step, Term};
+use super::{
+    ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
+};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
@@ -31,6 +34,7 @@ use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
 use plan::{BANKS, Plan, shapes};
 use shaders::{Accumulation, Kernel};
+use splats::{SplatArrays, SplatPasses};
 
 /// How a GPU is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +91,7 @@ pub struct Gpu {
 enum Passes {
     Field(FieldScene),
     Paths(PathPasses),
+    Splats(SplatPasses),
 }
 
 impl Passes {
@@ -94,7 +99,7 @@ impl Passes {
     fn largest(&self) -> Option<usize> {
         match self {
             Self::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
-            Self::Paths(_) => None,
+            Self::Paths(_) | Self::Splats(_) => None,
         }
     }
 
@@ -103,6 +108,7 @@ impl Passes {
         match self {
             Self::Field(field) => field.slots.map(|_| Kernel::Occupancy),
             Self::Paths(_) => Some(Kernel::Majorants),
+            Self::Splats(_) => None,
         }
     }
 }
@@ -229,6 +235,10 @@ impl Device for Gpu {
                 let arrays = PathArrays::new(&self.context, &resident.scene, &scene, plan, &shapes)?;
                 Passes::Paths(PathPasses { scene, arrays })
             }
+            Transport::Splats(scene) => {
+                let arrays = SplatArrays::new(&self.context, &scene)?;
+                Passes::Splats(SplatPasses { scene, arrays })
+            }
         };
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
             let values = std::mem::take(&mut parameter.values);
@@ -290,6 +300,10 @@ impl Device for Gpu {
         self.resample_pass(sizes, keep_moments)
     }
 
+    fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()> {
+        self.replace_arrays(replaced)
+    }
+
     fn clear_gradients(&mut self) -> Result<()> {
         self.context.clear(self.arrays.banks.iter().map(|bank| &bank.gradient));
         self.context.check()
@@ -325,6 +339,7 @@ impl Device for Gpu {
         let passes = match &self.passes {
             Passes::Field(_) => 0,
             Passes::Paths(passes) => passes.arrays.bytes(),
+            Passes::Splats(passes) => passes.arrays.bytes(),
         };
         self.arrays.bytes() + passes
     }
@@ -334,7 +349,7 @@ impl Device for Gpu {
 fn largest(transport: &Transport) -> Option<usize> {
     match transport {
         Transport::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
-        Transport::Paths(_) => None,
+        Transport::Paths(_) | Transport::Splats(_) => None,
     }
 }
 

@@ -5,6 +5,7 @@ use bytemuck::Zeroable;
 use super::adapters::AdapterKind;
 use super::paths::PathPasses;
 use super::pieces::{ADJOINT_SAMPLES, Cut, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
+use super::plan::BANKS;
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
 use super::shaders::{Binding, Kernel};
 use super::{Gpu, Passes};
@@ -20,6 +21,7 @@ impl Gpu {
     /// Renders a batch into the image.
     pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let (kernel, cut) = match &self.passes {
+            Passes::Splats(_) => return self.render_splats_pass(batch),
             Passes::Field(field) => (Kernel::Render, self.cut_rays(field, spp, PRIMAL_SAMPLES)?),
             Passes::Paths(passes) => (Kernel::RenderPaths, self.cut_paths(passes, spp)),
         };
@@ -73,6 +75,7 @@ impl Gpu {
     /// Replays a batch's rays and adds to the gradients.
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let (kernel, cut) = match &self.passes {
+            Passes::Splats(_) => return self.splats_adjoint_pass(batch, keys),
             Passes::Field(field) => (Kernel::Backpropagate, self.cut_rays(field, spp, ADJOINT_SAMPLES)?),
             Passes::Paths(passes) => (Kernel::BackpropagatePaths, self.cut_paths(passes, spp)),
         };
@@ -84,6 +87,11 @@ impl Gpu {
         [launch.units, launch.units_sh] = units;
         let pixels = batch.pixels().min(self.arrays.pixels);
         self.over_rays(kernel, launch, cut, pixels);
+        self.finish_adjoint(units)
+    }
+
+    /// Collects sums in whole numbers and reads what an adjoint pass has counted.
+    pub(super) fn finish_adjoint(&mut self, units: [f32; BANKS]) -> Result<ReplayStats> {
         self.collect_sums(units)?;
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
@@ -112,7 +120,7 @@ impl Gpu {
         }
         match &self.passes {
             Passes::Field(field) if field.slots.is_some() => self.occupancy_pass(),
-            Passes::Field(_) => Ok(()),
+            Passes::Field(_) | Passes::Splats(_) => Ok(()),
             Passes::Paths(passes) => self.rebuild_path_tables(passes, all),
         }
     }
@@ -179,7 +187,7 @@ impl Gpu {
     }
 
     /// The record of a pass, before it is cut.
-    fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
+    pub(super) fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
         let tables = &self.arrays.tables;
         let place = |slot: Option<usize>| slot.map_or(0, |i| self.arrays.plan.places[i].first as u32);
         let bit = |slot: Option<usize>, bit: u32| {
@@ -229,11 +237,12 @@ impl Gpu {
                 environment_at: arrays.environment_at,
                 ..launch
             },
+            Passes::Splats(_) => launch,
         }
     }
 
     /// The buffers that passes over rays bind.
-    fn ray_buffers(&self) -> Vec<(Binding, &wgpu::Buffer)> {
+    pub(super) fn ray_buffers(&self) -> Vec<(Binding, &wgpu::Buffer)> {
         let arrays = &self.arrays;
         let [small, sh] = &arrays.banks;
         let mut buffers = vec![
@@ -250,6 +259,9 @@ impl Gpu {
             (Binding::Statistics, &arrays.statistics),
             (Binding::Partials, &arrays.partials),
         ];
+        if let Passes::Splats(passes) = &self.passes {
+            buffers.extend(passes.buffers());
+        }
         if let Passes::Paths(PathPasses { arrays, .. }) = &self.passes {
             buffers.extend([
                 (Binding::Settings, &arrays.record),

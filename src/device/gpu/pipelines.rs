@@ -45,7 +45,7 @@ impl Pipelines {
     pub(super) fn follow(&mut self, resident: &Resident) {
         let degree = resident.scene.sh_degree;
         let bvh = match &resident.transport {
-            Transport::Field(_) => false,
+            Transport::Field(_) | Transport::Splats(_) => false,
             Transport::Paths(paths) => !paths.bvh.nodes.is_empty(),
         };
         let (other_degree, other_bvh) = (degree != self.degree, bvh != self.bvh);

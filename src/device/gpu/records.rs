@@ -103,6 +103,36 @@ pub struct Launch {
     pub padding: [u32; 3],
 }
 
+/// A pass over a view of splats.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct SplatSettings {
+    pub count: u32,
+    /// Splats that one invocation lists, and how many such groups there are.
+    pub group: u32,
+    pub groups: u32,
+    /// Workgroups a row of the dispatch.
+    pub groups_x: u32,
+    pub tiles_x: u32,
+    pub tiles_y: u32,
+    pub width: u32,
+    pub height: u32,
+    /// The view's first pixel in the image of the batch.
+    pub first_pixel: u32,
+    /// Where the parameters begin; the background's is [`crate::resident::layout::NONE`] if there is none.
+    pub position_at: u32,
+    pub scale_at: u32,
+    pub rotation_at: u32,
+    pub color_at: u32,
+    pub opacity_at: u32,
+    pub background_at: u32,
+    /// Bits 0 to 5: whether each of these is tuned, in this order.
+    pub tuned: u32,
+    /// The longer side in pixels.
+    pub side: f32,
+    pub padding: [u32; 3],
+}
+
 /// Work on the elements of one parameter.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]

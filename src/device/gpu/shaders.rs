@@ -23,6 +23,9 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/parameters",
     "bind/update",
     "bind/scene",
+    "bind/splats",
+    "bind/splat_parameters",
+    "bind/splat_tile",
     "bind/statistics",
     "transport/paths/adjoint",
     "transport/lookup/background",
@@ -62,6 +65,8 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/paths/vertex",
     "transport/paths/volpath",
     "transport/lookup/volume",
+    "transport/splats/blend",
+    "transport/splats/splat",
     "transport/scene/records",
     "kernels/loss",
     "kernels/occupancy",
@@ -71,13 +76,19 @@ pub const MODULES: &[(&str, &str)] = embed![
     "backpropagate_field",
     "backpropagate_paths",
     "collect",
+    "count_splats",
+    "derivatives_splats",
+    "list_splats",
     "loss",
     "majorants",
     "occupancy",
+    "project_splats",
     "regularize",
     "render_field",
     "render_paths",
+    "render_splats",
     "resample",
+    "scan_splats",
     "step",
 ];
 
@@ -98,6 +109,12 @@ pub enum Kernel {
     BackpropagatePaths,
     Majorants,
     Collect,
+    ProjectSplats,
+    CountSplats,
+    ScanSplats,
+    ListSplats,
+    RenderSplats,
+    DerivativesSplats,
 }
 
 /// How many rays add to one gradient at once.
@@ -148,6 +165,9 @@ pub enum Binding {
     Records = 20,
     Bounds = 21,
     Sums = 22,
+    Splats = 23,
+    Lists = 24,
+    LookedAt = 25,
 }
 
 /// How a kernel uses a buffer.
@@ -179,7 +199,7 @@ impl Constant {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -191,6 +211,12 @@ impl Kernel {
         Self::BackpropagatePaths,
         Self::Majorants,
         Self::Collect,
+        Self::ProjectSplats,
+        Self::CountSplats,
+        Self::ScanSplats,
+        Self::ListSplats,
+        Self::RenderSplats,
+        Self::DerivativesSplats,
     ];
 
     /// The module that holds its entry point `main`.
@@ -207,6 +233,12 @@ impl Kernel {
             Self::BackpropagatePaths => "backpropagate_paths",
             Self::Majorants => "majorants",
             Self::Collect => "collect",
+            Self::ProjectSplats => "project_splats",
+            Self::CountSplats => "count_splats",
+            Self::ScanSplats => "scan_splats",
+            Self::ListSplats => "list_splats",
+            Self::RenderSplats => "render_splats",
+            Self::DerivativesSplats => "derivatives_splats",
         }
     }
 
@@ -291,6 +323,29 @@ impl Kernel {
                 (ParameterGradient, Write),
                 (Sums, Write),
             ],
+            Self::ProjectSplats => &[(Values, Read), (Settings, Uniform), (Splats, Write)],
+            Self::CountSplats | Self::ListSplats => &[(Settings, Uniform), (Splats, Read), (Lists, Write)],
+            Self::ScanSplats => &[(Settings, Uniform), (Lists, Write)],
+            Self::RenderSplats => &[
+                (Values, Read),
+                (Image, Write),
+                (Settings, Uniform),
+                (Splats, Read),
+                (Lists, Read),
+                (LookedAt, Write),
+            ],
+            Self::DerivativesSplats => &[
+                (Work, Uniform),
+                (Values, Read),
+                (Gradient, Write),
+                (Image, Read),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (Settings, Uniform),
+                (Splats, Read),
+                (Lists, Read),
+                (LookedAt, Read),
+            ],
         }
     }
 
@@ -299,9 +354,15 @@ impl Kernel {
         let mut defines = match self {
             Self::Backpropagate | Self::BackpropagatePaths => vec!["REPLAY"],
             Self::Occupancy => vec!["WRITE_TABLES"],
+            Self::ProjectSplats => vec!["WRITE_SPLATS"],
+            Self::CountSplats | Self::ScanSplats | Self::ListSplats => vec!["WRITE_LISTS"],
+            Self::RenderSplats => vec!["WRITE_LOOKED_AT"],
             _ => Vec::new(),
         };
-        if matches!(self, Self::Backpropagate | Self::BackpropagatePaths) {
+        if matches!(
+            self,
+            Self::Backpropagate | Self::BackpropagatePaths | Self::DerivativesSplats
+        ) {
             defines.extend(match accumulation {
                 Accumulation::FloatAtomic => &["FLOAT_ATOMIC"][..],
                 Accumulation::CompareExchange => &[],

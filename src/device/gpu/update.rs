@@ -7,9 +7,10 @@ use super::paths::{PathArrays, PathPasses};
 use super::plan::{BANKS, Plan, shapes};
 use super::records::{ELEMENT_GROUP, Elements, optimizer, penalty};
 use super::shaders::{Binding, Kernel};
+use super::splats::SplatArrays;
 use super::{Gpu, Passes};
 use crate::device::units::units_in_one;
-use crate::device::{DeviceError, Result, Step, Term};
+use crate::device::{ArrayKind, Device, DeviceError, Replacement, Result, Step, Term};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
 use crate::kernels::resample::resample_axis;
@@ -134,6 +135,7 @@ impl Gpu {
         fit_background(&mut self.scene, self.emitter, &fitted);
         match &mut self.passes {
             Passes::Field(field) => field.fit(&mut self.scene, &fitted),
+            Passes::Splats(_) => {}
             Passes::Paths(PathPasses { scene, arrays }) => {
                 scene.fit(&fitted);
                 *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new)?;
@@ -144,6 +146,53 @@ impl Gpu {
         let sensors = self.sensors.len().max(1);
         self.arrays.tables = Tables::new(&self.context, &self.scene, sensors)?;
         self.rebuild_tables(true)
+    }
+
+    /// Gives parameters another number of entries. All arrays of values and moments come to the host and go back: it is
+    /// done a few times in a run.
+    pub(super) fn replace_arrays(&mut self, replaced: Vec<Replacement>) -> Result<()> {
+        let count = self.params.parameters.len();
+        let mut kept: Vec<Replacement> = Vec::with_capacity(count);
+        for parameter in 0..count {
+            let shape = self.params.parameters[parameter].shape;
+            let tuned = self.params.parameters[parameter].tuning.is_some();
+            let moments = if tuned { self.optimizer.moments() } else { 0 };
+            kept.push(match replaced.iter().find(|r| r.parameter == parameter) {
+                Some(found) => found.clone(),
+                None => Replacement {
+                    parameter,
+                    shape,
+                    values: self.read(parameter, ArrayKind::Values)?,
+                    moments: (0..moments)
+                        .map(|i| self.read(parameter, ArrayKind::Moment(i)))
+                        .collect::<Result<_>>()?,
+                },
+            });
+        }
+        let shapes: Vec<_> = kept
+            .iter()
+            .map(|r| (r.shape, self.params.parameters[r.parameter].tuning.is_some()))
+            .collect();
+        let accumulation = self.pipelines.accumulation;
+        let plan = Plan::new(&shapes, self.passes.largest());
+        plan.admit(&self.names(), &shapes, &self.context.summary, accumulation)?;
+        for bank in 0..BANKS {
+            self.arrays.banks[bank] = Bank::new(&self.context, &plan, bank, accumulation, self.optimizer)?;
+        }
+        self.arrays.plan = plan;
+        for of in kept {
+            self.params.parameters[of.parameter].shape = of.shape;
+            self.write(of.parameter, ArrayKind::Values, &of.values)?;
+            for (i, moment) in of.moments.iter().enumerate() {
+                self.write(of.parameter, ArrayKind::Moment(i), moment)?;
+            }
+        }
+        if let Passes::Splats(passes) = &mut self.passes {
+            let fitted: Vec<Shape> = shapes.iter().map(|(shape, _)| *shape).collect();
+            passes.scene.fit(&fitted);
+            passes.arrays = SplatArrays::new(&self.context, &passes.scene)?;
+        }
+        self.context.check()
     }
 
     fn resample_bank(

@@ -1,6 +1,7 @@
 //! Blocks (objects without a type), and variants (choices by name).
 
 use super::*;
+use crate::scene::splats;
 
 const DECAY: Form = Form::Number(Limit::Within(0.0, 0.999_999));
 const WARM_UP: Parameter = may("warm_up", COUNT);
@@ -24,6 +25,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
                 may("schedule", Form::Variant("schedule")),
                 may("stages", Form::List(&Form::Block("stage"))),
                 may("regularizers", Form::List(&Form::Block("regularizer"))),
+                may("growth", Form::Block("growth")),
                 may("seed", Form::Integer(0, u64::MAX)),
                 may("output", Form::Block("output")),
             ],
@@ -64,6 +66,17 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
                 may("moments", Form::Words(&["reset", "resample"])),
                 may("spp", SAMPLES),
                 may("spp_grad", SAMPLES),
+            ],
+        ),
+    ),
+    (
+        "growth",
+        plain(
+            "growth",
+            &[
+                must("count", Form::Integer(1, splats::MAX_COUNT)),
+                may("every", Form::Integer(1, 1_000_000)),
+                may("until", Form::Number(Limit::Within(0.0, 1.0))),
             ],
         ),
     ),
@@ -167,6 +180,7 @@ pub(in crate::scene) static VARIANTS: &[(&str, &[Definition])] = &[
             plain("images", &[]),
             plain("scene", &[must("filename", Form::File), may("spp", SAMPLES)]),
             plain("constant", &[must("value", Form::Color(Limit::Any))]),
+            plain("leaves", &[may("seed", Form::Integer(0, u64::MAX))]),
         ],
     ),
     (

@@ -1,7 +1,7 @@
 //! Objects with a type.
 
 use super::*;
-use crate::scene::film;
+use crate::scene::{film, splats};
 
 const LIGHT: Form = Form::Color(Limit::NonNegative);
 const SHARE: Limit = Limit::Within(0.0, 1.0);
@@ -244,6 +244,17 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
             nested: &[Class::Film, Class::Sampler],
         },
     ),
+    (
+        Class::Sensor,
+        Definition {
+            name: "canvas",
+            parameters: &[
+                may("image", Form::OneOf(&[Form::File, Form::Block("image")])),
+                may("held_out", Form::Boolean),
+            ],
+            nested: &[Class::Film],
+        },
+    ),
     (Class::Shape, shape!("cube")),
     (
         Class::Shape,
@@ -271,6 +282,19 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (
         Class::Spectrum,
         plain("rgb", &[must("value", Form::OneOf(&[ANY, Form::Vector(3)]))]),
+    ),
+    (
+        Class::Splats,
+        plain(
+            "splats",
+            &[
+                may("count", Form::Integer(1, splats::MAX_COUNT)),
+                may("placement", Form::Words(&["random", "picture"])),
+                may("filename", Form::File),
+                may("order", Form::Words(&["index", "size"])),
+                may("seed", Form::Integer(0, u64::MAX)),
+            ],
+        ),
     ),
     (
         Class::Texture,

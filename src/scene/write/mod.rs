@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Array, Backdrop, Background, BatchRule, Blob, ColorActivation, ColorSpace, Decay, DensityActivation, Distortion,
-    Filter, Integrator, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, RadianceField, Reference,
-    References, Regularizer, Scene, Sensor, Source, Stage, World,
+    Filter, Growth, Integrator, Loss, MomentRule, Optimize, Optimizer, Order, OutputRule, Penalty, Placement,
+    RadianceField, Reference, References, Regularizer, Scene, Sensor, Source, Splats, Stage, World,
 };
 
 /// The resolved form of `scene`.
@@ -19,10 +19,17 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     let mut root = Map::new();
     root.insert("type".into(), json!("scene"));
     for sensor in &scene.sensors {
-        root.insert(sensor.name.clone(), self::sensor(sensor, &scene.world));
+        let written = match &scene.splats {
+            Some(_) => canvas(sensor),
+            None => self::sensor(sensor, &scene.world),
+        };
+        root.insert(sensor.name.clone(), written);
     }
     if let Some(field) = &scene.field {
         root.insert(first_step(&field.sigma_t).into(), cube(field));
+    }
+    if let Some(splats) = &scene.splats {
+        root.insert(first_step(&splats.position).into(), self::splats(splats));
     }
     for surface in &scene.world.surfaces {
         let object = world::surface(surface, &scene.world, &mut root);
@@ -36,7 +43,7 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     }
     // A radiance field is always marched, whatever the integrator.
     let is_used = !scene.world.is_empty() || scene.integrator != Integrator::default();
-    if scene.field.is_none() && is_used {
+    if scene.field.is_none() && scene.splats.is_none() && is_used {
         let name = world::free_name(&root, "integrator");
         root.insert(name, world::integrator(&scene.integrator));
     }
@@ -98,20 +105,7 @@ fn sensor(sensor: &Sensor, world: &World) -> Value {
         "near_clip": number(sensor.near_clip),
         "far_clip": number(sensor.far_clip),
         "held_out": sensor.held_out,
-        "film": {
-            "type": "hdrfilm",
-            "width": sensor.width,
-            "height": sensor.height,
-            "color_space": match sensor.color_space {
-                ColorSpace::Linear => "linear",
-                ColorSpace::Srgb => "srgb",
-            },
-            "rfilter": match sensor.filter {
-                Filter::Box => json!({"type": "box"}),
-                Filter::Tent { radius } => json!({"type": "tent", "radius": number(radius)}),
-                Filter::Gaussian { stddev } => json!({"type": "gaussian", "stddev": number(stddev)}),
-            },
-        },
+        "film": film(sensor),
         "sampler": {"type": "independent", "sample_count": sensor.spp},
     });
     if let Some(lens) = distortion(&sensor.distortion) {
@@ -123,6 +117,53 @@ fn sensor(sensor: &Sensor, world: &World) -> Value {
     if let Some(index) = sensor.medium {
         object["medium"] = world::medium(world, index, &format!("{}.medium", sensor.name));
     }
+    object
+}
+
+fn film(sensor: &Sensor) -> Value {
+    json!({
+        "type": "hdrfilm",
+        "width": sensor.width,
+        "height": sensor.height,
+        "color_space": match sensor.color_space {
+            ColorSpace::Linear => "linear",
+            ColorSpace::Srgb => "srgb",
+        },
+        "rfilter": match sensor.filter {
+            Filter::Box => json!({"type": "box"}),
+            Filter::Tent { radius } => json!({"type": "tent", "radius": number(radius)}),
+            Filter::Gaussian { stddev } => json!({"type": "gaussian", "stddev": number(stddev)}),
+        },
+    })
+}
+
+fn canvas(sensor: &Sensor) -> Value {
+    let mut object = json!({"type": "canvas", "held_out": sensor.held_out, "film": film(sensor)});
+    if let Some(reference) = &sensor.reference {
+        object["image"] = image(reference);
+    }
+    object
+}
+
+fn splats(splats: &Splats) -> Value {
+    let mut object = json!({
+        "type": "splats",
+        "order": match splats.order {
+            Order::Index => "index",
+            Order::Size => "size",
+        },
+    });
+    let (placement, seed) = match &splats.placement {
+        Placement::File(path) => {
+            object["filename"] = file(path);
+            return object;
+        }
+        Placement::Random { seed } => ("random", seed),
+        Placement::Picture { seed } => ("picture", seed),
+    };
+    object["count"] = json!(splats.count());
+    object["placement"] = json!(placement);
+    object["seed"] = json!(seed);
     object
 }
 
@@ -187,6 +228,7 @@ fn source(array: &Array) -> Value {
         Source::GridFile(path) | Source::ImageFile(path) | Source::Reflectance { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})
         }
+        Source::Placed => Value::Null,
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",
             "resolution": array.shape.size,
@@ -230,7 +272,7 @@ fn fill(array: &Array) -> Value {
 }
 
 fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
-    json!({
+    let mut object = json!({
         "iterations": optimize.iterations,
         "spp": optimize.spp,
         "spp_grad": optimize.spp_grad,
@@ -250,9 +292,14 @@ fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
             References::Images => json!({"type": "images"}),
             References::Scene { path, spp } => json!({"type": "scene", "filename": file(path), "spp": spp}),
             References::Constant(color) => json!({"type": "constant", "value": numbers(color)}),
+            References::Leaves { seed } => json!({"type": "leaves", "seed": seed}),
         },
         "output": output(&optimize.output),
-    })
+    });
+    if let Some(Growth { count, every, until }) = optimize.growth {
+        object["growth"] = json!({"count": count, "every": every, "until": number(until)});
+    }
+    object
 }
 
 /// `initial` and `start_resolution` are omitted: the volumes already have these values and shapes.

@@ -1,0 +1,106 @@
+// The adjoint pass, the document's `computeDerivatives`: undoes a tile's list from its end, sums the derivatives of its
+// pixels splat by splat, and sends each sum to the gradients. The document's `clearDerivatives` and `updateBlobs` are
+// `step`, which zeroes what it has taken.
+
+#import bind/launch
+#import bind/gradients
+#import bind/splat_parameters
+#import bind/splat_tile
+#import transport/splats/blend
+
+@group(0) @binding(8) var<storage, read> image: array<vec4f>;
+@group(0) @binding(9) var<storage, read> adjoint: array<vec4f>;
+
+// Three vectors an invocation: centre, opacity, red; conic, green; blue.
+var<workgroup> sums: array<array<vec4f, 3>, ELEMENT_GROUP>;
+
+// Sums over the workgroup in a tree of fixed shape; the first invocation has the sum. Must be called in uniform control
+// flow.
+fn sum_tile(lane: u32, by: SplatAdjoint) -> SplatAdjoint {
+    workgroupBarrier();
+    sums[lane][0] = vec4f(by.center, by.opacity, by.color.x);
+    sums[lane][1] = vec4f(by.conic, by.color.y);
+    sums[lane][2] = vec4f(by.color.z, 0.0, 0.0, 0.0);
+    for (var half = ELEMENT_GROUP / 2u; half > 0u; half /= 2u) {
+        workgroupBarrier();
+        if lane < half {
+            for (var k = 0u; k < 3u; k++) {
+                sums[lane][k] += sums[lane + half][k];
+            }
+        }
+    }
+    let a = sums[lane][0];
+    let b = sums[lane][1];
+    return SplatAdjoint(a.xy, b.xyz, a.z, vec3f(a.w, b.w, sums[lane][2].x));
+}
+
+fn is_tuned(bit: u32) -> bool {
+    return (settings.tuned >> bit & 1u) != 0u;
+}
+
+// Adds the derivatives by a splat to the gradients of its parameters.
+fn send(i: u32, by: SplatAdjoint) {
+    let sent = project_adjoint(splat_parameters(i), settings.side, by);
+    if is_tuned(0u) {
+        gradient_add(settings.position_at + 2u * i, sent.position.x);
+        gradient_add(settings.position_at + 2u * i + 1u, sent.position.y);
+    }
+    if is_tuned(1u) {
+        gradient_add(settings.scale_at + 2u * i, sent.scale.x);
+        gradient_add(settings.scale_at + 2u * i + 1u, sent.scale.y);
+    }
+    if is_tuned(2u) {
+        gradient_add(settings.rotation_at + i, sent.rotation);
+    }
+    if is_tuned(3u) {
+        for (var c = 0u; c < 3u; c++) {
+            gradient_add(settings.color_at + 3u * i + c, sent.color[c]);
+        }
+    }
+    if is_tuned(4u) {
+        gradient_add(settings.opacity_at + i, sent.opacity);
+    }
+}
+
+@compute @workgroup_size(ELEMENT_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let tile = group.y * launch.groups_x + group.x;
+    if tile >= settings.tiles_x * settings.tiles_y {
+        return;
+    }
+    let range = tile_range(tile);
+    let pixel = tile_pixel(tile, lane);
+    let inside = pixel.x < settings.width && pixel.y < settings.height;
+    let index = settings.first_pixel + pixel.y * settings.width + pixel.x;
+    var count = 0u;
+    var state = begin();
+    var after = StateAdjoint(0.0, vec3f(0.0));
+    var by_background = splat_zero();
+    if inside {
+        count = looked_at[index];
+        state.transmittance = image[index].w;
+        let by_color = adjoint[index].xyz;
+        after = over_adjoint(by_color, splat_background());
+        by_background.color = state.transmittance * by_color;
+    }
+    let background = sum_tile(lane, by_background);
+    if lane == 0u && is_tuned(5u) {
+        for (var c = 0u; c < 3u; c++) {
+            gradient_add(settings.background_at + c, background.color[c]);
+        }
+    }
+    if lane == 0u {
+        atomicAdd(&statistics[0], min(TILE, settings.width - pixel.x) * min(TILE, settings.height - pixel.y));
+    }
+    for (var i = range.y; i > range.x; i--) {
+        let entry = lists[list_entry(i - 1u)];
+        var by = splat_zero();
+        if i - range.x <= count {
+            by = replay_one(splats[entry], vec2f(pixel) + 0.5, &state, &after);
+        }
+        let sum = sum_tile(lane, by);
+        if lane == 0u {
+            send(entry, sum);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+// From the parameters of splats to their shapes in a view, and to the tiles that these reach.
+
+#import bind/splat_parameters
+
+// The tiles along an axis that hold a pixel's centre no farther than `far` from `center`: the first, and the end.
+fn tiles_along(center: f32, far: f32, tiles: u32) -> u32 {
+    let last = f32(tiles * TILE);
+    let first = u32(clamp(ceil(center - far - 0.5), 0.0, last)) / TILE;
+    let end = (u32(clamp(floor(center + far - 0.5) + 1.0, 0.0, last)) + TILE - 1u) / TILE;
+    return min(first, tiles) | (end << 16u);
+}
+
+@compute @workgroup_size(ELEMENT_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = splat_invocation(group, lane);
+    if i >= settings.count {
+        return;
+    }
+    let of_splat = splat_parameters(i);
+    var splat = project(of_splat, settings.side);
+    let far = reach(of_splat, settings.side);
+    if far.x >= 0.0 {
+        splat.columns = tiles_along(splat.center.x, far.x, settings.tiles_x);
+        splat.rows = tiles_along(splat.center.y, far.y, settings.tiles_y);
+    }
+    splats[i] = splat;
+}

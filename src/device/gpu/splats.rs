@@ -1,0 +1,307 @@
+//! Pictures of splats on the GPU: lists of tiles, built on the device by a prefix sum, and the passes over them.
+
+use bytemuck::Zeroable;
+
+use super::Gpu;
+use super::context::Context;
+use super::plan::Plan;
+use super::records::{ELEMENT_GROUP, SplatSettings};
+use super::shaders::{Binding, Kernel};
+use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
+use crate::params::ParamSet;
+use crate::resident::layout::{NONE, SensorRecord};
+use crate::resident::splats::SplatScene;
+
+/// Edge of a tile in pixels: the twin of `shaders/bind/splats.wgsl`.
+const TILE: u32 = 16;
+
+/// Bytes of a splat in pixels.
+const SPLAT_BYTES: u64 = 48;
+
+/// The most pairs of a tile and a group of splats, and the fewest splats of a group.
+const CELLS: u32 = 1 << 22;
+const GROUP: u32 = 64;
+
+/// A picture of splats, and what its passes keep.
+#[derive(Debug)]
+pub(super) struct SplatPasses {
+    pub scene: SplatScene,
+    pub arrays: SplatArrays,
+}
+
+/// Buffers of the passes over splats.
+#[derive(Debug)]
+pub(super) struct SplatArrays {
+    settings: wgpu::Buffer,
+    /// Splats in pixels.
+    projected: wgpu::Buffer,
+    /// Places of lists, and the lists.
+    lists: wgpu::Buffer,
+    /// Entries that each pixel of the batch has looked at.
+    looked_at: wgpu::Buffer,
+    /// Entries for which there is room in `lists`, and pixels in `looked_at`.
+    words: u32,
+    pixels: u32,
+}
+
+impl SplatArrays {
+    /// Arrays for a number of splats.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn new(context: &Context, scene: &SplatScene) -> Result<Self> {
+        let bytes = SPLAT_BYTES * scene.count as u64;
+        let limit = context.summary.max_binding_bytes.min(context.summary.max_buffer_bytes);
+        if bytes > limit {
+            return Err(DeviceError::TooLarge(format!(
+                "{} splats do not fit {}, which takes {} at once; take fewer, or use --device cpu",
+                scene.count,
+                context.summary.name,
+                limit / SPLAT_BYTES
+            )));
+        }
+        Ok(Self {
+            settings: context.uniform("settings", size_of::<SplatSettings>() as u64)?,
+            projected: context.storage("splats", bytes)?,
+            lists: context.storage("lists", 0)?,
+            looked_at: context.storage("looked at", 0)?,
+            words: 0,
+            pixels: 0,
+        })
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        let all = [&self.settings, &self.projected, &self.lists, &self.looked_at];
+        all.map(wgpu::Buffer::size).iter().sum()
+    }
+
+    /// Makes room for this many words of lists.
+    fn fit_lists(&mut self, context: &Context, words: u64) -> Result<()> {
+        if words <= u64::from(self.words) {
+            return Ok(());
+        }
+        let limit = context.summary.max_binding_bytes.min(context.summary.max_buffer_bytes) / 4;
+        if words > limit.min(u64::from(u32::MAX)) {
+            return Err(DeviceError::TooLarge(format!(
+                "lists of {words} pairs of a tile and a splat do not fit {}, which takes {limit} at once; bound `scale` to \
+                 make splats smaller, take fewer, or use --device cpu",
+                context.summary.name
+            )));
+        }
+        // A third more, so that lists that grow a little do not move at every iteration.
+        let roomy = (words + words / 3).min(limit).min(u64::from(u32::MAX));
+        self.lists = context.storage("lists", 4 * roomy)?;
+        self.words = roomy as u32;
+        Ok(())
+    }
+}
+
+/// The settings of a pass over one view.
+fn settings_of(
+    scene: &SplatScene,
+    plan: &Plan,
+    params: &ParamSet,
+    emitter: Option<usize>,
+    (sensor, first_pixel): (&SensorRecord, u32),
+) -> SplatSettings {
+    let at = |slot: usize| plan.places[slot].first as u32;
+    let slots = &scene.slots;
+    let is_tuned = |slot: usize| params.parameters[slot].tuning.is_some();
+    let mut tuned = 0;
+    for (bit, slot) in slots.all().into_iter().chain(emitter).enumerate() {
+        tuned |= u32::from(is_tuned(slot)) << bit;
+    }
+    let [tiles_x, tiles_y] = [sensor.width, sensor.height].map(|side| side.div_ceil(TILE));
+    let most = (CELLS / (tiles_x * tiles_y).max(1)).clamp(1, 1024);
+    let count = scene.count as u32;
+    let group = count.div_ceil(most).max(GROUP);
+    SplatSettings {
+        count,
+        group,
+        groups: count.div_ceil(group).max(1),
+        groups_x: 1,
+        tiles_x,
+        tiles_y,
+        width: sensor.width,
+        height: sensor.height,
+        first_pixel,
+        position_at: at(slots.position),
+        scale_at: at(slots.scale),
+        rotation_at: at(slots.rotation),
+        color_at: at(slots.color),
+        opacity_at: at(slots.opacity),
+        background_at: emitter.map_or(NONE, at),
+        tuned,
+        side: sensor.width.max(sensor.height) as f32,
+        padding: [0; 3],
+    }
+}
+
+/// Number of pairs of a tile and a group.
+fn cells(settings: &SplatSettings) -> u32 {
+    settings.tiles_x * settings.tiles_y * settings.groups
+}
+
+impl Gpu {
+    /// Renders whole views of a picture of splats.
+    pub(super) fn render_splats_pass(&mut self, batch: &Batch) -> Result<()> {
+        if batch.drawn.is_some() {
+            return Err(DeviceError::Unavailable(
+                "splats are drawn a tile at a time: look at whole views, not at single pixels".into(),
+            ));
+        }
+        for kernel in [
+            Kernel::ProjectSplats,
+            Kernel::CountSplats,
+            Kernel::ScanSplats,
+            Kernel::ListSplats,
+            Kernel::RenderSplats,
+        ] {
+            self.pipelines.prepare(&self.context, kernel)?;
+        }
+        let pixels = batch.pixels();
+        self.arrays.fit_image(&self.context, pixels)?;
+        let context = &self.context;
+        let super::Passes::Splats(passes) = &mut self.passes else {
+            return Ok(());
+        };
+        if passes.arrays.pixels < pixels {
+            passes.arrays.looked_at = context.storage("looked at", 4 * u64::from(pixels))?;
+            passes.arrays.pixels = pixels;
+        }
+        for (sensor, first) in views(&self.sensors, batch) {
+            let settings = self.list_view(sensor, first)?;
+            self.over_splats(Kernel::RenderSplats, settings, settings.tiles_x * settings.tiles_y);
+        }
+        self.context.check()
+    }
+
+    /// Adds the derivatives by all splats to the gradients.
+    pub(super) fn splats_adjoint_pass(&mut self, batch: &Batch, keys: Keys) -> Result<ReplayStats> {
+        self.pipelines.prepare(&self.context, Kernel::DerivativesSplats)?;
+        self.context.clear([&self.arrays.statistics]);
+        let units = self.units(batch.pixels(), 1);
+        let all: Vec<(SensorRecord, u32)> = views(&self.sensors, batch).collect();
+        let single = all.len() == 1;
+        for (sensor, first) in all {
+            // The lists of a single view are still there.
+            let settings = match single {
+                true => self.settings(&sensor, first),
+                false => self.list_view(sensor, first)?,
+            };
+            let mut launch = self.launch(batch, keys, 1);
+            [launch.units, launch.units_sh] = units;
+            let groups = settings.tiles_x * settings.tiles_y;
+            launch.groups_x = self.context.fold(groups)[0];
+            self.upload_settings(settings, groups);
+            let pipeline = self.pipelines.get(Kernel::DerivativesSplats);
+            let buffers = self.ray_buffers();
+            self.context
+                .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
+        }
+        self.finish_adjoint(units)
+    }
+
+    fn settings(&self, sensor: &SensorRecord, first: u32) -> SplatSettings {
+        let super::Passes::Splats(passes) = &self.passes else {
+            return SplatSettings::zeroed();
+        };
+        settings_of(
+            &passes.scene,
+            &self.arrays.plan,
+            &self.params,
+            self.emitter,
+            (sensor, first),
+        )
+    }
+
+    /// Projects all splats into a view and lists them tile by tile.
+    fn list_view(&mut self, sensor: SensorRecord, first: u32) -> Result<SplatSettings> {
+        let settings = self.settings(&sensor, first);
+        let cells = cells(&settings);
+        self.over_splats(Kernel::ProjectSplats, settings, settings.count.div_ceil(ELEMENT_GROUP));
+        self.fit_lists(u64::from(cells) + 1)?;
+        let mut total = self.count_view(settings)?;
+        if self.fit_lists(u64::from(cells) + 1 + u64::from(total))? {
+            // The counts were in the buffer that has been replaced.
+            total = self.count_view(settings)?;
+        }
+        if total > 0 {
+            self.over_splats(Kernel::ListSplats, settings, settings.groups.div_ceil(ELEMENT_GROUP));
+        }
+        Ok(settings)
+    }
+
+    /// Counts and sums up; returns the number of all entries.
+    fn count_view(&mut self, settings: SplatSettings) -> Result<u32> {
+        let super::Passes::Splats(passes) = &self.passes else {
+            return Ok(0);
+        };
+        self.context.clear([&passes.arrays.lists]);
+        self.over_splats(Kernel::CountSplats, settings, settings.groups.div_ceil(ELEMENT_GROUP));
+        self.over_splats(Kernel::ScanSplats, settings, 1);
+        let super::Passes::Splats(passes) = &self.passes else {
+            return Ok(0);
+        };
+        let at = 4 * u64::from(cells(&settings));
+        let bytes = self.context.download(&passes.arrays.lists, at, 4)?;
+        Ok(bytemuck::pod_read_unaligned(&bytes))
+    }
+
+    /// Makes room for words of lists; true if what was there is lost.
+    fn fit_lists(&mut self, words: u64) -> Result<bool> {
+        let super::Passes::Splats(passes) = &mut self.passes else {
+            return Ok(false);
+        };
+        let before = passes.arrays.words;
+        passes.arrays.fit_lists(&self.context, words)?;
+        Ok(passes.arrays.words != before)
+    }
+
+    fn upload_settings(&self, settings: SplatSettings, groups: u32) {
+        let super::Passes::Splats(passes) = &self.passes else {
+            return;
+        };
+        let groups_x = self.context.fold(groups)[0];
+        let settings = SplatSettings { groups_x, ..settings };
+        self.context
+            .upload(&passes.arrays.settings, 0, bytemuck::bytes_of(&settings));
+    }
+
+    /// Runs a kernel with these settings.
+    fn over_splats(&self, kernel: Kernel, settings: SplatSettings, groups: u32) {
+        self.upload_settings(settings, groups);
+        let pipeline = self.pipelines.get(kernel);
+        self.context.dispatch(pipeline, &[0; 16], &self.ray_buffers(), groups);
+    }
+}
+
+impl SplatPasses {
+    /// The buffers that its kernels bind beside those of all passes over rays.
+    pub(super) fn buffers(&self) -> [(Binding, &wgpu::Buffer); 4] {
+        [
+            (Binding::Settings, &self.arrays.settings),
+            (Binding::Splats, &self.arrays.projected),
+            (Binding::Lists, &self.arrays.lists),
+            (Binding::LookedAt, &self.arrays.looked_at),
+        ]
+    }
+}
+
+/// The views of a batch, each with its first pixel in the batch's image.
+fn views<'a>(sensors: &'a [SensorRecord], batch: &'a Batch) -> impl Iterator<Item = (SensorRecord, u32)> + use<> {
+    let mut first = 0;
+    let all: Vec<(SensorRecord, u32)> = batch
+        .table
+        .sensors
+        .iter()
+        .map(|&sensor| {
+            let record = sensors[sensor as usize];
+            let here = first;
+            first += record.width * record.height;
+            (record, here)
+        })
+        .collect();
+    all.into_iter()
+}

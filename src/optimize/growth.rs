@@ -1,0 +1,387 @@
+//! A growing number of splats: transparent ones are taken out, large ones where the error is large are split, and new
+//! ones are set where the error is largest. What is done follows from the values, the picture and its reference alone,
+//! so that a run that is resumed grows in the same way.
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::run::Run;
+use super::views::render_view;
+use crate::device::{ArrayKind, Replacement};
+use crate::output::images::Picture;
+use crate::params::{Kind, Shape};
+use crate::resident::placement::z_curve;
+use crate::scene::{Growth, Order, SPLAT_ARRAYS};
+use crate::transport::splats::blend::MIN_WEIGHT;
+
+/// Part of the new splats that come from splitting.
+const SPLIT_SHARE: f32 = 0.5;
+
+/// A half's standard deviation along the axis that was split, and the distance of its centre, over the whole's.
+const HALF_WIDTH: f32 = 0.6;
+const HALF_DISTANCE: f32 = 0.6;
+
+/// Splats whose longer standard deviation is less than this many pixels are not split.
+const LEAST_SPLIT: f32 = 1.0;
+
+/// Opacity of a new splat.
+const NEW_OPACITY: f32 = 0.5;
+
+/// Iterations after which the number changes: multiples of `every` up to the last within the part of the run.
+fn last_change(growth: &Growth, iterations: u32) -> u32 {
+    let end = (f64::from(growth.until) * f64::from(iterations)) as u32;
+    end.min(iterations.saturating_sub(1)) / growth.every * growth.every
+}
+
+/// The number of splats that a change leads to; None if there is none after this many iterations. It rises evenly from
+/// `first` to the number in the end.
+pub(super) fn count_after(growth: &Growth, first: usize, iteration: u32, iterations: u32) -> Option<usize> {
+    let last = last_change(growth, iterations);
+    if iteration == 0 || !iteration.is_multiple_of(growth.every) || iteration > last {
+        return None;
+    }
+    let more = growth.count as usize - first.min(growth.count as usize);
+    Some(first + (more as f64 * f64::from(iteration) / f64::from(last)).round() as usize)
+}
+
+/// Splats with the optimiser's moments of each number.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Splats {
+    /// In the order of [`SPLAT_ARRAYS`]: the values, then each moment.
+    pub(super) arrays: Vec<[Vec<f32>; 5]>,
+}
+
+/// Squared errors of a picture, and the colours that it should have.
+#[derive(Debug)]
+pub(super) struct Errors {
+    width: usize,
+    height: usize,
+    squares: Vec<f32>,
+    reference: Vec<[f32; 3]>,
+    /// Sums of squares over all pixels above and to the left, a row and a column more.
+    sums: Vec<f64>,
+}
+
+impl Errors {
+    /// Compares a picture with its reference.
+    pub(super) fn new([width, height]: [usize; 2], picture: &[[f32; 4]], reference: Vec<[f32; 3]>) -> Self {
+        let square = |(a, b): (&[f32; 4], &[f32; 3])| (0..3).map(|c| (a[c] - b[c]) * (a[c] - b[c])).sum();
+        let squares: Vec<f32> = picture.iter().zip(&reference).map(square).collect();
+        let mut sums = vec![0.0; (width + 1) * (height + 1)];
+        for y in 0..height {
+            let mut row = 0.0;
+            for x in 0..width {
+                row += f64::from(squares[y * width + x]);
+                sums[(y + 1) * (width + 1) + x + 1] = sums[y * (width + 1) + x + 1] + row;
+            }
+        }
+        Self {
+            width,
+            height,
+            squares,
+            reference,
+            sums,
+        }
+    }
+
+    /// The sum over the pixels of a box.
+    fn over(&self, low: [f32; 2], high: [f32; 2]) -> f64 {
+        let within = |x: f32, length: usize| x.clamp(0.0, length as f32) as usize;
+        let [left, right] = [low[0].floor(), high[0].ceil()].map(|x| within(x, self.width));
+        let [top, bottom] = [low[1].floor(), high[1].ceil()].map(|y| within(y, self.height));
+        let at = |x: usize, y: usize| self.sums[y * (self.width + 1) + x];
+        at(right, bottom) - at(left, bottom) - at(right, top) + at(left, top)
+    }
+
+    /// `count` pixels, the more the larger the error, spread along a curve through the picture.
+    fn draw(&self, count: usize) -> Vec<usize> {
+        let total: f64 = self.squares.iter().map(|s| f64::from(*s)).sum();
+        let mut drawn = Vec::with_capacity(count);
+        if !(total > 0.0 && total.is_finite()) {
+            return drawn;
+        }
+        let (mut walked, step) = (0.0, total / count.max(1) as f64);
+        for pixel in z_curve(self.width, self.height) {
+            walked += f64::from(self.squares[pixel]);
+            while drawn.len() < count && walked > (drawn.len() as f64 + 0.5) * step {
+                drawn.push(pixel);
+            }
+        }
+        drawn
+    }
+}
+
+impl Splats {
+    /// The number of splats.
+    pub(super) fn count(&self) -> usize {
+        self.arrays[0][4].len()
+    }
+
+    fn value(&self, array: usize, i: usize, channel: usize) -> f32 {
+        self.arrays[0][array][i * SPLAT_ARRAYS[array].1 + channel]
+    }
+
+    /// Appends a splat of another list with all its moments.
+    fn push_from(&mut self, other: &Self, i: usize) {
+        for (to, from) in self.arrays.iter_mut().zip(&other.arrays) {
+            for ((to, from), (_, channels)) in to.iter_mut().zip(from).zip(SPLAT_ARRAYS) {
+                to.extend(&from[channels * i..channels * (i + 1)]);
+            }
+        }
+    }
+
+    fn empty(&self) -> Self {
+        Self {
+            arrays: self.arrays.iter().map(|_| [const { Vec::new() }; 5]).collect(),
+        }
+    }
+
+    /// The splats after a change to `wanted` of them. The halves of a splat that is split take over its moments; a new
+    /// splat begins with a first moment of zero and the mean of all second moments, so that its first steps are no
+    /// longer than those of the others.
+    pub(super) fn grown(&self, wanted: usize, errors: &Errors, order: Order) -> Self {
+        let side = errors.width.max(errors.height) as f32;
+        let kept: Vec<usize> = (0..self.count())
+            .filter(|&i| self.value(4, i, 0) >= MIN_WEIGHT)
+            .collect();
+        let more = wanted.saturating_sub(kept.len());
+        // Split those with the largest error within a standard deviation.
+        let mut scored: Vec<(f64, usize)> = kept
+            .iter()
+            .map(|&i| {
+                let deviation = [0, 1].map(|c| self.value(1, i, c).exp() * side);
+                let widest = deviation[0].max(deviation[1]);
+                let center = [0, 1].map(|c| self.value(0, i, c) * side);
+                let error = errors.over(center.map(|x| x - widest), center.map(|x| x + widest));
+                (if widest >= LEAST_SPLIT { error } else { 0.0 }, i)
+            })
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        scored.truncate((SPLIT_SHARE * more as f32) as usize);
+        let mut split: Vec<usize> = scored
+            .into_iter()
+            .filter(|(error, _)| *error > 0.0)
+            .map(|(_, i)| i)
+            .collect();
+        split.sort_unstable();
+        let mut grown = self.empty();
+        // New splats lie in front: behind what is opaque they would not be seen.
+        let pixels = errors.draw(more - split.len());
+        let spacing = ((errors.width * errors.height) as f32 / wanted.max(1) as f32).sqrt();
+        for &pixel in &pixels {
+            grown.push_new(self, pixel, errors, (0.5 * spacing).max(0.5) / side);
+        }
+        for &i in &kept {
+            grown.push_from(self, i);
+            if split.binary_search(&i).is_ok() {
+                grown.push_from(self, i);
+                grown.part_last_two();
+            }
+        }
+        match order {
+            Order::Index => grown,
+            Order::Size => grown.sorted_by_size(),
+        }
+    }
+
+    fn push_new(&mut self, others: &Self, pixel: usize, errors: &Errors, width: f32) {
+        let side = errors.width.max(errors.height) as f32;
+        let [x, y] = [pixel % errors.width, pixel / errors.width].map(|i| (i as f32 + 0.5) / side);
+        let values: [&[f32]; 5] = [
+            &[x, y],
+            &[width.ln(); 2],
+            &[0.0],
+            &errors.reference[pixel],
+            &[NEW_OPACITY],
+        ];
+        for (array, values) in values.iter().enumerate() {
+            self.arrays[0][array].extend(*values);
+            for moment in 1..self.arrays.len() {
+                let channels = values.len();
+                let all = &others.arrays[moment][array];
+                // The last moment of every optimiser with two is a mean of squares.
+                let mean = |c: usize| {
+                    let of = all.iter().skip(c).step_by(channels);
+                    (of.map(|v| f64::from(*v)).sum::<f64>() / (all.len() / channels).max(1) as f64) as f32
+                };
+                let squares = moment == 2;
+                self.arrays[moment][array].extend((0..channels).map(|c| if squares { mean(c) } else { 0.0 }));
+            }
+        }
+    }
+
+    /// Makes halves of the last two splats, which are copies of one.
+    fn part_last_two(&mut self) {
+        let last = self.count() - 1;
+        let longer = usize::from(self.value(1, last, 1) > self.value(1, last, 0));
+        let width = self.value(1, last, longer).exp();
+        let (sin, cos) = self.value(2, last, 0).sin_cos();
+        let along = if longer == 0 { [cos, sin] } else { [-sin, cos] };
+        for (i, sign) in [(last - 1, -1.0), (last, 1.0)] {
+            for c in 0..2 {
+                self.arrays[0][0][2 * i + c] += sign * HALF_DISTANCE * width * along[c];
+            }
+            self.arrays[0][1][2 * i + longer] += HALF_WIDTH.ln();
+        }
+    }
+
+    fn sorted_by_size(&self) -> Self {
+        let mut order: Vec<usize> = (0..self.count()).collect();
+        let area = |i: usize| self.value(1, i, 0) + self.value(1, i, 1);
+        order.sort_by(|&a, &b| area(a).total_cmp(&area(b)));
+        let mut sorted = self.empty();
+        order.into_iter().for_each(|i| sorted.push_from(self, i));
+        sorted
+    }
+}
+
+impl Run<'_> {
+    /// Changes the number of splats, if it changes after the iterations that are done.
+    pub(super) fn grow(&mut self) -> Result<()> {
+        let (scene, rule) = (self.job.scene, self.job.rule);
+        let (Some(growth), Some(splats)) = (&rule.growth, &scene.splats) else {
+            return Ok(());
+        };
+        let Some(wanted) = count_after(growth, splats.count(), self.state.iteration, rule.iterations) else {
+            return Ok(());
+        };
+        let Some(errors) = self.errors()? else { return Ok(()) };
+        let slots: Vec<usize> = splats
+            .arrays()
+            .iter()
+            .filter_map(|array| self.device.params().find(&array.path))
+            .collect();
+        let kinds = (0..rule.optimizer.moments()).map(ArrayKind::Moment);
+        let mut arrays = Vec::new();
+        for kind in std::iter::once(ArrayKind::Values).chain(kinds) {
+            let mut all = [const { Vec::new() }; 5];
+            for (values, &slot) in all.iter_mut().zip(&slots) {
+                *values = self.device.read(slot, kind)?;
+            }
+            arrays.push(all);
+        }
+        let before = Splats { arrays };
+        let grown = before.grown(wanted, &errors, splats.order);
+        let count = grown.count();
+        let replaced = slots.iter().enumerate().map(|(array, &parameter)| Replacement {
+            parameter,
+            shape: Shape {
+                size: [count, 1, 1],
+                channels: SPLAT_ARRAYS[array].1,
+            },
+            values: grown.arrays[0][array].clone(),
+            moments: grown.arrays[1..].iter().map(|moment| moment[array].clone()).collect(),
+        });
+        self.device.replace(replaced.collect())?;
+        self.progress.event(
+            "growth",
+            json!({ "iteration": self.state.iteration, "splats": count, "before": before.count() }),
+        );
+        Ok(())
+    }
+
+    /// The errors of the first training view.
+    fn errors(&mut self) -> Result<Option<Errors>> {
+        let scene = self.job.scene;
+        let Some(index) = scene.sensors.iter().position(|sensor| !sensor.held_out) else {
+            return Ok(None);
+        };
+        let sensor = &scene.sensors[index];
+        let Some(reference) = self.targets.film_pixels(scene, index as u32)? else {
+            return Ok(None);
+        };
+        let look = self.look();
+        let picture = Picture::of(sensor, render_view(self.device, index as u32, look)?);
+        let size = [sensor.width as usize, sensor.height as usize];
+        Ok(Some(Errors::new(size, &picture.pixels, reference)))
+    }
+
+    /// The number of splats, if the scene is a picture of them.
+    pub(super) fn splat_count(&self) -> Option<u64> {
+        let points = self
+            .device
+            .params()
+            .parameters
+            .iter()
+            .find(|p| p.kind == Kind::Points)?;
+        Some(points.shape.texels() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROWTH: Growth = Growth {
+        count: 100,
+        every: 10,
+        until: 0.5,
+    };
+
+    #[test]
+    fn numbers_rise_evenly_to_the_last_change() {
+        let counts: Vec<Option<usize>> = (0..=60).map(|i| count_after(&GROWTH, 40, i, 105)).collect();
+        let changes: Vec<(usize, usize)> = counts
+            .iter()
+            .enumerate()
+            .filter_map(|(i, c)| Some((i, (*c)?)))
+            .collect();
+        assert_eq!(changes, [(10, 52), (20, 64), (30, 76), (40, 88), (50, 100)]);
+        assert_eq!(
+            count_after(&GROWTH, 100, 10, 105),
+            Some(100),
+            "transparent ones are replaced"
+        );
+        assert_eq!(count_after(&GROWTH, 40, 10, 11), None, "a short run does not grow");
+    }
+
+    fn three() -> Splats {
+        let values = [
+            vec![0.25, 0.5, 0.75, 0.5, 0.5, 0.1],
+            vec![-1.5, -2.5, -1.5, -2.5, -3.0, -3.0],
+            vec![0.0, std::f32::consts::FRAC_PI_2, 0.0],
+            vec![0.5; 9],
+            vec![0.8, 0.9, 0.001],
+        ];
+        let first = values.clone().map(|v| vec![0.5; v.len()]);
+        let second = values.clone().map(|v| vec![0.25; v.len()]);
+        Splats {
+            arrays: vec![values, first, second],
+        }
+    }
+
+    /// An error on the right half alone: the splat there is split along its longer axis, which is the picture's y, the
+    /// transparent one goes, and the new one stands on the right with the colour that was missing.
+    #[test]
+    fn splats_are_split_and_added_where_the_error_is() {
+        let size = [32, 32];
+        let picture = vec![[0.5, 0.5, 0.5, 0.0]; 32 * 32];
+        let reference = (0..32 * 32).map(|i| if i % 32 < 16 { [0.5; 3] } else { [0.9, 0.1, 0.5] });
+        let errors = Errors::new(size, &picture, reference.collect());
+        let grown = three().grown(4, &errors, Order::Index);
+        assert_eq!(grown.count(), 4);
+        let [position, scale, _, color, opacity] = &grown.arrays[0];
+        assert!(
+            position[0] > 0.5 && color[..3] == [0.9, 0.1, 0.5] && opacity[0] == NEW_OPACITY,
+            "the new one in front"
+        );
+        assert_eq!(position[2..4], [0.25, 0.5], "the splat on the left stays");
+        let (above, below) = (&position[4..6], &position[6..8]);
+        assert!((above[0] - 0.75).abs() < 1e-6 && (below[0] - 0.75).abs() < 1e-6);
+        assert!(above[1] < 0.45 && below[1] > 0.55, "{above:?} {below:?}");
+        assert_eq!(scale[4], -1.5 + HALF_WIDTH.ln());
+        assert!(opacity.iter().all(|o| *o >= MIN_WEIGHT), "the transparent one has gone");
+        assert_eq!(grown.arrays[1][4], [0.0, 0.5, 0.5, 0.5], "first moments follow");
+        assert_eq!(grown.arrays[2][4], [0.25; 4], "second moments follow");
+        let sorted = three().grown(4, &errors, Order::Size);
+        let areas: Vec<f32> = sorted.arrays[0][1].chunks(2).map(|s| s[0] + s[1]).collect();
+        assert!(areas.is_sorted());
+    }
+
+    #[test]
+    fn without_an_error_nothing_is_added() {
+        let picture = vec![[0.5, 0.5, 0.5, 0.0]; 16];
+        let errors = Errors::new([4, 4], &picture, vec![[0.5; 3]; 16]);
+        assert_eq!(three().grown(50, &errors, Order::Index).count(), 2);
+    }
+}

@@ -1,0 +1,82 @@
+//! A run whose splats grow goes on to the bit.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::*;
+use crate::device::cpu::Cpu;
+use crate::output::run_folder::{Opening, RunFolder};
+
+fn scene() -> Scene {
+    let text = r#"{"type": "scene",
+        "picture": {"type": "canvas", "film": {"type": "hdrfilm", "width": 40, "height": 24, "color_space": "srgb"}},
+        "splats": {"type": "splats", "count": 30, "placement": "picture"},
+        "optimize": {"iterations": 40, "references": {"type": "leaves"}, "growth": {"count": 90, "every": 5, "until": 0.5},
+            "parameters": {"splats.position": {"learning_rate": 0.002}, "splats.scale": {"learning_rate": 0.02},
+                "splats.rotation": {"learning_rate": 0.02}, "splats.color": {"learning_rate": 0.01},
+                "splats.opacity": {"learning_rate": 0.01}},
+            "output": {"images_every": 0, "checkpoint_seconds": 1e6}}}"#;
+    crate::scene::parse(text, Path::new("splats.json")).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Stops a run after so many iterations.
+#[derive(Debug)]
+struct StopAfter<'a> {
+    left: std::sync::atomic::AtomicU32,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for StopAfter<'_> {
+    fn iterated(&self) {
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.stop.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Runs on from a folder's checkpoint, if it has one, for at most so many iterations.
+fn run_on(scene: &Scene, folder: &Path, iterations: u32) -> Report {
+    let folder = RunFolder::open(folder, Opening::Resume).expect("a folder");
+    let path = folder.checkpoint();
+    let checkpoint = path.exists().then(|| Checkpoint::open(&path).expect("a checkpoint"));
+    let stop = AtomicBool::new(false);
+    let observer = StopAfter {
+        left: iterations.into(),
+        stop: &stop,
+    };
+    let job = Job {
+        observer: &observer,
+        scene,
+        rule: scene.optimize.as_ref().expect("given"),
+        folder: &folder,
+        stop: &stop,
+        resume_command: "prbopt optimize splats.json --resume".into(),
+    };
+    let mut progress = Progress::new(Style::Quiet);
+    let mut device = Cpu::new();
+    let run = Run::prepare(&job, checkpoint, &mut device, &mut progress).expect("can be prepared");
+    run.finish().expect("runs")
+}
+
+#[test]
+fn runs_that_grow_go_on_to_the_bit() {
+    let scene = scene();
+    let result = |folder: &Path| std::fs::read(folder.join("final/splats.safetensors")).expect("a result");
+    let whole = tempfile::tempdir().expect("a temporary folder");
+    run_on(&scene, whole.path(), u32::MAX);
+    let expected = result(whole.path());
+    let count = crate::io::tensors::Reader::open(&whole.path().join("final/splats.safetensors")).expect("readable");
+    assert_eq!(count.shape("opacity"), Some(&[90, 1][..]));
+    // In the middle of a stretch, at a change, and just after one.
+    for stops in [&[7][..], &[10], &[5, 6, 4]] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for &iterations in stops {
+            assert!(run_on(&scene, folder.path(), iterations).interrupted);
+        }
+        assert!(!run_on(&scene, folder.path(), u32::MAX).interrupted);
+        assert!(result(folder.path()) == expected, "stopped after {stops:?} iterations");
+    }
+    let counts = crate::output::metrics::read(&whole.path().join("metrics.jsonl")).expect("figures");
+    let counts: Vec<u64> = counts.iter().step_by(5).filter_map(|f| f.splats).collect();
+    assert_eq!(counts, [30, 45, 60, 75, 90, 90, 90, 90]);
+}

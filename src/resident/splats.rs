@@ -1,0 +1,41 @@
+//! Splats as devices read them: where their parameters stand.
+
+use crate::params::{ParamSet, Shape};
+
+/// A picture of splats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SplatScene {
+    pub slots: SplatSlots,
+    /// The number of splats.
+    pub count: usize,
+}
+
+/// Indices of the splats' parameters in the [`ParamSet`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SplatSlots {
+    pub position: usize,
+    pub scale: usize,
+    pub rotation: usize,
+    pub color: usize,
+    pub opacity: usize,
+}
+
+impl SplatSlots {
+    /// All of them, in the order of the fields.
+    pub fn all(&self) -> [usize; 5] {
+        [self.position, self.scale, self.rotation, self.color, self.opacity]
+    }
+}
+
+impl SplatScene {
+    /// The splats whose parameters stand in these slots.
+    pub fn new(slots: SplatSlots, params: &ParamSet) -> Self {
+        let count = params.parameters[slots.position].shape.texels();
+        Self { slots, count }
+    }
+
+    /// Follows a change of their number; `shapes` are those of the parameters in their order.
+    pub fn fit(&mut self, shapes: &[Shape]) {
+        self.count = shapes[self.slots.position].texels();
+    }
+}
