@@ -6,12 +6,7 @@
 // one direction only has a probability.
 
 #import transport/rays/sampler
-#import transport/scene/bsdf/conductor
-#import transport/scene/bsdf/dielectric
 #import transport/scene/bsdf/diffuse
-#import transport/scene/bsdf/plastic
-#import transport/scene/bsdf/principled
-#import transport/scene/bsdf/principledthin
 #import transport/scene/interaction
 #import transport/scene/records
 #import transport/scene/texture
