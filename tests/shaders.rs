@@ -101,7 +101,11 @@ fn every_module_is_embedded_and_used() {
         let first = text.lines().next().expect("a module has a first line");
         let leaf = path.strip_prefix("transport/scene/bsdf/");
         let used = !leaf.is_some_and(|leaf| LEAVES.contains(&leaf));
-        assert_eq!(all.contains(first), used, "{path} is imported by no kernel, or stands in the list of leaves");
+        assert_eq!(
+            all.contains(first),
+            used,
+            "{path} is imported by no kernel, or stands in the list of leaves"
+        );
     }
 }
 

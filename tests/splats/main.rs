@@ -320,8 +320,11 @@ fn load(device: &mut dyn Device, scene: &Scene) -> Batch {
     Batch { table, drawn: None }
 }
 
+/// Pixels, and for each parameter its gradient and its values.
+type Driven = (Vec<[f32; 4]>, Vec<Vec<f32>>, Vec<Vec<f32>>);
+
 /// Image, gradients, and values after three steps.
-fn drive(device: &mut dyn Device, scene: &Scene) -> (Vec<[f32; 4]>, Vec<Vec<f32>>, Vec<Vec<f32>>) {
+fn drive(device: &mut dyn Device, scene: &Scene) -> Driven {
     let batch = load(device, scene);
     let mut image = Vec::new();
     let mut gradients = Vec::new();

@@ -161,6 +161,7 @@ pub fn reach(of: &Parameters<f32>, side: f32) -> Option<[f32; 2]> {
         return None;
     }
     let [i, j] = of.scale.map(|scale| {
+        #[allow(clippy::manual_clamp, reason = "a scale that is no number becomes the smallest")]
         let deviation = scale.max(SCALE_LOW).min(SCALE_HIGH).exp() * side;
         deviation * deviation
     });
