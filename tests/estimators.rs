@@ -81,12 +81,13 @@ fn the_tape_gives_the_gradient_of_path_replay_on_the_device() {
         let error = disagreement(&tape, &replay);
         assert!(error < 2e-4, "{}: {error:.1e}", small.name);
         assert_eq!(none.rays, stats.rays, "{}", small.name);
-        let (other, _) = on_device(&setup(&small, "drt", Estimator::PathReplay));
-        assert!(
-            disagreement(&tape, &other) > 1e-2,
-            "{}: another estimator is taken for it",
-            small.name
-        );
+        // Without a medium there is one estimator.
+        let drt = setup(&small, "drt", Estimator::PathReplay);
+        if !drt.resident.transport.paths().media.is_empty() {
+            let (other, _) = on_device(&drt);
+            let apart = disagreement(&tape, &other) > 1e-2;
+            assert!(apart, "{}: another estimator is taken for it", small.name);
+        }
         assert!(none.tape_bytes == 0 && stats.tape_bytes > 0, "{}", small.name);
     }
 }

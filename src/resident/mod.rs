@@ -144,6 +144,17 @@ impl Resident {
         Ok((resident, params))
     }
 
+    /// Looks through these sensors, which are those of the scene with other numbers of pixels.
+    pub fn look_through(&mut self, sensors: &[Sensor]) {
+        for (record, sensor) in self.sensors.iter_mut().zip(sensors) {
+            *record = SensorRecord {
+                medium: record.medium,
+                first_pixel: record.first_pixel,
+                ..sensor_record(sensor)
+            };
+        }
+    }
+
     /// Follows a change of resolution; `shapes` are those of the parameters in their order.
     pub fn fit(&mut self, shapes: &[Shape]) {
         fit_background(&mut self.scene, self.emitter, shapes);

@@ -18,6 +18,7 @@ use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
+use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::scene::{Scene, Sensor};
 use turntable::Turntable;
@@ -85,6 +86,7 @@ impl RenderArgs {
 pub fn run(args: RenderArgs) -> Result<Outcome> {
     let mut scene = args.set.load(&args.scene)?;
     let chosen = choose(&scene, &args.sensor)?;
+    let given = scene.sensors.clone();
     for &index in &chosen {
         enlarge(&mut scene.sensors[index], args.scale)?;
     }
@@ -102,7 +104,10 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         progress.note(&format!("warning: {warning}"));
     }
     // Load the scene, with the parameters' values, onto the device.
-    let (mut resident, mut params) = Resident::new(&scene)?;
+    let (mut resident, mut params) = match turntable {
+        Some(_) => Resident::new(&scene)?,
+        None => resident_and_enlarged(&mut scene, given)?,
+    };
     if let Some(folder) = &args.parameters {
         read_parameters(folder, &scene, &mut params)?;
         let shapes: Vec<_> = params.parameters.iter().map(|p| p.shape).collect();
@@ -153,6 +158,16 @@ fn scale_factor(text: &str) -> Result<f32, String> {
         Ok(factor) if (0.01..=64.0).contains(&factor) => Ok(factor),
         _ => Err("expected a number from 0.01 to 64".into()),
     }
+}
+
+/// The records and parameters of a scene whose views are looked through enlarged. What is placed by a view's picture
+/// needs the view as it was `given`.
+fn resident_and_enlarged(scene: &mut Scene, given: Vec<Sensor>) -> Result<(Resident, ParamSet)> {
+    let enlarged = std::mem::replace(&mut scene.sensors, given);
+    let (mut resident, params) = Resident::new(scene)?;
+    scene.sensors = enlarged;
+    resident.look_through(&scene.sensors);
+    Ok((resident, params))
 }
 
 /// The same view with a factor on its pixels along each edge.
