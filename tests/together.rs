@@ -104,7 +104,7 @@ fn clouds() -> Vec<SmallWorld> {
         set: Vec::new(),
         ..SmallWorld::default()
     };
-    let mut all = vec![cloud([9, 17, 33], 20.0), cloud([1, 1, 1], 4.0), cloud([40, 1, 2], 30.0)];
+    let mut all = vec![cloud([9, 17, 33], 2.0), cloud([1, 1, 1], 4.0), cloud([40, 1, 2], 3.0)];
     all[0].zeros = vec![("sigma_t", 3, 0)];
     all[1].zeros.clear();
     all[2].zeros = vec![("sigma_t", 2, 1)];
