@@ -208,21 +208,9 @@ fn edges_are_numbers() {
         }
         all
     };
-    use Kind::*;
-    let kinds = [
-        Conductor,
-        RoughConductor,
-        Dielectric,
-        ThinDielectric,
-        RoughDielectric,
-        Plastic,
-        RoughPlastic,
-        Principled,
-        PrincipledThin,
-    ];
     let mut all = directions(&[1.0, 0.5, 1e-4, 1e-20, -1.0, -1e-3]);
     all.extend([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]);
-    for kind in kinds {
+    for kind in Kind::ALL {
         for p in edge(kind) {
             for distribution in [Distribution::Beckmann, Distribution::Ggx] {
                 let model = Model::new(kind, &p).with(distribution, p[0] > 0.2);

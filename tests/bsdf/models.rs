@@ -24,6 +24,21 @@ pub enum Kind {
     PrincipledThin,
 }
 
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Conductor,
+        Self::RoughConductor,
+        Self::Dielectric,
+        Self::ThinDielectric,
+        Self::RoughDielectric,
+        Self::Plastic,
+        Self::RoughPlastic,
+        Self::Principled,
+        Self::PrincipledThin,
+    ];
+}
+
 /// A BSDF and what of it is no number to differentiate by.
 #[derive(Debug, Clone)]
 pub struct Model {

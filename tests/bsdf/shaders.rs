@@ -329,19 +329,8 @@ fn shaders_compute_the_same_numbers() {
         .iter()
         .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
         .collect();
-    use Kind::*;
     let mut mistakes = Vec::new();
-    for kind in [
-        Conductor,
-        RoughConductor,
-        Dielectric,
-        ThinDielectric,
-        RoughDielectric,
-        Plastic,
-        RoughPlastic,
-        Principled,
-        PrincipledThin,
-    ] {
+    for kind in Kind::ALL {
         let mut modules = library.clone();
         modules.insert("bsdf_test".into(), kernel(kind));
         let composed = compose(&modules, "bsdf_test", &["REPLAY"]).unwrap_or_else(|e| panic!("{e}"));
