@@ -146,6 +146,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "transport/paths/replay_cache",
         "takes memory for each path, which a GPU lacks",
     ),
+    ("transport/lookup/prefetch", "a GPU hides latency by other invocations"),
     ("transport/paths/packet", "a GPU follows paths together by itself"),
     ("transport/paths/flights", "lanes of vectors, which a GPU has by itself"),
     ("kernels/quality", "PSNR and SSIM are computed by the host"),

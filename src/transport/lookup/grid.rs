@@ -2,6 +2,7 @@
 //!
 //! Texels are cell-centred as in Mitsuba: texel i of N lies at (i + 0.5) / N; lookups beyond the outer centres clamp.
 
+use super::prefetch::prefetch_line;
 use super::sh::Basis;
 use crate::resident::layout::wrap;
 use crate::transport::number::Number;
@@ -257,20 +258,12 @@ pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Ste
     sum
 }
 
-/// Asks the processor to bring the texels of a stencil near, in an array of `channels` values a texel.
+/// Brings the texels of a stencil near, in an array of `channels` values a texel.
 #[inline(always)]
 pub fn prefetch<T>(data: &[T], at: &Stencil, channels: u32) {
-    #[cfg(target_arch = "x86_64")]
     for k in 0..8 {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing, and is no fault whatever the address.
-        unsafe {
-            let texel = data.as_ptr().wrapping_add(at.texels[k] as usize * channels as usize);
-            _mm_prefetch::<_MM_HINT_T0>(texel.cast());
-        }
+        prefetch_line(data.as_ptr().wrapping_add(at.texels[k] as usize * channels as usize));
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (data, at, channels);
 }
 
 /// [`grid_eval_balanced`] of a grid of one channel, at the stencils of several points.

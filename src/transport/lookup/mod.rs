@@ -2,5 +2,6 @@
 
 pub mod background;
 pub mod grid;
+pub mod prefetch;
 pub mod sh;
 pub mod volume;

@@ -18,6 +18,7 @@ use super::lanes::x86::{Avx, Sse};
 use super::lanes::{Lanes, Plain};
 use crate::resident::bvh::{Bvh, MAX_LEVELS};
 use crate::resident::layout::{BLOCK, BlockRecord, NodeRecord, WIDTH, child};
+use crate::transport::lookup::prefetch::prefetch_line;
 
 /// A hit of a triangle or another surface.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -344,26 +345,19 @@ where
 /// Prefetches a child into the cache, so that the memory latencies of siblings overlap.
 #[inline(always)]
 fn prefetch(bvh: &Bvh, child: u32) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        const LINE: usize = 64;
-        let index = (child & !child::KIND) as usize;
-        let (start, size) = match child & child::KIND {
-            child::NODE => (
-                bvh.nodes.as_ptr().wrapping_add(index).cast::<i8>(),
-                size_of::<NodeRecord>(),
-            ),
-            child::BLOCK => (bvh.blocks.as_ptr().wrapping_add(index).cast(), size_of::<BlockRecord>()),
-            _ => return,
-        };
-        for line in 0..size.div_ceil(LINE) {
-            // SAFETY: a prefetch dereferences nothing and accepts any address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE)) };
-        }
+    const LINE: usize = 64;
+    let index = (child & !child::KIND) as usize;
+    let (start, size) = match child & child::KIND {
+        child::NODE => (
+            bvh.nodes.as_ptr().wrapping_add(index).cast::<u8>(),
+            size_of::<NodeRecord>(),
+        ),
+        child::BLOCK => (bvh.blocks.as_ptr().wrapping_add(index).cast(), size_of::<BlockRecord>()),
+        _ => return,
+    };
+    for line in 0..size.div_ceil(LINE) {
+        prefetch_line(start.wrapping_add(line * LINE));
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bvh, child);
 }
 
 /// The edge function: twice the signed area of the triangle formed by the ray and the edge from p to q.

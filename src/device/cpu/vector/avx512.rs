@@ -8,6 +8,7 @@ use crate::device::cpu::field::records::Record;
 use crate::device::cpu::field::reduce::{Gradient, Move};
 use crate::transport::field::radiance_field::LANES;
 use crate::transport::lookup::grid::Stencils;
+use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::lookup::sh::{Basis, MAX_COEFFICIENTS};
 
 /// Lanes of a vector that hold the colours of five coefficients.
@@ -241,8 +242,7 @@ fn expect(sh: &[f32], at: &Stencils<LANES>, lanes: usize) {
         }
         for k in [0, 2, 4, 6] {
             for line in 0..(2 * TEXEL).div_ceil(LINE) {
-                let address = sh.as_ptr().wrapping_add(texels[k][lane] as usize * TEXEL + line * LINE);
-                _mm_prefetch::<_MM_HINT_T0>(address.cast());
+                prefetch_line(sh.as_ptr().wrapping_add(texels[k][lane] as usize * TEXEL + line * LINE));
             }
         }
     }

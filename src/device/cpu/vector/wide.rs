@@ -8,6 +8,7 @@ use crate::device::cpu::field::reduce::{Gradient, reduce_plain};
 use crate::resident::layout::{SceneRecord, density};
 use crate::transport::field::radiance_field::{self, LANES, Lattice, Segment};
 use crate::transport::lookup::grid::{Stencils, grid_eval, grid_eval_sh, grid_stencils};
+use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::lookup::sh::Basis;
 
 /// How a vector level looks colours up.
@@ -234,7 +235,6 @@ impl Wide for Avx2 {
     /// The lower and the upper neighbour along x lie side by side: four pairs, a line of 64 bytes at a time.
     #[inline(always)]
     fn prefetch<const CHANNELS: usize>(data: &[f32], at: &Stencils<LANES>, live: u32) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         const LINE: usize = 16;
         let (texels, _) = at.parts();
         for k in [0, 2, 4, 6] {
@@ -244,9 +244,7 @@ impl Wide for Avx2 {
                 }
                 let start = texels[k][lane] as usize * CHANNELS;
                 for line in 0..(2 * CHANNELS).div_ceil(LINE) {
-                    let address = data.as_ptr().wrapping_add(start + line * LINE);
-                    // SAFETY: a prefetch reads nothing and may be given any address.
-                    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+                    prefetch_line(data.as_ptr().wrapping_add(start + line * LINE));
                 }
             }
         }
