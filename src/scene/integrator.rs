@@ -1,34 +1,68 @@
-//! Integrators: `volpath`, `prbvolpath`, `advolpath`, `rbvolpath`.
+//! Integrators: how a name of Mitsuba's, or of ours, lets paths grow and sends their derivatives.
 
 use super::object::Object;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::{Estimator, Gradient, Integrator, Variant};
+use super::{Estimator, Gradient, Integrator, Rules, Variant};
 
 /// Mitsuba's default `max_depth` of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
 
+/// The longest path of `direct`: from the camera to a surface, and to a light.
+const DIRECT_DEPTH: u32 = 2;
+
 /// The integrator.
 pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
     let mut object = value.plugin(Class::Integrator)?;
-    let (estimator, default_depth) = match object.name {
-        "volpath" => (Estimator::PathReplay, None),
-        "prbvolpath" => (Estimator::PathReplay, Some(DEFAULT_DEPTH)),
-        "advolpath" => (Estimator::Tape, Some(DEFAULT_DEPTH)),
-        _ => (Estimator::Radiative(variant(&mut object)), Some(DEFAULT_DEPTH)),
+    let (rules, estimator) = match object.name {
+        "path" | "direct" => (Rules::Path, Estimator::PathReplay),
+        "prb" => (Rules::Prb, Estimator::PathReplay),
+        "prb_basic" => (Rules::Basic, Estimator::PathReplay),
+        "ad" => (Rules::Prb, Estimator::Tape),
+        "rb" => (Rules::Prb, Estimator::Radiative(variant(&mut object))),
+        "advolpath" => (Rules::Volpath, Estimator::Tape),
+        "rbvolpath" => (Rules::Volpath, Estimator::Radiative(variant(&mut object))),
+        _ => (Rules::Volpath, Estimator::PathReplay),
     };
-    let max_depth = max_depth(&mut object, default_depth);
-    let rr_depth = object.integer("rr_depth", 5);
+    let max_depth = match object.name {
+        "direct" => {
+            sample_counts(&mut object);
+            Some(DIRECT_DEPTH)
+        }
+        "path" | "volpath" | "volpathmis" => max_depth(&mut object, None),
+        _ => max_depth(&mut object, Some(DEFAULT_DEPTH)),
+    };
+    let rr_depth = match object.name {
+        "direct" => 5,
+        _ => object.integer("rr_depth", 5),
+    };
+    if object.name == "volpathmis" {
+        object.boolean("use_spectral_mis", true);
+    }
     let hide_emitters = object.boolean("hide_emitters", false);
-    let gradient = gradient(&mut object, estimator);
+    let gradient = match rules {
+        Rules::Volpath => gradient(&mut object, estimator),
+        Rules::Path | Rules::Prb | Rules::Basic => Gradient::Auto,
+    };
     object.finish();
     Some(Integrator {
+        rules,
         estimator,
         max_depth,
         rr_depth,
         hide_emitters,
         gradient,
     })
+}
+
+/// The samples of `direct` at a surface, of which one each is taken: more samples a pixel do the same.
+fn sample_counts(object: &mut Object<'_>) {
+    let counts = ["shading_samples", "emitter_samples", "bsdf_samples"].map(|key| object.integer(key, 1));
+    if counts.iter().any(|count| *count > 1) {
+        object.value.context.warn(
+            "`direct` takes one sample of the lights and one of the BSDF: raise `sample_count` instead of their numbers",
+        );
+    }
 }
 
 fn variant(object: &mut Object<'_>) -> Variant {

@@ -241,6 +241,7 @@ pub enum LightKind {
 /// The light transport algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Integrator {
+    pub rules: Rules,
     pub estimator: Estimator,
     /// Longest path in edges; None for no limit.
     pub max_depth: Option<u32>,
@@ -254,6 +255,7 @@ pub struct Integrator {
 impl Default for Integrator {
     fn default() -> Self {
         Self {
+            rules: Rules::Volpath,
             estimator: Estimator::PathReplay,
             max_depth: None,
             rr_depth: 5,
@@ -263,15 +265,30 @@ impl Default for Integrator {
     }
 }
 
+/// How paths grow, as Mitsuba's integrators of these names have it. By all rules but `volpath`'s media play no part, and
+/// every surface that is met is an edge of the path and casts a shadow, also one that light passes straight through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rules {
+    /// Media scatter, and what light passes straight through is no edge.
+    #[default]
+    Volpath,
+    /// Roulette begins with the edge `rr_depth`.
+    Path,
+    /// Roulette begins behind the edge `rr_depth`, as by [`Self::Volpath`].
+    Prb,
+    /// Lights are not sampled, and there is no roulette.
+    Basic,
+}
+
 /// The estimator of derivatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Estimator {
-    /// Path replay backpropagation: `volpath` and `prbvolpath`.
+    /// Path replay backpropagation: all names but the following.
     #[default]
     PathReplay,
-    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `advolpath`.
+    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `ad` and `advolpath`.
     Tape,
-    /// Radiative backpropagation: `rbvolpath`.
+    /// Radiative backpropagation: `rb` and `rbvolpath`.
     Radiative(Variant),
 }
 

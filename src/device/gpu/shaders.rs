@@ -56,6 +56,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/field/radiance_field",
     "transport/rays/random",
     "transport/rays/sampler",
+    "transport/rays/sensor",
     "transport/lookup/sh",
     "transport/scene/shape",
     "transport/scene/texture",
