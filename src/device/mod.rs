@@ -200,6 +200,10 @@ pub trait Device {
     /// Compares the image with the batch's references and leaves dLoss/dImage in the adjoint image.
     fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue>;
 
+    /// Takes `adjoint`, the derivatives of anything by the pixels of the batch that was rendered last, in its order, in the
+    /// place of what [`Self::loss`] leaves.
+    fn set_adjoint(&mut self, batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) -> Result<()>;
+
     /// Adds the derivatives of the loss by all tuned parameters to their gradients, with `spp` rays a pixel.
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats>;
 

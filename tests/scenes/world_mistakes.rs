@@ -383,8 +383,13 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
-        r#""type": "path""#,
-        "2:17: Mitsuba's integrator `path` is not supported yet at integrator: allowed: `volpath`",
+        r#""type": "ptracer""#,
+        "2:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `path`",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "direct", "max_depth": 3"#,
+        "2:35: unknown parameter `max_depth` of `direct` at integrator.max_depth: allowed: `shading_samples`",
     ),
     (
         r#""type": "prbvolpath""#,

@@ -20,7 +20,7 @@ use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::params::ParamSet;
 use crate::resident::Resident;
-use crate::scene::{Scene, Sensor};
+use crate::scene::{Background, Scene, Sensor};
 use turntable::Turntable;
 
 /// Arguments of `prbopt render`.
@@ -120,19 +120,27 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     if let Some(turntable) = turntable {
         return turntable.render(&args, &scene, device.as_mut(), &mut progress);
     }
-    // Render each sensor.
-    for (&index, stem) in chosen.iter().zip(&stems) {
-        let sensor = &scene.sensors[index];
+    // Render each film.
+    let opaque = !matches!(scene.background, Background::None) && !scene.integrator.hide_emitters;
+    for (film, stem) in films(&scene, &chosen).iter().zip(&stems) {
+        let sensor = &scene.sensors[film.sensors[0]];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));
         let look = RenderSettings {
             seed: args.seed,
             iteration: 0,
             spp,
         };
-        let pixels = render_view(device.as_mut(), index as u32, look)?;
-        let picture = Picture::of(sensor, pixels);
+        let mut parts = Vec::new();
+        for &index in &film.sensors {
+            let pixels = render_view(device.as_mut(), index as u32, look)?;
+            parts.push(Picture::of(&scene.sensors[index], pixels));
+        }
+        let Some(mut picture) = Picture::beside(&parts) else {
+            continue;
+        };
+        picture.format.opaque = opaque;
         if args.to_standard_output() {
-            std::io::stdout().write_all(&image::png_bytes(&picture.coded()))?;
+            std::io::stdout().write_all(&image::png_bytes(&picture.shown()))?;
             continue;
         }
         let files = picture.write(stem)?;
@@ -140,16 +148,45 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         if masked > 0 {
             progress.note(&format!(
                 "{}: {masked} pixels have no ray, their distortion has no inverse",
-                sensor.name
+                film.name
             ));
         }
-        let event = json!({ "sensor": sensor.name, "index": index, "spp": spp, "masked": masked, "files": files });
+        let event =
+            json!({ "sensor": film.name, "index": film.sensors[0], "spp": spp, "masked": masked, "files": files });
         progress.event("render", event);
         if args.voice.speaks() {
             files.iter().for_each(|file| print_line(&file.display().to_string()));
         }
     }
     Ok(Outcome::Done)
+}
+
+/// A picture to be written: the sensors that share it, side by side, and what it is called.
+struct Film<'a> {
+    name: &'a str,
+    sensors: Vec<usize>,
+}
+
+/// The films of the chosen sensors: one each, or one of all of a batch that are chosen.
+fn films<'a>(scene: &'a Scene, chosen: &[usize]) -> Vec<Film<'a>> {
+    let mut films: Vec<Film> = Vec::new();
+    for &index in chosen {
+        let sensor = &scene.sensors[index];
+        let whole = |batch: &&String| {
+            let of_batch = |s: &Sensor| s.batch.as_ref() == Some(*batch);
+            let all = scene.sensors.iter().filter(|s| of_batch(s)).count();
+            chosen.iter().filter(|&&i| of_batch(&scene.sensors[i])).count() == all
+        };
+        let name = sensor.batch.as_ref().filter(whole).unwrap_or(&sensor.name);
+        match films.iter_mut().find(|film| film.name == name) {
+            Some(film) => film.sensors.push(index),
+            None => films.push(Film {
+                name,
+                sensors: vec![index],
+            }),
+        }
+    }
+    films
 }
 
 /// `--scale`.
@@ -198,9 +235,26 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
     if count == 0 {
         bail!("{}: has no sensor to render; add one", scene.path.display());
     }
+    let of_batch = |name: &str| -> Vec<usize> {
+        (0..count)
+            .filter(|&i| scene.sensors[i].batch.as_deref() == Some(name))
+            .collect()
+    };
+    let batch = of_batch(wanted);
+    if !batch.is_empty() {
+        return Ok(batch);
+    }
     match sensor_index(scene, wanted) {
         Err(_) if wanted == "all" => Ok((0..count).collect()),
-        found => Ok(vec![found?]),
+        found => {
+            // An index stands for the whole film, a name for its sensor.
+            let index = found?;
+            let sensor = &scene.sensors[index];
+            match &sensor.batch {
+                Some(batch) if sensor.name != wanted => Ok(of_batch(batch)),
+                _ => Ok(vec![index]),
+            }
+        }
     }
 }
 
@@ -212,8 +266,9 @@ const OTHER_PICTURES: &[&str] = &[
 /// Output paths without extension. Folders are created first, so that an unwritable location is reported before
 /// rendering.
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
+    let films = films(scene, chosen);
     if args.to_standard_output() {
-        if chosen.len() > 1 || args.voice.json {
+        if films.len() > 1 || args.voice.json {
             bail!("--output -: standard output takes one picture and nothing else; choose one sensor, without --json");
         }
         return Ok(vec![PathBuf::from("-")]);
@@ -224,11 +279,11 @@ fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Ve
         .unwrap_or_else(|| default_folder("renders", &args.scene));
     let extension = output.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
     if matches!(extension.as_deref(), Some("exr" | "png")) {
-        if chosen.len() > 1 {
+        if films.len() > 1 {
             bail!(
                 "{}: is one file for {} sensors; give a folder",
                 output.display(),
-                chosen.len()
+                films.len()
             );
         }
         if let Some(parent) = output.parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -251,6 +306,9 @@ fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Ve
     create(&output)?;
     let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
     let stems = file_stems(&names);
-    let place = |&index: &usize| Path::new(&output).join(&stems[index]);
-    Ok(chosen.iter().map(place).collect())
+    let place = |film: &Film| match film.sensors.len() {
+        1 => output.join(&stems[film.sensors[0]]),
+        _ => output.join(film.name),
+    };
+    Ok(films.iter().map(place).collect())
 }

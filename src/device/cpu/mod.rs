@@ -169,6 +169,16 @@ impl Device for Cpu {
         Ok(self.frame.compare(&self.inputs, batch, keys, loss))
     }
 
+    fn set_adjoint(&mut self, batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) -> Result<()> {
+        debug_assert_eq!(
+            batch,
+            self.frame.rendered(),
+            "the adjoint image is of the batch that was rendered"
+        );
+        self.frame.set_adjoint(&self.inputs.sensors, batch, keys, adjoint);
+        Ok(())
+    }
+
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let rendered = self.frame.rendered();
         debug_assert_eq!(

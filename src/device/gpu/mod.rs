@@ -280,6 +280,10 @@ impl Device for Gpu {
         self.loss_pass(batch, keys, loss)
     }
 
+    fn set_adjoint(&mut self, _batch: &Batch, _keys: Keys, adjoint: &[[f32; 3]]) -> Result<()> {
+        self.take_adjoint(adjoint)
+    }
+
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         self.adjoint_pass(batch, keys, spp)
     }

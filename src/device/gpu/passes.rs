@@ -72,6 +72,16 @@ impl Gpu {
         })
     }
 
+    /// Uploads an adjoint image.
+    pub(super) fn take_adjoint(&mut self, adjoint: &[[f32; 3]]) -> Result<()> {
+        self.arrays.fit_image(&self.context, adjoint.len() as u32)?;
+        let texels: Vec<[f32; 4]> = adjoint.iter().map(|[r, g, b]| [*r, *g, *b, 0.0]).collect();
+        self.context
+            .upload(&self.arrays.adjoint, 0, bytemuck::cast_slice(&texels));
+        self.largest_adjoint = adjoint.iter().flatten().fold(0.0, |most, d| most.max(d.abs()));
+        self.context.check()
+    }
+
     /// Replays a batch's rays and adds to the gradients.
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let (kernel, cut) = match &self.passes {
