@@ -1,5 +1,5 @@
-//! Small worlds that another renderer has measured pixel by pixel: Mitsuba 3.9.1, `volpath`, with eight million paths
-//! and more for each (docs/testing.md; `tests/data/peer/measure.py` writes the measurements).
+//! Small worlds that another renderer has measured pixel by pixel: Mitsuba 3.9.1, with eight million paths and more
+//! for each (docs/testing.md; `tests/data/peer/measure.py` writes the measurements).
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const SPP: u32 = 32;
 const THEIR_BATCHES: f64 = 32.0;
 /// Pixels, blocks of 4 × 4 of them and whole pictures are compared.
 const BLOCKS: [usize; 3] = [1, 4, SIDE];
-/// Standard normal deviate that no comparison exceeds. After Šidák's correction for 14 times 3267 values 5.6 would be
+/// Standard normal deviate that no comparison exceeds. After Šidák's correction for 23 times 3267 values 5.7 would be
 /// exceeded by chance in one of 1000 runs; means of few bright samples are skewed, which asks for a little more.
 const BOUND: f64 = 6.5;
 

@@ -159,7 +159,7 @@ fn records_agree() {
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
-        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh,
+        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh, aov,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -266,6 +266,13 @@ fn constants_agree() {
         ("SENSOR_ORTHOGRAPHIC", layout::sensor::ORTHOGRAPHIC),
         ("SENSOR_IRRADIANCEMETER", layout::sensor::IRRADIANCEMETER),
         ("SENSOR_DISTANT", layout::sensor::DISTANT),
+        ("AOV_ALBEDO", layout::aov::ALBEDO),
+        ("AOV_DEPTH", layout::aov::DEPTH),
+        ("AOV_POSITION", layout::aov::POSITION),
+        ("AOV_UV", layout::aov::UV),
+        ("AOV_GEO_NORMAL", layout::aov::GEO_NORMAL),
+        ("AOV_SH_NORMAL", layout::aov::SH_NORMAL),
+        ("AOV_SHAPE_INDEX", layout::aov::SHAPE_INDEX),
         ("AREA_POINT", layout::area::POINT),
         ("AREA_DISK", layout::area::DISK),
         ("AREA_RECTANGLE", layout::area::RECTANGLE),

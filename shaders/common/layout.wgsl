@@ -32,6 +32,14 @@ const SENSOR_ORTHOGRAPHIC: u32 = 2u;
 const SENSOR_IRRADIANCEMETER: u32 = 3u;
 const SENSOR_DISTANT: u32 = 4u;
 
+const AOV_ALBEDO: u32 = 0u;
+const AOV_DEPTH: u32 = 1u;
+const AOV_POSITION: u32 = 2u;
+const AOV_UV: u32 = 3u;
+const AOV_GEO_NORMAL: u32 = 4u;
+const AOV_SH_NORMAL: u32 = 5u;
+const AOV_SHAPE_INDEX: u32 = 6u;
+
 const AREA_POINT: u32 = 0u;
 const AREA_DISK: u32 = 1u;
 const AREA_RECTANGLE: u32 = 2u;
@@ -394,6 +402,8 @@ struct Launch {
     // Integer units per 1.0 of gradient: for the parameters that share a buffer, and for the coefficients.
     units: f32,
     units_sh: f32,
+    // What a pass over the first surfaces looks for.
+    aov: u32,
 }
 
 const OPTIMIZER_ADAM: u32 = 0u;

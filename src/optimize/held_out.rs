@@ -141,6 +141,7 @@ mod tests {
             ],
             color_space: ColorSpace::Srgb,
             format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let reference = Image {
             width: 2,
@@ -169,6 +170,7 @@ mod tests {
             pixels: vec![[0.5, 0.25, 0.75, 0.0]; 132],
             color_space: ColorSpace::Srgb,
             format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let (image, half) = (
             large.coded(),

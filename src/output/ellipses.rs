@@ -56,6 +56,7 @@ mod tests {
             pixels: vec![[0.0; 4]; 64 * 32],
             color_space: ColorSpace::Srgb,
             format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let ten = (10.0f32 / (2.0 * 2f32.ln()).sqrt() / 64.0).ln();
         let splats = SplatValues {

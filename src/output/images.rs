@@ -21,6 +21,8 @@ pub struct Picture {
     pub pixels: Vec<[f32; 4]>,
     pub color_space: ColorSpace,
     pub format: FileFormat,
+    /// Channels beside it in an EXR file.
+    pub beside: Vec<Channel>,
 }
 
 /// What a picture's files hold.
@@ -61,11 +63,12 @@ impl Picture {
                 half: sensor.half,
                 opaque: false,
             },
+            beside: Vec::new(),
         }
     }
 
     /// Pictures of one height side by side.
-    pub fn beside(parts: &[Self]) -> Option<Self> {
+    pub fn joined(parts: &[Self]) -> Option<Self> {
         let first = parts.first()?;
         let rows = (0..first.height as usize).flat_map(|y| {
             let row = move |part: &'_ Self| {
@@ -77,6 +80,7 @@ impl Picture {
         Some(Self {
             width: parts.iter().map(|part| part.width).sum(),
             pixels: rows.collect(),
+            beside: Vec::new(),
             ..*first
         })
     }
@@ -137,6 +141,7 @@ impl Picture {
                 values: self.pixels.iter().map(|p| self.alpha(p)).collect(),
             });
         }
+        channels.extend(self.beside.iter().cloned());
         channels
     }
 
@@ -321,6 +326,7 @@ mod tests {
             pixels: vec![[0.5, 0.25, 1.5, 0.2], [9.0, 9.0, 9.0, -1.0]],
             color_space,
             format: FileFormat::default(),
+            beside: Vec::new(),
         }
     }
 
@@ -384,8 +390,9 @@ mod tests {
             pixels: (0..2 * width).map(|i| [first + i as f32; 4]).collect(),
             color_space: ColorSpace::Linear,
             format: FileFormat::default(),
+            beside: Vec::new(),
         };
-        let joined = Picture::beside(&[part(1, 0.0), part(2, 10.0)]).expect("there are two");
+        let joined = Picture::joined(&[part(1, 0.0), part(2, 10.0)]).expect("there are two");
         let first: Vec<f32> = joined.pixels.iter().map(|p| p[0]).collect();
         assert_eq!((joined.width, first), (3, vec![0.0, 10.0, 11.0, 1.0, 12.0, 13.0]));
     }

@@ -71,6 +71,20 @@ pub mod sensor {
     pub const DISTANT: u32 = 4;
 }
 
+/// What is known of the first surface that a camera ray meets, beside its radiance; zero where there is none.
+pub mod aov {
+    /// The BSDF's value for light along the normal, times π.
+    pub const ALBEDO: u32 = 0;
+    /// Distance from where the ray begins.
+    pub const DEPTH: u32 = 1;
+    pub const POSITION: u32 = 2;
+    pub const UV: u32 = 3;
+    pub const GEO_NORMAL: u32 = 4;
+    pub const SH_NORMAL: u32 = 5;
+    /// Index of the shape in the order of the file.
+    pub const SHAPE_INDEX: u32 = 6;
+}
+
 /// Codes of [`SensorRecord::area`].
 pub mod area {
     /// The origin of [`SensorRecord::area_to_world`](super::SensorRecord::area_to_world).

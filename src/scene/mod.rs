@@ -58,8 +58,8 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, NestedBsdf, Phase,
-    Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
+    Aov, AovKind, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium,
+    MeshFormat, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -82,6 +82,8 @@ pub struct Scene {
     pub world: World,
     /// The integrator for `world`.
     pub integrator: Integrator,
+    /// What pictures show of the first surfaces.
+    pub first_surfaces: FirstSurfaces,
     /// The emitter at infinity.
     pub background: Background,
     /// Every view, data sets expanded, in the order of the file.

@@ -11,7 +11,7 @@ use super::json::{self, Node};
 use super::medium::Media;
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
-use super::{Background, Integrator, Rules, Scene, Sensor, World};
+use super::{Background, FirstSurfaces, Integrator, Rules, Scene, Sensor, World};
 use super::{
     dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, splats, warnings, write,
 };
@@ -129,6 +129,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             splats: None,
             world: World::default(),
             integrator: Integrator::default(),
+            first_surfaces: FirstSurfaces::default(),
             background: Background::None,
             sensors: Vec::new(),
             optimize: None,
@@ -255,7 +256,7 @@ impl Reader {
             Known::Supported(Class::Integrator) => {
                 let reason = "light is followed in one way";
                 if only_one(&mut self.seen.integrator, key, entry, "integrator", reason) {
-                    self.scene.integrator = integrator::read(entry).unwrap_or_default();
+                    (self.scene.integrator, self.scene.first_surfaces) = integrator::read(entry).unwrap_or_default();
                 }
             }
             Known::Supported(class) => {
@@ -358,7 +359,7 @@ impl Reader {
             ));
         }
         if let (Some(_), Some(key)) = (&self.seen.field, &self.seen.integrator) {
-            self.scene.integrator = Integrator::default();
+            (self.scene.integrator, self.scene.first_surfaces) = Default::default();
             context.warn(format!(
                 "the integrator `{key}` plays no part: a radiance field is marched through"
             ));

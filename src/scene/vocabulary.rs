@@ -89,6 +89,8 @@ const SUPPORTED: &[(Class, &[&str])] = &[
         &[
             "path",
             "direct",
+            "aov",
+            "depth",
             "prb",
             "prb_basic",
             "ad",
@@ -159,8 +161,6 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (
         Class::Integrator,
         &[
-            "aov",
-            "depth",
             "direct_projective",
             "moment",
             "prb_projective",

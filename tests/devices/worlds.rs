@@ -11,7 +11,7 @@ use prbopt::device::{ArrayKind, Batch, Device, Step};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::params::{Kind, ParamSet, Shape, Tuning};
-use prbopt::resident::Resident;
+use prbopt::resident::{Resident, layout};
 use prbopt::scene::{
     Area, AreaForm, Array, Background, Bsdf, Estimator, Filter, Geometry, Gradient, Integrator, Light, LightKind,
     Lookup, Medium, Phase, Rules, Scene, Sensor, SensorKind, Source, Surface, Target, Texture, World, Wrap,
@@ -498,6 +498,12 @@ fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
 pub(super) fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = load(device, case);
     let mut outcome = Outcome::new();
+    for aov in 0..=layout::aov::SHAPE_INDEX {
+        device
+            .render_aov(&batch, keys(Pass::Primal), SPP, aov)
+            .expect("there are surfaces");
+        outcome.push((format!("channel {aov}"), device.image().expect("an image").concat()));
+    }
     image(device, &batch, "image", &mut outcome);
     gradients(device, &batch, &mut outcome);
     let step = Step {

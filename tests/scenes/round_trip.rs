@@ -134,6 +134,11 @@ fn worlds() {
         ),
         ("\"integrator\": {\"type\": \"prbvolpath\"},", ""),
         ("\"type\": \"prbvolpath\"", r#""type": "path", "rr_depth": 1"#),
+        ("\"type\": \"prbvolpath\"", r#""type": "depth""#),
+        (
+            "\"type\": \"prbvolpath\"",
+            r#""type": "aov", "aovs": "a:uv, b:shape_index", "i": {"type": "prb"}"#,
+        ),
         ("\"type\": \"prbvolpath\"", r#""type": "direct", "hide_emitters": true"#),
         ("\"type\": \"prbvolpath\"", r#""type": "prb_basic", "max_depth": 3"#),
         ("\"type\": \"prbvolpath\"", r#""type": "rb", "variant": "biased""#),

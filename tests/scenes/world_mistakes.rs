@@ -388,6 +388,16 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
+        r#""type": "aov", "aovs": "n:sh_normals""#,
+        "2:42: unknown channel \"sh_normals\" at integrator.aovs: did you mean `sh_normal`?",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "aov", "aovs": "uv""#,
+        "2:42: \"uv\" has no name of its own at integrator.aovs: write a name of letters, digits, `_` and `-`, such as \"surface:uv\"",
+    ),
+    (
+        r#""type": "prbvolpath""#,
         r#""type": "direct", "max_depth": 3"#,
         "2:35: unknown parameter `max_depth` of `direct` at integrator.max_depth: allowed: `shading_samples`",
     ),

@@ -12,15 +12,16 @@ use serde_json::json;
 
 use super::Outcome;
 use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, read_parameters, sensor_index};
-use crate::io::image;
+use crate::io::image::{self, Channel};
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::{RenderSettings, render_view};
+use crate::optimize::{RenderSettings, render_view, render_view_aov};
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::params::ParamSet;
 use crate::resident::Resident;
-use crate::scene::{Background, Scene, Sensor};
+use crate::resident::layout;
+use crate::scene::{AovKind, Background, ColorSpace, Scene, Sensor};
 use turntable::Turntable;
 
 /// Arguments of `prbopt render`.
@@ -130,14 +131,35 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
             iteration: 0,
             spp,
         };
-        let mut parts = Vec::new();
-        for &index in &film.sensors {
-            let pixels = render_view(device.as_mut(), index as u32, look)?;
-            parts.push(Picture::of(&scene.sensors[index], pixels));
-        }
-        let Some(mut picture) = Picture::beside(&parts) else {
+        let mut render = |aov: Option<AovKind>| -> Result<Option<Picture>> {
+            let mut parts = Vec::new();
+            for &index in &film.sensors {
+                let pixels = match aov {
+                    Some(kind) => render_view_aov(device.as_mut(), index as u32, look, aov_code(kind))?,
+                    None => render_view(device.as_mut(), index as u32, look)?,
+                };
+                parts.push(Picture::of(&scene.sensors[index], pixels));
+            }
+            Ok(Picture::joined(&parts))
+        };
+        let depth = scene.first_surfaces.depth;
+        let Some(mut picture) = render(depth.then_some(AovKind::Depth))? else {
             continue;
         };
+        if depth {
+            // One number is grey, and no light that would be coded.
+            picture.pixels.iter_mut().for_each(|p| *p = [p[0], p[0], p[0], p[3]]);
+            picture.color_space = ColorSpace::Linear;
+        }
+        for aov in &scene.first_surfaces.aovs {
+            let shown = render(Some(aov.kind))?;
+            for (c, end) in aov.kind.channels().iter().enumerate() {
+                picture.beside.push(Channel {
+                    name: format!("{}.{end}", aov.name),
+                    values: shown.iter().flat_map(|shown| &shown.pixels).map(|p| p[c]).collect(),
+                });
+            }
+        }
         picture.format.opaque = opaque;
         if args.to_standard_output() {
             std::io::stdout().write_all(&image::png_bytes(&picture.shown()))?;
@@ -159,6 +181,19 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The code of a channel on the devices.
+fn aov_code(kind: AovKind) -> u32 {
+    match kind {
+        AovKind::Albedo => layout::aov::ALBEDO,
+        AovKind::Depth => layout::aov::DEPTH,
+        AovKind::Position => layout::aov::POSITION,
+        AovKind::Uv => layout::aov::UV,
+        AovKind::GeoNormal => layout::aov::GEO_NORMAL,
+        AovKind::ShNormal => layout::aov::SH_NORMAL,
+        AovKind::ShapeIndex => layout::aov::SHAPE_INDEX,
+    }
 }
 
 /// A picture to be written: the sensors that share it, side by side, and what it is called.

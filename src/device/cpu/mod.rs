@@ -159,6 +159,16 @@ impl Device for Cpu {
         Ok(())
     }
 
+    fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
+        let pass = Pass { batch, keys, spp };
+        let Passes::Paths(passes) = &self.passes else {
+            return Err(super::no_surfaces());
+        };
+        passes.render_aov(&self.inputs, pass, aov, &mut self.frame);
+        self.frame.note(pass);
+        Ok(())
+    }
+
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
         Ok(self.frame.in_order(&self.inputs.sensors))
     }

@@ -232,6 +232,15 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         Class::Filter,
         plain("lanczos", &[may("lobes", Form::Integer(1, film::MAX_LOBES))]),
     ),
+    (
+        Class::Integrator,
+        Definition {
+            name: "aov",
+            parameters: &[must("aovs", Form::Text)],
+            nested: &[Class::Integrator],
+        },
+    ),
+    (Class::Integrator, plain("depth", &[])),
     integrator!("path"),
     (
         Class::Integrator,

@@ -67,7 +67,7 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     let is_used = !scene.world.is_empty() || scene.integrator != Integrator::default();
     if scene.field.is_none() && scene.splats.is_none() && is_used {
         let name = world::free_name(&root, "integrator");
-        root.insert(name, world::integrator(&scene.integrator));
+        root.insert(name, world::integrator(scene));
     }
     if let Some(optimize) = &scene.optimize {
         root.insert("optimize".into(), self::optimize(optimize, scene));

@@ -4,8 +4,8 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Rules,
-    Source, Surface, Variant, World, Wrap,
+    Array, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
+    Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
@@ -176,7 +176,23 @@ pub(super) fn light(light: &Light) -> Value {
     object
 }
 
-pub(super) fn integrator(integrator: &Integrator) -> Value {
+/// The integrator, with what pictures show of the first surfaces.
+pub(super) fn integrator(scene: &Scene) -> Value {
+    let FirstSurfaces { aovs, depth } = &scene.first_surfaces;
+    let list: Vec<String> = aovs
+        .iter()
+        .map(|aov| format!("{}:{}", aov.name, aov.kind.word()))
+        .collect();
+    match (depth, list.is_empty()) {
+        (true, _) => json!({"type": "depth"}),
+        (false, true) => light_integrator(&scene.integrator),
+        (false, false) => {
+            json!({"type": "aov", "aovs": list.join(","), "image": light_integrator(&scene.integrator)})
+        }
+    }
+}
+
+fn light_integrator(integrator: &Integrator) -> Value {
     let depth = integrator.max_depth.map_or(-1, i64::from);
     let mut object = json!({
         "type": match (integrator.rules, integrator.estimator) {

@@ -19,6 +19,7 @@ use crate::resident::environment::environment_table;
 use crate::resident::layout::background;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
+use crate::transport::paths::aov::aov_eval;
 use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use crate::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
 use crate::transport::paths::path_state::PathState;
@@ -135,6 +136,33 @@ impl PathPasses {
                 out,
             }
             .run();
+        });
+    }
+
+    /// Renders a channel of the first surfaces.
+    pub(in crate::device::cpu) fn render_aov(&self, inputs: &Inputs, pass: Pass, aov: u32, frame: &mut Frame) {
+        let Pass { batch, keys, spp } = pass;
+        let chunks = chunks(&inputs.sensors, batch);
+        let image = frame.begin(chunks.len());
+        let values = Values::new(&inputs.params);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.environment);
+        let pixel = |pixel: Pixel| {
+            let mut sum = [0.0f32; 4];
+            for sample in 0..spp {
+                let Some(begun) = begin(inputs, pixel, keys.pass, sample) else {
+                    return [0.0, 0.0, 0.0, MASKED];
+                };
+                let value = aov_eval(&scene, &values, aov, &begun.ray);
+                for c in 0..3 {
+                    sum[c] += value[c] * begun.weight;
+                }
+            }
+            sum.map(|x| x / spp as f32)
+        };
+        image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, chunk)| {
+            for Place { place, pixel: at, .. } in chunk.pixels(&inputs.sensors, batch, keys) {
+                out[place] = pixel(at);
+            }
         });
     }
 
