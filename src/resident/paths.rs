@@ -86,7 +86,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         containers,
         ..
     } = build;
-    containers::check(scene, &containers)?;
+    if paths.settings.surfaces_only == 0 {
+        containers::check(scene, &containers)?;
+    }
     mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
     paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
