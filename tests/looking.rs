@@ -350,13 +350,13 @@ fn an_adjoint_image_becomes_gradients() {
     image::write_exr(&folder.path().join("delta.exr"), &adjoint).expect("writable");
     done(
         folder.path(),
-        "backpropagate sky.json --adjoint delta.exr --device cpu --spp 3 -o slopes",
+        "backpropagate sky.json --adjoint delta.exr --device cpu --spp 4 -o slopes",
     );
     let text = fs::read_to_string(folder.path().join("slopes/sky.radiance.json")).expect("written");
     let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     for (c, expected) in [370.0, -720.0, 180.0].into_iter().enumerate() {
         let value = found["value"][c].as_f64().expect("a number");
-        assert!((value - expected).abs() < 1e-3, "{found}");
+        assert!((value - expected).abs() < 1e-2, "{found}");
     }
     adjoint.data[5] = f32::NAN;
     image::write_exr(&folder.path().join("delta.exr"), &adjoint).expect("writable");

@@ -48,7 +48,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "perspective""#,
         r#""type": "radiancemeter", "origin": [0, 0, 1]"#,
-        "`to_world` beside `origin` or `direction` at camera.to_world: give either the one or the others",
+        "5:17: `to_world` beside `origin` or `direction` at camera.to_world: give either the one or the others",
     ),
     (
         r#""type": "perspective""#,
@@ -73,12 +73,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "tent""#,
         r#""type": "mitchell", "B": 2"#,
-        "6:96: the value 2 is not possible at camera.film.rfilter.B: it must lie between 0 and 1",
+        "6:97: the value 2 is not possible at camera.film.rfilter.B: it must lie between 0 and 1",
     ),
     (
         r#""type": "tent""#,
         r#""type": "lanczos", "lobes": 11"#,
-        "6:99: the value 11 is not possible at camera.film.rfilter.lobes: expected a whole number from 1 to 10",
+        "6:100: the value 11 is not possible at camera.film.rfilter.lobes: expected a whole number from 1 to 10",
     ),
     (
         r#""type": "tent""#,
@@ -123,7 +123,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""background": {"#,
         r#""integrator": {"type": "ptracer"}, "background": {"#,
-        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `volpath`, `prbvolpath`, `advolpath`, `rbvolpath`",
+        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `path`, `direct`, `aov`, `depth`",
     ),
     (
         r#""background": {"#,
@@ -495,7 +495,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#"{"type": "tent"}"#,
         r#"{"type": "ref", "id": "object"}"#,
-        "6:60: the shape `cube` at camera.film.rfilter has no place in `hdrfilm`: allowed: `width`, `height`, `rfilter`, `color_space`, `crop_offset_x`, `crop_offset_y`, `crop_width`, `crop_height`, `sample_border`, `file_format`, `pixel_format`, `component_format`",
+        "6:60: the shape `cube` at camera.film.rfilter has no place in `hdrfilm`: allowed: `width`, `height`, `crop_width`, `crop_height`, `crop_offset_x`, `crop_offset_y`, `rfilter`, `sample_border`, `color_space`, `file_format`, `pixel_format`, `component_format`",
     ),
     (
         r#"{"type": "tent"}"#,

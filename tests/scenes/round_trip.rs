@@ -161,8 +161,8 @@ fn worlds() {
                "ray": {"type": "radiancemeter", "origin": [1, 2, 3], "direction": [0, 1, 1]}, "integrator":"#,
         ),
         (
-            "\"rfilter\": {",
-            r#""crop_offset_x": 1, "crop_width": 2, "pixel_format": "luminance_alpha", "rfilter": {"#,
+            "\"width\": 8,",
+            r#""width": 8, "crop_offset_x": 1, "crop_width": 2, "pixel_format": "luminance_alpha","#,
         ),
         (
             "{\"type\": \"rectangle\",",

@@ -6,7 +6,7 @@
 #import transport/rays/sampler
 
 // The length of rays that nothing bounds.
-const ENDLESS: f32 = 1e30;
+const RAY_LENGTH: f32 = 1e30;
 
 // How far from an area its rays begin, as a share of the distance from the origin, or of one where that is less: rounding
 // must not hide the area behind itself.
@@ -36,12 +36,12 @@ fn sensor_ray(record: Sensor, x: f32, y: f32, u: vec4f) -> Ray {
             let at = area_point(record, u.x, u.y);
             let reach = max(max(max(abs(at.p.x), abs(at.p.y)), abs(at.p.z)), 1.0);
             let origin = along(at.p, at.normal, CLEARANCE * reach);
-            return Ray(origin, around(at.normal, sqrt(1.0 - u.z), u.w), 0.0, ENDLESS, true);
+            return Ray(origin, around(at.normal, sqrt(1.0 - u.z), u.w), 0.0, RAY_LENGTH, true);
         }
         default: {
             let direction = forward(record);
             let origin = along(area_point(record, u.x, u.y).p, direction, -record.focus_distance);
-            return Ray(origin, direction, 0.0, ENDLESS, true);
+            return Ray(origin, direction, 0.0, RAY_LENGTH, true);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::sampler::{along, around, circle, dot};
 use crate::resident::layout::{SensorRecord, area, sensor};
 
 /// The length of rays that nothing bounds.
-pub const ENDLESS: f32 = 1e30;
+pub const RAY_LENGTH: f32 = 1e30;
 
 /// How far from an area its rays begin, as a share of the distance from the origin, or of one where that is less: rounding
 /// must not hide the area behind itself.
@@ -41,7 +41,7 @@ pub fn sensor_ray(record: &SensorRecord, x: f32, y: f32, u: [f32; 4]) -> Option<
                 origin: along(p, normal, CLEARANCE * reach),
                 direction: around(normal, (1.0 - u[2]).sqrt(), u[3]),
                 near: 0.0,
-                far: ENDLESS,
+                far: RAY_LENGTH,
             })
         }
         _ => {
@@ -50,7 +50,7 @@ pub fn sensor_ray(record: &SensorRecord, x: f32, y: f32, u: [f32; 4]) -> Option<
                 origin: along(area_point(record, u[0], u[1]).p, direction, -record.focus_distance),
                 direction,
                 near: 0.0,
-                far: ENDLESS,
+                far: RAY_LENGTH,
             })
         }
     }
