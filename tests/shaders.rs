@@ -10,12 +10,12 @@ use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
 use prbopt::resident::layout::{
-    self, BlockRecord, BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord,
-    MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord,
-    VolumeRecord,
+    self, BlockRecord, BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, FilterTable, LeafRecord,
+    LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord,
+    TextureRecord, VolumeRecord,
 };
 use prbopt::transport::mode;
-use prbopt::transport::rays::{camera, film, pixel, sampler};
+use prbopt::transport::rays::{camera, pixel, sampler};
 use prbopt::transport::scene::{bvh, phase};
 use wgpu::naga;
 
@@ -145,19 +145,21 @@ fn records_agree() {
     let (walk, _) = module(Kernel::Backpropagate, Accumulation::FloatAtomic);
     compare_record!(&walk, SceneRecord, "Scene", [
         world_to_unit, world_to_field, world_to_env, sigma_size, sh_size, occupancy_size, env_size, env_scale,
-        step_length, stop, has_field, sh_degree, density_activation, color_activation, background, gaussian_cdf,
+        step_length, stop, has_field, sh_degree, density_activation, color_activation, background, filters,
     ]);
     compare_record!(&walk, SensorRecord, "Sensor", [
         to_world, distortion, backdrop_color, focal, center, width, height, near_clip, far_clip,
-        filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel, medium,
+        filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel, medium, kind,
+        sample_border, filter_table, area, aperture_radius, focus_distance, area_to_world,
     ]);
+    compare_record!(&walk, FilterTable, "FilterTable", [drawn, signed]);
     compare_record!(&walk, NodeRecord, "Node", [planes, children]);
     compare_record!(&walk, BlockRecord, "Block", [corners, triangles]);
     compare_record!(&walk, Launch, "Launch", [
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
-        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh,
+        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh, aov,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -181,7 +183,7 @@ fn records_agree() {
     ]);
     compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,
-        high,
+        surfaces_only, high,
     ]);
     let (splats, _) = module(Kernel::DerivativesSplats, Accumulation::FloatAtomic);
     compare_record!(&splats, SplatSettings, "SplatSettings", [
@@ -255,8 +257,27 @@ fn constants_agree() {
         ("BACKGROUND_ENVMAP", layout::background::ENVMAP),
         ("FILTER_BOX", layout::filter::BOX),
         ("FILTER_TENT", layout::filter::TENT),
-        ("FILTER_GAUSSIAN", layout::filter::GAUSSIAN),
-        ("FILTER_VECTORS", layout::FILTER_TABLE as u32 / 4),
+        ("FILTER_TABLE", layout::filter::TABLE),
+        ("FILTER_CELLS", layout::FILTER_CELLS as u32),
+        ("FILTER_VECTORS", layout::FILTER_ENTRIES as u32 / 4),
+        ("FILTERS", layout::FILTERS as u32),
+        ("SENSOR_PERSPECTIVE", layout::sensor::PERSPECTIVE),
+        ("SENSOR_THINLENS", layout::sensor::THINLENS),
+        ("SENSOR_ORTHOGRAPHIC", layout::sensor::ORTHOGRAPHIC),
+        ("SENSOR_IRRADIANCEMETER", layout::sensor::IRRADIANCEMETER),
+        ("SENSOR_DISTANT", layout::sensor::DISTANT),
+        ("AOV_ALBEDO", layout::aov::ALBEDO),
+        ("AOV_DEPTH", layout::aov::DEPTH),
+        ("AOV_POSITION", layout::aov::POSITION),
+        ("AOV_UV", layout::aov::UV),
+        ("AOV_GEO_NORMAL", layout::aov::GEO_NORMAL),
+        ("AOV_SH_NORMAL", layout::aov::SH_NORMAL),
+        ("AOV_SHAPE_INDEX", layout::aov::SHAPE_INDEX),
+        ("AREA_POINT", layout::area::POINT),
+        ("AREA_DISK", layout::area::DISK),
+        ("AREA_RECTANGLE", layout::area::RECTANGLE),
+        ("AREA_SPHERE", layout::area::SPHERE),
+        ("AREA_CAVITY", layout::area::CAVITY),
         ("DISTORTION_NONE", layout::distortion::NONE),
         ("DISTORTION_BROWN", layout::distortion::BROWN),
         ("DISTORTION_FISHEYE", layout::distortion::FISHEYE),
@@ -344,7 +365,6 @@ fn constants_agree() {
     let (regularize, _) = module(Kernel::Regularize, Accumulation::FloatAtomic);
     for (module, name, value) in [
         (&walk, "NEWTON_TOLERANCE", camera::NEWTON_TOLERANCE),
-        (&walk, "GAUSSIAN_EXTENT", film::GAUSSIAN_EXTENT),
         (&walk, "EPSILON", f32::EPSILON),
         (&world, "EDGE_TOLERANCE", bvh::EDGE_TOLERANCE),
         (&world, "BOX_TOLERANCE", bvh::BOX_TOLERANCE),

@@ -72,7 +72,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/rays/film",
-        &["gaussian_cdf"],
+        &["table_entry"],
         "vectors of a uniform buffer hold four entries",
     ),
     (

@@ -18,6 +18,8 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         media.read(&value, &format!("{name}.{key}"))
     });
     let radiance = area(&mut object, name);
+    // Read by `sensor::on_shape`.
+    object.nested_all(Class::Sensor);
     let unsaid = !object.mentions(Class::Bsdf);
     let NestedBsdf { path: bsdf_path, bsdf } = self::bsdf(&mut object, name, radiance.is_some());
     object.finish();

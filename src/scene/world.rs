@@ -241,6 +241,7 @@ pub enum LightKind {
 /// The light transport algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Integrator {
+    pub rules: Rules,
     pub estimator: Estimator,
     /// Longest path in edges; None for no limit.
     pub max_depth: Option<u32>,
@@ -254,6 +255,7 @@ pub struct Integrator {
 impl Default for Integrator {
     fn default() -> Self {
         Self {
+            rules: Rules::Volpath,
             estimator: Estimator::PathReplay,
             max_depth: None,
             rr_depth: 5,
@@ -263,15 +265,88 @@ impl Default for Integrator {
     }
 }
 
+/// What a picture shows beside radiance, or in its place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FirstSurfaces {
+    /// Channels of the integrator `aov`, in the order of the file.
+    pub aovs: Vec<Aov>,
+    /// The integrator `depth`: the picture shows how far away surfaces are.
+    pub depth: bool,
+}
+
+/// Channels of the first surfaces that camera rays meet, and what they are called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aov {
+    pub name: String,
+    pub kind: AovKind,
+}
+
+/// What is known of a surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AovKind {
+    Albedo,
+    Depth,
+    Position,
+    Uv,
+    GeoNormal,
+    ShNormal,
+    ShapeIndex,
+}
+
+impl AovKind {
+    /// All of them, by their names in Mitsuba.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("albedo", Self::Albedo),
+        ("depth", Self::Depth),
+        ("position", Self::Position),
+        ("uv", Self::Uv),
+        ("geo_normal", Self::GeoNormal),
+        ("sh_normal", Self::ShNormal),
+        ("shape_index", Self::ShapeIndex),
+    ];
+
+    /// Its name in Mitsuba.
+    pub fn word(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
+        found.expect("all of them have names").0
+    }
+
+    /// The ends of its channels' names.
+    pub fn channels(self) -> &'static [&'static str] {
+        match self {
+            Self::Albedo => &["R", "G", "B"],
+            Self::Depth => &["T"],
+            Self::Uv => &["U", "V"],
+            Self::Position | Self::GeoNormal | Self::ShNormal => &["X", "Y", "Z"],
+            Self::ShapeIndex => &["I"],
+        }
+    }
+}
+
+/// How paths grow, as Mitsuba's integrators of these names have it. By all rules but `volpath`'s media play no part, and
+/// every surface that is met is an edge of the path and casts a shadow, also one that light passes straight through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rules {
+    /// Media scatter, and what light passes straight through is no edge.
+    #[default]
+    Volpath,
+    /// Roulette begins with the edge `rr_depth`.
+    Path,
+    /// Roulette begins behind the edge `rr_depth`, as by [`Self::Volpath`].
+    Prb,
+    /// Lights are not sampled, and there is no roulette.
+    Basic,
+}
+
 /// The estimator of derivatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Estimator {
-    /// Path replay backpropagation: `volpath` and `prbvolpath`.
+    /// Path replay backpropagation: all names but the following.
     #[default]
     PathReplay,
-    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `advolpath`.
+    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `ad` and `advolpath`.
     Tape,
-    /// Radiative backpropagation: `rbvolpath`.
+    /// Radiative backpropagation: `rb` and `rbvolpath`.
     Radiative(Variant),
 }
 

@@ -6,8 +6,8 @@ use glam::{Affine2, Vec2, Vec3A};
 use prbopt::io::{self, Grid, Image};
 use prbopt::params::Kind;
 use prbopt::scene::{
-    self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene,
-    Source, Surface, Texture, Variant, Wrap,
+    self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Rules,
+    Scene, Source, Surface, Texture, Variant, Wrap,
 };
 
 use super::{WORLD, edited_world, read};
@@ -423,6 +423,7 @@ fn lights() {
 fn integrators() {
     let integrator = |text: &str| objects(&format!(r#""i": {{{text}}}"#)).integrator;
     let default = Integrator {
+        rules: Rules::Volpath,
         estimator: Estimator::PathReplay,
         max_depth: None,
         rr_depth: 5,
@@ -451,10 +452,31 @@ fn integrators() {
         assert_eq!(found, Integrator { estimator, ..six });
     }
     assert_eq!(integrator(r#""type": "prbvolpath", "max_depth": -1"#), default);
+    assert_eq!(
+        integrator(r#""type": "volpathmis", "use_spectral_mis": false"#),
+        default
+    );
+    for (name, rules, max_depth, estimator) in [
+        ("path", Rules::Path, None, Estimator::PathReplay),
+        ("direct", Rules::Path, Some(2), Estimator::PathReplay),
+        ("prb", Rules::Prb, Some(6), Estimator::PathReplay),
+        ("prb_basic", Rules::Basic, Some(6), Estimator::PathReplay),
+        ("ad", Rules::Prb, Some(6), Estimator::Tape),
+        ("rb", Rules::Prb, Some(6), Estimator::Radiative(Variant::Unbiased)),
+    ] {
+        let expected = Integrator {
+            rules,
+            max_depth,
+            estimator,
+            ..default
+        };
+        assert_eq!(integrator(&format!(r#""type": "{name}""#)), expected, "{name}");
+    }
     let other = integrator(
         r#""type": "volpath", "max_depth": 0, "rr_depth": 1, "hide_emitters": true, "gradient": "free_flight""#,
     );
     let expected = Integrator {
+        rules: Rules::Volpath,
         estimator: Estimator::PathReplay,
         max_depth: Some(0),
         rr_depth: 1,

@@ -124,6 +124,9 @@ fn shadow(
     loop {
         // Find the next surface.
         let hit = intersect(origin, drawn.direction, open);
+        if hit.found && settings.surfaces_only == 1u {
+            return through;
+        }
         if hit.found && surface_record(hit.surface).bsdf != NONE {
             let at = interaction_new(hit, drawn.direction);
             if (at.flags & BSDF_NULL) == 0u {

@@ -84,7 +84,7 @@ fn escape(path: ptr<function, Path>) {
         return;
     }
     var weight = path_norm(path);
-    if (*path).continuous && scene.background == BACKGROUND_ENVMAP {
+    if path_competes(path) && scene.background == BACKGROUND_ENVMAP {
         weight *= mis((*path).pdf, envmap_pdf((*path).direction));
     }
     path_add(path, background_eval((*path).direction) * weight);
@@ -227,10 +227,11 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
 // Handles a surface: adds its emission, then passes through it or makes it the next vertex. False if the path ends.
 fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let record = surface_record(hit.surface);
+    let hidden = record.light != NONE && (*path).depth == 0u && settings.hide_emitters == 1u;
     let against = dot((*path).direction, hit.normal) < 0.0;
-    if record.light != NONE && against && !((*path).depth == 0u && settings.hide_emitters == 1u) {
+    if record.light != NONE && against && !hidden {
         var weight = path_norm(path);
-        if (*path).continuous {
+        if path_competes(path) {
             weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit));
         }
         let slot = light_record(record.light).slot;
@@ -241,8 +242,11 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         }
 #endif
     }
-    // A surface without BSDF only separates media.
-    if record.bsdf == NONE {
+    // A surface without BSDF only separates media, and the camera looks through hidden emitters.
+    if record.bsdf == NONE || hidden {
+        if settings.surfaces_only == 1u && !hidden && !path_counts_null(path) {
+            return false;
+        }
         (*path).medium = medium_beyond(hit, (*path).direction, (*path).medium);
         path_pass(path, hit.t, leave(hit, (*path).direction));
         return true;

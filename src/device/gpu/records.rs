@@ -100,7 +100,9 @@ pub struct Launch {
     /// Units in one of sums in whole numbers, bank by bank.
     pub units: f32,
     pub units_sh: f32,
-    pub padding: [u32; 3],
+    /// Codes of [`crate::resident::layout::aov`], of a pass over the first surfaces.
+    pub aov: u32,
+    pub padding: [u32; 2],
 }
 
 /// A pass over a view of splats.

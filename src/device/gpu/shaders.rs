@@ -28,6 +28,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/splat_tile",
     "bind/statistics",
     "transport/paths/adjoint",
+    "transport/paths/aov",
     "transport/lookup/background",
     "transport/rays/camera",
     "transport/paths/reservoir",
@@ -56,6 +57,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/field/radiance_field",
     "transport/rays/random",
     "transport/rays/sampler",
+    "transport/rays/sensor",
     "transport/lookup/sh",
     "transport/scene/shape",
     "transport/scene/texture",
@@ -84,6 +86,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "occupancy",
     "project_splats",
     "regularize",
+    "render_aov",
     "render_field",
     "render_paths",
     "render_splats",
@@ -106,6 +109,7 @@ pub enum Kernel {
     Regularize,
     Resample,
     RenderPaths,
+    RenderAov,
     BackpropagatePaths,
     Majorants,
     Collect,
@@ -199,7 +203,7 @@ impl Constant {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -208,6 +212,7 @@ impl Kernel {
         Self::Regularize,
         Self::Resample,
         Self::RenderPaths,
+        Self::RenderAov,
         Self::BackpropagatePaths,
         Self::Majorants,
         Self::Collect,
@@ -230,6 +235,7 @@ impl Kernel {
             Self::Regularize => "regularize",
             Self::Resample => "resample",
             Self::RenderPaths => "render_paths",
+            Self::RenderAov => "render_aov",
             Self::BackpropagatePaths => "backpropagate_paths",
             Self::Majorants => "majorants",
             Self::Collect => "collect",
@@ -293,6 +299,16 @@ impl Kernel {
                 (ParameterGradient, Write),
             ],
             Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+            Self::RenderAov => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Image, Write),
+                (Settings, Uniform),
+                (Records, Read),
+            ],
             Self::RenderPaths => &[
                 (Work, Uniform),
                 (Scene, Uniform),
@@ -377,7 +393,7 @@ impl Kernel {
     pub fn constant(self) -> Option<Constant> {
         match self {
             Self::Render | Self::Backpropagate => Some(Constant::Degree),
-            Self::RenderPaths | Self::BackpropagatePaths => Some(Constant::Bvh),
+            Self::RenderPaths | Self::RenderAov | Self::BackpropagatePaths => Some(Constant::Bvh),
             _ => None,
         }
     }

@@ -18,8 +18,7 @@ use crate::transport::paths::path_state::PathState;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::volpath;
 use crate::transport::rays::camera::Ray;
-use crate::transport::rays::pixel::linear_weight;
-use crate::transport::rays::pixel::sample_ray;
+use crate::transport::rays::pixel::{Sampled, linear_weight, sample_ray};
 use crate::transport::rays::sampler::{Sampler, streams};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 
@@ -31,8 +30,9 @@ pub struct Cast {
     /// The random numbers of its walk, and of the draws that only its adjoint makes.
     pub walk: Sampler,
     pub extra: Sampler,
-    /// Index of its pixel in the batch.
+    /// Index of its pixel in the batch, and what its radiance counts there.
     pub place: u32,
+    pub weight: f32,
 }
 
 /// Generates the paths of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the
@@ -43,7 +43,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
         let sensor = &resident.sensors[pixel.sensor as usize];
         let casts: Option<Vec<Cast>> = (0..spp)
             .map(|sample| {
-                let (ray, _) = sample_ray(&resident.scene, sensor, pixel, keys.pass, sample)?;
+                let Sampled { ray, weight, .. } = sample_ray(&resident.scene, sensor, pixel, keys.pass, sample)?;
                 let [walk, extra] = streams(keys.pass, pixel, sample);
                 Some(Cast {
                     ray,
@@ -51,6 +51,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
                     walk,
                     extra,
                     place,
+                    weight,
                 })
             })
             .collect();
@@ -123,7 +124,7 @@ impl Objective {
 
     /// The derivative of the objective by a path's radiance.
     pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
-        let scale = 1.0 / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
+        let scale = f64::from(cast.weight) / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
         [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 

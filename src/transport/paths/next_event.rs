@@ -248,8 +248,7 @@ fn shadow(
             None => far,
         };
         if let Some(hit) = &hit
-            && scene.surfaces[hit.surface as usize].bsdf != NONE
-            && !mask(hit)
+            && (scene.settings.surfaces_only == 1 || scene.surfaces[hit.surface as usize].bsdf != NONE && !mask(hit))
         {
             return false;
         }

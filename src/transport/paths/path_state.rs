@@ -300,6 +300,21 @@ impl<N: Number> PathState<N> {
         true
     }
 
+    /// Whether next-event estimation could also have found what the path meets next, so that the two share it by MIS.
+    #[inline(always)]
+    pub(super) fn competes(&self, scene: &SceneView) -> bool {
+        self.lobe == Lobe::Continuous && scene.settings.lights > 0
+    }
+
+    /// Counts a surface that light passes straight through as an edge, behind which no shadow ray reaches. False if the
+    /// path ends there.
+    #[inline]
+    pub(super) fn counts_null(&mut self, scene: &SceneView) -> bool {
+        self.depth += 1;
+        self.lobe = Lobe::Discrete;
+        self.depth < scene.settings.max_depth
+    }
+
     /// Turns the path at `q` into a direction that was sampled with this pdf; `p` is the origin of rays that leave `q`.
     #[inline]
     pub(super) fn turn(&mut self, q: [f32; 3], p: [f32; 3], direction: [f32; 3], lobe: Lobe, pdf: f32) {

@@ -24,7 +24,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let (scene, path) = (self.scene, &mut self.path);
         let at = Interaction::new(scene, hit, path.direction);
         path.depth += 1;
-        let ends = path.depth >= scene.settings.max_depth && at.record(scene).flags & bsdf::NULL == 0;
+        let straight = at.record(scene).flags & bsdf::NULL != 0 && scene.settings.surfaces_only == 0;
+        let ends = path.depth >= scene.settings.max_depth && !straight;
         if ends || bsdf_is_black(scene, self.fields, &at, MODE != PRIMAL) {
             return Met::End;
         }
@@ -77,7 +78,10 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let p = at.leave(drawn.direction);
         path.medium = at.medium_in(scene, drawn.direction, path.medium);
         if drawn.lobe == Lobe::Null {
-            path.depth -= 1;
+            match scene.settings.surfaces_only {
+                0 => path.depth -= 1,
+                _ => path.lobe = Lobe::Discrete,
+            }
             path.pass(at.hit.t, p);
         } else {
             path.eta *= drawn.eta;

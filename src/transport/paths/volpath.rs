@@ -178,7 +178,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             return;
         }
         let mut weight = path.norm(scene);
-        if path.lobe == Lobe::Continuous && scene.common.background == background::ENVMAP {
+        if path.competes(scene) && scene.common.background == background::ENVMAP {
             weight *= mis(path.pdf, envmap_pdf(scene, path.direction));
         }
         let radiance = background_eval(scene.common, self.fields.integrand(scene.background), path.direction);
@@ -221,10 +221,11 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     pub(super) fn hit_surface<const MODE: u8>(&mut self, hit: &Hit) -> Met {
         let (scene, path) = (self.scene, &mut self.path);
         let record = &scene.surfaces[hit.surface as usize];
+        let hidden = record.light != NONE && path.depth == 0 && scene.settings.hide_emitters == 1;
         let against = dot(path.direction, hit.normal) < 0.0;
-        if record.light != NONE && against && !(path.depth == 0 && scene.settings.hide_emitters == 1) {
+        if record.light != NONE && against && !hidden {
             let mut weight = path.norm(scene);
-            if path.lobe == Lobe::Continuous {
+            if path.competes(scene) {
                 weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit));
             }
             let slot = scene.lights[record.light as usize].slot;
@@ -233,8 +234,11 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                 self.adjoint.send_light(path, slot, Rgb::splat(N::lift(weight)));
             }
         }
-        // A surface without BSDF only separates media.
-        if record.bsdf == NONE {
+        // A surface without BSDF only separates media, and the camera looks through hidden emitters.
+        if record.bsdf == NONE || hidden {
+            if scene.settings.surfaces_only == 1 && !hidden && !path.counts_null(scene) {
+                return Met::End;
+            }
             path.medium = medium_beyond(scene, hit, path.direction, path.medium);
             path.pass(hit.t, leave(hit, path.direction));
             return Met::Boundary;
