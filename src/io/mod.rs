@@ -283,4 +283,16 @@ mod tests {
         let error = check_finite(Path::new("a"), grid(6)).expect_err("NaN").to_string();
         assert!(error.contains("x=1 y=1 z=0, channel 0"), "{error}");
     }
+
+    #[test]
+    fn a_mistake_in_a_file_is_no_lack_of_room() {
+        assert!(!IoError::new("a", "is damaged").no_room);
+        let image = Image {
+            width: 2,
+            height: 1,
+            channels: 3,
+            data: vec![0.25, 0.5, 0.75, 1.0, 0.0, 0.125],
+        };
+        assert_eq!([image.downscale(0), image.downscale(1)], [image.clone(), image.clone()]);
+    }
 }

@@ -314,6 +314,18 @@ mod tests {
             summary(&of(10, json!(21.5)), 0.25, 34),
             "loss 1.2500e-2  PSNR 21.50 dB  4.0 it/s  6 s left"
         );
+        assert!(
+            summary(&of(40, Value::Null), 0.25, 34).ends_with("0 s left"),
+            "beyond the end"
+        );
+        // The pace is measured from one iteration to the next.
+        let mut progress = Progress::new(Style::Quiet);
+        progress.begin(0, 34);
+        for i in 1..3 {
+            let before = Instant::now();
+            progress.iteration(&of(i, Value::Null));
+            assert!(progress.last_end >= before && progress.pace.is_some());
+        }
         assert_eq!(
             summary(&of(40, Value::Null), 0.0, 34),
             "loss 1.2500e-2  PSNR ∞ dB  1000000000.0 it/s  0 s left"

@@ -274,3 +274,31 @@ pub fn sensor_record(sensor: &Sensor) -> SensorRecord {
     record.medium = sensor.medium.map_or(layout::NONE, |medium| medium as u32);
     record
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sensors_that_are_looked_through_keep_their_medium_and_reference() {
+        let sensor = |width, focal| Sensor {
+            width,
+            height: 2,
+            focal: [focal; 2],
+            ..Sensor::default()
+        };
+        let mut resident = Resident::empty();
+        resident.sensors = [sensor(3, 4.0), sensor(5, 6.0)].iter().map(sensor_record).collect();
+        (resident.sensors[1].medium, resident.sensors[1].first_pixel) = (7, 6);
+        resident.look_through(&[sensor(30, 40.0), sensor(50, 60.0)]);
+        let found: Vec<_> = resident
+            .sensors
+            .iter()
+            .map(|s| (s.width, s.focal, s.medium, s.first_pixel))
+            .collect();
+        assert_eq!(
+            found,
+            [(30, [40.0; 2], layout::NONE, NO_REFERENCE), (50, [60.0; 2], 7, 6)]
+        );
+    }
+}

@@ -164,7 +164,11 @@ mod tests {
     fn open_and_inconsistent_surfaces_are_told() {
         let mut mesh = cube();
         mesh.triangles.pop();
-        assert!(mesh.is_closed().is_err_and(|e| e.contains("hole")));
+        let hole = mesh.is_closed().expect_err("a triangle is missing");
+        assert!(
+            hole.contains("the edge from [1.0, 0.0, 1.0] to [1.0, 1.0, 1.0] belongs to one triangle"),
+            "{hole}"
+        );
         let mut mesh = cube();
         mesh.triangles[0].reverse();
         assert!(mesh.is_closed().is_err_and(|e| e.contains("same direction")));
@@ -211,5 +215,19 @@ mod tests {
         let error = Mesh::default().check(Path::new("a")).expect_err("nothing").to_string();
         assert_eq!(error, "a: has no faces, expected a mesh of at least one");
         assert!(cube().check(Path::new("a")).is_ok());
+    }
+
+    #[test]
+    fn vertices_that_are_near_are_not_the_same() {
+        let mut mesh = cube();
+        mesh.positions.as_flattened_mut().iter_mut().for_each(|v| *v *= 1e-12);
+        assert_eq!(mesh.is_closed(), Ok(()));
+    }
+
+    #[test]
+    fn a_folder_is_no_mesh() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let error = bytes(folder.path()).expect_err("a folder").to_string();
+        assert!(error.contains("is a folder or a device, expected a file"), "{error}");
     }
 }
