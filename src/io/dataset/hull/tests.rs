@@ -196,6 +196,8 @@ fn boxes_are_carved_to_the_cell() {
         // The first cell alone, and the last one.
         [[14, 15], [14, 15], [14, 15]],
         [[145, 146], [145, 146], [145, 146]],
+        [[60, 90], [145, 146], [60, 90]],
+        [[145, 146], [60, 90], [14, 15]],
     ] {
         let found = carved(opaque).expect("something is left");
         for (axis, [begin, end]) in opaque.into_iter().enumerate() {
