@@ -232,3 +232,19 @@ fn to_floats(decoded: DynamicImage) -> Image {
         data,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grey_with_alpha_is_read_as_colours() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.png");
+        let image = ::image::GrayAlphaImage::from_raw(2, 1, vec![51, 255, 255, 102]).expect("two pixels");
+        image.save(&path).expect("writable");
+        let (header, (image, _)) = (header(&path).expect("a header"), read(&path).expect("an image"));
+        assert_eq!((header.width, header.height, header.channels), (2, 1, 4));
+        assert_eq!(image.data, [0.2, 0.2, 0.2, 1.0, 1.0, 1.0, 1.0, 0.4]);
+    }
+}

@@ -257,3 +257,31 @@ pub fn rows(map: &Affine3A) -> Rows {
         [m.x_axis.z, m.y_axis.z, m.z_axis.z, t.z],
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sensors_that_are_looked_through_keep_their_medium_and_reference() {
+        let sensor = |width, focal| Sensor {
+            width,
+            height: 2,
+            focal: [focal; 2],
+            ..Sensor::default()
+        };
+        let mut resident = Resident::empty();
+        resident.sensors = [sensor(3, 4.0), sensor(5, 6.0)].iter().map(sensor_record).collect();
+        (resident.sensors[1].medium, resident.sensors[1].first_pixel) = (7, 6);
+        resident.look_through(&[sensor(30, 40.0), sensor(50, 60.0)]);
+        let found: Vec<_> = resident
+            .sensors
+            .iter()
+            .map(|s| (s.width, s.focal, s.medium, s.first_pixel))
+            .collect();
+        assert_eq!(
+            found,
+            [(30, [40.0; 2], layout::NONE, NO_REFERENCE), (50, [60.0; 2], 7, 6)]
+        );
+    }
+}

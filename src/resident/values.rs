@@ -74,3 +74,25 @@ fn place(parameter: &Parameter, index: usize) -> String {
     let (x, y, z) = (texel % nx, texel / nx % ny, texel / (nx * ny));
     format!("texel x={x} y={y} z={z}, channel {channel},")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_texel() {
+        let parameter = |size: [usize; 3], channels| Parameter {
+            path: "a".into(),
+            kind: crate::params::Kind::Grid,
+            quantity: Quantity::Extinction,
+            shape: crate::params::Shape { size, channels },
+            to_world: glam::Affine3A::IDENTITY,
+            values: Vec::new(),
+            tuning: None,
+        };
+        // ((3 · 3 + 2) · 2 + 1) · 2 + 1
+        assert_eq!(place(&parameter([2, 3, 4], 2), 47), "texel x=1 y=2 z=3, channel 1,");
+        assert_eq!(place(&parameter([2, 3, 4], 2), 6), "texel x=1 y=1 z=0, channel 0,");
+        assert_eq!(place(&parameter([1, 1, 1], 3), 2), "channel 2");
+    }
+}
