@@ -2,6 +2,7 @@
 
 pub mod bsdfs;
 pub mod bvh;
+pub mod coats;
 mod containers;
 pub mod emissive_triangles;
 pub mod environment;
@@ -15,6 +16,7 @@ pub mod photographs;
 pub mod placement;
 pub mod references;
 pub mod splats;
+pub mod tables;
 mod surface_free;
 pub mod values;
 

@@ -19,6 +19,7 @@ mod json;
 pub mod leaves;
 mod light;
 mod lookup;
+mod material;
 pub mod materials;
 mod medium;
 mod object;
@@ -57,7 +58,7 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, NestedBsdf, Phase,
+    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase,
     Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 

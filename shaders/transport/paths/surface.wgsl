@@ -23,13 +23,13 @@ fn meet_bsdf(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>)
 fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf: f32) {
     let p = leave(at.hit, sampled.direction);
     (*path).medium = medium_in(at, sampled.direction, (*path).medium);
-    if sampled.lobe == LOBE_NULL {
+    if sampled.lobe == LOBE_STRAIGHT {
         (*path).depth -= 1u;
         path_pass(path, at.hit.t, p);
         return;
     }
     (*path).eta *= sampled.eta;
-    path_turn(path, at.hit.p, p, sampled.direction, sampled.lobe == LOBE_CONTINUOUS, pdf);
+    path_turn(path, at.hit.p, p, sampled.direction, sampled.lobe == LOBE_SMOOTH, pdf);
 }
 
 // The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.

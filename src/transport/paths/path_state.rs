@@ -11,7 +11,7 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};
-use crate::transport::scene::bsdf::Lobe;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::records::{Fields, SceneView};
 
 /// In a medium without end, channels whose ratio has fallen below this end.
@@ -109,7 +109,7 @@ impl<N: Number> PathState<N> {
             medium,
             far,
             scattered_at: origin,
-            lobe: Lobe::Discrete,
+            lobe: Lobe::Reflection,
             pdf: 0.0,
             eta: 1.0,
             count: 0,

@@ -10,8 +10,9 @@ use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::scene::bsdf::{
-    BsdfSample, Lobe, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
+    BsdfSample, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
 };
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_sample;
 use crate::transport::scene::records::{Fields, Sink};

@@ -15,9 +15,8 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::device::units::units_in_one;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
-use crate::resident::environment::environment_table;
-use crate::resident::layout::background;
 use crate::resident::paths::{Estimator, PathScene, Variant};
+use crate::resident::tables::Tables;
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use crate::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
@@ -36,9 +35,7 @@ use crate::transport::scene::records::{Fields, SceneView};
 #[derive(Debug)]
 pub(in crate::device::cpu) struct PathPasses {
     pub(in crate::device::cpu) scene: PathScene,
-    /// What depends on the parameters' values: upper bounds of densities, and the environment map's table.
-    majorants: Vec<f32>,
-    environment: Vec<f32>,
+    tables: Tables,
     sums: Sums,
     /// Bytes of the longest tape so far.
     tape_bytes: u64,
@@ -82,8 +79,7 @@ impl PathPasses {
     pub(in crate::device::cpu) fn new(scene: PathScene) -> Self {
         Self {
             scene,
-            majorants: Vec::new(),
-            environment: Vec::new(),
+            tables: Tables::default(),
             sums: Sums::default(),
             tape_bytes: 0,
         }
@@ -92,16 +88,11 @@ impl PathPasses {
     /// Rebuilds what depends on the parameters' values.
     pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
         let Values(values) = Values::new(&inputs.params);
-        self.environment = match inputs.scene.background {
-            background::ENVMAP => environment_table(inputs.scene.env_size, values[self.scene.background as usize]),
-            _ => Vec::new(),
-        };
-        self.majorants = self.scene.rebuild_majorants(&values);
+        self.tables.rebuild(&inputs.scene, &self.scene, &values);
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        let tables = 4 * (self.majorants.len() + self.environment.len());
-        (tables + self.sums.bytes()) as u64 + self.tape_bytes
+        (self.tables.bytes() + self.sums.bytes()) as u64 + self.tape_bytes
     }
 
     /// Renders a batch, chunk by chunk.
@@ -109,7 +100,7 @@ impl PathPasses {
         let chunks = chunks(&inputs.sensors, pass.batch);
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
-        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.environment);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
             RenderChunk {
                 inputs,
@@ -191,8 +182,7 @@ impl PathPasses {
     ) -> Result<T> {
         let Self {
             scene,
-            majorants,
-            environment,
+            tables,
             sums,
             ..
         } = self;
@@ -202,7 +192,7 @@ impl PathPasses {
         sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
             inputs,
-            scene: &SceneView::new(&inputs.scene, scene, majorants, environment),
+            scene: &SceneView::new(&inputs.scene, scene, tables),
             values: &Values::new(&inputs.params),
             pass,
             adjoint,
