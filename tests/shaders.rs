@@ -168,7 +168,7 @@ fn records_agree() {
     ]);
     compare_record!(&world, BsdfRecord, "Bsdf", [front, back, flags]);
     compare_record!(&world, LeafRecord, "Leaf", [
-        kind, flags, first_factor, factors, first_texture, coat, rates,
+        kind, flags, first_factor, factors, first_texture, coat, textures, rates,
     ]);
     compare_record!(&world, FactorRecord, "Factor", [texture = "factor_texture", complement]);
     compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape]);
@@ -331,6 +331,7 @@ fn constants_agree() {
         ("LEAF_NONLINEAR", layout::leaf::NONLINEAR),
         ("LEAF_SPECULAR", layout::leaf::SPECULAR),
         ("LEAF_VARIES", layout::leaf::VARIES),
+        ("LEAF_TEXTURES", layout::LEAF_TEXTURES as u32),
         ("COAT_ENTRIES", ENTRIES as u32),
         ("COAT_FLOATS", COAT_FLOATS as u32),
         ("BSDF_SMOOTH", layout::bsdf::SMOOTH),

@@ -6,8 +6,8 @@ use prbopt::device::cpu::Cpu;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
-use prbopt::scene;
 use prbopt::resident::tables::Tables;
+use prbopt::scene;
 use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::{intersect, leave};
 

@@ -85,8 +85,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     (
         "transport/scene/bsdf/leaf",
         &[
-            "leaf_value",
-            "leaf_number",
+            "leaf_values",
             "leaf_has",
             "leaf_distribution",
             "leaf_least_share",
@@ -103,13 +102,16 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
             "leaf_rough_plastic",
             "leaf_principled",
             "leaf_principled_thin",
-            "leaf_send",
-            "leaf_send_number",
-            "leaf_send_three",
+            "values_adjoint",
+            "slope_of",
         ],
         "a model is an enum over the kinds in Rust, and its derivatives are a list",
     ),
-    ("transport/scene/bsdf", &["leaf_is_straight"], "a filter of the leaves in Rust"),
+    (
+        "transport/scene/bsdf",
+        &["leaf_is_straight"],
+        "a filter of the leaves in Rust",
+    ),
     (
         "transport/scene/light",
         &["environment_size", "first_of_row"],

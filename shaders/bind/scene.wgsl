@@ -103,7 +103,7 @@ fn leaf_record(index: u32) -> Leaf {
     let at = launch.leaves_at + 3u * index;
     let first = records[at];
     let rest = records[at + 1u];
-    return Leaf(first.x, first.y, first.z, first.w, rest.x, rest.y, vec2u(0u), float_record(at + 2u));
+    return Leaf(first.x, first.y, first.z, first.w, rest.x, rest.y, rest.z, 0u, float_record(at + 2u));
 }
 
 fn factor_record(index: u32) -> Factor {

@@ -148,6 +148,9 @@ const BSDF_NULL: u32 = 2u;
 const BSDF_VARIES: u32 = 4u;
 const BSDF_ANISOTROPIC: u32 = 8u;
 
+// Most textures of a leaf.
+const LEAF_TEXTURES: u32 = 12u;
+
 // Cosines in the table of a plastic's coat, and its floats.
 const COAT_ENTRIES: u32 = 64u;
 const COAT_FLOATS: u32 = 196u;
@@ -239,7 +242,9 @@ struct Leaf {
     first_texture: u32,
     // Of a plastic: which coat is its own.
     coat: u32,
-    padding: vec2u,
+    // How many textures there are.
+    textures: u32,
+    padding: u32,
     // How much of the samples the lobes of a principled BSDF ask for.
     rates: vec4f,
 }

@@ -113,7 +113,11 @@ impl Bsdfs {
                     leaf: self.leaf(material, params),
                     factors: Vec::new(),
                 };
-                let back = if material.transmits() { vec![part.clone()] } else { Vec::new() };
+                let back = if material.transmits() {
+                    vec![part.clone()]
+                } else {
+                    Vec::new()
+                };
                 [vec![part], back]
             }
             Bsdf::TwoSided { sides } => {
@@ -147,7 +151,11 @@ impl Bsdfs {
         record.first_texture = self.textures.len() as u32;
         for input in &material.inputs {
             let texture = self.texture(&input.texture, params);
-            record.flags |= if self.is_tuned(texture, params) { leaf::VARIES } else { 0 };
+            record.flags |= if self.is_tuned(texture, params) {
+                leaf::VARIES
+            } else {
+                0
+            };
             match input.key {
                 // The same along both tangents.
                 "alpha" if record.kind != leaf::ROUGH_PLASTIC => self.textures.push(self.textures[texture as usize]),
@@ -155,6 +163,7 @@ impl Bsdfs {
                 _ => {}
             }
         }
+        record.textures = self.textures.len() as u32 - record.first_texture;
         let flags = [
             (material.facets.beckmann, leaf::BECKMANN),
             (!material.facets.visible, leaf::ALL_NORMALS),

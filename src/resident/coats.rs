@@ -52,7 +52,7 @@ impl Bsdfs {
         let plastics = self.leaves.iter().filter(|leaf| is_plastic(leaf));
         plastics.flat_map(|plastic| {
             let first = plastic.first_texture as usize;
-            let textures = &self.textures[first..first + leaf::TEXTURES[plastic.kind as usize]];
+            let textures = &self.textures[first..first + plastic.textures as usize];
             textures.iter().flat_map(|record| [record.slot, other_slot(record)])
         })
     }

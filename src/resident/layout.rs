@@ -176,9 +176,6 @@ pub mod leaf {
     pub const PRINCIPLED: u32 = 9;
     pub const PRINCIPLED_THIN: u32 = 10;
 
-    /// Textures of each kind: the fields of its model, in their order.
-    pub const TEXTURES: [usize; 11] = [0, 1, 3, 5, 3, 3, 5, 3, 4, 12, 10];
-
     // Bits of [`super::LeafRecord::flags`].
 
     /// It is turned over: the back of a two-sided BSDF.
@@ -329,7 +326,9 @@ pub struct LeafRecord {
     pub first_texture: u32,
     /// Of a plastic: which coat is its own.
     pub coat: u32,
-    pub padding: [u32; 2],
+    /// How many textures there are.
+    pub textures: u32,
+    pub padding: u32,
     /// How much of the samples the lobes of a principled BSDF ask for.
     pub rates: [f32; 4],
 }

@@ -16,8 +16,8 @@ pub mod photographs;
 pub mod placement;
 pub mod references;
 pub mod splats;
-pub mod tables;
 mod surface_free;
+pub mod tables;
 pub mod values;
 
 use glam::Affine3A;

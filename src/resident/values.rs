@@ -52,11 +52,9 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Environment => Some(("radiance", |v| v >= 0.0, "must not be negative")),
         Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),
         Quantity::Specular => Some(("`specular`", is_share, "must lie between 0 and 1")),
-        Quantity::DiffuseTransmission => Some((
-            "`diff_trans`",
-            |v| (0.0..=2.0).contains(&v),
-            "must lie between 0 and 2",
-        )),
+        Quantity::DiffuseTransmission => {
+            Some(("`diff_trans`", |v| (0.0..=2.0).contains(&v), "must lie between 0 and 2"))
+        }
         Quantity::Index | Quantity::BendingIndex => Some(("an index", |v| v > 0.0, "must be positive")),
         Quantity::DenserIndex => Some(("an index", |v| v >= 1.0, "must be at least 1")),
         Quantity::ComplexIndex => Some(("`eta` or `k`", |v| v >= 0.0, "must not be negative")),

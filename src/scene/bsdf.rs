@@ -4,7 +4,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::world::{Material, Model};
+use super::world::Model;
 use super::{Bsdf, NestedBsdf, Texture, material, texture};
 
 /// Mitsuba's defaults.
@@ -17,10 +17,7 @@ pub(super) const MAX_NESTING: usize = 8;
 /// The default of a shape: grey, or black for an emitter. `path` is where it would stand.
 pub(super) fn default(path: &str, emits: bool) -> Bsdf {
     let grey = if emits { 0.0 } else { DEFAULT_REFLECTANCE };
-    Bsdf::Material(Material::diffuse(Texture::constant(
-        &format!("{path}.reflectance"),
-        &[grey; 3],
-    )))
+    Bsdf::diffuse(Texture::constant(&format!("{path}.reflectance"), &[grey; 3]))
 }
 
 /// The BSDF at `value` and its path; that of its target if it is a reference.

@@ -1,11 +1,11 @@
 //! BSDFs that are not made of others: their types, parameters and defaults, and how they are read.
 
+use super::Source;
 use super::materials::{self, conductor, index_of_refraction};
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Limit;
 use super::texture;
-use super::Source;
 use super::world::{Facets, Input, Material, Model, Texture};
 
 /// Mitsuba's defaults.
@@ -70,7 +70,7 @@ impl Model {
 
 impl Material {
     /// A Lambertian surface of this reflectance.
-    pub(super) fn diffuse(reflectance: Texture) -> Self {
+    pub fn diffuse(reflectance: Texture) -> Self {
         let input = Input {
             key: "reflectance",
             quantity: Quantity::Reflectance,
@@ -155,10 +155,15 @@ impl Inputs<'_, '_> {
         let given = ["eta", "k"].map(|key| self.object.get(key));
         let known = named.as_ref().and_then(|value| {
             let found = value.string().map(conductor)?;
-            found.map_err(|error| value.error("this material cannot be used", error)).ok()
+            found
+                .map_err(|error| value.error("this material cannot be used", error))
+                .ok()
         });
         if let (Some(named), [Some(_), _] | [_, Some(_)]) = (&named, &given) {
-            named.error("`material` and `eta` or `k` exclude each other", "remove `material`, or the others");
+            named.error(
+                "`material` and `eta` or `k` exclude each other",
+                "remove `material`, or the others",
+            );
         }
         let [eta, k] = known.unwrap_or(materials::PERFECT_MIRROR);
         for ((key, value), default) in ["eta", "k"].into_iter().zip(given).zip([eta, k]) {
@@ -176,10 +181,14 @@ impl Inputs<'_, '_> {
             return;
         }
         if let Some(alpha) = self.object.get("alpha") {
-            alpha.error("`alpha` beside `alpha_u` or `alpha_v`", "remove `alpha`, or the other two");
+            alpha.error(
+                "`alpha` beside `alpha_u` or `alpha_v`",
+                "remove `alpha`, or the other two",
+            );
         }
         if split != [true, true] {
-            self.object.error("only one of `alpha_u` and `alpha_v` is given", "give both, or `alpha`");
+            self.object
+                .error("only one of `alpha_u` and `alpha_v` is given", "give both, or `alpha`");
         }
         self.scalar("alpha_u", Quantity::Roughness, DEFAULT_ALPHA);
         self.scalar("alpha_v", Quantity::Roughness, DEFAULT_ALPHA);
@@ -308,7 +317,8 @@ pub(super) fn read(model: Model, object: &mut Object<'_>) -> Material {
 
 fn check_contrast(material: &Material, object: &Object<'_>) {
     let eta = material.inputs.iter().find(|input| input.key == "eta");
-    let (Model::RoughDielectric, Some(Texture::Constant(eta))) = (material.model, eta.map(|input| &input.texture)) else {
+    let (Model::RoughDielectric, Some(Texture::Constant(eta))) = (material.model, eta.map(|input| &input.texture))
+    else {
         return;
     };
     if matches!(&eta.source, Source::Fill(values) if (values[0] - 1.0).abs() < LEAST_CONTRAST) {

@@ -58,8 +58,8 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase,
-    Surface, Texture, TextureMap, Variant, World, Wrap,
+    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model,
+    NestedBsdf, Phase, Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;

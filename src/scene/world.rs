@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use glam::{Affine2, Affine3A};
 
-use super::{Array, Source};
 use super::quantity::Quantity;
+use super::{Array, Source};
 use crate::io;
 use crate::io::mesh::{Mesh, read_obj, read_ply};
 
@@ -113,6 +113,11 @@ pub enum Bsdf {
 }
 
 impl Bsdf {
+    /// A Lambertian surface of this reflectance.
+    pub fn diffuse(reflectance: Texture) -> Self {
+        Self::Material(Material::diffuse(reflectance))
+    }
+
     /// Its type in a scene file.
     pub fn name(&self) -> &'static str {
         match self {

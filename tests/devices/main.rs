@@ -5,6 +5,7 @@
 
 mod compare;
 mod known;
+mod materials;
 mod meshes;
 mod scenes;
 mod small_factors;

@@ -6,8 +6,8 @@ use glam::{Affine2, Vec2, Vec3A};
 use prbopt::io::{self, Grid, Image};
 use prbopt::params::Kind;
 use prbopt::scene::{
-    self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Model, Phase, Scene,
-    Source, Surface, Texture, Variant, Wrap,
+    self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Model, Phase,
+    Scene, Source, Surface, Texture, Variant, Wrap,
 };
 
 use super::{WORLD, edited_world, read};

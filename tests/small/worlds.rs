@@ -270,7 +270,10 @@ pub fn worlds() -> Vec<SmallWorld> {
                 r#"{"type": "blendbsdf", "weight": 0.4, "a": {"type": "plastic", "nonlinear": true}, "b": {"type": "diffuse"}}"#,
                 r#"{"type": "twosided", "bsdf": {"type": "roughplastic"}}"#,
             ]),
-            zeros: vec![("ball_0.bsdf.diffuse_reflectance", 3, 1), ("ball_0.bsdf.specular_reflectance", 3, 2)],
+            zeros: vec![
+                ("ball_0.bsdf.diffuse_reflectance", 3, 1),
+                ("ball_0.bsdf.specular_reflectance", 3, 2),
+            ],
             ..SmallWorld::default()
         },
         SmallWorld {
@@ -282,7 +285,11 @@ pub fn worlds() -> Vec<SmallWorld> {
                 r#"{"type": "principledthin"}"#,
                 r#"{"type": "principledthin", "base_color": {"type": "checkerboard"}}"#,
             ]),
-            zeros: vec![("ball_0.bsdf.clearcoat", 1, 0), ("ball_0.bsdf.spec_trans", 1, 0), ("ball_2.bsdf.sheen", 1, 0)],
+            zeros: vec![
+                ("ball_0.bsdf.clearcoat", 1, 0),
+                ("ball_0.bsdf.spec_trans", 1, 0),
+                ("ball_2.bsdf.sheen", 1, 0),
+            ],
             ..SmallWorld::default()
         },
         SmallWorld {

@@ -7,7 +7,9 @@
 
 #import transport/rays/sampler
 #import transport/scene/bsdf/diffuse
+#ifdef MODELS
 #import transport/scene/bsdf/leaf
+#endif
 #import transport/scene/bsdf/local
 #import transport/scene/interaction
 #import transport/scene/records
@@ -98,25 +100,30 @@ fn turned(leaf: Leaf, d: vec3f) -> vec3f {
     return select(d, flipped(d), (leaf.flags & LEAF_TURNED) != 0u);
 }
 
-// The value of a leaf's smooth lobes.
-fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> vec3f {
+// The value of a leaf's smooth lobes, and their pdf.
+fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
+    let outgoing = turned(leaf, wo);
     if leaf.kind == LEAF_DIFFUSE {
-        return diffuse_eval(texture_value(leaf.first_texture, at.hit.uv), turned(leaf, wo));
+        let reflectance = texture_value(leaf.first_texture, at.hit.uv);
+        return BsdfValue(diffuse_eval(reflectance, outgoing), diffuse_pdf(outgoing));
     }
-    return model_eval(leaf, at.hit.uv, turned(leaf, at.wi), turned(leaf, wo));
-}
-
-// The pdf of a leaf's sampling of its smooth lobes.
-fn leaf_pdf(leaf: Leaf, at: Interaction, wo: vec3f) -> f32 {
-    if leaf.kind == LEAF_DIFFUSE {
-        return diffuse_pdf(turned(leaf, wo));
-    }
-    return model_pdf(leaf, at.hit.uv, turned(leaf, at.wi), turned(leaf, wo));
+#ifdef MODELS
+    let v = leaf_values(leaf, at.hit.uv);
+    let wi = turned(leaf, at.wi);
+    return BsdfValue(model_eval(leaf, v, wi, outgoing), model_pdf(leaf, v, wi, outgoing));
+#else
+    return BsdfValue(vec3f(0.0), 0.0);
+#endif
 }
 
 // The factor of a leaf's lobe that is not smooth.
 fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32) -> vec3f {
-    return model_discrete(leaf, at.hit.uv, turned(leaf, at.wi), lobe);
+#ifdef MODELS
+    if leaf.kind != LEAF_NULL {
+        return model_discrete(leaf, leaf_values(leaf, at.hit.uv), turned(leaf, at.wi), lobe);
+    }
+#endif
+    return vec3f(1.0);
 }
 
 // The value for the local direction `wo` over the smooth lobes, and the pdf with which bsdf_sample draws that direction.
@@ -126,8 +133,9 @@ fn bsdf_eval(at: Interaction, wo: vec3f) -> BsdfValue {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         let weight = leaf_weight(leaf, at.hit.uv);
-        sum.value += leaf_eval(leaf, at, wo) * weight;
-        sum.pdf += choice_probability(chances, weight, at.leaves.y) * leaf_pdf(leaf, at, wo);
+        let found = leaf_eval(leaf, at, wo);
+        sum.value += found.value * weight;
+        sum.pdf += choice_probability(chances, weight, at.leaves.y) * found.pdf;
     }
     return sum;
 }
@@ -164,7 +172,12 @@ fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> 
     if leaf.kind == LEAF_DIFFUSE {
         return LobeSample(diffuse_sample(vec2f(first, second)), 1.0, LOBE_SMOOTH, 1.0);
     }
-    return model_sample(leaf, at.hit.uv, wi, first, vec2f(second, sampler_draw(sampler)));
+#ifdef MODELS
+    let v = leaf_values(leaf, at.hit.uv);
+    return model_sample(leaf, v, wi, first, vec2f(second, sampler_draw(sampler)));
+#else
+    return lobe_sample_none();
+#endif
 }
 
 // Chooses a leaf with its probability; false if there is none.
@@ -252,10 +265,14 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
         if leaf.kind == LEAF_DIFFUSE {
             texture_adjoint(stencil(leaf.first_texture, at.hit.uv), diffuse_adjoint(turned(leaf, wo), by_value));
         } else {
-            model_eval_adjoint(leaf, at.hit.uv, turned(leaf, at.wi), turned(leaf, wo), by_value);
+#ifdef MODELS
+            let v = leaf_values(leaf, at.hit.uv);
+            let slopes = model_eval_adjoint(leaf, v, turned(leaf, at.wi), turned(leaf, wo), by_value);
+            values_adjoint(leaf, at.hit.uv, slopes);
+#endif
         }
         if leaf.factors > 0u {
-            let by_weight = d * leaf_eval(leaf, at, wo);
+            let by_weight = d * leaf_eval(leaf, at, wo).value;
             weight_adjoint(leaf, at.hit.uv, by_weight.x + by_weight.y + by_weight.z);
         }
     }
@@ -263,7 +280,13 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
 
 // Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
 fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, d: vec3f) {
-    model_discrete_adjoint(leaf, at.hit.uv, turned(leaf, at.wi), lobe, d * leaf_weight(leaf, at.hit.uv));
+#ifdef MODELS
+    if leaf.kind != LEAF_NULL {
+        let v = leaf_values(leaf, at.hit.uv);
+        let by_value = d * leaf_weight(leaf, at.hit.uv);
+        values_adjoint(leaf, at.hit.uv, model_discrete_adjoint(leaf, v, turned(leaf, at.wi), lobe, by_value));
+    }
+#endif
     if leaf.factors > 0u {
         let by_weight = d * leaf_discrete(leaf, at, lobe);
         weight_adjoint(leaf, at.hit.uv, by_weight.x + by_weight.y + by_weight.z);

@@ -182,7 +182,8 @@ impl Leaves {
 
     fn defines(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();
-        names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name)
+        let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
+        named.chain((self.0 != 0).then_some("MODELS"))
     }
 }
 

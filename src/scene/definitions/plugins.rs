@@ -83,7 +83,10 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (Class::Bsdf, plain("diffuse", &[may("reflectance", REFLECTANCE)])),
     (
         Class::Bsdf,
-        plain("conductor", &[MATERIAL, may("eta", COMPLEX), may("k", COMPLEX), SPECULAR_REFLECTANCE]),
+        plain(
+            "conductor",
+            &[MATERIAL, may("eta", COMPLEX), may("k", COMPLEX), SPECULAR_REFLECTANCE],
+        ),
     ),
     (
         Class::Bsdf,

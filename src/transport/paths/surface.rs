@@ -9,10 +9,10 @@ use crate::resident::layout::bsdf;
 use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::bsdf::{
     BsdfSample, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
 };
-use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_sample;
 use crate::transport::scene::records::{Fields, Sink};

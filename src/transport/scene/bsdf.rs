@@ -69,7 +69,7 @@ fn stencil(scene: &SceneView, texture: u32, uv: [f32; 2]) -> TextureStencil {
 /// Indices of a leaf's textures.
 #[inline(always)]
 fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
-    leaf.first_texture..leaf.first_texture + layout::leaf::TEXTURES[leaf.kind as usize] as u32
+    leaf.first_texture..leaf.first_texture + leaf.textures
 }
 
 /// A leaf's model, from the values of its textures at a point.
@@ -173,7 +173,11 @@ fn leaf_probability<N: Number, F: Fields<N>>(
 /// A direction as a leaf sees it: turned over on the back of a two-sided BSDF.
 #[inline(always)]
 fn turned(leaf: &LeafRecord, d: [f32; 3]) -> [f32; 3] {
-    if leaf.flags & layout::leaf::TURNED != 0 { flipped(d) } else { d }
+    if leaf.flags & layout::leaf::TURNED != 0 {
+        flipped(d)
+    } else {
+        d
+    }
 }
 
 /// The value of a leaf's smooth lobes.
@@ -188,9 +192,7 @@ fn leaf_eval<'a, N: Number + 'a>(
     let uv = at.hit.uv;
     match leaf.kind {
         layout::leaf::NULL => Rgb::zero(),
-        layout::leaf::DIFFUSE => {
-            diffuse_eval(texture_value(scene, look, leaf.first_texture, uv), turned(leaf, wo))
-        }
+        layout::leaf::DIFFUSE => diffuse_eval(texture_value(scene, look, leaf.first_texture, uv), turned(leaf, wo)),
         _ => model(scene, look, leaf, uv).eval(turned(leaf, at.wi), turned(leaf, wo)),
     }
 }

@@ -41,7 +41,11 @@ impl Interaction {
     pub fn new(scene: &SceneView, hit: &Hit, incoming: [f32; 3]) -> Self {
         let bsdf = scene.surfaces[hit.surface as usize].bsdf;
         let turnable = scene.bsdfs[bsdf as usize].flags & bsdf::ANISOTROPIC == 0;
-        let (s, t) = if turnable { frame(hit.shading) } else { tangents(scene, hit) };
+        let (s, t) = if turnable {
+            frame(hit.shading)
+        } else {
+            tangents(scene, hit)
+        };
         let mut at = Self {
             hit: *hit,
             incoming,

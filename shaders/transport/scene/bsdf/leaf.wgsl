@@ -24,13 +24,16 @@
 // The share of samples that each lobe of a principled BSDF is given at least, where a run may change it.
 const LEAST_SHARE: f32 = 0.03;
 
-// The value of a texture of a leaf, by its number among the fields of the leaf's model.
-fn leaf_value(leaf: Leaf, field: u32, uv: vec2f) -> vec3f {
-    return texture_eval(texture_stencil(texture_record(leaf.first_texture + field), uv));
-}
-
-fn leaf_number(leaf: Leaf, field: u32, uv: vec2f) -> f32 {
-    return leaf_value(leaf, field, uv).x;
+// The values of a leaf's textures at a point, in the order of its model's fields; a number is the first channel.
+fn leaf_values(leaf: Leaf, uv: vec2f) -> array<vec3f, LEAF_TEXTURES> {
+    var found: array<vec3f, LEAF_TEXTURES>;
+    for (var i = 0u; i < LEAF_TEXTURES; i++) {
+        if i >= leaf.textures {
+            break;
+        }
+        found[i] = texture_eval(texture_stencil(texture_record(leaf.first_texture + i), uv));
+    }
+    return found;
 }
 
 fn leaf_has(leaf: Leaf, bit: u32) -> bool {
@@ -48,17 +51,17 @@ fn leaf_least_share(leaf: Leaf) -> f32 {
 
 #ifdef CONDUCTORS
 
-fn leaf_conductor(leaf: Leaf, uv: vec2f) -> Conductor {
-    return Conductor(leaf_value(leaf, 0u, uv), leaf_value(leaf, 1u, uv), leaf_value(leaf, 2u, uv));
+fn leaf_conductor(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Conductor {
+    return Conductor(v[0], v[1], v[2]);
 }
 
-fn leaf_rough_conductor(leaf: Leaf, uv: vec2f) -> RoughConductor {
+fn leaf_rough_conductor(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughConductor {
     return RoughConductor(
-        leaf_value(leaf, 0u, uv),
-        leaf_value(leaf, 1u, uv),
-        leaf_value(leaf, 2u, uv),
-        leaf_number(leaf, 3u, uv),
-        leaf_number(leaf, 4u, uv),
+        v[0],
+        v[1],
+        v[2],
+        v[3].x,
+        v[4].x,
         leaf_distribution(leaf),
         !leaf_has(leaf, LEAF_ALL_NORMALS),
     );
@@ -67,21 +70,21 @@ fn leaf_rough_conductor(leaf: Leaf, uv: vec2f) -> RoughConductor {
 #endif
 #ifdef DIELECTRICS
 
-fn leaf_dielectric(leaf: Leaf, uv: vec2f) -> Dielectric {
-    return Dielectric(leaf_number(leaf, 0u, uv), leaf_value(leaf, 1u, uv), leaf_value(leaf, 2u, uv));
+fn leaf_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Dielectric {
+    return Dielectric(v[0].x, v[1], v[2]);
 }
 
-fn leaf_thin_dielectric(leaf: Leaf, uv: vec2f) -> ThinDielectric {
-    return ThinDielectric(leaf_number(leaf, 0u, uv), leaf_value(leaf, 1u, uv), leaf_value(leaf, 2u, uv));
+fn leaf_thin_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> ThinDielectric {
+    return ThinDielectric(v[0].x, v[1], v[2]);
 }
 
-fn leaf_rough_dielectric(leaf: Leaf, uv: vec2f) -> RoughDielectric {
+fn leaf_rough_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughDielectric {
     return RoughDielectric(
-        leaf_number(leaf, 0u, uv),
-        leaf_number(leaf, 3u, uv),
-        leaf_number(leaf, 4u, uv),
-        leaf_value(leaf, 1u, uv),
-        leaf_value(leaf, 2u, uv),
+        v[0].x,
+        v[3].x,
+        v[4].x,
+        v[1],
+        v[2],
         leaf_distribution(leaf),
         !leaf_has(leaf, LEAF_ALL_NORMALS),
     );
@@ -115,22 +118,22 @@ fn leaf_coat(leaf: Leaf, wi: vec3f, wo: vec3f) -> Coat {
     return Coat(columns[0], columns[1], columns[2]);
 }
 
-fn leaf_plastic(leaf: Leaf, uv: vec2f) -> Plastic {
+fn leaf_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Plastic {
     return Plastic(
-        leaf_number(leaf, 0u, uv),
-        leaf_value(leaf, 1u, uv),
-        leaf_value(leaf, 2u, uv),
+        v[0].x,
+        v[1],
+        v[2],
         leaf_has(leaf, LEAF_NONLINEAR),
         bounds[coat_first(leaf)],
     );
 }
 
-fn leaf_rough_plastic(leaf: Leaf, uv: vec2f) -> RoughPlastic {
+fn leaf_rough_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughPlastic {
     return RoughPlastic(
-        leaf_number(leaf, 0u, uv),
-        leaf_number(leaf, 3u, uv),
-        leaf_value(leaf, 1u, uv),
-        leaf_value(leaf, 2u, uv),
+        v[0].x,
+        v[3].x,
+        v[1],
+        v[2],
         leaf_has(leaf, LEAF_NONLINEAR),
         leaf_distribution(leaf),
         !leaf_has(leaf, LEAF_ALL_NORMALS),
@@ -141,24 +144,24 @@ fn leaf_rough_plastic(leaf: Leaf, uv: vec2f) -> RoughPlastic {
 #endif
 #ifdef PRINCIPLED
 
-fn leaf_principled(leaf: Leaf, uv: vec2f) -> Principled {
-    var eta = leaf_number(leaf, 5u, uv);
+fn leaf_principled(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Principled {
+    var eta = v[5].x;
     if leaf_has(leaf, LEAF_SPECULAR) {
         eta = eta_of_specular(eta);
     }
     return Principled(
-        leaf_value(leaf, 0u, uv),
-        leaf_number(leaf, 1u, uv),
-        leaf_number(leaf, 2u, uv),
-        leaf_number(leaf, 3u, uv),
-        leaf_number(leaf, 4u, uv),
+        v[0],
+        v[1].x,
+        v[2].x,
+        v[3].x,
+        v[4].x,
         eta,
-        leaf_number(leaf, 6u, uv),
-        leaf_number(leaf, 7u, uv),
-        leaf_number(leaf, 8u, uv),
-        leaf_number(leaf, 9u, uv),
-        leaf_number(leaf, 10u, uv),
-        leaf_number(leaf, 11u, uv),
+        v[6].x,
+        v[7].x,
+        v[8].x,
+        v[9].x,
+        v[10].x,
+        v[11].x,
         leaf.rates.xyz,
         leaf_least_share(leaf),
     );
@@ -167,18 +170,18 @@ fn leaf_principled(leaf: Leaf, uv: vec2f) -> Principled {
 #endif
 #ifdef PRINCIPLED_THIN
 
-fn leaf_principled_thin(leaf: Leaf, uv: vec2f) -> PrincipledThin {
+fn leaf_principled_thin(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> PrincipledThin {
     return PrincipledThin(
-        leaf_value(leaf, 0u, uv),
-        leaf_number(leaf, 1u, uv),
-        leaf_number(leaf, 2u, uv),
-        leaf_number(leaf, 3u, uv),
-        leaf_number(leaf, 4u, uv),
-        leaf_number(leaf, 5u, uv),
-        leaf_number(leaf, 6u, uv),
-        leaf_number(leaf, 7u, uv),
-        leaf_number(leaf, 8u, uv),
-        leaf_number(leaf, 9u, uv),
+        v[0],
+        v[1].x,
+        v[2].x,
+        v[3].x,
+        v[4].x,
+        v[5].x,
+        v[6].x,
+        v[7].x,
+        v[8].x,
+        v[9].x,
         leaf.rates,
         leaf_least_share(leaf),
     );
@@ -187,34 +190,34 @@ fn leaf_principled_thin(leaf: Leaf, uv: vec2f) -> PrincipledThin {
 #endif
 
 // The smooth lobes' value for radiance times the cosine of `wo`.
-fn model_eval(leaf: Leaf, uv: vec2f, wi: vec3f, wo: vec3f) -> vec3f {
+fn model_eval(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> vec3f {
     switch leaf.kind {
 #ifdef CONDUCTORS
         case LEAF_ROUGH_CONDUCTOR: {
-            return rough_conductor_eval(leaf_rough_conductor(leaf, uv), wi, wo);
+            return rough_conductor_eval(leaf_rough_conductor(leaf, v), wi, wo);
         }
 #endif
 #ifdef DIELECTRICS
         case LEAF_ROUGH_DIELECTRIC: {
-            return rough_dielectric_eval(leaf_rough_dielectric(leaf, uv), wi, wo);
+            return rough_dielectric_eval(leaf_rough_dielectric(leaf, v), wi, wo);
         }
 #endif
 #ifdef PLASTICS
         case LEAF_PLASTIC: {
-            return plastic_eval(leaf_plastic(leaf, uv), wi, wo);
+            return plastic_eval(leaf_plastic(leaf, v), wi, wo);
         }
         case LEAF_ROUGH_PLASTIC: {
-            return rough_plastic_eval(leaf_rough_plastic(leaf, uv), leaf_coat(leaf, wi, wo), wi, wo);
+            return rough_plastic_eval(leaf_rough_plastic(leaf, v), leaf_coat(leaf, wi, wo), wi, wo);
         }
 #endif
 #ifdef PRINCIPLED
         case LEAF_PRINCIPLED: {
-            return principled_eval(leaf_principled(leaf, uv), wi, wo);
+            return principled_eval(leaf_principled(leaf, v), wi, wo);
         }
 #endif
 #ifdef PRINCIPLED_THIN
         case LEAF_PRINCIPLED_THIN: {
-            return principled_thin_eval(leaf_principled_thin(leaf, uv), wi, wo);
+            return principled_thin_eval(leaf_principled_thin(leaf, v), wi, wo);
         }
 #endif
         default: {
@@ -224,34 +227,34 @@ fn model_eval(leaf: Leaf, uv: vec2f, wi: vec3f, wo: vec3f) -> vec3f {
 }
 
 // The pdf by solid angle with which model_sample draws `wo` from a smooth lobe.
-fn model_pdf(leaf: Leaf, uv: vec2f, wi: vec3f, wo: vec3f) -> f32 {
+fn model_pdf(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> f32 {
     switch leaf.kind {
 #ifdef CONDUCTORS
         case LEAF_ROUGH_CONDUCTOR: {
-            return rough_conductor_pdf(leaf_rough_conductor(leaf, uv), wi, wo);
+            return rough_conductor_pdf(leaf_rough_conductor(leaf, v), wi, wo);
         }
 #endif
 #ifdef DIELECTRICS
         case LEAF_ROUGH_DIELECTRIC: {
-            return rough_dielectric_pdf(leaf_rough_dielectric(leaf, uv), wi, wo);
+            return rough_dielectric_pdf(leaf_rough_dielectric(leaf, v), wi, wo);
         }
 #endif
 #ifdef PLASTICS
         case LEAF_PLASTIC: {
-            return plastic_pdf(leaf_plastic(leaf, uv), wi, wo);
+            return plastic_pdf(leaf_plastic(leaf, v), wi, wo);
         }
         case LEAF_ROUGH_PLASTIC: {
-            return rough_plastic_pdf(leaf_rough_plastic(leaf, uv), coat_lookup(leaf, wi.z).x, wi, wo);
+            return rough_plastic_pdf(leaf_rough_plastic(leaf, v), coat_lookup(leaf, wi.z).x, wi, wo);
         }
 #endif
 #ifdef PRINCIPLED
         case LEAF_PRINCIPLED: {
-            return principled_pdf(leaf_principled(leaf, uv), wi, wo);
+            return principled_pdf(leaf_principled(leaf, v), wi, wo);
         }
 #endif
 #ifdef PRINCIPLED_THIN
         case LEAF_PRINCIPLED_THIN: {
-            return principled_thin_pdf(leaf_principled_thin(leaf, uv), wi, wo);
+            return principled_thin_pdf(leaf_principled_thin(leaf, v), wi, wo);
         }
 #endif
         default: {
@@ -261,43 +264,43 @@ fn model_pdf(leaf: Leaf, uv: vec2f, wi: vec3f, wo: vec3f) -> f32 {
 }
 
 // Draws a direction from uniform numbers; none where the path ends.
-fn model_sample(leaf: Leaf, uv: vec2f, wi: vec3f, u1: f32, u2: vec2f) -> LobeSample {
+fn model_sample(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, u1: f32, u2: vec2f) -> LobeSample {
     switch leaf.kind {
 #ifdef CONDUCTORS
         case LEAF_CONDUCTOR: {
-            return conductor_sample(leaf_conductor(leaf, uv), wi, u1, u2);
+            return conductor_sample(leaf_conductor(leaf, v), wi, u1, u2);
         }
         case LEAF_ROUGH_CONDUCTOR: {
-            return rough_conductor_sample(leaf_rough_conductor(leaf, uv), wi, u1, u2);
+            return rough_conductor_sample(leaf_rough_conductor(leaf, v), wi, u1, u2);
         }
 #endif
 #ifdef DIELECTRICS
         case LEAF_DIELECTRIC: {
-            return dielectric_sample(leaf_dielectric(leaf, uv), wi, u1, u2);
+            return dielectric_sample(leaf_dielectric(leaf, v), wi, u1, u2);
         }
         case LEAF_THIN_DIELECTRIC: {
-            return thin_dielectric_sample(leaf_thin_dielectric(leaf, uv), wi, u1, u2);
+            return thin_dielectric_sample(leaf_thin_dielectric(leaf, v), wi, u1, u2);
         }
         case LEAF_ROUGH_DIELECTRIC: {
-            return rough_dielectric_sample(leaf_rough_dielectric(leaf, uv), wi, u1, u2);
+            return rough_dielectric_sample(leaf_rough_dielectric(leaf, v), wi, u1, u2);
         }
 #endif
 #ifdef PLASTICS
         case LEAF_PLASTIC: {
-            return plastic_sample(leaf_plastic(leaf, uv), wi, u1, u2);
+            return plastic_sample(leaf_plastic(leaf, v), wi, u1, u2);
         }
         case LEAF_ROUGH_PLASTIC: {
-            return rough_plastic_sample(leaf_rough_plastic(leaf, uv), coat_lookup(leaf, wi.z).x, wi, u1, u2);
+            return rough_plastic_sample(leaf_rough_plastic(leaf, v), coat_lookup(leaf, wi.z).x, wi, u1, u2);
         }
 #endif
 #ifdef PRINCIPLED
         case LEAF_PRINCIPLED: {
-            return principled_sample(leaf_principled(leaf, uv), wi, u1, u2);
+            return principled_sample(leaf_principled(leaf, v), wi, u1, u2);
         }
 #endif
 #ifdef PRINCIPLED_THIN
         case LEAF_PRINCIPLED_THIN: {
-            return principled_thin_sample(leaf_principled_thin(leaf, uv), wi, u1, u2);
+            return principled_thin_sample(leaf_principled_thin(leaf, v), wi, u1, u2);
         }
 #endif
         default: {
@@ -307,27 +310,24 @@ fn model_sample(leaf: Leaf, uv: vec2f, wi: vec3f, u1: f32, u2: vec2f) -> LobeSam
 }
 
 // The factor of a lobe that is not smooth.
-fn model_discrete(leaf: Leaf, uv: vec2f, wi: vec3f, lobe: u32) -> vec3f {
+fn model_discrete(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u32) -> vec3f {
     switch leaf.kind {
-        case LEAF_NULL: {
-            return vec3f(1.0);
-        }
 #ifdef CONDUCTORS
         case LEAF_CONDUCTOR: {
-            return conductor_discrete(leaf_conductor(leaf, uv), wi, lobe);
+            return conductor_discrete(leaf_conductor(leaf, v), wi, lobe);
         }
 #endif
 #ifdef DIELECTRICS
         case LEAF_DIELECTRIC: {
-            return dielectric_discrete(leaf_dielectric(leaf, uv), wi, lobe);
+            return dielectric_discrete(leaf_dielectric(leaf, v), wi, lobe);
         }
         case LEAF_THIN_DIELECTRIC: {
-            return thin_dielectric_discrete(leaf_thin_dielectric(leaf, uv), wi, lobe);
+            return thin_dielectric_discrete(leaf_thin_dielectric(leaf, v), wi, lobe);
         }
 #endif
 #ifdef PLASTICS
         case LEAF_PLASTIC: {
-            return plastic_discrete(leaf_plastic(leaf, uv), wi, lobe);
+            return plastic_discrete(leaf_plastic(leaf, v), wi, lobe);
         }
 #endif
         default: {
@@ -338,120 +338,142 @@ fn model_discrete(leaf: Leaf, uv: vec2f, wi: vec3f, lobe: u32) -> vec3f {
 
 #ifdef REPLAY
 
-// Sends the derivative by a texture of a leaf.
-fn leaf_send(leaf: Leaf, field: u32, uv: vec2f, d: vec3f) {
-    texture_adjoint(texture_stencil(texture_record(leaf.first_texture + field), uv), d);
+// Derivatives by the values of a leaf's textures.
+alias Slopes = array<vec3f, LEAF_TEXTURES>;
+
+// Sends the derivatives by the values of a leaf's textures to these.
+fn values_adjoint(leaf: Leaf, uv: vec2f, slopes: Slopes) {
+    var sent = slopes;
+    for (var i = 0u; i < LEAF_TEXTURES; i++) {
+        if i >= leaf.textures {
+            break;
+        }
+        texture_adjoint(texture_stencil(texture_record(leaf.first_texture + i), uv), sent[i]);
+    }
 }
 
-fn leaf_send_number(leaf: Leaf, field: u32, uv: vec2f, d: f32) {
-    leaf_send(leaf, field, uv, vec3f(d, 0.0, 0.0));
+// A number's derivative as that of the first channel.
+fn slope_of(d: f32) -> vec3f {
+    return vec3f(d, 0.0, 0.0);
 }
 
-// Sends the derivatives by three textures in a row.
-fn leaf_send_three(leaf: Leaf, uv: vec2f, first: vec3f, second: vec3f, third: vec3f) {
-    leaf_send(leaf, 0u, uv, first);
-    leaf_send(leaf, 1u, uv, second);
-    leaf_send(leaf, 2u, uv, third);
-}
-
-// Sends the derivatives of model_eval, from `d` by its value, to the textures.
-fn model_eval_adjoint(leaf: Leaf, uv: vec2f, wi: vec3f, wo: vec3f, d: vec3f) {
+// The derivatives by the values of its textures, from `d` by model_eval.
+fn model_eval_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> Slopes {
+    var out: Slopes;
     switch leaf.kind {
 #ifdef CONDUCTORS
         case LEAF_ROUGH_CONDUCTOR: {
-            let g = rough_conductor_eval_adjoint(leaf_rough_conductor(leaf, uv), wi, wo, d);
-            leaf_send_three(leaf, uv, g.eta, g.k, g.specular);
-            leaf_send_number(leaf, 3u, uv, g.alpha_u);
-            leaf_send_number(leaf, 4u, uv, g.alpha_v);
+            let g = rough_conductor_eval_adjoint(leaf_rough_conductor(leaf, v), wi, wo, d);
+            out[0] = g.eta;
+            out[1] = g.k;
+            out[2] = g.specular;
+            out[3] = slope_of(g.alpha_u);
+            out[4] = slope_of(g.alpha_v);
         }
 #endif
 #ifdef DIELECTRICS
         case LEAF_ROUGH_DIELECTRIC: {
-            let g = rough_dielectric_eval_adjoint(leaf_rough_dielectric(leaf, uv), wi, wo, d);
-            leaf_send_three(leaf, uv, vec3f(g.eta, 0.0, 0.0), g.reflection, g.transmission);
-            leaf_send_number(leaf, 3u, uv, g.alpha_u);
-            leaf_send_number(leaf, 4u, uv, g.alpha_v);
+            let g = rough_dielectric_eval_adjoint(leaf_rough_dielectric(leaf, v), wi, wo, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.reflection;
+            out[2] = g.transmission;
+            out[3] = slope_of(g.alpha_u);
+            out[4] = slope_of(g.alpha_v);
         }
 #endif
 #ifdef PLASTICS
         case LEAF_PLASTIC: {
-            let g = plastic_eval_adjoint(leaf_plastic(leaf, uv), wi, wo, d);
-            leaf_send_three(leaf, uv, vec3f(g.eta, 0.0, 0.0), g.diffuse, g.specular);
+            let g = plastic_eval_adjoint(leaf_plastic(leaf, v), wi, wo, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.diffuse;
+            out[2] = g.specular;
         }
         case LEAF_ROUGH_PLASTIC: {
-            let coat = leaf_coat(leaf, wi, wo);
-            let g = rough_plastic_eval_adjoint(leaf_rough_plastic(leaf, uv), coat, wi, wo, d);
-            leaf_send_three(leaf, uv, vec3f(g.eta, 0.0, 0.0), g.diffuse, g.specular);
-            leaf_send_number(leaf, 3u, uv, g.alpha);
+            let g = rough_plastic_eval_adjoint(leaf_rough_plastic(leaf, v), leaf_coat(leaf, wi, wo), wi, wo, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.diffuse;
+            out[2] = g.specular;
+            out[3] = slope_of(g.alpha);
         }
 #endif
 #ifdef PRINCIPLED
         case LEAF_PRINCIPLED: {
-            let g = principled_eval_adjoint(leaf_principled(leaf, uv), wi, wo, d);
+            let g = principled_eval_adjoint(leaf_principled(leaf, v), wi, wo, d);
             var by_index = g.eta;
             if leaf_has(leaf, LEAF_SPECULAR) {
-                by_index *= eta_of_specular_slope(leaf_number(leaf, 5u, uv));
+                by_index *= eta_of_specular_slope(v[5].x);
             }
-            leaf_send(leaf, 0u, uv, g.base_color);
-            leaf_send_number(leaf, 1u, uv, g.roughness);
-            leaf_send_number(leaf, 2u, uv, g.anisotropic);
-            leaf_send_number(leaf, 3u, uv, g.metallic);
-            leaf_send_number(leaf, 4u, uv, g.spec_trans);
-            leaf_send_number(leaf, 5u, uv, by_index);
-            leaf_send_number(leaf, 6u, uv, g.spec_tint);
-            leaf_send_number(leaf, 7u, uv, g.sheen);
-            leaf_send_number(leaf, 8u, uv, g.sheen_tint);
-            leaf_send_number(leaf, 9u, uv, g.flatness);
-            leaf_send_number(leaf, 10u, uv, g.clearcoat);
-            leaf_send_number(leaf, 11u, uv, g.clearcoat_gloss);
+            out[0] = g.base_color;
+            out[1] = slope_of(g.roughness);
+            out[2] = slope_of(g.anisotropic);
+            out[3] = slope_of(g.metallic);
+            out[4] = slope_of(g.spec_trans);
+            out[5] = slope_of(by_index);
+            out[6] = slope_of(g.spec_tint);
+            out[7] = slope_of(g.sheen);
+            out[8] = slope_of(g.sheen_tint);
+            out[9] = slope_of(g.flatness);
+            out[10] = slope_of(g.clearcoat);
+            out[11] = slope_of(g.clearcoat_gloss);
         }
 #endif
 #ifdef PRINCIPLED_THIN
         case LEAF_PRINCIPLED_THIN: {
-            let g = principled_thin_eval_adjoint(leaf_principled_thin(leaf, uv), wi, wo, d);
-            leaf_send(leaf, 0u, uv, g.base_color);
-            leaf_send_number(leaf, 1u, uv, g.roughness);
-            leaf_send_number(leaf, 2u, uv, g.anisotropic);
-            leaf_send_number(leaf, 3u, uv, g.spec_trans);
-            leaf_send_number(leaf, 4u, uv, g.eta);
-            leaf_send_number(leaf, 5u, uv, g.spec_tint);
-            leaf_send_number(leaf, 6u, uv, g.sheen);
-            leaf_send_number(leaf, 7u, uv, g.sheen_tint);
-            leaf_send_number(leaf, 8u, uv, g.flatness);
-            leaf_send_number(leaf, 9u, uv, g.diff_trans);
+            let g = principled_thin_eval_adjoint(leaf_principled_thin(leaf, v), wi, wo, d);
+            out[0] = g.base_color;
+            out[1] = slope_of(g.roughness);
+            out[2] = slope_of(g.anisotropic);
+            out[3] = slope_of(g.spec_trans);
+            out[4] = slope_of(g.eta);
+            out[5] = slope_of(g.spec_tint);
+            out[6] = slope_of(g.sheen);
+            out[7] = slope_of(g.sheen_tint);
+            out[8] = slope_of(g.flatness);
+            out[9] = slope_of(g.diff_trans);
         }
 #endif
         default: {}
     }
+    return out;
 }
 
-// Sends the derivatives of model_discrete, from `d` by its value, to the textures.
-fn model_discrete_adjoint(leaf: Leaf, uv: vec2f, wi: vec3f, lobe: u32, d: vec3f) {
+// The derivatives by the values of its textures, from `d` by model_discrete.
+fn model_discrete_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u32, d: vec3f) -> Slopes {
+    var out: Slopes;
     switch leaf.kind {
 #ifdef CONDUCTORS
         case LEAF_CONDUCTOR: {
-            let g = conductor_discrete_adjoint(leaf_conductor(leaf, uv), wi, lobe, d);
-            leaf_send_three(leaf, uv, g.eta, g.k, g.specular);
+            let g = conductor_discrete_adjoint(leaf_conductor(leaf, v), wi, lobe, d);
+            out[0] = g.eta;
+            out[1] = g.k;
+            out[2] = g.specular;
         }
 #endif
 #ifdef DIELECTRICS
         case LEAF_DIELECTRIC: {
-            let g = dielectric_discrete_adjoint(leaf_dielectric(leaf, uv), wi, lobe, d);
-            leaf_send_three(leaf, uv, vec3f(g.eta, 0.0, 0.0), g.reflection, g.transmission);
+            let g = dielectric_discrete_adjoint(leaf_dielectric(leaf, v), wi, lobe, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.reflection;
+            out[2] = g.transmission;
         }
         case LEAF_THIN_DIELECTRIC: {
-            let g = thin_dielectric_discrete_adjoint(leaf_thin_dielectric(leaf, uv), wi, lobe, d);
-            leaf_send_three(leaf, uv, vec3f(g.eta, 0.0, 0.0), g.reflection, g.transmission);
+            let g = thin_dielectric_discrete_adjoint(leaf_thin_dielectric(leaf, v), wi, lobe, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.reflection;
+            out[2] = g.transmission;
         }
 #endif
 #ifdef PLASTICS
         case LEAF_PLASTIC: {
-            let g = plastic_discrete_adjoint(leaf_plastic(leaf, uv), wi, lobe, d);
-            leaf_send_three(leaf, uv, vec3f(g.eta, 0.0, 0.0), g.diffuse, g.specular);
+            let g = plastic_discrete_adjoint(leaf_plastic(leaf, v), wi, lobe, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.diffuse;
+            out[2] = g.specular;
         }
 #endif
         default: {}
     }
+    return out;
 }
 
 #endif

@@ -181,10 +181,7 @@ impl PathPasses {
         work: impl FnOnce(&Propagation<'_>) -> Result<T>,
     ) -> Result<T> {
         let Self {
-            scene,
-            tables,
-            sums,
-            ..
+            scene, tables, sums, ..
         } = self;
         let largest = adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
