@@ -160,14 +160,36 @@ const SURFACE_MESH: u32 = 3u;
 
 const LEAF_NULL: u32 = 0u;
 const LEAF_DIFFUSE: u32 = 1u;
+const LEAF_CONDUCTOR: u32 = 2u;
+const LEAF_ROUGH_CONDUCTOR: u32 = 3u;
+const LEAF_DIELECTRIC: u32 = 4u;
+const LEAF_THIN_DIELECTRIC: u32 = 5u;
+const LEAF_ROUGH_DIELECTRIC: u32 = 6u;
+const LEAF_PLASTIC: u32 = 7u;
+const LEAF_ROUGH_PLASTIC: u32 = 8u;
+const LEAF_PRINCIPLED: u32 = 9u;
+const LEAF_PRINCIPLED_THIN: u32 = 10u;
+
+// Bits of a leaf's flags.
+const LEAF_TURNED: u32 = 1u;
+const LEAF_BECKMANN: u32 = 2u;
+const LEAF_ALL_NORMALS: u32 = 4u;
+const LEAF_NONLINEAR: u32 = 8u;
+const LEAF_SPECULAR: u32 = 16u;
+const LEAF_VARIES: u32 = 32u;
 
 // Bits of a BSDF's flags.
 const BSDF_SMOOTH: u32 = 1u;
 const BSDF_NULL: u32 = 2u;
 const BSDF_VARIES: u32 = 4u;
+const BSDF_ANISOTROPIC: u32 = 8u;
 
 // Most textures of a leaf.
-const LEAF_TEXTURES: u32 = 4u;
+const LEAF_TEXTURES: u32 = 12u;
+
+// Cosines in the table of a plastic's coat, and its floats.
+const COAT_ENTRIES: u32 = 64u;
+const COAT_FLOATS: u32 = 196u;
 
 const LIGHT_POINT: u32 = 0u;
 const LIGHT_SPOT: u32 = 1u;
@@ -249,11 +271,18 @@ struct Bsdf {
 // A BSDF that is no mixture, with the factors that it is weighted by.
 struct Leaf {
     kind: u32,
-    // 1 if it is turned over: the back of a two-sided BSDF.
-    turned: u32,
+    flags: u32,
     first_factor: u32,
     factors: u32,
-    textures: vec4u,
+    // The first of its textures, which follow each other.
+    first_texture: u32,
+    // Of a plastic: which coat is its own.
+    coat: u32,
+    // How many textures there are.
+    textures: u32,
+    padding: u32,
+    // How much of the samples the lobes of a principled BSDF ask for.
+    rates: vec4f,
 }
 
 // A factor of a leaf's weight: a texture's value x, or 1 - x.
@@ -399,6 +428,8 @@ struct Launch {
     emissive_triangles_at: u32,
     // Offset of the environment map's table, after the majorants.
     environment_at: u32,
+    // Where the coats of plastics begin among the bounds.
+    coats_at: u32,
     // Integer units per 1.0 of gradient: for the parameters that share a buffer, and for the coefficients.
     units: f32,
     units_sh: f32,

@@ -237,6 +237,30 @@ pub mod leaf {
     /// Light passes through.
     pub const NULL: u32 = 0;
     pub const DIFFUSE: u32 = 1;
+    pub const CONDUCTOR: u32 = 2;
+    pub const ROUGH_CONDUCTOR: u32 = 3;
+    pub const DIELECTRIC: u32 = 4;
+    pub const THIN_DIELECTRIC: u32 = 5;
+    pub const ROUGH_DIELECTRIC: u32 = 6;
+    pub const PLASTIC: u32 = 7;
+    pub const ROUGH_PLASTIC: u32 = 8;
+    pub const PRINCIPLED: u32 = 9;
+    pub const PRINCIPLED_THIN: u32 = 10;
+
+    // Bits of [`super::LeafRecord::flags`].
+
+    /// It is turned over: the back of a two-sided BSDF.
+    pub const TURNED: u32 = 1;
+    /// Normals follow Beckmann's distribution in place of GGX.
+    pub const BECKMANN: u32 = 2;
+    /// All normals are sampled, not only visible ones.
+    pub const ALL_NORMALS: u32 = 4;
+    /// Light changes its colour each time it returns to the base of a plastic.
+    pub const NONLINEAR: u32 = 8;
+    /// The index is given by the reflectance at normal incidence.
+    pub const SPECULAR: u32 = 16;
+    /// A run may change some texture.
+    pub const VARIES: u32 = 32;
 }
 
 /// Bits of [`BsdfRecord::flags`].
@@ -247,6 +271,8 @@ pub mod bsdf {
     pub const NULL: u32 = 2;
     /// Some texture is one that a run may change.
     pub const VARIES: u32 = 4;
+    /// Some leaf looks different when it is turned about its normal.
+    pub const ANISOTROPIC: u32 = 8;
 }
 
 /// Codes of [`LightRecord::kind`].
@@ -355,7 +381,7 @@ pub struct BsdfRecord {
 }
 
 /// Most textures of a leaf.
-pub const LEAF_TEXTURES: usize = 4;
+pub const LEAF_TEXTURES: usize = 12;
 
 /// A BSDF that is no mixture, with the factors that it is weighted by: a share of the mixtures around it each.
 #[repr(C)]
@@ -363,12 +389,19 @@ pub const LEAF_TEXTURES: usize = 4;
 pub struct LeafRecord {
     /// Codes of [`leaf`].
     pub kind: u32,
-    /// 1 if it is turned over: the back of a two-sided BSDF.
-    pub turned: u32,
+    /// Bits of [`leaf`].
+    pub flags: u32,
     pub first_factor: u32,
     pub factors: u32,
-    /// Its textures, as many as its kind has; [`NONE`] beyond.
-    pub textures: [u32; LEAF_TEXTURES],
+    /// The first of its textures, which follow each other.
+    pub first_texture: u32,
+    /// Of a plastic: which coat is its own.
+    pub coat: u32,
+    /// How many textures there are.
+    pub textures: u32,
+    pub padding: u32,
+    /// How much of the samples the lobes of a principled BSDF ask for.
+    pub rates: [f32; 4],
 }
 
 /// A factor of a leaf's weight: a texture's value x, or 1 - x.

@@ -2,6 +2,7 @@
 
 pub mod bsdfs;
 pub mod bvh;
+pub mod coats;
 mod containers;
 pub mod emissive_triangles;
 pub mod environment;
@@ -17,6 +18,7 @@ pub mod references;
 pub mod sensors;
 pub mod splats;
 mod surface_free;
+pub mod tables;
 pub mod values;
 
 use glam::Affine3A;

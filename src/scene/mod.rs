@@ -20,6 +20,7 @@ mod json;
 pub mod leaves;
 mod light;
 mod lookup;
+mod material;
 pub mod materials;
 mod medium;
 mod object;
@@ -58,8 +59,8 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Aov, AovKind, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium,
-    MeshFormat, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
+    Aov, AovKind, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Material,
+    Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;

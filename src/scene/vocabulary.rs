@@ -73,7 +73,25 @@ impl fmt::Display for Class {
 
 /// Supported types.
 const SUPPORTED: &[(Class, &[&str])] = &[
-    (Class::Bsdf, &["null", "diffuse", "twosided", "mask", "blendbsdf"]),
+    (
+        Class::Bsdf,
+        &[
+            "null",
+            "diffuse",
+            "conductor",
+            "roughconductor",
+            "dielectric",
+            "thindielectric",
+            "roughdielectric",
+            "plastic",
+            "roughplastic",
+            "principled",
+            "principledthin",
+            "twosided",
+            "mask",
+            "blendbsdf",
+        ],
+    ),
     (Class::Dataset, &["dataset"]),
     (
         Class::Emitter,
@@ -135,22 +153,13 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
         &[
             "bumpmap",
             "circular",
-            "conductor",
-            "dielectric",
             "hair",
             "measured",
             "measured_polarized",
             "normalmap",
-            "plastic",
             "polarizer",
             "pplastic",
-            "principled",
-            "principledthin",
             "retarder",
-            "roughconductor",
-            "roughdielectric",
-            "roughplastic",
-            "thindielectric",
         ],
     ),
     (

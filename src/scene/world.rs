@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use glam::{Affine2, Affine3A};
 
-use super::Array;
+use super::quantity::Quantity;
+use super::{Array, Source};
 use crate::io;
 use crate::io::mesh::{Mesh, read_obj, read_ply};
 
@@ -98,8 +99,8 @@ impl MeshFormat {
 pub enum Bsdf {
     /// No scattering: light passes.
     Null,
-    /// Lambertian, on the side of the normal.
-    Diffuse { reflectance: Texture },
+    /// Not made of others.
+    Material(Material),
     /// The first on the front; the second, or the first again, turned over, on the back.
     TwoSided { sides: Vec<NestedBsdf> },
     /// The nested one with the probability `opacity`; else light passes.
@@ -112,14 +113,74 @@ pub enum Bsdf {
 }
 
 impl Bsdf {
+    /// A Lambertian surface of this reflectance.
+    pub fn diffuse(reflectance: Texture) -> Self {
+        Self::Material(Material::diffuse(reflectance))
+    }
+
     /// Its type in a scene file.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Diffuse { .. } => "diffuse",
+            Self::Material(material) => material.model.name(),
             Self::TwoSided { .. } => "twosided",
             Self::Mask { .. } => "mask",
             Self::Blend { .. } => "blendbsdf",
+        }
+    }
+}
+
+/// A BSDF that is not made of others.
+#[derive(Debug, Clone)]
+pub struct Material {
+    pub model: Model,
+    /// Its textures in the order of the model's fields. `alpha` stands for the roughnesses along both tangents, and
+    /// `specular` for the index of a principled BSDF.
+    pub inputs: Vec<Input>,
+    pub facets: Facets,
+    /// Whether light changes its colour each time it returns to the base of a plastic.
+    pub nonlinear: bool,
+    /// How much of the samples the lobes of a principled BSDF ask for.
+    pub rates: [f32; 4],
+}
+
+/// The equations of a [`Material`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    Diffuse,
+    Conductor,
+    RoughConductor,
+    Dielectric,
+    ThinDielectric,
+    RoughDielectric,
+    Plastic,
+    RoughPlastic,
+    Principled,
+    PrincipledThin,
+}
+
+/// A texture of a material: its key in the file, and what it measures.
+#[derive(Debug, Clone)]
+pub struct Input {
+    pub key: &'static str,
+    pub quantity: Quantity,
+    pub texture: Texture,
+}
+
+/// The small mirrors of a rough surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facets {
+    /// Whether their normals follow Beckmann's distribution; else GGX.
+    pub beckmann: bool,
+    /// Whether only visible ones are sampled.
+    pub visible: bool,
+}
+
+impl Default for Facets {
+    fn default() -> Self {
+        Self {
+            beckmann: true,
+            visible: true,
         }
     }
 }
@@ -143,6 +204,16 @@ impl Texture {
     /// The same value everywhere, of one channel or three; `path` names it.
     pub fn constant(path: &str, values: &[f32]) -> Self {
         Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
+    }
+
+    /// Whether it is this number everywhere, and no run changes it.
+    pub(super) fn is_always(&self, number: f32) -> bool {
+        match self {
+            Self::Constant(value) => {
+                value.tuning.is_none() && matches!(&value.source, Source::Fill(all) if all.iter().all(|x| *x == number))
+            }
+            Self::Checkerboard { .. } | Self::Bitmap(_) => false,
+        }
     }
 }
 

@@ -224,20 +224,16 @@ fn nested() -> World {
 
 /// Smoke over a checkered floor, under a square light and beside a shining ball.
 fn furnished() -> World {
-    let floor = Bsdf::Diffuse {
-        reflectance: Texture::Checkerboard {
-            colors: Box::new([
-                value("floor.bsdf.color0", &[0.8, 0.7, 0.6], [0.0, 1.0]),
-                value("floor.bsdf.color1", &[0.2, 0.3, 0.1], [0.0, 1.0]),
-            ]),
-            to_uv: Affine2::from_scale(Vec2::splat(3.0)),
-        },
-    };
+    let floor = Bsdf::diffuse(Texture::Checkerboard {
+        colors: Box::new([
+            value("floor.bsdf.color0", &[0.8, 0.7, 0.6], [0.0, 1.0]),
+            value("floor.bsdf.color1", &[0.2, 0.3, 0.1], [0.0, 1.0]),
+        ]),
+        to_uv: Affine2::from_scale(Vec2::splat(3.0)),
+    });
     let down = Affine3A::from_rotation_x(0.5 * PI);
     let up = Affine3A::from_rotation_x(-0.5 * PI);
-    let grey = |x: f32| Bsdf::Diffuse {
-        reflectance: Texture::Constant(value(&format!("grey.{x}"), &[x; 3], [0.0, 1.0])),
-    };
+    let grey = |x: f32| Bsdf::diffuse(Texture::Constant(value(&format!("grey.{x}"), &[x; 3], [0.0, 1.0])));
     let lying = Affine3A::from_translation(Vec3::new(0.0, -1.2, 0.0)) * Affine3A::from_scale(Vec3::splat(3.0)) * up;
     let above = Affine3A::from_translation(Vec3::new(0.0, 2.5, 0.0)) * down;
     let mut panel = surface(Geometry::Rectangle, above, grey(0.2), [None; 2]);
@@ -301,9 +297,7 @@ fn blended() -> Medium {
 
 /// Fog without end around a grey ball.
 fn fog() -> World {
-    let grey = Bsdf::Diffuse {
-        reflectance: Texture::Constant(value("ball.bsdf.reflectance", &[0.5; 3], [0.0, 1.0])),
-    };
+    let grey = Bsdf::diffuse(Texture::Constant(value("ball.bsdf.reflectance", &[0.5; 3], [0.0, 1.0])));
     let place = Geometry::Sphere {
         center: [0.0; 3],
         radius: 0.5,
@@ -466,7 +460,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
 /// What a device computed: images and gradients by name.
 pub(super) type Outcome = Vec<(String, Vec<f32>)>;
 
-const SGD: Optimizer = Optimizer::Sgd { momentum: 0.0 };
+pub(super) const SGD: Optimizer = Optimizer::Sgd { momentum: 0.0 };
 
 fn load(device: &mut dyn Device, case: &Case) -> Batch {
     let (resident, params) = build(case);
@@ -475,12 +469,12 @@ fn load(device: &mut dyn Device, case: &Case) -> Batch {
     Batch { table, drawn: None }
 }
 
-fn image(device: &mut dyn Device, batch: &Batch, name: &str, outcome: &mut Outcome) {
+pub(super) fn image(device: &mut dyn Device, batch: &Batch, name: &str, outcome: &mut Outcome) {
     device.render(batch, keys(Pass::Primal), SPP).expect("renders");
     outcome.push((name.into(), device.image().expect("an image").concat()));
 }
 
-fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
+pub(super) fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
     device.loss(batch, keys(Pass::Primal), Loss::L2).expect("a loss");
     let stats = device
         .backpropagate(batch, keys(Pass::Adjoint), SPP)

@@ -412,7 +412,7 @@ fn lights_and_shapes_are_recorded_number_by_number() {
         assert_eq!(count, 1);
         world.bsdfs.leaves[first as usize]
     };
-    let texture = |record: &layout::SurfaceRecord| world.bsdfs.textures[leaf(record).textures[0] as usize];
+    let texture = |record: &layout::SurfaceRecord| world.bsdfs.textures[leaf(record).first_texture as usize];
     let color = |slot: u32| params.parameters[slot as usize].values.clone();
     assert_eq!(color(texture(gem_shape).slot), [0.1, 0.2, 0.3]);
     let floor = world.surfaces.iter().find(|s| s.light == NONE).expect("the floor");

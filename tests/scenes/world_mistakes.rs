@@ -261,8 +261,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "diffuse""#,
-        r#""type": "conductor""#,
-        "14:42: Mitsuba's BSDF `conductor` is not supported yet at floor.bsdf: allowed: `null`, `diffuse`",
+        r#""type": "hair""#,
+        "14:42: Mitsuba's BSDF `hair` is not supported yet at floor.bsdf: allowed: `null`, `diffuse`",
     ),
     (
         FLOOR,

@@ -46,9 +46,5 @@ fn albedo(hit: Hit, direction: vec3f) -> vec3f {
     }
     let outgoing = hit.shading * select(-1.0, 1.0, dot(direction, hit.normal) < 0.0);
     let at = interaction_new(hit, -outgoing);
-    let wo = to_local(at, outgoing);
-    if !is_sound(at, outgoing, wo) {
-        return vec3f(0.0);
-    }
-    return bsdf_eval(at, wo).value * 3.14159265;
+    return bsdf_eval(at, to_local(at, outgoing)).value * 3.14159265;
 }

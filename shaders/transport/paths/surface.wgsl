@@ -24,7 +24,7 @@ fn meet_bsdf(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>)
 fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf: f32) {
     let p = leave(at.hit, sampled.direction);
     (*path).medium = medium_in(at, sampled.direction, (*path).medium);
-    if sampled.lobe == LOBE_NULL {
+    if sampled.lobe == LOBE_STRAIGHT {
         if settings.surfaces_only == 1u {
             (*path).continuous = false;
         } else {
@@ -34,7 +34,7 @@ fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf:
         return;
     }
     (*path).eta *= sampled.eta;
-    path_turn(path, at.hit.p, p, sampled.direction, sampled.lobe == LOBE_CONTINUOUS, pdf);
+    path_turn(path, at.hit.p, p, sampled.direction, sampled.lobe == LOBE_SMOOTH, pdf);
 }
 
 // The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.

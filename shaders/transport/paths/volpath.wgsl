@@ -148,7 +148,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             }
         } else if on_surface {
             sampled = bsdf_sample((*vertex).at, sampler);
-            if !sampled.lit || (ends && sampled.lobe != LOBE_NULL) {
+            if !sampled.lit || (ends && sampled.lobe != LOBE_STRAIGHT) {
                 return false;
             }
             outgoing = sampled.direction;
@@ -164,15 +164,12 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             wo = sampled.wo;
             if turn == 0u {
                 wo = to_local((*vertex).at, outgoing);
-                if !is_sound((*vertex).at, outgoing, wo) {
-                    continue;
-                }
             }
             let found = bsdf_eval((*vertex).at, wo);
             value = found.value;
             pdf = found.pdf;
             if turn == 1u {
-                pdf = select(sampled.probability, pdf, sampled.lobe == LOBE_CONTINUOUS);
+                pdf = select(sampled.probability, pdf, sampled.lobe == LOBE_SMOOTH);
                 value = bsdf_weight((*vertex).at, sampled, value, pdf);
             } else if pdf <= 0.0 || (mode == PRIMAL && all(vanishes(value))) {
                 continue;
@@ -205,7 +202,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
 #ifdef REPLAY
         if mode == REPLAY {
             if on_surface {
-                let lobe = select(sampled.lobe, LOBE_CONTINUOUS, turn == 0u);
+                let lobe = select(sampled.lobe, LOBE_SMOOTH, turn == 0u);
                 bsdf_adjoint((*vertex).at, wo, lobe, sampled.leaf, lit.by_value);
             } else {
                 phase_adjoint(index, blend, p, dot(incoming, outgoing), lit.by_logarithm);
@@ -216,7 +213,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             if path_is_dark(path) {
                 return false;
             }
-            if sampled.lobe == LOBE_NULL {
+            if sampled.lobe == LOBE_STRAIGHT {
                 return true;
             }
         }

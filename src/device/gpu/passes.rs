@@ -262,6 +262,7 @@ impl Gpu {
                 corners_at: arrays.places.corners,
                 emissive_triangles_at: arrays.places.emissive_triangles,
                 environment_at: arrays.environment_at,
+                coats_at: arrays.coats_at,
                 ..launch
             },
             Passes::Splats(_) => launch,

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::preprocess::{Composed, PreprocessError, compose};
+use crate::resident::bsdfs::Bsdfs;
+use crate::resident::layout::{bsdf, leaf};
 
 macro_rules! embed {
     ($($path:literal),* $(,)?) => {
@@ -44,6 +46,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/bsdf/dielectric",
     "transport/scene/bsdf/disney",
     "transport/scene/bsdf/fresnel",
+    "transport/scene/bsdf/leaf",
     "transport/scene/bsdf/local",
     "transport/scene/bsdf/microfacet",
     "transport/scene/bsdf/plastic",
@@ -60,6 +63,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/rays/sensor",
     "transport/lookup/sh",
     "transport/scene/shape",
+    "transport/scene/tangent",
     "transport/scene/texture",
     "transport/paths/path_state",
     "transport/paths/surface",
@@ -138,6 +142,52 @@ impl Accumulation {
     /// Whether sums are whole numbers, beside the gradients.
     pub fn is_fixed(self) -> bool {
         matches!(self, Self::FixedPoint | Self::FixedPoint64)
+    }
+}
+
+/// The kinds of BSDFs that shaders of paths are written for: what a scene does not have is left out, since it would cost
+/// registers, and time to compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leaves(u32);
+
+impl Leaves {
+    const NAMES: [&'static str; 6] = [
+        "CONDUCTORS",
+        "DIELECTRICS",
+        "PLASTICS",
+        "PRINCIPLED",
+        "PRINCIPLED_THIN",
+        "TANGENTS",
+    ];
+    /// All of them.
+    pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
+
+    /// Each of them alone.
+    pub fn each() -> impl Iterator<Item = Self> {
+        (0..Self::NAMES.len()).map(|i| Self(1 << i))
+    }
+
+    /// Those of a scene.
+    pub fn of(bsdfs: &Bsdfs) -> Self {
+        let kinds = bsdfs.leaves.iter().map(|record| match record.kind {
+            leaf::CONDUCTOR | leaf::ROUGH_CONDUCTOR => 1,
+            leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::ROUGH_DIELECTRIC => 2,
+            leaf::PLASTIC | leaf::ROUGH_PLASTIC => 4,
+            leaf::PRINCIPLED => 8,
+            leaf::PRINCIPLED_THIN => 16,
+            _ => 0,
+        });
+        let tangents = bsdfs.bsdfs.iter().map(|record| match record.flags & bsdf::ANISOTROPIC {
+            0 => 0,
+            _ => 32,
+        });
+        Self(kinds.chain(tangents).fold(0, |all, one| all | one))
+    }
+
+    fn defines(self) -> impl Iterator<Item = &'static str> {
+        let names = Self::NAMES.into_iter().enumerate();
+        let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
+        named.chain((self.0 != 0).then_some("MODELS"))
     }
 }
 
@@ -435,8 +485,17 @@ impl Library {
     ///
     /// # Errors
     /// A mistake in the directives.
-    pub fn compose(&self, kernel: Kernel, accumulation: Accumulation) -> Result<Composed, PreprocessError> {
-        compose(&self.0, kernel.entry(), &kernel.defines(accumulation))
+    pub fn compose(
+        &self,
+        kernel: Kernel,
+        accumulation: Accumulation,
+        leaves: Leaves,
+    ) -> Result<Composed, PreprocessError> {
+        let mut defines = kernel.defines(accumulation);
+        if kernel.constant() == Some(Constant::Bvh) {
+            defines.extend(leaves.defines());
+        }
+        compose(&self.0, kernel.entry(), &defines)
     }
 }
 

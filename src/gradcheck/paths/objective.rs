@@ -9,9 +9,9 @@ use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
 use crate::gradcheck::field::objective::{dot, pixel_at};
 use crate::resident::Resident;
-use crate::resident::environment::environment_table;
-use crate::resident::layout::{SceneRecord, background};
+use crate::resident::layout::SceneRecord;
 use crate::resident::paths::PathScene;
+use crate::resident::tables::Tables;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
 use crate::transport::paths::path_state::PathState;
@@ -65,9 +65,8 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
 pub struct Objective {
     scene: SceneRecord,
     records: PathScene,
-    /// Majorants and the environment map's table, from the unperturbed parameters.
-    majorants: Vec<f32>,
-    environment: Vec<f32>,
+    /// From the unperturbed parameters.
+    tables: Tables,
     pub fields: Sides<f64>,
     pub casts: Vec<Cast>,
     pixels: u32,
@@ -101,13 +100,8 @@ impl Objective {
         records.settings.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
         let scene = setup.resident.scene;
-        let environment = match scene.background {
-            background::ENVMAP => environment_table(scene.env_size, values[records.background as usize]),
-            _ => Vec::new(),
-        };
         Self {
-            majorants: records.rebuild_majorants(&values),
-            environment,
+            tables: Tables::new(&scene, &records, &values),
             fields: Sides::new(&setup.params, f64::lift),
             casts: Vec::new(),
             pixels: setup.batch.pixels(),
@@ -119,7 +113,7 @@ impl Objective {
 
     /// The records as a walk reads them.
     pub fn view(&self) -> SceneView<'_> {
-        SceneView::new(&self.scene, &self.records, &self.majorants, &self.environment)
+        SceneView::new(&self.scene, &self.records, &self.tables)
     }
 
     /// The derivative of the objective by a path's radiance.
@@ -225,7 +219,7 @@ impl Objective {
 
     /// The majorants.
     pub fn majorants(&self) -> &[f32] {
-        &self.majorants
+        &self.tables.majorants
     }
 
     /// The record that all rays share.

@@ -9,8 +9,9 @@ use crate::resident::layout::bsdf;
 use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::bsdf::{
-    BsdfSample, Lobe, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
+    BsdfSample, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
 };
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_sample;
@@ -80,7 +81,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if drawn.lobe == Lobe::Null {
             match scene.settings.surfaces_only {
                 0 => path.depth -= 1,
-                _ => path.lobe = Lobe::Discrete,
+                _ => path.lobe = Lobe::Reflection,
             }
             path.pass(at.hit.t, p);
         } else {

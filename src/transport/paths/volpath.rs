@@ -21,7 +21,7 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, dot};
-use crate::transport::scene::bsdf::Lobe;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::interaction::medium_beyond;
 use crate::transport::scene::light::{area_pdf, envmap_pdf, light_sample, light_value};
 use crate::transport::scene::phase::phase_adjoint;
@@ -271,9 +271,9 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if let Some(weight) = drawn.weight {
             self.path.multiply::<F>(weight);
         }
-        self.path.turn(p, p, drawn.direction, Lobe::Continuous, drawn.pdf);
+        self.path.turn(p, p, drawn.direction, Lobe::Smooth, drawn.pdf);
         if MODE == REPLAY {
-            I::after_turn(self, &Vertex::in_medium(p, phase), Lobe::Continuous);
+            I::after_turn(self, &Vertex::in_medium(p, phase), Lobe::Smooth);
             let d = self.path.alive(self.adjoint.d_radiance * self.path.radiance).sum();
             let outgoing = drawn.direction;
             phase_adjoint(scene, fields, phase, p, incoming, outgoing, d, &mut self.adjoint.sink);

@@ -29,7 +29,7 @@ FOLDER = Path(__file__).resolve().parent
 # Pixels pass at 1 % after Šidák's correction for the three channels of a picture of 32 x 32.
 FAMILY = 0.01
 # Values whose relative error is no more than rounding have no variance and must agree to EXACT.
-ROUNDING = 1e-6
+ROUNDING = 1e-5
 EXACT = 1e-4
 # Three numbers under these names are a place or a direction; under any other name they are a colour.
 PLACES = {"position", "direction", "center", "origin", "target"}

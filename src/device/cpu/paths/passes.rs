@@ -15,9 +15,8 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::device::units::units_in_one;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
-use crate::resident::environment::environment_table;
-use crate::resident::layout::background;
 use crate::resident::paths::{Estimator, PathScene, Variant};
+use crate::resident::tables::Tables;
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::aov::aov_eval;
 use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
@@ -36,9 +35,7 @@ use crate::transport::scene::records::{Fields, SceneView};
 #[derive(Debug)]
 pub(in crate::device::cpu) struct PathPasses {
     pub(in crate::device::cpu) scene: PathScene,
-    /// What depends on the parameters' values: upper bounds of densities, and the environment map's table.
-    majorants: Vec<f32>,
-    environment: Vec<f32>,
+    tables: Tables,
     sums: Sums,
     /// Bytes of the longest tape so far.
     tape_bytes: u64,
@@ -98,8 +95,7 @@ impl PathPasses {
     pub(in crate::device::cpu) fn new(scene: PathScene) -> Self {
         Self {
             scene,
-            majorants: Vec::new(),
-            environment: Vec::new(),
+            tables: Tables::default(),
             sums: Sums::default(),
             tape_bytes: 0,
         }
@@ -108,16 +104,11 @@ impl PathPasses {
     /// Rebuilds what depends on the parameters' values.
     pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
         let Values(values) = Values::new(&inputs.params);
-        self.environment = match inputs.scene.background {
-            background::ENVMAP => environment_table(inputs.scene.env_size, values[self.scene.background as usize]),
-            _ => Vec::new(),
-        };
-        self.majorants = self.scene.rebuild_majorants(&values);
+        self.tables.rebuild(&inputs.scene, &self.scene, &values);
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        let tables = 4 * (self.majorants.len() + self.environment.len());
-        (tables + self.sums.bytes()) as u64 + self.tape_bytes
+        (self.tables.bytes() + self.sums.bytes()) as u64 + self.tape_bytes
     }
 
     /// Renders a batch, chunk by chunk.
@@ -125,7 +116,7 @@ impl PathPasses {
         let chunks = chunks(&inputs.sensors, pass.batch);
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
-        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.environment);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
             RenderChunk {
                 inputs,
@@ -145,7 +136,7 @@ impl PathPasses {
         let chunks = chunks(&inputs.sensors, batch);
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
-        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.environment);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
         let pixel = |pixel: Pixel| {
             let mut sum = [0.0f32; 4];
             for sample in 0..spp {
@@ -233,11 +224,7 @@ impl PathPasses {
         work: impl FnOnce(&Propagation<'_>) -> Result<T>,
     ) -> Result<T> {
         let Self {
-            scene,
-            majorants,
-            environment,
-            sums,
-            ..
+            scene, tables, sums, ..
         } = self;
         let largest = adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
@@ -245,7 +232,7 @@ impl PathPasses {
         sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
             inputs,
-            scene: &SceneView::new(&inputs.scene, scene, majorants, environment),
+            scene: &SceneView::new(&inputs.scene, scene, tables),
             values: &Values::new(&inputs.params),
             pass,
             adjoint,
