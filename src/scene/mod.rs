@@ -115,7 +115,7 @@ impl Scene {
         let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
-            Source::Reflectance { path, .. } => Some(path.as_path()),
+            Source::Reflectance { path, .. } | Source::Radiance { path, .. } => Some(path.as_path()),
             _ => None,
         });
         let meshes = self.world.surfaces.iter().filter_map(Surface::mesh_file);
@@ -154,6 +154,8 @@ pub enum Source {
     ImageFile(PathBuf),
     /// An image file of reflectances; with `raw` its values are taken as linear.
     Reflectance { path: PathBuf, raw: bool },
+    /// An image file of radiances, intensities or irradiances, likewise.
+    Radiance { path: PathBuf, raw: bool },
     /// A sum of Gaussians above a base value (one entry or one per channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
@@ -238,6 +240,8 @@ pub enum Background {
     Envmap {
         data: Array,
         scale: f32,
+        /// How often next-event estimation chooses it, in proportion to those of all lights.
+        sampling_weight: f32,
         /// Rotates the map's frame into the world.
         to_world: Affine3A,
     },

@@ -108,7 +108,7 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         bsdf,
         interior: media[0],
         exterior: media[1],
-        radiance: None,
+        emitter: None,
     }
 }
 
@@ -125,6 +125,8 @@ fn light(name: &str, kind: LightKind, intensity: f32) -> Light {
             &[intensity, 0.9 * intensity, 0.7 * intensity],
             [0.0, 100.0],
         ),
+        texture: None,
+        sampling_weight: 1.0,
     }
 }
 
@@ -138,6 +140,7 @@ pub(super) fn envmap() -> Background {
     Background::Envmap {
         data: array("sky.data", Kind::Envmap, [12, 7, 1], &[1.0, 0.9, 0.7], [0.0, 10.0]),
         scale: 1.3,
+        sampling_weight: 1.0,
         to_world: Affine3A::from_quat(Quat::from_rotation_x(0.4)),
     }
 }

@@ -79,7 +79,7 @@ fn sample_light(
             if record.kind == LIGHT_ENVMAP {
                 sink_background(drawn.direction, d_radiance);
             } else {
-                sink_color(record.slot, d_radiance);
+                light_adjoint(record, drawn.uv, d_radiance);
             }
             let arrived = through.transmittance * weight * radiance;
             sent = Lit(lit.x + lit.y + lit.z, path_alive(path, adjoint.d_radiance * (*path).beta * arrived));
@@ -94,7 +94,7 @@ fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     if record.kind == LIGHT_ENVMAP {
         return background_eval(drawn.direction);
     }
-    return light_value(record.slot);
+    return light_value(record, drawn.uv);
 }
 
 // What arrives along a shadow ray if `open`: the product of the factors that are not zero, and the number of masks of zero

@@ -9,8 +9,7 @@ use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
 use crate::gradcheck::field::objective::{dot, pixel_at};
 use crate::resident::Resident;
-use crate::resident::environment::environment_table;
-use crate::resident::layout::{SceneRecord, background};
+use crate::resident::layout::SceneRecord;
 use crate::resident::paths::PathScene;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
@@ -21,6 +20,7 @@ use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::linear_weight;
 use crate::transport::rays::pixel::sample_ray;
 use crate::transport::rays::sampler::{Sampler, streams};
+use crate::transport::scene::light_table::sampling_tables;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 
 /// A path of the objective.
@@ -64,9 +64,9 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
 pub struct Objective {
     scene: SceneRecord,
     records: PathScene,
-    /// Majorants and the environment map's table, from the unperturbed parameters.
+    /// Majorants and the sampling tables of lights, from the unperturbed parameters.
     majorants: Vec<f32>,
-    environment: Vec<f32>,
+    tables: Vec<f32>,
     pub fields: Sides<f64>,
     pub casts: Vec<Cast>,
     pixels: u32,
@@ -100,13 +100,9 @@ impl Objective {
         records.settings.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
         let scene = setup.resident.scene;
-        let environment = match scene.background {
-            background::ENVMAP => environment_table(scene.env_size, values[records.background as usize]),
-            _ => Vec::new(),
-        };
         Self {
             majorants: records.rebuild_majorants(&values),
-            environment,
+            tables: sampling_tables(&scene, &records, &values),
             fields: Sides::new(&setup.params, f64::lift),
             casts: Vec::new(),
             pixels: setup.batch.pixels(),
@@ -118,7 +114,7 @@ impl Objective {
 
     /// The records as a walk reads them.
     pub fn view(&self) -> SceneView<'_> {
-        SceneView::new(&self.scene, &self.records, &self.majorants, &self.environment)
+        SceneView::new(&self.scene, &self.records, &self.majorants, &self.tables)
     }
 
     /// The derivative of the objective by a path's radiance.

@@ -31,15 +31,15 @@ pub struct SceneView<'a> {
     pub emissive_triangles: &'a [EmissiveTriangleRecord],
     /// Majorants: upper bounds of every medium's scaled extinction, cell by cell.
     pub majorants: &'a [f32],
-    /// The environment map's sampling table (`resident/environment.rs`).
-    pub environment: &'a [f32],
+    /// The sampling tables of the environment map and of textured area lights (`light_table.rs`).
+    pub tables: &'a [f32],
     /// Slot of the background's radiance; [`NONE`] without a background.
     pub background: u32,
 }
 
 impl<'a> SceneView<'a> {
     /// Combines the records with the tables that are computed from parameter values.
-    pub fn new(scene: &'a SceneRecord, records: &'a PathScene, majorants: &'a [f32], environment: &'a [f32]) -> Self {
+    pub fn new(scene: &'a SceneRecord, records: &'a PathScene, majorants: &'a [f32], tables: &'a [f32]) -> Self {
         Self {
             common: scene,
             settings: &records.settings,
@@ -56,7 +56,7 @@ impl<'a> SceneView<'a> {
             corners: &records.corners,
             emissive_triangles: &records.emissive_triangles,
             majorants,
-            environment,
+            tables,
             background: records.background,
         }
     }

@@ -32,7 +32,7 @@ FAMILY = 0.01
 ROUNDING = 1e-6
 EXACT = 1e-4
 # Three numbers under these names are a place or a direction; under any other name they are a colour.
-PLACES = {"position", "direction", "center", "origin", "target"}
+PLACES = {"position", "direction", "center", "origin", "target", "p0", "p1"}
 # Mitsuba tells whole numbers from others, our files do not.
 WHOLE = {"width", "height"}
 

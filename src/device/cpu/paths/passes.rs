@@ -15,8 +15,6 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::device::units::units_in_one;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
-use crate::resident::environment::environment_table;
-use crate::resident::layout::background;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
@@ -30,15 +28,16 @@ use crate::transport::rays::pixel::Pixel;
 use crate::transport::rays::pixel::sample_ray;
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
+use crate::transport::scene::light_table::sampling_tables;
 use crate::transport::scene::records::{Fields, SceneView};
 
 /// The passes over paths, and what they keep.
 #[derive(Debug)]
 pub(in crate::device::cpu) struct PathPasses {
     pub(in crate::device::cpu) scene: PathScene,
-    /// What depends on the parameters' values: upper bounds of densities, and the environment map's table.
+    /// What depends on the parameters' values: upper bounds of densities, and the sampling tables of lights.
     majorants: Vec<f32>,
-    environment: Vec<f32>,
+    tables: Vec<f32>,
     sums: Sums,
     /// Bytes of the longest tape so far.
     tape_bytes: u64,
@@ -83,7 +82,7 @@ impl PathPasses {
         Self {
             scene,
             majorants: Vec::new(),
-            environment: Vec::new(),
+            tables: Vec::new(),
             sums: Sums::default(),
             tape_bytes: 0,
         }
@@ -92,15 +91,12 @@ impl PathPasses {
     /// Rebuilds what depends on the parameters' values.
     pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
         let Values(values) = Values::new(&inputs.params);
-        self.environment = match inputs.scene.background {
-            background::ENVMAP => environment_table(inputs.scene.env_size, values[self.scene.background as usize]),
-            _ => Vec::new(),
-        };
+        self.tables = sampling_tables(&inputs.scene, &self.scene, &values);
         self.majorants = self.scene.rebuild_majorants(&values);
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        let tables = 4 * (self.majorants.len() + self.environment.len());
+        let tables = 4 * (self.majorants.len() + self.tables.len());
         (tables + self.sums.bytes()) as u64 + self.tape_bytes
     }
 
@@ -109,7 +105,7 @@ impl PathPasses {
         let chunks = chunks(&inputs.sensors, pass.batch);
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
-        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.environment);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.tables);
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
             RenderChunk {
                 inputs,
@@ -192,7 +188,7 @@ impl PathPasses {
         let Self {
             scene,
             majorants,
-            environment,
+            tables,
             sums,
             ..
         } = self;
@@ -202,7 +198,7 @@ impl PathPasses {
         sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
             inputs,
-            scene: &SceneView::new(&inputs.scene, scene, majorants, environment),
+            scene: &SceneView::new(&inputs.scene, scene, majorants, tables),
             values: &Values::new(&inputs.params),
             pass,
             adjoint,
