@@ -6,7 +6,8 @@
 // Records of all kinds, at the offsets in `launch`.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
 // Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative
-// probabilities of its rows, of each row's columns, and the weights of its texels.
+// probabilities of its rows, of each row's columns, and the weights of its texels; then those of textured area lights,
+// which are the same without weights.
 @group(0) @binding(21) var<storage, read> bounds: array<f32>;
 
 fn rows_record(at: u32) -> Rows {
