@@ -57,8 +57,8 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, NestedBsdf, Phase,
-    Surface, Texture, TextureMap, Variant, World, Wrap,
+    AreaEmitter, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
+    NestedBsdf, Phase, Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;

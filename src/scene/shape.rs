@@ -5,8 +5,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::world::AreaEmitter;
-use super::{Bsdf, Geometry, MeshFormat, NestedBsdf, Surface, Texture, bsdf, emitter, texture, transform};
+use super::{AreaEmitter, Bsdf, Geometry, MeshFormat, NestedBsdf, Surface, Texture, bsdf, emitter, texture, transform};
 
 /// The shape called `name`; its media are added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<Surface> {

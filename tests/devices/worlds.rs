@@ -13,8 +13,8 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::params::{Kind, ParamSet, Shape, Tuning};
 use prbopt::resident::Resident;
 use prbopt::scene::{
-    Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, Phase, Scene,
-    Sensor, Source, Surface, Texture, World, Wrap,
+    AreaEmitter, Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium,
+    Phase, Scene, Sensor, Source, Surface, Texture, World, Wrap,
 };
 use prbopt::transport::rays::pixel::PixelTable;
 use prbopt::transport::rays::random::Pass;
@@ -110,6 +110,16 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         exterior: media[1],
         emitter: None,
     }
+}
+
+/// What lets a shape shine with this radiance.
+pub(super) fn shining(radiance: Array) -> Option<AreaEmitter> {
+    Some(AreaEmitter {
+        name: "emitter".into(),
+        radiance: Texture::Constant(radiance),
+        directional: false,
+        sampling_weight: 1.0,
+    })
 }
 
 pub(super) fn cube() -> Surface {
@@ -239,13 +249,13 @@ fn furnished() -> World {
     let lying = Affine3A::from_translation(Vec3::new(0.0, -1.2, 0.0)) * Affine3A::from_scale(Vec3::splat(3.0)) * up;
     let above = Affine3A::from_translation(Vec3::new(0.0, 2.5, 0.0)) * down;
     let mut panel = surface(Geometry::Rectangle, above, grey(0.2), [None; 2]);
-    panel.radiance = Some(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
+    panel.emitter = shining(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
     let place = Geometry::Sphere {
         center: [-1.9, 0.2, 0.4],
         radius: 0.4,
     };
     let mut ball = surface(place, Affine3A::IDENTITY, grey(0.0), [None; 2]);
-    ball.radiance = Some(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
+    ball.emitter = shining(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
     World {
         surfaces: vec![
             cube(),
