@@ -113,7 +113,7 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
 }
 
 /// What lets a shape shine with this radiance.
-pub(super) fn shining(radiance: Array) -> Option<AreaEmitter> {
+pub(super) fn area_emitter(radiance: Array) -> Option<AreaEmitter> {
     Some(AreaEmitter {
         name: "emitter".into(),
         radiance: Texture::Constant(radiance),
@@ -249,13 +249,13 @@ fn furnished() -> World {
     let lying = Affine3A::from_translation(Vec3::new(0.0, -1.2, 0.0)) * Affine3A::from_scale(Vec3::splat(3.0)) * up;
     let above = Affine3A::from_translation(Vec3::new(0.0, 2.5, 0.0)) * down;
     let mut panel = surface(Geometry::Rectangle, above, grey(0.2), [None; 2]);
-    panel.emitter = shining(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
+    panel.emitter = area_emitter(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
     let place = Geometry::Sphere {
         center: [-1.9, 0.2, 0.4],
         radius: 0.4,
     };
     let mut ball = surface(place, Affine3A::IDENTITY, grey(0.0), [None; 2]);
-    ball.emitter = shining(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
+    ball.emitter = area_emitter(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
     World {
         surfaces: vec![
             cube(),
