@@ -89,7 +89,7 @@ fn runs_that_grow_go_on_to_the_bit() {
     let mut file = crate::io::tensors::Reader::open(&whole.path().join("final/splats.safetensors")).expect("readable");
     let positions = file.f32("position").expect("there");
     assert!(
-        positions.iter().any(|v| half::f16::from_f32(*v).to_f32() != *v),
+        positions.iter().any(|v| ::half::f16::from_f32(*v).to_f32() != *v),
         "full precision is kept"
     );
     let checkpoint = whole.path().join("checkpoint.safetensors");
