@@ -6,7 +6,7 @@
 // Records of all kinds, at the offsets in `launch`.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
 // Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative
-// probabilities of its rows, of each row's columns, and the weights of its texels.
+// probabilities of its rows, of each row's columns, and the weights of its texels; then the coats of plastics.
 @group(0) @binding(21) var<storage, read> bounds: array<f32>;
 
 fn rows_record(at: u32) -> Rows {
@@ -100,9 +100,10 @@ fn bsdf_record(index: u32) -> Bsdf {
 }
 
 fn leaf_record(index: u32) -> Leaf {
-    let at = launch.leaves_at + 2u * index;
+    let at = launch.leaves_at + 3u * index;
     let first = records[at];
-    return Leaf(first.x, first.y, first.z, first.w, records[at + 1u]);
+    let rest = records[at + 1u];
+    return Leaf(first.x, first.y, first.z, first.w, rest.x, rest.y, rest.z, 0u, float_record(at + 2u));
 }
 
 fn factor_record(index: u32) -> Factor {

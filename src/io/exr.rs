@@ -8,9 +8,9 @@ use exr::image::{AnyChannel, AnyChannels, Encoding, FlatSamples, Layer};
 use exr::math::Vec2;
 use exr::meta::header::{Header, LayerAttributes};
 use exr::meta::{BlockDescription, MetaData};
-use exr::prelude::{ReadChannels, ReadLayers, WritableImage};
+use exr::prelude::{ReadChannels, ReadLayers, WritableImage, f16};
 
-use super::image::{ImageHeader, check_size};
+use super::image::{Channel, ImageHeader, check_size};
 use super::{Image, IoError, Result};
 
 /// The channels to read, in the order of [`Image`].
@@ -117,13 +117,31 @@ pub(super) fn write(out: &mut BufWriter<File>, image: &Image) -> io::Result<()> 
     };
     let mut image = image.clone();
     for_each_translucent(&mut image, |v, alpha| v * alpha);
-    let channel = |(c, name): (usize, &&str)| {
-        let samples = image.data.iter().skip(c).step_by(image.channels).copied().collect();
-        AnyChannel::new(*name, FlatSamples::F32(samples))
+    let channel = |(c, name): (usize, &&str)| Channel {
+        name: (*name).to_string(),
+        values: image.data.iter().skip(c).step_by(image.channels).copied().collect(),
     };
-    let channels = AnyChannels::sort(names.iter().enumerate().map(channel).collect());
+    let channels = names.iter().enumerate().map(channel).collect();
+    write_channels(out, [image.width, image.height], channels, false)
+}
+
+/// Writes channels as they are, of 16-bit floats if `half`, else of 32-bit ones, losslessly compressed.
+pub(super) fn write_channels(
+    out: &mut BufWriter<File>,
+    [width, height]: [usize; 2],
+    channels: Vec<Channel>,
+    half: bool,
+) -> io::Result<()> {
+    let channel = |Channel { name, values }: Channel| {
+        let samples = match half {
+            true => FlatSamples::F16(values.iter().map(|x| f16::from_f32(*x)).collect()),
+            false => FlatSamples::F32(values),
+        };
+        AnyChannel::new(name.as_str(), samples)
+    };
+    let channels = AnyChannels::sort(channels.into_iter().map(channel).collect());
     let layer = Layer::new(
-        (image.width, image.height),
+        (width, height),
         LayerAttributes::default(),
         Encoding::FAST_LOSSLESS,
         channels,

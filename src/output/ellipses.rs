@@ -45,6 +45,7 @@ pub fn with_ellipses(picture: &Picture, splats: &SplatValues) -> Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::images::FileFormat;
     use crate::scene::ColorSpace;
 
     #[test]
@@ -54,6 +55,8 @@ mod tests {
             height: 32,
             pixels: vec![[0.0; 4]; 64 * 32],
             color_space: ColorSpace::Srgb,
+            format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let ten = (10.0f32 / (2.0 * 2f32.ln()).sqrt() / 64.0).ln();
         let splats = SplatValues {

@@ -2,6 +2,7 @@
 
 pub mod bsdfs;
 pub mod bvh;
+pub mod coats;
 mod containers;
 pub mod emissive_triangles;
 pub mod environment;
@@ -14,21 +15,23 @@ pub mod paths;
 pub mod photographs;
 pub mod placement;
 pub mod references;
+pub mod sensors;
 pub mod splats;
 mod surface_free;
+pub mod tables;
 pub mod values;
 
 use glam::Affine3A;
 
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
-use crate::scene::{Array, Background, Distortion, Filter, Scene, Sensor, Splats, Visited};
+use crate::scene::{Array, Background, Rules, Scene, Sensor, Splats, Visited};
 use bytemuck::Zeroable;
 use field::FieldScene;
-use filter::gaussian_table;
-use layout::{NO_REFERENCE, Rows, SceneRecord, SensorRecord};
+use layout::{Rows, SceneRecord, SensorRecord};
 use paths::PathScene;
 use references::Pixels;
+pub use sensors::sensor_record;
 use splats::{SplatScene, SplatSlots};
 
 /// Everything that does not change during a stage of a run, as flat records, beside the names that people know it by.
@@ -119,7 +122,6 @@ impl Resident {
     pub fn new(scene: &Scene) -> io::Result<(Self, ParamSet)> {
         let mut params = materialise(scene)?;
         let mut record = SceneRecord::zeroed();
-        record.gaussian_cdf = gaussian_table();
         let field = match &scene.field {
             Some(field) => FieldScene::new(field, &mut record, &params),
             None => FieldScene::default(),
@@ -135,12 +137,20 @@ impl Resident {
         }
         let mut resident = Self {
             scene: record,
-            sensors: scene.sensors.iter().map(sensor_record).collect(),
+            sensors: Vec::new(),
             emitter,
             transport,
             references: Pixels::None,
         };
         resident.fit(&params.parameters.iter().map(|p| p.shape).collect::<Vec<_>>());
+        resident.sensors = sensors::records(scene, &mut resident.scene)?;
+        if scene.integrator.rules != Rules::Volpath {
+            resident
+                .sensors
+                .iter_mut()
+                .for_each(|sensor| sensor.medium = layout::NONE);
+        }
+        sensors::look_from_afar(&mut resident);
         Ok((resident, params))
     }
 
@@ -150,6 +160,9 @@ impl Resident {
             *record = SensorRecord {
                 medium: record.medium,
                 first_pixel: record.first_pixel,
+                filter_table: record.filter_table,
+                focus_distance: record.focus_distance,
+                area_to_world: record.area_to_world,
                 ..sensor_record(sensor)
             };
         }
@@ -245,34 +258,6 @@ pub fn rows(map: &Affine3A) -> Rows {
         [m.x_axis.y, m.y_axis.y, m.z_axis.y, t.y],
         [m.x_axis.z, m.y_axis.z, m.z_axis.z, t.z],
     ]
-}
-
-/// One camera's record, without a reference.
-pub fn sensor_record(sensor: &Sensor) -> SensorRecord {
-    let mut record = SensorRecord::zeroed();
-    record.to_world = rows(&sensor.to_world);
-    (record.distortion_model, record.distortion) = match sensor.distortion {
-        Distortion::None => (layout::distortion::NONE, [0.0; 8]),
-        Distortion::Brown { k, p } => (layout::distortion::BROWN, [k[0], k[1], k[2], 0.0, p[0], p[1], 0.0, 0.0]),
-        Distortion::Fisheye { k } => (
-            layout::distortion::FISHEYE,
-            [k[0], k[1], k[2], k[3], 0.0, 0.0, 0.0, 0.0],
-        ),
-    };
-    record.focal = sensor.focal;
-    record.center = sensor.center;
-    record.width = sensor.width;
-    record.height = sensor.height;
-    record.near_clip = sensor.near_clip;
-    record.far_clip = sensor.far_clip;
-    (record.filter, record.filter_size) = match sensor.filter {
-        Filter::Box => (layout::filter::BOX, 0.5),
-        Filter::Tent { radius } => (layout::filter::TENT, radius),
-        Filter::Gaussian { stddev } => (layout::filter::GAUSSIAN, stddev),
-    };
-    record.first_pixel = NO_REFERENCE;
-    record.medium = sensor.medium.map_or(layout::NONE, |medium| medium as u32);
-    record
 }
 
 #[cfg(test)]

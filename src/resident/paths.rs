@@ -18,7 +18,7 @@ use crate::io::{self, IoError};
 use crate::params::ParamSet;
 use crate::resident::{rows, slot};
 use crate::scene::{
-    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Scene, Surface, Wrap,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Rules, Scene, Surface, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
 /// The records of a scene that is not a radiance field.
@@ -86,7 +86,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         containers,
         ..
     } = build;
-    containers::check(scene, &containers)?;
+    if paths.settings.surfaces_only == 0 {
+        containers::check(scene, &containers)?;
+    }
     mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
     paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
@@ -99,7 +101,10 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         paths.lights.push(record);
     }
     paths.settings.surfaces = paths.surfaces.len() as u32;
-    paths.settings.lights = paths.lights.len() as u32;
+    paths.settings.lights = match scene.integrator.rules {
+        Rules::Basic => 0,
+        Rules::Volpath | Rules::Path | Rules::Prb => paths.lights.len() as u32,
+    };
     Ok(paths)
 }
 
@@ -108,7 +113,13 @@ fn describe(scene: &Scene) -> PathSettings {
     let mut record = PathSettings::zeroed();
     record.environment = NONE;
     record.max_depth = integrator.max_depth.unwrap_or(NONE);
-    record.rr_depth = integrator.rr_depth;
+    record.surfaces_only = u32::from(integrator.rules != Rules::Volpath);
+    record.rr_depth = match integrator.rules {
+        Rules::Volpath | Rules::Prb => integrator.rr_depth,
+        // `path` draws after it has counted the edge.
+        Rules::Path => integrator.rr_depth.saturating_sub(1),
+        Rules::Basic => NONE,
+    };
     record.hide_emitters = u32::from(integrator.hide_emitters);
     record.gradient = match integrator.gradient {
         Gradient::Auto if integrator.estimator == Estimator::Tape => layout::gradient::FREE_FLIGHT,
@@ -236,7 +247,8 @@ impl Build<'_> {
         record.to_world = rows(&to_world);
         record.to_local = rows(&inverse(&to_world));
         record.kind = kind;
-        let index = |medium: Option<usize>| medium.map_or(NONE, |m| m as u32);
+        let alone = self.paths.settings.surfaces_only == 1;
+        let index = |medium: Option<usize>| medium.filter(|_| !alone).map_or(NONE, |m| m as u32);
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
         record.light = NONE;

@@ -51,6 +51,14 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Asymmetry => Some(("`g`", |v| v.abs() < 1.0, "must lie between -1 and 1, both excluded")),
         Quantity::Environment => Some(("radiance", |v| v >= 0.0, "must not be negative")),
         Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),
+        Quantity::Specular => Some(("`specular`", is_share, "must lie between 0 and 1")),
+        Quantity::DiffuseTransmission => {
+            Some(("`diff_trans`", |v| (0.0..=2.0).contains(&v), "must lie between 0 and 2"))
+        }
+        Quantity::Index | Quantity::BendingIndex => Some(("an index", |v| v > 0.0, "must be positive")),
+        Quantity::DenserIndex => Some(("an index", |v| v >= 1.0, "must be at least 1")),
+        Quantity::ComplexIndex => Some(("`eta` or `k`", |v| v >= 0.0, "must not be negative")),
+        Quantity::Roughness => Some(("`alpha`", |v| v >= 0.0, "must not be negative")),
         Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => {
             Some(("a splat", f32::is_finite, "must have finite numbers"))
         }

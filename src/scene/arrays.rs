@@ -97,7 +97,11 @@ macro_rules! visitors {
         fn $bsdf<'a>(bsdf: &'a $($mutable)? Bsdf, all: &mut Vec<Visited<&'a $($mutable)? Array>>) {
             match bsdf {
                 Bsdf::Null => {}
-                Bsdf::Diffuse { reflectance } => $texture(reflectance, Quantity::Reflectance, all),
+                Bsdf::Material(material) => {
+                    for input in & $($mutable)? material.inputs {
+                        $texture(& $($mutable)? input.texture, input.quantity, all);
+                    }
+                }
                 Bsdf::TwoSided { sides } => {
                     for side in sides {
                         $bsdf(& $($mutable)? side.bsdf, all);

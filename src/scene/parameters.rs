@@ -60,6 +60,12 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
             "only volumes with the `filter_type` `trilinear` and the `wrap_mode` `clamp` can",
         );
     }
+    if tunable.quantity == Quantity::BendingIndex {
+        object.error(
+            format!("`{}` cannot be optimised: another index bends light elsewhere", tunable.array.path),
+            "only derivatives at fixed paths are known; those of a `roughdielectric` or a `thindielectric` are complete",
+        );
+    }
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE);
     let bounds = bounds(&mut object, tunable.quantity);
     if let Some((shape, source)) = object.get("initial").and_then(|value| initial(&value, tunable)) {

@@ -5,7 +5,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Array, Bsdf, Geometry, MeshFormat, NestedBsdf, Surface, bsdf, color, lookup, transform};
+use super::{Array, Bsdf, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, bsdf, color, lookup, transform};
 
 /// The shape called `name`; its media are added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<Surface> {
@@ -18,6 +18,8 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         media.read(&value, &format!("{name}.{key}"))
     });
     let radiance = area(&mut object, name);
+    // Read by `sensor::on_shape`.
+    object.nested_all(Class::Sensor);
     let unsaid = !object.mentions(Class::Bsdf);
     let NestedBsdf { path: bsdf_path, bsdf } = self::bsdf(&mut object, name, radiance.is_some());
     object.finish();
@@ -116,11 +118,15 @@ fn warn(value: &Value<'_>, surface: &Surface, unsaid: bool) {
     let Surface { name, interior, .. } = surface;
     let media = interior.or(surface.exterior).is_some();
     let message = match surface.bsdf {
-        Bsdf::Diffuse { .. } if interior.is_some() && unsaid => format!(
+        Bsdf::Material(Material {
+            model: Model::Diffuse, ..
+        }) if interior.is_some() && unsaid => format!(
             "the shape `{name}` without BSDF is opaque (`diffuse`) as in Mitsuba, so that the medium in it is never seen: \
              add \"bsdf\": {{\"type\": \"null\"}}"
         ),
-        Bsdf::Diffuse { .. } if interior.is_some() => format!(
+        Bsdf::Material(Material {
+            model: Model::Diffuse, ..
+        }) if interior.is_some() => format!(
             "the shape `{name}` is opaque (`diffuse`), so that the medium in it is never seen: \
              \"bsdf\": {{\"type\": \"null\"}} would show it"
         ),

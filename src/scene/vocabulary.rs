@@ -73,19 +73,72 @@ impl fmt::Display for Class {
 
 /// Supported types.
 const SUPPORTED: &[(Class, &[&str])] = &[
-    (Class::Bsdf, &["null", "diffuse", "twosided", "mask", "blendbsdf"]),
+    (
+        Class::Bsdf,
+        &[
+            "null",
+            "diffuse",
+            "conductor",
+            "roughconductor",
+            "dielectric",
+            "thindielectric",
+            "roughdielectric",
+            "plastic",
+            "roughplastic",
+            "principled",
+            "principledthin",
+            "twosided",
+            "mask",
+            "blendbsdf",
+        ],
+    ),
     (Class::Dataset, &["dataset"]),
     (
         Class::Emitter,
         &["constant", "envmap", "area", "point", "directional", "spot"],
     ),
     (Class::Film, &["hdrfilm"]),
-    (Class::Filter, &["box", "tent", "gaussian"]),
-    (Class::Integrator, &["volpath", "prbvolpath", "advolpath", "rbvolpath"]),
+    (
+        Class::Filter,
+        &["box", "tent", "gaussian", "mitchell", "catmullrom", "lanczos"],
+    ),
+    (
+        Class::Integrator,
+        &[
+            "path",
+            "direct",
+            "aov",
+            "depth",
+            "prb",
+            "prb_basic",
+            "ad",
+            "rb",
+            "volpath",
+            "volpathmis",
+            "prbvolpath",
+            "advolpath",
+            "rbvolpath",
+        ],
+    ),
     (Class::Medium, &["radiance_field", "heterogeneous", "homogeneous"]),
     (Class::Phase, &["isotropic", "hg", "rayleigh", "blendphase"]),
-    (Class::Sampler, &["independent"]),
-    (Class::Sensor, &["perspective", "canvas"]),
+    (
+        Class::Sampler,
+        &["independent", "stratified", "multijitter", "orthogonal", "ldsampler"],
+    ),
+    (
+        Class::Sensor,
+        &[
+            "perspective",
+            "thinlens",
+            "orthographic",
+            "radiancemeter",
+            "irradiancemeter",
+            "distant",
+            "batch",
+            "canvas",
+        ],
+    ),
     (Class::Shape, &["cube", "sphere", "rectangle", "obj", "ply"]),
     (Class::Spectrum, &["rgb"]),
     (Class::Splats, &["splats"]),
@@ -100,22 +153,13 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
         &[
             "bumpmap",
             "circular",
-            "conductor",
-            "dielectric",
             "hair",
             "measured",
             "measured_polarized",
             "normalmap",
-            "plastic",
             "polarizer",
             "pplastic",
-            "principled",
-            "principledthin",
             "retarder",
-            "roughconductor",
-            "roughdielectric",
-            "roughplastic",
-            "thindielectric",
         ],
     ),
     (
@@ -123,42 +167,19 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
         &["directionalarea", "projector", "sunsky", "timed_sunsky", "volumelight"],
     ),
     (Class::Film, &["specfilm"]),
-    (Class::Filter, &["catmullrom", "lanczos", "mitchell"]),
     (
         Class::Integrator,
         &[
-            "aov",
-            "depth",
-            "direct",
             "direct_projective",
             "moment",
-            "path",
-            "prb",
-            "prb_basic",
             "prb_projective",
             "ptracer",
             "stokes",
-            "volpathmis",
             "volprim_rf_basic",
         ],
     ),
     (Class::Other, &["include", "merge", "resources"]),
     (Class::Phase, &["sggx", "tabphase", "tabphase_irregular"]),
-    (
-        Class::Sampler,
-        &["ldsampler", "multijitter", "orthogonal", "stratified"],
-    ),
-    (
-        Class::Sensor,
-        &[
-            "batch",
-            "distant",
-            "irradiancemeter",
-            "orthographic",
-            "radiancemeter",
-            "thinlens",
-        ],
-    ),
     (
         Class::Shape,
         &[
@@ -196,6 +217,12 @@ const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
         "perspective",
         &["focus_distance", "shutter_open", "shutter_close", "srf"],
     ),
+    ("thinlens", SENSOR_ONLY),
+    ("orthographic", SENSOR_ONLY),
+    ("radiancemeter", SENSOR_ONLY),
+    ("irradiancemeter", SENSOR_ONLY),
+    ("distant", SENSOR_ONLY),
+    ("batch", SENSOR_ONLY),
     ("constant", &["sampling_weight"]),
     ("envmap", &["bitmap", "mis_compensation", "sampling_weight"]),
     ("area", &["sampling_weight"]),
@@ -209,10 +236,16 @@ const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     ("ply", SHAPE_ONLY),
     ("gridvolume", &["data", "grid", "max_value"]),
     ("bitmap", &["bitmap", "data", "format"]),
+    ("path", INTEGRATOR_ONLY),
+    ("direct", INTEGRATOR_ONLY),
+    ("prb", INTEGRATOR_ONLY),
+    ("prb_basic", INTEGRATOR_ONLY),
     ("volpath", INTEGRATOR_ONLY),
+    ("volpathmis", INTEGRATOR_ONLY),
     ("prbvolpath", INTEGRATOR_ONLY),
 ];
 
+const SENSOR_ONLY: &[&str] = &["shutter_open", "shutter_close", "srf"];
 const SHAPE_ONLY: &[&str] = &["silhouette_sampling_weight"];
 const INTEGRATOR_ONLY: &[&str] = &["block_size", "samples_per_pass", "timeout"];
 
@@ -289,7 +322,7 @@ mod tests {
     fn a_name_is_ours_mitsubas_or_nobodys() {
         assert_eq!(lookup("cube"), Known::Supported(Class::Shape));
         assert_eq!(lookup("plume"), Known::Supported(Class::Volume));
-        assert_eq!(lookup("thinlens"), Known::Mitsuba(Class::Sensor));
+        assert_eq!(lookup("ptracer"), Known::Mitsuba(Class::Integrator));
         assert_eq!(lookup("teapot"), Known::Nobody);
     }
 }

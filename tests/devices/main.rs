@@ -6,6 +6,7 @@
 mod compare;
 mod gpu;
 mod known;
+mod materials;
 mod meshes;
 mod scenes;
 mod small_factors;

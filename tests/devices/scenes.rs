@@ -147,6 +147,7 @@ fn sensor(case: &Case, index: usize) -> Sensor {
         reference: None,
         held_out: false,
         medium: None,
+        ..Sensor::default()
     }
 }
 

@@ -212,7 +212,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "sphere""#,
         r#""type": "rectangle", "radius": 1"#,
-        "15:33: unknown parameter `radius` of `rectangle` at lamp.radius: allowed: `to_world`, `flip_normals`, `interior`, `exterior`, `emitter`, `bsdf`",
+        "15:33: unknown parameter `radius` of `rectangle` at lamp.radius: allowed: `to_world`, `flip_normals`, `interior`, `exterior`, `emitter`, `sensor`, `bsdf`",
     ),
     (
         r#""type": "sphere""#,
@@ -261,8 +261,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "diffuse""#,
-        r#""type": "conductor""#,
-        "14:42: Mitsuba's BSDF `conductor` is not supported yet at floor.bsdf: allowed: `null`, `diffuse`",
+        r#""type": "hair""#,
+        "14:42: Mitsuba's BSDF `hair` is not supported yet at floor.bsdf: allowed: `null`, `diffuse`",
     ),
     (
         FLOOR,
@@ -383,8 +383,23 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
-        r#""type": "path""#,
-        "2:17: Mitsuba's integrator `path` is not supported yet at integrator: allowed: `volpath`",
+        r#""type": "ptracer""#,
+        "2:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `path`",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "aov", "aovs": "n:sh_normals""#,
+        "2:41: unknown channel \"sh_normals\" at integrator.aovs: did you mean `sh_normal`?",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "aov", "aovs": "uv""#,
+        "2:41: \"uv\" has no name of its own at integrator.aovs: write a name of letters, digits, `_` and `-`, such as \"surface:uv\"",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "direct", "max_depth": 3"#,
+        "2:36: unknown parameter `max_depth` of `direct` at integrator.max_depth: allowed: `shading_samples`",
     ),
     (
         r#""type": "prbvolpath""#,

@@ -373,6 +373,7 @@ impl Small {
             reference: (self.backdrop == Backdrop::Random).then_some(reference),
             held_out: false,
             medium: None,
+            ..Sensor::default()
         }
     }
 }

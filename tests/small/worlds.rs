@@ -5,7 +5,7 @@ use std::path::Path;
 use glam::Affine3A;
 use prbopt::gradcheck::paths::objective::Objective;
 use prbopt::gradcheck::{Options, Setup};
-use prbopt::params::{Kind, Shape};
+use prbopt::params::{Kind, Quantity, Shape};
 use prbopt::resident::layout::gradient;
 use prbopt::scene::{self, Array, Background, Source};
 
@@ -59,6 +59,24 @@ pub fn wall(name: &str, reflectance: &str, angle: f64) -> String {
     format!(
         r#""{name}": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {reflectance}}},
             "to_world": [{{"scale": 3}}, {{"translate": [0, 0, -1.2]}}, {{"rotate": {{"axis": [1, 0, 0], "angle": {angle}}}}}]}}"#
+    )
+}
+
+/// Four balls of these BSDFs between a ground, a lamp, a panel and a sky.
+fn material_world(bsdfs: &[&str; 4]) -> String {
+    let places = [[-0.5, -0.5, 0.5], [0.5, -0.4, 0.5], [-0.4, 0.5, -0.2], [0.5, 0.5, 0.0]];
+    let ball = |i: usize| {
+        format!(
+            r#""ball_{i}": {{"type": "sphere", "center": {:?}, "radius": 0.48, "bsdf": {}}}"#,
+            places[i], bsdfs[i]
+        )
+    };
+    let balls = [0, 1, 2, 3].map(ball).join(", ");
+    format!(
+        r#"{balls}, {}, "sky": {{"type": "constant"}}, "lamp": {{"type": "point", "position": [1, 2, 3]}},
+           "panel": {{"type": "rectangle", "emitter": {{"type": "area"}},
+            "to_world": [{{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}}"#,
+        wall("ground", "0.5", -60.0)
     )
 }
 
@@ -220,6 +238,61 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "conductors",
+            integrator: r#", "max_depth": 5"#,
+            objects: material_world(&[
+                r#"{"type": "conductor", "material": "Au"}"#,
+                r#"{"type": "roughconductor", "material": "Cu", "distribution": "ggx"}"#,
+                r#"{"type": "twosided", "bsdf": {"type": "roughconductor", "alpha_u": 0.2, "alpha_v": 0.4}}"#,
+                r#"{"type": "mask", "opacity": 0.6, "bsdf": {"type": "conductor", "material": "Ag"}}"#,
+            ]),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "dielectrics",
+            integrator: r#", "max_depth": 7, "rr_depth": 3"#,
+            objects: material_world(&[
+                r#"{"type": "dielectric"}"#,
+                r#"{"type": "roughdielectric", "distribution": "ggx", "alpha_u": 0.3, "alpha_v": 0.5}"#,
+                r#"{"type": "thindielectric"}"#,
+                r#"{"type": "roughdielectric", "distribution": "beckmann", "sample_visible": false}"#,
+            ]),
+            // What a channel of a thin sheet does not let through is no light for it alone.
+            zeros: vec![("ball_2.bsdf.specular_transmittance", 3, 1)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "plastics",
+            integrator: r#", "max_depth": 5"#,
+            objects: material_world(&[
+                r#"{"type": "plastic"}"#,
+                r#"{"type": "roughplastic", "distribution": "ggx", "nonlinear": true}"#,
+                r#"{"type": "blendbsdf", "weight": 0.4, "a": {"type": "plastic", "nonlinear": true}, "b": {"type": "diffuse"}}"#,
+                r#"{"type": "twosided", "bsdf": {"type": "roughplastic"}}"#,
+            ]),
+            zeros: vec![
+                ("ball_0.bsdf.diffuse_reflectance", 3, 1),
+                ("ball_0.bsdf.specular_reflectance", 3, 2),
+            ],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "principled BSDFs",
+            integrator: r#", "max_depth": 5"#,
+            objects: material_world(&[
+                r#"{"type": "principled", "eta": 1.5}"#,
+                r#"{"type": "principled"}"#,
+                r#"{"type": "principledthin"}"#,
+                r#"{"type": "principledthin", "base_color": {"type": "checkerboard"}}"#,
+            ]),
+            zeros: vec![
+                ("ball_0.bsdf.clearcoat", 1, 0),
+                ("ball_0.bsdf.spec_trans", 1, 0),
+                ("ball_2.bsdf.sheen", 1, 0),
+            ],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "from within the medium",
             integrator: r#", "hide_emitters": true"#,
             sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
@@ -317,6 +390,13 @@ impl SmallWorld {
                 () if ends("weight") || ends("opacity") => [0.1, 0.9],
                 () if ends("reflectance") || ends("color0") || ends("color1") => [0.1, 0.9],
                 () if ends(".g") => continue,
+                () if ends(".eta") => [1.2, 1.7],
+                () if ends(".k") => [1.0, 3.0],
+                () if ends("alpha") || ends("alpha_u") || ends("alpha_v") => [0.2, 0.6],
+                () if parameter.quantity == Quantity::Reflectance || parameter.quantity == Quantity::Weight => {
+                    [0.1, 0.9]
+                }
+                () if ends("specular") => [0.2, 0.9],
                 () => [0.3, 1.5],
             };
             for (j, value) in parameter.values.iter_mut().enumerate() {

@@ -9,6 +9,8 @@
 struct Hit {
     t: f32,
     surface: u32,
+    // Of a mesh the triangle's place: 4 * block + lane; of a cube the face: 2 * axis, plus 1 on the positive side.
+    primitive: u32,
     // The point in the world, projected onto the surface: origin + t * direction misses it by rounding.
     p: vec3f,
     // Offset along the normal that keeps a new ray from hitting the same surface by rounding.
@@ -23,7 +25,7 @@ struct Hit {
 
 // No intersection before `far`.
 fn no_hit(far: f32) -> Hit {
-    return Hit(far, 0u, vec3f(0.0), 0.0, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
+    return Hit(far, 0u, 0u, vec3f(0.0), 0.0, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
 }
 
 // Relative error bound of a point on a surface and of its transform to local space: about ten roundings of half an
@@ -114,7 +116,7 @@ fn describe_triangle(hit: BvhHit) -> Hit {
         shading = unit(record.side * mean);
     }
     let uv = first * corners.uv_ab.xy + hit.u * corners.uv_ab.zw + hit.v * corners.uv_c;
-    return Hit(hit.t, corners.shape, p, clearance, normal, shading, uv, true);
+    return Hit(hit.t, corners.shape, 4u * hit.place + hit.lane, p, clearance, normal, shading, uv, true);
 }
 
 fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {
@@ -141,7 +143,7 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
     }
     normal = world_normal(record, normal);
     let clearance = ROUNDING * terms_along(record.to_world, p, normal);
-    return Hit(found.t, surface, transform_point(record.to_world, p), clearance, normal, normal, uv, true);
+    return Hit(found.t, surface, found.part, transform_point(record.to_world, p), clearance, normal, normal, uv, true);
 }
 
 // Sum of the magnitudes of the terms of `normal` . `to_world` `p`; times epsilon it bounds their rounding error.

@@ -10,6 +10,7 @@ use super::records::{ELEMENT_GROUP, Elements};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
+use crate::resident::coats::{COAT_FLOATS, Coat};
 use crate::resident::environment::{environment_table, table_len};
 use crate::resident::layout::{
     BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord, background,
@@ -55,9 +56,10 @@ pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
     pub records: wgpu::Buffer,
     pub places: Places,
-    /// Majorants of all media, then the environment map's table.
+    /// Majorants of all media, the environment map's table, then the coats of plastics.
     pub bounds: wgpu::Buffer,
     pub environment_at: u32,
+    pub coats_at: u32,
 }
 
 impl PathArrays {
@@ -104,13 +106,15 @@ impl PathArrays {
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
         let environment_at = scene.majorants();
-        let floats = environment_at + environment_len(common);
+        let coats_at = environment_at + environment_len(common);
+        let floats = coats_at + COAT_FLOATS * scene.bsdfs.coats();
         Ok(Self {
             record,
             records,
             places,
             bounds: context.storage("bounds", 4 * floats as u64)?,
             environment_at: environment_at as u32,
+            coats_at: coats_at as u32,
         })
     }
 
@@ -218,7 +222,27 @@ impl Gpu {
             let at = 4 * u64::from(arrays.environment_at);
             self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&table));
         }
+        if scene.bsdfs.coat_slots().any(stale) {
+            self.rebuild_coats(passes)?;
+        }
         self.context.check()
+    }
+
+    fn rebuild_coats(&self, passes: &PathPasses) -> Result<()> {
+        let PathPasses { scene, arrays } = passes;
+        let all: Vec<Vec<f32>> = (0..self.params.parameters.len())
+            .map(|slot| {
+                let needed = scene.bsdfs.coat_slots().any(|needed| needed as usize == slot);
+                if needed { self.values(slot) } else { Ok(Vec::new()) }
+            })
+            .collect::<Result<_>>()?;
+        let values: Vec<&[f32]> = all.iter().map(Vec::as_slice).collect();
+        let mut coats = Vec::new();
+        scene.bsdfs.rebuild_coats(&values, &mut coats);
+        let floats: Vec<f32> = coats.iter().flat_map(Coat::floats).collect();
+        let at = 4 * u64::from(arrays.coats_at);
+        self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&floats));
+        Ok(())
     }
 
     fn rebuild_majorants(&self, passes: &PathPasses, index: usize) -> Result<()> {

@@ -4,8 +4,8 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Source,
-    Surface, Variant, World, Wrap,
+    Array, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
+    Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
@@ -176,24 +176,47 @@ pub(super) fn light(light: &Light) -> Value {
     object
 }
 
-pub(super) fn integrator(integrator: &Integrator) -> Value {
+/// The integrator, with what pictures show of the first surfaces.
+pub(super) fn integrator(scene: &Scene) -> Value {
+    let FirstSurfaces { aovs, depth } = &scene.first_surfaces;
+    let list: Vec<String> = aovs
+        .iter()
+        .map(|aov| format!("{}:{}", aov.name, aov.kind.word()))
+        .collect();
+    match (depth, list.is_empty()) {
+        (true, _) => json!({"type": "depth"}),
+        (false, true) => light_integrator(&scene.integrator),
+        (false, false) => {
+            json!({"type": "aov", "aovs": list.join(","), "image": light_integrator(&scene.integrator)})
+        }
+    }
+}
+
+fn light_integrator(integrator: &Integrator) -> Value {
     let depth = integrator.max_depth.map_or(-1, i64::from);
     let mut object = json!({
-        "type": match integrator.estimator {
-            Estimator::PathReplay => "prbvolpath",
-            Estimator::Tape => "advolpath",
-            Estimator::Radiative(_) => "rbvolpath",
+        "type": match (integrator.rules, integrator.estimator) {
+            (Rules::Path, _) => "path",
+            (Rules::Basic, _) => "prb_basic",
+            (Rules::Prb, Estimator::PathReplay) => "prb",
+            (Rules::Prb, Estimator::Tape) => "ad",
+            (Rules::Prb, Estimator::Radiative(_)) => "rb",
+            (Rules::Volpath, Estimator::PathReplay) => "prbvolpath",
+            (Rules::Volpath, Estimator::Tape) => "advolpath",
+            (Rules::Volpath, Estimator::Radiative(_)) => "rbvolpath",
         },
         "max_depth": depth,
         "rr_depth": integrator.rr_depth,
         "hide_emitters": integrator.hide_emitters,
-        "gradient": match integrator.gradient {
+    });
+    if integrator.rules == Rules::Volpath {
+        object["gradient"] = json!(match integrator.gradient {
             Gradient::Auto => "auto",
             Gradient::Paired => "paired",
             Gradient::Drt => "drt",
             Gradient::FreeFlight => "free_flight",
-        },
-    });
+        });
+    }
     if let Estimator::Radiative(variant) = integrator.estimator {
         object["variant"] = json!(match variant {
             Variant::Unbiased => "unbiased",

@@ -9,4 +9,5 @@ pub mod majorant;
 pub mod phase;
 pub mod records;
 pub mod shape;
+pub mod tangent;
 pub mod texture;

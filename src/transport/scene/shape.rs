@@ -2,7 +2,7 @@
 
 use super::bvh::{self, Ray, Target};
 use super::records::SceneView;
-use crate::resident::layout::{Rows, SurfaceRecord, surface};
+use crate::resident::layout::{BLOCK, Rows, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
 
@@ -11,6 +11,8 @@ use crate::transport::rays::sampler::{along, dot};
 pub struct Hit {
     pub t: f32,
     pub surface: u32,
+    /// Of a mesh the triangle's place: 4 · block + lane; of a cube the face: 2 · axis, plus 1 on the positive side.
+    pub primitive: u32,
     /// The point in the world, projected onto the surface: origin + t · direction misses it by rounding.
     pub p: [f32; 3],
     /// Offset along the normal that keeps a new ray from hitting the same surface by rounding.
@@ -145,6 +147,7 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
     Hit {
         t,
         surface: corners.shape,
+        primitive: BLOCK as u32 * block + lane,
         p,
         clearance: ROUNDING * size,
         normal,
@@ -199,6 +202,7 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
     Hit {
         t,
         surface: number,
+        primitive: part,
         p: transform_point(&record.to_world, p),
         clearance: ROUNDING * terms_along(&record.to_world, p, normal),
         normal,
