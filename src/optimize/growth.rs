@@ -396,6 +396,10 @@ mod tests {
         assert_eq!(changes(21), [(10, 70), (20, 100)]);
         assert_eq!(changes(0), []);
         assert_eq!(count_after(&GROWTH, 130, 50, 105), Some(130));
+        // 61 more in five changes: 12.2, 24.4, 36.6, 48.8 and all, to the nearest.
+        let odd = Growth { count: 101, ..GROWTH };
+        let counts = [10, 20, 30, 40, 50].map(|i| count_after(&odd, 40, i, 105));
+        assert_eq!(counts, [52, 64, 77, 89, 101].map(Some));
     }
 
     /// Every box of a picture of 7 × 5, also those that reach out of it, against the sum pixel by pixel.

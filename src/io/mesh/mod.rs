@@ -166,7 +166,7 @@ mod tests {
         mesh.triangles.pop();
         let hole = mesh.is_closed().expect_err("a triangle is missing");
         assert!(
-            hole.contains("the edge from [1.0, 0.0, 1.0] to [1.0, 1.0, 1.0] belongs to one triangle"),
+            hole.contains("the edge from [0.0, 0.0, 1.0] to [0.0, 1.0, 1.0] belongs to one triangle"),
             "{hole}"
         );
         let mut mesh = cube();
