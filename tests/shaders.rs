@@ -21,8 +21,12 @@ use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
 fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::valid::ModuleInfo) {
+    variant(kernel, accumulation, false)
+}
+
+fn variant(kernel: Kernel, accumulation: Accumulation, subgroups: bool) -> (naga::Module, naga::valid::ModuleInfo) {
     let composed = Library::embedded()
-        .compose(kernel, accumulation)
+        .compose(kernel, accumulation, subgroups)
         .unwrap_or_else(|e| panic!("{e}"));
     let place = |location: Option<naga::SourceLocation>| composed.place(location.map_or(0, |l| l.line_number as usize));
     let module = naga::front::wgsl::parse_str(&composed.text).unwrap_or_else(|e| {
@@ -34,7 +38,8 @@ fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::va
     });
     let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC
         | naga::valid::Capabilities::SHADER_INT64
-        | naga::valid::Capabilities::SHADER_INT64_ATOMIC_ALL_OPS;
+        | naga::valid::Capabilities::SHADER_INT64_ATOMIC_ALL_OPS
+        | naga::valid::Capabilities::SUBGROUP;
     let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|e| {
@@ -49,8 +54,8 @@ fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::va
 
 #[test]
 fn every_variant_is_sound() {
-    for (kernel, accumulation) in variants() {
-        let (module, _) = module(kernel, accumulation);
+    for (kernel, accumulation, subgroups) in variants() {
+        let (module, _) = variant(kernel, accumulation, subgroups);
         assert_eq!(module.entry_points.len(), 1, "{kernel:?}");
         assert_eq!(module.entry_points[0].name, "main", "{kernel:?}");
     }
@@ -95,7 +100,7 @@ fn every_module_is_embedded_and_used() {
     assert_eq!(found, embedded);
 
     let library = Library::embedded();
-    let compose = |(k, a)| library.compose(k, a).expect("sound directives").text;
+    let compose = |(k, a, s)| library.compose(k, a, s).expect("sound directives").text;
     let all: String = variants().into_iter().map(compose).collect();
     for (path, text) in MODULES {
         let first = text.lines().next().expect("a module has a first line");
@@ -198,8 +203,8 @@ fn records_agree() {
 
 #[test]
 fn bindings_agree() {
-    for (kernel, accumulation) in variants() {
-        let (module, info) = module(kernel, accumulation);
+    for (kernel, accumulation, subgroups) in variants() {
+        let (module, info) = variant(kernel, accumulation, subgroups);
         let used = info.get_entry_point(0);
         let mut found = Vec::new();
         for (handle, variable) in module.global_variables.iter() {

@@ -1,0 +1,125 @@
+//! Splats as tiles take them, and the blocks of sixteen pixels of a tile: which a splat reaches, and its weights there.
+
+use super::lists::TILE;
+use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
+use crate::transport::splats::blend::MIN_WEIGHT;
+use crate::transport::splats::splat::Splat;
+
+/// Edge of a block in pixels.
+pub(super) const EDGE: usize = 4;
+
+/// Blocks along an edge of a tile.
+pub(super) const ACROSS: usize = TILE / EDGE;
+
+/// Blocks of a tile, as many as lanes, so that all are looked at in one vector.
+pub(super) const BLOCKS: usize = ACROSS * ACROSS;
+const _: () = assert!(BLOCKS == WIDTH && EDGE * EDGE == WIDTH && ACROSS == EDGE);
+
+/// A splat whose Gaussian is 2^(xx x² + xy x y + yy y²), x and y being pixels from its centre: one line of the cache.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+pub(super) struct Shape {
+    center: [f32; 2],
+    xx: f32,
+    xy: f32,
+    yy: f32,
+    opacity: f32,
+    pub(super) color: [f32; 3],
+    /// The exponent below which the weight is left out, less what rounding may do to it.
+    least: f32,
+    /// Where along a column the Gaussian is largest, over the column's x; and along a row, over its y.
+    ridge: [f32; 2],
+}
+
+impl Shape {
+    #[inline(always)]
+    pub(super) fn new(splat: &Splat<f32>) -> Self {
+        const SLACK: f32 = 0.01;
+        let [xx, xy, yy] = splat.conic.map(|entry| -0.5 * std::f32::consts::LOG2_E * entry);
+        Self {
+            center: splat.center,
+            xx,
+            xy: 2.0 * xy,
+            yy,
+            opacity: splat.opacity,
+            color: splat.color,
+            least: (MIN_WEIGHT / splat.opacity).log2() - SLACK,
+            ridge: [-xy / yy, -xy / xx],
+        }
+    }
+}
+
+/// Columns and rows of a block's pixels.
+const COLUMNS: [f32; WIDTH] = [0., 1., 2., 3., 0., 1., 2., 3., 0., 1., 2., 3., 0., 1., 2., 3.];
+const ROWS: [f32; WIDTH] = [0., 0., 0., 0., 1., 1., 1., 1., 2., 2., 2., 2., 3., 3., 3., 3.];
+
+/// The blocks of a tile.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blocks<L> {
+    /// The centre of the tile's first pixel.
+    first: [f32; 2],
+    /// Centres of a block's pixels along x, for each column of blocks, and along y, for each row.
+    x: [L; ACROSS],
+    y: [L; ACROSS],
+    columns: L,
+    rows: L,
+}
+
+impl<L: Lanes> Blocks<L> {
+    /// `origin` is the tile's corner.
+    #[inline(always)]
+    pub(super) fn new(origin: [f32; 2]) -> Self {
+        let (columns, rows) = (L::load(&COLUMNS), L::load(&ROWS));
+        let first = [origin[0] + 0.5, origin[1] + 0.5];
+        let (mut x, mut y) = ([columns; ACROSS], [rows; ACROSS]);
+        for i in 0..ACROSS {
+            x[i] = columns + L::splat(first[0] + (EDGE * i) as f32);
+            y[i] = rows + L::splat(first[1] + (EDGE * i) as f32);
+        }
+        Self {
+            first,
+            x,
+            y,
+            columns,
+            rows,
+        }
+    }
+
+    /// Blocks that hold a pixel at which the splat's weight is not left out, as bits; rather a block too many. The
+    /// exponent is concave, so that its maximum over a rectangle of pixels is at the centre, if that is inside, else on
+    /// one of the two sides towards the centre: there as near to the ridge as the side goes.
+    #[inline(always)]
+    pub(super) fn reached(&self, shape: &Shape) -> u32 {
+        let (zero, side, last) = (L::splat(0.0), L::splat(EDGE as f32), L::splat((EDGE - 1) as f32));
+        let left = L::splat(self.first[0] - shape.center[0]) + self.columns * side;
+        let top = L::splat(self.first[1] - shape.center[1]) + self.rows * side;
+        let (right, bottom) = (left + last, top + last);
+        let x = zero.min(right).max(left);
+        let y = zero.min(bottom).max(top);
+        let along_column = (x * L::splat(shape.ridge[0])).min(bottom).max(top);
+        let along_row = (y * L::splat(shape.ridge[1])).min(right).max(left);
+        let highest = exponent(shape, [x, along_column]).max(exponent(shape, [along_row, y]));
+        L::bits(highest.at_least(L::splat(shape.least)))
+    }
+
+    /// Pixels from the splat's centre to those of a block.
+    #[inline(always)]
+    pub(super) fn from_center(&self, shape: &Shape, block: usize) -> [L; 2] {
+        [
+            self.x[block % ACROSS] - L::splat(shape.center[0]),
+            self.y[block / ACROSS] - L::splat(shape.center[1]),
+        ]
+    }
+
+    /// Weights at points from the splat's centre, not clamped yet.
+    #[inline(always)]
+    pub(super) fn weight(&self, shape: &Shape, at: [L; 2]) -> L {
+        L::splat(shape.opacity) * exponent(shape, at).exp2()
+    }
+}
+
+/// The logarithm to base 2 of the Gaussian.
+#[inline(always)]
+fn exponent<L: Lanes>(shape: &Shape, [x, y]: [L; 2]) -> L {
+    x * (L::splat(shape.xx) * x + L::splat(shape.xy) * y) + L::splat(shape.yy) * y * y
+}
