@@ -18,54 +18,63 @@ struct Run {
     length: usize,
 }
 
-/// The rows of all blocks of a tile of which `columns` and `rows` lie in the picture.
+/// The rows of all blocks of a tile.
+const RUNS: usize = TILE * ACROSS;
+
+/// A row of a block, if it is among the `columns` and `rows` of the tile that lie in the picture. They are numbered
+/// block by block.
 #[inline(always)]
-fn runs([columns, rows]: [usize; 2]) -> impl Iterator<Item = Run> {
-    (0..TILE * ACROSS).filter_map(move |i| {
-        let (row, column) = (i / ACROSS, i % ACROSS * EDGE);
-        (row < rows && column < columns).then(|| Run {
-            block: row / EDGE * ACROSS + column / EDGE,
-            lane: row % EDGE * EDGE,
-            place: place_in_tile(column, row, [columns, rows]),
-            length: EDGE.min(columns - column),
-        })
+fn run(i: usize, [columns, rows]: [usize; 2]) -> Option<Run> {
+    let (block, within) = (i / EDGE, i % EDGE);
+    let [row, column] = [block / ACROSS * EDGE + within, block % ACROSS * EDGE];
+    (row < rows && column < columns).then(|| Run {
+        block,
+        lane: within * EDGE,
+        place: place_in_tile(column, row, [columns, rows]),
+        length: EDGE.min(columns - column),
     })
 }
 
 /// Writes planes, a channel each, to the pixels of a chunk.
 #[inline(always)]
 pub(super) fn write<const C: usize>(planes: [&Plane<f32>; C], inside: [usize; 2], pixels: &mut [[f32; C]]) {
-    let copy = |inside, pixels: &mut [[f32; C]]| {
-        for run in runs(inside) {
-            for i in 0..run.length {
-                for c in 0..C {
-                    pixels[run.place + i][c] = planes[c][run.block][run.lane + i];
-                }
-            }
-        }
-    };
     // Compilers make vectors of runs whose lengths they know.
     match inside {
-        [TILE, TILE] => copy([TILE; 2], &mut pixels[..TILE * TILE]),
-        _ => copy(inside, pixels),
+        [TILE, TILE] => write_runs(planes, [TILE; 2], &mut pixels[..TILE * TILE]),
+        _ => write_runs(planes, inside, pixels),
+    }
+}
+
+#[inline(always)]
+fn write_runs<const C: usize>(planes: [&Plane<f32>; C], inside: [usize; 2], pixels: &mut [[f32; C]]) {
+    for i in 0..RUNS {
+        let Some(run) = run(i, inside) else { continue };
+        for i in 0..run.length {
+            for c in 0..C {
+                pixels[run.place + i][c] = planes[c][run.block][run.lane + i];
+            }
+        }
     }
 }
 
 /// Reads the channels of the pixels of a chunk, a plane each; what is not in the picture stays as it is.
 #[inline(always)]
 pub(super) fn read<const C: usize>(pixels: &[[f32; C]], inside: [usize; 2], planes: &mut [Plane<f32>; C]) {
-    let mut copy = |inside, pixels: &[[f32; C]]| {
-        for run in runs(inside) {
-            for i in 0..run.length {
-                for c in 0..C {
-                    planes[c][run.block][run.lane + i] = pixels[run.place + i][c];
-                }
+    match inside {
+        [TILE, TILE] => read_runs(&pixels[..TILE * TILE], [TILE; 2], planes),
+        _ => read_runs(pixels, inside, planes),
+    }
+}
+
+#[inline(always)]
+fn read_runs<const C: usize>(pixels: &[[f32; C]], inside: [usize; 2], planes: &mut [Plane<f32>; C]) {
+    for i in 0..RUNS {
+        let Some(run) = run(i, inside) else { continue };
+        for i in 0..run.length {
+            for c in 0..C {
+                planes[c][run.block][run.lane + i] = pixels[run.place + i][c];
             }
         }
-    };
-    match inside {
-        [TILE, TILE] => copy([TILE; 2], &pixels[..TILE * TILE]),
-        _ => copy(inside, pixels),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Splats as tiles take them, and the blocks of sixteen pixels of a tile: which a splat reaches, and its weights there.
 
 use super::lists::TILE;
+use super::pixels::Plane;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::transport::splats::blend::MIN_WEIGHT;
 use crate::transport::splats::splat::Splat;
@@ -89,7 +90,7 @@ impl<L: Lanes> Blocks<L> {
     /// exponent is concave, so that its maximum over a rectangle of pixels is at the centre, if that is inside, else on
     /// one of the two sides towards the centre: there as near to the ridge as the side goes.
     #[inline(always)]
-    pub(super) fn reached(&self, shape: &Shape) -> u32 {
+    pub(super) fn reached(&self, shape: &Shape) -> u16 {
         let (zero, side, last) = (L::splat(0.0), L::splat(EDGE as f32), L::splat((EDGE - 1) as f32));
         let left = L::splat(self.first[0] - shape.center[0]) + self.columns * side;
         let top = L::splat(self.first[1] - shape.center[1]) + self.rows * side;
@@ -99,7 +100,7 @@ impl<L: Lanes> Blocks<L> {
         let along_column = (x * L::splat(shape.ridge[0])).min(bottom).max(top);
         let along_row = (y * L::splat(shape.ridge[1])).min(right).max(left);
         let highest = exponent(shape, [x, along_column]).max(exponent(shape, [along_row, y]));
-        L::bits(highest.at_least(L::splat(shape.least)))
+        L::bits(highest.at_least(L::splat(shape.least))) as u16
     }
 
     /// Pixels from the splat's centre to those of a block.
@@ -111,11 +112,28 @@ impl<L: Lanes> Blocks<L> {
         ]
     }
 
-    /// Weights at points from the splat's centre, not clamped yet.
+    /// Writes the weights, not clamped yet, of the blocks in `reached`. All before any is blended: a processor looks
+    /// ahead by a few blocks of work, and finds more to do at once where the steps that wait for each other are few.
     #[inline(always)]
-    pub(super) fn weight(&self, shape: &Shape, at: [L; 2]) -> L {
-        L::splat(shape.opacity) * exponent(shape, at).exp2()
+    pub(super) fn weigh(&self, shape: &Shape, reached: u16, weights: &mut Plane<f32>) {
+        for block in bits(reached) {
+            let gauss = exponent(shape, self.from_center(shape, block)).exp2();
+            (L::splat(shape.opacity) * gauss).store(&mut weights[block]);
+        }
     }
+}
+
+/// The numbers of the bits that are set, from the lowest on.
+#[inline(always)]
+pub(super) fn bits(mut word: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(
+        #[inline(always)]
+        move || {
+            let bit = (word != 0).then(|| word.trailing_zeros() as usize % BLOCKS)?;
+            word &= word - 1;
+            Some(bit)
+        },
+    )
 }
 
 /// The logarithm to base 2 of the Gaussian.

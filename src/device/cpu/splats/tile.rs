@@ -1,7 +1,7 @@
 //! A tile of a picture, forwards and backwards: `transport/splats/blend.rs`, a block of sixteen pixels at a time.
 
 use super::pixels::{Plane, ones, read, write};
-use super::shape::{BLOCKS, Blocks, Shape};
+use super::shape::{BLOCKS, Blocks, Shape, bits};
 use super::sums::Record;
 use crate::device::ReplayStats;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
@@ -42,18 +42,17 @@ impl Kernel for Gather<'_> {
         let (min_transmittance, one) = (W::Lanes::splat(MIN_TRANSMITTANCE), W::Lanes::splat(1.0));
         // All at once: in the loop below, wrong guesses of where a splat's blocks end would wait for it.
         for (i, &index) in self.list.iter().enumerate() {
-            self.reached[i] = blocks.reached(&self.shapes[index as usize]) as u16;
+            self.reached[i] = blocks.reached(&self.shapes[index as usize]);
         }
-        let mut open = u32::MAX;
+        let mut weights = [[0.0; WIDTH]; BLOCKS];
+        let mut open = u16::MAX;
         for (i, &index) in self.list.iter().enumerate() {
             let shape = &self.shapes[index as usize];
-            let mut rest = u32::from(self.reached[i]) & open;
-            self.reached[i] = rest as u16;
-            while rest != 0 {
-                let block = rest.trailing_zeros() as usize % BLOCKS;
-                rest &= rest - 1;
+            self.reached[i] &= open;
+            blocks.weigh(shape, self.reached[i], &mut weights);
+            for block in bits(self.reached[i]) {
                 let before = W::Lanes::load(&transmittance[block]);
-                let weight = blocks.weight(shape, blocks.from_center(shape, block));
+                let weight = W::Lanes::load(&weights[block]);
                 let is_open = before.at_least(min_transmittance);
                 let is_blended = W::Lanes::both(is_open, weight.at_least(min_weight));
                 let weight = weight.min(max_weight).keep(is_blended);
@@ -146,18 +145,17 @@ impl Kernel for Replay<'_> {
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let (min_weight, max_weight) = (W::Lanes::splat(MIN_WEIGHT), W::Lanes::splat(MAX_WEIGHT));
         let (zero, one) = (W::Lanes::splat(0.0), W::Lanes::splat(1.0));
+        let mut weights = [[0.0; WIDTH]; BLOCKS];
         for i in (0..self.list.len()).rev() {
-            let mut rest = u32::from(self.reached[i]);
-            if rest == 0 {
+            if self.reached[i] == 0 {
                 records[i] = Record::default();
                 continue;
             }
             let shape = &self.shapes[self.list[i] as usize];
+            blocks.weigh(shape, self.reached[i], &mut weights);
             // Derivatives by the exponent times 1, x, y, xx, xy and yy, and by the colour.
             let (mut power, mut color) = ([zero; 6], [zero; 3]);
-            while rest != 0 {
-                let block = rest.trailing_zeros() as usize % BLOCKS;
-                rest &= rest - 1;
+            for block in bits(self.reached[i]) {
                 let after = W::Lanes::load(&transmittance[block]);
                 let mut adjoint = [zero; 3];
                 let mut seen = zero;
@@ -168,7 +166,7 @@ impl Kernel for Replay<'_> {
                 let hidden = W::Lanes::load(&behind[block]);
                 let gain = seen - hidden;
                 let [x, y] = blocks.from_center(shape, block);
-                let weight = blocks.weight(shape, [x, y]);
+                let weight = W::Lanes::load(&weights[block]);
                 let was_open = W::Lanes::above(&count[block], i as u32);
                 let is_blended = W::Lanes::both(was_open, weight.at_least(min_weight));
                 let is_free = max_weight.at_least(weight);
