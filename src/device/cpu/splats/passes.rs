@@ -20,7 +20,6 @@ use crate::device::cpu::vector::level::Level;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::splats::{SplatScene, SplatSlots};
-use crate::transport::splats::splat::Splat;
 
 /// Records of a round of tiles, unless a single tile has more.
 const ROUND: usize = 1 << 17;
@@ -47,7 +46,6 @@ pub(in crate::device::cpu) struct SplatPasses {
 struct View {
     width: usize,
     height: usize,
-    splats: Vec<Splat<f32>>,
     shapes: Vec<Shape>,
     boxes: Vec<TileBox>,
     lists: Lists,
@@ -80,18 +78,15 @@ impl View {
         let [across, down] = self.tiles();
         let side = self.side();
         let read = Reader::new(slots, params);
-        self.splats.resize(count, Splat::zero());
         self.shapes.resize(count, Shape::default());
         self.boxes.resize(count, TileBox::default());
-        let spans = self.splats.par_chunks_mut(SPAN).zip(self.shapes.par_chunks_mut(SPAN));
-        let spans = spans.zip(self.boxes.par_chunks_mut(SPAN)).enumerate();
-        spans.for_each(|(span, ((splats, shapes), boxes))| {
+        let spans = self.shapes.par_chunks_mut(SPAN).zip(self.boxes.par_chunks_mut(SPAN));
+        spans.enumerate().for_each(|(span, (shapes, boxes))| {
             level.run(Project {
                 read,
                 first: span * SPAN,
                 side,
                 tiles: [across, down],
-                splats,
                 shapes,
                 boxes,
             });
@@ -110,8 +105,7 @@ impl View {
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&self.splats[..])
-            + size_of_val(&self.shapes[..])
+        size_of_val(&self.shapes[..])
             + size_of_val(&self.boxes[..])
             + size_of_val(&self.reached[..])
             + size_of_val(&self.counts[..])
@@ -311,7 +305,7 @@ impl SplatPasses {
                 first: span * SPAN,
                 side,
                 sums,
-                splats: &view.splats[span * SPAN..],
+                shapes: &view.shapes[span * SPAN..],
                 // SAFETY: each splat is written once, by one thread, in each array.
                 gradients: unsafe {
                     let [position, scale, rotation, color, opacity] = &gradients;

@@ -51,7 +51,6 @@ pub(super) struct Project<'a> {
     pub(super) side: f32,
     /// Tiles a row and a column.
     pub(super) tiles: [usize; 2],
-    pub(super) splats: &'a mut [Splat<f32>],
     pub(super) shapes: &'a mut [Shape],
     pub(super) boxes: &'a mut [TileBox],
 }
@@ -62,7 +61,7 @@ impl Kernel for Project<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) {
         let [across, down] = self.tiles;
-        for i in 0..self.splats.len() {
+        for i in 0..self.shapes.len() {
             let of = self.read.splat(self.first + i);
             let splat = Splat::project(&of, self.side);
             let [x, y] = splat.center;
@@ -73,7 +72,7 @@ impl Kernel for Project<'_> {
                     rows: tiles(y, height, down),
                 },
             };
-            (self.splats[i], self.shapes[i]) = (splat, Shape::new(&splat));
+            self.shapes[i] = Shape::new(&splat);
         }
     }
 }
@@ -94,7 +93,7 @@ pub(super) struct Update<'a> {
     pub(super) first: usize,
     pub(super) side: f32,
     pub(super) sums: &'a [Record],
-    pub(super) splats: &'a [Splat<f32>],
+    pub(super) shapes: &'a [Shape],
     /// Whole, in the order of the slots; empty of parameters that are not tuned.
     pub(super) gradients: [&'a mut [f32]; 5],
 }
@@ -107,7 +106,7 @@ impl Kernel for Update<'_> {
         let [position, scale, rotation, color, opacity] = self.gradients;
         for i in 0..self.sums.len() {
             let at = self.first + i;
-            let by = self.sums[i].adjoint(&self.splats[i]);
+            let by = self.sums[i].adjoint(&self.shapes[i]);
             let by = Splat::project_adjoint(&self.read.splat(at), self.side, &by);
             add(position, 2 * at, &by.position);
             add(scale, 2 * at, &by.scale);

@@ -4,6 +4,7 @@
 //! records of their own; then each thread takes a range of splats through all tiles. A tile's list is in the order of
 //! splats, so that a range of splats is a range of the list. Rounds of tiles bound the memory of the records.
 
+use super::shape::Shape;
 use crate::transport::splats::splat::{Splat, SplatAdjoint};
 
 /// Sums over a tile's pixels for one splat: derivatives by the exponent times 1, x, y, xx, xy and yy from the splat's
@@ -28,14 +29,13 @@ impl Record {
 
     /// The derivatives by the splat that the sums are of.
     #[inline(always)]
-    pub(super) fn adjoint(&self, splat: &Splat<f32>) -> SplatAdjoint<f32> {
+    pub(super) fn adjoint(&self, shape: &Shape) -> SplatAdjoint<f32> {
         let [one, x, y, xx, xy, yy] = self.power;
-        let [a, b, c] = splat.conic;
         Splat {
-            center: [a * x + b * y, b * x + c * y],
+            center: shape.slope([x, y]),
             conic: [-0.5 * xx, -xy, -0.5 * yy],
             // The weight is the opacity times a Gaussian; a splat without opacity is in no list.
-            opacity: if one == 0.0 { 0.0 } else { one / splat.opacity },
+            opacity: if one == 0.0 { 0.0 } else { one / shape.opacity },
             color: self.color,
         }
     }
