@@ -72,26 +72,33 @@ impl Frame {
             .map(|((adjoint, image), chunk)| {
                 let mut pixels = Compared::default();
                 let mut masked = 0u32;
-                for Place { place, index, pixel } in chunk.pixels(&inputs.sensors, batch, keys) {
-                    let x = image[place];
-                    if x[3] < 0.0 {
-                        masked += 1;
-                        continue;
-                    }
+                let (runs, length) = chunk.runs(&inputs.sensors, batch, keys);
+                for Place { place, index, pixel } in runs {
                     let sensor = &inputs.sensors[pixel.sensor as usize];
-                    let r = reference(&inputs.references, sensor, keys, pixel);
-                    for c in 0..3 {
-                        pixels.x[c][place] = x[c];
-                        pixels.r[c][place] = r[c];
-                        if let Loss::Linear { seed } = loss {
-                            pixels.weight[c][place] = linear_weight(seed, index, c as u32);
+                    for i in 0..length {
+                        let (x, at) = (image[place + i], i as u32);
+                        if x[3] < 0.0 {
+                            masked += 1;
+                            continue;
+                        }
+                        let here = Pixel {
+                            index: pixel.index + at,
+                            ..pixel
+                        };
+                        let r = reference(&inputs.references, sensor, keys, here);
+                        for c in 0..3 {
+                            pixels.x[c][place + i] = x[c];
+                            pixels.r[c][place + i] = r[c];
+                            if let Loss::Linear { seed } = loss {
+                                pixels.weight[c][place + i] = linear_weight(seed, index + at, c as u32);
+                            }
                         }
                     }
                 }
                 let [value, square] = inputs.level.run(CompareChunk {
                     loss,
                     scale,
-                    pixels,
+                    pixels: &pixels,
                     adjoint,
                 });
                 [value, square, f64::from(masked)]
@@ -137,7 +144,7 @@ struct CompareChunk<'a> {
     loss: Loss,
     /// Factor on the slopes.
     scale: f32,
-    pixels: Compared,
+    pixels: &'a Compared,
     adjoint: &'a mut [[f32; 3]],
 }
 
@@ -148,7 +155,7 @@ impl Kernel for CompareChunk<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) -> [f64; 2] {
         const LANES: usize = 16;
-        let Compared { x, r, weight } = &self.pixels;
+        let Compared { x, r, weight } = self.pixels;
         let mut sums = [[0f64; LANES]; 2];
         for first in (0..CHUNK).step_by(LANES) {
             let mut slopes = [[0f32; LANES]; 3];
@@ -175,6 +182,7 @@ impl Kernel for CompareChunk<'_> {
 }
 
 /// A pixel's reference over its backdrop; black where there is none.
+#[inline(always)]
 fn reference(pixels: &Pixels, sensor: &SensorRecord, keys: Keys, pixel: Pixel) -> [f32; 3] {
     if sensor.first_pixel == NO_REFERENCE {
         return [0.0; 3];
