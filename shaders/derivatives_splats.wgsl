@@ -14,6 +14,39 @@
 // Three vectors an invocation: centre, opacity, red; conic, green; blue.
 var<workgroup> sums: array<array<vec4f, 3>, ELEMENT_GROUP>;
 
+#ifdef SUBGROUPS
+
+// The number of the invocation's subgroup, its own number in there, and how many subgroups there are.
+var<private> subgroup: vec3u;
+
+// Sums over the workgroup, first over subgroups; the first invocation has the sum. Must be called in uniform control
+// flow.
+fn sum_tile(lane: u32, by: SplatAdjoint) -> SplatAdjoint {
+    var a = subgroupAdd(vec4f(by.center, by.opacity, by.color.x));
+    var b = subgroupAdd(vec4f(by.conic, by.color.y));
+    var c = subgroupAdd(by.color.z);
+    workgroupBarrier();
+    if subgroup.y == 0u {
+        sums[subgroup.x][0] = a;
+        sums[subgroup.x][1] = b;
+        sums[subgroup.x][2].x = c;
+    }
+    workgroupBarrier();
+    if lane == 0u {
+        a = sums[0][0];
+        b = sums[0][1];
+        c = sums[0][2].x;
+        for (var i = 1u; i < subgroup.z; i++) {
+            a += sums[i][0];
+            b += sums[i][1];
+            c += sums[i][2].x;
+        }
+    }
+    return SplatAdjoint(a.xy, b.xyz, a.z, vec3f(a.w, b.w, c));
+}
+
+#else
+
 // Sums over the workgroup in a tree of fixed shape; the first invocation has the sum. Must be called in uniform control
 // flow.
 fn sum_tile(lane: u32, by: SplatAdjoint) -> SplatAdjoint {
@@ -33,6 +66,8 @@ fn sum_tile(lane: u32, by: SplatAdjoint) -> SplatAdjoint {
     let b = sums[lane][1];
     return SplatAdjoint(a.xy, b.xyz, a.z, vec3f(a.w, b.w, sums[lane][2].x));
 }
+
+#endif
 
 fn is_tuned(bit: u32) -> bool {
     return (settings.tuned >> bit & 1u) != 0u;
@@ -63,7 +98,18 @@ fn send(i: u32, by: SplatAdjoint) {
 }
 
 @compute @workgroup_size(ELEMENT_GROUP)
-fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn main(
+    @builtin(workgroup_id) group: vec3u,
+    @builtin(local_invocation_index) lane: u32,
+#ifdef SUBGROUPS
+    @builtin(subgroup_id) subgroup_id: u32,
+    @builtin(subgroup_invocation_id) subgroup_lane: u32,
+    @builtin(num_subgroups) subgroups: u32,
+#endif
+) {
+#ifdef SUBGROUPS
+    subgroup = vec3u(subgroup_id, subgroup_lane, subgroups);
+#endif
     let tile = group.y * launch.groups_x + group.x;
     if tile >= settings.tiles_x * settings.tiles_y {
         return;

@@ -23,13 +23,18 @@ use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
 fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::valid::ModuleInfo) {
-    module_of(kernel, accumulation, Leaves::ALL)
+    variant(kernel, accumulation, false, Leaves::ALL)
 }
 
-/// The same for scenes with BSDFs of these kinds.
-fn module_of(kernel: Kernel, accumulation: Accumulation, leaves: Leaves) -> (naga::Module, naga::valid::ModuleInfo) {
+/// The same with sums of subgroups or without, for scenes with BSDFs of these kinds.
+fn variant(
+    kernel: Kernel,
+    accumulation: Accumulation,
+    subgroups: bool,
+    leaves: Leaves,
+) -> (naga::Module, naga::valid::ModuleInfo) {
     let composed = Library::embedded()
-        .compose(kernel, accumulation, leaves)
+        .compose(kernel, accumulation, subgroups, leaves)
         .unwrap_or_else(|e| panic!("{e}"));
     let place = |location: Option<naga::SourceLocation>| composed.place(location.map_or(0, |l| l.line_number as usize));
     let module = naga::front::wgsl::parse_str(&composed.text).unwrap_or_else(|e| {
@@ -41,7 +46,8 @@ fn module_of(kernel: Kernel, accumulation: Accumulation, leaves: Leaves) -> (nag
     });
     let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC
         | naga::valid::Capabilities::SHADER_INT64
-        | naga::valid::Capabilities::SHADER_INT64_ATOMIC_ALL_OPS;
+        | naga::valid::Capabilities::SHADER_INT64_ATOMIC_ALL_OPS
+        | naga::valid::Capabilities::SUBGROUP;
     let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|e| {
@@ -56,8 +62,8 @@ fn module_of(kernel: Kernel, accumulation: Accumulation, leaves: Leaves) -> (nag
 
 #[test]
 fn every_variant_is_sound() {
-    for (kernel, accumulation) in variants() {
-        let (module, _) = module(kernel, accumulation);
+    for (kernel, accumulation, subgroups) in variants() {
+        let (module, _) = variant(kernel, accumulation, subgroups, Leaves::ALL);
         assert_eq!(module.entry_points.len(), 1, "{kernel:?}");
         assert_eq!(module.entry_points[0].name, "main", "{kernel:?}");
     }
@@ -68,7 +74,7 @@ fn every_variant_is_sound() {
 fn every_kind_of_leaf_is_sound_alone() {
     for leaves in Leaves::each().chain([Leaves::default()]) {
         for kernel in [Kernel::RenderPaths, Kernel::BackpropagatePaths] {
-            module_of(kernel, Accumulation::FloatAtomic, leaves);
+            variant(kernel, Accumulation::FloatAtomic, false, leaves);
         }
     }
 }
@@ -98,7 +104,7 @@ fn every_module_is_embedded_and_used() {
     assert_eq!(found, embedded);
 
     let library = Library::embedded();
-    let compose = |(k, a)| library.compose(k, a, Leaves::ALL).expect("sound directives").text;
+    let compose = |(k, a, s)| library.compose(k, a, s, Leaves::ALL).expect("sound directives").text;
     let all: String = variants().into_iter().map(compose).collect();
     for (path, text) in MODULES {
         let first = text.lines().next().expect("a module has a first line");
@@ -201,8 +207,8 @@ fn records_agree() {
 
 #[test]
 fn bindings_agree() {
-    for (kernel, accumulation) in variants() {
-        let (module, info) = module(kernel, accumulation);
+    for (kernel, accumulation, subgroups) in variants() {
+        let (module, info) = variant(kernel, accumulation, subgroups, Leaves::ALL);
         let used = info.get_entry_point(0);
         let mut found = Vec::new();
         for (handle, variable) in module.global_variables.iter() {

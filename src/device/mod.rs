@@ -283,10 +283,10 @@ pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimize
 /// Bytes that the CPU keeps for splats beside parameters and images: shapes, boxes and sums a splat, lists of about
 /// four entries a splat, and records of a round of tiles.
 pub fn splat_bytes(count: u64) -> u64 {
-    const SHAPE: u64 = 36 + 8 + 8 + 36;
+    const SHAPE: u64 = 64 + 8 + 36;
     const ENTRIES: u64 = 4;
     const RECORD: u64 = 36;
-    (SHAPE + 4 * ENTRIES) * count + RECORD * (ENTRIES * count).min(1 << 17)
+    (SHAPE + 6 * ENTRIES) * count + RECORD * (ENTRIES * count).min(1 << 17)
 }
 
 #[cfg(test)]

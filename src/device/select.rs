@@ -135,6 +135,7 @@ mod tests {
             max_storage_buffers: 8,
             float_atomics: false,
             wide_atomics: false,
+            subgroups: false,
         }
     }
 

@@ -57,6 +57,48 @@ fn one_parameter_is_differentiated_alone() {
     assert!(figures["object.interior.sigma_t"].is_null());
 }
 
+/// More splats reach more tiles; what an iteration takes at least is told beside what it takes.
+#[test]
+fn pictures_of_splats_are_timed_beside_their_floor() {
+    let place = Place::new();
+    let words = [
+        "bench",
+        "splats",
+        "--splats",
+        "20,200,2000",
+        "--image",
+        "48",
+        "--iterations",
+        "1",
+        "--device",
+        "cpu",
+    ];
+    let (out, _) = place.expect(0, &[&words[..], &["--json"]].concat());
+    let figures: Value = serde_json::from_str(&out).expect("one line of JSON");
+    let rows = figures["rows"].as_array().expect("a row for each number");
+    assert_eq!(
+        rows.iter().map(|row| &row["splats"]).collect::<Vec<_>>(),
+        [20, 200, 2000]
+    );
+    let of = |key: &str| {
+        rows.iter()
+            .map(|row| row[key].as_f64().expect("a number"))
+            .collect::<Vec<_>>()
+    };
+    assert!(of("tile_pairs").is_sorted() && of("tile_pairs")[0] >= 9.0, "{figures}");
+    for (iteration, floor) in of("iteration_ms").iter().zip(of("ratio_to_floor")) {
+        assert!(*iteration > 0.0 && floor > 0.0, "{figures}");
+    }
+    assert!(
+        figures["r2_of_splats"]
+            .as_f64()
+            .is_some_and(|r2| (0.0..=1.0 + 1e-9).contains(&r2)),
+        "{figures}"
+    );
+    let (text, _) = place.expect(0, &words);
+    assert!(text.contains("times its floor") && text.contains("R²"), "{text}");
+}
+
 #[test]
 fn wrong_requests_are_told() {
     let place = Place::new();

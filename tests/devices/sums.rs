@@ -16,6 +16,7 @@ const WHOLE: Options = Options {
     deterministic: true,
     float_atomics: true,
     wide_atomics: true,
+    subgroups: true,
     cut: None,
 };
 

@@ -16,6 +16,10 @@ fn both_devices_draw_and_undo_alike() {
     for options in [
         GpuOptions::default(),
         GpuOptions {
+            subgroups: false,
+            ..GpuOptions::default()
+        },
+        GpuOptions {
             float_atomics: false,
             ..GpuOptions::default()
         },

@@ -97,11 +97,7 @@ fn reach(of_splat: Parameters, side: f32) -> vec2f {
     if !(share > 1.0 && is_finite(share)) {
         return vec2f(-1.0);
     }
-    let deviations = vec2f(
-        exp_full(clamp(of_splat.scale.x, SCALE_LOW, SCALE_HIGH)) * side,
-        exp_full(clamp(of_splat.scale.y, SCALE_LOW, SCALE_HIGH)) * side,
-    );
-    let squares = deviations * deviations;
+    let squares = 1.0 / vec2f(inverse_square(of_splat.scale.x, side), inverse_square(of_splat.scale.y, side));
     let c = cos(of_splat.rotation);
     let s = sin(of_splat.rotation);
     let widest = 2.0 * log(share);

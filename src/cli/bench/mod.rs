@@ -6,6 +6,7 @@ mod moments;
 mod noise;
 mod rays;
 mod scene;
+mod splats;
 mod volume;
 mod workload;
 
@@ -34,15 +35,17 @@ use estimators::Compared;
     prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json\n  \
     prbopt bench volume --gradient drt\n  \
     prbopt bench estimators --depths 4,16 --only prb,ad\n  \
-    prbopt bench rays mesh.ply --rays 500000")]
+    prbopt bench rays mesh.ply --rays 500000\n  \
+    prbopt bench splats --splats 1000,10000,100000 --image 1024 --device cpu")]
 pub struct BenchArgs {
     /// What to time: the file of a scene, or a workload: radiance_field (one view an iteration: render, L2 loss, PRB
     /// adjoint, Adam on all parameters), volume (the same for smoke with multiple scattering), gradient_noise (the
     /// noise of that gradient: its variance over `--runs` seeds, and the time of one estimate), estimators (path replay
     /// beside conventional differentiation and radiative backpropagation, from within glowing smoke where paths get as
-    /// long as `--depths` allows: time, memory, mean and variance of the gradient) or rays (a hierarchy over a mesh: the
+    /// long as `--depths` allows: time, memory, mean and variance of the gradient), rays (a hierarchy over a mesh: the
     /// time of building it on all threads, and of how many rays a second one thread finds the first hits,
-    /// cosine-distributed from all over its surface; the best of five)
+    /// cosine-distributed from all over its surface; the best of five) or splats (pictures of `--splats` splats: an
+    /// iteration beside the least that its exponentials and bytes take, and how its time follows the number of splats)
     #[arg(value_name = "SCENE|WORKLOAD", default_value = "radiance_field", value_hint = clap::ValueHint::FilePath)]
     subject: Subject,
     /// Mesh that rays leave, PLY or OBJ
@@ -59,12 +62,15 @@ pub struct BenchArgs {
     /// variance of one estimate, norm and sum of the mean
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     noise: Option<u32>,
+    /// Numbers of splats, with commas between them
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [20480], value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    splats: Vec<u32>,
     #[command(flatten)]
     set: SetArgs,
     /// Texels along each edge of the grids
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     resolution: u32,
-    /// Pixels along each edge of a view [default: 128; of estimators 16]
+    /// Pixels along each edge of a view [default: 128; of estimators 16, of splats 512]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8192))]
     image: Option<u32>,
     /// Degree of the spherical harmonics
@@ -126,6 +132,7 @@ enum Workload {
     GradientNoise,
     Estimators,
     Rays,
+    Splats,
 }
 
 impl FromStr for Subject {
@@ -179,7 +186,11 @@ impl BenchArgs {
     }
 
     fn image(&self) -> u32 {
-        self.pick(self.image, 128, 16)
+        let default = match self.subject {
+            Subject::Workload(Workload::Splats) => 512,
+            _ => 128,
+        };
+        self.pick(self.image, default, 16)
     }
 
     fn albedo(&self) -> f32 {
@@ -277,6 +288,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
         Workload::GradientNoise => return noise::run(&args),
         Workload::Estimators => return estimators::run(&args),
         Workload::Rays => return rays::run(&args),
+        Workload::Splats => return splats::run(&args),
     };
     let bytes = parameter_bytes(params.parameters.iter().map(|p| (p.shape, p.tuning.is_some())), ADAM);
     let mut device = args.device.open()?;
@@ -333,6 +345,7 @@ fn describe(args: &BenchArgs) -> String {
     let Samples { spp, spp_grad } = args.samples();
     match &args.subject {
         Subject::Workload(Workload::Rays) => format!("rays={}", args.rays),
+        Subject::Workload(Workload::Splats) => format!("splats={:?}", args.splats),
         Subject::Scene(path) => path.display().to_string(),
         Subject::Workload(Workload::RadianceField) => {
             format!("radiance_field resolution={resolution} image={image} sh_degree={sh_degree} spp={spp}+{spp_grad}")

@@ -71,7 +71,22 @@ impl Chunk {
             width,
             count,
             place: 0,
+            step: 1,
         }
+    }
+
+    /// The chunk in runs of so many pixels, of which each is told by its first one: in a run, places follow each other as
+    /// do indices in the batch and in the view.
+    #[inline(always)]
+    pub(super) fn runs<'a>(self, sensors: &[SensorRecord], batch: &'a Batch, keys: Keys) -> (Pixels<'a>, usize) {
+        let mut pixels = self.pixels(sensors, batch, keys);
+        pixels.step = match self {
+            Self::Tile { .. } if pixels.count as usize == CHUNK => BLOCK,
+            Self::Tile { x, .. } => TILE.min(pixels.width - x),
+            Self::Drawn { .. } => 1,
+        };
+        let length = pixels.step as usize;
+        (pixels, length)
     }
 }
 
@@ -96,6 +111,8 @@ pub(super) struct Pixels<'a> {
     width: u32,
     count: u32,
     place: u32,
+    /// From one place to the next.
+    step: u32,
 }
 
 /// Edge of the blocks in which a whole tile is run through: those of a packet.
@@ -122,11 +139,11 @@ impl Iterator for Pixels<'_> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Place> {
-        if self.place == self.count {
+        if self.place >= self.count {
             return None;
         }
         let place = self.place;
-        self.place += 1;
+        self.place += self.step;
         let (index, pixel) = match self.chunk {
             Chunk::Tile { slot, x, y } => {
                 let (column, row) = self.in_tile(place, TILE.min(self.width - x));

@@ -4,6 +4,8 @@ use rayon::prelude::*;
 
 use super::chunk::{CHUNK, Place, chunks};
 use super::passes::{Inputs, Pass};
+use super::vector::level::Kernel;
+use super::vector::wide::Wide;
 use crate::device::{Batch, Keys, LossValue};
 use crate::kernels::loss::{Loss, loss_eval};
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
@@ -36,7 +38,13 @@ impl Frame {
 
     /// An image of zeros for this many chunks.
     pub(super) fn begin(&mut self, chunks: usize) -> &mut [[f32; 4]] {
-        self.image.clear();
+        let image = self.room(chunks);
+        image.fill([0.0; 4]);
+        image
+    }
+
+    /// An image for this many chunks, holding whatever was there.
+    pub(super) fn room(&mut self, chunks: usize) -> &mut [[f32; 4]] {
         self.image.resize(chunks * CHUNK, [0.0; 4]);
         &mut self.image
     }
@@ -58,34 +66,42 @@ impl Frame {
         let chunks = chunks(&inputs.sensors, batch);
         let scale = 1.0 / (3.0 * batch.pixels() as f32);
         let Self { image, adjoint, .. } = self;
-        adjoint.clear();
         adjoint.resize(image.len(), [0.0; 3]);
-        let partial: Vec<[f64; 3]> = adjoint
-            .par_chunks_mut(CHUNK)
-            .zip(&chunks)
-            .enumerate()
-            .map(|(i, (adjoint, chunk))| {
-                let mut sums = [0f64; 3];
-                for Place { place, index, pixel } in chunk.pixels(&inputs.sensors, batch, keys) {
-                    let x = image[i * CHUNK + place];
-                    if x[3] < 0.0 {
-                        sums[2] += 1.0;
-                        continue;
-                    }
+        let compared = adjoint.par_chunks_mut(CHUNK).zip(image.par_chunks(CHUNK)).zip(&chunks);
+        let partial: Vec<[f64; 3]> = compared
+            .map(|((adjoint, image), chunk)| {
+                let mut pixels = Compared::default();
+                let mut masked = 0u32;
+                let (runs, length) = chunk.runs(&inputs.sensors, batch, keys);
+                for Place { place, index, pixel } in runs {
                     let sensor = &inputs.sensors[pixel.sensor as usize];
-                    let r = reference(&inputs.references, sensor, keys, pixel);
-                    for c in 0..3 {
-                        let weight = match loss {
-                            Loss::Linear { seed } => linear_weight(seed, index, c as u32),
-                            _ => 0.0,
+                    for i in 0..length {
+                        let (x, at) = (image[place + i], i as u32);
+                        if x[3] < 0.0 {
+                            masked += 1;
+                            continue;
+                        }
+                        let here = Pixel {
+                            index: pixel.index + at,
+                            ..pixel
                         };
-                        let (value, slope) = loss_eval(loss, x[c], r[c], weight);
-                        sums[0] += f64::from(value);
-                        sums[1] += f64::from((x[c] - r[c]) * (x[c] - r[c]));
-                        adjoint[place][c] = slope * scale;
+                        let r = reference(&inputs.references, sensor, keys, here);
+                        for c in 0..3 {
+                            pixels.x[c][place + i] = x[c];
+                            pixels.r[c][place + i] = r[c];
+                            if let Loss::Linear { seed } = loss {
+                                pixels.weight[c][place + i] = linear_weight(seed, index + at, c as u32);
+                            }
+                        }
                     }
                 }
-                sums
+                let [value, square] = inputs.level.run(CompareChunk {
+                    loss,
+                    scale,
+                    pixels: &pixels,
+                    adjoint,
+                });
+                [value, square, f64::from(masked)]
             })
             .collect();
         let total = partial
@@ -118,7 +134,69 @@ impl Frame {
     }
 }
 
+/// The channels of a chunk: render, reference and the weight of [`Loss::Linear`]. All are zero, and so is the loss, for
+/// masked pixels and places without one.
+struct Compared {
+    x: [[f32; CHUNK]; 3],
+    r: [[f32; CHUNK]; 3],
+    weight: [[f32; CHUNK]; 3],
+}
+
+impl Default for Compared {
+    fn default() -> Self {
+        let zero = [[0.0; CHUNK]; 3];
+        Self {
+            x: zero,
+            r: zero,
+            weight: zero,
+        }
+    }
+}
+
+/// The loss of a chunk, sixteen pixels at a time.
+struct CompareChunk<'a> {
+    loss: Loss,
+    /// Factor on the slopes.
+    scale: f32,
+    pixels: &'a Compared,
+    adjoint: &'a mut [[f32; 3]],
+}
+
+impl Kernel for CompareChunk<'_> {
+    /// Sums of the loss and of the squared difference.
+    type Output = [f64; 2];
+
+    #[inline(always)]
+    fn run<W: Wide>(self) -> [f64; 2] {
+        const LANES: usize = 16;
+        let Compared { x, r, weight } = self.pixels;
+        let mut sums = [[0f64; LANES]; 2];
+        for first in (0..CHUNK).step_by(LANES) {
+            let mut slopes = [[0f32; LANES]; 3];
+            for c in 0..3 {
+                for l in 0..LANES {
+                    let [x, r, weight] = [x[c][first + l], r[c][first + l], weight[c][first + l]];
+                    let (value, slope) = loss_eval(self.loss, x, r, weight);
+                    sums[0][l] += f64::from(value);
+                    sums[1][l] += f64::from((x - r) * (x - r));
+                    slopes[c][l] = slope * self.scale;
+                }
+            }
+            for l in 0..LANES {
+                self.adjoint[first + l] = [slopes[0][l], slopes[1][l], slopes[2][l]];
+            }
+        }
+        let mut total = [0.0; 2];
+        for l in 0..LANES {
+            total[0] += sums[0][l];
+            total[1] += sums[1][l];
+        }
+        total
+    }
+}
+
 /// A pixel's reference over its backdrop; black where there is none.
+#[inline(always)]
 fn reference(pixels: &Pixels, sensor: &SensorRecord, keys: Keys, pixel: Pixel) -> [f32; 3] {
     if sensor.first_pixel == NO_REFERENCE {
         return [0.0; 3];

@@ -27,6 +27,7 @@ use crate::resident::{Resident, Transport, fit_background};
 use frame::Frame;
 use passes::{Inputs, Pass, Passes};
 use update::Updates;
+use vector::lanes::PowersOfTwo;
 use vector::level::Level;
 
 /// The part of the machine's memory that a tape may take, and the bytes where the system does not tell how much it has.
@@ -50,6 +51,12 @@ impl Default for Cpu {
 }
 
 impl Cpu {
+    /// 2ˣ of each of these numbers, at most 0, on one thread at the device's vector level: the exponential of splats, for
+    /// measurements. Vectors beyond the shorter slice are left out.
+    pub fn powers_of_two(&self, numbers: &[[f32; 16]], powers: &mut [[f32; 16]]) {
+        self.inputs.level.run(PowersOfTwo { numbers, powers });
+    }
+
     /// A device without a scene, with the vector level that the environment names or else the processor's widest.
     ///
     /// # Errors

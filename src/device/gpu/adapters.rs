@@ -25,6 +25,8 @@ pub struct AdapterSummary {
     pub float_atomics: bool,
     /// Whether it adds whole numbers of 64 bits atomically.
     pub wide_atomics: bool,
+    /// Whether it adds up over the invocations of a subgroup.
+    pub subgroups: bool,
 }
 
 /// What an adapter is.
@@ -105,5 +107,6 @@ fn summarise(adapter: &wgpu::Adapter) -> AdapterSummary {
         max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
         float_atomics: adapter.features().contains(wgpu::Features::SHADER_FLOAT32_ATOMIC),
         wide_atomics: adapter.features().contains(WIDE_ATOMICS),
+        subgroups: adapter.features().contains(wgpu::Features::SUBGROUP),
     }
 }

@@ -44,7 +44,8 @@ impl Context {
     /// # Errors
     /// The driver refuses.
     pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary) -> Result<Self> {
-        let features = adapter.features() & (wgpu::Features::SHADER_FLOAT32_ATOMIC | WIDE_ATOMICS);
+        let wanted = wgpu::Features::SHADER_FLOAT32_ATOMIC | WIDE_ATOMICS | wgpu::Features::SUBGROUP;
+        let features = adapter.features() & wanted;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("prbopt"),
             required_features: features,

@@ -45,6 +45,8 @@ pub struct Options {
     pub float_atomics: bool,
     /// Use the adapter's atomics of 64 bits where it has them.
     pub wide_atomics: bool,
+    /// Add up over subgroups where the adapter does, and where sums need not have the same bits every time.
+    pub subgroups: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub cut: Option<Cut>,
 }
@@ -55,6 +57,7 @@ impl Default for Options {
             deterministic: false,
             float_atomics: true,
             wide_atomics: true,
+            subgroups: true,
             cut: None,
         }
     }
@@ -131,7 +134,8 @@ impl Gpu {
             false if float => Accumulation::FloatAtomic,
             false => Accumulation::CompareExchange,
         };
-        let pipelines = Pipelines::new(accumulation)?;
+        let subgroups = summary.subgroups && options.subgroups && !options.deterministic;
+        let pipelines = Pipelines::new(accumulation, subgroups)?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
         let summary = &context.summary;

@@ -322,6 +322,7 @@ mod tests {
             max_storage_buffers: 8,
             float_atomics: true,
             wide_atomics: true,
+            subgroups: true,
         };
         let parts =
             |meshes: u64, images: u64| [("meshes", meshes << 20, "fewer"), ("bitmaps", images << 20, "smaller")];

@@ -15,6 +15,8 @@ pub(super) struct Pipelines {
     /// Whether the texts are those that the tests have seen.
     embedded: bool,
     pub accumulation: Accumulation,
+    /// Whether sums may be those of subgroups.
+    subgroups: bool,
     degree: u32,
     bvh: bool,
     leaves: Leaves,
@@ -26,7 +28,7 @@ impl Pipelines {
     ///
     /// # Errors
     /// The folder that replaces the embedded shaders cannot be read.
-    pub(super) fn new(accumulation: Accumulation) -> Result<Self> {
+    pub(super) fn new(accumulation: Accumulation, subgroups: bool) -> Result<Self> {
         let folder = std::env::var_os(FOLDER_VARIABLE);
         let library = match &folder {
             Some(folder) => Library::from_folder(Path::new(folder)).map_err(DeviceError::Unavailable)?,
@@ -36,6 +38,7 @@ impl Pipelines {
             library,
             embedded: folder.is_none(),
             accumulation,
+            subgroups,
             degree: 0,
             bvh: false,
             leaves: Leaves::default(),
@@ -80,7 +83,7 @@ impl Pipelines {
     fn compile(&self, context: &Context, kernel: Kernel) -> Result<Pipeline> {
         let composed = self
             .library
-            .compose(kernel, self.accumulation, self.leaves)
+            .compose(kernel, self.accumulation, self.subgroups, self.leaves)
             .map_err(|e| DeviceError::Unavailable(e.to_string()))?;
         if !self.embedded {
             // Says the file and line; wgpu would count lines of the composed text.

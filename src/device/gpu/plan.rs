@@ -160,6 +160,7 @@ mod tests {
             max_storage_buffers: 8,
             float_atomics: true,
             wide_atomics: true,
+            subgroups: true,
         }
     }
 

@@ -417,7 +417,8 @@ impl Kernel {
     }
 
     /// The preprocessor's defines.
-    pub fn defines(self, accumulation: Accumulation) -> Vec<&'static str> {
+    /// `subgroups`: whether sums may be those of subgroups.
+    pub fn defines(self, accumulation: Accumulation, subgroups: bool) -> Vec<&'static str> {
         let mut defines = match self {
             Self::Backpropagate | Self::BackpropagatePaths => vec!["REPLAY"],
             Self::Occupancy => vec!["WRITE_TABLES"],
@@ -436,6 +437,9 @@ impl Kernel {
                 Accumulation::FixedPoint => &["FIXED_POINT"],
                 Accumulation::FixedPoint64 => &["FIXED_POINT", "WIDE_ATOMIC"],
             });
+        }
+        if subgroups && self == Self::DerivativesSplats {
+            defines.push("SUBGROUPS");
         }
         defines
     }
@@ -490,9 +494,10 @@ impl Library {
         &self,
         kernel: Kernel,
         accumulation: Accumulation,
+        subgroups: bool,
         leaves: Leaves,
     ) -> Result<Composed, PreprocessError> {
-        let mut defines = kernel.defines(accumulation);
+        let mut defines = kernel.defines(accumulation, subgroups);
         if kernel.constant() == Some(Constant::Bvh) {
             defines.extend(leaves.defines());
         }
@@ -500,20 +505,21 @@ impl Library {
     }
 }
 
-/// Every combination of kernel and accumulation whose text differs from the others.
-pub fn variants() -> Vec<(Kernel, Accumulation)> {
+/// Every combination of kernel, accumulation and sums of subgroups whose text differs from the others.
+pub fn variants() -> Vec<(Kernel, Accumulation, bool)> {
     let all = [
         Accumulation::FloatAtomic,
         Accumulation::CompareExchange,
         Accumulation::FixedPoint,
         Accumulation::FixedPoint64,
     ];
-    let mut variants: Vec<(Kernel, Accumulation)> = Vec::new();
+    let mut variants: Vec<(Kernel, Accumulation, bool)> = Vec::new();
     for kernel in Kernel::ALL {
-        for accumulation in all {
-            let same = |&(k, a): &(Kernel, Accumulation)| k == kernel && k.defines(a) == kernel.defines(accumulation);
+        for (accumulation, subgroups) in all.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+            let defines = kernel.defines(accumulation, subgroups);
+            let same = |&(k, a, s): &(Kernel, Accumulation, bool)| k == kernel && k.defines(a, s) == defines;
             if !variants.iter().any(same) {
-                variants.push((kernel, accumulation));
+                variants.push((kernel, accumulation, subgroups));
             }
         }
     }

@@ -160,14 +160,10 @@ pub fn reach(of: &Parameters<f32>, side: f32) -> Option<[f32; 2]> {
     if !(share > 1.0 && share.is_finite()) {
         return None;
     }
-    let [i, j] = of.scale.map(|scale| {
-        #[allow(clippy::manual_clamp, reason = "a scale that is no number becomes the smallest")]
-        let deviation = scale.max(SCALE_LOW).min(SCALE_HIGH).exp() * side;
-        deviation * deviation
-    });
+    let [i, j] = [inverse_square(of.scale[0], side), inverse_square(of.scale[1], side)];
     let (cos, sin) = (of.rotation.cos(), of.rotation.sin());
     let widest = 2.0 * share.ln();
-    let across = |a: f32, b: f32| (widest * (a * a * i + b * b * j)).sqrt() + SLACK;
+    let across = |a: f32, b: f32| (widest * (a * a / i + b * b / j)).sqrt() + SLACK;
     let found = [across(cos, sin), across(sin, cos)];
     let known = found.iter().chain(&of.position).all(|x| x.is_finite());
     known.then_some(found)

@@ -1,5 +1,7 @@
 //! For each tile of a picture the splats that reach it, in drawing order: a counting sort by tile.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::device::cpu::shared::SharedSlice;
@@ -44,9 +46,14 @@ pub(super) struct Lists {
 }
 
 impl Lists {
+    /// Where a tile's list stands.
+    pub(super) fn range(&self, tile: usize) -> Range<usize> {
+        self.starts[tile] as usize..self.starts[tile + 1] as usize
+    }
+
     /// The list of a tile.
     pub(super) fn of(&self, tile: usize) -> &[u32] {
-        &self.entries[self.starts[tile] as usize..self.starts[tile + 1] as usize]
+        &self.entries[self.range(tile)]
     }
 
     /// Lists the splats with these boxes in `tiles` tiles, `across` a row of them.

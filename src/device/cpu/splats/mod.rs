@@ -1,6 +1,9 @@
-//! Splats on the CPU: tile by tile, rows of sixteen pixels at a time.
+//! Splats on the CPU: tile by tile, blocks of sixteen pixels at a time.
 
 mod lists;
 pub(super) mod passes;
+mod pixels;
+mod project;
+mod shape;
 mod sums;
 mod tile;

@@ -4,18 +4,22 @@
 use rayon::prelude::*;
 
 use super::lists::{Lists, TILE, TileBox};
+use super::pixels::Plane;
+use super::project::{Project, Reader, Update};
+use super::shape::{BLOCKS, Shape};
 use super::sums::Record;
-use super::tile::{Gather, Replay, TileAdjoint};
-use crate::device::cpu::chunk::{CHUNK, place_in_tile};
+use super::tile::{Found, Gather, Replay};
+use crate::device::cpu::chunk::CHUNK;
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::memory;
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::shared::SharedSlice;
 use crate::device::cpu::update::Updates;
+use crate::device::cpu::vector::lanes::WIDTH;
+use crate::device::cpu::vector::level::Level;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::splats::{SplatScene, SplatSlots};
-use crate::transport::splats::splat::{Parameters, Splat, reach};
 
 /// Records of a round of tiles, unless a single tile has more.
 const ROUND: usize = 1 << 17;
@@ -42,13 +46,13 @@ pub(in crate::device::cpu) struct SplatPasses {
 struct View {
     width: usize,
     height: usize,
-    splats: Vec<Splat<f32>>,
-    /// Half the width and height of each splat's box.
-    reach: Vec<[f32; 2]>,
+    shapes: Vec<Shape>,
     boxes: Vec<TileBox>,
     lists: Lists,
+    /// For each entry of the lists the blocks of its tile in which it was blended, as bits.
+    reached: Vec<u16>,
     /// Entries of its tile's list that each pixel has looked at.
-    counts: Vec<[[u32; TILE]; TILE]>,
+    counts: Vec<Plane<u32>>,
 }
 
 impl View {
@@ -70,91 +74,42 @@ impl View {
     }
 
     /// Projects all splats and lists them tile by tile.
-    fn project(&mut self, slots: &SplatSlots, params: &ParamSet, count: usize) -> Result<()> {
+    fn project(&mut self, level: Level, slots: &SplatSlots, params: &ParamSet, count: usize) -> Result<()> {
         let [across, down] = self.tiles();
         let side = self.side();
         let read = Reader::new(slots, params);
-        self.splats.resize(count, Splat::zero());
-        self.reach.resize(count, [0.0; 2]);
+        self.shapes.resize(count, Shape::default());
         self.boxes.resize(count, TileBox::default());
-        let spans = self.splats.par_chunks_mut(SPAN).zip(self.reach.par_chunks_mut(SPAN));
-        let spans = spans.zip(self.boxes.par_chunks_mut(SPAN)).enumerate();
-        spans.for_each(|(span, ((splats, reaches), boxes))| {
-            for i in 0..splats.len() {
-                let of = read.splat(span * SPAN + i);
-                splats[i] = Splat::project(&of, side);
-                let [x, y] = splats[i].center;
-                (boxes[i], reaches[i]) = match reach(&of, side) {
-                    None => (TileBox::default(), [0.0; 2]),
-                    Some([width, height]) => (
-                        TileBox {
-                            columns: tiles(x, width, across),
-                            rows: tiles(y, height, down),
-                        },
-                        [width, height],
-                    ),
-                };
-            }
+        let spans = self.shapes.par_chunks_mut(SPAN).zip(self.boxes.par_chunks_mut(SPAN));
+        spans.enumerate().for_each(|(span, (shapes, boxes))| {
+            level.run(Project {
+                read,
+                first: span * SPAN,
+                side,
+                tiles: [across, down],
+                shapes,
+                boxes,
+            });
         });
         let entries: u64 = self.boxes.iter().map(|b| b.count()).sum();
         let there = memory::physical_bytes().map_or(u64::MAX, |bytes| bytes / LIST_SHARE);
-        if entries > u64::from(u32::MAX) || 4 * entries > there {
+        if entries > u64::from(u32::MAX) || 6 * entries > there {
             return Err(DeviceError::TooLarge(format!(
                 "{entries} pairs of a tile and a splat that reaches it are more than there is room for; bound `scale` to \
                  make splats smaller, or take fewer"
             )));
         }
         self.lists.build(&self.boxes, across * down, across);
+        self.reached.resize(self.lists.entries.len(), 0);
         Ok(())
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&self.splats[..])
-            + size_of_val(&self.reach[..])
+        size_of_val(&self.shapes[..])
             + size_of_val(&self.boxes[..])
+            + size_of_val(&self.reached[..])
             + size_of_val(&self.counts[..])
             + self.lists.bytes()
-    }
-}
-
-/// The tiles along an axis that hold a pixel's centre no farther than `reach` from `center`, the end excluded.
-fn tiles(center: f32, reach: f32, tiles: usize) -> [u16; 2] {
-    let last = (tiles * TILE) as f32;
-    let first = (center - reach - 0.5).ceil().clamp(0.0, last) as usize / TILE;
-    let end = ((center + reach - 0.5).floor() + 1.0).clamp(0.0, last) as usize;
-    [first.min(tiles) as u16, end.div_ceil(TILE) as u16]
-}
-
-/// The parameters of splats, one by one.
-#[derive(Clone, Copy)]
-struct Reader<'a> {
-    position: &'a [f32],
-    scale: &'a [f32],
-    rotation: &'a [f32],
-    color: &'a [f32],
-    opacity: &'a [f32],
-}
-
-impl<'a> Reader<'a> {
-    fn new(slots: &SplatSlots, params: &'a ParamSet) -> Self {
-        let [position, scale, rotation, color, opacity] = slots.all().map(|slot| &params.parameters[slot].values[..]);
-        Self {
-            position,
-            scale,
-            rotation,
-            color,
-            opacity,
-        }
-    }
-
-    fn splat(&self, i: usize) -> Parameters<f32> {
-        Parameters {
-            position: [self.position[2 * i], self.position[2 * i + 1]],
-            scale: [self.scale[2 * i], self.scale[2 * i + 1]],
-            rotation: self.rotation[i],
-            color: [self.color[3 * i], self.color[3 * i + 1], self.color[3 * i + 2]],
-            opacity: self.opacity[i],
-        }
     }
 }
 
@@ -180,7 +135,7 @@ impl SplatPasses {
         for (view, &sensor) in self.views.iter_mut().zip(sensors) {
             let record = &inputs.sensors[sensor as usize];
             (view.width, view.height) = (record.width as usize, record.height as usize);
-            view.project(&self.scene.slots, &inputs.params, self.scene.count)?;
+            view.project(inputs.level, &self.scene.slots, &inputs.params, self.scene.count)?;
         }
         let background = background(inputs);
         let tiles: usize = self
@@ -188,33 +143,30 @@ impl SplatPasses {
             .iter()
             .map(|view| view.tiles().iter().product::<usize>())
             .sum();
-        let mut image = frame.begin(tiles);
+        let mut image = frame.room(tiles);
         for view in &mut self.views {
             let count = view.tiles().iter().product::<usize>();
             let (here, rest) = image.split_at_mut(count * CHUNK);
             image = rest;
-            let mut counts = std::mem::take(&mut view.counts);
-            counts.resize(count, [[0; TILE]; TILE]);
+            let (mut counts, mut reached) = (std::mem::take(&mut view.counts), std::mem::take(&mut view.reached));
+            counts.resize(count, [[0; WIDTH]; BLOCKS]);
+            let all_reached = SharedSlice::new(&mut reached);
             let outputs = here.par_chunks_mut(CHUNK).zip(&mut counts).enumerate();
-            outputs.for_each(|(index, (out, counts))| {
-                let (origin, [columns, rows]) = view.tile(index);
-                let tile = inputs.level.run(Gather {
+            outputs.for_each(|(index, (pixels, counts))| {
+                let (origin, inside) = view.tile(index);
+                // SAFETY: every tile's list has entries of its own.
+                let reached = unsafe { &mut all_reached.get()[view.lists.range(index)] };
+                *counts = inputs.level.run(Gather {
                     list: view.lists.of(index),
-                    splats: &view.splats,
-                    reach: &view.reach,
+                    shapes: &view.shapes,
                     origin,
-                    rows,
+                    inside,
+                    background,
+                    reached,
+                    pixels,
                 });
-                for row in 0..rows {
-                    for column in 0..columns {
-                        let t = tile.transmittance[row][column];
-                        let color = |c: usize| tile.color[c][row][column] + t * background[c];
-                        out[place_in_tile(column, row, [columns, rows])] = [color(0), color(1), color(2), t];
-                    }
-                }
-                *counts = tile.count;
             });
-            view.counts = counts;
+            (view.counts, view.reached) = (counts, reached);
         }
         Ok(())
     }
@@ -290,9 +242,20 @@ impl SplatPasses {
                     let range = (starts[index] - base) as usize..(starts[index + 1] - base) as usize;
                     // SAFETY: every tile's list has records of its own.
                     let records = unsafe { &mut records.get()[range] };
-                    let pixels = index * CHUNK..(index + 1) * CHUNK;
-                    let (image, adjoint) = (&image[pixels.clone()], &adjoint[pixels]);
-                    undo_tile(inputs, view, index, (image, adjoint), background, records)
+                    let places = index * CHUNK..(index + 1) * CHUNK;
+                    let (origin, inside) = view.tile(index);
+                    inputs.level.run(Replay {
+                        list: view.lists.of(index),
+                        shapes: &view.shapes,
+                        origin,
+                        inside,
+                        background,
+                        reached: &view.reached[view.lists.range(index)],
+                        count: &view.counts[index],
+                        pixels: &image[places.clone()],
+                        adjoint: &adjoint[places],
+                        records,
+                    })
                 })
                 .collect();
             found = of_tiles.into_iter().fold(found, Found::with);
@@ -336,18 +299,19 @@ impl SplatPasses {
             .expect("the slots of a splat's parameters differ")
             .map(|g| SharedSlice::new(g));
         let spans = self.derivatives.par_chunks(SPAN).enumerate();
-        spans.for_each(|(span, derivatives)| {
-            // SAFETY: each splat is written once, by one thread, in each array.
-            let [position, scale, rotation, color, opacity] = [0, 1, 2, 3, 4].map(|i| unsafe { gradients[i].get() });
-            for (i, sums) in derivatives.iter().enumerate() {
-                let at = span * SPAN + i;
-                let by = Splat::project_adjoint(&read.splat(at), side, &sums.adjoint(&view.splats[at]));
-                add(position, 2 * at, &by.position);
-                add(scale, 2 * at, &by.scale);
-                add(rotation, at, &[by.rotation]);
-                add(color, 3 * at, &by.color);
-                add(opacity, at, &[by.opacity]);
-            }
+        spans.for_each(|(span, sums)| {
+            inputs.level.run(Update {
+                read,
+                first: span * SPAN,
+                side,
+                sums,
+                shapes: &view.shapes[span * SPAN..],
+                // SAFETY: each splat is written once, by one thread, in each array.
+                gradients: unsafe {
+                    let [position, scale, rotation, color, opacity] = &gradients;
+                    [position.get(), scale.get(), rotation.get(), color.get(), opacity.get()]
+                },
+            });
         });
     }
 
@@ -357,83 +321,8 @@ impl SplatPasses {
     }
 }
 
-/// Adds to a few entries of a gradient, unless it is that of a parameter that is not tuned.
-#[inline(always)]
-fn add(gradient: &mut [f32], at: usize, terms: &[f32]) {
-    for (entry, term) in gradient.iter_mut().skip(at).zip(terms) {
-        *entry += term;
-    }
-}
-
 /// The radiance behind all splats.
 fn background(inputs: &Inputs) -> [f32; 3] {
     let values = inputs.emitter.map(|slot| &inputs.params.parameters[slot].values);
     values.map_or([0.0; 3], |values| [values[0], values[1], values[2]])
-}
-
-/// What tiles have found beside their records.
-#[derive(Debug, Clone, Copy, Default)]
-struct Found {
-    stats: ReplayStats,
-    by_background: [f64; 3],
-}
-
-impl Found {
-    fn with(self, other: Self) -> Self {
-        Self {
-            stats: self.stats + other.stats,
-            by_background: [0, 1, 2].map(|c| self.by_background[c] + other.by_background[c]),
-        }
-    }
-}
-
-/// Undoes one tile.
-fn undo_tile(
-    inputs: &Inputs,
-    view: &View,
-    index: usize,
-    (image, adjoint): (&[[f32; 4]], &[[f32; 3]]),
-    background: [f32; 3],
-    records: &mut [Record],
-) -> Found {
-    let (origin, [columns, rows]) = view.tile(index);
-    let mut tile = TileAdjoint {
-        transmittance: [[1.0; TILE]; TILE],
-        behind: [[0.0; TILE]; TILE],
-        color: [[[0.0; TILE]; TILE]; 3],
-        count: view.counts[index],
-    };
-    let mut found = Found::default();
-    for row in 0..rows {
-        for column in 0..columns {
-            let place = place_in_tile(column, row, [columns, rows]);
-            let (t, by_color) = (image[place][3], adjoint[place]);
-            tile.transmittance[row][column] = t;
-            for c in 0..3 {
-                tile.color[c][row][column] = by_color[c];
-                tile.behind[row][column] += by_color[c] * background[c];
-                found.by_background[c] += f64::from(t * by_color[c]);
-            }
-        }
-    }
-    inputs.level.run(Replay {
-        list: view.lists.of(index),
-        splats: &view.splats,
-        reach: &view.reach,
-        origin,
-        rows,
-        tile: &mut tile,
-        records,
-    });
-    for row in 0..rows {
-        for column in 0..columns {
-            // Each blend and its undoing round three times at most.
-            let bound = 4.0 * f32::EPSILON * (1 + tile.count[row][column]) as f32;
-            let drifted = (tile.transmittance[row][column] - 1.0).abs() > bound;
-            found.stats.drifted += u64::from(drifted);
-            found.stats.samples += u64::from(tile.count[row][column]);
-        }
-    }
-    found.stats.rays = (columns * rows) as u64;
-    found
 }

@@ -4,44 +4,18 @@
 //! records of their own; then each thread takes a range of splats through all tiles. A tile's list is in the order of
 //! splats, so that a range of splats is a range of the list. Rounds of tiles bound the memory of the records.
 
-use super::lists::TILE;
+use super::shape::Shape;
 use crate::transport::splats::splat::{Splat, SplatAdjoint};
 
 /// Sums over a tile's pixels for one splat: derivatives by the exponent times 1, x, y, xx, xy and yy from the splat's
 /// centre, and derivatives by the colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Record {
-    power: [f32; 6],
-    color: [f32; 3],
+    pub(super) power: [f32; 6],
+    pub(super) color: [f32; 3],
 }
 
 impl Record {
-    /// Sums the columns of sums over rows: of derivatives by the exponent times 1, y and y², and by the colour. `dx` is
-    /// the distance of each column from the splat's centre.
-    #[inline(always)]
-    pub(super) fn new(dx: &[f32; TILE], power: &[[f32; TILE]; 3], color: &[[f32; TILE]; 3]) -> Self {
-        let times = |a: &[f32; TILE]| {
-            let mut product = [0.0; TILE];
-            for l in 0..TILE {
-                product[l] = a[l] * dx[l];
-            }
-            product
-        };
-        let (x, xy) = (times(&power[0]), times(&power[1]));
-        let xx = times(&x);
-        Self {
-            power: [
-                sum(&power[0]),
-                sum(&x),
-                sum(&power[1]),
-                sum(&xx),
-                sum(&xy),
-                sum(&power[2]),
-            ],
-            color: [sum(&color[0]), sum(&color[1]), sum(&color[2])],
-        }
-    }
-
     /// Adds another tile's sums.
     #[inline(always)]
     pub(super) fn add(&mut self, other: &Self) {
@@ -55,28 +29,14 @@ impl Record {
 
     /// The derivatives by the splat that the sums are of.
     #[inline(always)]
-    pub(super) fn adjoint(&self, splat: &Splat<f32>) -> SplatAdjoint<f32> {
+    pub(super) fn adjoint(&self, shape: &Shape) -> SplatAdjoint<f32> {
         let [one, x, y, xx, xy, yy] = self.power;
-        let [a, b, c] = splat.conic;
         Splat {
-            center: [a * x + b * y, b * x + c * y],
+            center: shape.slope([x, y]),
             conic: [-0.5 * xx, -xy, -0.5 * yy],
             // The weight is the opacity times a Gaussian; a splat without opacity is in no list.
-            opacity: if one == 0.0 { 0.0 } else { one / splat.opacity },
+            opacity: if one == 0.0 { 0.0 } else { one / shape.opacity },
             color: self.color,
         }
     }
-}
-
-/// The sum of a row, by halves.
-#[inline(always)]
-fn sum(row: &[f32; TILE]) -> f32 {
-    let (mut eight, mut four) = ([0.0; 8], [0.0; 4]);
-    for l in 0..8 {
-        eight[l] = row[l] + row[l + 8];
-    }
-    for l in 0..4 {
-        four[l] = eight[l] + eight[l + 4];
-    }
-    (four[0] + four[2]) + (four[1] + four[3])
 }

@@ -1,5 +1,8 @@
 //! The inner parts of a walk in wide vectors, bit for bit what the plain code gives.
 
+use super::lanes::{Lanes, PlainLanes};
+#[cfg(target_arch = "x86_64")]
+use super::lanes::{avx2::Avx2Lanes, avx512::Avx512Lanes};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::device::cpu::field::bricks::Bricks;
@@ -11,8 +14,11 @@ use crate::transport::lookup::grid::{Stencils, grid_eval, grid_eval_sh, grid_ste
 use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::lookup::sh::Basis;
 
-/// How a vector level looks colours up.
+/// What a vector level computes with.
 pub(in crate::device::cpu) trait Wide: Copy + Send + Sync {
+    /// Sixteen numbers side by side.
+    type Lanes: Lanes;
+
     /// The basis of a direction, as lookups take it.
     type Bases: Copy;
 
@@ -125,6 +131,7 @@ pub(in crate::device::cpu) fn reduce_sh<W: Wide>(
 pub(in crate::device::cpu) struct Plain;
 
 impl Wide for Plain {
+    type Lanes = PlainLanes;
     type Bases = Basis;
 
     #[inline(always)]
@@ -145,6 +152,7 @@ pub(in crate::device::cpu) struct Avx512;
 
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx512 {
+    type Lanes = Avx512Lanes;
     type Bases = avx512::Bases;
 
     // SAFETY of the calls below: this type is used by `Level::Avx512` alone, which exists only where the features do.
@@ -220,6 +228,7 @@ pub(in crate::device::cpu) struct Avx2;
 // SAFETY of the calls below: this type is used by levels that exist only where AVX2 does.
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx2 {
+    type Lanes = Avx2Lanes;
     type Bases = Basis;
 
     #[inline(always)]

@@ -1,0 +1,301 @@
+//! Benchmark of pictures of splats: an iteration of `scenes/splats.json` with other numbers of splats and pixels, beside
+//! the least that it can take, and how its time follows the number of splats.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::{ADAM, BenchArgs, Samples, Timing, iterate, machine_peaks, median};
+use crate::cli::Outcome;
+use crate::device::cpu::Cpu;
+use crate::device::{ArrayKind, Batch};
+use crate::output::progress::print_line;
+use crate::resident::{Resident, Transport};
+use crate::scene::{self, Scene};
+use crate::transport::rays::pixel::PixelTable;
+use crate::transport::splats::blend::{MAX_WEIGHT, MIN_TRANSMITTANCE, MIN_WEIGHT};
+use crate::transport::splats::splat::{Parameters, Splat, reach};
+
+const SCENE: &str = include_str!("../../../scenes/splats.json");
+
+/// Iterations that are not timed, and the reference of the loss.
+const UNTIMED: usize = 2;
+const REFERENCE: [f32; 3] = [0.5; 3];
+
+/// Edge of a tile in pixels.
+const TILE: f32 = 16.0;
+
+/// Numbers of a splat: values, of which each has a gradient and two moments.
+const NUMBERS: u64 = 9;
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    image: u32,
+    threads: usize,
+    /// Of one core, in vectors.
+    exponential_ns: f64,
+    memory_gb_per_second: f64,
+    rows: Vec<Row>,
+    /// How well the time of primal and adjoint is a line over the number of splats, and over that of pairs of a tile and
+    /// a splat; none for fewer than three rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r2_of_splats: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r2_of_pairs: Option<f64>,
+}
+
+/// A number of splats; times are medians.
+#[derive(Debug, Serialize)]
+struct Row {
+    splats: u32,
+    /// Pairs of a tile and a splat whose box reaches it, and of a pixel and a splat that is blended there.
+    tile_pairs: u64,
+    pixel_pairs: u64,
+    iteration_ms: f64,
+    primal_ms: f64,
+    loss_ms: f64,
+    adjoint_ms: f64,
+    step_ms: f64,
+    /// Lower bounds: of the exponentials, and of the bytes that come from memory and go there.
+    exponentials_ms: f64,
+    bytes_ms: f64,
+    ratio_to_floor: f64,
+}
+
+pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
+    let image = args.image();
+    let (exponential_ns, bandwidth) = (exponential_ns()?, machine_peaks::memory_bandwidth());
+    let threads = rayon::current_num_threads();
+    let mut rows = Vec::new();
+    for &splats in &args.splats {
+        let (timings, [tile_pairs, pixel_pairs]) = measure(args, splats, image)?;
+        let of = |part: fn(&Timing) -> f64| median(timings.iter().map(part));
+        // A weight takes an exponential in either pass.
+        let exponentials_ms = 2.0 * pixel_pairs as f64 * exponential_ns * 1e-6 / threads as f64;
+        let bytes_ms = bytes(splats, image, tile_pairs) as f64 / bandwidth * 1e3;
+        let iteration_ms = of(Timing::total);
+        rows.push(Row {
+            splats,
+            tile_pairs,
+            pixel_pairs,
+            iteration_ms,
+            primal_ms: of(|t| t.primal),
+            loss_ms: of(|t| t.loss),
+            adjoint_ms: of(|t| t.adjoint),
+            step_ms: of(|t| t.step),
+            exponentials_ms,
+            bytes_ms,
+            ratio_to_floor: iteration_ms / (exponentials_ms + bytes_ms),
+        });
+    }
+    let walks: Vec<f64> = rows.iter().map(|row| row.primal_ms + row.adjoint_ms).collect();
+    let over = |x: fn(&Row) -> f64| (rows.len() > 2).then(|| r2(&rows.iter().map(x).collect::<Vec<_>>(), &walks));
+    let figures = Figures {
+        image,
+        threads,
+        exponential_ns,
+        memory_gb_per_second: bandwidth * 1e-9,
+        r2_of_splats: over(|row| f64::from(row.splats)),
+        r2_of_pairs: over(|row| row.tile_pairs as f64),
+        rows,
+    };
+    print(&figures, args.json)?;
+    Ok(Outcome::Done)
+}
+
+/// The scene with this many splats before a picture of `image`² pixels.
+fn scene(splats: u32, image: u32) -> anyhow::Result<Scene> {
+    let mut text: serde_json::Value = serde_json::from_str(SCENE)?;
+    text["splats"]["count"] = splats.into();
+    for side in ["width", "height"] {
+        text["picture"]["film"][side] = image.into();
+    }
+    scene::parse(&text.to_string(), Path::new("bench")).map_err(|mistakes| anyhow::anyhow!("{mistakes}"))
+}
+
+/// Iterations on a number of splats, and the pairs of tiles and of pixels that these reach in the end.
+fn measure(args: &BenchArgs, splats: u32, image: u32) -> anyhow::Result<(Vec<Timing>, [u64; 2])> {
+    let (mut resident, mut params) = Resident::new(&scene(splats, image)?)?;
+    params.parameters.iter_mut().for_each(|p| _ = p.project());
+    resident.set_constant_reference(REFERENCE);
+    let Transport::Splats(of) = &resident.transport else {
+        bail!("`scenes/splats.json` is not a picture of splats");
+    };
+    let slots = of.slots;
+    let table = PixelTable::new(&resident.sensors, &[0]).context("the picture has more than 2³² pixels")?;
+    let batch = Batch { table, drawn: None };
+    let mut device = args.device.open()?;
+    device.load(resident, params, ADAM)?;
+    let samples = Samples { spp: 1, spp_grad: 1 };
+    let all = 0..args.iterations + UNTIMED as u32;
+    let timings = all.map(|i| iterate(device.as_mut(), &batch, samples, args.seed, i, true));
+    let timings: Vec<Timing> = timings.collect::<anyhow::Result<_>>()?;
+    let mut values = Vec::new();
+    for slot in slots.all() {
+        values.push(device.read(slot, ArrayKind::Values)?);
+    }
+    let of = |i: usize| Parameters {
+        position: [values[0][2 * i], values[0][2 * i + 1]],
+        scale: [values[1][2 * i], values[1][2 * i + 1]],
+        rotation: values[2][i],
+        color: [0.0; 3],
+        opacity: values[4][i],
+    };
+    let pairs = pairs((0..splats as usize).map(of), image as usize);
+    Ok((timings[UNTIMED..].to_vec(), pairs))
+}
+
+/// Pairs of a tile and a splat whose box reaches it, and of a pixel and a splat that is blended there.
+fn pairs(splats: impl Iterator<Item = Parameters<f32>>, image: usize) -> [u64; 2] {
+    let mut transmittance = vec![1.0f32; image * image];
+    let [mut tiles, mut pixels] = [0u64; 2];
+    for of in splats {
+        let Some(reach) = reach(&of, image as f32) else {
+            continue;
+        };
+        let splat = Splat::project(&of, image as f32);
+        // The pixels from the first to the end whose centres are in the box.
+        let range = |axis: usize| {
+            let [center, last] = [splat.center[axis] - 0.5, image as f32];
+            let first = (center - reach[axis]).ceil().clamp(0.0, last);
+            (first, ((center + reach[axis]).floor() + 1.0).clamp(first, last))
+        };
+        let [columns, rows] = [range(0), range(1)];
+        let reached = |(first, end): (f32, f32)| match end > first {
+            true => (end / TILE).ceil() - (first / TILE).floor(),
+            false => 0.0,
+        };
+        tiles += (reached(columns) * reached(rows)) as u64;
+        for y in rows.0 as usize..rows.1 as usize {
+            for x in columns.0 as usize..columns.1 as usize {
+                let weight = splat.eval([x as f32 + 0.5, y as f32 + 0.5]);
+                let seen = &mut transmittance[y * image + x];
+                if weight >= MIN_WEIGHT && *seen >= MIN_TRANSMITTANCE {
+                    *seen *= 1.0 - weight.min(MAX_WEIGHT);
+                    pixels += 1;
+                }
+            }
+        }
+    }
+    [tiles, pixels]
+}
+
+/// Bytes that an iteration must move: the step reads and writes values, gradients and two moments, and gradients are
+/// written before; the image is written, and read by loss and adjoint; the adjoint image is written and read; lists are
+/// written, and read by both passes.
+fn bytes(splats: u32, image: u32, tile_pairs: u64) -> u64 {
+    let pixels = u64::from(image) * u64::from(image);
+    u64::from(splats) * NUMBERS * 4 * (4 + 4 + 1) + pixels * (3 * 16 + 2 * 12) + tile_pairs * 3 * 4
+}
+
+/// Nanoseconds of one core for an exponential: numbers that stay in the first cache, the fastest of many passes.
+fn exponential_ns() -> anyhow::Result<f64> {
+    const VECTORS: usize = 256;
+    const PASSES: usize = 20;
+    let device = Cpu::open()?;
+    let numbers = vec![[-1.5f32; 16]; VECTORS];
+    let mut powers = numbers.clone();
+    let pass = |_| {
+        let start = Instant::now();
+        for _ in 0..PASSES {
+            device.powers_of_two(black_box(&numbers), black_box(&mut powers));
+        }
+        start.elapsed().as_secs_f64()
+    };
+    let best = (0..100).map(pass).fold(f64::INFINITY, f64::min);
+    Ok(best * 1e9 / (16 * VECTORS * PASSES) as f64)
+}
+
+/// The coefficient of determination of the line of least squares through points.
+fn r2(x: &[f64], y: &[f64]) -> f64 {
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let (mean_x, mean_y) = (mean(x), mean(y));
+    let mut sums = [0.0; 3];
+    for (x, y) in x.iter().zip(y) {
+        let (dx, dy) = (x - mean_x, y - mean_y);
+        sums = [sums[0] + dx * dx, sums[1] + dx * dy, sums[2] + dy * dy];
+    }
+    sums[1] * sums[1] / (sums[0] * sums[2])
+}
+
+fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
+    if json {
+        print_line(&serde_json::to_string(figures)?);
+        return Ok(());
+    }
+    let Figures {
+        image,
+        threads,
+        exponential_ns,
+        memory_gb_per_second,
+        rows,
+        ..
+    } = figures;
+    print_line(&format!(
+        "{image}×{image} pixels on {threads} threads; {exponential_ns:.3} ns an exponential, {memory_gb_per_second:.1} GB/s"
+    ));
+    print_line(
+        "  splats  tile pairs  pixel pairs  iteration = primal +  loss + adjoint + step, floor = exponentials + bytes, ms",
+    );
+    for row in rows {
+        print_line(&format!(
+            "{:8} {:11} {:12} {:10.2} {:8.2} {:7.2} {:9.2} {:6.2} {:7.2} {:13.2} {:8.2}: {:.1} times its floor",
+            row.splats,
+            row.tile_pairs,
+            row.pixel_pairs,
+            row.iteration_ms,
+            row.primal_ms,
+            row.loss_ms,
+            row.adjoint_ms,
+            row.step_ms,
+            row.exponentials_ms + row.bytes_ms,
+            row.exponentials_ms,
+            row.bytes_ms,
+            row.ratio_to_floor
+        ));
+    }
+    if let (Some(splats), Some(pairs)) = (figures.r2_of_splats, figures.r2_of_pairs) {
+        print_line(&format!(
+            "  primal and adjoint are a line over the number of splats with R² = {splats:.4}, over tile pairs with R² = {pairs:.4}"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_explains_what_lies_on_it() {
+        assert!((r2(&[1.0, 2.0, 4.0], &[3.0, 5.0, 9.0]) - 1.0).abs() < 1e-12);
+        // Deviations -1, 0, 1 and -1, 2, -1 are orthogonal.
+        assert!(r2(&[1.0, 2.0, 3.0], &[0.0, 3.0, 0.0]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn pairs_of_a_disc_and_of_what_it_hides() {
+        let disc = |opacity: f32| Parameters {
+            position: [0.5; 2],
+            // Weights of 1/255 or more reach 16.6 pixels from the middle of 64.
+            scale: [(5.0f32 / 64.0).ln(); 2],
+            rotation: 0.3,
+            color: [0.0; 3],
+            opacity,
+        };
+        let area = std::f64::consts::PI * 2.0 * 25.0 * (0.99f64 * 255.0).ln();
+        let [tiles, pixels] = pairs([disc(0.99)].into_iter(), 64);
+        assert_eq!(tiles, 16);
+        assert!((pixels as f64 / area - 1.0).abs() < 0.02, "{pixels}, expected {area}");
+        // Three of them finish the pixels in their middle: the fourth is blended only around it.
+        let [four, _] = [4, 1].map(|n| pairs((0..n).map(|_| disc(0.99)), 64)[1]);
+        assert!(
+            four > 3 * pixels && four < 4 * pixels,
+            "{four} of four, {pixels} of one"
+        );
+        assert_eq!(pairs([disc(0.0)].into_iter(), 64), [0, 0]);
+    }
+}

@@ -1,0 +1,152 @@
+//! Sixteen lanes in two vectors of AVX2.
+
+use std::arch::x86_64::*;
+use std::ops::{Add, Div, Mul, Sub};
+
+use super::{Lanes, WIDTH};
+
+// SAFETY of all that follows: `Level::Avx2` alone makes vectors of this type, and exists only where the feature does.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::device::cpu) struct Avx2Lanes(__m256, __m256);
+
+/// The sum of eight lanes, by halves.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn sum(eight: __m256) -> f32 {
+    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+}
+
+/// Lanes of eight counts above `least`.
+///
+/// # Safety
+/// There are eight counts.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn above(counts: *const u32, least: u32) -> __m256 {
+    // SAFETY: as the caller promises.
+    let counts = unsafe { _mm256_loadu_si256(counts.cast()) };
+    _mm256_castsi256_ps(_mm256_cmpgt_epi32(counts, _mm256_set1_epi32(least as i32)))
+}
+
+/// Writes `value` to those of eight counts that are in `mask`. Not by a masked store, which is slow on AMD's processors.
+///
+/// # Safety
+/// There are eight counts.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn note(mask: __m256, value: u32, counts: *mut u32) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let old = _mm256_loadu_si256(counts.cast());
+        let new = _mm256_blendv_epi8(old, _mm256_set1_epi32(value as i32), _mm256_castps_si256(mask));
+        _mm256_storeu_si256(counts.cast(), new);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_exponent(x: __m256, exponent: __m256) -> __m256 {
+    let shifted = _mm256_slli_epi32::<23>(_mm256_castps_si256(exponent));
+    _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), shifted))
+}
+
+impl Lanes for Avx2Lanes {
+    /// All bits of a lane, or none.
+    type Mask = (__m256, __m256);
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        // SAFETY: as above.
+        let half = unsafe { _mm256_set1_ps(x) };
+        Self(half, half)
+    }
+    #[inline(always)]
+    fn load(from: &[f32; WIDTH]) -> Self {
+        // SAFETY: as above; the array holds as many numbers as both vectors.
+        unsafe { Self(_mm256_loadu_ps(from.as_ptr()), _mm256_loadu_ps(from.as_ptr().add(8))) }
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [f32; WIDTH]) {
+        // SAFETY: as above; the array holds as many numbers as both vectors.
+        unsafe {
+            _mm256_storeu_ps(to.as_mut_ptr(), self.0);
+            _mm256_storeu_ps(to.as_mut_ptr().add(8), self.1);
+        }
+    }
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_min_ps(self.0, other.0), _mm256_min_ps(self.1, other.1)) }
+    }
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_max_ps(self.0, other.0), _mm256_max_ps(self.1, other.1)) }
+    }
+    #[inline(always)]
+    fn at_least(self, other: Self) -> Self::Mask {
+        // SAFETY: as above.
+        unsafe {
+            (
+                _mm256_cmp_ps::<_CMP_GE_OQ>(self.0, other.0),
+                _mm256_cmp_ps::<_CMP_GE_OQ>(self.1, other.1),
+            )
+        }
+    }
+    #[inline(always)]
+    fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask {
+        // SAFETY: as above; the array holds as many numbers as both vectors.
+        unsafe { (above(counts.as_ptr(), least), above(counts.as_ptr().add(8), least)) }
+    }
+    #[inline(always)]
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        // SAFETY: as above.
+        unsafe { (_mm256_and_ps(a.0, b.0), _mm256_and_ps(a.1, b.1)) }
+    }
+    #[inline(always)]
+    fn bits(mask: Self::Mask) -> u32 {
+        // SAFETY: as above.
+        unsafe { _mm256_movemask_ps(mask.0) as u32 | (_mm256_movemask_ps(mask.1) as u32) << 8 }
+    }
+    #[inline(always)]
+    fn keep(self, mask: Self::Mask) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_and_ps(self.0, mask.0), _mm256_and_ps(self.1, mask.1)) }
+    }
+    #[inline(always)]
+    fn note(mask: Self::Mask, value: u32, counts: &mut [u32; WIDTH]) {
+        // SAFETY: as above; the array holds as many numbers as both vectors.
+        unsafe {
+            note(mask.0, value, counts.as_mut_ptr());
+            note(mask.1, value, counts.as_mut_ptr().add(8));
+        }
+    }
+    #[inline(always)]
+    fn add_exponent(self, exponent: Self) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(add_exponent(self.0, exponent.0), add_exponent(self.1, exponent.1)) }
+    }
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // SAFETY: as above.
+        unsafe { sum(_mm256_add_ps(self.0, self.1)) }
+    }
+}
+
+macro_rules! operators {
+    ($($operator:ident $method:ident $apply:ident;)*) => {$(
+        impl $operator for Avx2Lanes {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { Self($apply(self.0, other.0), $apply(self.1, other.1)) }
+            }
+        }
+    )*};
+}
+
+operators! { Add add _mm256_add_ps; Sub sub _mm256_sub_ps; Mul mul _mm256_mul_ps; Div div _mm256_div_ps; }

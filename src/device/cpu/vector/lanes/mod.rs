@@ -1,0 +1,265 @@
+//! Sixteen numbers side by side, for kernels that are written once for all vector levels. Written out in instructions,
+//! because compilers cut loops over sixteen lanes into pieces as soon as they hold conditions.
+//!
+//! Every operation rounds as that of a single number does, so that all levels give the same bits.
+
+#[cfg(target_arch = "x86_64")]
+pub(in crate::device::cpu) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(in crate::device::cpu) mod avx512;
+
+use std::ops::{Add, Div, Mul, Sub};
+
+use super::level::Kernel;
+use super::wide::Wide;
+
+/// Exponents are clamped to this: no product with 2 to that power is subnormal, and slow.
+const LEAST: f32 = -64.0;
+
+/// Numbers of a vector.
+pub(in crate::device::cpu) const WIDTH: usize = 16;
+
+/// One number for each lane. What is compared with NaN is neither less nor greater, and `min` and `max` take the second
+/// number then.
+pub(in crate::device::cpu) trait Lanes:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+    /// A truth value for each lane.
+    type Mask: Copy;
+
+    fn splat(x: f32) -> Self;
+    fn load(from: &[f32; WIDTH]) -> Self;
+    fn store(self, to: &mut [f32; WIDTH]);
+    fn min(self, other: Self) -> Self;
+    fn max(self, other: Self) -> Self;
+
+    /// Lanes whose number is `other` or more.
+    fn at_least(self, other: Self) -> Self::Mask;
+    /// Lanes whose count is above `least`. Both are below 2³¹.
+    fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask;
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    /// A bit for each lane.
+    fn bits(mask: Self::Mask) -> u32;
+
+    /// Zero in the lanes that are not in `mask`.
+    fn keep(self, mask: Self::Mask) -> Self;
+    /// Writes `value` to the counts in `mask`.
+    fn note(mask: Self::Mask, value: u32, counts: &mut [u32; WIDTH]);
+
+    /// The number times 2ᵏ, k being what `exponent` holds in its lowest bits: a sum of bits, without rounding.
+    fn add_exponent(self, exponent: Self) -> Self;
+    /// The sum of all lanes, by halves.
+    fn sum(self) -> f32;
+
+    /// 2ˣ for x ≤ 0, to 2 ulp; x is clamped to between [`LEAST`] and 0. The integer part is rounded off by a
+    /// large number, which leaves it in the lowest bits; the rest is in ±½, where a minimax polynomial is right to
+    /// 10⁻⁷.
+    #[inline(always)]
+    fn exp2(self) -> Self {
+        const LARGE: f32 = 12_582_912.0;
+        let x = self.min(Self::splat(0.0)).max(Self::splat(LEAST));
+        let shifted = x + Self::splat(LARGE);
+        let r = x - (shifted - Self::splat(LARGE));
+        let coefficient = Self::splat;
+        let square = r * r;
+        let low = coefficient(1.0) + coefficient(0.693_147) * r;
+        let middle = coefficient(0.240_222_42) + coefficient(0.055_507_336) * r;
+        let high = coefficient(0.009_671_513) + coefficient(0.001_326_472_7) * r;
+        let p = low + square * (middle + square * high);
+        p.add_exponent(shifted)
+    }
+}
+
+/// [`Lanes::exp2`] of a number of vectors.
+pub(in crate::device::cpu) struct PowersOfTwo<'a> {
+    pub(in crate::device::cpu) numbers: &'a [[f32; WIDTH]],
+    pub(in crate::device::cpu) powers: &'a mut [[f32; WIDTH]],
+}
+
+impl Kernel for PowersOfTwo<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        for i in 0..self.numbers.len().min(self.powers.len()) {
+            W::Lanes::load(&self.numbers[i]).exp2().store(&mut self.powers[i]);
+        }
+    }
+}
+
+/// Plain loops, as wide as the compiler makes them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::device::cpu) struct PlainLanes([f32; WIDTH]);
+
+impl PlainLanes {
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
+        Self(std::array::from_fn(|l| f(self.0[l], other.0[l])))
+    }
+}
+
+impl Lanes for PlainLanes {
+    type Mask = [bool; WIDTH];
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Self([x; WIDTH])
+    }
+    #[inline(always)]
+    fn load(from: &[f32; WIDTH]) -> Self {
+        Self(*from)
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [f32; WIDTH]) {
+        *to = self.0;
+    }
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn at_least(self, other: Self) -> Self::Mask {
+        std::array::from_fn(|l| self.0[l] >= other.0[l])
+    }
+    #[inline(always)]
+    fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask {
+        counts.map(|count| count > least)
+    }
+    #[inline(always)]
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        std::array::from_fn(|l| a[l] & b[l])
+    }
+    #[inline(always)]
+    fn bits(mask: Self::Mask) -> u32 {
+        (0..WIDTH).fold(0, |bits, l| bits | u32::from(mask[l]) << l)
+    }
+    #[inline(always)]
+    fn keep(self, mask: Self::Mask) -> Self {
+        Self(std::array::from_fn(|l| if mask[l] { self.0[l] } else { 0.0 }))
+    }
+    #[inline(always)]
+    fn note(mask: Self::Mask, value: u32, counts: &mut [u32; WIDTH]) {
+        for l in 0..WIDTH {
+            counts[l] = if mask[l] { value } else { counts[l] };
+        }
+    }
+    #[inline(always)]
+    fn add_exponent(self, exponent: Self) -> Self {
+        self.zip(exponent, |x, k| {
+            f32::from_bits(x.to_bits().wrapping_add(k.to_bits() << 23))
+        })
+    }
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let mut sums = self.0;
+        for half in [8, 4, 2, 1] {
+            for l in 0..half {
+                sums[l] += sums[l + half];
+            }
+        }
+        sums[0]
+    }
+}
+
+macro_rules! operators {
+    ($($operator:ident $method:ident $sign:tt;)*) => {$(
+        impl $operator for PlainLanes {
+            type Output = Self;
+
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                self.zip(other, |a, b| a $sign b)
+            }
+        }
+    )*};
+}
+
+operators! { Add add +; Sub sub -; Mul mul *; Div div /; }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu::vector::level::Level;
+
+    #[test]
+    fn powers_of_two_are_right_to_two_ulp_and_the_same_at_every_level() {
+        let numbers: Vec<[f32; WIDTH]> = (0..4000)
+            .map(|i| std::array::from_fn(|l| -2.1e-3 * (16 * i + l) as f32))
+            .collect();
+        let at = |level: Level| {
+            let mut powers = vec![[0.0; WIDTH]; numbers.len()];
+            level.run(PowersOfTwo {
+                numbers: &numbers,
+                powers: &mut powers,
+            });
+            powers
+        };
+        let plain = at(Level::Baseline);
+        for (x, power) in numbers.iter().flatten().zip(plain.iter().flatten()) {
+            let exact = f64::from(x.max(LEAST)).exp2();
+            assert!((f64::from(*power) - exact).abs() < 2.5e-7 * exact, "2^{x} is {power}");
+        }
+        for level in Level::up_to(Level::detect()) {
+            assert_eq!(at(level), plain, "{level:?}");
+        }
+    }
+
+    /// All operations at each level, on numbers of both signs, infinities and NaN.
+    struct Everything;
+
+    impl Kernel for Everything {
+        type Output = Vec<u32>;
+
+        #[inline(always)]
+        fn run<W: Wide>(self) -> Vec<u32> {
+            let mut a: [f32; WIDTH] = std::array::from_fn(|l| (l as f32 - 7.3) * 1.7);
+            let mut b: [f32; WIDTH] = std::array::from_fn(|l| 5.1 - l as f32);
+            (a[3], a[5], b[4], b[5]) = (f32::INFINITY, 2.0, f32::NEG_INFINITY, 2.0);
+            let mut counts: [u32; WIDTH] = std::array::from_fn(|l| 3 * l as u32);
+            let sum = W::Lanes::load(&b.map(|x| if x.is_finite() { x } else { 1.0 })).sum();
+            let (x, y) = (W::Lanes::load(&a), W::Lanes::load(&b));
+            let (more, above) = (x.at_least(y), W::Lanes::above(&counts, 9));
+            let both = W::Lanes::both(more, above);
+            W::Lanes::note(both, 1000, &mut counts);
+            let mut found = vec![
+                W::Lanes::bits(more),
+                W::Lanes::bits(above),
+                W::Lanes::bits(both),
+                sum.to_bits(),
+            ];
+            found.extend(counts);
+            let nan = W::Lanes::splat(f32::NAN);
+            for result in [
+                x + y,
+                x - y,
+                x * y,
+                x / y,
+                x.min(y),
+                x.max(y),
+                nan.min(y),
+                nan.max(y),
+                x.keep(more),
+            ] {
+                let mut out = [0.0; WIDTH];
+                result.store(&mut out);
+                found.extend(out.map(f32::to_bits));
+            }
+            found
+        }
+    }
+
+    #[test]
+    fn every_operation_gives_the_same_bits_at_every_level() {
+        let plain = Level::Baseline.run(Everything);
+        let (more, above): (u32, u32) = (plain[0], plain[1]);
+        // a ≥ b from lane 7 on, in lane 3, which is infinite, and in 4 and 5; counts are above 9 from lane 4 on.
+        assert_eq!((more, above, plain[2]), (0b1111_1111_1011_1000, 0xfff0, more & above));
+        for level in Level::up_to(Level::detect()) {
+            assert_eq!(level.run(Everything), plain, "{level:?}");
+        }
+    }
+}
