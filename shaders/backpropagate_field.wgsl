@@ -52,7 +52,7 @@ fn replay_pixel(index: u32) -> vec3u {
         if !sampled.ray.valid {
             continue;
         }
-        let replayed = backpropagate(sampled.ray, sampled.jitter, backdrop, d_radiance);
+        let replayed = backpropagate(sampled.ray, sampled.jitter, backdrop, d_radiance * sampled.weight);
         let bound = 8.0 * f32(replayed.count + 1u) * EPSILON;
         let drifted = any(abs(replayed.left) > bound * abs(replayed.gathered));
         sum += vec3u(1u, replayed.count, select(0u, 1u, drifted));

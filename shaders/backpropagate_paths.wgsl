@@ -55,7 +55,7 @@ fn replay_pixel(index: u32) -> vec3u {
         }
         let sampler = sampler_new(Counter(pixel.sensor, pixel.index, sample, WALK));
         let extra = sampler_new(Counter(pixel.sensor, pixel.index, sample, ADJOINT));
-        let replayed = backpropagate(sampled.ray, sensor.medium, sampler, extra, d_radiance);
+        let replayed = backpropagate(sampled.ray, sensor.medium, sampler, extra, d_radiance * sampled.weight);
         let bound = 8.0 * f32(replayed.count + 1u) * EPSILON;
         let drifted = any(abs(replayed.left) > bound * abs(replayed.gathered));
         sum += vec3u(1u, replayed.count, select(0u, 1u, drifted));

@@ -28,7 +28,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             return;
         }
         let gathered = gather(sampled.ray, sampled.jitter, backdrop);
-        sum += vec4f(gathered.radiance, gathered.transmittance);
+        sum += vec4f(gathered.radiance * sampled.weight, gathered.transmittance);
     }
     if launch.last_sample == launch.spp {
         sum = sum / f32(launch.spp);

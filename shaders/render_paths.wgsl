@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         }
         let sampler = sampler_new(Counter(pixel.sensor, pixel.index, sample, WALK));
         let path = gather(sampled.ray, sensor.medium, sampler);
-        sum += vec4f(path.radiance, select(0.0, 1.0, path.straight));
+        sum += vec4f(path.radiance * sampled.weight, select(0.0, 1.0, path.straight));
     }
     if launch.last_sample == launch.spp {
         sum = sum / f32(launch.spp);

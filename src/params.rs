@@ -74,6 +74,20 @@ pub enum Quantity {
     Weight,
     /// Share of light that a surface reflects.
     Reflectance,
+    /// Index of refraction inside over that outside.
+    Index,
+    /// Of a smooth surface that refracts: another one bends light elsewhere.
+    BendingIndex,
+    /// An index of at least one.
+    DenserIndex,
+    /// Real or imaginary part of a conductor's index.
+    ComplexIndex,
+    /// Roughness of a microfacet distribution.
+    Roughness,
+    /// Reflectance at normal incidence over 0.08.
+    Specular,
+    /// Twice the share of diffuse light that leaves a sheet on the other side.
+    DiffuseTransmission,
     /// Radiance, irradiance or intensity of an emitter.
     Light,
     /// Radiance of an environment map that paths are drawn towards, in proportion to it.

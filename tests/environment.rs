@@ -10,6 +10,7 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
 use prbopt::resident::environment::environment_table;
+use prbopt::resident::tables::Tables;
 use prbopt::scene::{self, Background, Scene};
 use prbopt::transport::lookup::background::{env_eval, env_stencil};
 use prbopt::transport::rays::random::{Counter, Pass, pass_key};
@@ -126,9 +127,12 @@ fn sampler(seed: u64, sample: u32) -> Sampler {
 fn with_world<T>(map: &Map, turned: bool, visit: impl FnOnce(&SceneView, &[f32]) -> T) -> T {
     let resident = map.resident(turned);
     let values = map.values();
-    let table = environment_table(resident.scene.env_size, &values);
     let records = resident.transport.paths();
-    visit(&SceneView::new(&resident.scene, records, &[], &table), &values)
+    let tables = Tables {
+        lights: environment_table(resident.scene.env_size, &values),
+        ..Tables::default()
+    };
+    visit(&SceneView::new(&resident.scene, records, &tables), &values)
 }
 
 /// A direction of the map's frame in the world.

@@ -4,9 +4,11 @@ mod small;
 
 use prbopt::gradcheck::Options;
 use prbopt::resident::Resident;
+use prbopt::resident::tables::Tables;
 use prbopt::transport::rays::random::{Counter, Pass, pass_key};
 use prbopt::transport::rays::sampler::{Sampler, WALK};
-use prbopt::transport::scene::light::{area_pdf, light_sample};
+use prbopt::transport::scene::area_light::area_pdf;
+use prbopt::transport::scene::light::light_sample;
 use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::intersect;
 use small::worlds::{SmallWorld, cube, grid, mesh};
@@ -163,7 +165,8 @@ fn shapes_that_cannot_shine_are_refused() {
 #[test]
 fn points_of_a_mesh_are_uniform() {
     let setup = lit("panel", AHEAD, lamp("lamp", &mesh("panel"), "")).setup("drt", &Options::default());
-    let world = SceneView::new(&setup.resident.scene, setup.resident.transport.paths(), &[], &[]);
+    let tables = Tables::default();
+    let world = SceneView::new(&setup.resident.scene, setup.resident.transport.paths(), &tables);
     let (p, bins, draws) = ([0.3f32, -0.2, 2.0], 16, 1 << 17);
     let mut counts = vec![0u32; bins * bins];
     for sample in 0..draws {

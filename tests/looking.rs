@@ -262,3 +262,114 @@ fn a_scene_is_summed_up_as_a_tree() {
     let preview = image::open(folder.path().join("scene.preview.png")).expect("a preview");
     assert_eq!((preview.width(), preview.height()), (256, 171));
 }
+
+/// A rectangle of albedo (0.1, 0.2, 0.3) behind a smaller one, both seen along parallel rays from z = 4.
+const SCREENS: &str = r#"{
+    "integrator": {"type": "aov", "aovs": "d:depth, a:albedo, p:position, u:uv, g:geo_normal, s:sh_normal, i:shape_index"},
+    "film": {"type": "hdrfilm", "width": 8, "height": 4, "pixel_format": "rgba", "rfilter": {"type": "box"}},
+    "pair": {
+        "type": "batch", "film": {"type": "ref", "id": "film"},
+        "left": {"type": "orthographic", "to_world": [{"rotate": {"axis": [0, 1, 0], "angle": 180}}, {"translate": [0, 0, 4]}]},
+        "right": {"type": "orthographic", "to_world": [{"rotate": {"axis": [0, 1, 0], "angle": 180}}, {"translate": [9, 0, 4]}]}
+    },
+    "wall": {"type": "rectangle", "bsdf": {"type": "diffuse", "reflectance": [0.1, 0.2, 0.3]}},
+    "tile": {"type": "rectangle", "to_world": [{"scale": 0.5}, {"translate": [0, 0, 1]}], "bsdf": {"type": "diffuse"}},
+    "lamp": {"type": "directional", "direction": [0, 0, -1]}
+}"#;
+
+/// The values of a channel of an EXR file, row by row.
+fn channel(file: &Path, name: &str) -> Vec<f32> {
+    let image = exr::prelude::read_all_flat_layers_from_file(file).expect("an EXR file");
+    let list = &image.layer_data[0].channel_data.list;
+    let found = list.iter().find(|channel| channel.name.eq(name));
+    found
+        .unwrap_or_else(|| panic!("no {name}"))
+        .sample_data
+        .values_as_f32()
+        .collect()
+}
+
+/// The left half of the film shows the screens, the right half nothing.
+#[test]
+fn first_surfaces_stand_beside_the_picture() {
+    let folder = folder();
+    fs::write(folder.path().join("screens.json"), SCREENS).expect("writable");
+    done(
+        folder.path(),
+        "render screens.json --device cpu --spp 4 --sensor pair -o out.exr -q",
+    );
+    let file = folder.path().join("out.exr");
+    // The middle of the tile, a place on the wall beside it, and nothing.
+    let [tile, wall, nothing] = [8 + 1, 8, 8 + 5];
+    let expect = |name: &str, expected: [f32; 3]| {
+        let found = channel(&file, name);
+        assert_eq!(found.len(), 32);
+        for (at, expected) in [tile, wall, nothing].into_iter().zip(expected) {
+            assert!(
+                (found[at] - expected).abs() < 1e-4,
+                "{name}: {} is not {expected}",
+                found[at]
+            );
+        }
+    };
+    expect("d.T", [2.99, 3.99, 0.0]);
+    expect("a.R", [0.5, 0.1, 0.0]);
+    expect("a.B", [0.5, 0.3, 0.0]);
+    expect("p.Z", [1.0, 0.0, 0.0]);
+    expect("g.Z", [1.0, 1.0, 0.0]);
+    expect("s.X", [0.0, 0.0, 0.0]);
+    expect("i.I", [1.0, 0.0, 0.0]);
+    expect("A", [1.0, 1.0, 0.0]);
+    // Light of irradiance one falls straight down.
+    expect("G", [0.5, 0.2, 0.0].map(|x| x / std::f32::consts::PI));
+    // The mean over the pixel from -1/2 to 0 of the tile, and from -1 to -1/2 of the wall, which x runs along.
+    let u = channel(&file, "u.U");
+    assert!(
+        (u[tile] - 0.25).abs() < 0.25 && (u[wall] - 0.125).abs() < 0.125,
+        "{} {}",
+        u[tile],
+        u[wall]
+    );
+}
+
+/// A pixel shows the background's radiance, so that its gradient is the sum of the adjoint image.
+#[test]
+fn an_adjoint_image_becomes_gradients() {
+    use prbopt::io::{Image, image};
+    let folder = folder();
+    let scene = r#"{"sky": {"type": "constant", "radiance": 0.2},
+        "camera": {"type": "perspective", "film": {"type": "hdrfilm", "width": 20, "height": 18, "rfilter": {"type": "box"}}}}"#;
+    fs::write(folder.path().join("sky.json"), scene).expect("writable");
+    let mut adjoint = Image {
+        width: 20,
+        height: 18,
+        channels: 3,
+        data: [1.0, -2.0, 0.5].repeat(360),
+    };
+    adjoint.data[3 * 57] = 11.0;
+    image::write_exr(&folder.path().join("delta.exr"), &adjoint).expect("writable");
+    done(
+        folder.path(),
+        "backpropagate sky.json --adjoint delta.exr --device cpu --spp 4 -o slopes",
+    );
+    let text = fs::read_to_string(folder.path().join("slopes/sky.radiance.json")).expect("written");
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for (c, expected) in [370.0, -720.0, 180.0].into_iter().enumerate() {
+        let value = found["value"][c].as_f64().expect("a number");
+        assert!((value - expected).abs() < 1e-2, "{found}");
+    }
+    adjoint.data[5] = f32::NAN;
+    image::write_exr(&folder.path().join("delta.exr"), &adjoint).expect("writable");
+    for (file, wrong) in [
+        (
+            "delta.exr",
+            "delta.exr: is NaN in column 1 of row 0; give finite numbers",
+        ),
+        ("none.exr", "none.exr: cannot be opened"),
+        ("sky.json", "sky.json: is no .exr file"),
+    ] {
+        let output = run(folder.path(), &format!("backpropagate sky.json --adjoint {file}"));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains(wrong), "{told}");
+    }
+}

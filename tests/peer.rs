@@ -1,5 +1,5 @@
-//! Small worlds that another renderer has measured pixel by pixel: Mitsuba 3.9.1, `volpath`, with eight million paths
-//! and more for each (docs/testing.md; `tests/data/peer/measure.py` writes the measurements).
+//! Small worlds that another renderer has measured pixel by pixel: Mitsuba 3.9.1, with eight million paths and more
+//! for each (docs/testing.md; `tests/data/peer/measure.py` writes the measurements).
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const SPP: u32 = 32;
 const THEIR_BATCHES: f64 = 32.0;
 /// Pixels, blocks of 4 × 4 of them and whole pictures are compared.
 const BLOCKS: [usize; 3] = [1, 4, SIDE];
-/// Standard normal deviate that no comparison exceeds. After Šidák's correction for 14 times 3267 values 5.6 would be
+/// Standard normal deviate that no comparison exceeds. After Šidák's correction for 23 times 3267 values 5.7 would be
 /// exceeded by chance in one of 1000 runs; means of few bright samples are skewed, which asks for a little more.
 const BOUND: f64 = 6.5;
 
@@ -34,10 +34,13 @@ struct Measured {
     batches: f64,
 }
 
+/// Bytes of the header of a `.npy` file.
+const HEADER: usize = 128;
+
 /// What the other renderer found: an array of two by rows by columns by channels of 16-bit floats.
 fn theirs(name: &str) -> Measured {
     let bytes = std::fs::read(Path::new(FOLDER).join(format!("means/{name}.npy"))).expect("it is there");
-    let values = &bytes[bytes.len() - 2 * 2 * SIDE * SIDE * 3..];
+    let values = &bytes[HEADER..];
     let values: Picture = values
         .chunks_exact(2)
         .map(|b| f16::from_le_bytes([b[0], b[1]]).to_f64())
@@ -51,7 +54,7 @@ fn theirs(name: &str) -> Measured {
 }
 
 /// Pictures of independent seeds.
-fn render(path: &Path) -> Vec<Picture> {
+fn render(path: &Path, spp: u32) -> Vec<Picture> {
     let scene = scene::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let (resident, params) = Resident::new(&scene).expect("the scene is without mistakes");
     let mut device = Cpu::new();
@@ -60,7 +63,7 @@ fn render(path: &Path) -> Vec<Picture> {
     let look = |seed| RenderSettings {
         seed,
         iteration: 0,
-        spp: SPP,
+        spp,
     };
     (0..BATCHES)
         .map(|seed| {
@@ -150,20 +153,60 @@ fn planted(pictures: &[Picture], change: impl Fn(&Picture, usize, usize, usize) 
         .collect()
 }
 
-#[test]
-fn pixels_are_those_of_another_renderer() {
-    let folder = Path::new(FOLDER).join("scenes");
-    let mut names: Vec<String> = std::fs::read_dir(&folder)
+/// The scenes of a folder, by name.
+fn scenes(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
         .expect("it is there")
         .map(|entry| entry.expect("can be listed").path())
         .filter(|path| path.extension().is_some_and(|e| e == "json"))
         .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
         .collect();
     names.sort();
-    assert!(names.len() >= 11, "{names:?}");
+    names
+}
+
+/// Samples of a batch of a sensor of one pixel.
+const METER_SPP: u32 = 8192;
+
+/// Sensors that measure one number, with a quarter of a million paths each; 5 % more would be seen.
+#[test]
+fn meters_measure_what_another_renderer_does() {
+    let folder = Path::new(FOLDER).join("meters");
+    let names = scenes(&folder);
+    assert!(names.len() >= 7, "{names:?}");
     for name in names {
         let theirs = theirs(&name);
-        let ours = render(&folder.join(format!("{name}.json")));
+        let ours = render(&folder.join(format!("{name}.json")), METER_SPP);
+        let found = |factor: f64| {
+            let batches = BATCHES as f64;
+            let of = |c: usize| ours.iter().map(move |p| factor * p[c]);
+            let mean: Picture = (0..3).map(|c| of(c).sum::<f64>() / batches).collect();
+            let square = |c: usize| of(c).map(|x| (x - mean[c]).powi(2)).sum::<f64>() / (batches - 1.0) / batches;
+            let measured = Measured {
+                square: (0..3).map(square).collect(),
+                mean: mean.clone(),
+                batches,
+            };
+            (0..3).map(|c| deviate(&measured, &theirs, c)).fold(0.0, f64::max)
+        };
+        println!("{name}: {:.2}, with 5 % more {:.2}", found(1.0), found(1.05));
+        assert!(
+            found(1.0) < BOUND && found(1.05) > BOUND,
+            "{name}: {} {}",
+            found(1.0),
+            found(1.05)
+        );
+    }
+}
+
+#[test]
+fn pixels_are_those_of_another_renderer() {
+    let folder = Path::new(FOLDER).join("scenes");
+    let names = scenes(&folder);
+    assert!(names.len() >= 23, "{names:?}");
+    for name in names {
+        let theirs = theirs(&name);
+        let ours = render(&folder.join(format!("{name}.json")), SPP);
         let found = disagreements(&ours, &theirs);
         println!("{name}: {found:.2?}");
         assert!(found.iter().all(|z| *z < BOUND), "{name}: {found:?} exceeds {BOUND}");

@@ -7,8 +7,8 @@ mod small;
 
 use prbopt::gradcheck::Options;
 use prbopt::kernels::loss::Loss;
-use prbopt::transport::rays::pixel::sample_ray;
 use prbopt::transport::rays::pixel::{Pixel, PixelTable, drawn_pixel, linear_weight, random_backdrop};
+use prbopt::transport::rays::pixel::{Sampled, sample_ray};
 use prbopt::transport::rays::random::{Pass, pass_key};
 use prbopt::transport::scene::phase::hg_sample;
 use small::{Small, keys};
@@ -112,7 +112,8 @@ fn places_and_jitters_are_uniform_and_independent() {
     let mut counts = [0; 512];
     for sample in 0..1 << 16 {
         let pixel = Pixel { sensor: 0, index: 4 };
-        let (ray, jitter) = sample_ray(scene, sensor, pixel, key, sample).expect("an undistorted camera sees all");
+        let Sampled { ray, jitter, .. } =
+            sample_ray(scene, sensor, pixel, key, sample).expect("an undistorted camera sees all");
         let along = |row: usize| (0..3).map(|c| sensor.to_world[c][row] * ray.direction[c]).sum::<f32>();
         let x = sensor.center[0] - along(0) / along(2) * sensor.focal[0] - 1.0;
         let y = sensor.center[1] - along(1) / along(2) * sensor.focal[1] - 1.0;
@@ -133,7 +134,7 @@ fn passes_are_decorrelated() {
     let (scene, sensor) = (&setup.resident.scene, &setup.resident.sensors[0]);
     let jitters = |pass: Pass| -> Vec<f64> {
         let key = keys(8, pass).pass;
-        let jitter = |sample| sample_ray(scene, sensor, Pixel { sensor: 0, index: 0 }, key, sample).map(|(_, u)| u);
+        let jitter = |sample| sample_ray(scene, sensor, Pixel { sensor: 0, index: 0 }, key, sample).map(|s| s.jitter);
         (0..1 << 14)
             .map(|sample| f64::from(jitter(sample).expect("the camera sees all")) - 0.5)
             .collect()

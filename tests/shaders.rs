@@ -5,28 +5,36 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 
 use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP, SplatSettings};
-use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Library, MODULES, variants};
+use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Leaves, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
+use prbopt::resident::coats::COAT_FLOATS;
 use prbopt::resident::layout::{
-    self, BlockRecord, BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord,
-    MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord,
-    VolumeRecord,
+    self, BlockRecord, BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, FilterTable, LeafRecord,
+    LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord,
+    TextureRecord, VolumeRecord,
 };
 use prbopt::transport::mode;
-use prbopt::transport::rays::{camera, film, pixel, sampler};
+use prbopt::transport::rays::{camera, pixel, sampler};
+use prbopt::transport::scene::bsdf::transmittance::ENTRIES;
 use prbopt::transport::scene::{bvh, phase};
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
 fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::valid::ModuleInfo) {
-    variant(kernel, accumulation, false)
+    variant(kernel, accumulation, false, Leaves::ALL)
 }
 
-fn variant(kernel: Kernel, accumulation: Accumulation, subgroups: bool) -> (naga::Module, naga::valid::ModuleInfo) {
+/// The same with sums of subgroups or without, for scenes with BSDFs of these kinds.
+fn variant(
+    kernel: Kernel,
+    accumulation: Accumulation,
+    subgroups: bool,
+    leaves: Leaves,
+) -> (naga::Module, naga::valid::ModuleInfo) {
     let composed = Library::embedded()
-        .compose(kernel, accumulation, subgroups)
+        .compose(kernel, accumulation, subgroups, leaves)
         .unwrap_or_else(|e| panic!("{e}"));
     let place = |location: Option<naga::SourceLocation>| composed.place(location.map_or(0, |l| l.line_number as usize));
     let module = naga::front::wgsl::parse_str(&composed.text).unwrap_or_else(|e| {
@@ -55,25 +63,21 @@ fn variant(kernel: Kernel, accumulation: Accumulation, subgroups: bool) -> (naga
 #[test]
 fn every_variant_is_sound() {
     for (kernel, accumulation, subgroups) in variants() {
-        let (module, _) = variant(kernel, accumulation, subgroups);
+        let (module, _) = variant(kernel, accumulation, subgroups, Leaves::ALL);
         assert_eq!(module.entry_points.len(), 1, "{kernel:?}");
         assert_eq!(module.entry_points[0].name, "main", "{kernel:?}");
     }
 }
 
-/// BSDFs that no scene names yet: `tests/bsdf` runs them.
-const LEAVES: [&str; 10] = [
-    "beckmann",
-    "conductor",
-    "dielectric",
-    "disney",
-    "fresnel",
-    "local",
-    "microfacet",
-    "plastic",
-    "principled",
-    "principledthin",
-];
+/// Each kind of BSDF alone, and none.
+#[test]
+fn every_kind_of_leaf_is_sound_alone() {
+    for leaves in Leaves::each().chain([Leaves::default()]) {
+        for kernel in [Kernel::RenderPaths, Kernel::BackpropagatePaths] {
+            variant(kernel, Accumulation::FloatAtomic, false, leaves);
+        }
+    }
+}
 
 #[test]
 fn every_module_is_embedded_and_used() {
@@ -100,17 +104,11 @@ fn every_module_is_embedded_and_used() {
     assert_eq!(found, embedded);
 
     let library = Library::embedded();
-    let compose = |(k, a, s)| library.compose(k, a, s).expect("sound directives").text;
+    let compose = |(k, a, s)| library.compose(k, a, s, Leaves::ALL).expect("sound directives").text;
     let all: String = variants().into_iter().map(compose).collect();
     for (path, text) in MODULES {
         let first = text.lines().next().expect("a module has a first line");
-        let leaf = path.strip_prefix("transport/scene/bsdf/");
-        let used = !leaf.is_some_and(|leaf| LEAVES.contains(&leaf));
-        assert_eq!(
-            all.contains(first),
-            used,
-            "{path} is imported by no kernel, or stands in the list of leaves"
-        );
+        assert!(all.contains(first), "{path} is imported by no kernel");
     }
 }
 
@@ -150,19 +148,22 @@ fn records_agree() {
     let (walk, _) = module(Kernel::Backpropagate, Accumulation::FloatAtomic);
     compare_record!(&walk, SceneRecord, "Scene", [
         world_to_unit, world_to_field, world_to_env, sigma_size, sh_size, occupancy_size, env_size, env_scale,
-        step_length, stop, has_field, sh_degree, density_activation, color_activation, background, gaussian_cdf,
+        step_length, stop, has_field, sh_degree, density_activation, color_activation, background, filters,
     ]);
     compare_record!(&walk, SensorRecord, "Sensor", [
         to_world, distortion, backdrop_color, focal, center, width, height, near_clip, far_clip,
-        filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel, medium,
+        filter = "filter_kind", filter_size, distortion_model, backdrop, first_pixel, medium, kind,
+        sample_border, filter_table, area, aperture_radius, focus_distance, area_to_world,
     ]);
+    compare_record!(&walk, FilterTable, "FilterTable", [drawn, signed]);
     compare_record!(&walk, NodeRecord, "Node", [planes, children]);
     compare_record!(&walk, BlockRecord, "Block", [corners, triangles]);
     compare_record!(&walk, Launch, "Launch", [
         objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
-        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, units, units_sh,
+        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, coats_at,
+        units, units_sh, aov,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -174,19 +175,22 @@ fn records_agree() {
         to_local, to_world, kind, bsdf, interior, exterior, light, side,
     ]);
     compare_record!(&world, BsdfRecord, "Bsdf", [front, back, flags]);
-    compare_record!(&world, LeafRecord, "Leaf", [kind, turned, first_factor, factors, textures]);
+    compare_record!(&world, LeafRecord, "Leaf", [
+        kind, flags, first_factor, factors, first_texture, coat, textures, rates,
+    ]);
     compare_record!(&world, FactorRecord, "Factor", [texture = "factor_texture", complement]);
     compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape]);
     compare_record!(&world, LightRecord, "Light", [
-        position, direction, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
+        position, direction, to_local, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
+        texture = "light_texture", table, extent, cells, probability, cumulative,
     ]);
-    compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c]);
+    compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c, uv_ab, uv_c]);
     compare_record!(&world, TextureRecord, "Texture", [
         to_uv, kind, slot, other_slot, channels, size, filter = "filter_kind", wrap,
     ]);
     compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,
-        high,
+        surfaces_only, weighted, high,
     ]);
     let (splats, _) = module(Kernel::DerivativesSplats, Accumulation::FloatAtomic);
     compare_record!(&splats, SplatSettings, "SplatSettings", [
@@ -204,7 +208,7 @@ fn records_agree() {
 #[test]
 fn bindings_agree() {
     for (kernel, accumulation, subgroups) in variants() {
-        let (module, info) = variant(kernel, accumulation, subgroups);
+        let (module, info) = variant(kernel, accumulation, subgroups, Leaves::ALL);
         let used = info.get_entry_point(0);
         let mut found = Vec::new();
         for (handle, variable) in module.global_variables.iter() {
@@ -260,8 +264,27 @@ fn constants_agree() {
         ("BACKGROUND_ENVMAP", layout::background::ENVMAP),
         ("FILTER_BOX", layout::filter::BOX),
         ("FILTER_TENT", layout::filter::TENT),
-        ("FILTER_GAUSSIAN", layout::filter::GAUSSIAN),
-        ("FILTER_VECTORS", layout::FILTER_TABLE as u32 / 4),
+        ("FILTER_TABLE", layout::filter::TABLE),
+        ("FILTER_CELLS", layout::FILTER_CELLS as u32),
+        ("FILTER_VECTORS", layout::FILTER_ENTRIES as u32 / 4),
+        ("FILTERS", layout::FILTERS as u32),
+        ("SENSOR_PERSPECTIVE", layout::sensor::PERSPECTIVE),
+        ("SENSOR_THINLENS", layout::sensor::THINLENS),
+        ("SENSOR_ORTHOGRAPHIC", layout::sensor::ORTHOGRAPHIC),
+        ("SENSOR_IRRADIANCEMETER", layout::sensor::IRRADIANCEMETER),
+        ("SENSOR_DISTANT", layout::sensor::DISTANT),
+        ("AOV_ALBEDO", layout::aov::ALBEDO),
+        ("AOV_DEPTH", layout::aov::DEPTH),
+        ("AOV_POSITION", layout::aov::POSITION),
+        ("AOV_UV", layout::aov::UV),
+        ("AOV_GEO_NORMAL", layout::aov::GEO_NORMAL),
+        ("AOV_SH_NORMAL", layout::aov::SH_NORMAL),
+        ("AOV_SHAPE_INDEX", layout::aov::SHAPE_INDEX),
+        ("AREA_POINT", layout::area::POINT),
+        ("AREA_DISK", layout::area::DISK),
+        ("AREA_RECTANGLE", layout::area::RECTANGLE),
+        ("AREA_SPHERE", layout::area::SPHERE),
+        ("AREA_CAVITY", layout::area::CAVITY),
         ("DISTORTION_NONE", layout::distortion::NONE),
         ("DISTORTION_BROWN", layout::distortion::BROWN),
         ("DISTORTION_FISHEYE", layout::distortion::FISHEYE),
@@ -321,10 +344,28 @@ fn constants_agree() {
         ("CHILD_SURFACE", layout::child::SURFACE),
         ("LEAF_NULL", layout::leaf::NULL),
         ("LEAF_DIFFUSE", layout::leaf::DIFFUSE),
+        ("LEAF_CONDUCTOR", layout::leaf::CONDUCTOR),
+        ("LEAF_ROUGH_CONDUCTOR", layout::leaf::ROUGH_CONDUCTOR),
+        ("LEAF_DIELECTRIC", layout::leaf::DIELECTRIC),
+        ("LEAF_THIN_DIELECTRIC", layout::leaf::THIN_DIELECTRIC),
+        ("LEAF_ROUGH_DIELECTRIC", layout::leaf::ROUGH_DIELECTRIC),
+        ("LEAF_PLASTIC", layout::leaf::PLASTIC),
+        ("LEAF_ROUGH_PLASTIC", layout::leaf::ROUGH_PLASTIC),
+        ("LEAF_PRINCIPLED", layout::leaf::PRINCIPLED),
+        ("LEAF_PRINCIPLED_THIN", layout::leaf::PRINCIPLED_THIN),
+        ("LEAF_TURNED", layout::leaf::TURNED),
+        ("LEAF_BECKMANN", layout::leaf::BECKMANN),
+        ("LEAF_ALL_NORMALS", layout::leaf::ALL_NORMALS),
+        ("LEAF_NONLINEAR", layout::leaf::NONLINEAR),
+        ("LEAF_SPECULAR", layout::leaf::SPECULAR),
+        ("LEAF_VARIES", layout::leaf::VARIES),
+        ("LEAF_TEXTURES", layout::LEAF_TEXTURES as u32),
+        ("COAT_ENTRIES", ENTRIES as u32),
+        ("COAT_FLOATS", COAT_FLOATS as u32),
         ("BSDF_SMOOTH", layout::bsdf::SMOOTH),
         ("BSDF_NULL", layout::bsdf::NULL),
         ("BSDF_VARIES", layout::bsdf::VARIES),
-        ("LEAF_TEXTURES", layout::LEAF_TEXTURES as u32),
+        ("BSDF_ANISOTROPIC", layout::bsdf::ANISOTROPIC),
         ("LIGHT_POINT", layout::light::POINT),
         ("LIGHT_SPOT", layout::light::SPOT),
         ("LIGHT_DIRECTIONAL", layout::light::DIRECTIONAL),
@@ -349,7 +390,6 @@ fn constants_agree() {
     let (regularize, _) = module(Kernel::Regularize, Accumulation::FloatAtomic);
     for (module, name, value) in [
         (&walk, "NEWTON_TOLERANCE", camera::NEWTON_TOLERANCE),
-        (&walk, "GAUSSIAN_EXTENT", film::GAUSSIAN_EXTENT),
         (&walk, "EPSILON", f32::EPSILON),
         (&world, "EDGE_TOLERANCE", bvh::EDGE_TOLERANCE),
         (&world, "BOX_TOLERANCE", bvh::BOX_TOLERANCE),

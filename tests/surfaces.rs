@@ -6,6 +6,7 @@ use prbopt::device::cpu::Cpu;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
+use prbopt::resident::tables::Tables;
 use prbopt::scene;
 use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::{intersect, leave};
@@ -57,7 +58,8 @@ fn rays_leave_surfaces_for_good() {
             axis.to_array(),
             place.to_array()
         ));
-        let world = SceneView::new(&resident.scene, resident.transport.paths(), &[], &[]);
+        let tables = Tables::default();
+        let world = SceneView::new(&resident.scene, resident.transport.paths(), &tables);
         for ray in 0..200u32 {
             let index = trial * 1000 + ray;
             let distance = size * 10f32.powf(3.0 * draw(10, index, 0));

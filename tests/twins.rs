@@ -72,7 +72,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/rays/film",
-        &["gaussian_cdf"],
+        &["table_entry"],
         "vectors of a uniform buffer hold four entries",
     ),
     (
@@ -82,6 +82,36 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     ("transport/rays/random", &["mix_words"], "a closure in Rust"),
     ("transport/scene/bsdf/local", &["lobe_sample_none"], "None in Rust"),
+    (
+        "transport/scene/bsdf/leaf",
+        &[
+            "leaf_values",
+            "leaf_has",
+            "leaf_distribution",
+            "leaf_least_share",
+            "leaf_conductor",
+            "leaf_rough_conductor",
+            "leaf_dielectric",
+            "leaf_thin_dielectric",
+            "leaf_rough_dielectric",
+            "coat_first",
+            "coat_row",
+            "coat_lookup",
+            "leaf_coat",
+            "leaf_plastic",
+            "leaf_rough_plastic",
+            "leaf_principled",
+            "leaf_principled_thin",
+            "values_adjoint",
+            "slope_of",
+        ],
+        "a model is an enum over the kinds in Rust, and its derivatives are a list",
+    ),
+    (
+        "transport/scene/bsdf",
+        &["leaf_is_straight"],
+        "a filter of the leaves in Rust",
+    ),
     (
         "transport/scene/light",
         &["environment_size", "first_of_row"],
@@ -97,7 +127,17 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         &["sink_number", "sink_color", "sink_entries"],
         "`Sink::value` with one and with three channels, and `Sink::entries`",
     ),
+    (
+        "transport/scene/area_light",
+        &["row_start"],
+        "host code in Rust (resident/environment)",
+    ),
     ("transport/scene/shape", &["no_hit"], "None in Rust"),
+    (
+        "transport/scene/shape",
+        &["cube_uv"],
+        "a table in Rust (resident/emissive_triangles)",
+    ),
     (
         "transport/scene/texture",
         &["image_texel", "stencil_texel"],
@@ -130,6 +170,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
     (
         "transport/mode",
         "WGSL has no const parameters: the modes stand in transport/scene/records",
+    ),
+    (
+        "transport/scene/light_table",
+        "tables are made on the host, for both devices",
     ),
     (
         "transport/scene/lanes",

@@ -59,6 +59,9 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
                 "masks with holes before smoke, blends of two sides",
                 "leaf.bsdf.b.a.reflectance",
             ),
+            // There is no coat, and no sheen.
+            ("principled BSDFs", "ball_0.bsdf.clearcoat_gloss"),
+            ("principled BSDFs", "ball_2.bsdf.sheen_tint"),
         ];
         for parameter in &report.parameters {
             // What shines is seldom lit by something else.

@@ -3,8 +3,12 @@
 // Three rows of an affine map; the fourth column is the translation.
 alias Rows = array<vec4f, 3>;
 
-// FILTER_TABLE entries, four per vector.
-const FILTER_VECTORS: u32 = 17u;
+// Cells of a filter's table.
+const FILTER_CELLS: u32 = 120u;
+// Entries of a row of it, four per vector.
+const FILTER_VECTORS: u32 = 31u;
+// The largest number of filters with tables in a scene.
+const FILTERS: u32 = 4u;
 
 const DENSITY_RELU: u32 = 0u;
 const DENSITY_SOFTPLUS: u32 = 1u;
@@ -20,7 +24,27 @@ const BACKGROUND_ENVMAP: u32 = 2u;
 
 const FILTER_BOX: u32 = 0u;
 const FILTER_TENT: u32 = 1u;
-const FILTER_GAUSSIAN: u32 = 2u;
+const FILTER_TABLE: u32 = 2u;
+
+const SENSOR_PERSPECTIVE: u32 = 0u;
+const SENSOR_THINLENS: u32 = 1u;
+const SENSOR_ORTHOGRAPHIC: u32 = 2u;
+const SENSOR_IRRADIANCEMETER: u32 = 3u;
+const SENSOR_DISTANT: u32 = 4u;
+
+const AOV_ALBEDO: u32 = 0u;
+const AOV_DEPTH: u32 = 1u;
+const AOV_POSITION: u32 = 2u;
+const AOV_UV: u32 = 3u;
+const AOV_GEO_NORMAL: u32 = 4u;
+const AOV_SH_NORMAL: u32 = 5u;
+const AOV_SHAPE_INDEX: u32 = 6u;
+
+const AREA_POINT: u32 = 0u;
+const AREA_DISK: u32 = 1u;
+const AREA_RECTANGLE: u32 = 2u;
+const AREA_SPHERE: u32 = 3u;
+const AREA_CAVITY: u32 = 4u;
 
 const DISTORTION_NONE: u32 = 0u;
 const DISTORTION_BROWN: u32 = 1u;
@@ -59,6 +83,13 @@ struct SplatSettings {
     padding_2: u32,
 }
 
+// A reconstruction filter f, summed over cells of equal width from the left: the distribution function of |f|, and the
+// integral of f over that of |f|.
+struct FilterTable {
+    drawn: array<vec4f, FILTER_VECTORS>,
+    signed: array<vec4f, FILTER_VECTORS>,
+}
+
 // Values that all rays of a scene share.
 struct Scene {
     world_to_unit: Rows,
@@ -77,7 +108,7 @@ struct Scene {
     color_activation: u32,
     background: u32,
     padding: vec2u,
-    gaussian_cdf: array<vec4f, FILTER_VECTORS>,
+    filters: array<FilterTable, FILTERS>,
 }
 
 // A camera, its film, and the position of its reference.
@@ -97,8 +128,13 @@ struct Sensor {
     backdrop: u32,
     first_pixel: u32,
     medium: u32,
-    padding_0: u32,
-    padding_1: u32,
+    kind: u32,
+    sample_border: u32,
+    filter_table: u32,
+    area: u32,
+    aperture_radius: f32,
+    focus_distance: f32,
+    area_to_world: Rows,
 }
 
 // Marks a missing medium, volume, light or parameter.
@@ -121,23 +157,48 @@ const SURFACE_CUBE: u32 = 0u;
 const SURFACE_SPHERE: u32 = 1u;
 const SURFACE_RECTANGLE: u32 = 2u;
 const SURFACE_MESH: u32 = 3u;
+const SURFACE_DISK: u32 = 4u;
+const SURFACE_CYLINDER: u32 = 5u;
 
 const LEAF_NULL: u32 = 0u;
 const LEAF_DIFFUSE: u32 = 1u;
+const LEAF_CONDUCTOR: u32 = 2u;
+const LEAF_ROUGH_CONDUCTOR: u32 = 3u;
+const LEAF_DIELECTRIC: u32 = 4u;
+const LEAF_THIN_DIELECTRIC: u32 = 5u;
+const LEAF_ROUGH_DIELECTRIC: u32 = 6u;
+const LEAF_PLASTIC: u32 = 7u;
+const LEAF_ROUGH_PLASTIC: u32 = 8u;
+const LEAF_PRINCIPLED: u32 = 9u;
+const LEAF_PRINCIPLED_THIN: u32 = 10u;
+
+// Bits of a leaf's flags.
+const LEAF_TURNED: u32 = 1u;
+const LEAF_BECKMANN: u32 = 2u;
+const LEAF_ALL_NORMALS: u32 = 4u;
+const LEAF_NONLINEAR: u32 = 8u;
+const LEAF_SPECULAR: u32 = 16u;
+const LEAF_VARIES: u32 = 32u;
 
 // Bits of a BSDF's flags.
 const BSDF_SMOOTH: u32 = 1u;
 const BSDF_NULL: u32 = 2u;
 const BSDF_VARIES: u32 = 4u;
+const BSDF_ANISOTROPIC: u32 = 8u;
 
 // Most textures of a leaf.
-const LEAF_TEXTURES: u32 = 4u;
+const LEAF_TEXTURES: u32 = 12u;
+
+// Cosines in the table of a plastic's coat, and its floats.
+const COAT_ENTRIES: u32 = 64u;
+const COAT_FLOATS: u32 = 196u;
 
 const LIGHT_POINT: u32 = 0u;
 const LIGHT_SPOT: u32 = 1u;
 const LIGHT_DIRECTIONAL: u32 = 2u;
 const LIGHT_AREA: u32 = 3u;
 const LIGHT_ENVMAP: u32 = 4u;
+const LIGHT_PROJECTOR: u32 = 5u;
 
 const TEXTURE_CONSTANT: u32 = 0u;
 const TEXTURE_CHECKERBOARD: u32 = 1u;
@@ -213,11 +274,18 @@ struct Bsdf {
 // A BSDF that is no mixture, with the factors that it is weighted by.
 struct Leaf {
     kind: u32,
-    // 1 if it is turned over: the back of a two-sided BSDF.
-    turned: u32,
+    flags: u32,
     first_factor: u32,
     factors: u32,
-    textures: vec4u,
+    // The first of its textures, which follow each other.
+    first_texture: u32,
+    // Of a plastic: which coat is its own.
+    coat: u32,
+    // How many textures there are.
+    textures: u32,
+    padding: u32,
+    // How much of the samples the lobes of a principled BSDF ask for.
+    rates: vec4f,
 }
 
 // A factor of a leaf's weight: a texture's value x, or 1 - x.
@@ -243,6 +311,8 @@ struct Light {
     position: vec4f,
     // The fourth component is the cosine of a spot light's cutoff, or the radius of a sphere.
     direction: vec4f,
+    // World to the frame of a spot or a projector.
+    to_local: Rows,
     kind: u32,
     slot: u32,
     surface: u32,
@@ -250,6 +320,16 @@ struct Light {
     // The range of emissive triangles of an area light on a cube or a mesh.
     first_emissive: u32,
     emissive_triangles: u32,
+    light_texture: u32,
+    // Where the table of a textured area light begins among the sampling tables.
+    table: u32,
+    // Half the width and height of the picture of a spot or a projector at the distance one.
+    extent: vec2f,
+    // Columns and rows of that table.
+    cells: vec2u,
+    // Probability of being chosen, if lights differ in it, and the sum of this and of those before.
+    probability: f32,
+    cumulative: f32,
     padding: vec2u,
 }
 
@@ -262,6 +342,10 @@ struct EmissiveTriangle {
     ends: f32,
     c: vec3f,
     padding: u32,
+    // u, v of the first two corners, and of the third.
+    uv_ab: vec4f,
+    uv_c: vec2f,
+    padding_uv: vec2u,
 }
 
 // A texture: one value, two that alternate, or an image.
@@ -289,9 +373,10 @@ struct PathSettings {
     spectral: u32,
     // Bounds of the BVH.
     low: vec3f,
-    padding_low: u32,
+    surfaces_only: u32,
     high: vec3f,
-    padding_high: u32,
+    // 1 if lights are chosen with the probabilities in their records.
+    weighted: u32,
 }
 
 // Workgroup sizes of passes over rays, and over array elements.
@@ -363,9 +448,13 @@ struct Launch {
     emissive_triangles_at: u32,
     // Offset of the environment map's table, after the majorants.
     environment_at: u32,
+    // Where the coats of plastics begin among the bounds.
+    coats_at: u32,
     // Integer units per 1.0 of gradient: for the parameters that share a buffer, and for the coefficients.
     units: f32,
     units_sh: f32,
+    // What a pass over the first surfaces looks for.
+    aov: u32,
 }
 
 const OPTIMIZER_ADAM: u32 = 0u;

@@ -1,5 +1,6 @@
 //! The command line: one file per command, which checks its arguments and then only orchestrates.
 
+pub mod backpropagate;
 pub mod bench;
 pub mod compare;
 mod extent;
@@ -57,6 +58,8 @@ pub enum Command {
     Gradcheck(gradcheck::GradcheckArgs),
     /// Show how the image changes with one number, or the scene's loss with all entries of a parameter
     Gradient(gradient::GradientArgs),
+    /// Send an adjoint image through the scene: the gradients by its parameters
+    Backpropagate(backpropagate::BackpropagateArgs),
     /// Time the passes of an iteration, beside what the machine can do
     Bench(bench::BenchArgs),
     /// Show the version, the devices and what `auto` would choose, or summarise a scene
@@ -124,6 +127,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Info(args) => info::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gradcheck(args) => gradcheck::run(args),
+        Command::Backpropagate(args) => backpropagate::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Gradient(args) => gradient::run(args),
         Command::Schema(args) => schema::run(&args),

@@ -41,6 +41,13 @@ pub enum DeviceError {
     Overflow(String),
 }
 
+/// What stands in a scene without surfaces when its first surfaces are asked for.
+fn no_surfaces() -> DeviceError {
+    DeviceError::Unavailable(
+        "`aov` and `depth` look at surfaces, of which a radiance field and a picture of splats have none: take them out".into(),
+    )
+}
+
 /// The result of an operation of a device.
 pub type Result<T> = std::result::Result<T, DeviceError>;
 
@@ -194,11 +201,22 @@ pub trait Device {
     /// Renders a batch into the device's image: RGB means of `spp` samples and the transmittance, -1 if masked.
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()>;
 
+    /// Renders one of the channels of [`crate::resident::layout::aov`] in the place of radiance; the fourth number of a pixel is
+    /// -1 if it is masked, else 0.
+    ///
+    /// # Errors
+    /// The scene has no surfaces.
+    fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()>;
+
     /// The image of the last render, a pixel an entry in the batch's order.
     fn image(&mut self) -> Result<Vec<[f32; 4]>>;
 
     /// Compares the image with the batch's references and leaves dLoss/dImage in the adjoint image.
     fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue>;
+
+    /// Takes `adjoint`, the derivatives of anything by the pixels of the batch that was rendered last, in its order, in the
+    /// place of what [`Self::loss`] leaves.
+    fn set_adjoint(&mut self, batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) -> Result<()>;
 
     /// Adds the derivatives of the loss by all tuned parameters to their gradients, with `spp` rays a pixel.
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats>;

@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use super::field::difference::Difference;
 use super::field::entries::Place;
+use super::paths::entries::coordinates;
 use super::paths::tracking::TrackingReport;
 use super::{Options, Weighting};
 use crate::device::DeviceInfo;
+use crate::params::Parameter;
 
 /// Relative errors are taken against at least this fraction of the parameter's largest gradient.
 const FLOOR: f64 = 1e-3;
@@ -178,6 +180,36 @@ pub struct ParameterReport {
     pub device_worst: Option<f64>,
     pub passed: bool,
     pub rows: Vec<Row>,
+}
+
+impl ParameterReport {
+    /// Judges the gradient of a parameter of paths or splats under the `w`-th weighting, and a device's if given. Entries
+    /// are flat indices, each with the reason why it was chosen and its difference.
+    pub(super) fn judge<'a>(
+        parameter: &Parameter,
+        (w, weighting): (usize, Weighting),
+        gradient: &[f64],
+        device: Option<&[f32]>,
+        entries: impl Iterator<Item = (usize, Place, &'a Difference)>,
+        options: &Options,
+    ) -> Self {
+        let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+        let row = |(flat, place, difference): (usize, Place, &Difference)| {
+            let (index, prb) = (coordinates(parameter.shape, flat), gradient[flat]);
+            let mut row = Row::judge(index, place, prb, (difference, w), None, largest, options);
+            row.device = device.map(|d| DeviceCell::judge(d[flat].into(), prb, largest, options.device_tolerance));
+            row
+        };
+        let rows: Vec<Row> = entries.map(row).collect();
+        Self {
+            path: parameter.path.clone(),
+            weighting,
+            largest,
+            device_worst: device.map(|device| worst_error(device, gradient, 10.0 * largest)),
+            passed: !rows.is_empty() && rows.iter().all(Row::passed),
+            rows,
+        }
+    }
 }
 
 /// Values of a loss.

@@ -275,4 +275,54 @@ mod tests {
         assert!(write_bytes(&folder.path().join("none/a"), b"x").is_err());
         assert!(write_bytes(folder.path(), b"x").is_err());
     }
+
+    /// More values than are converted at a time, also a few more.
+    #[test]
+    fn long_arrays_are_written_and_read_in_parts() {
+        for count in [0, 1, (1 << 14) - 1, 1 << 14, 40_000] {
+            let values: Vec<f32> = (0..count).map(|i| i as f32).collect();
+            let mut bytes = Vec::new();
+            write_f32(&mut bytes, &values).expect("in memory");
+            assert!(
+                bytes == values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>(),
+                "{count}"
+            );
+            assert!(
+                read_f32(&mut &bytes[..], count).expect("in memory") == values,
+                "{count}"
+            );
+        }
+    }
+
+    /// The file is there once what stands for it is dropped; that it cannot be put in its place is told in the end.
+    #[test]
+    fn a_pending_file_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.bin");
+        drop(write_behind(&path, |out| out.write_all(&[7; 1 << 20])).expect("writable"));
+        assert_eq!(std::fs::metadata(&path).expect("there").len(), 1 << 20);
+        let taken = folder.path().join("b.bin");
+        let pending = write_behind(&taken, |_| fs::create_dir(&taken)).expect("writable");
+        let error = pending.finish().expect_err("a folder is in its place").to_string();
+        assert!(error.contains("b.bin: cannot be written"), "{error}");
+    }
+
+    #[test]
+    fn only_a_file_that_is_there_is_called_untouched() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.txt");
+        let fail = || {
+            let written = write(&path, |_| Err::<(), _>(io::Error::other("no")));
+            written.expect_err("it fails").to_string()
+        };
+        assert_eq!(fail(), format!("{}: cannot be written: no", path.display()));
+        write_bytes(&path, b"first").expect("writable");
+        assert_eq!(
+            fail(),
+            format!(
+                "{}: cannot be written: no; the earlier file is untouched",
+                path.display()
+            )
+        );
+    }
 }

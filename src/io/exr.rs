@@ -8,9 +8,9 @@ use exr::image::{AnyChannel, AnyChannels, Encoding, FlatSamples, Layer};
 use exr::math::Vec2;
 use exr::meta::header::{Header, LayerAttributes};
 use exr::meta::{BlockDescription, MetaData};
-use exr::prelude::{ReadChannels, ReadLayers, WritableImage};
+use exr::prelude::{ReadChannels, ReadLayers, WritableImage, f16};
 
-use super::image::{ImageHeader, check_size};
+use super::image::{Channel, ImageHeader, check_size};
 use super::{Image, IoError, Result};
 
 /// The channels to read, in the order of [`Image`].
@@ -117,13 +117,31 @@ pub(super) fn write(out: &mut BufWriter<File>, image: &Image) -> io::Result<()> 
     };
     let mut image = image.clone();
     for_each_translucent(&mut image, |v, alpha| v * alpha);
-    let channel = |(c, name): (usize, &&str)| {
-        let samples = image.data.iter().skip(c).step_by(image.channels).copied().collect();
-        AnyChannel::new(*name, FlatSamples::F32(samples))
+    let channel = |(c, name): (usize, &&str)| Channel {
+        name: (*name).to_string(),
+        values: image.data.iter().skip(c).step_by(image.channels).copied().collect(),
     };
-    let channels = AnyChannels::sort(names.iter().enumerate().map(channel).collect());
+    let channels = names.iter().enumerate().map(channel).collect();
+    write_channels(out, [image.width, image.height], channels, false)
+}
+
+/// Writes channels as they are, of 16-bit floats if `half`, else of 32-bit ones, losslessly compressed.
+pub(super) fn write_channels(
+    out: &mut BufWriter<File>,
+    [width, height]: [usize; 2],
+    channels: Vec<Channel>,
+    half: bool,
+) -> io::Result<()> {
+    let channel = |Channel { name, values }: Channel| {
+        let samples = match half {
+            true => FlatSamples::F16(values.iter().map(|x| f16::from_f32(*x)).collect()),
+            false => FlatSamples::F32(values),
+        };
+        AnyChannel::new(name.as_str(), samples)
+    };
+    let channels = AnyChannels::sort(channels.into_iter().map(channel).collect());
     let layer = Layer::new(
-        (image.width, image.height),
+        (width, height),
         LayerAttributes::default(),
         Encoding::FAST_LOSSLESS,
         channels,
@@ -152,5 +170,138 @@ fn for_each_translucent(image: &mut Image, change: impl Fn(f32, f32) -> f32) {
         for c in 0..3 {
             texel[c] = change(texel[c], texel[3]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes before the pixels of a file with these channels and their sampling, and tiles of this size.
+    fn file(channels: &[(&str, i32)], [width, height]: [i32; 2], tile: Option<[i32; 2]>) -> Vec<u8> {
+        let words = |words: &[i32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
+        let mut list = Vec::new();
+        for (name, sampling) in channels {
+            list.extend([name.as_bytes(), &[0], &words(&[2, 0, *sampling, *sampling])].concat());
+        }
+        list.push(0);
+        let window = words(&[0, 0, width - 1, height - 1]);
+        let one = 1f32.to_le_bytes();
+        let mut attributes = vec![
+            ("channels", "chlist", list),
+            ("compression", "compression", vec![0]),
+            ("dataWindow", "box2i", window.clone()),
+            ("displayWindow", "box2i", window),
+            ("lineOrder", "lineOrder", vec![0]),
+            ("pixelAspectRatio", "float", one.to_vec()),
+            ("screenWindowCenter", "v2f", vec![0; 8]),
+            ("screenWindowWidth", "float", one.to_vec()),
+        ];
+        if let Some(size) = tile {
+            attributes.push(("tiles", "tiledesc", [&words(&size)[..], &[0]].concat()));
+        }
+        let mut out = vec![0x76, 0x2f, 0x31, 1, 2, if tile.is_some() { 2 } else { 0 }, 0, 0];
+        for (name, kind, value) in attributes {
+            out.extend(
+                [
+                    name.as_bytes(),
+                    &[0],
+                    kind.as_bytes(),
+                    &[0],
+                    &words(&[value.len() as i32]),
+                    &value,
+                ]
+                .concat(),
+            );
+        }
+        out.push(0);
+        out
+    }
+
+    /// Reads the header of a file that claims to be so many bytes long.
+    fn header_of(bytes: &[u8], length: u64) -> std::result::Result<[usize; 3], String> {
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        std::io::Write::write_all(&mut file, bytes).expect("writable");
+        std::io::Seek::rewind(&mut file).expect("the beginning");
+        let header = header(Path::new("a.exr"), file, length);
+        header
+            .map(|h| [h.width, h.height, h.channels])
+            .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_not_read_is_told_by_the_header() {
+        let rgb = [("B", 1), ("G", 1), ("R", 1)];
+        assert_eq!(header_of(&file(&rgb, [16, 8], None), 10_000), Ok([16, 8, 3]));
+        // Tiles may be as large as the image's longer side, or 4096 pixels.
+        for (size, tile, possible) in [
+            ([16, 8], [4096, 4096], true),
+            ([16, 8], [4097, 16], false),
+            ([16, 8], [16, 4097], false),
+            ([5000, 8], [16, 5000], true),
+            ([8, 5000], [5000, 16], true),
+            ([5000, 8], [5001, 16], false),
+            ([5000, 8], [16, 5001], false),
+        ] {
+            let found = header_of(&file(&rgb, size, Some(tile)), 1_000_000);
+            let expected = format!("tiles of {}×{} pixels, larger than its image", tile[0], tile[1]);
+            match possible {
+                true => assert_eq!(found, Ok([size[0] as usize, size[1] as usize, 3])),
+                false => assert!(found.is_err_and(|e| e.contains(&expected)), "{tile:?}"),
+            }
+        }
+        let error = header_of(&file(&[("B", 1), ("G", 2), ("R", 1)], [16, 8], None), 10_000).expect_err("a small G");
+        assert!(error.contains("subsampled") || error.contains("sampling"), "{error}");
+        let error = header_of(&file(&[("U", 1), ("V", 1)], [16, 8], None), 10_000).expect_err("no colours");
+        assert!(error.contains("with channels U, V, expected R, G, B or Y"), "{error}");
+    }
+
+    /// All channels are decoded, and count: 2048 × 2048 pixels of 40 channels take 640 MiB.
+    #[test]
+    fn channels_that_are_not_used_take_memory() {
+        let names: Vec<String> = (0..37).map(|i| format!("a{i:02}")).collect();
+        let mut channels: Vec<(&str, i32)> = vec![("B", 1), ("G", 1), ("R", 1)];
+        channels.extend(names.iter().map(|name| (&name[..], 1)));
+        assert_eq!(
+            header_of(&file(&channels[..3], [2048; 2], None), 100_000),
+            Ok([2048, 2048, 3])
+        );
+        let error = header_of(&file(&channels, [2048; 2], None), 100_000).expect_err("too large");
+        assert!(error.contains("640 MiB as floats of 40 channels"), "{error}");
+    }
+
+    /// Colours of what is translucent alone are changed, each by its own alpha.
+    #[test]
+    fn translucent_texels_are_those_between_nothing_and_one() {
+        let mut image = Image {
+            width: 5,
+            height: 1,
+            channels: 4,
+            data: [
+                [1.0, 2.0, 3.0, 0.5],
+                [4.0, 5.0, 6.0, 0.0],
+                [7.0, 8.0, 9.0, 1.0],
+                [1.0, 2.0, 3.0, 2.0],
+                [1.0, 1.0, 1.0, -1.0],
+            ]
+            .concat(),
+        };
+        for_each_translucent(&mut image, |v, alpha| 10.0 * v * alpha);
+        let expected = [
+            [5.0, 10.0, 15.0, 0.5],
+            [4.0, 5.0, 6.0, 0.0],
+            [7.0, 8.0, 9.0, 1.0],
+            [20.0, 40.0, 60.0, 2.0],
+            [1.0, 1.0, 1.0, -1.0],
+        ];
+        assert_eq!(image.data, expected.concat());
+        let mut opaque = Image {
+            width: 4,
+            height: 1,
+            channels: 3,
+            data: vec![0.5; 12],
+        };
+        for_each_translucent(&mut opaque, |_, _| 9.0);
+        assert_eq!(opaque.data, [0.5; 12]);
     }
 }

@@ -91,6 +91,21 @@ pub fn write_exr(path: &Path, image: &Image) -> Result<()> {
     atomic::write(path, |out| exr::write(out, image))
 }
 
+/// A channel of an EXR file: its name, and a value for each pixel, row by row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Channel {
+    pub name: String,
+    pub values: Vec<f32>,
+}
+
+/// Writes channels of any names as they are, as EXR of 16-bit floats if `half`, else of 32-bit ones.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_exr_channels(path: &Path, size: [usize; 2], channels: Vec<Channel>, half: bool) -> Result<()> {
+    atomic::write(path, |out| exr::write_channels(out, size, channels, half))
+}
+
 /// Writes values that are already coded as 8-bit PNG: clamped to [0, 1] and rounded.
 ///
 /// # Errors
@@ -215,5 +230,21 @@ fn to_floats(decoded: DynamicImage) -> Image {
         height,
         channels,
         data,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grey_with_alpha_is_read_as_colours() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.png");
+        let image = ::image::GrayAlphaImage::from_raw(2, 1, vec![51, 255, 255, 102]).expect("two pixels");
+        image.save(&path).expect("writable");
+        let (header, (image, _)) = (header(&path).expect("a header"), read(&path).expect("an image"));
+        assert_eq!((header.width, header.height, header.channels), (2, 1, 4));
+        assert_eq!(image.data, [0.2, 0.2, 0.2, 1.0, 1.0, 1.0, 1.0, 0.4]);
     }
 }

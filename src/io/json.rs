@@ -110,6 +110,10 @@ mod tests {
             "the outermost is always broken"
         );
         assert_eq!(
+            [pretty(&json!([1])), pretty(&json!([10]))],
+            ["[\n    1\n]\n", "[\n    10\n]\n"]
+        );
+        assert_eq!(
             [pretty(&json!({})), pretty(&json!([])), pretty(&json!("x"))],
             ["{}\n", "[]\n", "\"x\"\n"]
         );

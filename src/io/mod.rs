@@ -240,4 +240,59 @@ mod tests {
         assert_eq!(checked_len([2, 3, 4], 5, 4, 480), Some(120));
         assert_eq!(checked_len([2, 3, 4], 5, 4, 479), None);
     }
+
+    /// Four boxes of 2 × 2 pixels, of which the second row is as far down as the boxes are high; a box that is partly
+    /// transparent has its colour by alpha, however little there is of it.
+    #[test]
+    fn boxes_lie_row_by_row() {
+        let image = Image {
+            width: 4,
+            height: 4,
+            channels: 1,
+            data: (0..16).map(|i| (i * i) as f32).collect(),
+        };
+        // (0 + 1 + 16 + 25)/4 and so on.
+        assert_eq!(image.downscale(2).data, [10.5, 24.5, 114.5, 160.5]);
+        let faint = Image {
+            width: 2,
+            height: 2,
+            channels: 4,
+            data: [[0.5, 0.25, 1.0, 0.125], [0.0; 4], [0.0; 4], [0.5, 0.75, 0.0, 0.125]].concat(),
+        };
+        assert_eq!(faint.downscale(2).data, [0.5, 0.5, 0.5, 0.0625]);
+    }
+
+    #[test]
+    fn the_first_texel_that_is_not_finite_is_named() {
+        let grid = |at: usize| {
+            let mut data = vec![0.0; 2 * 3 * 4 * 2];
+            data[at] = f32::NAN;
+            Grid {
+                size: [2, 3, 4],
+                channels: 2,
+                bounds: UNIT_CUBE,
+                data,
+            }
+        };
+        // ((3 · 3 + 2) · 2 + 1) · 2 + 1
+        let error = check_finite(Path::new("a"), grid(47)).expect_err("NaN").to_string();
+        assert_eq!(
+            error,
+            "a: texel x=1 y=2 z=3, channel 1, is NaN, expected finite numbers"
+        );
+        let error = check_finite(Path::new("a"), grid(6)).expect_err("NaN").to_string();
+        assert!(error.contains("x=1 y=1 z=0, channel 0"), "{error}");
+    }
+
+    #[test]
+    fn a_mistake_in_a_file_is_no_lack_of_room() {
+        assert!(!IoError::new("a", "is damaged").no_room);
+        let image = Image {
+            width: 2,
+            height: 1,
+            channels: 3,
+            data: vec![0.25, 0.5, 0.75, 1.0, 0.0, 0.125],
+        };
+        assert_eq!([image.downscale(0), image.downscale(1)], [image.clone(), image.clone()]);
+    }
 }

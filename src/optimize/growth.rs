@@ -384,4 +384,204 @@ mod tests {
         let errors = Errors::new([4, 4], &picture, vec![[0.5; 3]; 16]);
         assert_eq!(three().grown(50, &errors, Order::Index).count(), 2);
     }
+
+    #[test]
+    fn no_change_comes_after_the_last_iteration_and_none_takes_splats_away() {
+        let until_the_end = Growth { until: 1.0, ..GROWTH };
+        let changes = |iterations| -> Vec<(u32, usize)> {
+            let count = |i| Some((i, count_after(&until_the_end, 40, i, iterations)?));
+            (0..=iterations).filter_map(count).collect()
+        };
+        assert_eq!(changes(20), [(10, 100)]);
+        assert_eq!(changes(21), [(10, 70), (20, 100)]);
+        assert_eq!(changes(0), []);
+        assert_eq!(count_after(&GROWTH, 130, 50, 105), Some(130));
+        // 61 more in five changes: 12.2, 24.4, 36.6, 48.8 and all, to the nearest.
+        let odd = Growth { count: 101, ..GROWTH };
+        let counts = [10, 20, 30, 40, 50].map(|i| count_after(&odd, 40, i, 105));
+        assert_eq!(counts, [52, 64, 77, 89, 101].map(Some));
+    }
+
+    /// Every box of a picture of 7 × 5, also those that reach out of it, against the sum pixel by pixel.
+    #[test]
+    fn errors_over_a_box_are_the_sum_of_its_pixels() {
+        let value = |i: usize| (i * i % 13) as f32;
+        let picture: Vec<[f32; 4]> = (0..35).map(|i| [value(i), 1.0, 0.5, 9.0]).collect();
+        let reference: Vec<[f32; 3]> = (0..35).map(|i| [0.0, 3.0, value(i + 1)]).collect();
+        let errors = Errors::new([7, 5], &picture, reference);
+        let square = |i: usize| f64::from(value(i).powi(2) + 4.0 + (0.5 - value(i + 1)).powi(2));
+        for i in 0..35 {
+            assert_eq!(f64::from(errors.squares[i]), square(i));
+        }
+        let edges = [-2.5f32, -0.5, 0.0, 0.3, 1.0, 2.7, 4.0, 4.2, 5.0, 6.5, 7.0, 9.1];
+        for [left, right] in [[0, 3], [1, 5], [2, 11], [4, 4], [5, 7], [3, 9], [0, 1], [10, 11]] {
+            for [top, bottom] in [[0, 4], [2, 5], [3, 3], [5, 11], [1, 6], [10, 11]] {
+                let (low, high) = ([edges[left], edges[top]], [edges[right], edges[bottom]]);
+                let within = |v: usize, low: f32, high: f32| low.floor() <= v as f32 && ((v + 1) as f32) <= high.ceil();
+                let inside = |i: &usize| within(i % 7, low[0], high[0]) && within(i / 7, low[1], high[1]);
+                let expected: f64 = (0..35).filter(inside).map(square).sum();
+                assert!((errors.over(low, high) - expected).abs() < 1e-9, "{low:?} {high:?}");
+            }
+        }
+    }
+
+    /// Along the curve through 4 × 4 pixels an error of 2.25 is met at pixel 5 and one of 1 at pixel 10.
+    #[test]
+    fn pixels_are_drawn_by_their_errors() {
+        let mut picture = vec![[0.0; 4]; 16];
+        picture[5][0] = 1.5;
+        picture[10][2] = 1.0;
+        let errors = Errors::new([4, 4], &picture, vec![[0.0; 3]; 16]);
+        assert_eq!(errors.draw(4), [5, 5, 5, 10]);
+        assert_eq!(errors.draw(2), [5, 10]);
+        assert_eq!(errors.draw(8), [5, 5, 5, 5, 5, 5, 10, 10]);
+        assert_eq!(errors.draw(1), [5]);
+        assert!(errors.draw(0).is_empty());
+        picture[3][1] = f32::INFINITY;
+        assert!(Errors::new([4, 4], &picture, vec![[0.0; 3]; 16]).draw(4).is_empty());
+    }
+
+    /// Splats of these places (in pixels of a picture whose longer side is `side`), deviations (also) and angles, with
+    /// two moments that tell all numbers apart.
+    fn splats(side: f32, of: &[([f32; 2], [f32; 2], f32)]) -> Splats {
+        let mut values = [const { Vec::new() }; 5];
+        for (i, (place, deviations, angle)) in of.iter().enumerate() {
+            values[0].extend(place.map(|v| v / side));
+            values[1].extend(deviations.map(|v| (v / side).ln()));
+            values[2].push(*angle);
+            values[3].extend([0.1, 0.2, 0.3].map(|c| c + i as f32));
+            values[4].push(0.75);
+        }
+        let moment = |from: f32| {
+            let number = |array: usize, values: &Vec<f32>| {
+                (0..values.len())
+                    .map(|i| from + array as f32 + 0.125 * i as f32)
+                    .collect()
+            };
+            let arrays: Vec<Vec<f32>> = values.iter().enumerate().map(|(a, v)| number(a, v)).collect();
+            <[Vec<f32>; 5]>::try_from(arrays).expect("five")
+        };
+        Splats {
+            arrays: vec![values.clone(), moment(10.0), moment(20.0)],
+        }
+    }
+
+    /// Errors of one on these pixels of a black picture.
+    fn errors_at(size: [usize; 2], pixels: &[usize]) -> Errors {
+        let mut reference = vec![[0.0; 3]; size[0] * size[1]];
+        for &pixel in pixels {
+            reference[pixel] = [1.0, 0.0, 0.0];
+        }
+        Errors::new(size, &vec![[0.0; 4]; reference.len()], reference)
+    }
+
+    /// The halves of a splat stand 0.6 of its longer deviation from its centre, and are 0.6 as long.
+    #[test]
+    fn halves_lie_along_the_longer_axis() {
+        for (deviations, along) in [([4.0, 2.0], [0.8, 0.6]), ([2.0, 4.0], [-0.6, 0.8])] {
+            // The angle's cosine is 0.8 and its sine 0.6.
+            let before = splats(32.0, &[([16.0, 16.0], deviations, 0.75f32.atan())]);
+            // Two more splats are wanted: one by the split, one on the only pixel with an error.
+            let grown = before.grown(3, &errors_at([32, 32], &[16 * 32 + 16]), Order::Index);
+            assert_eq!(grown.count(), 3);
+            let [position, scale, rotation, color, opacity] = &grown.arrays[0];
+            for (half, sign) in [(1, -1.0), (2, 1.0)] {
+                for c in 0..2 {
+                    let expected = 16.0 + sign * 0.6 * 4.0 * along[c];
+                    assert!((position[2 * half + c] * 32.0 - expected).abs() < 1e-4, "{position:?}");
+                    let expected = if deviations[c] == 4.0 { 2.4 } else { 2.0 };
+                    assert!((scale[2 * half + c].exp() * 32.0 - expected).abs() < 1e-4, "{scale:?}");
+                }
+                assert_eq!((rotation[half], opacity[half]), (0.75f32.atan(), 0.75));
+                assert_eq!(color[3 * half..3 * half + 3], [0.1, 0.2, 0.3]);
+                for moment in [1, 2] {
+                    assert_eq!(
+                        grown.arrays[moment][3][3 * half..3 * half + 3],
+                        before.arrays[moment][3][..]
+                    );
+                }
+            }
+            // The new one: in the pixel's middle, of the reference's colour, half as wide as the distance of three splats.
+            assert_eq!((position[0] * 32.0, position[1] * 32.0), (16.5, 16.5));
+            let width = 0.5 * (1024.0f32 / 3.0).sqrt();
+            assert!((scale[0].exp() * 32.0 - width).abs() < 1e-3 && scale[0] == scale[1]);
+            assert_eq!(
+                (rotation[0], &color[..3], opacity[0]),
+                (0.0, &[1.0, 0.0, 0.0][..], NEW_OPACITY)
+            );
+        }
+    }
+
+    /// Of five splats two have an error within a deviation and are wide enough to be split; the one with the larger
+    /// error is taken where there is room for one only, of equals the first.
+    #[test]
+    fn the_largest_errors_are_split_first() {
+        let five = splats(
+            64.0,
+            &[
+                ([10.0, 10.0], [2.0, 1.0], 0.0),
+                ([30.0, 10.0], [1.0, 3.0], 0.0),
+                ([50.0, 10.0], [2.0, 2.0], 0.0),
+                ([10.0, 26.0], [0.9, 0.9], 0.0),
+                ([30.0, 26.0], [1.5, 1.5], 0.0),
+            ],
+        );
+        let at = |x: usize, y: usize| y * 64 + x;
+        // One at the first, three at the second up to its deviation, none at the third, one at the fourth, too small.
+        let pixels = [at(10, 10), at(30, 10), at(27, 7), at(32, 12), at(10, 26)];
+        let errors = errors_at([64, 32], &pixels);
+        let split = |wanted| -> Vec<usize> {
+            let grown = five.grown(wanted, &errors, Order::Index);
+            assert_eq!(grown.count(), wanted);
+            let color = |i: usize| grown.arrays[0][3][3 * i + 1];
+            // Splats are told by their colours; a splat that was split is there twice, one after the other.
+            let olds: Vec<usize> = (0..wanted)
+                .filter(|i| color(*i) > 0.15)
+                .map(|i| color(i) as usize)
+                .collect();
+            assert!(olds.is_sorted(), "{olds:?}");
+            (0..5)
+                .filter(|i| olds.iter().filter(|old| *old == i).count() == 2)
+                .collect()
+        };
+        assert!(split(5).is_empty());
+        assert!(split(6).is_empty());
+        assert_eq!(split(7), [1]);
+        assert_eq!(split(8), [1]);
+        assert_eq!(split(9), [0, 1]);
+        assert_eq!(split(40), [0, 1]);
+        let equal = errors_at([64, 32], &[at(10, 10), at(30, 10), at(50, 10)]);
+        let grown = five.grown(7, &equal, Order::Index);
+        let red = [1, 2, 3].map(|i| grown.arrays[0][3][3 * i]);
+        assert_eq!(red, [0.1, 0.1, 1.1], "the first twice");
+    }
+
+    /// First moments of new splats are zero, second ones the mean over all splats, number by number, also over those
+    /// that are taken out; a new splat is half a pixel wide at least.
+    #[test]
+    fn new_splats_begin_with_the_mean_of_squares() {
+        let mut three = splats(8.0, &[([1.0, 1.0], [0.5, 0.5], 0.0); 3]);
+        three.arrays[0][4] = vec![0.9 * MIN_WEIGHT, MIN_WEIGHT, 0.5];
+        let grown = three.grown(100, &errors_at([8, 8], &[9]), Order::Index);
+        assert_eq!(grown.count(), 100);
+        assert!((grown.arrays[0][1][0] - (0.5f32 / 8.0).ln()).abs() < 1e-6);
+        for new in 0..98 {
+            for (array, (_, channels)) in SPLAT_ARRAYS.iter().enumerate() {
+                for c in 0..*channels {
+                    let at = new * channels + c;
+                    assert_eq!(grown.arrays[1][array][at], 0.0);
+                    let mean = 20.0 + array as f32 + 0.125 * (c + channels) as f32;
+                    assert_eq!(grown.arrays[2][array][at], mean, "array {array}, channel {c}");
+                }
+            }
+        }
+        assert_eq!(grown.arrays[0][4][97..], [NEW_OPACITY, MIN_WEIGHT, 0.5]);
+        let one_moment = Splats {
+            arrays: three.arrays[..2].to_vec(),
+        };
+        assert_eq!(
+            one_moment.grown(100, &errors_at([8, 8], &[9]), Order::Index).arrays[1][4][0],
+            0.0
+        );
+    }
 }

@@ -123,6 +123,7 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::images::FileFormat;
     use crate::scene::ColorSpace;
 
     /// Four pixels, one of them without a ray, which is black in both; values out of range are clamped. The others are off
@@ -139,6 +140,8 @@ mod tests {
                 [0.6, 0.7, -3.0, 1.0],
             ],
             color_space: ColorSpace::Srgb,
+            format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let reference = Image {
             width: 2,
@@ -166,6 +169,8 @@ mod tests {
             height: 12,
             pixels: vec![[0.5, 0.25, 0.75, 0.0]; 132],
             color_space: ColorSpace::Srgb,
+            format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let (image, half) = (
             large.coded(),

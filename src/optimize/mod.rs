@@ -23,7 +23,7 @@ use crate::scene::{Optimize, Scene};
 
 use held_out::HeldOut;
 
-pub use views::{RenderSettings, render_view};
+pub use views::{RenderSettings, render_view, render_view_aov};
 
 pub(crate) use run::Run;
 

@@ -89,5 +89,11 @@ mod tests {
         assert_eq!(rate_factor(&s, 0, 1), 0.1);
         let one = schedule(Decay::Exponential { final_factor: 0.5 }, 0);
         assert_eq!(rate_factor(&one, 0, 1), 1.0);
+        for decay in [
+            Decay::Exponential { final_factor: 0.5 },
+            Decay::Cosine { final_factor: 0.5 },
+        ] {
+            assert_eq!(rate_factor(&schedule(decay, 1), 12, 6), 0.5, "beyond the end");
+        }
     }
 }

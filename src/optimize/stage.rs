@@ -180,5 +180,9 @@ mod tests {
     fn a_short_run_changes_between_its_iterations() {
         assert_eq!(begins_at(&stage(0.5), 1), 1);
         assert_eq!(begins_at(&stage(0.5), 3), 2);
+        assert_eq!(
+            [1, 2, 3].map(|iterations| begins_at(&stage(1.0), iterations)),
+            [1, 1, 2]
+        );
     }
 }

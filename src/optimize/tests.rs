@@ -110,6 +110,12 @@ impl Device for Diary {
         Ok(vec![[0.5, 0.5, 0.5, 0.0]; self.pixels as usize])
     }
 
+    fn render_aov(&mut self, _: &Batch, _: Keys, _: u32, _: u32) -> device::Result<()> {
+        Ok(())
+    }
+    fn set_adjoint(&mut self, _: &Batch, _: Keys, _: &[[f32; 3]]) -> device::Result<()> {
+        Ok(())
+    }
     fn loss(&mut self, _: &Batch, keys: Keys, _: Loss) -> device::Result<LossValue> {
         self.keys.push(keys);
         Ok(LossValue {

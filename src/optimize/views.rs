@@ -33,13 +33,30 @@ pub struct RenderSettings {
 /// # Errors
 /// The device fails, or the view has more than 2³² pixels.
 pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -> Result<Vec<[f32; 4]>> {
+    let (batch, keys) = whole_view(device, sensor, look)?;
+    device.render(&batch, keys, look.spp)?;
+    Ok(device.image()?)
+}
+
+/// All pixels of one sensor, and the random numbers of a render for display.
+fn whole_view(device: &dyn Device, sensor: u32, look: RenderSettings) -> Result<(Batch, Keys)> {
     let table = PixelTable::new(device.sensors(), &[sensor]);
     let table = table.ok_or_else(|| anyhow!("a view has more than 2³² pixels"))?;
     let keys = Keys {
         objective: pass_key(look.seed, look.iteration, Pass::Objective),
         pass: pass_key(look.seed, look.iteration, Pass::Preview),
     };
-    device.render(&Batch { table, drawn: None }, keys, look.spp)?;
+    Ok((Batch { table, drawn: None }, keys))
+}
+
+/// Renders a channel of the first surfaces, with the random numbers of [`render_view`]: its code is one of
+/// [`crate::resident::layout::aov`].
+///
+/// # Errors
+/// As [`render_view`]; also if the scene has no surfaces.
+pub fn render_view_aov(device: &mut dyn Device, sensor: u32, look: RenderSettings, aov: u32) -> Result<Vec<[f32; 4]>> {
+    let (batch, keys) = whole_view(device, sensor, look)?;
+    device.render_aov(&batch, keys, look.spp, aov)?;
     Ok(device.image()?)
 }
 

@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 
 use anyhow::{Result, anyhow};
 
+use crate::io::image::Channel;
 use crate::io::{self, Image, IoError, image, srgb};
-use crate::scene::{ColorSpace, Sensor};
+use crate::scene::{ColorSpace, PixelFormat, Sensor};
 
 /// A render as a device leaves it.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,34 @@ pub struct Picture {
     /// RGB and transmittance; -1 there marks a pixel without a ray.
     pub pixels: Vec<[f32; 4]>,
     pub color_space: ColorSpace,
+    pub format: FileFormat,
+    /// Channels beside it in an EXR file.
+    pub beside: Vec<Channel>,
+}
+
+/// What a picture's files hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileFormat {
+    pub pixels: PixelFormat,
+    /// Whether an EXR file holds 16-bit floats.
+    pub half: bool,
+    /// Whether what lies behind everything belongs to the picture, so that it is nowhere transparent.
+    pub opaque: bool,
+}
+
+impl FileFormat {
+    fn has_alpha(self) -> bool {
+        matches!(self.pixels, PixelFormat::LuminanceAlpha | PixelFormat::Rgba)
+    }
+
+    fn is_grey(self) -> bool {
+        matches!(self.pixels, PixelFormat::Luminance | PixelFormat::LuminanceAlpha)
+    }
+}
+
+/// Luminance of linear radiance in the primaries of sRGB.
+fn luminance([r, g, b]: [f32; 3]) -> f32 {
+    0.212_671 * r + 0.715_16 * g + 0.072_169 * b
 }
 
 impl Picture {
@@ -29,7 +58,31 @@ impl Picture {
             height: sensor.height,
             pixels,
             color_space: sensor.color_space,
+            format: FileFormat {
+                pixels: sensor.pixel_format,
+                half: sensor.half,
+                opaque: false,
+            },
+            beside: Vec::new(),
         }
+    }
+
+    /// Pictures of one height side by side.
+    pub fn joined(parts: &[Self]) -> Option<Self> {
+        let first = parts.first()?;
+        let rows = (0..first.height as usize).flat_map(|y| {
+            let row = move |part: &'_ Self| {
+                let width = part.width as usize;
+                part.pixels[y * width..(y + 1) * width].to_vec()
+            };
+            parts.iter().flat_map(row)
+        });
+        Some(Self {
+            width: parts.iter().map(|part| part.width).sum(),
+            pixels: rows.collect(),
+            beside: Vec::new(),
+            ..*first
+        })
     }
 
     /// Linear radiance; pixels without a ray are black.
@@ -61,9 +114,76 @@ impl Picture {
     /// A file cannot be written.
     pub fn write(&self, stem: &Path) -> io::Result<[PathBuf; 2]> {
         let paths = ["exr", "png"].map(|extension| with_extension(stem, extension));
-        image::write_exr(&paths[0], &self.linear())?;
-        image::write_png(&paths[1], &self.coded())?;
+        let size = [self.width as usize, self.height as usize];
+        image::write_exr_channels(&paths[0], size, self.channels(), self.format.half)?;
+        image::write_png(&paths[1], &self.shown())?;
         Ok(paths)
+    }
+
+    /// The channels of an EXR file: light, and where it is asked for alpha, by which light is multiplied already.
+    fn channels(&self) -> Vec<Channel> {
+        let linear = self.linear();
+        let channel = |name: &str, value: &dyn Fn([f32; 3]) -> f32| Channel {
+            name: name.to_string(),
+            values: linear.data.chunks_exact(3).map(|t| value([t[0], t[1], t[2]])).collect(),
+        };
+        let mut channels = match self.format.is_grey() {
+            true => vec![channel("Y", &luminance)],
+            false => vec![
+                channel("R", &|t| t[0]),
+                channel("G", &|t| t[1]),
+                channel("B", &|t| t[2]),
+            ],
+        };
+        if self.format.has_alpha() {
+            channels.push(Channel {
+                name: "A".into(),
+                values: self.pixels.iter().map(|p| self.alpha(p)).collect(),
+            });
+        }
+        channels.extend(self.beside.iter().cloned());
+        channels
+    }
+
+    /// What a PNG shows: coded values, not multiplied by their alpha.
+    pub fn shown(&self) -> Image {
+        if self.format.pixels == PixelFormat::Rgb {
+            return self.coded();
+        }
+        let mut linear = self.linear();
+        if self.format.is_grey() {
+            for texel in linear.data.chunks_exact_mut(3) {
+                texel.fill(luminance([texel[0], texel[1], texel[2]]));
+            }
+        }
+        let alphas = self.pixels.iter().map(|p| self.alpha(p));
+        let straight = linear.data.chunks_exact(3).zip(alphas).flat_map(|(texel, alpha)| {
+            let scale = match self.format.has_alpha() && alpha > 0.0 {
+                true => 1.0 / alpha,
+                false => 1.0,
+            };
+            let color = [0, 1, 2].map(|c| srgb::encode(texel[c] * scale));
+            match (self.format.is_grey(), self.format.has_alpha()) {
+                (true, false) => vec![color[0]],
+                (false, false) => color.to_vec(),
+                (_, true) => vec![color[0], color[1], color[2], alpha],
+            }
+        });
+        let data: Vec<f32> = straight.collect();
+        Image {
+            channels: data.len() / self.pixels.len().max(1),
+            data,
+            ..linear
+        }
+    }
+
+    /// How opaque a pixel is.
+    fn alpha(&self, pixel: &[f32; 4]) -> f32 {
+        match pixel[3] < 0.0 {
+            true => 0.0,
+            false if self.format.opaque => 1.0,
+            false => (1.0 - pixel[3]).clamp(0.0, 1.0),
+        }
     }
 
     fn as_carried(&self) -> Image {
@@ -205,7 +325,76 @@ mod tests {
             height: 1,
             pixels: vec![[0.5, 0.25, 1.5, 0.2], [9.0, 9.0, 9.0, -1.0]],
             color_space,
+            format: FileFormat::default(),
+            beside: Vec::new(),
         }
+    }
+
+    /// Light in files is multiplied by alpha, and PNG shows it without; masked pixels are transparent.
+    #[test]
+    fn files_have_the_channels_of_their_film() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let grey = 0.212_671 * 0.5 + 0.715_16 * 0.25 + 0.072_169 * 1.5;
+        for (pixels, half, opaque, light, coded) in [
+            (PixelFormat::Luminance, false, false, vec![grey], vec![grey]),
+            (
+                PixelFormat::Rgba,
+                true,
+                false,
+                vec![0.625, 0.3125, 1.875, 0.8],
+                vec![0.625, 0.3125, 1.0, 0.8],
+            ),
+            (
+                PixelFormat::Rgba,
+                false,
+                true,
+                vec![0.5, 0.25, 1.5, 1.0],
+                vec![0.5, 0.25, 1.0, 1.0],
+            ),
+            (
+                PixelFormat::LuminanceAlpha,
+                false,
+                false,
+                vec![grey / 0.8, grey / 0.8, grey / 0.8, 0.8],
+                vec![grey / 0.8, grey / 0.8, grey / 0.8, 0.8],
+            ),
+        ] {
+            let mut picture = picture(ColorSpace::Linear);
+            picture.format = FileFormat { pixels, half, opaque };
+            let [exr, png] = picture.write(&folder.path().join("view")).expect("writable");
+            let (found, _) = image::read(&exr).expect("readable");
+            let error = if half { 1e-3 } else { 1e-6 };
+            let near = |a: &[f32], b: &[f32], error: f32| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= error);
+            assert_eq!(found.channels, light.len(), "{pixels:?}");
+            assert!(near(&found.data[..light.len()], &light, error), "{pixels:?}: {found:?}");
+            assert!(
+                found.data[light.len()..].iter().all(|x| *x == 0.0),
+                "{pixels:?}: {found:?}"
+            );
+            let (shown, _) = image::read(&png).expect("readable");
+            let alpha = if coded.len() == 4 { coded[3] } else { 1.0 };
+            let expected: Vec<f32> = coded[..coded.len().min(3)].iter().map(|x| srgb::encode(*x)).collect();
+            assert!(
+                near(&shown.data, &expected, 0.5 / 255.0 + 1e-6),
+                "{pixels:?}: {shown:?}"
+            );
+            assert!(shown.channels < 4 || (shown.data[3] - alpha).abs() < 3e-3, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn pictures_stand_side_by_side() {
+        let part = |width: u32, first: f32| Picture {
+            width,
+            height: 2,
+            pixels: (0..2 * width).map(|i| [first + i as f32; 4]).collect(),
+            color_space: ColorSpace::Linear,
+            format: FileFormat::default(),
+            beside: Vec::new(),
+        };
+        let joined = Picture::joined(&[part(1, 0.0), part(2, 10.0)]).expect("there are two");
+        let first: Vec<f32> = joined.pixels.iter().map(|p| p[0]).collect();
+        assert_eq!((joined.width, first), (3, vec![0.0, 10.0, 11.0, 1.0, 12.0, 13.0]));
     }
 
     #[test]

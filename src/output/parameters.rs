@@ -45,6 +45,37 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
     Ok(())
 }
 
+/// Writes the gradients of every optimised parameter of a device into `folder`, in the files of [`write_all`], and returns
+/// their paths and largest entries. Those of splats are `.npy`.
+///
+/// # Errors
+/// A file cannot be written, or the device is lost.
+pub fn write_gradients(folder: &Path, device: &mut dyn Device) -> Result<Vec<(String, f32)>> {
+    create(folder)?;
+    let mut written = Vec::new();
+    for index in 0..device.params().parameters.len() {
+        let parameter = &device.params().parameters[index];
+        if parameter.tuning.is_none() {
+            continue;
+        }
+        let description = Parameter {
+            values: Vec::new(),
+            ..parameter.clone()
+        };
+        let gradient = device.read(index, ArrayKind::Gradient)?;
+        let largest = gradient.iter().fold(0.0, |most: f32, d| most.max(d.abs()));
+        written.push((description.path.clone(), largest));
+        if description.kind == Kind::Points {
+            let [x, y, z] = description.shape.size.map(|n| n as u64);
+            let sides = [z, y, x, description.shape.channels as u64];
+            npy::write_array(&file(folder, &description, "npy"), &sides, &gradient)?;
+        } else {
+            write(folder, &description, gradient)?;
+        }
+    }
+    Ok(written)
+}
+
 /// The splats of a scene, if it has any that are optimised, and what they are called.
 ///
 /// # Errors

@@ -298,22 +298,50 @@ mod tests {
         assert_ne!(progress.last_line, Some(earlier));
     }
 
-    #[test]
-    fn an_iteration_is_summed_up_with_its_rate_and_what_is_left() {
-        let figures = |text: Value| serde_json::from_value::<Figures>(text).expect("figures");
+    fn figures(iteration: u32, psnr: Value) -> Figures {
         let replay = json!({"rays": 0, "samples": 0, "drifted": 0});
         let ms = json!({"primal": 0, "loss": 0, "adjoint": 0, "regularise": 0, "step": 0, "rebuild": 0, "total": 0});
-        let of = |iteration: u32, psnr: Value| {
-            figures(
-                json!({"iteration": iteration, "stage": 1, "loss": 0.0125, "psnr": psnr, "penalty": 0,
-                "learning_rate_factor": 1, "learning_rates": {}, "gradient_norms": {}, "masked": 0, "replay": replay,
-                "ms": ms, "memory_bytes": 0, "seconds": 0}),
-            )
-        };
+        let text = json!({"iteration": iteration, "stage": 1, "loss": 0.0125, "psnr": psnr, "penalty": 0,
+            "learning_rate_factor": 1, "learning_rates": {}, "gradient_norms": {}, "masked": 0, "replay": replay,
+            "ms": ms, "memory_bytes": 0, "seconds": 0});
+        serde_json::from_value(text).expect("figures")
+    }
+
+    #[test]
+    fn a_bar_stands_where_the_run_does() {
+        let mut progress = Progress::new(Style::Bar);
+        progress.begin(3, 34);
+        assert_eq!((progress.bar.position(), progress.bar.length()), (3, Some(34)));
+        progress.iteration(&figures(10, json!(21.5)));
+        assert_eq!(progress.bar.position(), 10);
+        let pace = progress.pace.expect("an iteration is done");
+        assert_eq!(progress.bar.message(), summary(&figures(10, json!(21.5)), pace, 34));
+        progress.advance(12, &Value::Null);
+        assert_eq!(progress.bar.position(), 12);
+        let bar = progress.bar.clone();
+        progress.end();
+        assert!(bar.is_finished() && !progress.bar.is_finished() && progress.bar.position() == 0);
+    }
+
+    #[test]
+    fn an_iteration_is_summed_up_with_its_rate_and_what_is_left() {
+        let of = figures;
         assert_eq!(
             summary(&of(10, json!(21.5)), 0.25, 34),
             "loss 1.2500e-2  PSNR 21.50 dB  4.0 it/s  6 s left"
         );
+        assert!(
+            summary(&of(40, Value::Null), 0.25, 34).ends_with("0 s left"),
+            "beyond the end"
+        );
+        // The pace is measured from one iteration to the next.
+        let mut progress = Progress::new(Style::Quiet);
+        progress.begin(0, 34);
+        for i in 1..3 {
+            let before = Instant::now();
+            progress.iteration(&of(i, Value::Null));
+            assert!(progress.last_end >= before && progress.pace.is_some());
+        }
         assert_eq!(
             summary(&of(40, Value::Null), 0.0, 34),
             "loss 1.2500e-2  PSNR ∞ dB  1000000000.0 it/s  0 s left"

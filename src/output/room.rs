@@ -141,4 +141,28 @@ mod tests {
         .expect("written");
         assert_eq!(attempts, 2);
     }
+
+    /// Twice as long each time, up to half a minute; a wait that is given up ends at once, another lasts its time.
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let stop = AtomicBool::new(false);
+        let progress = Progress::new(Style::Json);
+        let full = Error::from(IoError::of_writing(
+            "a",
+            "cannot be written",
+            &io::ErrorKind::StorageFull.into(),
+        ));
+        let begun = Instant::now();
+        let mut waiting = Wait::new(&stop);
+        assert!(waiting.again(&full, &progress) && begun.elapsed() >= FIRST_PAUSE);
+        stop.store(true, Ordering::SeqCst);
+        let mut pauses = vec![waiting.pause];
+        for _ in 0..8 {
+            assert!(!waiting.again(&full, &progress));
+            pauses.push(waiting.pause);
+        }
+        let seconds: Vec<f64> = pauses.into_iter().flatten().map(|pause| pause.as_secs_f64()).collect();
+        assert_eq!(seconds, [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]);
+        assert!(!waiting.again(&Error::msg("another"), &progress));
+    }
 }

@@ -306,8 +306,59 @@ mod tests {
             (folder.scene(), "scene.json"),
             (folder.references(), "references.safetensors"),
             (folder.reference_images(), "references"),
+            (folder.report(), "report.html"),
         ] {
             assert_eq!(path, Path::new("runs/a").join(name));
+        }
+    }
+
+    /// Everything that a run has written goes, files and folders, and what is half written in any of its folders.
+    #[test]
+    fn clearing_leaves_the_references_and_what_is_not_the_runs() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let folder = RunFolder::open(root.path(), Opening::Force).expect("free");
+        let folders = [
+            folder.results(),
+            folder.stage(2),
+            folder.images(),
+            folder.held_out(),
+            folder.last_good(),
+            folder.reference_images(),
+        ];
+        let half: Vec<PathBuf> = folders.iter().map(|f| f.join(".a.vol.aB3dE6gH.part")).collect();
+        for (folder, half) in folders.iter().zip(&half) {
+            create(folder).expect("writable");
+            fs::write(half, "half").expect("writable");
+            fs::write(folder.join("a.vol"), "whole").expect("writable");
+        }
+        let files = [
+            folder.record(),
+            folder.scene(),
+            folder.checkpoint(),
+            folder.metrics(),
+            folder.held_out_figures(),
+            folder.report(),
+        ];
+        for file in &files {
+            fs::write(file, "whole").expect("writable");
+        }
+        fs::write(folder.references(), "whole").expect("writable");
+        folder.remove_leftovers();
+        assert!(half.iter().all(|half| !half.exists()));
+        assert!(folders.iter().all(|folder| folder.join("a.vol").exists()));
+        assert!(folder.holds_run());
+        folder.clear().expect("removable");
+        assert!(folders.iter().chain(&files).all(|path| !path.exists()));
+        assert!(folder.references().exists() && !folder.holds_run());
+    }
+
+    #[test]
+    fn each_mark_alone_tells_a_run() {
+        for mark in MARKS {
+            let root = tempfile::tempdir().expect("a temporary folder");
+            assert!(!RunFolder::at(root.path()).holds_run());
+            fs::write(root.path().join(mark), "").expect("writable");
+            assert!(RunFolder::at(root.path()).holds_run(), "{mark}");
         }
     }
 }

@@ -204,13 +204,71 @@ mod tests {
         assert!(values[17 + 9].is_finite(), "opacity 1 has no logit");
     }
 
+    /// Logits of 0 and 1 are those of 10⁻⁶ and 1 - 10⁻⁶; half an angle's cosine and sine turn by it around z.
+    #[test]
+    fn opacities_have_finite_logits_and_angles_are_halved() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("splats.ply");
+        let mut splats = two();
+        splats.arrays[2][1] = 2.0;
+        splats.arrays[4] = vec![0.0, 1.0];
+        splats.write_ply(&path).expect("writable");
+        let bytes = std::fs::read(&path).expect("readable");
+        let values: Vec<f32> = bytes[bytes.len() - 2 * 17 * 4..]
+            .chunks(4)
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
+        assert!(
+            (values[9] + 13.8155).abs() < 1e-3 && (values[26] - 13.8155).abs() < 0.02,
+            "{values:?}"
+        );
+        let expected = [
+            0.75, 0.5, 0.005, 0.0, 0.0, 0.0, -1.772_454, -1.772_454, 1.772_454, values[26], -4.0, -4.0, -14.0,
+            0.540_302, 0.0, 0.0, 0.841_471,
+        ];
+        for (found, expected) in values[17..].iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+        }
+    }
+
     #[test]
     fn drawings_hold_every_splat_the_last_first() {
-        let text = two().svg([100, 50], false);
-        assert_eq!(text.matches("<ellipse").count(), 2);
-        let (last, first) = (text.find("#0000ff"), text.find("#ff8000"));
-        assert!(last < first && last.is_some(), "{text}");
-        assert!(text.contains("translate(25.00 50.00) rotate(28.6)"), "{text}");
-        assert!(two().svg([100, 50], true).contains("stroke=\"#ff8000\""));
+        let head = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50" width="100" height="50">"#;
+        let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let filled = lines(&[
+            head,
+            r##"<ellipse rx="2.59" ry="2.59" transform="translate(75.00 50.00) rotate(0.0)" fill="#0000ff" opacity="1.000"/>"##,
+            r##"<ellipse rx="19.14" ry="7.04" transform="translate(25.00 50.00) rotate(28.6)" fill="#ff8000" opacity="0.500"/>"##,
+            "</svg>",
+        ]);
+        assert_eq!(two().svg([100, 50], false), filled);
+        let mut turned = two();
+        turned.arrays[2][0] = 4.0;
+        turned.arrays[3][..3].copy_from_slice(&[2.0, 0.25, -1.0]);
+        let outlined = lines(&[
+            head,
+            r#"<g fill="none" stroke-width="0.5">"#,
+            r##"<ellipse rx="2.16" ry="2.16" transform="translate(75.00 50.00) rotate(0.0)" stroke="#0000ff"/>"##,
+            r##"<ellipse rx="15.93" ry="5.86" transform="translate(25.00 50.00) rotate(49.2)" stroke="#ff4000"/>"##,
+            "</g>",
+            "</svg>",
+        ]);
+        assert_eq!(turned.svg([100, 50], true), outlined);
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.svg");
+        turned.write_svg(&path, [100, 50], true).expect("writable");
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), outlined);
+    }
+
+    #[test]
+    fn arrays_have_their_names_and_shapes() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.safetensors");
+        two().write_tensors(&path).expect("writable");
+        let mut reader = tensors::Reader::open(&path).expect("readable");
+        for ((name, channels), values) in SPLAT_ARRAYS.iter().zip(&two().arrays) {
+            assert_eq!(reader.shape(name), Some(&[2, *channels][..]));
+            assert_eq!(reader.f32(name).expect("there"), *values);
+        }
     }
 }

@@ -3,13 +3,11 @@
 use bytemuck::Zeroable;
 use glam::Affine2;
 
-use super::layout::{
-    self, BsdfRecord, FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, TextureRecord, bsdf as flag, leaf,
-};
+use super::layout::{self, BsdfRecord, FactorRecord, LeafRecord, NONE, TextureRecord, bsdf as flag, leaf};
 use super::paths::wrap_code;
 use super::slot;
 use crate::params::ParamSet;
-use crate::scene::{Array, Bsdf, NestedBsdf, Texture};
+use crate::scene::{Array, Bsdf, Material, Model, NestedBsdf, Texture};
 
 /// The records of all BSDFs of a scene.
 #[derive(Debug, Clone, Default)]
@@ -25,10 +23,8 @@ pub struct Bsdfs {
 /// A leaf of one side while its mixtures are taken apart.
 #[derive(Debug, Clone)]
 struct Part {
-    kind: u32,
-    turned: bool,
+    leaf: LeafRecord,
     factors: Vec<FactorRecord>,
-    textures: Vec<u32>,
 }
 
 impl Bsdfs {
@@ -43,13 +39,12 @@ impl Bsdfs {
         let sides = self.sides(bsdf, params);
         let mut record = BsdfRecord::zeroed();
         for part in sides.iter().flatten() {
-            record.flags |= match part.kind {
-                leaf::NULL => flag::NULL,
-                _ => flag::SMOOTH,
-            };
-            let factors = part.factors.iter().map(|factor| factor.texture);
-            let mut textures = part.textures.iter().copied().chain(factors);
-            if textures.any(|texture| self.is_tuned(texture, params)) {
+            record.flags |= lobes(part.leaf.kind);
+            if self.is_anisotropic(&part.leaf) {
+                record.flags |= flag::ANISOTROPIC;
+            }
+            let mut factors = part.factors.iter().map(|factor| factor.texture);
+            if part.leaf.flags & leaf::VARIES != 0 || factors.any(|texture| self.is_tuned(texture, params)) {
                 record.flags |= flag::VARIES;
             }
         }
@@ -65,6 +60,20 @@ impl Bsdfs {
         for bsdf in &mut self.bsdfs {
             bsdf.flags |= flag::VARIES;
         }
+        for leaf in &mut self.leaves {
+            leaf.flags |= leaf::VARIES;
+        }
+    }
+
+    /// Whether a leaf looks different when it is turned about its normal: its roughnesses along the tangents are two
+    /// textures, or its anisotropy is not zero for ever.
+    fn is_anisotropic(&self, leaf: &LeafRecord) -> bool {
+        let slot = |i: u32| self.textures[(leaf.first_texture + i) as usize].slot;
+        match leaf.kind {
+            leaf::ROUGH_CONDUCTOR | leaf::ROUGH_DIELECTRIC => slot(3) != slot(4),
+            leaf::PRINCIPLED | leaf::PRINCIPLED_THIN => true,
+            _ => false,
+        }
     }
 
     fn is_tuned(&self, texture: u32, params: &ParamSet) -> bool {
@@ -77,14 +86,12 @@ impl Bsdfs {
     fn push(&mut self, parts: Vec<Part>) -> [u32; 2] {
         let range = [self.leaves.len() as u32, parts.len() as u32];
         for part in parts {
-            let mut textures = [NONE; LEAF_TEXTURES];
-            textures[..part.textures.len()].copy_from_slice(&part.textures);
+            let coat = self.coats() as u32;
             self.leaves.push(LeafRecord {
-                kind: part.kind,
-                turned: u32::from(part.turned),
+                coat,
                 first_factor: self.factors.len() as u32,
                 factors: part.factors.len() as u32,
-                textures,
+                ..part.leaf
             });
             self.factors.extend(part.factors);
         }
@@ -96,21 +103,22 @@ impl Bsdfs {
         match bsdf {
             Bsdf::Null => {
                 let null = Part {
-                    kind: leaf::NULL,
-                    turned: false,
+                    leaf: LeafRecord::zeroed(),
                     factors: Vec::new(),
-                    textures: Vec::new(),
                 };
                 [vec![null.clone()], vec![null]]
             }
-            Bsdf::Diffuse { reflectance } => {
-                let diffuse = Part {
-                    kind: leaf::DIFFUSE,
-                    turned: false,
+            Bsdf::Material(material) => {
+                let part = Part {
+                    leaf: self.leaf(material, params),
                     factors: Vec::new(),
-                    textures: vec![self.texture(reflectance, params)],
                 };
-                [vec![diffuse], Vec::new()]
+                let back = if material.transmits() {
+                    vec![part.clone()]
+                } else {
+                    Vec::new()
+                };
+                [vec![part], back]
             }
             Bsdf::TwoSided { sides } => {
                 let front = self.sides(&sides[0].bsdf, params)[0].clone();
@@ -119,7 +127,7 @@ impl Bsdfs {
                     None => front.clone(),
                 };
                 for part in &mut back {
-                    part.turned = !part.turned;
+                    part.leaf.flags ^= leaf::TURNED;
                 }
                 [front, back]
             }
@@ -134,6 +142,36 @@ impl Bsdfs {
                 self.mixture(weight, parts.map(|part| &part.bsdf), params)
             }
         }
+    }
+
+    /// The leaf of a material.
+    fn leaf(&mut self, material: &Material, params: &ParamSet) -> LeafRecord {
+        let mut record = LeafRecord::zeroed();
+        record.kind = kind(material.model);
+        record.first_texture = self.textures.len() as u32;
+        for input in &material.inputs {
+            let texture = self.texture(&input.texture, params);
+            record.flags |= if self.is_tuned(texture, params) {
+                leaf::VARIES
+            } else {
+                0
+            };
+            match input.key {
+                // The same along both tangents.
+                "alpha" if record.kind != leaf::ROUGH_PLASTIC => self.textures.push(self.textures[texture as usize]),
+                "specular" => record.flags |= leaf::SPECULAR,
+                _ => {}
+            }
+        }
+        record.textures = self.textures.len() as u32 - record.first_texture;
+        let flags = [
+            (material.facets.beckmann, leaf::BECKMANN),
+            (!material.facets.visible, leaf::ALL_NORMALS),
+            (material.nonlinear, leaf::NONLINEAR),
+        ];
+        record.flags |= flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum::<u32>();
+        record.rates = material.rates;
+        record
     }
 
     /// The leaves of (1 - x) · first + x · second, where x is the texture's value.
@@ -154,7 +192,8 @@ impl Bsdfs {
         sides
     }
 
-    fn texture(&mut self, texture: &Texture, params: &ParamSet) -> u32 {
+    /// Adds a texture and returns its index.
+    pub(super) fn texture(&mut self, texture: &Texture, params: &ParamSet) -> u32 {
         let mut record = TextureRecord::zeroed();
         let place = |array: &Array| slot(params, array) as u32;
         let (array, to_uv) = match texture {
@@ -183,6 +222,30 @@ impl Bsdfs {
 }
 
 const NULL: Bsdf = Bsdf::Null;
+
+fn kind(model: Model) -> u32 {
+    match model {
+        Model::Diffuse => leaf::DIFFUSE,
+        Model::Conductor => leaf::CONDUCTOR,
+        Model::RoughConductor => leaf::ROUGH_CONDUCTOR,
+        Model::Dielectric => leaf::DIELECTRIC,
+        Model::ThinDielectric => leaf::THIN_DIELECTRIC,
+        Model::RoughDielectric => leaf::ROUGH_DIELECTRIC,
+        Model::Plastic => leaf::PLASTIC,
+        Model::RoughPlastic => leaf::ROUGH_PLASTIC,
+        Model::Principled => leaf::PRINCIPLED,
+        Model::PrincipledThin => leaf::PRINCIPLED_THIN,
+    }
+}
+
+/// What a BSDF with a leaf of this kind is flagged by.
+fn lobes(kind: u32) -> u32 {
+    match kind {
+        leaf::NULL | leaf::THIN_DIELECTRIC => flag::NULL,
+        leaf::CONDUCTOR | leaf::DIELECTRIC => 0,
+        _ => flag::SMOOTH,
+    }
+}
 
 fn uv_rows(to_uv: &Affine2) -> [[f32; 4]; 2] {
     let (m, t) = (to_uv.matrix2, to_uv.translation);

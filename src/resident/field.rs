@@ -103,3 +103,27 @@ fn describe(record: &mut SceneRecord, field: &RadianceField) {
         ColorActivation::ReluHalf => layout::color::RELU_HALF,
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ray of length 3 has six steps of a half, or seven that it begins and ends within.
+    #[test]
+    fn the_longest_ray_has_a_sample_more_than_whole_steps() {
+        let mut record: SceneRecord = bytemuck::Zeroable::zeroed();
+        record.step_length = 0.5;
+        let slots = FieldSlots {
+            sigma_t: 0,
+            sh_coeffs: 1,
+        };
+        let field = |slots, diagonal| FieldScene {
+            slots,
+            diagonal,
+            ..FieldScene::default()
+        };
+        assert_eq!(field(Some(slots), 3.0).longest_ray(&record), 7);
+        assert_eq!(field(Some(slots), 3.1).longest_ray(&record), 8);
+        assert_eq!(field(None, 3.0).longest_ray(&record), 1);
+    }
+}

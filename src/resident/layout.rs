@@ -8,8 +8,25 @@ use bytemuck::{Pod, Zeroable};
 /// Three rows of an affine map; the fourth column is the translation.
 pub type Rows = [[f32; 4]; 3];
 
-/// Number of entries of the table of the truncated Gaussian's distribution function.
-pub const FILTER_TABLE: usize = 68;
+/// Cells of a [`FilterTable`].
+pub const FILTER_CELLS: usize = 120;
+
+/// Entries of a row of a [`FilterTable`]: the cells' ends, filled up to a multiple of four.
+pub const FILTER_ENTRIES: usize = FILTER_CELLS + 4;
+
+/// The largest number of filters with tables in a scene.
+pub const FILTERS: usize = 4;
+
+/// A reconstruction filter f between minus and plus its radius, summed over cells of equal width from the left. Lobes of
+/// f may be negative.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct FilterTable {
+    /// The distribution function of |f|, from 0 to 1.
+    pub drawn: [f32; FILTER_ENTRIES],
+    /// The integral of f up to there, over that of |f| over all cells.
+    pub signed: [f32; FILTER_ENTRIES],
+}
 
 /// Codes of [`SceneRecord::density_activation`].
 pub mod density {
@@ -36,7 +53,49 @@ pub mod background {
 pub mod filter {
     pub const BOX: u32 = 0;
     pub const TENT: u32 = 1;
-    pub const GAUSSIAN: u32 = 2;
+    /// By the table [`SensorRecord::filter_table`](super::SensorRecord::filter_table).
+    pub const TABLE: u32 = 2;
+}
+
+/// Codes of [`SensorRecord::kind`].
+pub mod sensor {
+    /// A pinhole, with a lens's distortion.
+    pub const PERSPECTIVE: u32 = 0;
+    /// A pinhole that has become a disc.
+    pub const THINLENS: u32 = 1;
+    /// Parallel rays from the film's places.
+    pub const ORTHOGRAPHIC: u32 = 2;
+    /// Rays from an area, around its normal in proportion to the cosine.
+    pub const IRRADIANCEMETER: u32 = 3;
+    /// Parallel rays to an area.
+    pub const DISTANT: u32 = 4;
+}
+
+/// What is known of the first surface that a camera ray meets, beside its radiance; zero where there is none.
+pub mod aov {
+    /// The BSDF's value for light along the normal, times π.
+    pub const ALBEDO: u32 = 0;
+    /// Distance from where the ray begins.
+    pub const DEPTH: u32 = 1;
+    pub const POSITION: u32 = 2;
+    pub const UV: u32 = 3;
+    pub const GEO_NORMAL: u32 = 4;
+    pub const SH_NORMAL: u32 = 5;
+    /// Index of the shape in the order of the file.
+    pub const SHAPE_INDEX: u32 = 6;
+}
+
+/// Codes of [`SensorRecord::area`].
+pub mod area {
+    /// The origin of [`SensorRecord::area_to_world`](super::SensorRecord::area_to_world).
+    pub const POINT: u32 = 0;
+    /// The unit disc in the plane z = 0.
+    pub const DISK: u32 = 1;
+    /// [-1, 1]² in the plane z = 0.
+    pub const RECTANGLE: u32 = 2;
+    /// The unit sphere, seen from outside and from inside.
+    pub const SPHERE: u32 = 3;
+    pub const CAVITY: u32 = 4;
 }
 
 /// Codes of [`SensorRecord::distortion_model`].
@@ -93,8 +152,7 @@ pub struct SceneRecord {
     pub color_activation: u32,
     pub background: u32,
     pub padding: [u32; 2],
-    /// Distribution function of the Gaussian filter at -4 + i/8 standard deviations, i = 0 … 64.
-    pub gaussian_cdf: [f32; FILTER_TABLE],
+    pub filters: [FilterTable; FILTERS],
 }
 
 /// A camera, its film and where its reference lies.
@@ -114,7 +172,7 @@ pub struct SensorRecord {
     pub near_clip: f32,
     pub far_clip: f32,
     pub filter: u32,
-    /// Radius of a tent, standard deviation of a Gaussian, in pixels.
+    /// Radius of a filter that is no box, in pixels.
     pub filter_size: f32,
     pub distortion_model: u32,
     pub backdrop: u32,
@@ -122,7 +180,20 @@ pub struct SensorRecord {
     pub first_pixel: u32,
     /// Medium around the camera; [`NONE`] if it is outside of all.
     pub medium: u32,
-    pub padding: [u32; 2],
+    /// Codes of [`sensor`].
+    pub kind: u32,
+    /// 1 if samples may lie beside the film.
+    pub sample_border: u32,
+    /// Index among [`SceneRecord::filters`].
+    pub filter_table: u32,
+    /// Codes of [`area`].
+    pub area: u32,
+    pub aperture_radius: f32,
+    /// Of a thin lens: distance of the plane in focus. Of a distant sensor: from its rays' origins to their targets.
+    pub focus_distance: f32,
+    /// Of an irradiance meter or a distant sensor: its area to the world. The third column is the unit normal of a disc or
+    /// a rectangle.
+    pub area_to_world: Rows,
 }
 
 /// Marks a sensor without a reference.
@@ -159,6 +230,8 @@ pub mod surface {
     pub const SPHERE: u32 = 1;
     pub const RECTANGLE: u32 = 2;
     pub const MESH: u32 = 3;
+    pub const DISK: u32 = 4;
+    pub const CYLINDER: u32 = 5;
 }
 
 /// Codes of [`LeafRecord::kind`].
@@ -166,6 +239,30 @@ pub mod leaf {
     /// Light passes through.
     pub const NULL: u32 = 0;
     pub const DIFFUSE: u32 = 1;
+    pub const CONDUCTOR: u32 = 2;
+    pub const ROUGH_CONDUCTOR: u32 = 3;
+    pub const DIELECTRIC: u32 = 4;
+    pub const THIN_DIELECTRIC: u32 = 5;
+    pub const ROUGH_DIELECTRIC: u32 = 6;
+    pub const PLASTIC: u32 = 7;
+    pub const ROUGH_PLASTIC: u32 = 8;
+    pub const PRINCIPLED: u32 = 9;
+    pub const PRINCIPLED_THIN: u32 = 10;
+
+    // Bits of [`super::LeafRecord::flags`].
+
+    /// It is turned over: the back of a two-sided BSDF.
+    pub const TURNED: u32 = 1;
+    /// Normals follow Beckmann's distribution in place of GGX.
+    pub const BECKMANN: u32 = 2;
+    /// All normals are sampled, not only visible ones.
+    pub const ALL_NORMALS: u32 = 4;
+    /// Light changes its colour each time it returns to the base of a plastic.
+    pub const NONLINEAR: u32 = 8;
+    /// The index is given by the reflectance at normal incidence.
+    pub const SPECULAR: u32 = 16;
+    /// A run may change some texture.
+    pub const VARIES: u32 = 32;
 }
 
 /// Bits of [`BsdfRecord::flags`].
@@ -176,6 +273,8 @@ pub mod bsdf {
     pub const NULL: u32 = 2;
     /// Some texture is one that a run may change.
     pub const VARIES: u32 = 4;
+    /// Some leaf looks different when it is turned about its normal.
+    pub const ANISOTROPIC: u32 = 8;
 }
 
 /// Codes of [`LightRecord::kind`].
@@ -185,6 +284,7 @@ pub mod light {
     pub const DIRECTIONAL: u32 = 2;
     pub const AREA: u32 = 3;
     pub const ENVMAP: u32 = 4;
+    pub const PROJECTOR: u32 = 5;
 }
 
 /// Codes of [`PathSettings::gradient`].
@@ -284,7 +384,7 @@ pub struct BsdfRecord {
 }
 
 /// Most textures of a leaf.
-pub const LEAF_TEXTURES: usize = 4;
+pub const LEAF_TEXTURES: usize = 12;
 
 /// A BSDF that is no mixture, with the factors that it is weighted by: a share of the mixtures around it each.
 #[repr(C)]
@@ -292,12 +392,19 @@ pub const LEAF_TEXTURES: usize = 4;
 pub struct LeafRecord {
     /// Codes of [`leaf`].
     pub kind: u32,
-    /// 1 if it is turned over: the back of a two-sided BSDF.
-    pub turned: u32,
+    /// Bits of [`leaf`].
+    pub flags: u32,
     pub first_factor: u32,
     pub factors: u32,
-    /// Its textures, as many as its kind has; [`NONE`] beyond.
-    pub textures: [u32; LEAF_TEXTURES],
+    /// The first of its textures, which follow each other.
+    pub first_texture: u32,
+    /// Of a plastic: which coat is its own.
+    pub coat: u32,
+    /// How many textures there are.
+    pub textures: u32,
+    pub padding: u32,
+    /// How much of the samples the lobes of a principled BSDF ask for.
+    pub rates: [f32; 4],
 }
 
 /// A factor of a leaf's weight: a texture's value x, or 1 - x.
@@ -328,12 +435,14 @@ pub struct CornerRecord {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct LightRecord {
-    /// Place of a point or spot; the fourth entry is the area of an area light.
+    /// Place of a point, a spot or a projector; the fourth entry is the area of an area light.
     pub position: [f32; 4],
-    /// Direction that light travels along; the fourth entry is the cosine of a spot's cutoff.
+    /// Direction that light travels along; the fourth entry is the cosine of a spot's cutoff, or the radius of a sphere.
     pub direction: [f32; 4],
+    /// World to the frame of a spot or a projector, which shines along +z.
+    pub to_local: Rows,
     pub kind: u32,
-    /// Parameter that holds its intensity.
+    /// Parameter that holds its colour, or the one value of a projector; [`NONE`] if all of it is a texture.
     pub slot: u32,
     /// Surface of an area light.
     pub surface: u32,
@@ -342,6 +451,18 @@ pub struct LightRecord {
     /// The first facet of an area light on a cube or a mesh, and their number.
     pub first_emissive: u32,
     pub emissive_triangles: u32,
+    /// Texture that multiplies it; [`NONE`] without one.
+    pub texture: u32,
+    /// Where the table of a textured area light begins among the sampling tables.
+    pub table: u32,
+    /// Half the width and half the height of the picture of a spot or a projector at the distance one.
+    pub extent: [f32; 2],
+    /// Columns and rows of that table; zero without one.
+    pub cells: [u32; 2],
+    /// Probability with which next-event estimation chooses this light, if they differ ([`PathSettings::weighted`]),
+    /// and the sum of this and of those before it.
+    pub probability: f32,
+    pub cumulative: f32,
     pub padding: [u32; 2],
 }
 
@@ -356,6 +477,10 @@ pub struct EmissiveTriangleRecord {
     pub ends: f32,
     pub c: [f32; 3],
     pub padding: u32,
+    /// u, v of the first two corners, and of the third.
+    pub uv_ab: [f32; 4],
+    pub uv_c: [f32; 2],
+    pub padding_uv: [u32; 2],
 }
 
 /// Codes of [`TextureRecord::kind`].
@@ -389,11 +514,13 @@ pub struct TextureRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct PathSettings {
     pub surfaces: u32,
+    /// Lights that are sampled: all of them, or none.
     pub lights: u32,
     /// Index of the environment map among the lights.
     pub environment: u32,
     /// Longest path in edges; [`NONE`] for no limit.
     pub max_depth: u32,
+    /// Depth beyond which Russian roulette may end a path; [`NONE`] for never.
     pub rr_depth: u32,
     pub hide_emitters: u32,
     pub gradient: u32,
@@ -401,9 +528,12 @@ pub struct PathSettings {
     pub spectral: u32,
     /// The box around all meshes' triangles.
     pub low: [f32; 3],
-    pub padding_low: u32,
+    /// 1 if media play no part, and every surface that is met is an edge of the path and casts a shadow, also one that
+    /// light passes straight through.
+    pub surfaces_only: u32,
     pub high: [f32; 3],
-    pub padding_high: u32,
+    /// 1 if lights are chosen with the probabilities in their records, 0 if with the same for all.
+    pub weighted: u32,
 }
 
 /// A triangle of a mesh: its corners in the world.

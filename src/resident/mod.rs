@@ -2,33 +2,37 @@
 
 pub mod bsdfs;
 pub mod bvh;
+pub mod coats;
 mod containers;
 pub mod emissive_triangles;
 pub mod environment;
 pub mod field;
 pub mod filter;
 pub mod layout;
+mod light_tables;
 pub mod majorants;
 pub mod pages;
 pub mod paths;
 pub mod photographs;
 pub mod placement;
 pub mod references;
+pub mod sensors;
 pub mod splats;
 mod surface_free;
+pub mod tables;
 pub mod values;
 
 use glam::Affine3A;
 
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
-use crate::scene::{Array, Background, Distortion, Filter, Scene, Sensor, Splats, Visited};
+use crate::scene::{Array, Background, Rules, Scene, Sensor, Splats, Visited};
 use bytemuck::Zeroable;
 use field::FieldScene;
-use filter::gaussian_table;
-use layout::{NO_REFERENCE, Rows, SceneRecord, SensorRecord};
+use layout::{Rows, SceneRecord, SensorRecord};
 use paths::PathScene;
 use references::Pixels;
+pub use sensors::sensor_record;
 use splats::{SplatScene, SplatSlots};
 
 /// Everything that does not change during a stage of a run, as flat records, beside the names that people know it by.
@@ -64,7 +68,7 @@ impl Transport {
     pub fn fit(&mut self, record: &mut SceneRecord, shapes: &[Shape]) {
         match self {
             Self::Field(field) => field.fit(record, shapes),
-            Self::Paths(paths) => paths.fit(shapes),
+            Self::Paths(paths) => paths.fit(record, shapes),
             Self::Splats(splats) => splats.fit(shapes),
         }
     }
@@ -119,7 +123,6 @@ impl Resident {
     pub fn new(scene: &Scene) -> io::Result<(Self, ParamSet)> {
         let mut params = materialise(scene)?;
         let mut record = SceneRecord::zeroed();
-        record.gaussian_cdf = gaussian_table();
         let field = match &scene.field {
             Some(field) => FieldScene::new(field, &mut record, &params),
             None => FieldScene::default(),
@@ -135,12 +138,20 @@ impl Resident {
         }
         let mut resident = Self {
             scene: record,
-            sensors: scene.sensors.iter().map(sensor_record).collect(),
+            sensors: Vec::new(),
             emitter,
             transport,
             references: Pixels::None,
         };
         resident.fit(&params.parameters.iter().map(|p| p.shape).collect::<Vec<_>>());
+        resident.sensors = sensors::records(scene, &mut resident.scene)?;
+        if scene.integrator.rules != Rules::Volpath {
+            resident
+                .sensors
+                .iter_mut()
+                .for_each(|sensor| sensor.medium = layout::NONE);
+        }
+        sensors::look_from_afar(&mut resident);
         Ok((resident, params))
     }
 
@@ -150,6 +161,9 @@ impl Resident {
             *record = SensorRecord {
                 medium: record.medium,
                 first_pixel: record.first_pixel,
+                filter_table: record.filter_table,
+                focus_distance: record.focus_distance,
+                area_to_world: record.area_to_world,
                 ..sensor_record(sensor)
             };
         }
@@ -178,7 +192,9 @@ fn describe_background(background: &Background, record: &mut SceneRecord, params
             record.background = layout::background::CONSTANT;
             Some(slot(params, radiance))
         }
-        Background::Envmap { data, scale, to_world } => {
+        Background::Envmap {
+            data, scale, to_world, ..
+        } => {
             record.background = layout::background::ENVMAP;
             record.env_scale = *scale;
             record.world_to_env = rows(&to_world.inverse());
@@ -247,30 +263,31 @@ pub fn rows(map: &Affine3A) -> Rows {
     ]
 }
 
-/// One camera's record, without a reference.
-pub fn sensor_record(sensor: &Sensor) -> SensorRecord {
-    let mut record = SensorRecord::zeroed();
-    record.to_world = rows(&sensor.to_world);
-    (record.distortion_model, record.distortion) = match sensor.distortion {
-        Distortion::None => (layout::distortion::NONE, [0.0; 8]),
-        Distortion::Brown { k, p } => (layout::distortion::BROWN, [k[0], k[1], k[2], 0.0, p[0], p[1], 0.0, 0.0]),
-        Distortion::Fisheye { k } => (
-            layout::distortion::FISHEYE,
-            [k[0], k[1], k[2], k[3], 0.0, 0.0, 0.0, 0.0],
-        ),
-    };
-    record.focal = sensor.focal;
-    record.center = sensor.center;
-    record.width = sensor.width;
-    record.height = sensor.height;
-    record.near_clip = sensor.near_clip;
-    record.far_clip = sensor.far_clip;
-    (record.filter, record.filter_size) = match sensor.filter {
-        Filter::Box => (layout::filter::BOX, 0.5),
-        Filter::Tent { radius } => (layout::filter::TENT, radius),
-        Filter::Gaussian { stddev } => (layout::filter::GAUSSIAN, stddev),
-    };
-    record.first_pixel = NO_REFERENCE;
-    record.medium = sensor.medium.map_or(layout::NONE, |medium| medium as u32);
-    record
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resident::layout::NO_REFERENCE;
+
+    #[test]
+    fn sensors_that_are_looked_through_keep_their_medium_and_reference() {
+        let sensor = |width, focal| Sensor {
+            width,
+            height: 2,
+            focal: [focal; 2],
+            ..Sensor::default()
+        };
+        let mut resident = Resident::empty();
+        resident.sensors = [sensor(3, 4.0), sensor(5, 6.0)].iter().map(sensor_record).collect();
+        (resident.sensors[1].medium, resident.sensors[1].first_pixel) = (7, 6);
+        resident.look_through(&[sensor(30, 40.0), sensor(50, 60.0)]);
+        let found: Vec<_> = resident
+            .sensors
+            .iter()
+            .map(|s| (s.width, s.focal, s.medium, s.first_pixel))
+            .collect();
+        assert_eq!(
+            found,
+            [(30, [40.0; 2], layout::NONE, NO_REFERENCE), (50, [60.0; 2], 7, 6)]
+        );
+    }
 }

@@ -27,3 +27,34 @@ pub fn advise<T>(array: &Vec<T>) {
 
 #[cfg(not(target_os = "linux"))]
 pub fn advise<T>(_: &Vec<T>) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// The kernel lists what it was advised of a range of memory: `hg` stands for large pages.
+    #[test]
+    fn large_arrays_are_marked() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return;
+        }
+        for bytes in [LARGE, 4 * LARGE] {
+            let array: Vec<u8> = Vec::with_capacity(bytes);
+            advise(&array);
+            let middle = array.as_ptr().addr() + bytes / 2;
+            let maps = std::fs::read_to_string("/proc/self/smaps").expect("a Linux");
+            let mut within = false;
+            let flags = maps.lines().find_map(|line| {
+                let range = line.split(' ').next().and_then(|word| word.split_once('-'));
+                if let Some((low, high)) = range
+                    && let (Ok(low), Ok(high)) = (usize::from_str_radix(low, 16), usize::from_str_radix(high, 16))
+                {
+                    within = (low..high).contains(&middle);
+                }
+                line.strip_prefix("VmFlags:").filter(|_| within)
+            });
+            let flags = flags.expect("the array lies somewhere");
+            assert!(flags.split(' ').any(|flag| flag == "hg"), "{bytes} bytes: {flags}");
+        }
+    }
+}

@@ -17,8 +17,14 @@ const EVEN: f32 = 0.3;
 /// Standard deviation of a placed splat, over the distance of its neighbours.
 const WIDTH: f32 = 0.5;
 
+/// The least standard deviation of a placed splat in pixels, before it is stretched.
+const LEAST_WIDTH: f32 = 0.35;
+
 /// How much longer than wide a splat is at most on an edge.
 const STRETCH: f32 = 2.0;
+
+/// Opacity of a placed splat.
+const OPACITY: f32 = 0.7;
 
 /// The values of splats, array by array in the order of [`SPLAT_ARRAYS`].
 pub(super) fn place(scene: &Scene, splats: &Splats) -> io::Result<[Vec<f32>; 5]> {
@@ -128,19 +134,17 @@ fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
         true => EVEN + (1.0 - EVEN) * magnitudes[pixel] / mean,
         false => 1.0,
     };
-    let all: f64 = (0..pixels.len()).map(|p| f64::from(share(p))).sum();
+    // Summed in the order of the walk, so that its end reaches the whole to the bit.
+    let all: f64 = z_curve(width, height).map(|p| f64::from(share(p))).sum();
     let step = all / count as f64;
     let mut uniform = stream(seed);
+    let first = f64::from(uniform());
     let mut walked = 0.0;
-    let mut next = step * f64::from(uniform());
     let mut arrays = [const { Vec::new() }; 5];
-    let mut placed = 0;
     for pixel in z_curve(width, height) {
         let here = share(pixel);
         walked += f64::from(here);
-        while placed < count && (walked > next || placed + 1 == count && walked >= all) {
-            next += step;
-            placed += 1;
+        while arrays[4].len() < count && walked > (arrays[4].len() as f64 + first) * step {
             let [x, y] = [pixel % width, pixel / width].map(|i| i as f32);
             arrays[0].extend([(x + uniform()) / side, (y + uniform()) / side]);
             // A splat has an area of step/share pixels to itself.
@@ -148,24 +152,13 @@ fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
             let [gx, gy, squares] = gradients[pixel];
             let along = gx.hypot(gy) / squares.max(1e-12);
             let stretch = 1.0 + (STRETCH - 1.0) * along.min(1.0);
-            let width = (WIDTH * spacing).max(0.35) / side;
+            let width = (WIDTH * spacing).max(LEAST_WIDTH) / side;
             arrays[1].extend([(width * stretch.sqrt()).ln(), (width / stretch.sqrt()).ln()]);
             // Along the edge: half the angle of the doubled gradient, turned by a quarter.
             arrays[2].push(0.5 * gy.atan2(gx) + 0.5 * PI);
             arrays[3].extend(pixels[pixel]);
-            arrays[4].push(0.7);
+            arrays[4].push(OPACITY);
         }
-    }
-    // Rounding of the sums may leave a few out.
-    while placed < count {
-        placed += 1;
-        let pixel = (uniform() * pixels.len() as f32) as usize % pixels.len().max(1);
-        let [x, y] = [pixel % width, pixel / width].map(|i| i as f32 + 0.5);
-        arrays[0].extend([x / side, y / side]);
-        arrays[1].extend([(WIDTH * (step as f32).sqrt() / side).ln(); 2]);
-        arrays[2].push(0.0);
-        arrays[3].extend(pixels[pixel]);
-        arrays[4].push(0.7);
     }
     arrays
 }
@@ -279,5 +272,277 @@ mod tests {
                 .expect("there");
             assert_eq!(before[0][2 * from..2 * from + 2], position[2 * i..2 * i + 2]);
         }
+    }
+
+    fn near(found: f32, expected: f32) {
+        assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+    }
+
+    #[test]
+    fn the_curve_interleaves_columns_and_rows() {
+        let four = [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15];
+        assert_eq!(z_curve(4, 4).collect::<Vec<_>>(), four);
+        assert_eq!(z_curve(3, 2).collect::<Vec<_>>(), [0, 1, 3, 4, 2, 5]);
+        assert_eq!(z_curve(1, 3).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    /// The ends of the ranges that 20000 uniform numbers come near, and their means, to five standard errors.
+    #[test]
+    fn random_splats_fill_their_ranges() {
+        let count = 20_000;
+        let placed = at_random(5, count, [200, 50]);
+        let column = |array: usize, c: usize, channels: usize| -> Vec<f32> {
+            placed[array].iter().skip(c).step_by(channels).copied().collect()
+        };
+        let spacing = (0.25 / count as f32).sqrt();
+        let size = |c| column(1, c, 2).iter().map(|v| v.exp() / spacing).collect();
+        for (values, low, high) in [
+            (column(0, 0, 2), 0.0, 1.0),
+            (column(0, 1, 2), 0.0, 0.25),
+            (size(0), 0.3, 1.0),
+            (size(1), 0.3, 1.0),
+            (column(2, 0, 1), 0.0, PI),
+            (column(3, 0, 3), 0.0, 1.0),
+            (column(3, 1, 3), 0.0, 1.0),
+            (column(3, 2, 3), 0.0, 1.0),
+            (column(4, 0, 1), 0.2, 0.8),
+        ] {
+            assert_eq!(values.len(), count);
+            let (width, slack) = (high - low, 1e-3 * (high - low));
+            let least = values.iter().copied().fold(f32::INFINITY, f32::min);
+            let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert!(low - 1e-5 <= least && least < low + slack, "{least} is far from {low}");
+            assert!(high - slack < most && most < high + 1e-5, "{most} is far from {high}");
+            let mean = values.iter().sum::<f32>() / count as f32;
+            let error = width / (12.0 * count as f32).sqrt();
+            assert!((mean - 0.5 * (low + high)).abs() < 5.0 * error, "{mean}");
+        }
+        let mut uniform = stream(5);
+        let steps = (0..1000).map(|_| uniform() * (1 << 24) as f32);
+        assert!(steps.into_iter().all(|v| v.fract() == 0.0), "24 bits each");
+        let (one, other) = (at_random(1, 3, [1, 1]), at_random(2, 3, [1, 1]));
+        assert!(one != other && one == at_random(1, 3, [1, 1]));
+    }
+
+    /// A picture of 16 × 8 pixels whose colours change evenly: the gradient is (a, b) in each, the half of a
+    /// component at a border that lies across it.
+    #[test]
+    fn gradients_are_central_differences() {
+        let slopes = [[0.5, 0.25], [-1.0, 0.5], [0.0, 2.0]];
+        let pixel = |i: usize| slopes.map(|[a, b]| a * (i % 16) as f32 + b * (i / 16) as f32);
+        let picture = Picture {
+            width: 16,
+            height: 8,
+            pixels: (0..128).map(pixel).collect(),
+        };
+        let found = gradients(&picture);
+        let expected = |across: f32, down: f32| {
+            let mut sum = [0.0; 3];
+            for [a, b] in slopes {
+                let (a, b) = (a * across, b * down);
+                sum = [sum[0] + a * a - b * b, sum[1] + 2.0 * a * b, sum[2] + a * a + b * b];
+            }
+            sum
+        };
+        for (i, gradient) in found.iter().enumerate() {
+            let half = |at: usize, last: usize| if at == 0 || at == last { 0.5 } else { 1.0 };
+            assert_eq!(*gradient, expected(half(i % 16, 15), half(i / 16, 7)), "pixel {i}");
+        }
+    }
+
+    /// Without any change in the picture: as many splats as pixels stand in a pixel each, and four times as many with
+    /// half the distance, which are as wide as is allowed at least.
+    #[test]
+    fn an_even_picture_is_covered_evenly() {
+        let picture = Picture {
+            width: 8,
+            height: 4,
+            pixels: vec![[0.2, 0.4, 0.6]; 32],
+        };
+        for (count, width) in [(8, 1.0), (32, 0.5), (128, LEAST_WIDTH)] {
+            let [position, scale, rotation, color, opacity] = in_picture(9, count, &picture);
+            let pixels = z_curve(8, 4).collect::<Vec<_>>();
+            for i in 0..count {
+                // The i-th of evenly spaced splats stands at i + u steps along the curve.
+                let [x, y] = [position[2 * i] * 8.0, position[2 * i + 1] * 8.0];
+                let pixel = y as usize * 8 + x as usize;
+                let place = pixels.iter().position(|p| *p == pixel).expect("in the picture");
+                assert_eq!(place * count / 32, i * 32 / count * count / 32, "splat {i} of {count}");
+                near(scale[2 * i], (width / 8.0f32).ln());
+                near(scale[2 * i + 1], (width / 8.0f32).ln());
+                near(rotation[i], 0.5 * PI);
+                assert_eq!((&color[3 * i..3 * i + 3], opacity[i]), (&[0.2, 0.4, 0.6][..], OPACITY));
+            }
+            let mean = |c: usize| position.iter().skip(c).step_by(2).sum::<f32>() / count as f32;
+            assert!((mean(0) - 0.5).abs() < 0.1 && (mean(1) - 0.25).abs() < 0.1, "{count}");
+        }
+    }
+
+    /// Half of a picture is flat and the other one rises evenly from the line between them: all splats but the even
+    /// part stand there, along the edges.
+    #[test]
+    fn splats_share_out_by_the_gradient() {
+        let (across, down, rising, falling) = ([0.1, 0.0], [0.0, 0.1], [0.1, 0.1], [0.1, -0.1]);
+        for (slope, angle) in [
+            (across, 0.5 * PI),
+            (down, PI),
+            (rising, 0.75 * PI),
+            (falling, 0.25 * PI),
+        ] {
+            let [width, height] = [128, 64];
+            let rise = |x: f32, y: f32| slope[0] * (x - 63.5) + slope[1] * (y - 31.5);
+            let pixel = |i: usize| [0.0, rise((i % width) as f32, (i / width) as f32).max(0.0), 0.0];
+            let picture = Picture {
+                width,
+                height,
+                pixels: (0..width * height).map(pixel).collect(),
+            };
+            let count = 4000;
+            let [position, scale, rotation, ..] = in_picture(1, count, &picture);
+            let at = |i: usize| [position[2 * i] * 128.0, position[2 * i + 1] * 128.0];
+            let rises = |i: &usize| rise(at(*i)[0] - 0.5, at(*i)[1] - 0.5) > 0.0;
+            // The flat half has 0.3/2 of the splats.
+            let share = (0..count).filter(rises).count() as f32 / count as f32;
+            assert!((share - 0.85).abs() < 0.02, "{slope:?}: {share}");
+            let inside = |i: &usize| {
+                let [x, y] = at(*i);
+                rise(x, y) > 0.3 && (2.0..126.0).contains(&x) && (2.0..62.0).contains(&y)
+            };
+            let inside: Vec<usize> = (0..count).filter(inside).collect();
+            assert!(inside.len() > 2500);
+            for i in inside {
+                let turned = (rotation[i] - angle).rem_euclid(PI);
+                assert!(
+                    turned.min(PI - turned) < 1e-3,
+                    "{slope:?}: {} is not {angle}",
+                    rotation[i]
+                );
+                near(scale[2 * i] - scale[2 * i + 1], STRETCH.ln());
+                // The area to itself is that of a pixel over the number of splats in it: 1.7 of 4000/8192.
+                let width = 0.5 * (scale[2 * i] + scale[2 * i + 1]) + 128f32.ln();
+                let expected = (WIDTH * (8192.0 / 4000.0 / 1.7f32).sqrt()).ln();
+                assert!((width - expected).abs() < 0.02, "{slope:?}: {width} is not {expected}");
+            }
+        }
+        // Where colours change across and down alike there is no direction.
+        let across = |i: usize| 0.1 * (i % 8) as f32;
+        let down = |i: usize| 0.1 * (i / 8) as f32;
+        let picture = Picture {
+            width: 8,
+            height: 8,
+            pixels: (0..64).map(|i| [across(i), down(i), 0.5]).collect(),
+        };
+        let [position, scale, ..] = in_picture(1, 64, &picture);
+        let inside = |v: f32| (1.0..7.0).contains(&(8.0 * v));
+        let inner = (0..64).filter(|i| inside(position[2 * i]) && inside(position[2 * i + 1]));
+        inner.for_each(|i| near(scale[2 * i], scale[2 * i + 1]));
+    }
+
+    /// A scene of splats with `more` in its optimize block.
+    fn scene(splats: &str, more: &str) -> Scene {
+        let text = format!(
+            r#"{{"type": "scene",
+            "picture": {{"type": "canvas", "film": {{"type": "hdrfilm", "width": 6, "height": 4, "color_space": "srgb"}}}},
+            "splats": {{"type": "splats", {splats}}},
+            "optimize": {{"parameters": {{"splats.color": {{}}}}{more}}}}}"#
+        );
+        crate::scene::parse(&text, std::path::Path::new("splats.json")).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    const LEAVES: &str = r#", "references": {"type": "leaves", "seed": 7}"#;
+
+    fn placed(scene: &Scene) -> [Vec<f32>; 5] {
+        let splats = scene.splats.as_ref().expect("given");
+        place(scene, splats).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn splats_are_placed_as_the_scene_says() {
+        let random = scene(r#""count": 5, "seed": 3"#, LEAVES);
+        assert_eq!(placed(&random), at_random(3, 5, [6, 4]));
+        let pictured = scene(r#""count": 5, "seed": 3, "placement": "picture""#, LEAVES);
+        let leaves = Picture {
+            width: 6,
+            height: 4,
+            pixels: leaves::leaves(7, [6, 4]),
+        };
+        assert_eq!(placed(&pictured), in_picture(3, 5, &leaves));
+        let sorted = scene(r#""count": 5, "seed": 3, "order": "size""#, LEAVES);
+        assert_eq!(placed(&sorted), sorted_by_size(at_random(3, 5, [6, 4])));
+        assert_ne!(placed(&sorted), placed(&random));
+
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.safetensors");
+        let write = |arrays: &[Vec<f32>; 5]| {
+            let arrays = arrays.clone();
+            let values = crate::output::splats::SplatValues { arrays };
+            values.write_tensors(&path).expect("writable");
+        };
+        let arrays = at_random(8, 4, [1, 1]);
+        write(&arrays);
+        let read = scene(&format!(r#""filename": {path:?}"#), LEAVES);
+        assert_eq!(placed(&read), arrays);
+        write(&at_random(8, 3, [1, 1]));
+        let error = place(&read, read.splats.as_ref().expect("given")).expect_err("one is missing");
+        assert!(error.to_string().contains("changed while the program ran"), "{error}");
+    }
+
+    #[test]
+    fn the_picture_is_what_the_first_view_is_compared_with() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.png");
+        let transparent = ::image::RgbaImage::from_raw(2, 1, vec![255, 0, 51, 255, 0, 255, 0, 0]).expect("two pixels");
+        transparent.save(&path).expect("writable");
+        let view = |width, backdrop| Sensor {
+            width,
+            height: 1,
+            color_space: crate::scene::ColorSpace::Srgb,
+            reference: Some(crate::scene::Reference {
+                path: path.clone(),
+                downscale: 1,
+                backdrop,
+            }),
+            ..Sensor::default()
+        };
+        let kept_out = Sensor {
+            held_out: true,
+            ..Sensor::default()
+        };
+        let mut scene = scene(r#""count": 5"#, LEAVES);
+        scene.optimize.as_mut().expect("given").references = References::Images;
+        let blue = [0.0, 0.0, 1.0];
+        for (backdrop, second) in [
+            (Backdrop::Color(blue), blue),
+            (Backdrop::Opaque, [0.0, 1.0, 0.0]),
+            (Backdrop::Random, [0.0, 1.0, 0.0]),
+        ] {
+            scene.sensors = vec![kept_out.clone(), view(2, backdrop)];
+            let Picture { width, height, pixels } = picture(&scene).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!((width, height, pixels), (2, 1, vec![[1.0, 0.0, 0.2], second]));
+        }
+        let mut with = |references| {
+            scene.optimize.as_mut().expect("given").references = references;
+            picture(&scene).map(|picture| picture.pixels)
+        };
+        let grey = [0.1, 0.2, 0.3];
+        assert_eq!(with(References::Constant(grey)).expect("a colour"), [grey; 2]);
+        assert_eq!(
+            with(References::Leaves { seed: 1 }).expect("leaves"),
+            leaves::leaves(1, [2, 1])
+        );
+        let target = References::Scene {
+            path: "a.json".into(),
+            spp: 1,
+        };
+        let refused = |outcome: io::Result<Vec<[f32; 3]>>| {
+            let error = outcome.expect_err("no picture").to_string();
+            assert!(error.contains("the first view has none to be compared with"), "{error}");
+        };
+        refused(with(target));
+        scene.optimize.as_mut().expect("given").references = References::Images;
+        scene.sensors[1].reference = None;
+        refused(picture(&scene).map(|p| p.pixels));
+        scene.sensors.truncate(1);
+        refused(picture(&scene).map(|p| p.pixels));
     }
 }

@@ -39,3 +39,27 @@ impl SplatScene {
         self.count = shapes[self.slots.position].texels();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_splats_is_that_of_their_positions() {
+        let slots = SplatSlots {
+            position: 1,
+            scale: 0,
+            rotation: 2,
+            color: 3,
+            opacity: 4,
+        };
+        assert_eq!(slots.all(), [1, 0, 2, 3, 4]);
+        let shape = |count| Shape {
+            size: [count, 1, 1],
+            channels: 2,
+        };
+        let mut scene = SplatScene { slots, count: 5 };
+        scene.fit(&[7, 9, 7, 7, 7].map(shape));
+        assert_eq!(scene.count, 9);
+    }
+}

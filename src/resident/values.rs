@@ -17,7 +17,10 @@ impl Fault<'_> {
     /// The file that the scene takes the array from; the scene's own where it takes it from none.
     pub(super) fn origin<'a>(&'a self, scene: &'a Scene) -> &'a Path {
         match &self.array.source {
-            Source::GridFile(path) | Source::ImageFile(path) | Source::Reflectance { path, .. } => path,
+            Source::GridFile(path)
+            | Source::ImageFile(path)
+            | Source::Reflectance { path, .. }
+            | Source::Radiance { path, .. } => path,
             _ => &scene.path,
         }
     }
@@ -51,6 +54,14 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Asymmetry => Some(("`g`", |v| v.abs() < 1.0, "must lie between -1 and 1, both excluded")),
         Quantity::Environment => Some(("radiance", |v| v >= 0.0, "must not be negative")),
         Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),
+        Quantity::Specular => Some(("`specular`", is_share, "must lie between 0 and 1")),
+        Quantity::DiffuseTransmission => {
+            Some(("`diff_trans`", |v| (0.0..=2.0).contains(&v), "must lie between 0 and 2"))
+        }
+        Quantity::Index | Quantity::BendingIndex => Some(("an index", |v| v > 0.0, "must be positive")),
+        Quantity::DenserIndex => Some(("an index", |v| v >= 1.0, "must be at least 1")),
+        Quantity::ComplexIndex => Some(("`eta` or `k`", |v| v >= 0.0, "must not be negative")),
+        Quantity::Roughness => Some(("`alpha`", |v| v >= 0.0, "must not be negative")),
         Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => {
             Some(("a splat", f32::is_finite, "must have finite numbers"))
         }
@@ -73,4 +84,26 @@ fn place(parameter: &Parameter, index: usize) -> String {
     let [nx, ny, _] = shape.size;
     let (x, y, z) = (texel % nx, texel / nx % ny, texel / (nx * ny));
     format!("texel x={x} y={y} z={z}, channel {channel},")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_texel() {
+        let parameter = |size: [usize; 3], channels| Parameter {
+            path: "a".into(),
+            kind: crate::params::Kind::Grid,
+            quantity: Quantity::Extinction,
+            shape: crate::params::Shape { size, channels },
+            to_world: glam::Affine3A::IDENTITY,
+            values: Vec::new(),
+            tuning: None,
+        };
+        // ((3 · 3 + 2) · 2 + 1) · 2 + 1
+        assert_eq!(place(&parameter([2, 3, 4], 2), 47), "texel x=1 y=2 z=3, channel 1,");
+        assert_eq!(place(&parameter([2, 3, 4], 2), 6), "texel x=1 y=1 z=0, channel 0,");
+        assert_eq!(place(&parameter([1, 1, 1], 3), 2), "channel 2");
+    }
 }

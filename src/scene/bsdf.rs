@@ -1,10 +1,11 @@
-//! BSDFs: `null`, `diffuse`, and what is made of others: `twosided`, `mask`, `blendbsdf`.
+//! BSDFs: `null`, materials, and what is made of others: `twosided`, `mask`, `blendbsdf`.
 
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Bsdf, NestedBsdf, Texture, texture};
+use super::world::Model;
+use super::{Bsdf, NestedBsdf, Texture, material, texture};
 
 /// Mitsuba's defaults.
 const DEFAULT_REFLECTANCE: f32 = 0.5;
@@ -16,9 +17,7 @@ pub(super) const MAX_NESTING: usize = 8;
 /// The default of a shape: grey, or black for an emitter. `path` is where it would stand.
 pub(super) fn default(path: &str, emits: bool) -> Bsdf {
     let grey = if emits { 0.0 } else { DEFAULT_REFLECTANCE };
-    Bsdf::Diffuse {
-        reflectance: Texture::constant(&format!("{path}.reflectance"), &[grey; 3]),
-    }
+    Bsdf::diffuse(Texture::constant(&format!("{path}.reflectance"), &[grey; 3]))
 }
 
 /// The BSDF at `value` and its path; that of its target if it is a reference.
@@ -36,22 +35,16 @@ fn read_nested(value: &Value<'_>, nesting: usize) -> Option<NestedBsdf> {
     let path = object.value.path.clone();
     let bsdf = match object.name {
         "null" => Some(Bsdf::Null),
-        "diffuse" => Some(Bsdf::Diffuse {
-            reflectance: color(&mut object, "reflectance", DEFAULT_REFLECTANCE),
-        }),
         "twosided" => two_sided(&mut object, nesting),
         "mask" => mask(&mut object, nesting),
-        _ => blend(&mut object, nesting),
+        "blendbsdf" => blend(&mut object, nesting),
+        name => {
+            let model = Model::ALL.into_iter().find(|model| model.name() == name);
+            model.map(|model| Bsdf::Material(material::read(model, &mut object)))
+        }
     };
     object.finish();
     Some(NestedBsdf { path, bsdf: bsdf? })
-}
-
-/// The parameter `key`, a reflectance.
-fn color(object: &mut Object<'_>, key: &'static str, default: f32) -> Texture {
-    let given = object.get(key);
-    let read = given.and_then(|value| texture::read(&value, Quantity::Reflectance));
-    read.unwrap_or_else(|| Texture::constant(&format!("{}.{key}", object.value.path), &[default; 3]))
 }
 
 /// A share between 0 and 1; None if it is mistaken.
@@ -96,7 +89,7 @@ fn two_sided(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
 fn passes_light(bsdf: &Bsdf) -> bool {
     match bsdf {
         Bsdf::Null | Bsdf::Mask { .. } => true,
-        Bsdf::Diffuse { .. } => false,
+        Bsdf::Material(material) => material.transmits(),
         Bsdf::TwoSided { sides } => sides.iter().any(|side| passes_light(&side.bsdf)),
         Bsdf::Blend { nested, .. } => nested.iter().any(|part| passes_light(&part.bsdf)),
     }

@@ -128,6 +128,14 @@ impl<'a> Context<'a> {
         self.warnings.borrow_mut().push(message.to_string());
     }
 
+    /// Records a warning unless it has been recorded before.
+    pub(super) fn warn_once(&self, message: &str) {
+        let said = self.warnings.borrow().iter().any(|warning| warning == message);
+        if !said {
+            self.warn(message);
+        }
+    }
+
     /// Whether a mistake has been recorded.
     pub(super) fn has_errors(&self) -> bool {
         !self.diagnostics.borrow().is_empty()

@@ -123,6 +123,7 @@ fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, S
         reference,
         held_out,
         medium: None,
+        ..Sensor::default()
     })
 }
 

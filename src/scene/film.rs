@@ -3,7 +3,7 @@
 use super::object::Object;
 use super::reader::Limit;
 use super::vocabulary::Class;
-use super::{ColorSpace, Filter};
+use super::{ColorSpace, Filter, PixelFormat};
 
 /// Mitsuba's default filter.
 const DEFAULT_FILTER: Filter = Filter::Gaussian { stddev: 0.5 };
@@ -15,6 +15,9 @@ pub(super) const DEFAULT_SIZE: [u32; 2] = [768, 576];
 /// the film.
 pub(super) const FILTER_WIDTH: Limit = Limit::Between(0.0, 16.0);
 
+/// The most lobes of a Lanczos filter: with more its table would be too coarse.
+pub(super) const MAX_LOBES: u64 = 10;
+
 /// The largest width or height of an image in pixels.
 pub(super) const MAX_SIDE: u32 = 65_536;
 
@@ -23,17 +26,59 @@ pub(super) const MAX_SIDE: u32 = 65_536;
 pub(super) struct Film {
     /// Width and height, if given.
     pub(super) size: [Option<u32>; 2],
+    pub(super) crop: Crop,
     pub(super) filter: Filter,
+    pub(super) sample_border: bool,
     pub(super) color_space: ColorSpace,
+    pub(super) pixel_format: PixelFormat,
+    pub(super) half: bool,
 }
 
 impl Default for Film {
     fn default() -> Self {
         Self {
             size: [None; 2],
+            crop: Crop::default(),
             filter: DEFAULT_FILTER,
+            sample_border: false,
             color_space: ColorSpace::Linear,
+            pixel_format: PixelFormat::Rgb,
+            half: false,
         }
+    }
+}
+
+/// The part of a film that is rendered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Crop {
+    pub(super) offset: [u32; 2],
+    /// Width and height, if given; else what is left of the film beyond no offset.
+    pub(super) size: [Option<u32>; 2],
+}
+
+/// A film and the part of it that is rendered, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Window {
+    pub(super) film: [u32; 2],
+    pub(super) offset: [u32; 2],
+    pub(super) size: [u32; 2],
+}
+
+impl Window {
+    /// Whether the whole film is rendered.
+    pub(super) fn is_whole(&self) -> bool {
+        self.film == self.size
+    }
+}
+
+impl Film {
+    /// The film of the given size, or of `fallback`, and the part of it that is rendered; None if it leaves the film.
+    pub(super) fn window(&self, fallback: [u32; 2]) -> Option<Window> {
+        let film = [0, 1].map(|a| self.size[a].unwrap_or(fallback[a]));
+        let size = [0, 1].map(|a| self.crop.size[a].unwrap_or(film[a]));
+        let offset = self.crop.offset;
+        let inside = (0..2).all(|a| u64::from(offset[a]) + u64::from(size[a]) <= u64::from(film[a]));
+        inside.then_some(Window { film, offset, size })
     }
 }
 
@@ -44,26 +89,32 @@ pub(super) fn nested(sensor: &mut Object<'_>) -> Film {
     };
     let mut side = |key| Some(object.get(key)?.integer(1, MAX_SIDE.into())? as u32);
     let size = [side("width"), side("height")];
+    let crop_size = [side("crop_width"), side("crop_height")];
+    let crop = Crop {
+        offset: ["crop_offset_x", "crop_offset_y"].map(|key| object.integer(key, 0)),
+        size: crop_size,
+    };
     let filter = nested_filter(&mut object, DEFAULT_FILTER);
+    let sample_border = object.boolean("sample_border", false);
     let color_space = color_space(&mut object, ColorSpace::Linear);
-    object.only("crop_offset_x", 0);
-    object.only("crop_offset_y", 0);
-    object.only("crop_width", size[0].unwrap_or(DEFAULT_SIZE[0]));
-    object.only("crop_height", size[1].unwrap_or(DEFAULT_SIZE[1]));
-    // Mitsuba's films sample beyond their border for filters that overlap it; a box filter does not overlap.
-    if filter == Filter::Box {
-        object.boolean("sample_border", false);
-    } else {
-        object.only("sample_border", false);
-    }
     object.only("file_format", "openexr");
-    object.only("pixel_format", "rgb");
-    object.only("component_format", "float32");
+    let pixel_formats = [
+        ("luminance", PixelFormat::Luminance),
+        ("luminance_alpha", PixelFormat::LuminanceAlpha),
+        ("rgb", PixelFormat::Rgb),
+        ("rgba", PixelFormat::Rgba),
+    ];
+    let pixel_format = object.choice("pixel_format", &pixel_formats, PixelFormat::Rgb);
+    let half = object.choice("component_format", &[("float16", true), ("float32", false)], false);
     object.finish();
     Film {
         size,
+        crop,
         filter,
+        sample_border,
         color_space,
+        pixel_format,
+        half,
     }
 }
 
@@ -85,6 +136,14 @@ pub(super) fn nested_filter(object: &mut Object<'_>, default: Filter) -> Filter 
         "box" => Filter::Box,
         "tent" => Filter::Tent {
             radius: filter.number("radius", 1.0),
+        },
+        "mitchell" => Filter::Mitchell {
+            b: filter.number("B", 1.0 / 3.0),
+            c: filter.number("C", 1.0 / 3.0),
+        },
+        "catmullrom" => Filter::Mitchell { b: 0.0, c: 0.5 },
+        "lanczos" => Filter::Lanczos {
+            lobes: filter.integer("lobes", 3),
         },
         _ => Filter::Gaussian {
             stddev: filter.number("stddev", 0.5),

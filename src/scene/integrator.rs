@@ -1,34 +1,121 @@
-//! Integrators: `volpath`, `prbvolpath`, `advolpath`, `rbvolpath`.
+//! Integrators: how a name of Mitsuba's, or of ours, lets paths grow and sends their derivatives.
 
+use super::diagnostics::suggest;
 use super::object::Object;
 use super::reader::{Limit, Value};
+use super::reference::is_name_char;
 use super::vocabulary::Class;
-use super::{Estimator, Gradient, Integrator, Variant};
+use super::{Aov, AovKind, Estimator, FirstSurfaces, Gradient, Integrator, Rules, Variant};
 
 /// Mitsuba's default `max_depth` of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
 
-/// The integrator.
-pub(super) fn read(value: &Value<'_>) -> Option<Integrator> {
+/// The longest path of `direct`: from the camera to a surface, and to a light.
+const DIRECT_DEPTH: u32 = 2;
+
+/// The integrator, and what pictures show of the first surfaces.
+pub(super) fn read(value: &Value<'_>) -> Option<(Integrator, FirstSurfaces)> {
     let mut object = value.plugin(Class::Integrator)?;
-    let (estimator, default_depth) = match object.name {
-        "volpath" => (Estimator::PathReplay, None),
-        "prbvolpath" => (Estimator::PathReplay, Some(DEFAULT_DEPTH)),
-        "advolpath" => (Estimator::Tape, Some(DEFAULT_DEPTH)),
-        _ => (Estimator::Radiative(variant(&mut object)), Some(DEFAULT_DEPTH)),
+    let mut first_surfaces = FirstSurfaces::default();
+    match object.name {
+        "aov" => {
+            first_surfaces.aovs = aovs(&mut object);
+            let nested = object.nested_named(Class::Integrator);
+            object.finish();
+            let inner = nested.map_or(Some(Default::default()), |(_, value)| read(&value));
+            let (integrator, FirstSurfaces { aovs, depth }) = inner?;
+            if depth || !aovs.is_empty() {
+                value.error("an `aov` around an `aov` or a `depth`", "list what they show in `aovs`");
+            }
+            Some((integrator, first_surfaces))
+        }
+        "depth" => {
+            object.finish();
+            first_surfaces.depth = true;
+            Some((Integrator::default(), first_surfaces))
+        }
+        _ => Some((light(object)?, first_surfaces)),
+    }
+}
+
+/// The parameter `aovs`: names and kinds, separated by commas.
+fn aovs(object: &mut Object<'_>) -> Vec<Aov> {
+    let words = AovKind::ALL.map(|(word, _)| word);
+    let Some(value) = object.require("aovs", "channels, such as \"dd:depth, nn:sh_normal\"") else {
+        return Vec::new();
     };
-    let max_depth = max_depth(&mut object, default_depth);
-    let rr_depth = object.integer("rr_depth", 5);
+    let mut found: Vec<Aov> = Vec::new();
+    for part in value.string().unwrap_or_default().split(',') {
+        let (name, word) = part.split_once(':').unwrap_or(("", part));
+        let (name, word) = (name.trim(), word.trim());
+        let kind = AovKind::ALL.iter().find(|(known, _)| *known == word);
+        let named = !name.is_empty() && name.chars().all(is_name_char) && found.iter().all(|aov| aov.name != name);
+        match kind {
+            Some((_, kind)) if named => found.push(Aov {
+                name: name.to_string(),
+                kind: *kind,
+            }),
+            Some(_) => value.error(
+                format!("{part:?} has no name of its own"),
+                format!("write a name of letters, digits, `_` and `-`, such as \"surface:{word}\""),
+            ),
+            None => value.error(format!("unknown channel {word:?}"), suggest(word, &words)),
+        }
+    }
+    found
+}
+
+/// An integrator of light.
+fn light(mut object: Object<'_>) -> Option<Integrator> {
+    let (rules, estimator) = match object.name {
+        "path" | "direct" => (Rules::Path, Estimator::PathReplay),
+        "prb" => (Rules::Prb, Estimator::PathReplay),
+        "prb_basic" => (Rules::Basic, Estimator::PathReplay),
+        "ad" => (Rules::Prb, Estimator::Tape),
+        "rb" => (Rules::Prb, Estimator::Radiative(variant(&mut object))),
+        "advolpath" => (Rules::Volpath, Estimator::Tape),
+        "rbvolpath" => (Rules::Volpath, Estimator::Radiative(variant(&mut object))),
+        _ => (Rules::Volpath, Estimator::PathReplay),
+    };
+    let max_depth = match object.name {
+        "direct" => {
+            sample_counts(&mut object);
+            Some(DIRECT_DEPTH)
+        }
+        "path" | "volpath" | "volpathmis" => max_depth(&mut object, None),
+        _ => max_depth(&mut object, Some(DEFAULT_DEPTH)),
+    };
+    let rr_depth = match object.name {
+        "direct" => 5,
+        _ => object.integer("rr_depth", 5),
+    };
+    if object.name == "volpathmis" {
+        object.boolean("use_spectral_mis", true);
+    }
     let hide_emitters = object.boolean("hide_emitters", false);
-    let gradient = gradient(&mut object, estimator);
+    let gradient = match rules {
+        Rules::Volpath => gradient(&mut object, estimator),
+        Rules::Path | Rules::Prb | Rules::Basic => Gradient::Auto,
+    };
     object.finish();
     Some(Integrator {
+        rules,
         estimator,
         max_depth,
         rr_depth,
         hide_emitters,
         gradient,
     })
+}
+
+/// The samples of `direct` at a surface, of which one each is taken: more samples a pixel do the same.
+fn sample_counts(object: &mut Object<'_>) {
+    let counts = ["shading_samples", "emitter_samples", "bsdf_samples"].map(|key| object.integer(key, 1));
+    if counts.iter().any(|count| *count > 1) {
+        object.value.context.warn(
+            "`direct` takes one sample of the lights and one of the BSDF: raise `sample_count` instead of their numbers",
+        );
+    }
 }
 
 fn variant(object: &mut Object<'_>) -> Variant {

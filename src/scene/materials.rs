@@ -30,9 +30,12 @@ const INDICES: &[(&str, f32)] = &[
 /// A conductor's complex index: real parts of the channels, and imaginary parts.
 pub type ComplexIndex = [[f32; 3]; 2];
 
-/// Complex indices; `none` reflects all light.
+/// What `none` means: all light is reflected.
+pub const PERFECT_MIRROR: ComplexIndex = [[0.0; 3], [1.0; 3]];
+
+/// Complex indices.
 const CONDUCTORS: &[(&str, ComplexIndex)] = &[
-    ("none", [[0.0; 3], [1.0; 3]]),
+    ("none", PERFECT_MIRROR),
     ("a-C", [[2.9441, 2.2271, 1.9682], [0.8875, 0.7993, 0.8153]]),
     ("Ag", [[0.1553, 0.1167, 0.1384], [4.8283, 3.1222, 2.1469]]),
     ("Al", [[1.6575, 0.8804, 0.5212], [9.2238, 6.2695, 4.8370]]),

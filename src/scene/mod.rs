@@ -3,6 +3,7 @@
 //! Independent of devices and transport. Checking a scene reads only the headers of arrays; [`crate::resident`] reads
 //! their values.
 
+mod area;
 mod arrays;
 mod bsdf;
 mod change;
@@ -19,6 +20,7 @@ mod json;
 pub mod leaves;
 mod light;
 mod lookup;
+mod material;
 pub mod materials;
 mod medium;
 mod object;
@@ -57,8 +59,9 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, NestedBsdf, Phase,
-    Surface, Texture, TextureMap, Variant, World, Wrap,
+    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind,
+    Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant,
+    World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -81,6 +84,8 @@ pub struct Scene {
     pub world: World,
     /// The integrator for `world`.
     pub integrator: Integrator,
+    /// What pictures show of the first surfaces.
+    pub first_surfaces: FirstSurfaces,
     /// The emitter at infinity.
     pub background: Background,
     /// Every view, data sets expanded, in the order of the file.
@@ -115,7 +120,7 @@ impl Scene {
         let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
-            Source::Reflectance { path, .. } => Some(path.as_path()),
+            Source::Reflectance { path, .. } | Source::Radiance { path, .. } => Some(path.as_path()),
             _ => None,
         });
         let meshes = self.world.surfaces.iter().filter_map(Surface::mesh_file);
@@ -154,6 +159,8 @@ pub enum Source {
     ImageFile(PathBuf),
     /// An image file of reflectances; with `raw` its values are taken as linear.
     Reflectance { path: PathBuf, raw: bool },
+    /// An image file of radiances, intensities or irradiances, likewise.
+    Radiance { path: PathBuf, raw: bool },
     /// A sum of Gaussians above a base value (one entry or one per channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
@@ -238,6 +245,8 @@ pub enum Background {
     Envmap {
         data: Array,
         scale: f32,
+        /// How often next-event estimation chooses it, in proportion to those of all lights.
+        sampling_weight: f32,
         /// Rotates the map's frame into the world.
         to_world: Affine3A,
     },
@@ -251,9 +260,87 @@ pub enum Filter {
     Tent {
         radius: f32,
     },
+    /// Cut off at four standard deviations.
     Gaussian {
         stddev: f32,
     },
+    /// The cubics of Mitchell1988; `b` 0 and `c` 1/2 is Catmull's and Rom's.
+    Mitchell {
+        b: f32,
+        c: f32,
+    },
+    Lanczos {
+        lobes: u32,
+    },
+}
+
+impl Filter {
+    /// Half its width in pixels.
+    pub fn radius(self) -> f32 {
+        match self {
+            Self::Box => 0.5,
+            Self::Tent { radius } => radius,
+            Self::Gaussian { stddev } => 4.0 * stddev,
+            Self::Mitchell { .. } => 2.0,
+            Self::Lanczos { lobes } => lobes as f32,
+        }
+    }
+}
+
+/// The channels of a film's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PixelFormat {
+    Luminance,
+    LuminanceAlpha,
+    #[default]
+    Rgb,
+    Rgba,
+}
+
+/// What a sensor measures.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum SensorKind {
+    /// Through a pinhole.
+    #[default]
+    Perspective,
+    /// Through a lens of this radius that is sharp at a distance.
+    ThinLens { aperture_radius: f32, focus_distance: f32 },
+    /// Along parallel rays.
+    Orthographic,
+    /// Along one ray.
+    Radiancemeter,
+    /// The irradiance of an area.
+    Irradiancemeter(Area),
+    /// Along parallel rays that begin at a distance from their target; None: outside of the scene.
+    Distant { target: Target, ray_offset: Option<f32> },
+}
+
+/// Where the rays of a distant sensor go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Target {
+    /// All over the scene.
+    Scene,
+    Point([f32; 3]),
+    Area(Area),
+}
+
+/// A surface from which points are drawn uniformly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Area {
+    pub form: AreaForm,
+    /// The form to the world.
+    pub to_world: Affine3A,
+    /// Whether its normals are turned round.
+    pub flipped: bool,
+}
+
+/// The form of an [`Area`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AreaForm {
+    /// [-1, 1]² in the plane z = 0, normal +z.
+    Rectangle,
+    /// The unit sphere, which `to_world` scales alike along all axes.
+    Sphere,
 }
 
 /// The colour space of the values that rays carry.
@@ -274,15 +361,23 @@ pub struct Sensor {
     pub to_world: Affine3A,
     pub width: u32,
     pub height: u32,
-    /// Focal lengths in pixels.
+    /// Focal lengths in pixels; of an orthographic sensor, pixels in a unit.
     pub focal: [f32; 2],
     /// Principal point in pixels from the image's top left corner.
     pub center: [f32; 2],
     pub distortion: Distortion,
     pub near_clip: f32,
     pub far_clip: f32,
+    pub kind: SensorKind,
     pub filter: Filter,
+    /// Whether filters at the film's border take samples beside it.
+    pub sample_border: bool,
     pub color_space: ColorSpace,
+    /// What is written into EXR files, and whether as half floats.
+    pub pixel_format: PixelFormat,
+    pub half: bool,
+    /// The batch whose film it shares with others, side by side.
+    pub batch: Option<String>,
     /// Default samples per pixel of renders.
     pub spp: u32,
     /// Its reference photograph; it exists and has the right size after `downscale`.

@@ -60,6 +60,12 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
             "only volumes with the `filter_type` `trilinear` and the `wrap_mode` `clamp` can",
         );
     }
+    if tunable.quantity == Quantity::BendingIndex {
+        object.error(
+            format!("`{}` cannot be optimised: another index bends light elsewhere", tunable.array.path),
+            "only derivatives at fixed paths are known; those of a `roughdielectric` or a `thindielectric` are complete",
+        );
+    }
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE);
     let bounds = bounds(&mut object, tunable.quantity);
     if let Some((shape, source)) = object.get("initial").and_then(|value| initial(&value, tunable)) {
@@ -138,7 +144,7 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
             );
             None
         }
-        Kind::Texture => texture::image(value, false, channels),
+        Kind::Texture => texture::image(value, false, channels, tunable.quantity),
         Kind::Envmap => emitter::image(value),
         Kind::Value => {
             let path = value.file()?;
@@ -179,8 +185,10 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     match array.source {
         Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } => array.shape = shape,
         Source::Placed => {}
-        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } if array.shape == shape => {}
-        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } => {
+        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } | Source::Radiance { .. } => {
+            if array.shape == shape {
+                return;
+            }
             let [x, y, z] = array.shape.size;
             let advice = "remove `start_resolution`, or start from a number in `initial`";
             value.error(

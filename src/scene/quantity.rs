@@ -3,6 +3,10 @@
 use super::reader::Limit;
 pub(super) use crate::params::Quantity;
 
+/// Indices of refraction that there may be.
+const MIN_INDEX: f64 = 0.1;
+const MAX_INDEX: f64 = 10.0;
+
 impl Quantity {
     /// Values permitted in a scene file.
     pub(super) fn limit(self) -> Limit {
@@ -11,6 +15,12 @@ impl Quantity {
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => Limit::Within(0.0, 1.0),
+            Quantity::Specular => Limit::Within(0.0, 1.0),
+            Quantity::DiffuseTransmission => Limit::Within(0.0, 2.0),
+            Quantity::Index | Quantity::BendingIndex => Limit::Within(MIN_INDEX, MAX_INDEX),
+            Quantity::DenserIndex => Limit::Within(1.0, MAX_INDEX),
+            Quantity::ComplexIndex => Limit::NonNegative,
+            Quantity::Roughness => Limit::Positive,
             Quantity::Asymmetry => Limit::Between(-1.0, 1.0),
         }
     }
@@ -24,6 +34,13 @@ impl Quantity {
             Quantity::Scale => [-9.0, 0.0],
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => [0.0, f32::INFINITY],
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => [0.0, 1.0],
+            // The slope of the index by it is infinite at zero.
+            Quantity::Specular => [1e-3, 1.0],
+            Quantity::DiffuseTransmission => [0.0, 2.0],
+            Quantity::Index | Quantity::BendingIndex => [MIN_INDEX as f32, MAX_INDEX as f32],
+            Quantity::DenserIndex => [1.0, MAX_INDEX as f32],
+            Quantity::ComplexIndex => [0.0, f32::INFINITY],
+            Quantity::Roughness => [1e-3, 1.0],
             Quantity::Asymmetry => [-0.99, 0.99],
         }
     }

@@ -11,7 +11,7 @@ use super::json::{self, Node};
 use super::medium::Media;
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
-use super::{Background, Integrator, Scene, Sensor, World};
+use super::{Background, FirstSurfaces, Integrator, Rules, Scene, Sensor, World};
 use super::{
     dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, splats, warnings, write,
 };
@@ -129,6 +129,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             splats: None,
             world: World::default(),
             integrator: Integrator::default(),
+            first_surfaces: FirstSurfaces::default(),
             background: Background::None,
             sensors: Vec::new(),
             optimize: None,
@@ -136,6 +137,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             warnings: Vec::new(),
         },
         media: Media::default(),
+        meters: Vec::new(),
         seen: Seen::default(),
     };
     let value = Value {
@@ -210,6 +212,8 @@ struct Reader {
     names: HashSet<String>,
     scene: Scene,
     media: Media,
+    /// Sensors on shapes, which are read before the other sensors and come after them.
+    meters: Vec<Sensor>,
     seen: Seen,
 }
 
@@ -252,7 +256,7 @@ impl Reader {
             Known::Supported(Class::Integrator) => {
                 let reason = "light is followed in one way";
                 if only_one(&mut self.seen.integrator, key, entry, "integrator", reason) {
-                    self.scene.integrator = integrator::read(entry).unwrap_or_default();
+                    (self.scene.integrator, self.scene.first_surfaces) = integrator::read(entry).unwrap_or_default();
                 }
             }
             Known::Supported(class) => {
@@ -267,8 +271,8 @@ impl Reader {
     }
 
     fn sensor(&mut self, key: &str, entry: &Value<'_>) {
-        let sensor = sensor::read(entry, key, self.with_images, &mut self.media);
-        if sensor.as_ref().is_some_and(|sensor| sensor.medium.is_some()) {
+        let sensors = sensor::read(entry, key, self.with_images, &mut self.media);
+        if sensors.iter().any(|sensor| sensor.medium.is_some()) {
             self.enter_world(key, entry, "a sensor in a medium");
         }
         let seen = match resolved_type(entry) {
@@ -276,7 +280,7 @@ impl Reader {
             _ => &mut self.seen.camera,
         };
         seen.get_or_insert_with(|| key.to_string());
-        self.scene.sensors.extend(sensor);
+        self.scene.sensors.extend(sensors);
     }
 
     fn dataset(&mut self, key: &str, entry: &Value<'_>) {
@@ -294,10 +298,11 @@ impl Reader {
                     self.scene.background = emitter::read(entry, key).unwrap_or_default();
                 }
             }
-            "area" => {
+            _ if emitter::stands_in_shapes(name) => {
                 if !entry.context.references.is_target(entry.node) {
+                    let article = if name == "area" { "an" } else { "a" };
                     entry.error(
-                        "an `area` emitter without a shape",
+                        format!("{article} `{name}` emitter without a shape"),
                         "put it into a shape, which then emits",
                     );
                 }
@@ -313,6 +318,10 @@ impl Reader {
         if !holds_field(entry) {
             self.enter_world(key, entry, &format!("a `{name}`"));
             let surface = shape::read(entry, key, &mut self.media);
+            if let Some(surface) = &surface {
+                let meters = sensor::on_shape(entry, key, surface, &mut self.media);
+                self.meters.extend(meters);
+            }
             self.scene.world.surfaces.extend(surface);
             return;
         }
@@ -340,9 +349,18 @@ impl Reader {
     /// Checks of the whole scene, after all objects have been read.
     fn finish(&mut self, context: &Context<'_>) {
         self.scene.world.media = std::mem::take(&mut self.media.list);
+        self.scene.sensors.append(&mut self.meters);
         self.check_picture(context);
+        if let (Some(key), false) = (&self.seen.integrator, self.scene.world.media.is_empty())
+            && self.scene.integrator.rules != Rules::Volpath
+        {
+            context.warn(format!(
+                "the integrator `{key}` follows light among surfaces alone, so that the scattering media play no part: \
+                 take `volpath` or `prbvolpath`"
+            ));
+        }
         if let (Some(_), Some(key)) = (&self.seen.field, &self.seen.integrator) {
-            self.scene.integrator = Integrator::default();
+            (self.scene.integrator, self.scene.first_surfaces) = Default::default();
             context.warn(format!(
                 "the integrator `{key}` plays no part: a radiance field is marched through"
             ));

@@ -1,4 +1,4 @@
-//! `independent`: the default number of samples per pixel.
+//! Samplers: the default number of samples per pixel. All of Mitsuba's are read, and random numbers are independent.
 
 use super::object::Object;
 use super::vocabulary::Class;
@@ -13,6 +13,17 @@ pub(super) fn nested(object: &mut Object<'_>) -> u32 {
     };
     let spp = sampler.integer("sample_count", 4);
     sampler.only("seed", 0);
+    if matches!(sampler.name, "stratified" | "multijitter" | "orthogonal") {
+        sampler.boolean("jitter", true);
+    }
+    if sampler.name == "orthogonal" {
+        sampler.integer("strength", 2);
+    }
+    if sampler.name != "independent" {
+        let warning =
+            "samples are independent here, also of a `stratified`, `multijitter`, `orthogonal` or `ldsampler`";
+        sampler.value.context.warn_once(warning);
+    }
     sampler.finish();
     spp
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use glam::{Affine2, Affine3A};
 
-use super::Array;
+use super::quantity::Quantity;
+use super::{Array, Source};
 use crate::io;
 use crate::io::mesh::{Mesh, read_obj, read_ply};
 
@@ -39,8 +40,20 @@ pub struct Surface {
     /// Indices into [`World::media`].
     pub interior: Option<usize>,
     pub exterior: Option<usize>,
-    /// Radiance of an `area` emitter; a value of three channels.
-    pub radiance: Option<Array>,
+    pub emitter: Option<AreaEmitter>,
+}
+
+/// What makes a surface shine.
+#[derive(Debug, Clone)]
+pub struct AreaEmitter {
+    /// Its key in the shape.
+    pub name: String,
+    /// Three channels.
+    pub radiance: Texture,
+    /// Whether light leaves along the normal alone (`directionalarea`): no path from a camera meets it.
+    pub directional: bool,
+    /// How often next-event estimation chooses it, in proportion to those of all lights.
+    pub sampling_weight: f32,
 }
 
 impl Surface {
@@ -64,6 +77,13 @@ pub enum Geometry {
     },
     /// [-1, 1]² in the plane z = 0, normal +z.
     Rectangle,
+    /// x² + y² <= 1 in the plane z = 0, normal +z.
+    Disk,
+    /// Without caps, from the centre of one end to that of the other.
+    Cylinder {
+        ends: [[f32; 3]; 2],
+        radius: f32,
+    },
     /// A mesh file; it exists.
     Mesh {
         path: PathBuf,
@@ -98,8 +118,8 @@ impl MeshFormat {
 pub enum Bsdf {
     /// No scattering: light passes.
     Null,
-    /// Lambertian, on the side of the normal.
-    Diffuse { reflectance: Texture },
+    /// Not made of others.
+    Material(Material),
     /// The first on the front; the second, or the first again, turned over, on the back.
     TwoSided { sides: Vec<NestedBsdf> },
     /// The nested one with the probability `opacity`; else light passes.
@@ -112,14 +132,74 @@ pub enum Bsdf {
 }
 
 impl Bsdf {
+    /// A Lambertian surface of this reflectance.
+    pub fn diffuse(reflectance: Texture) -> Self {
+        Self::Material(Material::diffuse(reflectance))
+    }
+
     /// Its type in a scene file.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Diffuse { .. } => "diffuse",
+            Self::Material(material) => material.model.name(),
             Self::TwoSided { .. } => "twosided",
             Self::Mask { .. } => "mask",
             Self::Blend { .. } => "blendbsdf",
+        }
+    }
+}
+
+/// A BSDF that is not made of others.
+#[derive(Debug, Clone)]
+pub struct Material {
+    pub model: Model,
+    /// Its textures in the order of the model's fields. `alpha` stands for the roughnesses along both tangents, and
+    /// `specular` for the index of a principled BSDF.
+    pub inputs: Vec<Input>,
+    pub facets: Facets,
+    /// Whether light changes its colour each time it returns to the base of a plastic.
+    pub nonlinear: bool,
+    /// How much of the samples the lobes of a principled BSDF ask for.
+    pub rates: [f32; 4],
+}
+
+/// The equations of a [`Material`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    Diffuse,
+    Conductor,
+    RoughConductor,
+    Dielectric,
+    ThinDielectric,
+    RoughDielectric,
+    Plastic,
+    RoughPlastic,
+    Principled,
+    PrincipledThin,
+}
+
+/// A texture of a material: its key in the file, and what it measures.
+#[derive(Debug, Clone)]
+pub struct Input {
+    pub key: &'static str,
+    pub quantity: Quantity,
+    pub texture: Texture,
+}
+
+/// The small mirrors of a rough surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facets {
+    /// Whether their normals follow Beckmann's distribution; else GGX.
+    pub beckmann: bool,
+    /// Whether only visible ones are sampled.
+    pub visible: bool,
+}
+
+impl Default for Facets {
+    fn default() -> Self {
+        Self {
+            beckmann: true,
+            visible: true,
         }
     }
 }
@@ -140,9 +220,27 @@ pub enum Texture {
 }
 
 impl Texture {
+    /// Width and height of an image in texels; any other texture is square.
+    pub fn picture_size(&self) -> [usize; 2] {
+        match self {
+            Self::Bitmap(map) => [map.data.shape.size[0], map.data.shape.size[1]],
+            Self::Constant(_) | Self::Checkerboard { .. } => [1, 1],
+        }
+    }
+
     /// The same value everywhere, of one channel or three; `path` names it.
     pub fn constant(path: &str, values: &[f32]) -> Self {
         Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
+    }
+
+    /// Whether it is this number everywhere, and no run changes it.
+    pub(super) fn is_always(&self, number: f32) -> bool {
+        match self {
+            Self::Constant(value) => {
+                value.tuning.is_none() && matches!(&value.source, Source::Fill(all) if all.iter().all(|x| *x == number))
+            }
+            Self::Checkerboard { .. } | Self::Bitmap(_) => false,
+        }
     }
 }
 
@@ -216,8 +314,23 @@ pub enum Phase {
 pub struct Light {
     pub name: String,
     pub kind: LightKind,
-    /// Intensity of a point or spot, irradiance of a directional light; a value of three channels.
+    /// Intensity of a point or spot, irradiance of a directional light: a value of three channels. Scale of a projector:
+    /// one channel.
     pub intensity: Array,
+    /// Picture of a projector, and perhaps of a spot, of three channels; multiplies `intensity`.
+    pub texture: Option<Texture>,
+    /// How often next-event estimation chooses it, in proportion to those of all lights.
+    pub sampling_weight: f32,
+}
+
+impl Light {
+    /// Width and height of its picture in texels; anything but an image is square.
+    pub fn picture_size(&self) -> [usize; 2] {
+        match &self.texture {
+            Some(texture) => texture.picture_size(),
+            None => [1, 1],
+        }
+    }
 }
 
 /// Position and direction of a light.
@@ -236,11 +349,17 @@ pub enum LightKind {
     Directional {
         direction: [f32; 3],
     },
+    /// Light travels along +z of `to_world`; `fov` is that along x, in degrees.
+    Projector {
+        to_world: Affine3A,
+        fov: f32,
+    },
 }
 
 /// The light transport algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Integrator {
+    pub rules: Rules,
     pub estimator: Estimator,
     /// Longest path in edges; None for no limit.
     pub max_depth: Option<u32>,
@@ -254,6 +373,7 @@ pub struct Integrator {
 impl Default for Integrator {
     fn default() -> Self {
         Self {
+            rules: Rules::Volpath,
             estimator: Estimator::PathReplay,
             max_depth: None,
             rr_depth: 5,
@@ -263,15 +383,88 @@ impl Default for Integrator {
     }
 }
 
+/// What a picture shows beside radiance, or in its place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FirstSurfaces {
+    /// Channels of the integrator `aov`, in the order of the file.
+    pub aovs: Vec<Aov>,
+    /// The integrator `depth`: the picture shows how far away surfaces are.
+    pub depth: bool,
+}
+
+/// Channels of the first surfaces that camera rays meet, and what they are called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aov {
+    pub name: String,
+    pub kind: AovKind,
+}
+
+/// What is known of a surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AovKind {
+    Albedo,
+    Depth,
+    Position,
+    Uv,
+    GeoNormal,
+    ShNormal,
+    ShapeIndex,
+}
+
+impl AovKind {
+    /// All of them, by their names in Mitsuba.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("albedo", Self::Albedo),
+        ("depth", Self::Depth),
+        ("position", Self::Position),
+        ("uv", Self::Uv),
+        ("geo_normal", Self::GeoNormal),
+        ("sh_normal", Self::ShNormal),
+        ("shape_index", Self::ShapeIndex),
+    ];
+
+    /// Its name in Mitsuba.
+    pub fn word(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
+        found.expect("all of them have names").0
+    }
+
+    /// The ends of its channels' names.
+    pub fn channels(self) -> &'static [&'static str] {
+        match self {
+            Self::Albedo => &["R", "G", "B"],
+            Self::Depth => &["T"],
+            Self::Uv => &["U", "V"],
+            Self::Position | Self::GeoNormal | Self::ShNormal => &["X", "Y", "Z"],
+            Self::ShapeIndex => &["I"],
+        }
+    }
+}
+
+/// How paths grow, as Mitsuba's integrators of these names have it. By all rules but `volpath`'s media play no part, and
+/// every surface that is met is an edge of the path and casts a shadow, also one that light passes straight through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rules {
+    /// Media scatter, and what light passes straight through is no edge.
+    #[default]
+    Volpath,
+    /// Roulette begins with the edge `rr_depth`.
+    Path,
+    /// Roulette begins behind the edge `rr_depth`, as by [`Self::Volpath`].
+    Prb,
+    /// Lights are not sampled, and there is no roulette.
+    Basic,
+}
+
 /// The estimator of derivatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Estimator {
-    /// Path replay backpropagation: `volpath` and `prbvolpath`.
+    /// Path replay backpropagation: all names but the following.
     #[default]
     PathReplay,
-    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `advolpath`.
+    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `ad` and `advolpath`.
     Tape,
-    /// Radiative backpropagation: `rbvolpath`.
+    /// Radiative backpropagation: `rb` and `rbvolpath`.
     Radiative(Variant),
 }
 

@@ -174,7 +174,7 @@ fn f32_derivatives_are_those_of_f64() {
 fn tables_have_derivatives_too() {
     for distribution in [Distribution::Beckmann, Distribution::Ggx] {
         for alpha in [0.2, 0.5] {
-            let table = |alpha: f64| TransmittanceTable::new(distribution, alpha, 1.49).0;
+            let table = |alpha: f64| TransmittanceTable::new(distribution, alpha, 1.49).rows;
             let h = 0.05 * alpha;
             let (exact, above, below) = (table(alpha), table(alpha + h), table(alpha - h));
             let differences: Vec<f64> = (0..=ENTRIES).map(|i| (above[i][0] - below[i][0]) / (2.0 * h)).collect();

@@ -4,7 +4,9 @@
 //! Without an adapter these tests print that they were skipped; with `PRBOPT_REQUIRE_GPU=1` they fail instead.
 
 mod compare;
+mod gpu;
 mod known;
+mod materials;
 mod meshes;
 mod scenes;
 mod small_factors;
@@ -12,29 +14,15 @@ mod sums;
 mod worlds;
 
 use compare::{Outcome, compare};
+use gpu::gpu;
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{Adapters, Cut, Gpu, Options};
+use prbopt::device::gpu::{Cut, Options};
 use prbopt::device::{ArrayKind, Batch, Device, DeviceError, Keys, Step, Term};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
 use prbopt::transport::rays::pixel::PixelTable;
 use prbopt::transport::rays::random::{Pass, pass_key};
 use scenes::{Case, build, cases, plain};
-
-/// Opens the first adapter, or says that there is none.
-fn gpu(options: Options) -> Option<Gpu> {
-    let adapters = Adapters::find();
-    if adapters.summaries().is_empty() {
-        assert!(
-            std::env::var_os("PRBOPT_REQUIRE_GPU").is_none_or(|v| v != "1"),
-            "PRBOPT_REQUIRE_GPU is set, but there is no adapter"
-        );
-        // Not by a macro, whose output the test runner keeps to itself.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: this machine has no GPU adapter\n");
-        return None;
-    }
-    Some(Gpu::open(&adapters, 0, options).unwrap_or_else(|e| panic!("{e}")))
-}
 
 fn keys(pass: Pass) -> Keys {
     Keys {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::gpu;
 use super::scenes::noise;
-use super::worlds::{Case, case, compare, constant, cube, envmap, run, sky, smoke, surface, value};
+use super::worlds::{Case, area_emitter, case, compare, constant, cube, envmap, run, sky, smoke, surface, value};
 
 /// Pixels of the image of noise.
 const NOISE: [usize; 3] = [7, 5, 1];
@@ -63,32 +63,30 @@ fn ball(folder: &Path, face_normals: bool) -> Geometry {
 }
 
 fn image(folder: &Path, nearest: bool, wrap: Wrap) -> Bsdf {
-    Bsdf::Diffuse {
-        reflectance: Texture::Bitmap(TextureMap {
-            data: Array {
-                path: format!("floor.bsdf.{nearest}.{wrap:?}"),
-                kind: Kind::Texture,
-                shape: Shape {
-                    size: NOISE,
-                    channels: 3,
-                },
-                source: Source::Reflectance {
-                    path: folder.join("noise.png"),
-                    raw: nearest,
-                },
-                tuning: Some(Tuning {
-                    learning_rate: 1e-3,
-                    bounds: [0.0, 1.0],
-                }),
+    Bsdf::diffuse(Texture::Bitmap(TextureMap {
+        data: Array {
+            path: format!("floor.bsdf.{nearest}.{wrap:?}"),
+            kind: Kind::Texture,
+            shape: Shape {
+                size: NOISE,
+                channels: 3,
             },
-            nearest,
-            wrap,
-            to_uv: Affine2 {
-                matrix2: Mat2::from_scale_angle(Vec2::new(1.7, 2.3), 0.4),
-                translation: Vec2::new(-0.6, 0.2),
+            source: Source::Reflectance {
+                path: folder.join("noise.png"),
+                raw: nearest,
             },
-        }),
-    }
+            tuning: Some(Tuning {
+                learning_rate: 1e-3,
+                bounds: [0.0, 1.0],
+            }),
+        },
+        nearest,
+        wrap,
+        to_uv: Affine2 {
+            matrix2: Mat2::from_scale_angle(Vec2::new(1.7, 2.3), 0.4),
+            translation: Vec2::new(-0.6, 0.2),
+        },
+    }))
 }
 
 fn placed(scale: f32, angle: f32, at: [f32; 3]) -> Affine3A {
@@ -106,10 +104,12 @@ fn floor(folder: &Path, nearest: bool, wrap: Wrap) -> Surface {
 }
 
 fn shining(mut shape: Surface, name: &str) -> Surface {
-    shape.radiance = Some(value(&format!("{name}.radiance"), &[3.0, 4.0, 2.0], [0.0, 100.0]));
-    shape.bsdf = Bsdf::Diffuse {
-        reflectance: Texture::Constant(value(&format!("{name}.reflectance"), &[0.3, 0.1, 0.2], [0.0, 1.0])),
-    };
+    shape.emitter = area_emitter(value(&format!("{name}.radiance"), &[3.0, 4.0, 2.0], [0.0, 100.0]));
+    shape.bsdf = Bsdf::diffuse(Texture::Constant(value(
+        &format!("{name}.reflectance"),
+        &[0.3, 0.1, 0.2],
+        [0.0, 1.0],
+    )));
     shape.bsdf_path = format!("{name}.bsdf");
     shape
 }

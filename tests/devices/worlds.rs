@@ -11,10 +11,10 @@ use prbopt::device::{ArrayKind, Batch, Device, Step};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::params::{Kind, ParamSet, Shape, Tuning};
-use prbopt::resident::Resident;
+use prbopt::resident::{Resident, layout};
 use prbopt::scene::{
-    Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, Phase, Scene,
-    Sensor, Source, Surface, Texture, World, Wrap,
+    Area, AreaEmitter, AreaForm, Array, Background, Bsdf, Estimator, Filter, Geometry, Gradient, Integrator, Light,
+    LightKind, Lookup, Medium, Phase, Rules, Scene, Sensor, SensorKind, Source, Surface, Target, Texture, World, Wrap,
 };
 use prbopt::transport::rays::pixel::PixelTable;
 use prbopt::transport::rays::random::Pass;
@@ -33,8 +33,11 @@ pub(super) struct Case {
     gradient: Gradient,
     max_depth: u32,
     hide_emitters: bool,
+    rules: Rules,
     /// What the sensors stand in.
     medium: Option<usize>,
+    /// What the second sensor becomes.
+    look: fn(&mut Sensor),
 }
 
 fn array(path: &str, kind: Kind, size: [usize; 3], values: &[f32], bounds: [f32; 2]) -> Array {
@@ -108,8 +111,18 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         bsdf,
         interior: media[0],
         exterior: media[1],
-        radiance: None,
+        emitter: None,
     }
+}
+
+/// What lets a shape shine with this radiance.
+pub(super) fn area_emitter(radiance: Array) -> Option<AreaEmitter> {
+    Some(AreaEmitter {
+        name: "emitter".into(),
+        radiance: Texture::Constant(radiance),
+        directional: false,
+        sampling_weight: 1.0,
+    })
 }
 
 pub(super) fn cube() -> Surface {
@@ -125,6 +138,8 @@ fn light(name: &str, kind: LightKind, intensity: f32) -> Light {
             &[intensity, 0.9 * intensity, 0.7 * intensity],
             [0.0, 100.0],
         ),
+        texture: None,
+        sampling_weight: 1.0,
     }
 }
 
@@ -138,6 +153,7 @@ pub(super) fn envmap() -> Background {
     Background::Envmap {
         data: array("sky.data", Kind::Envmap, [12, 7, 1], &[1.0, 0.9, 0.7], [0.0, 10.0]),
         scale: 1.3,
+        sampling_weight: 1.0,
         to_world: Affine3A::from_quat(Quat::from_rotation_x(0.4)),
     }
 }
@@ -159,7 +175,9 @@ pub(super) fn case(name: &'static str, world: World, background: Background, gra
         gradient,
         max_depth: 8,
         hide_emitters: false,
+        rules: Rules::Volpath,
         medium: None,
+        look: |_| {},
     }
 }
 
@@ -219,30 +237,26 @@ fn nested() -> World {
 
 /// Smoke over a checkered floor, under a square light and beside a shining ball.
 fn furnished() -> World {
-    let floor = Bsdf::Diffuse {
-        reflectance: Texture::Checkerboard {
-            colors: Box::new([
-                value("floor.bsdf.color0", &[0.8, 0.7, 0.6], [0.0, 1.0]),
-                value("floor.bsdf.color1", &[0.2, 0.3, 0.1], [0.0, 1.0]),
-            ]),
-            to_uv: Affine2::from_scale(Vec2::splat(3.0)),
-        },
-    };
+    let floor = Bsdf::diffuse(Texture::Checkerboard {
+        colors: Box::new([
+            value("floor.bsdf.color0", &[0.8, 0.7, 0.6], [0.0, 1.0]),
+            value("floor.bsdf.color1", &[0.2, 0.3, 0.1], [0.0, 1.0]),
+        ]),
+        to_uv: Affine2::from_scale(Vec2::splat(3.0)),
+    });
     let down = Affine3A::from_rotation_x(0.5 * PI);
     let up = Affine3A::from_rotation_x(-0.5 * PI);
-    let grey = |x: f32| Bsdf::Diffuse {
-        reflectance: Texture::Constant(value(&format!("grey.{x}"), &[x; 3], [0.0, 1.0])),
-    };
+    let grey = |x: f32| Bsdf::diffuse(Texture::Constant(value(&format!("grey.{x}"), &[x; 3], [0.0, 1.0])));
     let lying = Affine3A::from_translation(Vec3::new(0.0, -1.2, 0.0)) * Affine3A::from_scale(Vec3::splat(3.0)) * up;
     let above = Affine3A::from_translation(Vec3::new(0.0, 2.5, 0.0)) * down;
     let mut panel = surface(Geometry::Rectangle, above, grey(0.2), [None; 2]);
-    panel.radiance = Some(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
+    panel.emitter = area_emitter(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
     let place = Geometry::Sphere {
         center: [-1.9, 0.2, 0.4],
         radius: 0.4,
     };
     let mut ball = surface(place, Affine3A::IDENTITY, grey(0.0), [None; 2]);
-    ball.radiance = Some(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
+    ball.emitter = area_emitter(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
     World {
         surfaces: vec![
             cube(),
@@ -296,9 +310,7 @@ fn blended() -> Medium {
 
 /// Fog without end around a grey ball.
 fn fog() -> World {
-    let grey = Bsdf::Diffuse {
-        reflectance: Texture::Constant(value("ball.bsdf.reflectance", &[0.5; 3], [0.0, 1.0])),
-    };
+    let grey = Bsdf::diffuse(Texture::Constant(value("ball.bsdf.reflectance", &[0.5; 3], [0.0, 1.0])));
     let place = Geometry::Sphere {
         center: [0.0; 3],
         radius: 0.5,
@@ -342,7 +354,69 @@ fn cases() -> Vec<Case> {
             max_depth: 3,
             ..case("hidden lights, free flight", furnished(), envmap(), FreeFlight)
         },
+        Case {
+            rules: Rules::Path,
+            hide_emitters: true,
+            look: |sensor| {
+                sensor.filter = Filter::Mitchell { b: 0.2, c: 0.4 };
+                sensor.kind = SensorKind::ThinLens {
+                    aperture_radius: 0.1,
+                    focus_distance: 3.0,
+                };
+            },
+            ..case("path, thin lens, mitchell", furnished(), envmap(), FreeFlight)
+        },
+        Case {
+            rules: Rules::Basic,
+            look: |sensor| {
+                sensor.filter = Filter::Lanczos { lobes: 3 };
+                sensor.sample_border = true;
+                sensor.kind = SensorKind::Orthographic;
+                sensor.focal = [0.4 * EDGE as f32; 2];
+            },
+            ..case("prb_basic, orthographic, lanczos", furnished(), sky(), FreeFlight)
+        },
+        Case {
+            look: |sensor| sensor.kind = SensorKind::Irradiancemeter(area(AreaForm::Rectangle)),
+            ..case("irradiance of a rectangle, drt", world(smoke()), sky(), Drt)
+        },
+        Case {
+            rules: Rules::Prb,
+            look: |sensor| sensor.kind = SensorKind::Irradiancemeter(area(AreaForm::Sphere)),
+            ..case("irradiance of a cavity", furnished(), envmap(), FreeFlight)
+        },
+        Case {
+            look: |sensor| {
+                sensor.kind = SensorKind::Distant {
+                    target: Target::Scene,
+                    ray_offset: None,
+                }
+            },
+            ..case("from afar, paired", furnished(), sky(), Paired)
+        },
+        Case {
+            look: |sensor| {
+                sensor.kind = SensorKind::Distant {
+                    target: Target::Area(area(AreaForm::Sphere)),
+                    ray_offset: Some(3.0),
+                }
+            },
+            ..case("a ball from afar, drt", world(smoke()), sky(), Drt)
+        },
     ]
+}
+
+/// A rectangle outside of the world, or a cavity around it, that looks at it.
+fn area(form: AreaForm) -> Area {
+    let turned = looking_from(Vec3::new(0.0, 2.0, 3.0));
+    Area {
+        form,
+        to_world: match form {
+            AreaForm::Rectangle => turned,
+            AreaForm::Sphere => Affine3A::from_scale(Vec3::splat(6.0)),
+        },
+        flipped: form == AreaForm::Sphere,
+    }
 }
 
 /// Something at `eye` whose +Z points to the origin.
@@ -368,10 +442,11 @@ fn sensor(index: usize, medium: Option<usize>) -> Sensor {
 }
 
 fn build(case: &Case) -> (Resident, ParamSet) {
-    let scene = Scene {
+    let mut scene = Scene {
         path: PathBuf::from("test"),
         world: case.world.clone(),
         integrator: Integrator {
+            rules: case.rules,
             estimator: Estimator::PathReplay,
             max_depth: Some(case.max_depth),
             rr_depth: 4,
@@ -382,6 +457,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
         sensors: (0..2).map(|i| sensor(i, case.medium)).collect(),
         ..Scene::default()
     };
+    (case.look)(&mut scene.sensors[1]);
     let (mut resident, mut params) = Resident::new(&scene).expect("nothing is read from files");
     resident.set_constant_reference([0.3, 0.5, 0.4]);
     for (a, parameter) in params.parameters.iter_mut().enumerate() {
@@ -397,7 +473,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
 /// What a device computed: images and gradients by name.
 pub(super) type Outcome = Vec<(String, Vec<f32>)>;
 
-const SGD: Optimizer = Optimizer::Sgd { momentum: 0.0 };
+pub(super) const SGD: Optimizer = Optimizer::Sgd { momentum: 0.0 };
 
 fn load(device: &mut dyn Device, case: &Case) -> Batch {
     let (resident, params) = build(case);
@@ -406,12 +482,12 @@ fn load(device: &mut dyn Device, case: &Case) -> Batch {
     Batch { table, drawn: None }
 }
 
-fn image(device: &mut dyn Device, batch: &Batch, name: &str, outcome: &mut Outcome) {
+pub(super) fn image(device: &mut dyn Device, batch: &Batch, name: &str, outcome: &mut Outcome) {
     device.render(batch, keys(Pass::Primal), SPP).expect("renders");
     outcome.push((name.into(), device.image().expect("an image").concat()));
 }
 
-fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
+pub(super) fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
     device.loss(batch, keys(Pass::Primal), Loss::L2).expect("a loss");
     let stats = device
         .backpropagate(batch, keys(Pass::Adjoint), SPP)
@@ -429,6 +505,12 @@ fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
 pub(super) fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = load(device, case);
     let mut outcome = Outcome::new();
+    for aov in 0..=layout::aov::SHAPE_INDEX {
+        device
+            .render_aov(&batch, keys(Pass::Primal), SPP, aov)
+            .expect("there are surfaces");
+        outcome.push((format!("channel {aov}"), device.image().expect("an image").concat()));
+    }
     image(device, &batch, "image", &mut outcome);
     gradients(device, &batch, &mut outcome);
     let step = Step {

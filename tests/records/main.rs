@@ -10,11 +10,11 @@ use glam::{Quat, Vec3, Vec3A};
 use prbopt::io::{Image, image};
 use prbopt::params::{Kind, ParamSet, Quantity};
 use prbopt::resident::bvh::Bvh;
-use prbopt::resident::filter::gaussian_table;
+use prbopt::resident::filter::filter_table;
 use prbopt::resident::layout::{self, BLOCK, NONE, Rows, Triangle, VolumeRecord};
 use prbopt::resident::paths::PathScene;
 use prbopt::resident::{Resident, Transport, sensor_record};
-use prbopt::scene::{self, Distortion};
+use prbopt::scene::{self, Distortion, Filter};
 use prbopt::transport::rays::camera::{transform_point, transform_vector};
 
 fn resident(text: &str) -> (Resident, ParamSet) {
@@ -94,7 +94,9 @@ fn a_sensor_is_recorded_number_by_number() {
     let tent = camera(&film(r#""type": "tent", "radius": 1.5"#));
     assert_eq!((tent.filter, tent.filter_size), (layout::filter::TENT, 1.5));
     let gaussian = camera(&film(r#""type": "gaussian", "stddev": 0.7"#));
-    assert_eq!((gaussian.filter, gaussian.filter_size), (layout::filter::GAUSSIAN, 0.7));
+    assert_eq!((gaussian.filter, gaussian.filter_size), (layout::filter::TABLE, 2.8));
+    let lanczos = camera(&film(r#""type": "lanczos""#));
+    assert_eq!((lanczos.filter, lanczos.filter_size), (layout::filter::TABLE, 3.0));
     let scene = scene::parse(
         r#"{"camera": {"type": "perspective"}, "s": {"type": "constant"}}"#,
         Path::new("a.json"),
@@ -102,27 +104,54 @@ fn a_sensor_is_recorded_number_by_number() {
     assert_eq!(scene.expect("sound").sensors[0].distortion, Distortion::None);
 }
 
-/// The distribution function of exp(-z²/2) - exp(-8) on [-4, 4], from Python's `math.erf`.
+/// The distribution function of exp(-z²/2) - exp(-8) on [-4, 4], in 120 cells, from Python's `math.erf`.
 #[test]
 fn the_gaussian_filter_has_its_distribution() {
-    let table = gaussian_table();
+    let table = filter_table(Filter::Gaussian { stddev: 0.7 });
+    assert_eq!(table.drawn, table.signed);
     for (i, expected) in [
-        (0, 0.0),
-        (1, 4.918e-6),
-        (8, 0.001_185_741),
-        (16, 0.022_476_288),
-        (24, 0.158_401_717),
-        (28, 0.308_387_168),
-        (31, 0.450_222_057),
-        (32, 0.5),
-        (40, 0.841_598_283),
-        (48, 0.977_523_712),
-        (63, 0.999_995_082),
-        (64, 1.0),
-        (65, 1.0),
-        (67, 1.0),
+        (0, 0.000000000),
+        (1, 0.000001296),
+        (15, 0.001185741),
+        (30, 0.022476288),
+        (45, 0.158401717),
+        (52, 0.296742314),
+        (59, 0.473402296),
+        (60, 0.500000000),
+        (75, 0.841598283),
+        (90, 0.977523712),
+        (119, 0.999998704),
+        (120, 1.0),
+        (123, 1.0),
     ] {
-        assert!((f64::from(table[i]) - expected).abs() < 1e-7, "entry {i}: {}", table[i]);
+        let found = table.drawn[i];
+        assert!((f64::from(found) - expected).abs() < 1e-7, "entry {i}: {found}");
+    }
+}
+
+/// Catmull's and Rom's filter is negative from one pixel on, where its integral is -1/24: of its size 1/28 lies there on
+/// each side, and 12/14 is left of all of it. Lanczos' changes its sign at every pixel.
+#[test]
+fn filters_have_negative_lobes() {
+    let table = filter_table(Filter::Mitchell { b: 0.0, c: 0.5 });
+    let near = |a: f32, b: f64| assert!((f64::from(a) - b).abs() < 1e-6, "{a} is not {b}");
+    near(table.drawn[30], 1.0 / 28.0);
+    near(table.signed[30], -1.0 / 28.0);
+    near(table.drawn[60], 0.5);
+    near(table.drawn[120], 1.0);
+    near(table.signed[120], 12.0 / 14.0);
+    let table = filter_table(Filter::Lanczos { lobes: 3 });
+    let sign = |cell: usize| table.signed[cell + 1] > table.signed[cell];
+    for (cell, positive) in [
+        (0, true),
+        (19, true),
+        (20, false),
+        (39, false),
+        (40, true),
+        (79, true),
+        (80, false),
+    ] {
+        assert_eq!(sign(cell), positive, "cell {cell}");
     }
 }
 
@@ -383,7 +412,7 @@ fn lights_and_shapes_are_recorded_number_by_number() {
         assert_eq!(count, 1);
         world.bsdfs.leaves[first as usize]
     };
-    let texture = |record: &layout::SurfaceRecord| world.bsdfs.textures[leaf(record).textures[0] as usize];
+    let texture = |record: &layout::SurfaceRecord| world.bsdfs.textures[leaf(record).first_texture as usize];
     let color = |slot: u32| params.parameters[slot as usize].values.clone();
     assert_eq!(color(texture(gem_shape).slot), [0.1, 0.2, 0.3]);
     let floor = world.surfaces.iter().find(|s| s.light == NONE).expect("the floor");

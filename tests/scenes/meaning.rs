@@ -366,19 +366,44 @@ fn objects_that_nothing_uses_are_warned_of() {
     );
 }
 
-/// Mitsuba's films draw samples beside their border for filters that reach over it; a box reaches nowhere.
+/// A crop window of 16 × 8 pixels of a film of 64 × 32 keeps the lens and moves the principal point.
 #[test]
-fn samples_beside_the_border_change_nothing_under_a_box() {
-    let film = |filter: &str| {
-        edited(
-            r#""rfilter": {"type": "tent"}"#,
-            &format!(r#""sample_border": true, "rfilter": {{"type": "{filter}"}}"#),
-        )
-    };
-    assert_eq!(read(&film("box")).sensors[0].filter, Filter::Box);
-    for filter in ["tent", "gaussian"] {
-        let told = mistakes_in(&film(filter));
-        assert!(told.contains("`sample_border` of `hdrfilm` is true"), "{told}");
-        assert!(told.contains("only false is supported so far"), "{told}");
+fn a_crop_window_is_a_part_of_the_film() {
+    let whole = &read(&edited(r#""width": 64"#, r#""width": 64, "sample_border": true"#)).sensors[0];
+    let window = r#""width": 64, "crop_offset_x": 40, "crop_offset_y": 3, "crop_width": 16, "crop_height": 8"#;
+    let part = &read(&edited(r#""width": 64"#, window)).sensors[0];
+    assert_eq!((whole.width, whole.height, whole.sample_border), (64, 32, true));
+    assert_eq!((part.width, part.height, part.sample_border), (16, 8, false));
+    assert_eq!(part.focal, whole.focal);
+    assert_eq!(part.center, [whole.center[0] - 40.0, whole.center[1] - 3.0]);
+}
+
+/// Samples are independent whatever the sampler, which is said once.
+#[test]
+fn samplers_are_read() {
+    for (name, warned) in [
+        ("independent", 0),
+        ("stratified", 1),
+        ("multijitter", 1),
+        ("orthogonal", 1),
+        ("ldsampler", 1),
+    ] {
+        let text = edited(
+            r#""film": {"type": "hdrfilm", "width": 64, "height": 32,"#,
+            &format!(
+                r#""sampler": {{"type": "{name}", "sample_count": 9}}, "film": {{"type": "hdrfilm", "width": 64, "height": 32,"#
+            ),
+        );
+        let text = text.replace(
+            "\"background\": {",
+            r#""second": {"type": "ref", "id": "camera"}, "background": {"#,
+        );
+        let scene = read(&text);
+        assert_eq!(
+            (scene.sensors[0].spp, scene.warnings.len()),
+            (9, warned),
+            "{name}: {:?}",
+            scene.warnings
+        );
     }
 }

@@ -37,13 +37,28 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "radiance_field""#,
-        r#""type": "disk""#,
-        "11:17: Mitsuba's shape `disk` stands where a medium is expected at object.interior: allowed: `radiance_field`, `heterogeneous`, `homogeneous` (and `disk` is not supported yet)",
+        r#""type": "sdfgrid""#,
+        "11:17: Mitsuba's shape `sdfgrid` stands where a medium is expected at object.interior: allowed: `radiance_field`, `heterogeneous`, `homogeneous` (and `sdfgrid` is not supported yet)",
     ),
     (
         r#""type": "perspective""#,
         r#""type": "thinlens""#,
-        "3:13: Mitsuba's sensor `thinlens` is not supported yet at camera: allowed: `perspective`",
+        "3:13: `thinlens` lacks `aperture_radius` at camera: give the radius of the lens",
+    ),
+    (
+        r#""type": "perspective""#,
+        r#""type": "radiancemeter", "origin": [0, 0, 1]"#,
+        "5:17: `to_world` beside `origin` or `direction` at camera.to_world: give either the one or the others",
+    ),
+    (
+        r#""type": "perspective""#,
+        r#""type": "irradiancemeter""#,
+        "3:13: an `irradiancemeter` without a shape at camera: put it into a `rectangle` or a `sphere`",
+    ),
+    (
+        r#""type": "perspective""#,
+        r#""type": "batch""#,
+        "3:13: a `batch` without sensors at camera: put one or more into it",
     ),
     (
         r#""type": "perspective""#,
@@ -57,8 +72,13 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "tent""#,
-        r#""type": "mitchell""#,
-        "6:71: Mitsuba's reconstruction filter `mitchell` is not supported yet at camera.film.rfilter: allowed: `box`, `tent`, `gaussian`",
+        r#""type": "mitchell", "B": 2"#,
+        "6:97: the value 2 is not possible at camera.film.rfilter.B: it must lie between 0 and 1",
+    ),
+    (
+        r#""type": "tent""#,
+        r#""type": "lanczos", "lobes": 11"#,
+        "6:100: the value 11 is not possible at camera.film.rfilter.lobes: expected a whole number from 1 to 10",
     ),
     (
         r#""type": "tent""#,
@@ -103,7 +123,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""background": {"#,
         r#""integrator": {"type": "ptracer"}, "background": {"#,
-        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `volpath`, `prbvolpath`, `advolpath`, `rbvolpath`",
+        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `path`, `direct`, `aov`, `depth`",
     ),
     (
         r#""background": {"#,
@@ -222,13 +242,18 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""width": 64"#,
-        r#""width": 64, "crop_width": 32"#,
-        "6:60: `crop_width` of `hdrfilm` is the number 32 at camera.film.crop_width: only 64 is supported so far",
+        r#""width": 64, "crop_width": 32, "crop_offset_x": 33"#,
+        "3:13: the film's crop window leaves the film at camera: offset and size together must not exceed its width and height",
     ),
     (
         r#""width": 64"#,
-        r#""width": 64, "pixel_format": "rgba""#,
-        r#"6:62: `pixel_format` of `hdrfilm` is the string "rgba" at camera.film.pixel_format: only "rgb" is supported so far"#,
+        r#""width": 64, "crop_offset_y": 1"#,
+        "3:13: the film's crop window leaves the film at camera: offset and size together must not exceed its width and height",
+    ),
+    (
+        r#""width": 64"#,
+        r#""width": 64, "pixel_format": "xyz""#,
+        r#"6:62: unknown value "xyz" at camera.film.pixel_format: allowed: `luminance`, `luminance_alpha`, `rgb`, `rgba`"#,
     ),
     (
         "[0, 0, 4]",
@@ -470,7 +495,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#"{"type": "tent"}"#,
         r#"{"type": "ref", "id": "object"}"#,
-        "6:60: the shape `cube` at camera.film.rfilter has no place in `hdrfilm`: allowed: `width`, `height`, `rfilter`, `color_space`, `crop_offset_x`, `crop_offset_y`, `crop_width`, `crop_height`, `sample_border`, `file_format`, `pixel_format`, `component_format`",
+        "6:60: the shape `cube` at camera.film.rfilter has no place in `hdrfilm`: allowed: `width`, `height`, `crop_width`, `crop_height`, `crop_offset_x`, `crop_offset_y`, `rfilter`, `sample_border`, `color_space`, `file_format`, `pixel_format`, `component_format`",
     ),
     (
         r#"{"type": "tent"}"#,

@@ -133,6 +133,37 @@ fn worlds() {
             r#""type": "rbvolpath", "variant": "biased_pipelined", "max_depth": 9"#,
         ),
         ("\"integrator\": {\"type\": \"prbvolpath\"},", ""),
+        ("\"type\": \"prbvolpath\"", r#""type": "path", "rr_depth": 1"#),
+        ("\"type\": \"prbvolpath\"", r#""type": "depth""#),
+        (
+            "\"type\": \"prbvolpath\"",
+            r#""type": "aov", "aovs": "a:uv, b:shape_index", "i": {"type": "prb"}"#,
+        ),
+        ("\"type\": \"prbvolpath\"", r#""type": "direct", "hide_emitters": true"#),
+        ("\"type\": \"prbvolpath\"", r#""type": "prb_basic", "max_depth": 3"#),
+        ("\"type\": \"prbvolpath\"", r#""type": "rb", "variant": "biased""#),
+        (
+            "\"type\": \"perspective\",",
+            r#""type": "thinlens", "aperture_radius": 0.1, "focus_distance": 3,"#,
+        ),
+        ("\"type\": \"perspective\",", r#""type": "orthographic","#),
+        (
+            "{\"type\": \"rectangle\",",
+            r#"{"type": "rectangle", "meter": {"type": "irradiancemeter", "sampler": {"type": "independent", "sample_count": 9}},"#,
+        ),
+        (
+            "\"integrator\":",
+            r#""pair": {"type": "batch", "film": {"type": "hdrfilm", "width": 8, "height": 4, "pixel_format": "rgba",
+                "component_format": "float16", "sample_border": true, "rfilter": {"type": "lanczos", "lobes": 2}},
+                "left": {"type": "perspective", "fov": 30}, "right": {"type": "orthographic"}},
+               "far": {"type": "distant", "direction": [1, 2, 3], "target": {"type": "sphere", "radius": 0.3, "center": [1, 2, 3]}},
+               "near": {"type": "distant", "target": [1, 2, 3], "ray_offset": 5},
+               "ray": {"type": "radiancemeter", "origin": [1, 2, 3], "direction": [0, 1, 1]}, "integrator":"#,
+        ),
+        (
+            "\"width\": 8,",
+            r#""width": 8, "crop_offset_x": 1, "crop_width": 2, "pixel_format": "luminance_alpha","#,
+        ),
         (
             "{\"type\": \"rectangle\",",
             r#"{"type": "rectangle", "flip_normals": true, "exterior": {"type": "homogeneous", "sigma_t": 2}, "to_world": [{"scale": 0.3}],"#,
@@ -152,6 +183,23 @@ fn worlds() {
         (
             "{\"type\": \"directional\"}",
             r#"{"type": "point", "position": [0.1, 0.2, 0.3], "intensity": 7}"#,
+        ),
+        (
+            "{\"type\": \"directional\"}",
+            r#"{"type": "spot", "texture": {"type": "checkerboard", "color0": 3}, "sampling_weight": 0.3}"#,
+        ),
+        (
+            "{\"type\": \"directional\"}",
+            r#"{"type": "projector", "fov": 33.3, "fov_axis": "y", "scale": 2.5, "irradiance": {"type": "bitmap", "data": {"resolution": [3, 2], "value": 2}}}"#,
+        ),
+        (
+            "\"type\": \"sphere\",",
+            r#""type": "cylinder", "p0": [0.1, 0.2, 0.3], "p1": [1, 2, 3.1], "radius": 0.3,"#,
+        ),
+        ("\"type\": \"sphere\",", r#""type": "disk","#),
+        (
+            "{\"type\": \"area\"",
+            r#"{"sampling_weight": 2.5, "type": "directionalarea""#,
         ),
         (
             "{\"type\": \"directional\"}",

@@ -6,8 +6,8 @@ use glam::{Affine2, Vec2, Vec3A};
 use prbopt::io::{self, Grid, Image};
 use prbopt::params::Kind;
 use prbopt::scene::{
-    self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Scene,
-    Source, Surface, Texture, Variant, Wrap,
+    self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Model, Phase,
+    Rules, Scene, Source, Surface, Texture, Variant, Wrap,
 };
 
 use super::{WORLD, edited_world, read};
@@ -256,20 +256,25 @@ fn paths_of_arrays_are_unique() {
 fn defaults_of_shapes() {
     let cube = surface(r#""type": "cube""#);
     assert_eq!((cube.geometry, cube.flip_normals), (Geometry::Cube, false));
-    assert_eq!((cube.interior, cube.exterior, cube.radiance), (None, None, None));
+    assert_eq!(
+        (cube.interior, cube.exterior, cube.emitter.is_some()),
+        (None, None, false)
+    );
     assert_eq!(cube.to_world, glam::Affine3A::IDENTITY);
     let sphere = surface(r#""type": "sphere""#).geometry;
     let (center, radius) = ([0.0; 3], 1.0);
     assert_eq!(sphere, Geometry::Sphere { center, radius });
     assert_eq!(surface(r#""type": "rectangle""#).geometry, Geometry::Rectangle);
+    assert_eq!(surface(r#""type": "disk""#).geometry, Geometry::Disk);
+    let ends = [[0.0; 3], [0.0, 0.0, 1.0]];
+    let cylinder = surface(r#""type": "cylinder""#).geometry;
+    assert_eq!(cylinder, Geometry::Cylinder { ends, radius });
 }
 
 #[test]
 fn shapes_without_bsdf_are_grey_and_emitters_black() {
-    let reflectance = |text: &str| match surface(text).bsdf {
-        Bsdf::Diffuse {
-            reflectance: Texture::Constant(color),
-        } => color.source,
+    let reflectance = |text: &str| match diffuse(surface(text).bsdf) {
+        Texture::Constant(color) => color.source,
         other => panic!("{other:?}"),
     };
     let grey = |x: f32| Source::Fill(vec![x; 3]);
@@ -279,7 +284,11 @@ fn shapes_without_bsdf_are_grey_and_emitters_black() {
     let both =
         r#""type": "cube", "light": {"type": "area"}, "bsdf": {"type": "diffuse", "reflectance": [0.1, 0.2, 0.3]}"#;
     assert_eq!(reflectance(both), Source::Fill(vec![0.1, 0.2, 0.3]));
-    let radiance = surface(both).radiance.expect("the shape emits");
+    let emitter = surface(both).emitter.expect("the shape emits");
+    assert_eq!((emitter.directional, emitter.sampling_weight), (false, 1.0));
+    let Texture::Constant(radiance) = emitter.radiance else {
+        panic!("one colour")
+    };
     assert_eq!(
         (radiance.path.as_str(), radiance.source),
         ("shape.light.radiance", Source::Fill(vec![1.0; 3]))
@@ -305,15 +314,21 @@ fn meshes_are_files_that_are_there() {
     }
 }
 
-fn texture(text: &str) -> Texture {
-    match surface(&format!(
-        r#""type": "cube", "b": {{"type": "diffuse", "reflectance": {text}}}"#
-    ))
-    .bsdf
-    {
-        Bsdf::Diffuse { reflectance } => reflectance,
+/// The reflectance of a diffuse BSDF.
+fn diffuse(bsdf: Bsdf) -> Texture {
+    match bsdf {
+        Bsdf::Material(mut material) if material.model == Model::Diffuse => material.inputs.remove(0).texture,
         other => panic!("{other:?} is not diffuse"),
     }
+}
+
+fn texture(text: &str) -> Texture {
+    diffuse(
+        surface(&format!(
+            r#""type": "cube", "b": {{"type": "diffuse", "reflectance": {text}}}"#
+        ))
+        .bsdf,
+    )
 }
 
 #[test]
@@ -360,10 +375,8 @@ fn bitmaps() {
             r#"{{"m": {{"type": "cube", "b": {{"type": "diffuse", "reflectance": {{"type": "bitmap", "filename": "wood.png"{more}}}}}}}}}"#
         );
         let mut scene = scene::parse(&text, &folder.path().join("s.json")).unwrap_or_else(|e| panic!("{e}"));
-        match scene.world.surfaces.remove(0).bsdf {
-            Bsdf::Diffuse {
-                reflectance: Texture::Bitmap(map),
-            } => map,
+        match diffuse(scene.world.surfaces.remove(0).bsdf) {
+            Texture::Bitmap(map) => map,
             other => panic!("{other:?}"),
         }
     };
@@ -423,6 +436,7 @@ fn lights() {
 fn integrators() {
     let integrator = |text: &str| objects(&format!(r#""i": {{{text}}}"#)).integrator;
     let default = Integrator {
+        rules: Rules::Volpath,
         estimator: Estimator::PathReplay,
         max_depth: None,
         rr_depth: 5,
@@ -451,10 +465,31 @@ fn integrators() {
         assert_eq!(found, Integrator { estimator, ..six });
     }
     assert_eq!(integrator(r#""type": "prbvolpath", "max_depth": -1"#), default);
+    assert_eq!(
+        integrator(r#""type": "volpathmis", "use_spectral_mis": false"#),
+        default
+    );
+    for (name, rules, max_depth, estimator) in [
+        ("path", Rules::Path, None, Estimator::PathReplay),
+        ("direct", Rules::Path, Some(2), Estimator::PathReplay),
+        ("prb", Rules::Prb, Some(6), Estimator::PathReplay),
+        ("prb_basic", Rules::Basic, Some(6), Estimator::PathReplay),
+        ("ad", Rules::Prb, Some(6), Estimator::Tape),
+        ("rb", Rules::Prb, Some(6), Estimator::Radiative(Variant::Unbiased)),
+    ] {
+        let expected = Integrator {
+            rules,
+            max_depth,
+            estimator,
+            ..default
+        };
+        assert_eq!(integrator(&format!(r#""type": "{name}""#)), expected, "{name}");
+    }
     let other = integrator(
         r#""type": "volpath", "max_depth": 0, "rr_depth": 1, "hide_emitters": true, "gradient": "free_flight""#,
     );
     let expected = Integrator {
+        rules: Rules::Volpath,
         estimator: Estimator::PathReplay,
         max_depth: Some(0),
         rr_depth: 1,

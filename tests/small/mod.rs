@@ -345,6 +345,7 @@ impl Small {
             } => Background::Envmap {
                 data: array("sky.data", Kind::Envmap, [width, height, 1]),
                 scale,
+                sampling_weight: 1.0,
                 to_world: Affine3A::from_rotation_z(0.4),
             },
         }
@@ -373,6 +374,7 @@ impl Small {
             reference: (self.backdrop == Backdrop::Random).then_some(reference),
             held_out: false,
             medium: None,
+            ..Sensor::default()
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use glam::Affine3A;
 use prbopt::gradcheck::paths::objective::Objective;
 use prbopt::gradcheck::{Options, Setup};
-use prbopt::params::{Kind, Shape};
+use prbopt::params::{Kind, Quantity, Shape};
 use prbopt::resident::layout::gradient;
 use prbopt::scene::{self, Array, Background, Source};
 
@@ -59,6 +59,24 @@ pub fn wall(name: &str, reflectance: &str, angle: f64) -> String {
     format!(
         r#""{name}": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {reflectance}}},
             "to_world": [{{"scale": 3}}, {{"translate": [0, 0, -1.2]}}, {{"rotate": {{"axis": [1, 0, 0], "angle": {angle}}}}}]}}"#
+    )
+}
+
+/// Four balls of these BSDFs between a ground, a lamp, a panel and a sky.
+fn material_world(bsdfs: &[&str; 4]) -> String {
+    let places = [[-0.5, -0.5, 0.5], [0.5, -0.4, 0.5], [-0.4, 0.5, -0.2], [0.5, 0.5, 0.0]];
+    let ball = |i: usize| {
+        format!(
+            r#""ball_{i}": {{"type": "sphere", "center": {:?}, "radius": 0.48, "bsdf": {}}}"#,
+            places[i], bsdfs[i]
+        )
+    };
+    let balls = [0, 1, 2, 3].map(ball).join(", ");
+    format!(
+        r#"{balls}, {}, "sky": {{"type": "constant"}}, "lamp": {{"type": "point", "position": [1, 2, 3]}},
+           "panel": {{"type": "rectangle", "emitter": {{"type": "area"}},
+            "to_world": [{{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}}"#,
+        wall("ground", "0.5", -60.0)
     )
 }
 
@@ -220,6 +238,112 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "conductors",
+            integrator: r#", "max_depth": 5"#,
+            objects: material_world(&[
+                r#"{"type": "conductor", "material": "Au"}"#,
+                r#"{"type": "roughconductor", "material": "Cu", "distribution": "ggx"}"#,
+                r#"{"type": "twosided", "bsdf": {"type": "roughconductor", "alpha_u": 0.2, "alpha_v": 0.4}}"#,
+                r#"{"type": "mask", "opacity": 0.6, "bsdf": {"type": "conductor", "material": "Ag"}}"#,
+            ]),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "dielectrics",
+            integrator: r#", "max_depth": 7, "rr_depth": 3"#,
+            objects: material_world(&[
+                r#"{"type": "dielectric"}"#,
+                r#"{"type": "roughdielectric", "distribution": "ggx", "alpha_u": 0.3, "alpha_v": 0.5}"#,
+                r#"{"type": "thindielectric"}"#,
+                r#"{"type": "roughdielectric", "distribution": "beckmann", "sample_visible": false}"#,
+            ]),
+            // What a channel of a thin sheet does not let through is no light for it alone.
+            zeros: vec![("ball_2.bsdf.specular_transmittance", 3, 1)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "plastics",
+            integrator: r#", "max_depth": 5"#,
+            objects: material_world(&[
+                r#"{"type": "plastic"}"#,
+                r#"{"type": "roughplastic", "distribution": "ggx", "nonlinear": true}"#,
+                r#"{"type": "blendbsdf", "weight": 0.4, "a": {"type": "plastic", "nonlinear": true}, "b": {"type": "diffuse"}}"#,
+                r#"{"type": "twosided", "bsdf": {"type": "roughplastic"}}"#,
+            ]),
+            zeros: vec![
+                ("ball_0.bsdf.diffuse_reflectance", 3, 1),
+                ("ball_0.bsdf.specular_reflectance", 3, 2),
+            ],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "principled BSDFs",
+            integrator: r#", "max_depth": 5"#,
+            objects: material_world(&[
+                r#"{"type": "principled", "eta": 1.5}"#,
+                r#"{"type": "principled"}"#,
+                r#"{"type": "principledthin"}"#,
+                r#"{"type": "principledthin", "base_color": {"type": "checkerboard"}}"#,
+            ]),
+            zeros: vec![
+                ("ball_0.bsdf.clearcoat", 1, 0),
+                ("ball_0.bsdf.spec_trans", 1, 0),
+                ("ball_2.bsdf.sheen", 1, 0),
+            ],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "pictures that shine on all shapes, chosen by weight",
+            integrator: r#", "max_depth": 4"#,
+            objects: format!(
+                r#"{}, {},
+                   "panel": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": {}, "sampling_weight": 2}},
+                    "to_world": [{{"scale": [0.7, 0.5, 1]}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}},
+                   "coin": {{"type": "disk", "emitter": {{"type": "area", "radiance": {}}},
+                    "to_world": [{{"scale": [0.7, 0.5, 1]}}, {{"rotate": {{"axis": [0, 1, 0], "angle": -60}}}}, {{"translate": [1.6, 0, 0]}}]}},
+                   "tube": {{"type": "cylinder", "p0": [-1.5, -0.5, 0], "p1": [-1.3, 0.8, 0.2], "radius": 0.15,
+                    "emitter": {{"type": "area", "radiance": {{"type": "checkerboard", "to_uv": [{{"scale": [2, 3]}}]}}}}}},
+                   "bulb": {{"type": "sphere", "center": [1.5, 1.5, 0], "radius": 0.3, "emitter": {{"type": "area", "radiance": {},
+                    "sampling_weight": 0}}}},
+                   "brick": {{"type": "cube", "emitter": {{"type": "area", "radiance": {}, "sampling_weight": 0.5}},
+                    "to_world": [{{"scale": [0.2, 0.3, 0.4]}}, {{"translate": [-1.7, 1.4, 0.5]}}]}}"#,
+                smoke(hg),
+                wall("floor", "0.5", -90.0),
+                image([4, 3], ""),
+                image([3, 2], r#", "filter_type": "nearest", "to_uv": [{"scale": [2, 1]}]"#),
+                image([3, 3], r#", "wrap_mode": "clamp""#),
+                image([2, 2], "")
+            ),
+            zeros: vec![("panel.emitter.radiance", 5, 1)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "a projector, a slide before a spot, disks and cylinders",
+            integrator: r#", "max_depth": 4"#,
+            objects: format!(
+                r#"{}, {},
+                   "beamer": {{"type": "projector", "fov": 50, "fov_axis": "y", "scale": 1.5, "irradiance": {}, "sampling_weight": 3,
+                    "to_world": [{{"look_at": {{"origin": [1, 2.5, 2], "target": [0, -0.5, 0], "up": [0, 1, 0]}}}}]}},
+                   "slide": {{"type": "spot", "cutoff_angle": 50, "beam_width": 20, "texture": {},
+                    "to_world": [{{"look_at": {{"origin": [-1, 2, 1], "target": [0, 0, 0], "up": [0, 0, 1]}}}}]}},
+                   "plate": {{"type": "disk", "to_world": [{{"scale": 0.6}}, {{"translate": [0.3, -0.4, 0.2]}}],
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}},
+                   "pipe": {{"type": "cylinder", "p0": [-0.5, -0.7, 0.3], "p1": [-0.3, 0.8, -0.3], "radius": 0.25,
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}},
+                   "die": {{"type": "cube", "to_world": [{{"scale": 0.25}}, {{"rotate": {{"axis": [1, 1, 0], "angle": 40}}}}, {{"translate": [0.6, 0.5, 0.3]}}],
+                    "bsdf": {{"type": "diffuse", "reflectance": {}}}}}"#,
+                smoke(hg),
+                wall("floor", "0.5", -90.0),
+                image([5, 3], ""),
+                image([3, 3], r#", "wrap_mode": "clamp", "filter_type": "nearest""#),
+                image([3, 4], ""),
+                image([4, 3], ""),
+                image([2, 3], r#", "filter_type": "nearest""#),
+            ),
+            zeros: vec![("slide.texture", 4, 1), ("beamer.irradiance", 7, 2)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "from within the medium",
             integrator: r#", "hide_emitters": true"#,
             sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
@@ -298,6 +422,7 @@ impl SmallWorld {
                     tuning: None,
                 },
                 scale: 0.8,
+                sampling_weight: 1.0,
                 to_world: Affine3A::from_rotation_y(0.4),
             };
         }
@@ -317,6 +442,13 @@ impl SmallWorld {
                 () if ends("weight") || ends("opacity") => [0.1, 0.9],
                 () if ends("reflectance") || ends("color0") || ends("color1") => [0.1, 0.9],
                 () if ends(".g") => continue,
+                () if ends(".eta") => [1.2, 1.7],
+                () if ends(".k") => [1.0, 3.0],
+                () if ends("alpha") || ends("alpha_u") || ends("alpha_v") => [0.2, 0.6],
+                () if parameter.quantity == Quantity::Reflectance || parameter.quantity == Quantity::Weight => {
+                    [0.1, 0.9]
+                }
+                () if ends("specular") => [0.2, 0.9],
                 () => [0.3, 1.5],
             };
             for (j, value) in parameter.values.iter_mut().enumerate() {

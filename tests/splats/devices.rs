@@ -1,26 +1,13 @@
 //! Both devices draw and undo the same picture.
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{Adapters, Gpu, Options as GpuOptions};
+use prbopt::device::gpu::Options as GpuOptions;
 use prbopt::device::{ArrayKind, Device, Replacement};
 use prbopt::params::Shape;
 use prbopt::transport::splats::blend::MIN_WEIGHT;
 
+use super::gpu::gpu;
 use super::{drive, keys, load, scene};
-
-fn gpu(options: GpuOptions) -> Option<Gpu> {
-    let adapters = Adapters::find();
-    if adapters.summaries().is_empty() {
-        assert!(
-            std::env::var_os("PRBOPT_REQUIRE_GPU").is_none_or(|v| v != "1"),
-            "PRBOPT_REQUIRE_GPU is set, but there is no adapter"
-        );
-        // Not by a macro, whose output the test runner keeps to itself.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: this machine has no GPU adapter\n");
-        return None;
-    }
-    Some(Gpu::open(&adapters, 0, options).unwrap_or_else(|e| panic!("{e}")))
-}
 
 #[test]
 fn both_devices_draw_and_undo_alike() {

@@ -2,6 +2,8 @@
 //! for any number of threads, both devices, and what no picture should hold.
 
 mod devices;
+#[path = "../devices/gpu.rs"]
+mod gpu;
 mod program;
 
 use std::path::Path;

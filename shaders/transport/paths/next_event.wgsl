@@ -44,7 +44,7 @@ fn sample_light(
     let start = *sampler;
     var sent = Lit(0.0, vec3f(0.0));
     var lit = vec3f(0.0);
-    var zeros = 0u;
+    var zeros = vec3u(0u);
     // The first iteration estimates the transmittance; the second, in a replay, sends its derivatives.
     for (var turn = 0u; turn < 2u; turn++) {
         var draws = start;
@@ -65,24 +65,28 @@ fn sample_light(
         let radiance = drawn_radiance(record, drawn);
         let factor = value * through.transmittance * weight;
         zeros = through.zeros;
-        if zeros == 0u {
-            path_add(path, factor * radiance);
+        let passes = zeros == vec3u(0u);
+        let open = select(vec3f(0.0), factor, passes);
+        if any(passes) {
+            path_add(path, open * radiance);
         }
-        if mode != REPLAY || zeros > 1u {
+        if mode != REPLAY {
             break;
         }
 #ifdef REPLAY
-        let d_radiance = path_alive(path, adjoint.d_radiance * (*path).beta * factor);
-        lit = d_radiance * radiance;
-        if zeros == 0u {
+        let d_beta = adjoint.d_radiance * (*path).beta;
+        lit = path_alive(path, d_beta * factor) * radiance;
+        if any(passes) {
             // Send the derivative by the light's radiance.
+            let d_radiance = path_alive(path, d_beta * open);
             if record.kind == LIGHT_ENVMAP {
                 sink_background(drawn.direction, d_radiance);
             } else {
-                sink_color(record.slot, d_radiance);
+                light_adjoint(record, drawn.uv, d_radiance);
             }
-            let arrived = through.transmittance * weight * radiance;
-            sent = Lit(lit.x + lit.y + lit.z, path_alive(path, adjoint.d_radiance * (*path).beta * arrived));
+            let by_logarithm = d_radiance * radiance;
+            let arrived = select(vec3f(0.0), through.transmittance, passes) * weight * radiance;
+            sent = Lit(by_logarithm.x + by_logarithm.y + by_logarithm.z, path_alive(path, d_beta * arrived));
         }
 #endif
     }
@@ -94,25 +98,25 @@ fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     if record.kind == LIGHT_ENVMAP {
         return background_eval(drawn.direction);
     }
-    return light_value(record.slot);
+    return light_value(record, drawn.uv);
 }
 
-// What arrives along a shadow ray if `open`: the product of the factors that are not zero, and the number of masks of zero
-// transmission.
+// What arrives along a shadow ray if `open`: the product of the factors that are not zero, and the number of masks that
+// transmit nothing of a channel.
 struct Through {
     open: bool,
     transmittance: vec3f,
-    zeros: u32,
+    zeros: vec3u,
 }
 
 // Follows a shadow ray through its parts that lie in media, and through masks. When `shading`, each of them is replayed
-// with `lit`, the derivative by the logarithm of the transmittance, in which a factor of zero is left out if there is one.
+// with `lit`, the derivative by the logarithm of the transmittance, in which factors of zero are left out.
 fn shadow(
     first_medium: u32,
     p: vec3f,
     drawn: Drawn,
     lit: vec3f,
-    zeros: u32,
+    zeros: vec3u,
     shading: bool,
     sampler: ptr<function, Sampler>,
 ) -> Through {
@@ -120,36 +124,40 @@ fn shadow(
     var origin = p;
     var far = drawn.distance;
     var open = drawn.distance * SHADOW;
-    var through = Through(false, vec3f(1.0), 0u);
+    var through = Through(false, vec3f(1.0), vec3u(0u));
     loop {
         // Find the next surface.
         let hit = intersect(origin, drawn.direction, open);
+        if hit.found && settings.surfaces_only == 1u {
+            return through;
+        }
         if hit.found && surface_record(hit.surface).bsdf != NONE {
             let at = interaction_new(hit, drawn.direction);
             if (at.flags & BSDF_NULL) == 0u {
                 return through;
             }
             let share = null_transmission(at);
-            let is_zero = all(vanishes(vec3f(share)));
-            if is_zero {
-                through.zeros += 1u;
-                if (at.flags & BSDF_VARIES) == 0u {
-                    return through;
-                }
-            } else {
-                through.transmittance *= share;
+            let is_zero = vanishes(share);
+            through.zeros += select(vec3u(0u), vec3u(1u), is_zero);
+            through.transmittance *= select(share, vec3f(1.0), is_zero);
+            if (at.flags & BSDF_VARIES) == 0u && all(through.zeros > vec3u(0u)) {
+                return through;
             }
 #ifdef REPLAY
-            if shading && (is_zero || zeros == 0u) {
-                null_adjoint(at, (lit.x + lit.y + lit.z) * (1.0 / select(share, 1.0, is_zero)));
+            if shading {
+                // Without a factor of zero where there is one, over the factor elsewhere.
+                let known = select(zeros == vec3u(0u), zeros == vec3u(1u), is_zero);
+                let d = lit * (1.0 / select(share, vec3f(1.0), is_zero));
+                null_adjoint(at, select(vec3f(0.0), d, known));
             }
 #endif
         }
         // Visit the medium before it.
-        if medium != NONE && !(shading && zeros > 0u) {
+        if medium != NONE {
             let inside = medium_record(medium);
             let end = select(far, hit.t, hit.found);
-            through.transmittance *= ratio_track(inside, origin, drawn.direction, end, lit, shading, sampler);
+            let come = select(vec3f(0.0), lit, zeros == vec3u(0u));
+            through.transmittance *= ratio_track(inside, origin, drawn.direction, end, come, shading, sampler);
         }
         if !hit.found {
             through.open = true;

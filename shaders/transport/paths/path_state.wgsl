@@ -194,6 +194,19 @@ fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> 
     return true;
 }
 
+// Whether next-event estimation could also have found what the path meets next, so that the two share it by MIS.
+fn path_competes(path: ptr<function, Path>) -> bool {
+    return (*path).continuous && settings.lights > 0u;
+}
+
+// Counts a surface that light passes straight through as an edge, behind which no shadow ray reaches. False if the path
+// ends there.
+fn path_counts_null(path: ptr<function, Path>) -> bool {
+    (*path).depth += 1u;
+    (*path).continuous = false;
+    return (*path).depth < settings.max_depth;
+}
+
 // Turns the path at `q` into a direction that was sampled with this pdf, by solid angle if `continuous`; `p` is the origin
 // of rays that leave `q`.
 fn path_turn(path: ptr<function, Path>, q: vec3f, p: vec3f, direction: vec3f, continuous: bool, pdf: f32) {

@@ -9,7 +9,8 @@
 fn meet_bsdf(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let at = interaction_new(hit, (*path).direction);
     (*path).depth += 1u;
-    let ends = (*path).depth >= settings.max_depth && (at.flags & BSDF_NULL) == 0u;
+    let straight = (at.flags & BSDF_NULL) != 0u && settings.surfaces_only == 0u;
+    let ends = (*path).depth >= settings.max_depth && !straight;
     if ends || bsdf_is_black(at) {
         return false;
     }
@@ -23,13 +24,17 @@ fn meet_bsdf(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>)
 fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf: f32) {
     let p = leave(at.hit, sampled.direction);
     (*path).medium = medium_in(at, sampled.direction, (*path).medium);
-    if sampled.lobe == LOBE_NULL {
-        (*path).depth -= 1u;
+    if sampled.lobe == LOBE_STRAIGHT {
+        if settings.surfaces_only == 1u {
+            (*path).continuous = false;
+        } else {
+            (*path).depth -= 1u;
+        }
         path_pass(path, at.hit.t, p);
         return;
     }
     (*path).eta *= sampled.eta;
-    path_turn(path, at.hit.p, p, sampled.direction, sampled.lobe == LOBE_CONTINUOUS, pdf);
+    path_turn(path, at.hit.p, p, sampled.direction, sampled.lobe == LOBE_SMOOTH, pdf);
 }
 
 // The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.

@@ -12,6 +12,7 @@
 #import transport/rays/camera
 #import transport/paths/reservoir
 #import transport/paths/next_event
+#import transport/scene/area_light
 #import transport/scene/bsdf
 #import transport/scene/interaction
 #import transport/scene/light
@@ -84,7 +85,7 @@ fn escape(path: ptr<function, Path>) {
         return;
     }
     var weight = path_norm(path);
-    if (*path).continuous && scene.background == BACKGROUND_ENVMAP {
+    if path_competes(path) && scene.background == BACKGROUND_ENVMAP {
         weight *= mis((*path).pdf, envmap_pdf((*path).direction));
     }
     path_add(path, background_eval((*path).direction) * weight);
@@ -148,7 +149,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             }
         } else if on_surface {
             sampled = bsdf_sample((*vertex).at, sampler);
-            if !sampled.lit || (ends && sampled.lobe != LOBE_NULL) {
+            if !sampled.lit || (ends && sampled.lobe != LOBE_STRAIGHT) {
                 return false;
             }
             outgoing = sampled.direction;
@@ -164,15 +165,12 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             wo = sampled.wo;
             if turn == 0u {
                 wo = to_local((*vertex).at, outgoing);
-                if !is_sound((*vertex).at, outgoing, wo) {
-                    continue;
-                }
             }
             let found = bsdf_eval((*vertex).at, wo);
             value = found.value;
             pdf = found.pdf;
             if turn == 1u {
-                pdf = select(sampled.probability, pdf, sampled.lobe == LOBE_CONTINUOUS);
+                pdf = select(sampled.probability, pdf, sampled.lobe == LOBE_SMOOTH);
                 value = bsdf_weight((*vertex).at, sampled, value, pdf);
             } else if pdf <= 0.0 || (mode == PRIMAL && all(vanishes(value))) {
                 continue;
@@ -205,7 +203,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
 #ifdef REPLAY
         if mode == REPLAY {
             if on_surface {
-                let lobe = select(sampled.lobe, LOBE_CONTINUOUS, turn == 0u);
+                let lobe = select(sampled.lobe, LOBE_SMOOTH, turn == 0u);
                 bsdf_adjoint((*vertex).at, wo, lobe, sampled.leaf, lit.by_value);
             } else {
                 phase_adjoint(index, blend, p, dot(incoming, outgoing), lit.by_logarithm);
@@ -216,7 +214,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             if path_is_dark(path) {
                 return false;
             }
-            if sampled.lobe == LOBE_NULL {
+            if sampled.lobe == LOBE_STRAIGHT {
                 return true;
             }
         }
@@ -227,22 +225,26 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
 // Handles a surface: adds its emission, then passes through it or makes it the next vertex. False if the path ends.
 fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let record = surface_record(hit.surface);
+    let hidden = record.light != NONE && (*path).depth == 0u && settings.hide_emitters == 1u;
     let against = dot((*path).direction, hit.normal) < 0.0;
-    if record.light != NONE && against && !((*path).depth == 0u && settings.hide_emitters == 1u) {
+    if record.light != NONE && against && !hidden {
         var weight = path_norm(path);
-        if (*path).continuous {
+        if path_competes(path) {
             weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit));
         }
-        let slot = light_record(record.light).slot;
-        path_add(path, light_value(slot) * weight);
+        let light = light_record(record.light);
+        path_add(path, light_value(light, hit.uv) * weight);
 #ifdef REPLAY
         if mode == REPLAY {
-            sink_color(slot, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+            light_adjoint(light, hit.uv, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
         }
 #endif
     }
-    // A surface without BSDF only separates media.
-    if record.bsdf == NONE {
+    // A surface without BSDF only separates media, and the camera looks through hidden emitters.
+    if record.bsdf == NONE || hidden {
+        if settings.surfaces_only == 1u && !hidden && !path_counts_null(path) {
+            return false;
+        }
         (*path).medium = medium_beyond(hit, (*path).direction, (*path).medium);
         path_pass(path, hit.t, leave(hit, (*path).direction));
         return true;

@@ -1,78 +1,95 @@
-// Reconstruction filters by importance sampling: a sample's film position is drawn from its pixel's filter, truncated
-// at the film's edge and renormalised, so that every sample of a pixel has weight one.
+// Reconstruction filters by importance sampling: a sample's film position is drawn in proportion to the size of its
+// pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight one;
+// else the weight is the sign of the filter there, times what makes the mean weight one.
 
 #import bind/launch
 
-const GAUSSIAN_EXTENT: f32 = 4.0;
-const STEPS_PER_DEVIATION: f32 = 8.0;
-const LAST_STEP: f32 = 64.0;
+// Half the number of a table's cells: those of a radius.
+const CELLS_PER_RADIUS: f32 = 60.0;
 
-fn gaussian_cdf(i: u32) -> f32 {
-    return scene.gaussian_cdf[i >> 2u][i & 3u];
+// A place along one axis of a film, in pixels from its edge, and the weight of a sample there.
+struct FilmPlace {
+    position: f32,
+    weight: f32,
 }
 
-// Cumulative distribution function of the filter, at `offset` pixels from its centre.
-fn filter_cdf(kind: u32, size: f32, offset: f32) -> f32 {
-    switch kind {
-        case FILTER_BOX: {
-            return clamp(offset + 0.5, 0.0, 1.0);
-        }
-        case FILTER_TENT: {
-            let x = clamp(offset / size, -1.0, 1.0);
-            if x < 0.0 {
-                return 0.5 * (1.0 + x) * (1.0 + x);
-            }
-            return 1.0 - 0.5 * (1.0 - x) * (1.0 - x);
-        }
-        default: {
-            let x = clamp((offset / size + GAUSSIAN_EXTENT) * STEPS_PER_DEVIATION, 0.0, LAST_STEP);
-            let i = min(floor(x), LAST_STEP - 1.0);
-            let low = gaussian_cdf(u32(i));
-            let high = gaussian_cdf(u32(i) + 1u);
-            return low + (high - low) * (x - i);
+// The distribution function of a tent, at `offset` radii from its centre.
+fn tent_cdf(offset: f32) -> f32 {
+    let x = clamp(offset, -1.0, 1.0);
+    if x < 0.0 {
+        return 0.5 * (1.0 + x) * (1.0 + x);
+    }
+    return 1.0 - 0.5 * (1.0 - x) * (1.0 - x);
+}
+
+// The inverse of tent_cdf.
+fn tent_quantile(u: f32) -> f32 {
+    if u < 0.5 {
+        return sqrt(2.0 * u) - 1.0;
+    }
+    return 1.0 - sqrt(2.0 * (1.0 - u));
+}
+
+// Both rows of a table, at the end of `i` cells.
+fn table_entry(table: u32, i: u32) -> vec2f {
+    return vec2f(scene.filters[table].drawn[i >> 2u][i & 3u], scene.filters[table].signed[i >> 2u][i & 3u]);
+}
+
+// Both rows of a table, at `offset` radii from the filter's centre: the distribution function of the filter's size, and
+// its integral.
+fn table_cdf(table: u32, offset: f32) -> vec2f {
+    let x = clamp((offset + 1.0) * CELLS_PER_RADIUS, 0.0, f32(FILTER_CELLS));
+    let cell = min(u32(x), FILTER_CELLS - 1u);
+    let low = table_entry(table, cell);
+    return low + (table_entry(table, cell + 1u) - low) * (x - f32(cell));
+}
+
+// The inverse of a table's distribution function, in radii from the filter's centre, and the sign of the filter there.
+fn table_quantile(table: u32, u: f32) -> vec2f {
+    var low = 0u;
+    var high = FILTER_CELLS;
+    while high - low > 1u {
+        let middle = (low + high) / 2u;
+        if table_entry(table, middle).x <= u {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
-}
-
-// The inverse of filter_cdf.
-fn filter_quantile(kind: u32, size: f32, u: f32) -> f32 {
-    switch kind {
-        case FILTER_BOX: {
-            return u - 0.5;
-        }
-        case FILTER_TENT: {
-            if u < 0.5 {
-                return (sqrt(2.0 * u) - 1.0) * size;
-            }
-            return (1.0 - sqrt(2.0 * (1.0 - u))) * size;
-        }
-        default: {
-            var low = 0u;
-            var high = 64u;
-            while high - low > 1u {
-                let middle = (low + high) / 2u;
-                if gaussian_cdf(middle) <= u {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            let a = gaussian_cdf(low);
-            let b = gaussian_cdf(low + 1u);
-            let x = f32(low) + (u - a) / (b - a);
-            return (x / STEPS_PER_DEVIATION - GAUSSIAN_EXTENT) * size;
-        }
+    let begin = table_entry(table, low);
+    let width = table_entry(table, low + 1u) - begin;
+    // Rounding may lead to a cell in which the filter vanishes.
+    var part = 0.0;
+    if width.x > 0.0 {
+        part = (u - begin.x) / width.x;
     }
+    return vec2f((f32(low) + part) / CELLS_PER_RADIUS - 1.0, select(1.0, -1.0, width.y < 0.0));
 }
 
-// Samples the film position of `pixel` along one axis, in pixels from the film's edge, with the uniform number `u`.
-fn filter_sample(kind: u32, size: f32, pixel: u32, extent: u32, u: f32) -> f32 {
+// Samples the film position of `pixel` along one axis of `extent` pixels, with the uniform number `u`.
+fn filter_sample(sensor: Sensor, pixel: u32, extent: u32, u: f32) -> FilmPlace {
+    if sensor.filter_kind == FILTER_BOX {
+        return FilmPlace(f32(pixel) + u, 1.0);
+    }
     let center = f32(pixel) + 0.5;
-    if kind == FILTER_BOX {
-        return f32(pixel) + u;
+    let radius = sensor.filter_size;
+    var low = -center / radius;
+    var high = (f32(extent) - center) / radius;
+    if sensor.sample_border == 1u {
+        low = -1.0;
+        high = 1.0;
     }
-    let low = filter_cdf(kind, size, -center);
-    let high = filter_cdf(kind, size, f32(extent) - center);
-    let place = center + filter_quantile(kind, size, low + (high - low) * u);
-    return clamp(place, 0.0, f32(extent));
+    var offset = 0.0;
+    var weight = 1.0;
+    if sensor.filter_kind == FILTER_TENT {
+        let begin = tent_cdf(low);
+        offset = tent_quantile(begin + (tent_cdf(high) - begin) * u);
+    } else {
+        let begin = table_cdf(sensor.filter_table, low);
+        let span = table_cdf(sensor.filter_table, high) - begin;
+        let drawn = table_quantile(sensor.filter_table, begin.x + span.x * u);
+        offset = drawn.x;
+        weight = drawn.y * (span.x / span.y);
+    }
+    return FilmPlace(center + clamp(offset, low, high) * radius, weight);
 }

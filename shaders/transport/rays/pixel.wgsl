@@ -5,6 +5,7 @@
 #import transport/rays/camera
 #import transport/rays/film
 #import transport/rays/random
+#import transport/rays/sensor
 
 // A pixel: `index` is y * width + x.
 struct Pixel {
@@ -16,6 +17,9 @@ struct Pixel {
 const DRAWN_PIXEL: u32 = 65536u;
 const RANDOM_BACKDROP: u32 = 131072u;
 const LINEAR_WEIGHT: u32 = 262144u;
+
+// Counter block of a sample's place on a lens or an area.
+const LENS: u32 = 536870912u;
 
 // The number of pixels in the batch's table.
 fn table_length() -> u32 {
@@ -80,10 +84,11 @@ fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
     return 2.0 * random_uniform(key, Counter(0u, index, channel, 0u)).x - 1.0;
 }
 
-// A sample's ray and its jitter.
+// A sample's ray, its jitter, and what its radiance counts in its pixel.
 struct Sampled {
     ray: Ray,
     jitter: f32,
+    weight: f32,
 }
 
 // One sample of a pixel.
@@ -91,7 +96,12 @@ fn sample_ray(sensor: Sensor, pixel: Pixel, key: vec4u, sample: u32) -> Sampled 
     let u = random_uniform(key, Counter(pixel.sensor, pixel.index, sample, 0u));
     let column = pixel.index % sensor.width;
     let row = pixel.index / sensor.width;
-    let x = filter_sample(sensor.filter_kind, sensor.filter_size, column, sensor.width, u.x);
-    let y = filter_sample(sensor.filter_kind, sensor.filter_size, row, sensor.height, u.y);
-    return Sampled(camera_ray(sensor, x, y), u.z);
+    let x = filter_sample(sensor, column, sensor.width, u.x);
+    let y = filter_sample(sensor, row, sensor.height, u.y);
+    let weight = x.weight * y.weight * sensor_weight(sensor);
+    if sensor.kind == SENSOR_PERSPECTIVE {
+        return Sampled(camera_ray(sensor, x.position, y.position), u.z, weight);
+    }
+    let lens = random_uniform(key, Counter(pixel.sensor, pixel.index, sample, LENS));
+    return Sampled(sensor_ray(sensor, x.position, y.position, lens), u.z, weight);
 }

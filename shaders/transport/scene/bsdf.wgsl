@@ -2,11 +2,15 @@
 //
 // A BSDF is on each side a mixture of leaves: its value is the sum of w f, where the weight w of a leaf is a product of
 // textures' values and f is the leaf's own. Values include the cosine with the shading normal. A leaf is sampled with a
-// probability that is detached from its weight. Smooth leaves share a pdf, that of the mixture; a leaf that sends light in
+// probability that is detached from its weight. Smooth lobes share a pdf, that of the mixture; a lobe that sends light in
 // one direction only has a probability.
 
 #import transport/rays/sampler
 #import transport/scene/bsdf/diffuse
+#ifdef MODELS
+#import transport/scene/bsdf/leaf
+#endif
+#import transport/scene/bsdf/local
 #import transport/scene/interaction
 #import transport/scene/records
 #import transport/scene/texture
@@ -15,20 +19,15 @@
 // a weight of zero is that of samples of the leaf.
 const EXPLORED: f32 = 0.125;
 
-// Kinds of lobes: a pdf by solid angle, one of finitely many directions, straight on.
-const LOBE_CONTINUOUS: u32 = 0u;
-const LOBE_DISCRETE: u32 = 1u;
-const LOBE_NULL: u32 = 2u;
-
-// A BSDF's value over its smooth leaves, and their pdf.
+// A BSDF's value over its smooth lobes, and their pdf.
 struct BsdfValue {
     value: vec3f,
     pdf: f32,
 }
 
-// A sampled direction in the world and in the local frame, the probability of a lobe that is not continuous, the leaf that
-// was sampled and its lobe, and the relative index of refraction of the boundary that was crossed; the path ends unless
-// `lit`.
+// A sampled direction in the world and in the local frame, the probability of a lobe that is not smooth, the leaf that was
+// sampled and its lobe, and the index on the side of the direction over that on the side that the path comes from; the
+// path ends unless `lit`.
 struct BsdfSample {
     direction: vec3f,
     wo: vec3f,
@@ -98,69 +97,87 @@ fn choice_probability(chances: Choice, weight: f32, count: u32) -> f32 {
 
 // A direction as a leaf sees it: turned over on the back of a two-sided BSDF.
 fn turned(leaf: Leaf, d: vec3f) -> vec3f {
-    return select(d, vec3f(d.xy, -d.z), leaf.turned == 1u);
+    return select(d, flipped(d), (leaf.flags & LEAF_TURNED) != 0u);
 }
 
-// The values of a leaf's textures at a point.
-fn leaf_values(leaf: Leaf, uv: vec2f) -> array<vec3f, LEAF_TEXTURES> {
-    var found: array<vec3f, LEAF_TEXTURES>;
-    var textures = leaf.textures;
-    for (var i = 0u; i < LEAF_TEXTURES; i++) {
-        if textures.x == NONE {
-            break;
-        }
-        found[i] = texture_value(textures.x, uv);
-        textures = textures.yzwx;
-    }
-    return found;
-}
-
-// A smooth leaf's own value; zero for the others.
-fn leaf_eval(leaf: Leaf, uv: vec2f, wo: vec3f) -> vec3f {
+// The value of a leaf's smooth lobes, and their pdf.
+fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
+    let outgoing = turned(leaf, wo);
     if leaf.kind == LEAF_DIFFUSE {
-        return diffuse_eval(leaf_values(leaf, uv)[0], turned(leaf, wo));
+        let reflectance = texture_value(leaf.first_texture, at.hit.uv);
+        return BsdfValue(diffuse_eval(reflectance, outgoing), diffuse_pdf(outgoing));
     }
-    return vec3f(0.0);
+#ifdef MODELS
+    let v = leaf_values(leaf, at.hit.uv);
+    let wi = turned(leaf, at.wi);
+    return BsdfValue(model_eval(leaf, v, wi, outgoing), model_pdf(leaf, v, wi, outgoing));
+#else
+    return BsdfValue(vec3f(0.0), 0.0);
+#endif
 }
 
-// The pdf of a smooth leaf's sampling; zero for the others.
-fn leaf_pdf(leaf: Leaf, wo: vec3f) -> f32 {
-    if leaf.kind == LEAF_DIFFUSE {
-        return diffuse_pdf(turned(leaf, wo));
+// The factor of a leaf's lobe that is not smooth.
+fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32) -> vec3f {
+#ifdef MODELS
+    if leaf.kind != LEAF_NULL {
+        return model_discrete(leaf, leaf_values(leaf, at.hit.uv), turned(leaf, at.wi), lobe);
     }
-    return 0.0;
+#endif
+    return vec3f(1.0);
 }
 
-// The value for the local direction `wo` over the smooth leaves, and the pdf with which bsdf_sample draws that direction.
+// The value for the local direction `wo` over the smooth lobes, and the pdf with which bsdf_sample draws that direction.
 fn bsdf_eval(at: Interaction, wo: vec3f) -> BsdfValue {
     let chances = choice(at);
     var sum = BsdfValue(vec3f(0.0), 0.0);
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         let weight = leaf_weight(leaf, at.hit.uv);
-        sum.value += leaf_eval(leaf, at.hit.uv, wo) * weight;
-        sum.pdf += choice_probability(chances, weight, at.leaves.y) * leaf_pdf(leaf, wo);
+        let found = leaf_eval(leaf, at, wo);
+        sum.value += found.value * weight;
+        sum.pdf += choice_probability(chances, weight, at.leaves.y) * found.pdf;
     }
     return sum;
 }
 
 // Samples a leaf, then a direction.
 fn bsdf_sample(at: Interaction, sampler: ptr<function, Sampler>) -> BsdfSample {
-    var sampled = BsdfSample(at.incoming, -at.wi, 1.0, 0u, LOBE_NULL, 1.0, false);
+    var sampled = BsdfSample(at.incoming, -at.wi, 1.0, 0u, LOBE_STRAIGHT, 1.0, false);
     if !choose_leaf(at, sampler, &sampled) {
         return sampled;
     }
-    sampled.lit = true;
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
+    let drawn = leaf_sample(leaf, at, sampler);
+    sampled.lit = drawn.pdf > 0.0;
+    sampled.lobe = drawn.lobe;
+    sampled.eta = drawn.eta;
+    sampled.wo = turned(leaf, drawn.direction);
+    if drawn.lobe != LOBE_SMOOTH {
+        sampled.probability *= drawn.pdf;
+    }
+    if drawn.lobe != LOBE_STRAIGHT {
+        sampled.direction = to_world(at, sampled.wo);
+    }
+    return sampled;
+}
+
+// Samples a direction as a leaf sees it; the pdf of a smooth lobe counts as more than zero only.
+fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> LobeSample {
+    let wi = turned(leaf, at.wi);
     if leaf.kind == LEAF_NULL {
-        return sampled;
+        return LobeSample(-wi, 1.0, LOBE_STRAIGHT, 1.0);
     }
     let first = sampler_draw(sampler);
-    sampled.wo = turned(leaf, diffuse_sample(vec2f(first, sampler_draw(sampler))));
-    sampled.direction = to_world(at, sampled.wo);
-    sampled.lobe = LOBE_CONTINUOUS;
-    sampled.lit = is_sound(at, sampled.direction, sampled.wo);
-    return sampled;
+    let second = sampler_draw(sampler);
+    if leaf.kind == LEAF_DIFFUSE {
+        return LobeSample(diffuse_sample(vec2f(first, second)), 1.0, LOBE_SMOOTH, 1.0);
+    }
+#ifdef MODELS
+    let v = leaf_values(leaf, at.hit.uv);
+    return model_sample(leaf, v, wi, first, vec2f(second, sampler_draw(sampler)));
+#else
+    return lobe_sample_none();
+#endif
 }
 
 // Chooses a leaf with its probability; false if there is none.
@@ -188,26 +205,31 @@ fn choose_leaf(at: Interaction, sampler: ptr<function, Sampler>, sampled: ptr<fu
 }
 
 // What a sample of this pdf or probability multiplies the path's throughput by: the value of its lobe over it. `value` is
-// that of the smooth leaves.
+// that of the smooth lobes.
 fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> vec3f {
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
-    if sampled.lobe != LOBE_CONTINUOUS {
-        return vec3f(leaf_weight(leaf, at.hit.uv)) * (1.0 / pdf);
+    if sampled.lobe != LOBE_SMOOTH {
+        return leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, sampled.lobe) * (1.0 / pdf);
     }
     // The value of a diffuse leaf is its pdf times the reflectance.
     if leaf.factors == 0u && leaf.kind == LEAF_DIFFUSE {
-        return texture_value(leaf.textures.x, at.hit.uv);
+        return texture_value(leaf.first_texture, at.hit.uv);
     }
     return value * (1.0 / pdf);
 }
 
+// Whether a leaf lets light pass straight through.
+fn leaf_is_straight(leaf: Leaf) -> bool {
+    return leaf.kind == LEAF_NULL || leaf.kind == LEAF_THIN_DIELECTRIC;
+}
+
 // The share of light that passes straight through.
-fn null_transmission(at: Interaction) -> f32 {
-    var sum = 0.0;
+fn null_transmission(at: Interaction) -> vec3f {
+    var sum = vec3f(0.0);
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
-        if leaf.kind == LEAF_NULL {
-            sum += leaf_weight(leaf, at.hit.uv);
+        if leaf_is_straight(leaf) {
+            sum += leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, LOBE_STRAIGHT);
         }
     }
     return sum;
@@ -223,30 +245,51 @@ fn bsdf_is_black(at: Interaction) -> bool {
         return false;
     }
     let varies = mode != PRIMAL && (at.flags & BSDF_VARIES) != 0u;
-    return !varies && all(texture_value(leaf.textures.x, at.hit.uv) == vec3f(0.0));
+    return !varies && all(texture_value(leaf.first_texture, at.hit.uv) == vec3f(0.0));
 }
 
 #ifdef REPLAY
 
-// Sends `d`, the derivative by the value of the smooth leaves for the local direction `wo`, to their textures; or, of the
-// lobe of one leaf that is not continuous, the derivative by that lobe's value.
+// Sends `d`, the derivative by the value of the smooth lobes for the local direction `wo`, to the textures; or, of a lobe
+// of one leaf that is not smooth, the derivative by that lobe's value.
 fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
-        if lobe != LOBE_CONTINUOUS {
+        if lobe != LOBE_SMOOTH {
             if i == sampled_leaf {
-                weight_adjoint(leaf, at.hit.uv, d.x + d.y + d.z);
+                discrete_adjoint(at, leaf, lobe, d);
             }
             continue;
         }
+        let by_value = d * leaf_weight(leaf, at.hit.uv);
         if leaf.kind == LEAF_DIFFUSE {
-            let slope = diffuse_adjoint(turned(leaf, wo), d * leaf_weight(leaf, at.hit.uv));
-            texture_adjoint(stencil(leaf.textures.x, at.hit.uv), slope);
+            texture_adjoint(stencil(leaf.first_texture, at.hit.uv), diffuse_adjoint(turned(leaf, wo), by_value));
+        } else {
+#ifdef MODELS
+            let v = leaf_values(leaf, at.hit.uv);
+            let slopes = model_eval_adjoint(leaf, v, turned(leaf, at.wi), turned(leaf, wo), by_value);
+            values_adjoint(leaf, at.hit.uv, slopes);
+#endif
         }
         if leaf.factors > 0u {
-            let by_weight = d * leaf_eval(leaf, at.hit.uv, wo);
+            let by_weight = d * leaf_eval(leaf, at, wo).value;
             weight_adjoint(leaf, at.hit.uv, by_weight.x + by_weight.y + by_weight.z);
         }
+    }
+}
+
+// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
+fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, d: vec3f) {
+#ifdef MODELS
+    if leaf.kind != LEAF_NULL {
+        let v = leaf_values(leaf, at.hit.uv);
+        let by_value = d * leaf_weight(leaf, at.hit.uv);
+        values_adjoint(leaf, at.hit.uv, model_discrete_adjoint(leaf, v, turned(leaf, at.wi), lobe, by_value));
+    }
+#endif
+    if leaf.factors > 0u {
+        let by_weight = d * leaf_discrete(leaf, at, lobe);
+        weight_adjoint(leaf, at.hit.uv, by_weight.x + by_weight.y + by_weight.z);
     }
 }
 
@@ -266,11 +309,11 @@ fn weight_adjoint(leaf: Leaf, uv: vec2f, d: f32) {
 }
 
 // Sends `d`, the derivative by null_transmission.
-fn null_adjoint(at: Interaction, d: f32) {
+fn null_adjoint(at: Interaction, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
-        if leaf.kind == LEAF_NULL {
-            weight_adjoint(leaf, at.hit.uv, d);
+        if leaf_is_straight(leaf) {
+            discrete_adjoint(at, leaf, LOBE_STRAIGHT, d);
         }
     }
 }

@@ -3,6 +3,9 @@
 #import transport/rays/sampler
 #import transport/scene/records
 #import transport/scene/shape
+#ifdef TANGENTS
+#import transport/scene/tangent
+#endif
 
 // A path's meeting with a surface that has a BSDF. Directions in the local frame have the shading normal along z.
 struct Interaction {
@@ -17,8 +20,8 @@ struct Interaction {
     // The first leaf and the number of leaves on the side that the path comes from, and the BSDF's flags.
     leaves: vec2u,
     flags: u32,
-    // Whether the path comes from the side that the geometric normal points to.
-    front: bool,
+    // Whether the path comes from the side that the geometric normal points to: what media count by.
+    outside: bool,
 }
 
 // The medium behind a surface that is crossed in `direction` out of `medium`, which remains where the surface bounds
@@ -33,12 +36,20 @@ fn medium_beyond(hit: Hit, direction: vec3f, medium: u32) -> u32 {
 
 // The meeting of a path that goes along `incoming` with a surface that has a BSDF.
 fn interaction_new(hit: Hit, incoming: vec3f) -> Interaction {
-    let axes = frame(hit.shading);
-    let front = dot(incoming, hit.normal) < 0.0;
     let record = bsdf_record(surface_record(hit.surface).bsdf);
-    let leaves = select(record.back, record.front, front);
-    var at = Interaction(hit, incoming, vec3f(0.0), axes.s, axes.t, leaves, record.flags, front);
+    var axes = frame(hit.shading);
+#ifdef TANGENTS
+    if (record.flags & BSDF_ANISOTROPIC) != 0u {
+        axes = tangents(hit);
+    }
+#endif
+    let outside = dot(incoming, hit.normal) < 0.0;
+    var at = Interaction(hit, incoming, vec3f(0.0), axes.s, axes.t, record.back, record.flags, outside);
     at.wi = to_local(at, -incoming);
+    // The shading normal tells which side the path comes from.
+    if at.wi.z > 0.0 {
+        at.leaves = record.front;
+    }
     return at;
 }
 
@@ -54,15 +65,8 @@ fn to_world(at: Interaction, d: vec3f) -> vec3f {
 
 // The medium on the side of `direction`, of a path that came through `medium`.
 fn medium_in(at: Interaction, direction: vec3f, medium: u32) -> u32 {
-    if (dot(direction, at.hit.normal) > 0.0) == at.front {
+    if (dot(direction, at.hit.normal) > 0.0) == at.outside {
         return medium;
     }
     return medium_beyond(at.hit, direction, medium);
-}
-
-// Whether the direction is on the same side of the geometric surface and of the shading one: no light leaks through a
-// mesh with interpolated normals.
-fn is_sound(at: Interaction, outgoing: vec3f, wo: vec3f) -> bool {
-    let outside = dot(outgoing, at.hit.normal);
-    return (outside > 0.0 && wo.z > 0.0) || (outside < 0.0 && wo.z < 0.0);
 }

@@ -10,8 +10,8 @@ use crate::device::{Batch, DeviceError};
 use crate::params::{Kind, Shape, Tuning};
 use crate::resident::Resident;
 use crate::scene::{
-    Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Lookup, Medium, Phase, Scene, Sensor, Source,
-    Surface, World, Wrap,
+    Array, Background, Bsdf, Estimator, Geometry, Gradient, Integrator, Lookup, Medium, Phase, Rules, Scene, Sensor,
+    Source, Surface, World, Wrap,
 };
 use crate::transport::rays::pixel::PixelTable;
 
@@ -94,7 +94,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         bsdf_path: "cube.bsdf".into(),
         interior: Some(0),
         exterior: None,
-        radiance: None,
+        emitter: None,
     };
     let scene = Scene {
         path: PathBuf::from("bench"),
@@ -104,6 +104,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
             lights: Vec::new(),
         },
         integrator: Integrator {
+            rules: Rules::Volpath,
             estimator: setting.estimator,
             max_depth: Some(setting.max_depth),
             rr_depth: u32::MAX,

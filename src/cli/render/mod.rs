@@ -12,15 +12,16 @@ use serde_json::json;
 
 use super::Outcome;
 use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, read_parameters, sensor_index};
-use crate::io::image;
+use crate::io::image::{self, Channel};
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::{RenderSettings, render_view};
+use crate::optimize::{RenderSettings, render_view, render_view_aov};
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::params::ParamSet;
 use crate::resident::Resident;
-use crate::scene::{Scene, Sensor};
+use crate::resident::layout;
+use crate::scene::{AovKind, Background, ColorSpace, Scene, Sensor};
 use turntable::Turntable;
 
 /// Arguments of `prbopt render`.
@@ -120,19 +121,48 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     if let Some(turntable) = turntable {
         return turntable.render(&args, &scene, device.as_mut(), &mut progress);
     }
-    // Render each sensor.
-    for (&index, stem) in chosen.iter().zip(&stems) {
-        let sensor = &scene.sensors[index];
+    // Render each film.
+    let opaque = !matches!(scene.background, Background::None) && !scene.integrator.hide_emitters;
+    for (film, stem) in films(&scene, &chosen).iter().zip(&stems) {
+        let sensor = &scene.sensors[film.sensors[0]];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));
         let look = RenderSettings {
             seed: args.seed,
             iteration: 0,
             spp,
         };
-        let pixels = render_view(device.as_mut(), index as u32, look)?;
-        let picture = Picture::of(sensor, pixels);
+        let mut render = |aov: Option<AovKind>| -> Result<Option<Picture>> {
+            let mut parts = Vec::new();
+            for &index in &film.sensors {
+                let pixels = match aov {
+                    Some(kind) => render_view_aov(device.as_mut(), index as u32, look, aov_code(kind))?,
+                    None => render_view(device.as_mut(), index as u32, look)?,
+                };
+                parts.push(Picture::of(&scene.sensors[index], pixels));
+            }
+            Ok(Picture::joined(&parts))
+        };
+        let depth = scene.first_surfaces.depth;
+        let Some(mut picture) = render(depth.then_some(AovKind::Depth))? else {
+            continue;
+        };
+        if depth {
+            // One number is grey, and no light that would be coded.
+            picture.pixels.iter_mut().for_each(|p| *p = [p[0], p[0], p[0], p[3]]);
+            picture.color_space = ColorSpace::Linear;
+        }
+        for aov in &scene.first_surfaces.aovs {
+            let shown = render(Some(aov.kind))?;
+            for (c, end) in aov.kind.channels().iter().enumerate() {
+                picture.beside.push(Channel {
+                    name: format!("{}.{end}", aov.name),
+                    values: shown.iter().flat_map(|shown| &shown.pixels).map(|p| p[c]).collect(),
+                });
+            }
+        }
+        picture.format.opaque = opaque;
         if args.to_standard_output() {
-            std::io::stdout().write_all(&image::png_bytes(&picture.coded()))?;
+            std::io::stdout().write_all(&image::png_bytes(&picture.shown()))?;
             continue;
         }
         let files = picture.write(stem)?;
@@ -140,16 +170,58 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         if masked > 0 {
             progress.note(&format!(
                 "{}: {masked} pixels have no ray, their distortion has no inverse",
-                sensor.name
+                film.name
             ));
         }
-        let event = json!({ "sensor": sensor.name, "index": index, "spp": spp, "masked": masked, "files": files });
+        let event =
+            json!({ "sensor": film.name, "index": film.sensors[0], "spp": spp, "masked": masked, "files": files });
         progress.event("render", event);
         if args.voice.speaks() {
             files.iter().for_each(|file| print_line(&file.display().to_string()));
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The code of a channel on the devices.
+fn aov_code(kind: AovKind) -> u32 {
+    match kind {
+        AovKind::Albedo => layout::aov::ALBEDO,
+        AovKind::Depth => layout::aov::DEPTH,
+        AovKind::Position => layout::aov::POSITION,
+        AovKind::Uv => layout::aov::UV,
+        AovKind::GeoNormal => layout::aov::GEO_NORMAL,
+        AovKind::ShNormal => layout::aov::SH_NORMAL,
+        AovKind::ShapeIndex => layout::aov::SHAPE_INDEX,
+    }
+}
+
+/// A picture to be written: the sensors that share it, side by side, and what it is called.
+struct Film<'a> {
+    name: &'a str,
+    sensors: Vec<usize>,
+}
+
+/// The films of the chosen sensors: one each, or one of all of a batch that are chosen.
+fn films<'a>(scene: &'a Scene, chosen: &[usize]) -> Vec<Film<'a>> {
+    let mut films: Vec<Film> = Vec::new();
+    for &index in chosen {
+        let sensor = &scene.sensors[index];
+        let whole = |batch: &&String| {
+            let of_batch = |s: &Sensor| s.batch.as_ref() == Some(*batch);
+            let all = scene.sensors.iter().filter(|s| of_batch(s)).count();
+            chosen.iter().filter(|&&i| of_batch(&scene.sensors[i])).count() == all
+        };
+        let name = sensor.batch.as_ref().filter(whole).unwrap_or(&sensor.name);
+        match films.iter_mut().find(|film| film.name == name) {
+            Some(film) => film.sensors.push(index),
+            None => films.push(Film {
+                name,
+                sensors: vec![index],
+            }),
+        }
+    }
+    films
 }
 
 /// `--scale`.
@@ -198,9 +270,26 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
     if count == 0 {
         bail!("{}: has no sensor to render; add one", scene.path.display());
     }
+    let of_batch = |name: &str| -> Vec<usize> {
+        (0..count)
+            .filter(|&i| scene.sensors[i].batch.as_deref() == Some(name))
+            .collect()
+    };
+    let batch = of_batch(wanted);
+    if !batch.is_empty() {
+        return Ok(batch);
+    }
     match sensor_index(scene, wanted) {
         Err(_) if wanted == "all" => Ok((0..count).collect()),
-        found => Ok(vec![found?]),
+        found => {
+            // An index stands for the whole film, a name for its sensor.
+            let index = found?;
+            let sensor = &scene.sensors[index];
+            match &sensor.batch {
+                Some(batch) if sensor.name != wanted => Ok(of_batch(batch)),
+                _ => Ok(vec![index]),
+            }
+        }
     }
 }
 
@@ -212,8 +301,9 @@ const OTHER_PICTURES: &[&str] = &[
 /// Output paths without extension. Folders are created first, so that an unwritable location is reported before
 /// rendering.
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
+    let films = films(scene, chosen);
     if args.to_standard_output() {
-        if chosen.len() > 1 || args.voice.json {
+        if films.len() > 1 || args.voice.json {
             bail!("--output -: standard output takes one picture and nothing else; choose one sensor, without --json");
         }
         return Ok(vec![PathBuf::from("-")]);
@@ -224,11 +314,11 @@ fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Ve
         .unwrap_or_else(|| default_folder("renders", &args.scene));
     let extension = output.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
     if matches!(extension.as_deref(), Some("exr" | "png")) {
-        if chosen.len() > 1 {
+        if films.len() > 1 {
             bail!(
                 "{}: is one file for {} sensors; give a folder",
                 output.display(),
-                chosen.len()
+                films.len()
             );
         }
         if let Some(parent) = output.parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -251,6 +341,9 @@ fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Ve
     create(&output)?;
     let names: Vec<&str> = scene.sensors.iter().map(|s| s.name.as_str()).collect();
     let stems = file_stems(&names);
-    let place = |&index: &usize| Path::new(&output).join(&stems[index]);
-    Ok(chosen.iter().map(place).collect())
+    let place = |film: &Film| match film.sensors.len() {
+        1 => output.join(&stems[film.sensors[0]]),
+        _ => output.join(film.name),
+    };
+    Ok(films.iter().map(place).collect())
 }

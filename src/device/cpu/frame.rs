@@ -115,6 +115,20 @@ impl Frame {
         }
     }
 
+    /// Takes an adjoint image in the batch's order; masked pixels have none.
+    pub(super) fn set_adjoint(&mut self, sensors: &[SensorRecord], batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) {
+        let chunks = chunks(sensors, batch);
+        self.adjoint.clear();
+        self.adjoint.resize(chunks.len() * CHUNK, [0.0; 3]);
+        for (i, chunk) in chunks.into_iter().enumerate() {
+            for Place { place, index, .. } in chunk.pixels(sensors, batch, keys) {
+                if self.image[i * CHUNK + place][3] >= 0.0 {
+                    self.adjoint[i * CHUNK + place] = adjoint[index as usize];
+                }
+            }
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         4 * (4 * self.image.len() + 3 * self.adjoint.len())
     }

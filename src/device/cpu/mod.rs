@@ -166,6 +166,16 @@ impl Device for Cpu {
         Ok(())
     }
 
+    fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
+        let pass = Pass { batch, keys, spp };
+        let Passes::Paths(passes) = &self.passes else {
+            return Err(super::no_surfaces());
+        };
+        passes.render_aov(&self.inputs, pass, aov, &mut self.frame);
+        self.frame.note(pass);
+        Ok(())
+    }
+
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
         Ok(self.frame.in_order(&self.inputs.sensors))
     }
@@ -174,6 +184,16 @@ impl Device for Cpu {
         let rendered = self.frame.rendered();
         debug_assert_eq!(batch, rendered, "the loss compares the batch that was rendered");
         Ok(self.frame.compare(&self.inputs, batch, keys, loss))
+    }
+
+    fn set_adjoint(&mut self, batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) -> Result<()> {
+        debug_assert_eq!(
+            batch,
+            self.frame.rendered(),
+            "the adjoint image is of the batch that was rendered"
+        );
+        self.frame.set_adjoint(&self.inputs.sensors, batch, keys, adjoint);
+        Ok(())
     }
 
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
@@ -230,7 +250,7 @@ impl Device for Cpu {
         fit_background(scene, *emitter, &shapes);
         match &mut self.passes {
             Passes::Field(passes) => passes.scene.fit(scene, &shapes),
-            Passes::Paths(passes) => passes.scene.fit(&shapes),
+            Passes::Paths(passes) => passes.scene.fit(scene, &shapes),
             Passes::Splats(passes) => passes.scene.fit(&shapes),
         }
         self.rebuild()

@@ -284,6 +284,15 @@ impl Device for Gpu {
         self.loss_pass(batch, keys, loss)
     }
 
+    fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
+        self.rendered = batch.pixels();
+        self.aov_pass(batch, keys, spp, aov)
+    }
+
+    fn set_adjoint(&mut self, _batch: &Batch, _keys: Keys, adjoint: &[[f32; 3]]) -> Result<()> {
+        self.take_adjoint(adjoint)
+    }
+
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         self.adjoint_pass(batch, keys, spp)
     }

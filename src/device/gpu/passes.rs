@@ -9,7 +9,7 @@ use super::plan::BANKS;
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
 use super::shaders::{Binding, Kernel};
 use super::{Gpu, Passes};
-use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result};
+use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result, no_surfaces};
 use crate::kernels::loss::Loss;
 use crate::resident::field::FieldScene;
 
@@ -30,6 +30,23 @@ impl Gpu {
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
         self.over_rays(kernel, launch, cut, batch.pixels());
+        self.context.check()
+    }
+
+    /// Renders a channel of the first surfaces into the image.
+    pub(super) fn aov_pass(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
+        let Passes::Paths(passes) = &self.passes else {
+            return Err(no_surfaces());
+        };
+        let cut = self.cut_paths(passes, spp);
+        self.pipelines.prepare(&self.context, Kernel::RenderAov)?;
+        self.bring_batch(batch)?;
+        self.arrays.fit_image(&self.context, batch.pixels())?;
+        let launch = Launch {
+            aov,
+            ..self.launch(batch, keys, spp)
+        };
+        self.over_rays(Kernel::RenderAov, launch, cut, batch.pixels());
         self.context.check()
     }
 
@@ -70,6 +87,16 @@ impl Gpu {
             mse: squares / (3.0 * (pixels - masked).max(1.0)),
             masked: masked as u64,
         })
+    }
+
+    /// Uploads an adjoint image.
+    pub(super) fn take_adjoint(&mut self, adjoint: &[[f32; 3]]) -> Result<()> {
+        self.arrays.fit_image(&self.context, adjoint.len() as u32)?;
+        let texels: Vec<[f32; 4]> = adjoint.iter().map(|[r, g, b]| [*r, *g, *b, 0.0]).collect();
+        self.context
+            .upload(&self.arrays.adjoint, 0, bytemuck::cast_slice(&texels));
+        self.largest_adjoint = adjoint.iter().flatten().fold(0.0, |most, d| most.max(d.abs()));
+        self.context.check()
     }
 
     /// Replays a batch's rays and adds to the gradients.
@@ -235,6 +262,7 @@ impl Gpu {
                 corners_at: arrays.places.corners,
                 emissive_triangles_at: arrays.places.emissive_triangles,
                 environment_at: arrays.environment_at,
+                coats_at: arrays.coats_at,
                 ..launch
             },
             Passes::Splats(_) => launch,

@@ -10,11 +10,12 @@ use super::records::{ELEMENT_GROUP, Elements};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
-use crate::resident::environment::{environment_table, table_len};
+use crate::resident::coats::{COAT_FLOATS, Coat};
 use crate::resident::layout::{
-    BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord, background,
+    BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord,
 };
 use crate::resident::paths::PathScene;
+use crate::transport::scene::light_table::{sampling_tables, slots_of_tables};
 
 /// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/scene/records.wgsl`.
 const FAR: f32 = 1e30;
@@ -55,9 +56,10 @@ pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
     pub records: wgpu::Buffer,
     pub places: Places,
-    /// Majorants of all media, then the environment map's table.
+    /// Majorants of all media, the sampling tables of lights, then the coats of plastics.
     pub bounds: wgpu::Buffer,
     pub environment_at: u32,
+    pub coats_at: u32,
 }
 
 impl PathArrays {
@@ -104,13 +106,15 @@ impl PathArrays {
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
         let environment_at = scene.majorants();
-        let floats = environment_at + environment_len(common);
+        let coats_at = environment_at + scene.sampling_tables_len(common);
+        let floats = coats_at + COAT_FLOATS * scene.bsdfs.coats();
         Ok(Self {
             record,
             records,
             places,
             bounds: context.storage("bounds", 4 * floats as u64)?,
             environment_at: environment_at as u32,
+            coats_at: coats_at as u32,
         })
     }
 
@@ -142,10 +146,14 @@ fn record_parts(paths: &PathScene) -> [Part; 2] {
 /// What makes up the bounds.
 fn bound_parts(paths: &PathScene, scene: &SceneRecord) -> [Part; 2] {
     let majorants = 4 * paths.majorants() as u64;
-    let table = 4 * environment_len(scene) as u64;
+    let table = 4 * paths.sampling_tables_len(scene) as u64;
     [
         ("majorants", majorants, "lower the resolution of `sigma_t`"),
-        ("probabilities of the environment map", table, "take a smaller `envmap`"),
+        (
+            "probabilities of images that shine",
+            table,
+            "take a smaller `envmap`, or smaller textures of lights",
+        ),
     ]
 }
 
@@ -194,16 +202,8 @@ fn finite(medium: &MediumRecord) -> MediumRecord {
     }
 }
 
-/// Entries of the environment map's table.
-fn environment_len(scene: &SceneRecord) -> usize {
-    match scene.background {
-        background::ENVMAP => table_len(scene.env_size),
-        _ => 0,
-    }
-}
-
 impl Gpu {
-    /// Rebuilds majorants and the environment map's table: all of them, or those that a step may have changed.
+    /// Rebuilds majorants and the sampling tables of lights: all of them, or those that a step may have changed.
     /// [`Kernel::Majorants`] has been prepared.
     pub(super) fn rebuild_path_tables(&self, passes: &PathPasses, all: bool) -> Result<()> {
         let PathPasses { scene, arrays } = passes;
@@ -212,13 +212,38 @@ impl Gpu {
         for medium in media {
             self.rebuild_majorants(passes, medium)?;
         }
-        if self.scene.background == background::ENVMAP && stale(scene.background) {
-            let data = self.values(scene.background as usize)?;
-            let table = environment_table(self.scene.env_size, &data);
+        let slots = slots_of_tables(&self.scene, scene);
+        if slots.iter().any(|slot| stale(*slot)) {
+            let mut values = vec![Vec::new(); self.params.parameters.len()];
+            for slot in slots {
+                values[slot as usize] = self.values(slot as usize)?;
+            }
+            let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
+            let tables = sampling_tables(&self.scene, scene, &values);
             let at = 4 * u64::from(arrays.environment_at);
-            self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&table));
+            self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&tables));
+        }
+        if scene.bsdfs.coat_slots().any(stale) {
+            self.rebuild_coats(passes)?;
         }
         self.context.check()
+    }
+
+    fn rebuild_coats(&self, passes: &PathPasses) -> Result<()> {
+        let PathPasses { scene, arrays } = passes;
+        let all: Vec<Vec<f32>> = (0..self.params.parameters.len())
+            .map(|slot| {
+                let needed = scene.bsdfs.coat_slots().any(|needed| needed as usize == slot);
+                if needed { self.values(slot) } else { Ok(Vec::new()) }
+            })
+            .collect::<Result<_>>()?;
+        let values: Vec<&[f32]> = all.iter().map(Vec::as_slice).collect();
+        let mut coats = Vec::new();
+        scene.bsdfs.rebuild_coats(&values, &mut coats);
+        let floats: Vec<f32> = coats.iter().flat_map(Coat::floats).collect();
+        let at = 4 * u64::from(arrays.coats_at);
+        self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&floats));
+        Ok(())
     }
 
     fn rebuild_majorants(&self, passes: &PathPasses, index: usize) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::context::{Context, Pipeline, bind_group_layout};
-use super::shaders::{Accumulation, Constant, FOLDER_VARIABLE, Kernel, Library};
+use super::shaders::{Accumulation, Constant, FOLDER_VARIABLE, Kernel, Leaves, Library};
 use crate::device::{DeviceError, Result};
 use crate::resident::{Resident, Transport};
 
@@ -19,6 +19,7 @@ pub(super) struct Pipelines {
     subgroups: bool,
     degree: u32,
     bvh: bool,
+    leaves: Leaves,
     compiled: HashMap<Kernel, Pipeline>,
 }
 
@@ -40,6 +41,7 @@ impl Pipelines {
             subgroups,
             degree: 0,
             bvh: false,
+            leaves: Leaves::default(),
             compiled: HashMap::new(),
         })
     }
@@ -47,15 +49,16 @@ impl Pipelines {
     /// Follows a scene: what depends on its figures will be compiled anew.
     pub(super) fn follow(&mut self, resident: &Resident) {
         let degree = resident.scene.sh_degree;
-        let bvh = match &resident.transport {
-            Transport::Field(_) | Transport::Splats(_) => false,
-            Transport::Paths(paths) => !paths.bvh.nodes.is_empty(),
+        let (bvh, leaves) = match &resident.transport {
+            Transport::Field(_) | Transport::Splats(_) => (false, Leaves::default()),
+            Transport::Paths(paths) => (!paths.bvh.nodes.is_empty(), Leaves::of(&paths.bsdfs)),
         };
-        let (other_degree, other_bvh) = (degree != self.degree, bvh != self.bvh);
-        (self.degree, self.bvh) = (degree, bvh);
+        let other_degree = degree != self.degree;
+        let other_paths = (bvh, leaves) != (self.bvh, self.leaves);
+        (self.degree, self.bvh, self.leaves) = (degree, bvh, leaves);
         self.compiled.retain(|kernel, _| match kernel.constant() {
             Some(Constant::Degree) => !other_degree,
-            Some(Constant::Bvh) => !other_bvh,
+            Some(Constant::Bvh) => !other_paths,
             None => true,
         });
     }
@@ -80,7 +83,7 @@ impl Pipelines {
     fn compile(&self, context: &Context, kernel: Kernel) -> Result<Pipeline> {
         let composed = self
             .library
-            .compose(kernel, self.accumulation, self.subgroups)
+            .compose(kernel, self.accumulation, self.subgroups, self.leaves)
             .map_err(|e| DeviceError::Unavailable(e.to_string()))?;
         if !self.embedded {
             // Says the file and line; wgpu would count lines of the composed text.

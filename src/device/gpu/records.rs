@@ -97,10 +97,14 @@ pub struct Launch {
     pub emissive_triangles_at: u32,
     /// Where the environment map's table begins, behind the majorants.
     pub environment_at: u32,
+    /// Where the coats of plastics begin, behind that table.
+    pub coats_at: u32,
     /// Units in one of sums in whole numbers, bank by bank.
     pub units: f32,
     pub units_sh: f32,
-    pub padding: [u32; 3],
+    /// Codes of [`crate::resident::layout::aov`], of a pass over the first surfaces.
+    pub aov: u32,
+    pub padding: u32,
 }
 
 /// A pass over a view of splats.

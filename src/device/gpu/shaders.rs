@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::preprocess::{Composed, PreprocessError, compose};
+use crate::resident::bsdfs::Bsdfs;
+use crate::resident::layout::{bsdf, leaf};
 
 macro_rules! embed {
     ($($path:literal),* $(,)?) => {
@@ -28,6 +30,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/splat_tile",
     "bind/statistics",
     "transport/paths/adjoint",
+    "transport/paths/aov",
     "transport/lookup/background",
     "transport/rays/camera",
     "transport/paths/reservoir",
@@ -43,11 +46,13 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/bsdf/dielectric",
     "transport/scene/bsdf/disney",
     "transport/scene/bsdf/fresnel",
+    "transport/scene/bsdf/leaf",
     "transport/scene/bsdf/local",
     "transport/scene/bsdf/microfacet",
     "transport/scene/bsdf/plastic",
     "transport/scene/bsdf/principled",
     "transport/scene/bsdf/principledthin",
+    "transport/scene/area_light",
     "transport/scene/light",
     "transport/scene/majorant",
     "transport/field/march",
@@ -56,8 +61,10 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/field/radiance_field",
     "transport/rays/random",
     "transport/rays/sampler",
+    "transport/rays/sensor",
     "transport/lookup/sh",
     "transport/scene/shape",
+    "transport/scene/tangent",
     "transport/scene/texture",
     "transport/paths/path_state",
     "transport/paths/surface",
@@ -84,6 +91,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "occupancy",
     "project_splats",
     "regularize",
+    "render_aov",
     "render_field",
     "render_paths",
     "render_splats",
@@ -106,6 +114,7 @@ pub enum Kernel {
     Regularize,
     Resample,
     RenderPaths,
+    RenderAov,
     BackpropagatePaths,
     Majorants,
     Collect,
@@ -134,6 +143,52 @@ impl Accumulation {
     /// Whether sums are whole numbers, beside the gradients.
     pub fn is_fixed(self) -> bool {
         matches!(self, Self::FixedPoint | Self::FixedPoint64)
+    }
+}
+
+/// The kinds of BSDFs that shaders of paths are written for: what a scene does not have is left out, since it would cost
+/// registers, and time to compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leaves(u32);
+
+impl Leaves {
+    const NAMES: [&'static str; 6] = [
+        "CONDUCTORS",
+        "DIELECTRICS",
+        "PLASTICS",
+        "PRINCIPLED",
+        "PRINCIPLED_THIN",
+        "TANGENTS",
+    ];
+    /// All of them.
+    pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
+
+    /// Each of them alone.
+    pub fn each() -> impl Iterator<Item = Self> {
+        (0..Self::NAMES.len()).map(|i| Self(1 << i))
+    }
+
+    /// Those of a scene.
+    pub fn of(bsdfs: &Bsdfs) -> Self {
+        let kinds = bsdfs.leaves.iter().map(|record| match record.kind {
+            leaf::CONDUCTOR | leaf::ROUGH_CONDUCTOR => 1,
+            leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::ROUGH_DIELECTRIC => 2,
+            leaf::PLASTIC | leaf::ROUGH_PLASTIC => 4,
+            leaf::PRINCIPLED => 8,
+            leaf::PRINCIPLED_THIN => 16,
+            _ => 0,
+        });
+        let tangents = bsdfs.bsdfs.iter().map(|record| match record.flags & bsdf::ANISOTROPIC {
+            0 => 0,
+            _ => 32,
+        });
+        Self(kinds.chain(tangents).fold(0, |all, one| all | one))
+    }
+
+    fn defines(self) -> impl Iterator<Item = &'static str> {
+        let names = Self::NAMES.into_iter().enumerate();
+        let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
+        named.chain((self.0 != 0).then_some("MODELS"))
     }
 }
 
@@ -199,7 +254,7 @@ impl Constant {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -208,6 +263,7 @@ impl Kernel {
         Self::Regularize,
         Self::Resample,
         Self::RenderPaths,
+        Self::RenderAov,
         Self::BackpropagatePaths,
         Self::Majorants,
         Self::Collect,
@@ -230,6 +286,7 @@ impl Kernel {
             Self::Regularize => "regularize",
             Self::Resample => "resample",
             Self::RenderPaths => "render_paths",
+            Self::RenderAov => "render_aov",
             Self::BackpropagatePaths => "backpropagate_paths",
             Self::Majorants => "majorants",
             Self::Collect => "collect",
@@ -293,6 +350,16 @@ impl Kernel {
                 (ParameterGradient, Write),
             ],
             Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+            Self::RenderAov => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Image, Write),
+                (Settings, Uniform),
+                (Records, Read),
+            ],
             Self::RenderPaths => &[
                 (Work, Uniform),
                 (Scene, Uniform),
@@ -381,7 +448,7 @@ impl Kernel {
     pub fn constant(self) -> Option<Constant> {
         match self {
             Self::Render | Self::Backpropagate => Some(Constant::Degree),
-            Self::RenderPaths | Self::BackpropagatePaths => Some(Constant::Bvh),
+            Self::RenderPaths | Self::RenderAov | Self::BackpropagatePaths => Some(Constant::Bvh),
             _ => None,
         }
     }
@@ -428,8 +495,13 @@ impl Library {
         kernel: Kernel,
         accumulation: Accumulation,
         subgroups: bool,
+        leaves: Leaves,
     ) -> Result<Composed, PreprocessError> {
-        compose(&self.0, kernel.entry(), &kernel.defines(accumulation, subgroups))
+        let mut defines = kernel.defines(accumulation, subgroups);
+        if kernel.constant() == Some(Constant::Bvh) {
+            defines.extend(leaves.defines());
+        }
+        compose(&self.0, kernel.entry(), &defines)
     }
 }
 

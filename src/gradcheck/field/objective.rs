@@ -16,8 +16,7 @@ use crate::transport::field::march::{Gathered, Replayed, backpropagate, gather};
 use crate::transport::field::radiance_field::{Sink, View};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
-use crate::transport::rays::pixel::{Pixel, drawn_pixel, linear_weight};
-use crate::transport::rays::pixel::{pixel_backdrop, sample_ray};
+use crate::transport::rays::pixel::{Pixel, Sampled, drawn_pixel, linear_weight, pixel_backdrop, sample_ray};
 
 /// A ray of the objective.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +25,9 @@ pub struct Cast {
     pub jitter: f32,
     /// The colour that replaces the emitter behind this ray.
     pub backdrop: Option<[f32; 3]>,
-    /// Index of its pixel in the batch.
+    /// Index of its pixel in the batch, and what its radiance counts there.
     pub place: u32,
+    pub weight: f32,
 }
 
 /// Generates the rays of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the devices.
@@ -40,12 +40,15 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
         let rays: Option<Vec<_>> = (0..spp)
             .map(|sample| sample_ray(&scene, sensor, pixel, keys.pass, sample))
             .collect();
-        rays.into_iter().flatten().map(move |(ray, jitter)| Cast {
-            ray,
-            jitter,
-            backdrop,
-            place,
-        })
+        rays.into_iter()
+            .flatten()
+            .map(move |Sampled { ray, jitter, weight }| Cast {
+                ray,
+                jitter,
+                backdrop,
+                place,
+                weight,
+            })
     };
     places.into_par_iter().flat_map_iter(of_pixel).collect()
 }
@@ -91,7 +94,7 @@ impl Objective {
 
     /// The derivative of F by a ray's radiance.
     pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
-        let scale = 1.0 / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
+        let scale = f64::from(cast.weight) / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
         [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 

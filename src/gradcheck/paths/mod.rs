@@ -9,7 +9,7 @@ pub mod tracking;
 
 use rayon::prelude::*;
 
-use super::report::{self, DeviceCell, LossReport, ParameterReport, Report, Row};
+use super::report::{LossReport, ParameterReport, Report};
 use crate::device::Device;
 use crate::gradcheck::{DeviceAdjoint, Options, Outcome, Setup, device_adjoints};
 use crate::resident::layout::gradient;
@@ -118,31 +118,15 @@ fn judge(
     let mut parameters = Vec::new();
     for (w, &weighting) in options.weightings.iter().enumerate() {
         for (slot, c) in checked.iter().enumerate() {
-            let parameter = &setup.params.parameters[c.parameter];
-            let gradient = &adjoints[w].gradient[c.parameter];
-            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-            let device = found.get(w).map(|d| &d.gradients[slot]);
-            let rows: Vec<Row> = c
-                .entries
-                .iter()
-                .zip(&differences[slot])
-                .map(|(entry, difference)| {
-                    let prb = gradient[entry.flat];
-                    let index = entries::coordinates(parameter.shape, entry.flat);
-                    let mut row = Row::judge(index, entry.place, prb, (difference, w), None, largest, options);
-                    row.device =
-                        device.map(|d| DeviceCell::judge(d[entry.flat].into(), prb, largest, options.device_tolerance));
-                    row
-                })
-                .collect();
-            parameters.push(ParameterReport {
-                path: parameter.path.clone(),
-                weighting,
-                largest,
-                device_worst: device.map(|device| report::worst_error(device, gradient, 10.0 * largest)),
-                passed: !rows.is_empty() && rows.iter().all(Row::passed),
-                rows,
-            });
+            let entries = c.entries.iter().zip(&differences[slot]);
+            parameters.push(ParameterReport::judge(
+                &setup.params.parameters[c.parameter],
+                (w, weighting),
+                &adjoints[w].gradient[c.parameter],
+                found.get(w).map(|d| &d.gradients[slot][..]),
+                entries.map(|(entry, difference)| (entry.flat, entry.place, difference)),
+                options,
+            ));
         }
     }
     parameters

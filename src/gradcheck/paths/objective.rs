@@ -9,17 +9,16 @@ use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
 use crate::gradcheck::field::objective::{dot, pixel_at};
 use crate::resident::Resident;
-use crate::resident::environment::environment_table;
-use crate::resident::layout::{SceneRecord, background};
+use crate::resident::layout::SceneRecord;
 use crate::resident::paths::PathScene;
+use crate::resident::tables::Tables;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
 use crate::transport::paths::path_state::PathState;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::volpath;
 use crate::transport::rays::camera::Ray;
-use crate::transport::rays::pixel::linear_weight;
-use crate::transport::rays::pixel::sample_ray;
+use crate::transport::rays::pixel::{Sampled, linear_weight, sample_ray};
 use crate::transport::rays::sampler::{Sampler, streams};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 
@@ -31,8 +30,9 @@ pub struct Cast {
     /// The random numbers of its walk, and of the draws that only its adjoint makes.
     pub walk: Sampler,
     pub extra: Sampler,
-    /// Index of its pixel in the batch.
+    /// Index of its pixel in the batch, and what its radiance counts there.
     pub place: u32,
+    pub weight: f32,
 }
 
 /// Generates the paths of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the
@@ -43,7 +43,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
         let sensor = &resident.sensors[pixel.sensor as usize];
         let casts: Option<Vec<Cast>> = (0..spp)
             .map(|sample| {
-                let (ray, _) = sample_ray(&resident.scene, sensor, pixel, keys.pass, sample)?;
+                let Sampled { ray, weight, .. } = sample_ray(&resident.scene, sensor, pixel, keys.pass, sample)?;
                 let [walk, extra] = streams(keys.pass, pixel, sample);
                 Some(Cast {
                     ray,
@@ -51,6 +51,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
                     walk,
                     extra,
                     place,
+                    weight,
                 })
             })
             .collect();
@@ -64,9 +65,8 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
 pub struct Objective {
     scene: SceneRecord,
     records: PathScene,
-    /// Majorants and the environment map's table, from the unperturbed parameters.
-    majorants: Vec<f32>,
-    environment: Vec<f32>,
+    /// From the unperturbed parameters.
+    tables: Tables,
     pub fields: Sides<f64>,
     pub casts: Vec<Cast>,
     pixels: u32,
@@ -100,13 +100,8 @@ impl Objective {
         records.settings.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
         let scene = setup.resident.scene;
-        let environment = match scene.background {
-            background::ENVMAP => environment_table(scene.env_size, values[records.background as usize]),
-            _ => Vec::new(),
-        };
         Self {
-            majorants: records.rebuild_majorants(&values),
-            environment,
+            tables: Tables::new(&scene, &records, &values),
             fields: Sides::new(&setup.params, f64::lift),
             casts: Vec::new(),
             pixels: setup.batch.pixels(),
@@ -118,12 +113,12 @@ impl Objective {
 
     /// The records as a walk reads them.
     pub fn view(&self) -> SceneView<'_> {
-        SceneView::new(&self.scene, &self.records, &self.majorants, &self.environment)
+        SceneView::new(&self.scene, &self.records, &self.tables)
     }
 
     /// The derivative of the objective by a path's radiance.
     pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
-        let scale = 1.0 / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
+        let scale = f64::from(cast.weight) / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
         [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 
@@ -224,7 +219,7 @@ impl Objective {
 
     /// The majorants.
     pub fn majorants(&self) -> &[f32] {
-        &self.majorants
+        &self.tables.majorants
     }
 
     /// The record that all rays share.

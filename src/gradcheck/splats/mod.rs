@@ -10,8 +10,7 @@ use rayon::prelude::*;
 
 use super::field::difference::Difference;
 use super::field::entries::Place;
-use super::paths::entries::coordinates;
-use super::report::{self, DeviceCell, LossReport, ParameterReport, Report, Row};
+use super::report::{LossReport, ParameterReport, Report};
 use super::{Options, Outcome, Setup, asked, device_adjoints};
 use crate::device::Device;
 use crate::resident::splats::SplatScene;
@@ -54,31 +53,15 @@ pub fn check(setup: &Setup, scene: &SplatScene, device: Option<&mut dyn Device>,
     let mut parameters = Vec::new();
     for (w, &weighting) in options.weightings.iter().enumerate() {
         for (slot, (parameter, differences, entries)) in checked.iter().enumerate() {
-            let described = &setup.params.parameters[*parameter];
-            let gradient = &adjoints[w].gradient[*parameter];
-            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-            let device = found.get(w).map(|d| &d.gradients[slot]);
-            let rows: Vec<Row> = entries
-                .iter()
-                .zip(differences)
-                .map(|(&(flat, place), difference)| {
-                    let prb = gradient[flat];
-                    let index = coordinates(described.shape, flat);
-                    let mut row = Row::judge(index, place, prb, (difference, w), None, largest, options);
-                    let judge =
-                        |d: &Vec<f32>| DeviceCell::judge(d[flat].into(), prb, largest, options.device_tolerance);
-                    row.device = device.map(judge);
-                    row
-                })
-                .collect();
-            parameters.push(ParameterReport {
-                path: described.path.clone(),
-                weighting,
-                largest,
-                device_worst: device.map(|device| report::worst_error(device, gradient, 10.0 * largest)),
-                passed: !rows.is_empty() && rows.iter().all(Row::passed),
-                rows,
-            });
+            let entries = entries.iter().zip(differences);
+            parameters.push(ParameterReport::judge(
+                &setup.params.parameters[*parameter],
+                (w, weighting),
+                &adjoints[w].gradient[*parameter],
+                found.get(w).map(|d| &d.gradients[slot][..]),
+                entries.map(|(&(flat, place), difference)| (flat, place, difference)),
+                options,
+            ));
         }
     }
     let losses = options.weightings.iter().enumerate().map(|(w, &weighting)| LossReport {

@@ -436,4 +436,72 @@ mod tests {
             "{found:?}"
         );
     }
+
+    /// Quantiles fall on the nearest point: of 32 at 0.62 and 30.38, on the second and the 31st.
+    #[test]
+    fn quantiles_are_rounded_to_a_point() {
+        let points: Vec<[f32; 3]> = (0..32).map(|i| [((i * 7) % 32) as f32; 3]).collect();
+        let found = from_points(&points);
+        assert!(found.center().distance(Vec3::splat(15.5)) < 1e-5, "{found:?}");
+        assert!(found.half().distance(Vec3::splat(14.5 * 1.1)) < 1e-5, "{found:?}");
+    }
+
+    /// The box of a place grows in proportion to the distance, the cameras may be near their focus, and less than a
+    /// quarter of nine may look away.
+    #[test]
+    fn a_focus_scales_with_the_cameras() {
+        for (scale, half) in [(2.0, 12.5), (0.02, 0.125)] {
+            let mut dataset = ring(Vec3::ZERO);
+            for view in &mut dataset.views {
+                view.to_world.translation *= scale;
+            }
+            let found = fit(&dataset, Content::Place).expect("no image is read");
+            assert!(
+                found.center().length() < 1e-4 && (found.half().x - half).abs() < 1e-4 * half,
+                "{found:?}"
+            );
+        }
+        let mut views = ring(Vec3::ZERO).views;
+        for (turned, meets) in [(2, true), (3, false)] {
+            for view in &mut views[..turned] {
+                *view = camera(view.position().as_vec3(), 2.0 * view.position().as_vec3());
+            }
+            assert_eq!(focus(&views).is_some(), meets, "{turned} of 9");
+        }
+    }
+
+    /// The boxes of cameras without a focus grow with their spread, however small it is.
+    #[test]
+    fn a_box_without_a_focus_scales_with_the_spread() {
+        for (turn, center, half) in [(1.0, Vec3::ZERO, 1.0), (0.0, Vec3::Z, 0.5)] {
+            let views = [-0.25, 0.25].map(|x| {
+                let at = Vec3::X * x;
+                let wide = camera(at, at + if turn > 0.0 { 4.0 * at } else { Vec3::Z });
+                View {
+                    focal: [200.0, 50.0],
+                    ..wide
+                }
+            });
+            let found = ahead(&views);
+            assert!(
+                found.center().distance(center) < 1e-6 && (found.half().x - half).abs() < 1e-6,
+                "{found:?}"
+            );
+        }
+    }
+
+    /// The longer side by its own focal length: 100/200 and 50/50 of the image plane.
+    #[test]
+    fn half_extents_are_those_of_the_longer_side() {
+        let of = |focal| {
+            half_extent(&View {
+                focal,
+                ..camera(Vec3::ZERO, Vec3::Z)
+            })
+        };
+        assert_eq!(
+            [of([200.0, 50.0]), of([200.0, 200.0]), of([400.0, 500.0])],
+            [0.5, 0.25, 0.125]
+        );
+    }
 }

@@ -217,7 +217,24 @@ mod tests {
             height: 1,
             parameters: vec![1.0; 5],
         };
-        assert!(intrinsics(&camera).expect_err("not supported").contains("model FOV"));
+        assert_eq!(
+            intrinsics(&camera).expect_err("not supported"),
+            "is of model FOV, which is not supported, expected SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, \
+             OPENCV_FISHEYE; undistort the images with COLMAP"
+        );
+        for (model, count) in [("FULL_OPENCV", 12), ("FULL_OPENCV", 3)] {
+            let camera = Camera {
+                model: model.into(),
+                width: 1,
+                height: 1,
+                parameters: vec![1.0; count],
+            };
+            let error = intrinsics(&camera).expect_err("not supported");
+            assert!(
+                error.contains("of model FULL_OPENCV, which is not supported"),
+                "{error}"
+            );
+        }
         let camera = Camera {
             model: "RADIAL".into(),
             width: 1,

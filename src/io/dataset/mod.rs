@@ -265,4 +265,104 @@ mod tests {
         let scaled = pose(DMat3::from_diagonal(DVec3::splat(3.0)), DVec3::X).expect("a scaled rotation");
         assert_eq!(scaled, Affine3A::from_translation(glam::Vec3::X));
     }
+
+    /// An axis that leans by s against another one leaves an error of s; a hundredth is accepted.
+    #[test]
+    fn poses_are_rotations_to_a_hundredth_and_finite() {
+        let leaning = |s: f64| DMat3::from_cols(DVec3::X, DVec3::new(s, 1.0, 0.0), DVec3::Z);
+        assert!(pose(leaning(0.009), DVec3::ZERO).is_some() && pose(leaning(-0.009), DVec3::ZERO).is_some());
+        assert!(pose(leaning(0.015), DVec3::ZERO).is_none() && pose(leaning(-0.015), DVec3::ZERO).is_none());
+        for bad in [f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(pose(DMat3::IDENTITY, DVec3::new(0.0, bad, 0.0)), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn intrinsics_are_checked_number_by_number() {
+        let good = View {
+            name: String::new(),
+            image: PathBuf::new(),
+            to_world: Affine3A::IDENTITY,
+            width: 3,
+            height: 2,
+            focal: [2.0; 2],
+            center: [1.5, 1.0],
+            distortion: Distortion::None,
+        };
+        let check = |view: View| checked_view("camera 7", view);
+        for (width, height, possible) in [
+            (1, 1, true),
+            (65536, 1, true),
+            (1, 65536, true),
+            (0, 5, false),
+            (5, 0, false),
+            (65537, 5, false),
+            (5, 65537, false),
+        ] {
+            let found = check(View {
+                width,
+                height,
+                ..good.clone()
+            });
+            let expected = format!("camera 7 has {width}×{height} pixels, expected 1 to 65536 a side");
+            assert_eq!(found.map(|_| ()), if possible { Ok(()) } else { Err(expected) });
+        }
+        for bad in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            for focal in [[bad, 1.0], [1.0, bad]] {
+                let found = check(View { focal, ..good.clone() });
+                assert!(
+                    found.is_err_and(|e| e.contains("expected positive numbers")),
+                    "{focal:?}"
+                );
+            }
+        }
+        let with = |center, distortion| {
+            check(View {
+                center,
+                distortion,
+                ..good.clone()
+            })
+            .map(|view| view.distortion)
+        };
+        for bad in [f32::NAN, f32::INFINITY] {
+            for i in 0..5 {
+                let mut all = [1.0; 5];
+                all[i] = bad;
+                let [a, b, c, d, e] = all;
+                let brown = Distortion::Brown {
+                    k: [a, b, c],
+                    p: [d, e],
+                };
+                assert!(with([0.0; 2], brown).is_err_and(|e| e.contains("not a finite number")));
+                if i < 4 {
+                    let k = [a, b, c, d];
+                    assert!(with([0.0; 2], Distortion::Fisheye { k }).is_err());
+                }
+                if i < 2 {
+                    assert!(with([a, b], Distortion::None).is_err());
+                }
+            }
+        }
+        for i in 0..5 {
+            let mut all = [0.0; 5];
+            all[i] = -0.25;
+            let [a, b, c, d, e] = all;
+            let brown = Distortion::Brown {
+                k: [a, b, c],
+                p: [d, e],
+            };
+            assert_eq!(with([0.0; 2], brown), Ok(brown));
+        }
+        let none = Distortion::Brown {
+            k: [0.0; 3],
+            p: [0.0; 2],
+        };
+        assert_eq!(with([0.0; 2], none), Ok(Distortion::None));
+        let fisheye = Distortion::Fisheye { k: [0.0; 4] };
+        assert_eq!(
+            with([0.0; 2], fisheye),
+            Ok(fisheye),
+            "without distortion it is still no pinhole"
+        );
+    }
 }

@@ -299,4 +299,74 @@ mod tests {
         let two = json!([short[0], short[1]]);
         assert!(read(2.0, two).expect_err("too few").contains("has 2 rows"));
     }
+
+    /// Writes a file with frames of these images, without sizes, beside images of these sizes.
+    fn read_beside(images: &[(&str, [usize; 2])], frames: &[&str]) -> (tempfile::TempDir, Result<Dataset>) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (name, [width, height]) in images {
+            let grey = crate::io::Image {
+                width: *width,
+                height: *height,
+                channels: 1,
+                data: vec![0.5; width * height],
+            };
+            image::write_png(&folder.path().join(name), &grey).expect("writable");
+        }
+        let rows = json!([[1, 0, 0, 4], [0, 1, 0, 5], [0, 0, 1, 6]]);
+        let frames: Vec<Value> = frames
+            .iter()
+            .map(|f| json!({"file_path": f, "transform_matrix": rows}))
+            .collect();
+        let path = folder.path().join("transforms.json");
+        std::fs::write(&path, json!({"fl_x": 1, "frames": frames}).to_string()).expect("writable");
+        let dataset = load(&path);
+        (folder, dataset)
+    }
+
+    /// An image that is there has its own size, one that is missing that of the first one that is there.
+    #[test]
+    fn sizes_are_those_of_the_images() {
+        let there = [("a.png", [6, 4]), ("b.png", [3, 5])];
+        let (_folder, dataset) = read_beside(&there, &["missing", "a", "b.png", "lost.png"]);
+        let sizes: Vec<_> = dataset
+            .expect("sizes are known")
+            .views
+            .iter()
+            .map(|v| [v.width, v.height])
+            .collect();
+        assert_eq!(sizes, [[6, 4], [6, 4], [3, 5], [6, 4]]);
+        let (_folder, dataset) = read_beside(&[], &["missing"]);
+        let error = dataset.expect_err("no image tells").to_string();
+        assert!(error.contains("none of its images is there to tell them"), "{error}");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let error = load(folder.path()).expect_err("a folder").to_string();
+        assert!(error.contains("is a folder or a device"), "{error}");
+        let wide = folder.path().join("transforms.json");
+        let frame = json!({"file_path": "a", "transform_matrix": [[1, 0, 0, 4], [0, 1, 0, 5], [0, 0, 1, 6]]});
+        std::fs::write(
+            &wide,
+            json!({"w": 65537, "h": 2, "fl_x": 1, "frames": [frame]}).to_string(),
+        )
+        .expect("writable");
+        let error = load(&wide).expect_err("too wide").to_string();
+        assert!(
+            error.contains("frames[0] has size 65537 × 2, expected whole numbers from 1 to 65536"),
+            "{error}"
+        );
+    }
+
+    /// A path without one of the known extensions gets one: that of a file that is there, or else `png`.
+    #[test]
+    fn extensions_are_found() {
+        let there = [("a.png", [2, 2]), ("c.d.png", [2, 2])];
+        let (folder, dataset) = read_beside(&there, &["a", "a.png", "b", "b.JPEG", "c.d", "e.f", "g.exr", "a.jpg"]);
+        let images = dataset.expect("sizes are known").views.into_iter().map(|v| v.image);
+        let names: Vec<PathBuf> = images
+            .map(|path| path.strip_prefix(folder.path()).expect("within").to_owned())
+            .collect();
+        let expected = [
+            "a.png", "a.png", "b.png", "b.JPEG", "c.d.png", "e.f.png", "g.exr", "a.jpg",
+        ];
+        assert_eq!(names, expected.map(PathBuf::from));
+    }
 }

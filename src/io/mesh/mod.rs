@@ -164,7 +164,11 @@ mod tests {
     fn open_and_inconsistent_surfaces_are_told() {
         let mut mesh = cube();
         mesh.triangles.pop();
-        assert!(mesh.is_closed().is_err_and(|e| e.contains("hole")));
+        let hole = mesh.is_closed().expect_err("a triangle is missing");
+        assert!(
+            hole.contains("the edge from [0.0, 0.0, 1.0] to [0.0, 1.0, 1.0] belongs to one triangle"),
+            "{hole}"
+        );
         let mut mesh = cube();
         mesh.triangles[0].reverse();
         assert!(mesh.is_closed().is_err_and(|e| e.contains("same direction")));
@@ -172,5 +176,58 @@ mod tests {
         mesh.triangles.push(mesh.triangles[0]);
         assert!(mesh.is_closed().is_err_and(|e| e.contains("more than two")));
         assert!(Mesh::default().is_closed().is_err());
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_named_by_their_vertex() {
+        let check = |array: usize, at: usize| {
+            let mut mesh = cube();
+            let count = mesh.positions.len();
+            (mesh.normals, mesh.uvs) = (vec![[0.0; 3]; count], vec![[0.0; 2]; count]);
+            let values = match array {
+                0 => mesh.positions.as_flattened_mut(),
+                1 => mesh.normals.as_flattened_mut(),
+                _ => mesh.uvs.as_flattened_mut(),
+            };
+            values[at] = f32::INFINITY;
+            mesh.check(Path::new("a")).expect_err("infinity").to_string()
+        };
+        for (array, at, expected) in [
+            (0, 8, "the position of vertex 2"),
+            (0, 9, "the position of vertex 3"),
+            (1, 8, "the normal of vertex 2"),
+            (1, 9, "the normal of vertex 3"),
+            (2, 7, "the texture coordinate of vertex 3"),
+            (2, 8, "the texture coordinate of vertex 4"),
+        ] {
+            assert_eq!(
+                check(array, at),
+                format!("a: {expected} holds inf, expected finite numbers")
+            );
+        }
+        let mut mesh = cube();
+        mesh.triangles[3][1] = 24;
+        let error = mesh.check(Path::new("a")).expect_err("a missing vertex").to_string();
+        assert_eq!(
+            error,
+            "a: has a face with vertex 24, expected less than 24, the number of vertices"
+        );
+        let error = Mesh::default().check(Path::new("a")).expect_err("nothing").to_string();
+        assert_eq!(error, "a: has no faces, expected a mesh of at least one");
+        assert!(cube().check(Path::new("a")).is_ok());
+    }
+
+    #[test]
+    fn vertices_that_are_near_are_not_the_same() {
+        let mut mesh = cube();
+        mesh.positions.as_flattened_mut().iter_mut().for_each(|v| *v *= 1e-12);
+        assert_eq!(mesh.is_closed(), Ok(()));
+    }
+
+    #[test]
+    fn a_folder_is_no_mesh() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let error = bytes(folder.path()).expect_err("a folder").to_string();
+        assert!(error.contains("is a folder or a device, expected a file"), "{error}");
     }
 }

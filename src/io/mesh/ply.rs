@@ -403,4 +403,65 @@ mod tests {
         let error = read(&bytes, false, false).expect_err("not a number").to_string();
         assert!(error.contains("position of vertex 0 holds NaN"), "{error}");
     }
+
+    /// An ASCII file of two triangles whose vertices have x, y, z and these properties, which count on.
+    fn with_properties(names: &[&str]) -> Mesh {
+        let mut text = String::from("ply\nformat ascii 1.0\nelement vertex 4\n");
+        for name in ["x", "y", "z"].iter().chain(names) {
+            text += &format!("property float {name}\n");
+        }
+        text += "element face 2\nproperty list uchar int vertex_index\nend_header\n";
+        for vertex in 0..4 {
+            let numbers = (0..3 + names.len()).map(|i| (100 * vertex + i).to_string());
+            text += &(numbers.collect::<Vec<_>>().join(" ") + "\n");
+        }
+        read((text + "3 0 1 2\n3 2 1 3\n").as_bytes(), false, false).expect("a mesh")
+    }
+
+    /// Texture coordinates and normals are those that are there with all their parts, under any of their names.
+    #[test]
+    fn properties_count_when_they_are_complete() {
+        for pair in [["u", "v"], ["s", "t"], ["texture_u", "texture_v"]] {
+            let mesh = with_properties(&pair);
+            assert_eq!(mesh.positions[..2], [[0.0, 1.0, 2.0], [100.0, 101.0, 102.0]]);
+            assert_eq!(
+                mesh.uvs,
+                [[3.0, 4.0], [103.0, 104.0], [203.0, 204.0], [303.0, 304.0]],
+                "{pair:?}"
+            );
+            assert_eq!(mesh.triangles, [[0, 1, 2], [2, 1, 3]]);
+            for one in pair {
+                assert!(with_properties(&[one]).uvs.is_empty(), "{one}");
+            }
+        }
+        assert!(with_properties(&["v", "s", "t_", "texture_u"]).uvs.is_empty());
+        let mesh = with_properties(&["nx", "ny", "nz"]);
+        assert_eq!(mesh.normals[1], [103.0, 104.0, 105.0]);
+        for some in [["nx", "ny"], ["ny", "nz"], ["nx", "nz"]] {
+            assert!(with_properties(&some).normals.is_empty(), "{some:?}");
+        }
+    }
+
+    #[test]
+    fn vertices_need_all_coordinates_and_lists_a_length() {
+        let text = |coordinates: &str, length: &str| {
+            let lines = coordinates.split(' ').map(|name| format!("property float {name}\n"));
+            let head = lines.collect::<String>();
+            format!(
+                "ply\nformat ascii 1.0\nelement vertex 3\n{head}element face 1\nproperty list char int vertex_index\n\
+                 end_header\n0 0 0 1 0 0 0 1 0 {length} 0 1 2\n"
+            )
+        };
+        assert!(read(text("x y z", "3").as_bytes(), false, false).is_ok());
+        for missing in ["w y z", "x w z", "x y w"] {
+            let error = read(text(missing, "3").as_bytes(), false, false)
+                .expect_err("no place")
+                .to_string();
+            assert!(error.contains("without x, y and z"), "{missing}: {error}");
+        }
+        let error = read(text("x y z", "-1").as_bytes(), false, false)
+            .expect_err("no length")
+            .to_string();
+        assert!(error.contains("has a list `vertex_index` of length -1"), "{error}");
+    }
 }

@@ -156,3 +156,6 @@ fn fill_leaf(grid: &mut Grid, low: [i64; 3], origin: [i64; 3], voxels: &[f32]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,3 +121,40 @@ impl Stream {
 fn unreadable(e: std::io::Error) -> String {
     format!("cannot be read: {e}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_file_is_known_wherever_reading_stands() {
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        std::io::Write::write_all(&mut file, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).expect("writable");
+        let mut stream = Stream::new(file, 10);
+        stream.seek(0).expect("the beginning");
+        assert_eq!((stream.u8(), stream.at(), stream.length()), (Ok(0), 1, 10));
+        stream.skip(3).expect("there are nine");
+        assert_eq!((stream.array(), stream.at()), (Ok([4, 5]), 6));
+        let short =
+            |count, at| format!("ends at byte 10, expected {count} more from byte {at} on: it is truncated or damaged");
+        assert_eq!(stream.bytes(5), Err(short(5, 6)));
+        assert_eq!(stream.skip(5), Err(short(5, 6)));
+        assert_eq!(stream.array::<8>(), Err(short(8, 6)));
+        assert_eq!((stream.bytes(4), stream.at()), (Ok(vec![6, 7, 8, 9]), 10));
+        assert_eq!(
+            (stream.bytes(0), stream.skip(0), stream.u8()),
+            (Ok(vec![]), Ok(()), Err(short(1, 10)))
+        );
+        stream.seek(3).expect("within");
+        assert_eq!((stream.i32(), stream.at()), (Ok(0x0605_0403), 7));
+        stream.seek(10).expect("the end");
+        let beyond = stream.seek(11).expect_err("beyond the end");
+        assert!(
+            beyond.starts_with("points to byte 11, but is 10 bytes long"),
+            "{beyond}"
+        );
+        // Text of a length that the file does not have.
+        stream.seek(6).expect("within");
+        assert_eq!(stream.text(), Err(short(0x0908_0706, 10)));
+    }
+}

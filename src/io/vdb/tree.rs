@@ -213,4 +213,40 @@ mod tests {
         assert!(root(&[0, 4096, 0]).is_err_and(|e| e.contains("two nodes at [0, 0, 0]")));
         assert!(root(&[8]).is_err_and(|e| e.contains("multiples of 4096")));
     }
+
+    /// Against all voxels of a leaf, one by one: each alone, and 500 masks of a few.
+    #[test]
+    fn the_box_of_a_leaf_holds_its_active_voxels() {
+        let origin = [-16, 8, 4096];
+        let check = |voxels: &[usize]| {
+            let mut mask = [0; LEAF_MASK];
+            let mut expected = None;
+            for &v in voxels {
+                mask[v / 8] |= 1 << (v % 8);
+                let at = [v / 64, v / 8 % 8, v % 8].map(|c| c as i64);
+                let at: [i64; 3] = std::array::from_fn(|axis| origin[axis] + at[axis]);
+                let [low, high] = expected.unwrap_or([at, at]);
+                expected = Some([0, 1].map(|side| -> [i64; 3] {
+                    std::array::from_fn(|axis| match side {
+                        0 => low[axis].min(at[axis]),
+                        _ => high[axis].max(at[axis]),
+                    })
+                }));
+            }
+            assert_eq!(Part::Leaf { origin, mask }.active_box(), expected, "{voxels:?}");
+        };
+        check(&[]);
+        (0..512).for_each(|v| check(&[v]));
+        for i in 0..500 {
+            check(&[i * 37 % 512, i * 101 % 512, i * i % 512][..2 + i % 2]);
+        }
+        let tile = |active| Part::Tile {
+            origin: [-128, 0, 128],
+            edge: 128,
+            value: 1.0,
+            active,
+        };
+        assert_eq!(tile(true).active_box(), Some([[-128, 0, 128], [-1, 127, 255]]));
+        assert_eq!(tile(false).active_box(), None);
+    }
 }

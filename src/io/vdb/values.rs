@@ -129,13 +129,17 @@ fn wrong_size(found: u64, expected: usize) -> String {
     format!("has an array of {found} bytes, expected {expected}: it is damaged")
 }
 
+fn wrong_inflated(expected: usize) -> String {
+    format!("has an array that zlib does not decompress to {expected} bytes: it is damaged")
+}
+
 /// Decompresses all of zlib's data into exactly `out`.
 fn inflate(packed: &[u8], out: &mut [u8]) -> Parsed<()> {
     let mut inflater = Decompress::new(true);
     let status = inflater.decompress(packed, out, FlushDecompress::Finish);
     match status {
         Ok(Status::StreamEnd) if inflater.total_out() == out.len() as u64 => Ok(()),
-        Ok(_) => Err(wrong_size(inflater.total_out(), out.len())),
+        Ok(_) => Err(wrong_inflated(out.len())),
         Err(e) => Err(format!("has an array that zlib cannot decompress ({e}): it is damaged")),
     }
 }
@@ -191,7 +195,7 @@ fn unpack_blosc(chunk: &[u8], out: &mut [u8]) -> Parsed<()> {
         } else {
             1
         };
-        for part in block.chunks_mut(block.len().div_ceil(parts)) {
+        for part in block.chunks_mut(block.len() / parts) {
             let packed = size(at)?;
             let data = chunk.get(at + 4..).and_then(|rest| rest.get(..packed)).ok_or(DAMAGED)?;
             at += 4 + packed;
@@ -231,16 +235,20 @@ mod tests {
 
     /// Reads eight values of which the first, third and last are active, from whatever follows the given bytes.
     fn read(compression: u32, bytes: &[u8]) -> Parsed<Vec<f32>> {
+        read_as(compression, false, 0b1000_0101, bytes)
+    }
+
+    fn read_as(compression: u32, half: bool, active: u8, bytes: &[u8]) -> Parsed<Vec<f32>> {
         let mut file = tempfile::tempfile().expect("a temporary file");
         std::io::Write::write_all(&mut file, bytes).expect("writable");
         let mut stream = Stream::new(file, bytes.len() as u64);
         stream.seek(0)?;
         let coding = Coding {
             compression,
-            half: false,
+            half,
             background: 0.5,
         };
-        let values = coding.values(&mut stream, &[0b1000_0101])?;
+        let values = coding.values(&mut stream, &[active])?;
         assert_eq!(stream.at(), stream.length(), "all bytes are used");
         Ok(values)
     }
@@ -325,5 +333,150 @@ mod tests {
         }
         chunk[2] = SHUFFLED | 4 << CODEC_SHIFT;
         assert!(unpack_blosc(&chunk, &mut out).is_err_and(|e| e.contains("codec 4")));
+    }
+
+    /// Halves take two bytes each, and no bytes at all where there are none; an empty array of whole floats has a size.
+    #[test]
+    fn halves_are_read_and_no_values_have_no_bytes_or_a_size() {
+        let halves = |values: &[f32]| -> Vec<u8> {
+            values
+                .iter()
+                .flat_map(|v| half::f16::from_f32(*v).to_le_bytes())
+                .collect()
+        };
+        for (compression, size) in [
+            (ACTIVE_ONLY, vec![]),
+            (ACTIVE_ONLY | ZIP, (-4i64).to_le_bytes().to_vec()),
+        ] {
+            let bytes = [&[inactive::BACKGROUND][..], &size, &halves(&[0.25, -3.0])].concat();
+            let values = read_as(compression, true, 0b10_0001, &bytes);
+            assert_eq!(values, Ok(vec![0.25, 0.5, 0.5, 0.5, 0.5, -3.0, 0.5, 0.5]));
+        }
+        assert_eq!(
+            read_as(ACTIVE_ONLY | ZIP, true, 0, &[inactive::BACKGROUND]),
+            Ok(vec![0.5; 8])
+        );
+        let none = [&[inactive::MINUS_BACKGROUND][..], &[0; 8]].concat();
+        assert_eq!(read_as(ACTIVE_ONLY | BLOSC, false, 0, &none), Ok(vec![-0.5; 8]));
+        assert!(read_as(ACTIVE_ONLY | BLOSC, false, 0, &none[..8]).is_err_and(|e| e.contains("truncated")));
+    }
+
+    #[test]
+    fn arrays_of_another_size_are_refused() {
+        let all = floats(&[1.0; 8]);
+        let stored = |size: i64, bytes: &[u8]| {
+            let bytes = [&[inactive::STORED][..], &size.to_le_bytes(), bytes].concat();
+            read(ZIP, &bytes)
+        };
+        assert_eq!(stored(-32, &all), Ok(vec![1.0; 8]));
+        assert_eq!(stored(-28, &all), Err(wrong_size(28, 32)));
+        assert_eq!(stored(0, &all), Err(wrong_size(0, 32)));
+        for length in [28, 31, 33, 36] {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+            std::io::Write::write_all(&mut encoder, &vec![7; length]).expect("in memory");
+            let packed = encoder.finish().expect("in memory");
+            let error = stored(packed.len() as i64, &packed).expect_err("it does not fit");
+            assert_eq!(error, wrong_inflated(32), "{length} bytes");
+        }
+        assert!(stored(4, &[1, 2, 3, 4]).is_err_and(|e| e.contains("zlib cannot decompress")));
+    }
+
+    /// A chunk of Blosc whose blocks have parts as given, none of them compressed.
+    fn chunk(flags: u8, width: u8, total: usize, block: usize, blocks: &[&[&[u8]]]) -> Vec<u8> {
+        let mut head = vec![2, 1, flags, width];
+        let mut starts = Vec::new();
+        let mut body = Vec::new();
+        for parts in blocks {
+            starts.push((BLOSC_HEADER + 4 * blocks.len() + body.len()) as u32);
+            for part in *parts {
+                body.extend((part.len() as u32).to_le_bytes());
+                body.extend(*part);
+            }
+        }
+        let length = BLOSC_HEADER + 4 * blocks.len() + body.len();
+        for word in [total as u32, block as u32, length as u32].into_iter().chain(starts) {
+            head.extend(word.to_le_bytes());
+        }
+        [head, body].concat()
+    }
+
+    fn unpack(chunk: &[u8], length: usize) -> Parsed<Vec<u8>> {
+        let mut out = vec![0; length];
+        unpack_blosc(chunk, &mut out).map(|()| out)
+    }
+
+    /// Whole blocks are in as many parts as a value has bytes, where that is 16 at most and parts have 128 bytes at
+    /// least; other blocks, and the last one where it is shorter, are in one part.
+    #[test]
+    fn blocks_are_split_by_the_rule() {
+        let bytes: Vec<u8> = (0..4096u32).map(|i| (i * i / 7) as u8).collect();
+        for (width, block, parts) in [
+            (4, 512, 4),
+            (4, 508, 1),
+            (16, 2048, 16),
+            (17, 2176, 1),
+            (1, 128, 1),
+            (0, 256, 1),
+        ] {
+            let flags = LZ4 << CODEC_SHIFT;
+            let whole: Vec<&[u8]> = bytes[..block].chunks(block / parts).collect();
+            let rest = &bytes[block..block + 64];
+            let split = chunk(flags, width, block + 64, block, &[&whole, &[rest]]);
+            assert_eq!(
+                unpack(&split, block + 64),
+                Ok(bytes[..block + 64].to_vec()),
+                "{width} {block}"
+            );
+            let unsplit = chunk(flags | NOT_SPLIT, width, block, block, &[&[&bytes[..block]]]);
+            assert_eq!(unpack(&unsplit, block), Ok(bytes[..block].to_vec()), "{width} {block}");
+            if parts > 1 {
+                let wrong = chunk(flags, width, block, block, &[&[&bytes[..block]]]);
+                assert!(unpack(&wrong, block).is_err(), "{width} {block}");
+            }
+        }
+    }
+
+    /// Bytes of values of three, and one byte that is no value.
+    #[test]
+    fn a_remainder_is_not_shuffled() {
+        let mut block = *b"adgbehcfi!";
+        unshuffle(&mut block, 3);
+        assert_eq!(&block, b"abcdefghi!");
+        let chunk = |flags, width| {
+            chunk(
+                flags | NOT_SPLIT | LZ4 << CODEC_SHIFT,
+                width,
+                10,
+                10,
+                &[&[b"adgbehcfi!"]],
+            )
+        };
+        assert_eq!(unpack(&chunk(SHUFFLED, 3), 10), Ok(b"abcdefghi!".to_vec()));
+        assert_eq!(unpack(&chunk(SHUFFLED, 1), 10), Ok(b"adgbehcfi!".to_vec()));
+        assert_eq!(unpack(&chunk(0, 3), 10), Ok(b"adgbehcfi!".to_vec()));
+    }
+
+    #[test]
+    fn chunks_of_blosc_say_what_is_wrong_with_them() {
+        let copied = [&chunk(COPIED, 4, 5, 5, &[])[..], b"12345"].concat();
+        assert_eq!(unpack(&copied, 5), Ok(b"12345".to_vec()));
+        assert!(unpack(&copied[..20], 5).is_err_and(|e| e.contains("Blosc cannot decompress")));
+        assert_eq!(unpack(&copied, 6), Err(wrong_size(5, 6)));
+        let bits = chunk(BITS_SHUFFLED, 4, 4, 4, &[&[b"1234"]]);
+        assert!(unpack(&bits, 4).is_err_and(|e| e.contains("shuffled bits")));
+        assert!(unpack(&chunk(0, 4, 4, 0, &[&[b"1234"]]), 4).is_err_and(|e| e.contains("Blosc cannot decompress")));
+        let packed = |codec: u8, packed: &[u8]| unpack(&chunk(codec << CODEC_SHIFT, 4, 64, 64, &[&[packed]]), 64);
+        let lz4 = |length: usize| lz4_flex::block::compress(&vec![3; length]);
+        assert_eq!(packed(LZ4, &lz4(64)), Ok(vec![3; 64]));
+        for length in [60, 68] {
+            assert!(
+                packed(LZ4, &lz4(length)).is_err_and(|e| e.contains("Blosc cannot decompress")),
+                "{length}"
+            );
+        }
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, &[5; 64]).expect("in memory");
+        assert_eq!(packed(ZLIB, &encoder.finish().expect("in memory")), Ok(vec![5; 64]));
+        assert!(packed(0, &lz4(64)).is_err_and(|e| e.contains("codec 0, expected LZ4 (1) or zlib (3)")));
     }
 }

@@ -79,4 +79,20 @@ fn runs_that_grow_go_on_to_the_bit() {
     let counts = crate::output::metrics::read(&whole.path().join("metrics.jsonl")).expect("figures");
     let counts: Vec<u64> = counts.iter().step_by(5).filter_map(|f| f.splats).collect();
     assert_eq!(counts, [30, 45, 60, 75, 90, 90, 90, 90]);
+    // 144 bits a splat; what rounding to half precision takes from the picture is little, and undone afterwards.
+    let text = std::fs::read(whole.path().join("picture.json")).expect("figures");
+    let picture: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+    let [full, half] = [&picture["psnr"], &picture["half_precision"]["psnr"]].map(|v| v.as_f64().expect("an error"));
+    assert_eq!((&picture["splats"], &picture["pixels"]), (&90.into(), &960.into()));
+    assert_eq!(picture["half_precision"]["bits_per_pixel"], 13.5);
+    assert!(full != half && (full - half).abs() < 0.5, "{picture}");
+    let mut file = crate::io::tensors::Reader::open(&whole.path().join("final/splats.safetensors")).expect("readable");
+    let positions = file.f32("position").expect("there");
+    assert!(
+        positions.iter().any(|v| ::half::f16::from_f32(*v).to_f32() != *v),
+        "full precision is kept"
+    );
+    let checkpoint = whole.path().join("checkpoint.safetensors");
+    let mut checkpoint = crate::io::tensors::Reader::open(&checkpoint).expect("readable");
+    assert_eq!(checkpoint.f32("splats.position/values").expect("there"), positions);
 }

@@ -470,4 +470,24 @@ mod tests {
             });
         }
     }
+
+    /// Bins that are filled in two parts and merged are those of the whole.
+    #[test]
+    fn bins_are_merged_bin_by_bin() {
+        let all = boxes(300, 0.1);
+        let binning = Binning::new(&Extent::of(&all), all.len());
+        let filled = |primitives: &[Bounds]| {
+            let mut bins = Bins::new();
+            bins.fill(primitives, &binning);
+            bins
+        };
+        let (merged, whole) = (filled(&all[..120]).merge(filled(&all[120..])), filled(&all));
+        assert_eq!(merged.counts, whole.counts);
+        for axis in 0..3 {
+            for bin in 0..BINS {
+                let [a, b] = [&merged, &whole].map(|bins| bins.bounds[axis][bin].corners());
+                assert_eq!(a, b, "axis {axis}, bin {bin}");
+            }
+        }
+    }
 }

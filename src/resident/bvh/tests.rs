@@ -255,3 +255,17 @@ fn meshes_are_in_the_hierarchy_by_their_triangles() {
     check(&bvh, &triangles, &[(1, box_of_surface(&records[1]))]);
     assert!(of_world(&[], &records).nodes.is_empty());
 }
+
+/// On the last level a node holds leaves alone; each level above doubles what it can hold.
+#[test]
+fn the_levels_that_are_left_hold_twice_as_much_each() {
+    let builder = Builder {
+        per_unit: Four::splat(1.0),
+        leaf: 6,
+    };
+    let levels = [MAX_LEVELS - 1, MAX_LEVELS - 2, MAX_LEVELS - 6, MAX_LEVELS - 32, 1];
+    assert_eq!(
+        levels.map(|level| builder.room(level)),
+        [6, 12, 6 << 5, 6 << 31, 6 << 31]
+    );
+}

@@ -14,7 +14,7 @@ use self::closed_mesh::Soup;
 use self::ellipsoid::Ellipsoid;
 use super::layout::Triangle;
 use crate::io::{IoError, Result};
-use crate::scene::{Bsdf, Geometry, Scene, Surface};
+use crate::scene::{AreaForm, Bsdf, Geometry, Scene, Sensor, SensorKind, Surface};
 
 /// Boundaries nearer than this, in units of the larger of 1 and their coordinates, are met at once: a walk that leaves
 /// one is moved over the other.
@@ -47,7 +47,7 @@ impl Container {
             return Ok(None);
         }
         let (boundary, outwards) = match &surface.geometry {
-            Geometry::Rectangle => return Ok(None),
+            Geometry::Rectangle | Geometry::Disk | Geometry::Cylinder { .. } => return Ok(None),
             Geometry::Sphere { .. } => (Boundary::Ellipsoid(Ellipsoid::new(double(to_world))), true),
             Geometry::Cube => (Boundary::Soup(Soup::cube(&double(to_world))), true),
             Geometry::Mesh { path, .. } => {
@@ -130,7 +130,8 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
     }
     // Without containers a sensor's medium has no end.
     for sensor in scene.sensors.iter().filter(|_| !containers.is_empty()) {
-        let holder = innermost(containers, sensor.to_world.translation.as_dvec3(), None);
+        let Some(place) = stands_at(sensor) else { continue };
+        let holder = innermost(containers, place, None);
         let expected = around.medium(holder);
         if sensor.medium != expected {
             return refuse(
@@ -140,6 +141,26 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// By how much a sensor on a surface stands before it, in units of the larger of 1 and its coordinates.
+const BEFORE: f64 = 1e-4;
+
+/// Where the rays of a sensor begin; None if they begin outside of everything.
+fn stands_at(sensor: &Sensor) -> Option<DVec3> {
+    let area = match sensor.kind {
+        SensorKind::Distant { .. } => return None,
+        SensorKind::Irradiancemeter(area) => area,
+        _ => return Some(sensor.to_world.translation.as_dvec3()),
+    };
+    let map = double(&area.to_world);
+    let normal = map.matrix3.inverse().transpose() * DVec3::Z;
+    let outwards = normal.normalize() * if area.flipped { -1.0 } else { 1.0 };
+    let at = match area.form {
+        AreaForm::Rectangle => map.translation,
+        AreaForm::Sphere => map.transform_point3(DVec3::Z),
+    };
+    Some(at + outwards * gap_at(at, BEFORE))
 }
 
 /// The smallest container around a point, except one.

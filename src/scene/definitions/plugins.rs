@@ -10,18 +10,86 @@ const COLOR_SPACE: Form = Form::Words(&["linear", "srgb"]);
 const GRID_FILTER: Form = Form::Words(&["trilinear", "nearest"]);
 const WRAP: Form = Form::Words(&["repeat", "mirror", "clamp"]);
 const FRACTION: Form = Form::OneOf(&[Form::Number(SHARE), Form::Object(Class::Texture)]);
+const RADIANCE: Form = Form::OneOf(&[LIGHT, Form::Object(Class::Texture)]);
 const REFLECTANCE: Form = Form::OneOf(&[Form::Color(SHARE), Form::Object(Class::Texture)]);
+const COMPLEX: Form = Form::OneOf(&[Form::Color(Limit::NonNegative), Form::Object(Class::Texture)]);
+const ROUGHNESS: Form = Form::OneOf(&[POSITIVE, Form::Object(Class::Texture)]);
+const INDEX: Form = Form::OneOf(&[POSITIVE, Form::Text]);
+const DENSER: Form = Form::Number(Limit::Within(1.0, 10.0));
+const MATERIAL: Parameter = may("material", Form::Text);
+const INT_IOR: Parameter = may("int_ior", INDEX);
+const EXT_IOR: Parameter = may("ext_ior", INDEX);
+const SPECULAR_REFLECTANCE: Parameter = may("specular_reflectance", REFLECTANCE);
+const SPECULAR_TRANSMITTANCE: Parameter = may("specular_transmittance", REFLECTANCE);
+const DISTRIBUTION: Parameter = may("distribution", Form::Words(&["beckmann", "ggx"]));
+const SAMPLE_VISIBLE: Parameter = may("sample_visible", Form::Boolean);
+const DIELECTRIC: &[Parameter] = &[INT_IOR, EXT_IOR, SPECULAR_REFLECTANCE, SPECULAR_TRANSMITTANCE];
 const GRADIENT: Form = Form::Words(&["auto", "paired", "drt", "free_flight"]);
 const MAX_DEPTH: Form = Form::Number(Limit::Within(-1.0, i32::MAX as f64));
 const RR_DEPTH: Form = Form::Integer(1, i32::MAX as u64);
 
-/// Parameters of every integrator.
-const INTEGRATOR: &[Parameter] = &[
-    may("max_depth", MAX_DEPTH),
-    may("rr_depth", RR_DEPTH),
-    may("hide_emitters", Form::Boolean),
-    may("gradient", GRADIENT),
-];
+const HIDE_EMITTERS: Parameter = may("hide_emitters", Form::Boolean);
+const VARIANT: Parameter = may(
+    "variant",
+    Form::Words(&["unbiased", "biased", "pipelined", "biased_pipelined"]),
+);
+
+macro_rules! integrator {
+    ($name:literal $(, $parameter:expr)*) => {
+        (
+            Class::Integrator,
+            plain($name, &[may("max_depth", MAX_DEPTH), may("rr_depth", RR_DEPTH), HIDE_EMITTERS $(, $parameter)*]),
+        )
+    };
+}
+
+macro_rules! sampler {
+    ($name:literal $(, $parameter:expr)*) => {
+        (
+            Class::Sampler,
+            plain($name, &[may("sample_count", SAMPLES), may("seed", Form::Only("0")) $(, $parameter)*]),
+        )
+    };
+}
+
+/// A sensor with a photograph; those with a lens have its parameters.
+macro_rules! sensor {
+    ($name:literal, $($parameter:expr),*; LENS) => {
+        sensor!(
+            $name,
+            $($parameter,)*
+            may("fov", Form::Number(Limit::Between(0.0, 180.0))),
+            may("fov_axis", Form::Words(&["x", "y", "diagonal", "smaller", "larger"])),
+            may("focal_length", Form::OneOf(&[Form::Text, POSITIVE])),
+            may("focal_x", POSITIVE),
+            may("focal_y", POSITIVE),
+            may("principal_point_offset_x", ANY),
+            may("principal_point_offset_y", ANY),
+            may("center_x", ANY),
+            may("center_y", ANY),
+            may("distortion", Form::Block("distortion")),
+            may("near_clip", POSITIVE),
+            may("far_clip", POSITIVE)
+        )
+    };
+    ($name:literal, $($parameter:expr),*) => {
+        (
+            Class::Sensor,
+            Definition {
+                name: $name,
+                parameters: &[
+                    $($parameter,)*
+                    may("image", Form::OneOf(&[Form::File, Form::Block("image")])),
+                    may("held_out", Form::Boolean),
+                    may("medium", Form::Object(Class::Medium)),
+                ],
+                nested: &[Class::Film, Class::Sampler],
+            },
+        )
+    };
+}
+
+const FILM_OFFSET: Form = Form::Integer(0, film::MAX_SIDE as u64 - 1);
 
 macro_rules! shape {
     ($name:literal $(, $parameter:expr)*) => {
@@ -34,7 +102,7 @@ macro_rules! shape {
                 may("exterior", Form::Object(Class::Medium)),
                 $($parameter),*
             ],
-            nested: &[Class::Bsdf, Class::Emitter],
+            nested: &[Class::Bsdf, Class::Emitter, Class::Sensor],
         }
     };
 }
@@ -69,6 +137,127 @@ const fn mixture(name: &'static str, parameters: &'static [Parameter]) -> Defini
 pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (Class::Bsdf, plain("null", &[])),
     (Class::Bsdf, plain("diffuse", &[may("reflectance", REFLECTANCE)])),
+    (
+        Class::Bsdf,
+        plain(
+            "conductor",
+            &[MATERIAL, may("eta", COMPLEX), may("k", COMPLEX), SPECULAR_REFLECTANCE],
+        ),
+    ),
+    (
+        Class::Bsdf,
+        plain(
+            "roughconductor",
+            &[
+                MATERIAL,
+                may("eta", COMPLEX),
+                may("k", COMPLEX),
+                SPECULAR_REFLECTANCE,
+                DISTRIBUTION,
+                may("alpha", ROUGHNESS),
+                may("alpha_u", ROUGHNESS),
+                may("alpha_v", ROUGHNESS),
+                SAMPLE_VISIBLE,
+            ],
+        ),
+    ),
+    (Class::Bsdf, plain("dielectric", DIELECTRIC)),
+    (Class::Bsdf, plain("thindielectric", DIELECTRIC)),
+    (
+        Class::Bsdf,
+        plain(
+            "roughdielectric",
+            &[
+                INT_IOR,
+                EXT_IOR,
+                SPECULAR_REFLECTANCE,
+                SPECULAR_TRANSMITTANCE,
+                DISTRIBUTION,
+                may("alpha", ROUGHNESS),
+                may("alpha_u", ROUGHNESS),
+                may("alpha_v", ROUGHNESS),
+                SAMPLE_VISIBLE,
+            ],
+        ),
+    ),
+    (
+        Class::Bsdf,
+        plain(
+            "plastic",
+            &[
+                INT_IOR,
+                EXT_IOR,
+                may("diffuse_reflectance", REFLECTANCE),
+                SPECULAR_REFLECTANCE,
+                may("nonlinear", Form::Boolean),
+            ],
+        ),
+    ),
+    (
+        Class::Bsdf,
+        plain(
+            "roughplastic",
+            &[
+                INT_IOR,
+                EXT_IOR,
+                may("diffuse_reflectance", REFLECTANCE),
+                SPECULAR_REFLECTANCE,
+                may("nonlinear", Form::Boolean),
+                DISTRIBUTION,
+                may("alpha", POSITIVE),
+                SAMPLE_VISIBLE,
+            ],
+        ),
+    ),
+    (
+        Class::Bsdf,
+        plain(
+            "principled",
+            &[
+                may("base_color", REFLECTANCE),
+                may("roughness", FRACTION),
+                may("anisotropic", FRACTION),
+                may("metallic", FRACTION),
+                may("spec_trans", FRACTION),
+                may("eta", DENSER),
+                may("specular", Form::Number(SHARE)),
+                may("spec_tint", FRACTION),
+                may("sheen", FRACTION),
+                may("sheen_tint", FRACTION),
+                may("flatness", FRACTION),
+                may("clearcoat", FRACTION),
+                may("clearcoat_gloss", FRACTION),
+                may("diffuse_reflectance_sampling_rate", NOT_NEGATIVE),
+                may("main_specular_sampling_rate", NOT_NEGATIVE),
+                may("clearcoat_sampling_rate", NOT_NEGATIVE),
+            ],
+        ),
+    ),
+    (
+        Class::Bsdf,
+        plain(
+            "principledthin",
+            &[
+                may("base_color", REFLECTANCE),
+                may("roughness", FRACTION),
+                may("anisotropic", FRACTION),
+                may("spec_trans", FRACTION),
+                may("eta", Form::OneOf(&[DENSER, Form::Object(Class::Texture)])),
+                may("spec_tint", FRACTION),
+                may("sheen", FRACTION),
+                may("sheen_tint", FRACTION),
+                may("flatness", FRACTION),
+                may(
+                    "diff_trans",
+                    Form::OneOf(&[Form::Number(Limit::Within(0.0, 2.0)), Form::Object(Class::Texture)]),
+                ),
+                may("diffuse_reflectance_sampling_rate", NOT_NEGATIVE),
+                may("diffuse_transmittance_sampling_rate", NOT_NEGATIVE),
+                may("specular_reflectance_sampling_rate", NOT_NEGATIVE),
+                may("specular_transmittance_sampling_rate", NOT_NEGATIVE),
+            ],
+        ),
+    ),
     (Class::Bsdf, mixture("twosided", &[])),
     (Class::Bsdf, mixture("mask", &[may("opacity", FRACTION)])),
     (Class::Bsdf, mixture("blendbsdf", &[must("weight", FRACTION)])),
@@ -91,7 +280,13 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
             nested: &[Class::Filter, Class::Sampler],
         },
     ),
-    (Class::Emitter, plain("constant", &[may("radiance", LIGHT)])),
+    (
+        Class::Emitter,
+        plain(
+            "constant",
+            &[may("radiance", LIGHT), may("sampling_weight", NOT_NEGATIVE)],
+        ),
+    ),
     (
         Class::Emitter,
         plain(
@@ -101,10 +296,38 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("data", Form::Block("data")),
                 may("scale", NOT_NEGATIVE),
                 may("to_world", Form::Space),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
-    (Class::Emitter, plain("area", &[may("radiance", LIGHT)])),
+    (
+        Class::Emitter,
+        plain(
+            "area",
+            &[may("radiance", RADIANCE), may("sampling_weight", NOT_NEGATIVE)],
+        ),
+    ),
+    (
+        Class::Emitter,
+        plain(
+            "directionalarea",
+            &[may("radiance", RADIANCE), may("sampling_weight", NOT_NEGATIVE)],
+        ),
+    ),
+    (
+        Class::Emitter,
+        plain(
+            "projector",
+            &[
+                may("irradiance", RADIANCE),
+                may("scale", NOT_NEGATIVE),
+                may("to_world", Form::Space),
+                must("fov", Form::Number(Limit::Between(0.0, 180.0))),
+                may("fov_axis", Form::Words(&["x", "y", "diagonal", "smaller", "larger"])),
+                may("sampling_weight", NOT_NEGATIVE),
+            ],
+        ),
+    ),
     (
         Class::Emitter,
         plain(
@@ -113,6 +336,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("intensity", LIGHT),
                 may("position", Form::Vector(3)),
                 may("to_world", Form::Space),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
@@ -124,6 +348,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("irradiance", LIGHT),
                 may("direction", Form::Vector(3)),
                 may("to_world", Form::Space),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
@@ -136,6 +361,8 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("to_world", Form::Space),
                 may("cutoff_angle", Form::Number(Limit::Between(0.0, 180.0))),
                 may("beam_width", Form::Number(Limit::Within(0.0, 180.0))),
+                may("texture", Form::Object(Class::Texture)),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
@@ -147,14 +374,17 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("width", SIDE),
                 may("height", SIDE),
                 may("color_space", COLOR_SPACE),
-                may("crop_offset_x", Form::Only("0")),
-                may("crop_offset_y", Form::Only("0")),
+                may("crop_offset_x", FILM_OFFSET),
+                may("crop_offset_y", FILM_OFFSET),
                 may("crop_width", SIDE),
                 may("crop_height", SIDE),
                 may("sample_border", Form::Boolean),
                 may("file_format", Form::Only("\"openexr\"")),
-                may("pixel_format", Form::Only("\"rgb\"")),
-                may("component_format", Form::Only("\"float32\"")),
+                may(
+                    "pixel_format",
+                    Form::Words(&["luminance", "luminance_alpha", "rgb", "rgba"]),
+                ),
+                may("component_format", Form::Words(&["float16", "float32"])),
             ],
             nested: &[Class::Filter],
         },
@@ -162,25 +392,53 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (Class::Filter, plain("box", &[])),
     (Class::Filter, plain("tent", &[may("radius", FILTER_WIDTH)])),
     (Class::Filter, plain("gaussian", &[may("stddev", FILTER_WIDTH)])),
-    (Class::Integrator, plain("volpath", INTEGRATOR)),
-    (Class::Integrator, plain("prbvolpath", INTEGRATOR)),
-    (Class::Integrator, plain("advolpath", INTEGRATOR)),
+    (
+        Class::Filter,
+        plain(
+            "mitchell",
+            &[may("B", Form::Number(SHARE)), may("C", Form::Number(SHARE))],
+        ),
+    ),
+    (Class::Filter, plain("catmullrom", &[])),
+    (
+        Class::Filter,
+        plain("lanczos", &[may("lobes", Form::Integer(1, film::MAX_LOBES))]),
+    ),
+    (
+        Class::Integrator,
+        Definition {
+            name: "aov",
+            parameters: &[must("aovs", Form::Text)],
+            nested: &[Class::Integrator],
+        },
+    ),
+    (Class::Integrator, plain("depth", &[])),
+    integrator!("path"),
     (
         Class::Integrator,
         plain(
-            "rbvolpath",
+            "direct",
             &[
-                may("max_depth", MAX_DEPTH),
-                may("rr_depth", RR_DEPTH),
-                may("hide_emitters", Form::Boolean),
-                may("gradient", GRADIENT),
-                may(
-                    "variant",
-                    Form::Words(&["unbiased", "biased", "pipelined", "biased_pipelined"]),
-                ),
+                may("shading_samples", SAMPLES),
+                may("emitter_samples", SAMPLES),
+                may("bsdf_samples", SAMPLES),
+                HIDE_EMITTERS,
             ],
         ),
     ),
+    integrator!("prb"),
+    integrator!("prb_basic"),
+    integrator!("ad"),
+    integrator!("rb", VARIANT),
+    integrator!("volpath", may("gradient", GRADIENT)),
+    integrator!(
+        "volpathmis",
+        may("gradient", GRADIENT),
+        may("use_spectral_mis", Form::Boolean)
+    ),
+    integrator!("prbvolpath", may("gradient", GRADIENT)),
+    integrator!("advolpath", may("gradient", GRADIENT)),
+    integrator!("rbvolpath", may("gradient", GRADIENT), VARIANT),
     (
         Class::Medium,
         plain(
@@ -212,36 +470,56 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
             nested: &[Class::Phase],
         },
     ),
-    (
-        Class::Sampler,
-        plain(
-            "independent",
-            &[may("sample_count", SAMPLES), may("seed", Form::Only("0"))],
-        ),
+    sampler!("independent"),
+    sampler!("stratified", may("jitter", Form::Boolean)),
+    sampler!("multijitter", may("jitter", Form::Boolean)),
+    sampler!("orthogonal", may("jitter", Form::Boolean), may("strength", COUNT)),
+    sampler!("ldsampler"),
+    sensor!("perspective", may("to_world", Form::Space); LENS),
+    sensor!(
+        "thinlens",
+        may("to_world", Form::Space),
+        must("aperture_radius", POSITIVE),
+        may("focus_distance", POSITIVE);
+        LENS
+    ),
+    sensor!(
+        "orthographic",
+        may("to_world", Form::Space),
+        may("focal_x", POSITIVE),
+        may("focal_y", POSITIVE),
+        may("center_x", ANY),
+        may("center_y", ANY),
+        may("near_clip", POSITIVE),
+        may("far_clip", POSITIVE)
+    ),
+    sensor!(
+        "radiancemeter",
+        may("to_world", Form::Space),
+        may("origin", Form::Vector(3)),
+        may("direction", Form::Vector(3))
+    ),
+    sensor!(
+        "distant",
+        may("to_world", Form::Space),
+        may("direction", Form::Vector(3)),
+        may("target", Form::OneOf(&[Form::Vector(3), Form::Object(Class::Shape)])),
+        may("ray_offset", POSITIVE)
     ),
     (
         Class::Sensor,
         Definition {
-            name: "perspective",
-            parameters: &[
-                may("to_world", Form::Space),
-                may("fov", Form::Number(Limit::Between(0.0, 180.0))),
-                may("fov_axis", Form::Words(&["x", "y", "diagonal", "smaller", "larger"])),
-                may("focal_length", Form::OneOf(&[Form::Text, POSITIVE])),
-                may("focal_x", POSITIVE),
-                may("focal_y", POSITIVE),
-                may("principal_point_offset_x", ANY),
-                may("principal_point_offset_y", ANY),
-                may("center_x", ANY),
-                may("center_y", ANY),
-                may("distortion", Form::Block("distortion")),
-                may("near_clip", POSITIVE),
-                may("far_clip", POSITIVE),
-                may("image", Form::OneOf(&[Form::File, Form::Block("image")])),
-                may("held_out", Form::Boolean),
-                may("medium", Form::Object(Class::Medium)),
-            ],
+            name: "irradiancemeter",
+            parameters: &[may("medium", Form::Object(Class::Medium))],
             nested: &[Class::Film, Class::Sampler],
+        },
+    ),
+    (
+        Class::Sensor,
+        Definition {
+            name: "batch",
+            parameters: &[],
+            nested: &[Class::Sensor, Class::Film, Class::Sampler],
         },
     ),
     (
@@ -261,6 +539,16 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         shape!("sphere", may("center", Form::Vector(3)), may("radius", POSITIVE)),
     ),
     (Class::Shape, shape!("rectangle")),
+    (Class::Shape, shape!("disk")),
+    (
+        Class::Shape,
+        shape!(
+            "cylinder",
+            may("p0", Form::Vector(3)),
+            may("p1", Form::Vector(3)),
+            may("radius", POSITIVE)
+        ),
+    ),
     (
         Class::Shape,
         shape!(

@@ -4,6 +4,8 @@
 use glam::Affine2;
 use serde_json::{Map, Value, json};
 
+use super::super::quantity::Quantity;
+use super::super::world::{Material, Model};
 use super::super::{Bsdf, NestedBsdf, Source, Texture};
 use super::world::wrap;
 use super::{channels, file, fill, numbers};
@@ -34,9 +36,7 @@ fn inline_or_refer(object: Value, path: &str, is_here: bool, root: &mut Map<Stri
 fn bsdf(bsdf: &Bsdf, path: &str, root: &mut Map<String, Value>) -> Value {
     match bsdf {
         Bsdf::Null => json!({"type": "null"}),
-        Bsdf::Diffuse { reflectance } => {
-            json!({"type": "diffuse", "reflectance": texture(reflectance, path, "reflectance", root)})
-        }
+        Bsdf::Material(material) => self::material(material, path, root),
         Bsdf::TwoSided { sides } => nested(json!({"type": "twosided"}), sides, path, root),
         Bsdf::Mask { opacity, nested: part } => {
             let object = json!({"type": "mask", "opacity": texture(opacity, path, "opacity", root)});
@@ -47,6 +47,35 @@ fn bsdf(bsdf: &Bsdf, path: &str, root: &mut Map<String, Value>) -> Value {
             nested(object, &**parts, path, root)
         }
     }
+}
+
+fn material(material: &Material, path: &str, root: &mut Map<String, Value>) -> Value {
+    let mut object = json!({"type": material.model.name()});
+    for input in &material.inputs {
+        let value = texture(&input.texture, path, input.key, root);
+        match (input.key, input.quantity) {
+            // Given by two indices, of which only the ratio counts.
+            ("eta", Quantity::Index | Quantity::BendingIndex) => {
+                object["int_ior"] = value;
+                object["ext_ior"] = json!(1.0);
+            }
+            (key, _) => object[key] = value,
+        }
+    }
+    if matches!(
+        material.model,
+        Model::RoughConductor | Model::RoughDielectric | Model::RoughPlastic
+    ) {
+        object["distribution"] = json!(if material.facets.beckmann { "beckmann" } else { "ggx" });
+        object["sample_visible"] = json!(material.facets.visible);
+    }
+    if matches!(material.model, Model::Plastic | Model::RoughPlastic) {
+        object["nonlinear"] = json!(material.nonlinear);
+    }
+    for (key, rate) in material.model.rate_keys().iter().zip(material.rates) {
+        object[*key] = json!(rate);
+    }
+    object
 }
 
 /// Adds BSDFs to the object at `path`, under their names or, if they stand elsewhere, under names in their order.
@@ -64,7 +93,7 @@ fn nested(mut object: Value, parts: &[NestedBsdf], path: &str, root: &mut Map<St
 }
 
 /// The texture that is the parameter `key` of the object at `parent`.
-fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map<String, Value>) -> Value {
+pub(super) fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map<String, Value>) -> Value {
     let (path, is_constant) = match texture {
         Texture::Constant(value) => (value.path.as_str(), true),
         Texture::Checkerboard { colors, .. } => (colors[0].path.trim_end_matches(".color0"), false),
@@ -95,7 +124,7 @@ fn contents(texture: &Texture) -> Value {
                 "to_uv": plane_matrix(&map.to_uv),
             });
             match &map.data.source {
-                Source::Reflectance { path, raw } => {
+                Source::Reflectance { path, raw } | Source::Radiance { path, raw } => {
                     object["filename"] = file(path);
                     object["raw"] = json!(raw);
                 }

@@ -1,6 +1,7 @@
 //! Writes a scene as JSON that parses to the same scene.
 
 mod bsdf;
+mod sensors;
 mod world;
 
 use std::path::Path;
@@ -9,9 +10,9 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Array, Backdrop, Background, BatchRule, Blob, ColorActivation, ColorSpace, Decay, DensityActivation, Distortion,
-    Filter, Growth, Integrator, Loss, MomentRule, Optimize, Optimizer, Order, OutputRule, Penalty, Placement,
-    RadianceField, Reference, References, Regularizer, Scene, Sensor, Source, Splats, Stage, World,
+    Array, Backdrop, Background, BatchRule, Blob, ColorActivation, Decay, DensityActivation, Growth, Integrator, Loss,
+    MomentRule, Optimize, Optimizer, Order, OutputRule, Penalty, Placement, RadianceField, Reference, References,
+    Regularizer, Scene, Sensor, SensorKind, Source, Splats, Stage,
 };
 
 /// The resolved form of `scene`.
@@ -21,9 +22,21 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     for sensor in &scene.sensors {
         let written = match &scene.splats {
             Some(_) => canvas(sensor),
-            None => self::sensor(sensor, &scene.world),
+            None => sensors::sensor(sensor, &scene.world),
         };
-        root.insert(sensor.name.clone(), written);
+        match (&sensor.batch, sensor.kind) {
+            // Written into its shape.
+            (_, SensorKind::Irradiancemeter(_)) => {}
+            (Some(batch), _) => {
+                let shared = root
+                    .entry(batch.clone())
+                    .or_insert_with(|| sensors::batch(sensor, scene));
+                shared[last_step(&sensor.name)] = written;
+            }
+            (None, _) => {
+                root.insert(sensor.name.clone(), written);
+            }
+        }
     }
     if let Some(field) = &scene.field {
         root.insert(first_step(&field.sigma_t).into(), cube(field));
@@ -32,11 +45,21 @@ pub(super) fn to_json(scene: &Scene) -> Value {
         root.insert(first_step(&splats.position).into(), self::splats(splats));
     }
     for surface in &scene.world.surfaces {
-        let object = world::surface(surface, &scene.world, &mut root);
+        let mut object = world::surface(surface, &scene.world, &mut root);
+        for meter in &scene.sensors {
+            let is_here = meter
+                .name
+                .split_once('.')
+                .is_some_and(|(shape, _)| shape == surface.name);
+            if is_here && matches!(meter.kind, SensorKind::Irradiancemeter(_)) {
+                object[last_step(&meter.name)] = sensors::sensor(meter, &scene.world);
+            }
+        }
         root.insert(surface.name.clone(), object);
     }
     for light in &scene.world.lights {
-        root.insert(light.name.clone(), world::light(light));
+        let object = world::light(light, &mut root);
+        root.insert(light.name.clone(), object);
     }
     if let Some(array) = scene.background.array() {
         root.insert(first_step(array).into(), background(&scene.background));
@@ -45,7 +68,7 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     let is_used = !scene.world.is_empty() || scene.integrator != Integrator::default();
     if scene.field.is_none() && scene.splats.is_none() && is_used {
         let name = world::free_name(&root, "integrator");
-        root.insert(name, world::integrator(&scene.integrator));
+        root.insert(name, world::integrator(scene));
     }
     if let Some(optimize) = &scene.optimize {
         root.insert("optimize".into(), self::optimize(optimize, scene));
@@ -56,6 +79,11 @@ pub(super) fn to_json(scene: &Scene) -> Value {
 /// The key of an array's object.
 fn first_step(array: &Array) -> &str {
     array.path.split('.').next().unwrap_or_default()
+}
+
+/// The name of a sensor in its batch or shape.
+fn last_step(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or_default()
 }
 
 /// The shortest decimal that parses to the same f32.
@@ -94,51 +122,8 @@ fn file(path: &Path) -> Value {
     json!(absolute.to_string_lossy())
 }
 
-fn sensor(sensor: &Sensor, world: &World) -> Value {
-    let mut object = json!({
-        "type": "perspective",
-        "to_world": matrix(&sensor.to_world),
-        "focal_x": number(sensor.focal[0]),
-        "focal_y": number(sensor.focal[1]),
-        "center_x": number(sensor.center[0]),
-        "center_y": number(sensor.center[1]),
-        "near_clip": number(sensor.near_clip),
-        "far_clip": number(sensor.far_clip),
-        "held_out": sensor.held_out,
-        "film": film(sensor),
-        "sampler": {"type": "independent", "sample_count": sensor.spp},
-    });
-    if let Some(lens) = distortion(&sensor.distortion) {
-        object["distortion"] = lens;
-    }
-    if let Some(reference) = &sensor.reference {
-        object["image"] = image(reference);
-    }
-    if let Some(index) = sensor.medium {
-        object["medium"] = world::medium(world, index, &format!("{}.medium", sensor.name));
-    }
-    object
-}
-
-fn film(sensor: &Sensor) -> Value {
-    json!({
-        "type": "hdrfilm",
-        "width": sensor.width,
-        "height": sensor.height,
-        "color_space": match sensor.color_space {
-            ColorSpace::Linear => "linear",
-            ColorSpace::Srgb => "srgb",
-        },
-        "rfilter": match sensor.filter {
-            Filter::Box => json!({"type": "box"}),
-            Filter::Tent { radius } => json!({"type": "tent", "radius": number(radius)}),
-            Filter::Gaussian { stddev } => json!({"type": "gaussian", "stddev": number(stddev)}),
-        },
-    })
-}
-
 fn canvas(sensor: &Sensor) -> Value {
-    let mut object = json!({"type": "canvas", "held_out": sensor.held_out, "film": film(sensor)});
+    let mut object = json!({"type": "canvas", "held_out": sensor.held_out, "film": sensors::film(sensor)});
     if let Some(reference) = &sensor.reference {
         object["image"] = image(reference);
     }
@@ -165,20 +150,6 @@ fn splats(splats: &Splats) -> Value {
     object["placement"] = json!(placement);
     object["seed"] = json!(seed);
     object
-}
-
-fn distortion(lens: &Distortion) -> Option<Value> {
-    match lens {
-        Distortion::None => None,
-        Distortion::Brown { k, p } => Some(json!({
-            "model": "opencv",
-            "k1": number(k[0]), "k2": number(k[1]), "k3": number(k[2]), "p1": number(p[0]), "p2": number(p[1]),
-        })),
-        Distortion::Fisheye { k } => Some(json!({
-            "model": "fisheye",
-            "k1": number(k[0]), "k2": number(k[1]), "k3": number(k[2]), "k4": number(k[3]),
-        })),
-    }
 }
 
 fn image(reference: &Reference) -> Value {
@@ -225,7 +196,10 @@ fn source(array: &Array) -> Value {
         Source::Fill(values) => {
             json!({"type": "gridvolume", "resolution": array.shape.size, "value": channels(values)})
         }
-        Source::GridFile(path) | Source::ImageFile(path) | Source::Reflectance { path, .. } => {
+        Source::GridFile(path)
+        | Source::ImageFile(path)
+        | Source::Reflectance { path, .. }
+        | Source::Radiance { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})
         }
         Source::Placed => Value::Null,
@@ -252,8 +226,14 @@ fn background(background: &Background) -> Value {
     match background {
         Background::None => Value::Null,
         Background::Constant { radiance } => json!({"type": "constant", "radiance": fill(radiance)}),
-        Background::Envmap { data, scale, to_world } => {
+        Background::Envmap {
+            data,
+            scale,
+            sampling_weight,
+            to_world,
+        } => {
             let mut object = json!({"type": "envmap", "scale": number(*scale), "to_world": matrix(to_world)});
+            object["sampling_weight"] = number(*sampling_weight);
             match &data.source {
                 Source::ImageFile(path) => object["filename"] = file(path),
                 _ => object["data"] = json!({"resolution": &data.shape.size[..2], "value": fill(data)}),

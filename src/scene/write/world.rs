@@ -4,8 +4,8 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Source,
-    Surface, Variant, World, Wrap,
+    Array, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
+    Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
@@ -127,9 +127,13 @@ pub(super) fn surface(surface: &Surface, world: &World, root: &mut Map<String, V
             object[key] = medium(world, index, &format!("{}.{key}", surface.name));
         }
     }
-    if let Some(radiance) = &surface.radiance {
-        let steps: Vec<&str> = radiance.path.split('.').collect();
-        object[steps[steps.len().saturating_sub(2)]] = json!({"type": "area", "radiance": fill(radiance)});
+    if let Some(emitter) = &surface.emitter {
+        let path = format!("{}.{}", surface.name, emitter.name);
+        object[&emitter.name] = json!({
+            "type": if emitter.directional { "directionalarea" } else { "area" },
+            "radiance": bsdf::texture(&emitter.radiance, &path, "radiance", root),
+            "sampling_weight": number(emitter.sampling_weight),
+        });
     }
     object
 }
@@ -138,6 +142,10 @@ fn geometry(geometry: &Geometry) -> Value {
     match geometry {
         Geometry::Cube => json!({"type": "cube"}),
         Geometry::Rectangle => json!({"type": "rectangle"}),
+        Geometry::Disk => json!({"type": "disk"}),
+        Geometry::Cylinder { ends: [p0, p1], radius } => {
+            json!({"type": "cylinder", "p0": numbers(p0), "p1": numbers(p1), "radius": number(*radius)})
+        }
         Geometry::Sphere { center, radius } => {
             json!({"type": "sphere", "center": numbers(center), "radius": number(*radius)})
         }
@@ -158,7 +166,7 @@ fn geometry(geometry: &Geometry) -> Value {
     }
 }
 
-pub(super) fn light(light: &Light) -> Value {
+pub(super) fn light(light: &Light, root: &mut Map<String, Value>) -> Value {
     // Degrees are written in f64: the f32 digits of degrees would not parse to the same radians.
     let degrees = |radians: f32| json!(f64::from(radians).to_degrees());
     let mut object = match &light.kind {
@@ -170,30 +178,66 @@ pub(super) fn light(light: &Light) -> Value {
             "cutoff_angle": degrees(*cutoff),
             "beam_width": degrees(*beam),
         }),
+        LightKind::Projector { to_world, fov } => json!({
+            "type": "projector",
+            "to_world": matrix(to_world),
+            "fov": number(*fov),
+        }),
     };
     let key = light.intensity.path.rsplit('.').next().unwrap_or_default();
     object[key] = fill(&light.intensity);
+    if let Some(texture) = &light.texture {
+        let key = match light.kind {
+            LightKind::Projector { .. } => "irradiance",
+            _ => "texture",
+        };
+        object[key] = bsdf::texture(texture, &light.name, key, root);
+    }
+    object["sampling_weight"] = number(light.sampling_weight);
     object
 }
 
-pub(super) fn integrator(integrator: &Integrator) -> Value {
+/// The integrator, with what pictures show of the first surfaces.
+pub(super) fn integrator(scene: &Scene) -> Value {
+    let FirstSurfaces { aovs, depth } = &scene.first_surfaces;
+    let list: Vec<String> = aovs
+        .iter()
+        .map(|aov| format!("{}:{}", aov.name, aov.kind.word()))
+        .collect();
+    match (depth, list.is_empty()) {
+        (true, _) => json!({"type": "depth"}),
+        (false, true) => light_integrator(&scene.integrator),
+        (false, false) => {
+            json!({"type": "aov", "aovs": list.join(","), "image": light_integrator(&scene.integrator)})
+        }
+    }
+}
+
+fn light_integrator(integrator: &Integrator) -> Value {
     let depth = integrator.max_depth.map_or(-1, i64::from);
     let mut object = json!({
-        "type": match integrator.estimator {
-            Estimator::PathReplay => "prbvolpath",
-            Estimator::Tape => "advolpath",
-            Estimator::Radiative(_) => "rbvolpath",
+        "type": match (integrator.rules, integrator.estimator) {
+            (Rules::Path, _) => "path",
+            (Rules::Basic, _) => "prb_basic",
+            (Rules::Prb, Estimator::PathReplay) => "prb",
+            (Rules::Prb, Estimator::Tape) => "ad",
+            (Rules::Prb, Estimator::Radiative(_)) => "rb",
+            (Rules::Volpath, Estimator::PathReplay) => "prbvolpath",
+            (Rules::Volpath, Estimator::Tape) => "advolpath",
+            (Rules::Volpath, Estimator::Radiative(_)) => "rbvolpath",
         },
         "max_depth": depth,
         "rr_depth": integrator.rr_depth,
         "hide_emitters": integrator.hide_emitters,
-        "gradient": match integrator.gradient {
+    });
+    if integrator.rules == Rules::Volpath {
+        object["gradient"] = json!(match integrator.gradient {
             Gradient::Auto => "auto",
             Gradient::Paired => "paired",
             Gradient::Drt => "drt",
             Gradient::FreeFlight => "free_flight",
-        },
-    });
+        });
+    }
     if let Estimator::Radiative(variant) = integrator.estimator {
         object["variant"] = json!(match variant {
             Variant::Unbiased => "unbiased",

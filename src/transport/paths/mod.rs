@@ -7,6 +7,7 @@
 //! baseline.
 
 pub mod adjoint;
+pub mod aov;
 pub mod flights;
 pub mod next_event;
 pub mod packet;

@@ -14,7 +14,7 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::bsdf::{null_adjoint, null_transmission};
 use crate::transport::scene::interaction::{Interaction, medium_beyond};
-use crate::transport::scene::light::{Drawn, light_value};
+use crate::transport::scene::light::{Drawn, light_adjoint, light_value};
 use crate::transport::scene::majorant::clip;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, intersect, leave};
@@ -72,35 +72,35 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
         let radiance = drawn_radiance(scene, fields, record, drawn);
         let factor = value * through.transmittance * weight;
-        if through.zeros > 0 {
-            if MODE == REPLAY && through.zeros == 1 {
-                let lit = self
-                    .path
-                    .alive(self.adjoint.d_radiance * self.path.beta * factor * radiance);
-                self.backpropagate_masks(p, drawn, &through, lit);
-            }
-            return Lit::nothing();
+        let open = through.open(factor);
+        let is_dark = through.zeros.iter().all(|zeros| *zeros > 0);
+        if !is_dark {
+            self.path.add::<MODE>(open * radiance);
         }
-        self.path.add::<MODE>(factor * radiance);
         if MODE != REPLAY {
             return Lit::nothing();
         }
-        // Send the derivatives by the light's radiance and by the transmittance.
-        let d_radiance = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);
+        // Send the derivatives by the light's radiance, by the transmittance and by masks.
+        let d_beta = self.adjoint.d_radiance * self.path.beta;
+        if through.masked {
+            let lit = self.path.alive(d_beta * factor * radiance);
+            self.backpropagate_masks(p, drawn, through.zeros, lit);
+        }
+        if is_dark {
+            return Lit::nothing();
+        }
+        let d_radiance = self.path.alive(d_beta * open);
         let lit = d_radiance * radiance;
         if record.kind == light::ENVMAP {
             self.adjoint.sink.background(drawn.direction, d_radiance.0);
         } else {
-            self.adjoint.sink.value(record.slot, d_radiance.0, 3);
+            light_adjoint(scene, fields, record, drawn.uv, d_radiance, &mut self.adjoint.sink);
         }
         backpropagate_shadow_ray(scene, fields, medium, p, drawn, lit, start, &mut self.adjoint);
-        if through.masked {
-            self.backpropagate_masks(p, drawn, &through, lit);
-        }
-        let arrived = through.transmittance * weight * radiance;
+        let arrived = through.open(through.transmittance) * weight * radiance;
         Lit {
             by_logarithm: lit.sum(),
-            by_value: self.path.alive(self.adjoint.d_radiance * self.path.beta * arrived),
+            by_value: self.path.alive(d_beta * arrived),
         }
     }
 
@@ -122,23 +122,26 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         found
     }
 
-    /// Sends the derivatives by the masks on a shadow ray. `lit` is the derivative by the logarithm of the
-    /// transmittance, in which a factor of zero is left out.
+    /// Sends the derivatives by the masks on a shadow ray, of which `zeros` transmit nothing of a channel. `lit` is the
+    /// derivative by the logarithm of the transmittance, in which factors of zero are left out.
     #[inline(never)]
-    fn backpropagate_masks(&mut self, p: [f32; 3], drawn: &Drawn, through: &Through<N>, lit: Rgb<N>) {
+    fn backpropagate_masks(&mut self, p: [f32; 3], drawn: &Drawn, zeros: [u32; 3], lit: Rgb<N>) {
         let (scene, fields) = (self.scene, self.fields);
         let sink = &mut self.adjoint.sink;
         let (mut origin, mut open) = (p, drawn.distance * SHADOW);
         while let Some(hit) = intersect(scene, origin, drawn.direction, open) {
             if scene.surfaces[hit.surface as usize].bsdf != NONE {
                 let at = Interaction::new(scene, &hit, drawn.direction);
-                let share: N = null_transmission(scene, |slot| fields.integrand(slot), &at);
-                let is_zero = vanishes(share);
-                if is_zero {
-                    null_adjoint(scene, fields, &at, lit.sum(), sink);
-                } else if through.zeros == 0 {
-                    null_adjoint(scene, fields, &at, lit.sum() * share.recip(), sink);
+                let share = null_transmission(scene, |slot| fields.integrand(slot), &at);
+                let mut d = Rgb::zero();
+                for c in 0..3 {
+                    match (vanishes(share[c]), zeros[c]) {
+                        (true, 1) => d[c] = lit[c],
+                        (false, 0) => d[c] = lit[c] * share[c].recip(),
+                        _ => {}
+                    }
                 }
+                null_adjoint(scene, fields, &at, d, sink);
             }
             origin = leave(&hit, drawn.direction);
             open -= hit.t;
@@ -151,10 +154,19 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
 pub(super) struct Through<N> {
     /// The product of the factors that are not zero.
     transmittance: Rgb<N>,
-    /// Masks of zero transmission on the way.
-    zeros: u32,
+    /// Masks on the way that transmit nothing of a channel.
+    zeros: [u32; 3],
     /// Whether there are masks on the way.
     masked: bool,
+}
+
+impl<N: Number> Through<N> {
+    /// `x` in the channels that get through.
+    #[inline(always)]
+    fn open(&self, x: Rgb<N>) -> Rgb<N> {
+        let channel = |c: usize| if self.zeros[c] == 0 { x[c] } else { N::lift(0.0) };
+        Rgb([0, 1, 2].map(channel))
+    }
 }
 
 /// The transmittance of a shadow ray, by ratio tracking in media; None if it is occluded.
@@ -169,7 +181,7 @@ fn shadow_transmittance<N: Number, F: Fields<N>>(
 ) -> Option<Through<N>> {
     let mut through = Through {
         transmittance: Rgb::splat(N::lift(1.0)),
-        zeros: 0,
+        zeros: [0; 3],
         masked: false,
     };
     let mut transmittance = through.transmittance;
@@ -202,14 +214,16 @@ fn pass_mask<N: Number, F: Fields<N>>(
     if flags & bsdf::NULL == 0 {
         return false;
     }
-    let share: N = null_transmission(scene, |slot| fields.integrand(slot), &at);
+    let share: Rgb<N> = null_transmission(scene, |slot| fields.integrand(slot), &at);
     through.masked = true;
-    if vanishes(share) && !F::TRACKED {
-        through.zeros += 1;
-        return flags & bsdf::VARIES != 0;
+    for c in 0..3 {
+        if vanishes(share[c]) && !F::TRACKED {
+            through.zeros[c] += 1;
+        } else {
+            through.transmittance[c] *= share[c];
+        }
     }
-    through.transmittance = through.transmittance.map(|x| x * share);
-    true
+    flags & bsdf::VARIES != 0 || through.zeros.contains(&0)
 }
 
 /// The radiance or intensity of the light that was sampled.
@@ -220,11 +234,14 @@ fn drawn_radiance<N: Number, F: Fields<N>>(
     record: &LightRecord,
     drawn: &Drawn,
 ) -> Rgb<N> {
-    Rgb(if record.kind == light::ENVMAP {
-        background_eval(scene.common, fields.integrand(scene.background), drawn.direction)
-    } else {
-        light_value(fields.integrand(record.slot))
-    })
+    if record.kind == light::ENVMAP {
+        return Rgb(background_eval(
+            scene.common,
+            fields.integrand(scene.background),
+            drawn.direction,
+        ));
+    }
+    light_value(scene, fields, record, drawn.uv)
 }
 
 /// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium, and `mask` for each
@@ -248,8 +265,7 @@ fn shadow(
             None => far,
         };
         if let Some(hit) = &hit
-            && scene.surfaces[hit.surface as usize].bsdf != NONE
-            && !mask(hit)
+            && (scene.settings.surfaces_only == 1 || scene.surfaces[hit.surface as usize].bsdf != NONE && !mask(hit))
         {
             return false;
         }
@@ -312,6 +328,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
 mod tests {
     use super::*;
     use crate::resident::Resident;
+    use crate::resident::tables::Tables;
     use std::path::Path;
 
     /// A shadow ray passes through media up to the light, not a little less, whatever boundaries lie on its way.
@@ -324,7 +341,8 @@ mod tests {
             "lamp": {"type": "point", "position": [0, 0, 3]}}"#;
         let scene = crate::scene::parse(text, Path::new("fog.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let (resident, _) = Resident::new(&scene).expect("it is sound");
-        let world = SceneView::new(&resident.scene, resident.transport.paths(), &[], &[]);
+        let tables = Tables::default();
+        let world = SceneView::new(&resident.scene, resident.transport.paths(), &tables);
         for begin in [-4.0f32, -0.5, 2.0] {
             let drawn = Drawn {
                 light: 0,
@@ -332,6 +350,7 @@ mod tests {
                 distance: 3.0 - begin,
                 weight: 1.0,
                 pdf: 0.0,
+                uv: [0.0; 2],
             };
             let mut length = 0.0;
             let medium = u32::from((-1.0..1.0).contains(&begin));

@@ -11,7 +11,7 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};
-use crate::transport::scene::bsdf::Lobe;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::records::{Fields, SceneView};
 
 /// In a medium without end, channels whose ratio has fallen below this end.
@@ -109,7 +109,7 @@ impl<N: Number> PathState<N> {
             medium,
             far,
             scattered_at: origin,
-            lobe: Lobe::Discrete,
+            lobe: Lobe::Reflection,
             pdf: 0.0,
             eta: 1.0,
             count: 0,
@@ -298,6 +298,21 @@ impl<N: Number> PathState<N> {
         self.beta = self.beta * scale;
         self.sampled_beta = self.sampled_beta.map(|x| x * scale);
         true
+    }
+
+    /// Whether next-event estimation could also have found what the path meets next, so that the two share it by MIS.
+    #[inline(always)]
+    pub(super) fn competes(&self, scene: &SceneView) -> bool {
+        self.lobe == Lobe::Smooth && scene.settings.lights > 0
+    }
+
+    /// Counts a surface that light passes straight through as an edge, behind which no shadow ray reaches. False if the
+    /// path ends there.
+    #[inline]
+    pub(super) fn counts_null(&mut self, scene: &SceneView) -> bool {
+        self.depth += 1;
+        self.lobe = Lobe::Reflection;
+        self.depth < scene.settings.max_depth
     }
 
     /// Turns the path at `q` into a direction that was sampled with this pdf; `p` is the origin of rays that leave `q`.

@@ -14,7 +14,7 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
-use crate::transport::scene::bsdf::Lobe;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Nearest, describe};
 

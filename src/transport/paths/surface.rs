@@ -9,8 +9,9 @@ use crate::resident::layout::bsdf;
 use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::bsdf::{
-    BsdfSample, Lobe, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
+    BsdfSample, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
 };
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_sample;
@@ -24,7 +25,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let (scene, path) = (self.scene, &mut self.path);
         let at = Interaction::new(scene, hit, path.direction);
         path.depth += 1;
-        let ends = path.depth >= scene.settings.max_depth && at.record(scene).flags & bsdf::NULL == 0;
+        let straight = at.record(scene).flags & bsdf::NULL != 0 && scene.settings.surfaces_only == 0;
+        let ends = path.depth >= scene.settings.max_depth && !straight;
         if ends || bsdf_is_black(scene, self.fields, &at, MODE != PRIMAL) {
             return Met::End;
         }
@@ -77,7 +79,10 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let p = at.leave(drawn.direction);
         path.medium = at.medium_in(scene, drawn.direction, path.medium);
         if drawn.lobe == Lobe::Null {
-            path.depth -= 1;
+            match scene.settings.surfaces_only {
+                0 => path.depth -= 1,
+                _ => path.lobe = Lobe::Reflection,
+            }
             path.pass(at.hit.t, p);
         } else {
             path.eta *= drawn.eta;

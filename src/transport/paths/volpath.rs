@@ -21,9 +21,10 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, dot};
-use crate::transport::scene::bsdf::Lobe;
+use crate::transport::scene::area_light::area_pdf;
+use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::interaction::medium_beyond;
-use crate::transport::scene::light::{area_pdf, envmap_pdf, light_sample, light_value};
+use crate::transport::scene::light::{envmap_pdf, light_sample, light_value};
 use crate::transport::scene::phase::phase_adjoint;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest, describe, leave, nearest};
@@ -178,7 +179,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             return;
         }
         let mut weight = path.norm(scene);
-        if path.lobe == Lobe::Continuous && scene.common.background == background::ENVMAP {
+        if path.competes(scene) && scene.common.background == background::ENVMAP {
             weight *= mis(path.pdf, envmap_pdf(scene, path.direction));
         }
         let radiance = background_eval(scene.common, self.fields.integrand(scene.background), path.direction);
@@ -221,20 +222,25 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     pub(super) fn hit_surface<const MODE: u8>(&mut self, hit: &Hit) -> Met {
         let (scene, path) = (self.scene, &mut self.path);
         let record = &scene.surfaces[hit.surface as usize];
+        let hidden = record.light != NONE && path.depth == 0 && scene.settings.hide_emitters == 1;
         let against = dot(path.direction, hit.normal) < 0.0;
-        if record.light != NONE && against && !(path.depth == 0 && scene.settings.hide_emitters == 1) {
+        if record.light != NONE && against && !hidden {
             let mut weight = path.norm(scene);
-            if path.lobe == Lobe::Continuous {
+            if path.competes(scene) {
                 weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit));
             }
-            let slot = scene.lights[record.light as usize].slot;
-            path.add::<MODE>(Rgb(light_value(self.fields.integrand(slot))) * weight);
+            let light = &scene.lights[record.light as usize];
+            path.add::<MODE>(light_value(scene, self.fields, light, hit.uv) * weight);
             if MODE == REPLAY {
-                self.adjoint.send_light(path, slot, Rgb::splat(N::lift(weight)));
+                let factor = Rgb::splat(N::lift(weight));
+                self.adjoint.send_light(scene, self.fields, path, light, hit.uv, factor);
             }
         }
-        // A surface without BSDF only separates media.
-        if record.bsdf == NONE {
+        // A surface without BSDF only separates media, and the camera looks through hidden emitters.
+        if record.bsdf == NONE || hidden {
+            if scene.settings.surfaces_only == 1 && !hidden && !path.counts_null(scene) {
+                return Met::End;
+            }
             path.medium = medium_beyond(scene, hit, path.direction, path.medium);
             path.pass(hit.t, leave(hit, path.direction));
             return Met::Boundary;
@@ -267,9 +273,9 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if let Some(weight) = drawn.weight {
             self.path.multiply::<F>(weight);
         }
-        self.path.turn(p, p, drawn.direction, Lobe::Continuous, drawn.pdf);
+        self.path.turn(p, p, drawn.direction, Lobe::Smooth, drawn.pdf);
         if MODE == REPLAY {
-            I::after_turn(self, &Vertex::in_medium(p, phase), Lobe::Continuous);
+            I::after_turn(self, &Vertex::in_medium(p, phase), Lobe::Smooth);
             let d = self.path.alive(self.adjoint.d_radiance * self.path.radiance).sum();
             let outgoing = drawn.direction;
             phase_adjoint(scene, fields, phase, p, incoming, outgoing, d, &mut self.adjoint.sink);

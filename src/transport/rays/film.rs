@@ -1,146 +1,185 @@
-//! Reconstruction filters by importance sampling: a sample's film position is drawn from its pixel's filter, truncated
-//! at the film's edge and renormalised, so that every sample of a pixel has weight one.
+//! Reconstruction filters by importance sampling: a sample's film position is drawn in proportion to the size of its
+//! pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight one;
+//! else the weight is the sign of the filter there, times what makes the mean weight one.
 
-use crate::resident::layout::{FILTER_TABLE, filter};
+use crate::resident::layout::{FILTER_CELLS, FilterTable, SceneRecord, SensorRecord, filter};
 
-/// Standard deviations at which the Gaussian filter is truncated.
-pub const GAUSSIAN_EXTENT: f32 = 4.0;
-const STEPS_PER_DEVIATION: f32 = 8.0;
-const LAST_STEP: f32 = 64.0;
+/// Half the number of a table's cells: those of a radius.
+const CELLS_PER_RADIUS: f32 = FILTER_CELLS as f32 / 2.0;
 
-/// Half the width of a filter in pixels.
+/// A place along one axis of a film, and the weight of a sample there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FilmPlace {
+    /// In pixels from the film's edge.
+    pub position: f32,
+    pub weight: f32,
+}
+
+/// The distribution function of a tent, at `offset` radii from its centre.
 #[inline(always)]
-pub fn filter_radius(kind: u32, size: f32) -> f32 {
-    match kind {
-        filter::BOX => 0.5,
-        filter::TENT => size,
-        _ => GAUSSIAN_EXTENT * size,
+pub fn tent_cdf(offset: f32) -> f32 {
+    let x = offset.clamp(-1.0, 1.0);
+    if x < 0.0 {
+        0.5 * (1.0 + x) * (1.0 + x)
+    } else {
+        1.0 - 0.5 * (1.0 - x) * (1.0 - x)
     }
 }
 
-/// Cumulative distribution function of the filter, at `offset` pixels from its centre.
+/// The inverse of [`tent_cdf`].
 #[inline(always)]
-pub fn filter_cdf(kind: u32, size: f32, table: &[f32; FILTER_TABLE], offset: f32) -> f32 {
-    match kind {
-        filter::BOX => (offset + 0.5).clamp(0.0, 1.0),
-        filter::TENT => {
-            let x = (offset / size).clamp(-1.0, 1.0);
-            if x < 0.0 {
-                0.5 * (1.0 + x) * (1.0 + x)
-            } else {
-                1.0 - 0.5 * (1.0 - x) * (1.0 - x)
-            }
-        }
-        _ => {
-            let x = ((offset / size + GAUSSIAN_EXTENT) * STEPS_PER_DEVIATION).clamp(0.0, LAST_STEP);
-            let i = x.floor().min(LAST_STEP - 1.0);
-            let (low, high) = (table[i as usize], table[i as usize + 1]);
-            low + (high - low) * (x - i)
-        }
+pub fn tent_quantile(u: f32) -> f32 {
+    if u < 0.5 {
+        (2.0 * u).sqrt() - 1.0
+    } else {
+        1.0 - (2.0 * (1.0 - u)).sqrt()
     }
 }
 
-/// The inverse of [`filter_cdf`].
+/// Both rows of a table, at `offset` radii from the filter's centre: the distribution function of the filter's size, and
+/// its integral.
 #[inline(always)]
-pub fn filter_quantile(kind: u32, size: f32, table: &[f32; FILTER_TABLE], u: f32) -> f32 {
-    match kind {
-        filter::BOX => u - 0.5,
-        filter::TENT => {
-            let x = if u < 0.5 {
-                (2.0 * u).sqrt() - 1.0
-            } else {
-                1.0 - (2.0 * (1.0 - u)).sqrt()
-            };
-            x * size
-        }
-        _ => {
-            let (mut low, mut high) = (0usize, 64usize);
-            while high - low > 1 {
-                let middle = (low + high) / 2;
-                if table[middle] <= u {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            let (a, b) = (table[low], table[low + 1]);
-            let x = low as f32 + (u - a) / (b - a);
-            (x / STEPS_PER_DEVIATION - GAUSSIAN_EXTENT) * size
-        }
-    }
+pub fn table_cdf(table: &FilterTable, offset: f32) -> [f32; 2] {
+    let x = ((offset + 1.0) * CELLS_PER_RADIUS).clamp(0.0, FILTER_CELLS as f32);
+    let cell = (x as usize).min(FILTER_CELLS - 1);
+    let part = x - cell as f32;
+    [&table.drawn, &table.signed].map(|row| row[cell] + (row[cell + 1] - row[cell]) * part)
 }
 
-/// Samples the film position of `pixel` along one axis, in pixels from the film's edge, with the uniform number `u`.
+/// The inverse of a table's distribution function, in radii from the filter's centre, and the sign of the filter there.
 #[inline(always)]
-pub fn filter_sample(kind: u32, size: f32, table: &[f32; FILTER_TABLE], pixel: u32, extent: u32, u: f32) -> f32 {
-    let center = pixel as f32 + 0.5;
-    if kind == filter::BOX {
-        return pixel as f32 + u;
+pub fn table_quantile(table: &FilterTable, u: f32) -> [f32; 2] {
+    let (mut low, mut high) = (0usize, FILTER_CELLS);
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if table.drawn[middle] <= u {
+            low = middle;
+        } else {
+            high = middle;
+        }
     }
-    let low = filter_cdf(kind, size, table, -center);
-    let high = filter_cdf(kind, size, table, extent as f32 - center);
-    let place = center + filter_quantile(kind, size, table, low + (high - low) * u);
-    place.clamp(0.0, extent as f32)
+    let (from, width) = (table.drawn[low], table.drawn[low + 1] - table.drawn[low]);
+    // Rounding may lead to a cell in which the filter vanishes.
+    let part = if width > 0.0 { (u - from) / width } else { 0.0 };
+    let sign = if table.signed[low + 1] < table.signed[low] {
+        -1.0
+    } else {
+        1.0
+    };
+    [(low as f32 + part) / CELLS_PER_RADIUS - 1.0, sign]
+}
+
+/// Samples the film position of `pixel` along one axis of `extent` pixels, with the uniform number `u`.
+#[inline(always)]
+pub fn filter_sample(scene: &SceneRecord, sensor: &SensorRecord, pixel: u32, extent: u32, u: f32) -> FilmPlace {
+    if sensor.filter == filter::BOX {
+        return FilmPlace {
+            position: pixel as f32 + u,
+            weight: 1.0,
+        };
+    }
+    let (center, radius) = (pixel as f32 + 0.5, sensor.filter_size);
+    let (mut low, mut high) = (-center / radius, (extent as f32 - center) / radius);
+    if sensor.sample_border == 1 {
+        (low, high) = (-1.0, 1.0);
+    }
+    let (offset, weight) = if sensor.filter == filter::TENT {
+        let (from, to) = (tent_cdf(low), tent_cdf(high));
+        (tent_quantile(from + (to - from) * u), 1.0)
+    } else {
+        let table = &scene.filters[sensor.filter_table as usize];
+        let ([from, signed_from], [to, signed_to]) = (table_cdf(table, low), table_cdf(table, high));
+        let [offset, sign] = table_quantile(table, from + (to - from) * u);
+        (offset, sign * ((to - from) / (signed_to - signed_from)))
+    };
+    FilmPlace {
+        position: center + offset.clamp(low, high) * radius,
+        weight,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resident::filter::gaussian_table;
+    use crate::resident::filter::{filter_table, profile};
+    use crate::scene::Filter;
     use crate::transport::rays::random::test_uniform;
+    use bytemuck::Zeroable;
 
-    /// Chi-square test of 2^17 samples against the exact filter's pdf truncated to the film, in 40 bins, for pixels
-    /// inside and at the border. The bound is the 1 - 1e-4 quantile of 39 degrees of freedom.
+    const EXTENT: u32 = 9;
+
+    fn records(of: Filter) -> (SceneRecord, SensorRecord) {
+        let (mut scene, mut sensor) = (SceneRecord::zeroed(), SensorRecord::zeroed());
+        (sensor.filter, sensor.filter_size) = match of {
+            Filter::Box => (filter::BOX, 0.5),
+            Filter::Tent { radius } => (filter::TENT, radius),
+            _ => (filter::TABLE, of.radius()),
+        };
+        if sensor.filter == filter::TABLE {
+            scene.filters[0] = filter_table(of);
+        }
+        (scene, sensor)
+    }
+
+    /// Chi-square test of 2^17 weighed samples against the exact filter, truncated to the film, in 40 bins, for pixels
+    /// inside and at the border. The bound is the 1 - 1e-4 quantile of 39 degrees of freedom. Samples of a bin have one
+    /// weight but for its sign, which a bin on a zero of the filter has both of.
     #[test]
     fn samples_follow_the_truncated_filter() {
-        let table = gaussian_table();
-        for (kind, size) in [
-            (filter::BOX, 0.0),
-            (filter::TENT, 1.0),
-            (filter::TENT, 1.7),
-            (filter::GAUSSIAN, 0.5),
+        for of in [
+            Filter::Box,
+            Filter::Tent { radius: 1.0 },
+            Filter::Tent { radius: 1.7 },
+            Filter::Gaussian { stddev: 0.5 },
+            Filter::Mitchell {
+                b: 1.0 / 3.0,
+                c: 1.0 / 3.0,
+            },
+            Filter::Mitchell { b: 0.0, c: 0.5 },
+            Filter::Lanczos { lobes: 3 },
         ] {
-            for pixel in [0u32, 1, 5, 8] {
-                let (extent, count, bins) = (9u32, 1u32 << 17, 40usize);
-                let radius = filter_radius(kind, size);
-                let center = pixel as f32 + 0.5;
-                let low = (center - radius).max(0.0);
-                let high = (center + radius).min(extent as f32);
-                let density = |x: f32| {
-                    let o = x - center;
-                    match kind {
-                        filter::BOX => 1.0,
-                        filter::TENT => 1.0 - (o / size).abs(),
-                        _ => (-0.5 * (o / size).powi(2)).exp() - (-8.0f32).exp(),
+            let (scene, mut sensor) = records(of);
+            for (pixel, border) in [(0u32, 0), (1, 0), (5, 0), (8, 0), (0, 1)] {
+                sensor.sample_border = border;
+                let (count, bins) = (1u32 << 17, 40usize);
+                let (center, radius) = (pixel as f32 + 0.5, of.radius());
+                let (mut low, mut high) = (center - radius, center + radius);
+                if border == 0 {
+                    (low, high) = (low.max(0.0), high.min(EXTENT as f32));
+                }
+                // The integrals of the filter and of its size over each bin.
+                let mut mass = vec![[0f64; 2]; bins];
+                for (b, mass) in mass.iter_mut().enumerate() {
+                    for i in 0..200 {
+                        let part = (b as f32 + (i as f32 + 0.5) / 200.0) / bins as f32;
+                        let f = profile(of, f64::from(low + (high - low) * part - center));
+                        *mass = [mass[0] + f, mass[1] + f.abs()];
                     }
-                };
-                let mut mass: Vec<f64> = (0..bins)
-                    .map(|b| {
-                        (0..200)
-                            .map(|i| {
-                                let f = (b as f32 + (i as f32 + 0.5) / 200.0) / bins as f32;
-                                f64::from(density(low + (high - low) * f))
-                            })
-                            .sum()
-                    })
-                    .collect();
-                let total: f64 = mass.iter().sum();
-                mass.iter_mut().for_each(|m| *m *= f64::from(count) / total);
+                }
+                let total = [0, 1].map(|i| mass.iter().map(|m| m[i]).sum::<f64>());
+                let weight = total[1] / total[0];
                 let mut found = vec![0f64; bins];
                 for i in 0..count {
                     let u = test_uniform(11, i, pixel)[0];
-                    let x = filter_sample(kind, size, &table, pixel, extent, u);
+                    let place = filter_sample(&scene, &sensor, pixel, EXTENT, u);
+                    let x = place.position;
                     assert!((low - 1e-5..=high + 1e-5).contains(&x), "{x} outside {low}..{high}");
+                    assert!(
+                        (f64::from(place.weight.abs()) / weight - 1.0).abs() < 1e-3,
+                        "{of:?} {pixel}"
+                    );
                     let b = ((x - low) / (high - low) * bins as f32) as usize;
-                    found[b.min(bins - 1)] += 1.0;
+                    found[b.min(bins - 1)] += f64::from(place.weight);
                 }
+                let count = f64::from(count);
                 let chi2: f64 = found
                     .iter()
                     .zip(&mass)
-                    .filter(|(_, m)| **m > 5.0)
-                    .map(|(n, m)| (n - m).powi(2) / m)
+                    .map(|(found, m)| [*found, count * m[0] / total[0], count * m[1] / total[1]])
+                    .filter(|[_, _, drawn]| *drawn > 5.0)
+                    .map(|[found, expected, drawn]| (found - expected).powi(2) / (weight * weight * drawn))
                     .sum();
-                assert!(chi2 < 82.0, "kind {kind} size {size} pixel {pixel}: chi2 = {chi2}");
+                assert!(chi2 < 82.0, "{of:?} pixel {pixel} border {border}: chi2 = {chi2}");
             }
         }
     }

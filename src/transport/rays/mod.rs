@@ -5,3 +5,4 @@ pub mod film;
 pub mod pixel;
 pub mod random;
 pub mod sampler;
+pub mod sensor;

@@ -3,7 +3,8 @@
 use super::camera::{Ray, camera_ray};
 use super::film::filter_sample;
 use super::random::{Counter, Key, random_index, random_uniform, random_words};
-use crate::resident::layout::{SceneRecord, SensorRecord, backdrop};
+use super::sensor::{sensor_ray, sensor_weight};
+use crate::resident::layout::{SceneRecord, SensorRecord, backdrop, sensor};
 
 /// A pixel of a sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,9 @@ pub const DRAWN_PIXEL: u32 = 1 << 16;
 pub const RANDOM_BACKDROP: u32 = 1 << 17;
 pub const LINEAR_WEIGHT: u32 = 1 << 18;
 
+/// Counter block of a sample's place on a lens or an area.
+pub const LENS: u32 = 1 << 29;
+
 /// The random pixel of ray `index`, in a batch of rays drawn uniformly from all pixels of `table`; equal in every pass
 /// with the same `objective` key.
 #[inline(always)]
@@ -92,36 +96,40 @@ pub fn random_backdrop(objective: Key, pixel: Pixel) -> [f32; 3] {
     [u[0], u[1], u[2]]
 }
 
-/// One sample of a pixel: its ray and its jitter.
+/// A sample's ray.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampled {
+    pub ray: Ray,
+    /// Uniform in [0, 1): where along its first step a march through a field begins.
+    pub jitter: f32,
+    /// What its radiance counts in its pixel. Of mean one but for meters, and negative in negative lobes of the filter.
+    pub weight: f32,
+}
+
+/// One sample of a pixel. None where its lens has no inverse.
 #[inline(always)]
-pub fn sample_ray(
-    scene: &SceneRecord,
-    sensor: &SensorRecord,
-    pixel: Pixel,
-    key: Key,
-    sample: u32,
-) -> Option<(Ray, f32)> {
-    let u = random_uniform(
-        key,
-        Counter {
-            sensor: pixel.sensor,
-            pixel: pixel.index,
-            sample,
-            block: 0,
-        },
-    );
-    let (column, row) = (pixel.index % sensor.width, pixel.index / sensor.width);
-    let (kind, size, table) = (sensor.filter, sensor.filter_size, &scene.gaussian_cdf);
-    let x = filter_sample(kind, size, table, column, sensor.width, u[0]);
-    let y = filter_sample(kind, size, table, row, sensor.height, u[1]);
-    #[allow(
-        clippy::manual_map,
-        reason = "a closure would not be compiled for its caller's vector level"
-    )]
-    match camera_ray(sensor, x, y) {
-        Some(ray) => Some((ray, u[2])),
-        None => None,
-    }
+pub fn sample_ray(scene: &SceneRecord, record: &SensorRecord, pixel: Pixel, key: Key, sample: u32) -> Option<Sampled> {
+    let mut counter = Counter {
+        sensor: pixel.sensor,
+        pixel: pixel.index,
+        sample,
+        block: 0,
+    };
+    let u = random_uniform(key, counter);
+    let (column, row) = (pixel.index % record.width, pixel.index / record.width);
+    let x = filter_sample(scene, record, column, record.width, u[0]);
+    let y = filter_sample(scene, record, row, record.height, u[1]);
+    let ray = if record.kind == sensor::PERSPECTIVE {
+        camera_ray(record, x.position, y.position)?
+    } else {
+        counter.block = LENS;
+        sensor_ray(record, x.position, y.position, random_uniform(key, counter))?
+    };
+    Some(Sampled {
+        ray,
+        jitter: u[2],
+        weight: x.weight * y.weight * sensor_weight(record),
+    })
 }
 
 /// The colour that replaces the emitter behind this pixel, if its backdrop is random.

@@ -2,7 +2,7 @@
 //!
 //! A BSDF is on each side a mixture of leaves: its value is Σ w f, where the weight w of a leaf is a product of textures'
 //! values and f is the leaf's own. Values include the cosine with the shading normal. A leaf is sampled with a
-//! probability that is detached from its weight. Smooth leaves share a pdf, that of the mixture; a leaf that sends light
+//! probability that is detached from its weight. Smooth lobes share a pdf, that of the mixture; a lobe that sends light
 //! in one direction only has a probability.
 
 pub mod beckmann;
@@ -11,6 +11,7 @@ pub mod dielectric;
 pub mod diffuse;
 pub mod disney;
 pub mod fresnel;
+pub mod leaf;
 pub mod local;
 pub mod microfacet;
 pub mod plastic;
@@ -21,26 +22,17 @@ pub mod transmittance;
 use super::interaction::Interaction;
 use super::records::{Fields, SceneView, Sink};
 use super::texture::{TextureStencil, texture_adjoint, texture_eval, texture_stencil};
-use crate::resident::layout::{FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, bsdf, leaf};
+use crate::resident::layout::{self, FactorRecord, LEAF_TEXTURES, LeafRecord, bsdf};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
+use leaf::{Model, Values};
+use local::{Lobe, LobeSample, flipped};
 
 /// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative
 /// by a weight of zero is that of samples of the leaf.
 const EXPLORED: f32 = 0.125;
-
-/// The kind of lobe that a direction was sampled from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lobe {
-    /// A pdf by solid angle: emitters hit in this direction could also be sampled by next-event estimation (MIS).
-    Continuous,
-    /// One of finitely many directions (a camera ray, a mirror): next-event estimation cannot sample it.
-    Discrete,
-    /// Straight on, as if there were no surface.
-    Null,
-}
 
 /// A direction sampled from a BSDF.
 #[derive(Debug, Clone, Copy)]
@@ -48,17 +40,14 @@ pub struct BsdfSample {
     pub direction: [f32; 3],
     /// The same in the local frame.
     pub wo: [f32; 3],
-    /// Pdf by solid angle; of a lobe that is not continuous its probability.
+    /// Pdf by solid angle; of a lobe that is not smooth its probability.
     pub pdf: f32,
     pub lobe: Lobe,
-    /// Relative index of refraction of the boundary that was crossed; 1 if none was.
+    /// Index on the side of the direction over that on the side that the path comes from.
     pub eta: f32,
     /// The leaf that was sampled, among those of the side.
     pub leaf: usize,
 }
-
-/// The values of a leaf's textures.
-type Values<N> = [Rgb<N>; LEAF_TEXTURES];
 
 /// Looks up a texture; `look` returns a parameter's values.
 #[inline]
@@ -77,22 +66,25 @@ fn stencil(scene: &SceneView, texture: u32, uv: [f32; 2]) -> TextureStencil {
     texture_stencil(&scene.textures[texture as usize], uv)
 }
 
-/// The values of a leaf's textures at a point.
+/// Indices of a leaf's textures.
+#[inline(always)]
+fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
+    leaf.first_texture..leaf.first_texture + leaf.textures
+}
+
+/// A leaf's model, from the values of its textures at a point.
 #[inline]
-fn leaf_values<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N] + Copy,
+fn model<'a, 'b, N: Number + 'b>(
+    scene: &SceneView<'a>,
+    look: impl Fn(u32) -> &'b [N] + Copy,
     leaf: &LeafRecord,
     uv: [f32; 2],
-) -> Values<N> {
+) -> Model<'a, N> {
     let mut values = [Rgb::zero(); LEAF_TEXTURES];
-    for (value, &texture) in values.iter_mut().zip(&leaf.textures) {
-        if texture == NONE {
-            break;
-        }
+    for (value, texture) in values.iter_mut().zip(textures(leaf)) {
         *value = texture_value(scene, look, texture, uv);
     }
-    values
+    Model::new(leaf, scene.coats, &values)
 }
 
 #[inline]
@@ -178,41 +170,68 @@ fn leaf_probability<N: Number, F: Fields<N>>(
     choice_probability(choice, weight, leaves.len())
 }
 
-/// Directions as a leaf sees them: turned over on the back of a two-sided BSDF.
-#[inline]
+/// A direction as a leaf sees it: turned over on the back of a two-sided BSDF.
+#[inline(always)]
 fn turned(leaf: &LeafRecord, d: [f32; 3]) -> [f32; 3] {
-    if leaf.turned == 1 { [d[0], d[1], -d[2]] } else { d }
+    if leaf.flags & layout::leaf::TURNED != 0 {
+        flipped(d)
+    } else {
+        d
+    }
 }
 
-/// A smooth leaf's own value; zero for the others.
+/// The value of a leaf's smooth lobes.
 #[inline]
-fn leaf_eval<N: Number>(leaf: &LeafRecord, values: &Values<N>, wo: [f32; 3]) -> Rgb<N> {
+fn leaf_eval<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    leaf: &LeafRecord,
+    at: &Interaction,
+    wo: [f32; 3],
+) -> Rgb<N> {
+    let uv = at.hit.uv;
     match leaf.kind {
-        leaf::DIFFUSE => diffuse_eval(values[0], turned(leaf, wo)),
-        _ => Rgb::zero(),
+        layout::leaf::NULL => Rgb::zero(),
+        layout::leaf::DIFFUSE => diffuse_eval(texture_value(scene, look, leaf.first_texture, uv), turned(leaf, wo)),
+        _ => model(scene, look, leaf, uv).eval(turned(leaf, at.wi), turned(leaf, wo)),
     }
 }
 
-/// The pdf of a smooth leaf's sampling; zero for the others.
+/// The pdf of a leaf's sampling of its smooth lobes.
 #[inline]
-fn leaf_pdf(leaf: &LeafRecord, wo: [f32; 3]) -> f32 {
+fn leaf_pdf<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    leaf: &LeafRecord,
+    at: &Interaction,
+    wo: [f32; 3],
+) -> f32 {
     match leaf.kind {
-        leaf::DIFFUSE => diffuse_pdf(turned(leaf, wo)),
-        _ => 0.0,
+        layout::leaf::NULL => 0.0,
+        layout::leaf::DIFFUSE => diffuse_pdf(turned(leaf, wo)),
+        _ => {
+            let model = model(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+            model.pdf(turned(leaf, at.wi), turned(leaf, wo))
+        }
     }
 }
 
-/// The derivatives by the values of a smooth leaf's textures, from `d` by the leaf's own value.
+/// The factor of a leaf's lobe that is not smooth.
 #[inline]
-fn leaf_adjoint<N: Number>(leaf: &LeafRecord, wo: [f32; 3], d: Rgb<N>) -> Values<N> {
-    let mut values = [Rgb::zero(); LEAF_TEXTURES];
-    if leaf.kind == leaf::DIFFUSE {
-        values[0] = diffuse_adjoint(turned(leaf, wo), d);
+fn leaf_discrete<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N] + Copy,
+    leaf: &LeafRecord,
+    at: &Interaction,
+    lobe: Lobe,
+) -> Rgb<N> {
+    match leaf.kind {
+        layout::leaf::NULL => Rgb::splat(N::lift(1.0)),
+        _ => model(scene, look, leaf, at.hit.uv).discrete(turned(leaf, at.wi), lobe),
     }
-    values
 }
 
-/// The value for light from `outgoing`, over the smooth leaves, and the pdf with which [`bsdf_sample`] draws that
+/// The value for light from `outgoing`, over the smooth lobes, and the pdf with which [`bsdf_sample`] draws that
 /// direction; None where no leaf sends light there. A value of zero, as of a black texture, is no None.
 #[inline]
 pub fn bsdf_eval<N: Number, F: Fields<N>>(
@@ -222,14 +241,11 @@ pub fn bsdf_eval<N: Number, F: Fields<N>>(
     outgoing: [f32; 3],
 ) -> Option<(Rgb<N>, f32)> {
     let wo = at.to_local(outgoing);
-    if !at.is_sound(outgoing, wo) {
-        return None;
-    }
     let pdf = bsdf_pdf(scene, fields, at, wo);
     (pdf > 0.0).then(|| (bsdf_value(scene, |slot| fields.integrand(slot), at, wo), pdf))
 }
 
-/// The value for the local direction `wo`, over the smooth leaves.
+/// The value for the local direction `wo`, over the smooth lobes.
 #[inline]
 fn bsdf_value<'a, N: Number + 'a>(
     scene: &SceneView,
@@ -240,7 +256,7 @@ fn bsdf_value<'a, N: Number + 'a>(
     let leaves = at.leaves(scene);
     let mut sum = Rgb::zero();
     for leaf in leaves {
-        let value = leaf_eval(leaf, &leaf_values(scene, look, leaf, at.hit.uv), wo);
+        let value = leaf_eval(scene, look, leaf, at, wo);
         if leaf.factors == 0 {
             // A leaf without factors is alone.
             return value;
@@ -250,13 +266,13 @@ fn bsdf_value<'a, N: Number + 'a>(
     sum
 }
 
-/// The pdf of [`bsdf_sample`] by solid angle, over the smooth leaves.
+/// The pdf of [`bsdf_sample`] by solid angle, over the smooth lobes.
 #[inline]
 fn bsdf_pdf<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction, wo: [f32; 3]) -> f32 {
     let choice = choice(scene, fields, at);
     let mut sum = 0.0;
     for leaf in at.leaves(scene) {
-        sum += leaf_probability(scene, fields, at, &choice, leaf) * leaf_pdf(leaf, wo);
+        sum += leaf_probability(scene, fields, at, &choice, leaf) * leaf_pdf(scene, fields, leaf, at, wo);
     }
     sum
 }
@@ -271,27 +287,51 @@ pub fn bsdf_sample<N: Number, F: Fields<N>>(
 ) -> Option<BsdfSample> {
     let (number, probability) = choose_leaf(scene, fields, at, sampler)?;
     let leaf = &at.leaves(scene)[number];
-    if leaf.kind == leaf::NULL {
-        return Some(BsdfSample {
-            direction: at.incoming,
-            wo: at.wi.map(|x| -x),
-            pdf: probability,
-            lobe: Lobe::Null,
-            eta: 1.0,
-            leaf: number,
-        });
-    }
-    let u = [sampler.draw(), sampler.draw()];
-    let wo = turned(leaf, diffuse_sample(u));
-    let direction = at.to_world(wo);
-    at.is_sound(direction, wo).then(|| BsdfSample {
-        direction,
+    let drawn = leaf_sample(scene, fields, leaf, at, sampler)?;
+    let wo = turned(leaf, drawn.direction);
+    let straight = drawn.lobe == Lobe::Null;
+    Some(BsdfSample {
+        direction: if straight { at.incoming } else { at.to_world(wo) },
         wo,
-        pdf: bsdf_pdf(scene, fields, at, wo),
-        lobe: Lobe::Continuous,
-        eta: 1.0,
+        pdf: match drawn.lobe {
+            Lobe::Smooth => bsdf_pdf(scene, fields, at, wo),
+            _ => probability * drawn.pdf,
+        },
+        lobe: drawn.lobe,
+        eta: drawn.eta,
         leaf: number,
     })
+}
+
+/// Samples a direction as a leaf sees it; the pdf of a smooth lobe is left out. None if the path ends.
+#[inline]
+fn leaf_sample<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    leaf: &LeafRecord,
+    at: &Interaction,
+    sampler: &mut Sampler,
+) -> Option<LobeSample> {
+    let wi = turned(leaf, at.wi);
+    let alone = |direction, lobe| LobeSample {
+        direction,
+        pdf: 1.0,
+        lobe,
+        eta: 1.0,
+    };
+    match leaf.kind {
+        layout::leaf::NULL => Some(alone(wi.map(|x| -x), Lobe::Null)),
+        layout::leaf::DIFFUSE => {
+            let u = [sampler.draw(), sampler.draw()];
+            Some(alone(diffuse_sample(u), Lobe::Smooth))
+        }
+        _ => {
+            let model = model(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+            let u1 = sampler.draw();
+            let u2 = [sampler.draw(), sampler.draw()];
+            model.sample(wi, u1, u2)
+        }
+    }
 }
 
 /// Chooses a leaf: its number and its probability.
@@ -325,7 +365,7 @@ fn choose_leaf<N: Number, F: Fields<N>>(
 /// Whether the leaf is diffuse and alone: its value is its pdf times the reflectance.
 #[inline]
 fn is_plain(leaf: &LeafRecord) -> bool {
-    leaf.factors == 0 && leaf.kind == leaf::DIFFUSE
+    leaf.factors == 0 && leaf.kind == layout::leaf::DIFFUSE
 }
 
 /// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability. `look` returns
@@ -340,9 +380,12 @@ pub fn bsdf_weight<'a, N: Number + 'a>(
     let leaf = &at.leaves(scene)[sample.leaf];
     let scale = 1.0 / sample.pdf;
     match sample.lobe {
-        Lobe::Continuous if is_plain(leaf) => texture_value(scene, look, leaf.textures[0], at.hit.uv),
-        Lobe::Continuous => bsdf_value(scene, look, at, sample.wo) * scale,
-        Lobe::Discrete | Lobe::Null => Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv)) * scale,
+        Lobe::Smooth if is_plain(leaf) => texture_value(scene, look, leaf.first_texture, at.hit.uv),
+        Lobe::Smooth => bsdf_value(scene, look, at, sample.wo) * scale,
+        lobe => {
+            let weight = Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
+            weight * leaf_discrete(scene, look, leaf, at, lobe) * scale
+        }
     }
 }
 
@@ -353,13 +396,29 @@ pub fn bsdf_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, at: &Interaction
         let at = stencil(scene, texture, at.hit.uv);
         sink.wants(at.slot)
     };
-    at.leaves(scene).iter().any(|leaf| {
-        let textures = leaf.textures.iter().take_while(|texture| **texture != NONE);
-        textures.copied().any(wanted) || factors(scene, leaf).iter().any(|factor| wanted(factor.texture))
-    })
+    at.leaves(scene)
+        .iter()
+        .any(|leaf| textures(leaf).any(wanted) || factors(scene, leaf).iter().any(|factor| wanted(factor.texture)))
 }
 
-/// Sends `d`, the derivative by the value of the smooth leaves for the local direction `wo`, to their textures.
+/// Sends the derivatives by the values of a leaf's textures.
+#[inline]
+fn values_adjoint<N: Number, S: Sink<N>>(
+    scene: &SceneView,
+    leaf: &LeafRecord,
+    uv: [f32; 2],
+    slopes: &Values<N>,
+    sink: &mut S,
+) {
+    for (texture, slope) in textures(leaf).zip(slopes) {
+        let at = stencil(scene, texture, uv);
+        if sink.wants(at.slot) {
+            texture_adjoint(&at, *slope, sink);
+        }
+    }
+}
+
+/// Sends `d`, the derivative by the value of the smooth lobes for the local direction `wo`, to the textures.
 #[inline]
 pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
@@ -370,19 +429,44 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &mut S,
 ) {
     let look = |slot| fields.integrand(slot);
-    for leaf in at.leaves(scene) {
-        let weight = leaf_weight(scene, look, leaf, at.hit.uv);
-        let slopes = leaf_adjoint(leaf, wo, d * Rgb::splat(weight));
-        for (&texture, slope) in leaf.textures.iter().zip(slopes) {
-            if texture == NONE {
-                break;
-            }
-            texture_adjoint(&stencil(scene, texture, at.hit.uv), slope, sink);
+    let uv = at.hit.uv;
+    for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind != layout::leaf::NULL) {
+        let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
+        if leaf.kind == layout::leaf::DIFFUSE {
+            let slope = diffuse_adjoint(turned(leaf, wo), by_value);
+            texture_adjoint(&stencil(scene, leaf.first_texture, uv), slope, sink);
+        } else {
+            let model = model(scene, look, leaf, uv);
+            let slopes = model.eval_adjoint(turned(leaf, at.wi), turned(leaf, wo), by_value);
+            values_adjoint(scene, leaf, uv, &slopes, sink);
         }
         if leaf.factors > 0 {
-            let value = leaf_eval(leaf, &leaf_values(scene, look, leaf, at.hit.uv), wo);
-            weight_adjoint(scene, fields, leaf, at.hit.uv, (d * value).sum(), sink);
+            let value = leaf_eval(scene, look, leaf, at, wo);
+            weight_adjoint(scene, fields, leaf, uv, (d * value).sum(), sink);
         }
+    }
+}
+
+/// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
+#[inline]
+fn discrete_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    (leaf, lobe): (&LeafRecord, Lobe),
+    d: Rgb<N>,
+    sink: &mut S,
+) {
+    let look = |slot| fields.integrand(slot);
+    let uv = at.hit.uv;
+    if leaf.kind != layout::leaf::NULL {
+        let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
+        let slopes = model(scene, look, leaf, uv).discrete_adjoint(turned(leaf, at.wi), lobe, by_value);
+        values_adjoint(scene, leaf, uv, &slopes, sink);
+    }
+    if leaf.factors > 0 {
+        let value = leaf_discrete(scene, look, leaf, at, lobe);
+        weight_adjoint(scene, fields, leaf, uv, (d * value).sum(), sink);
     }
 }
 
@@ -399,11 +483,11 @@ pub fn bsdf_weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let leaf = &at.leaves(scene)[sample.leaf];
     let scale = 1.0 / sample.pdf;
     match sample.lobe {
-        Lobe::Continuous if is_plain(leaf) => {
-            texture_adjoint(&stencil(scene, leaf.textures[0], at.hit.uv), d, sink);
+        Lobe::Smooth if is_plain(leaf) => {
+            texture_adjoint(&stencil(scene, leaf.first_texture, at.hit.uv), d, sink);
         }
-        Lobe::Continuous => bsdf_adjoint(scene, fields, at, sample.wo, d * scale, sink),
-        Lobe::Discrete | Lobe::Null => weight_adjoint(scene, fields, leaf, at.hit.uv, (d * scale).sum(), sink),
+        Lobe::Smooth => bsdf_adjoint(scene, fields, at, sample.wo, d * scale, sink),
+        lobe => discrete_adjoint(scene, fields, at, (leaf, lobe), d * scale, sink),
     }
 }
 
@@ -430,16 +514,24 @@ fn weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     }
 }
 
+/// The leaves that let light pass straight through.
+#[inline]
+fn straight_leaves<'a>(scene: &SceneView<'a>, at: &Interaction) -> impl Iterator<Item = &'a LeafRecord> {
+    let passes = |leaf: &&LeafRecord| matches!(leaf.kind, layout::leaf::NULL | layout::leaf::THIN_DIELECTRIC);
+    at.leaves(scene).iter().filter(passes)
+}
+
 /// The share of light that passes straight through; `look` returns a parameter's values.
 #[inline]
 pub fn null_transmission<'a, N: Number + 'a>(
     scene: &SceneView,
     look: impl Fn(u32) -> &'a [N] + Copy,
     at: &Interaction,
-) -> N {
-    let mut sum = N::lift(0.0);
-    for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind == leaf::NULL) {
-        sum += leaf_weight(scene, look, leaf, at.hit.uv);
+) -> Rgb<N> {
+    let mut sum = Rgb::zero();
+    for leaf in straight_leaves(scene, at) {
+        let weight = Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
+        sum += weight * leaf_discrete(scene, look, leaf, at, Lobe::Null);
     }
     sum
 }
@@ -450,11 +542,11 @@ pub fn null_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
     at: &Interaction,
-    d: N,
+    d: Rgb<N>,
     sink: &mut S,
 ) {
-    for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind == leaf::NULL) {
-        weight_adjoint(scene, fields, leaf, at.hit.uv, d, sink);
+    for leaf in straight_leaves(scene, at) {
+        discrete_adjoint(scene, fields, at, (leaf, Lobe::Null), d, sink);
     }
 }
 
@@ -465,7 +557,7 @@ pub fn bsdf_is_black<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at:
         [] => true,
         [leaf] if is_plain(leaf) => {
             let varies = replayed && at.record(scene).flags & bsdf::VARIES != 0;
-            let color = texture_value(scene, |slot| fields.sampling(slot), leaf.textures[0], at.hit.uv);
+            let color = texture_value(scene, |slot| fields.sampling(slot), leaf.first_texture, at.hit.uv);
             !varies && color == Rgb([0.0; 3])
         }
         _ => false,

@@ -2,7 +2,8 @@
 
 use super::records::SceneView;
 use super::shape::{Hit, leave};
-use crate::resident::layout::{BsdfRecord, LeafRecord, NONE};
+use super::tangent::tangents;
+use crate::resident::layout::{BsdfRecord, LeafRecord, NONE, bsdf};
 use crate::transport::rays::sampler::{dot, frame};
 
 /// A path's meeting with a surface that has a BSDF. Directions in the local frame have the shading normal along z.
@@ -16,8 +17,8 @@ pub struct Interaction {
     /// The other two axes of the local frame.
     pub s: [f32; 3],
     pub t: [f32; 3],
-    /// Whether the path comes from the side that the geometric normal points to.
-    pub front: bool,
+    /// Whether the path comes from the side that the geometric normal points to: what media count by.
+    pub outside: bool,
     /// The surface's BSDF.
     pub bsdf: u32,
 }
@@ -38,15 +39,21 @@ impl Interaction {
     /// The meeting of a path that goes along `incoming` with a surface that has a BSDF.
     #[inline]
     pub fn new(scene: &SceneView, hit: &Hit, incoming: [f32; 3]) -> Self {
-        let (s, t) = frame(hit.shading);
+        let bsdf = scene.surfaces[hit.surface as usize].bsdf;
+        let turnable = scene.bsdfs[bsdf as usize].flags & bsdf::ANISOTROPIC == 0;
+        let (s, t) = if turnable {
+            frame(hit.shading)
+        } else {
+            tangents(scene, hit)
+        };
         let mut at = Self {
             hit: *hit,
             incoming,
             wi: [0.0; 3],
             s,
             t,
-            front: dot(incoming, hit.normal) < 0.0,
-            bsdf: scene.surfaces[hit.surface as usize].bsdf,
+            outside: dot(incoming, hit.normal) < 0.0,
+            bsdf,
         };
         at.wi = at.to_local(incoming.map(|x| -x));
         at
@@ -58,11 +65,11 @@ impl Interaction {
         &scene.bsdfs[self.bsdf as usize]
     }
 
-    /// The leaves on the side that the path comes from.
+    /// The leaves on the side that the path comes from, which the shading normal tells.
     #[inline(always)]
     pub fn leaves<'a>(&self, scene: &SceneView<'a>) -> &'a [LeafRecord] {
         let record = self.record(scene);
-        let [first, count] = if self.front { record.front } else { record.back };
+        let [first, count] = if self.wi[2] > 0.0 { record.front } else { record.back };
         &scene.leaves[first as usize..][..count as usize]
     }
 
@@ -88,17 +95,9 @@ impl Interaction {
     /// The medium on the side of `direction`, of a path that came through `medium`.
     #[inline]
     pub fn medium_in(&self, scene: &SceneView, direction: [f32; 3], medium: u32) -> u32 {
-        match (dot(direction, self.hit.normal) > 0.0) == self.front {
+        match (dot(direction, self.hit.normal) > 0.0) == self.outside {
             true => medium,
             false => medium_beyond(scene, &self.hit, direction, medium),
         }
-    }
-
-    /// Whether the direction is on the same side of the geometric surface and of the shading one: no light leaks
-    /// through a mesh with interpolated normals.
-    #[inline(always)]
-    pub fn is_sound(&self, outgoing: [f32; 3], wo: [f32; 3]) -> bool {
-        let outside = dot(outgoing, self.hit.normal);
-        (outside > 0.0 && wo[2] > 0.0) || (outside < 0.0 && wo[2] < 0.0)
     }
 }

@@ -1,11 +1,13 @@
 //! A scene of surfaces, media and lights as a walk reads it: records, and the parameters that they refer to.
 
 use crate::resident::bvh::Bvh;
+use crate::resident::coats::Coat;
 use crate::resident::layout::{
     BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
     PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use crate::resident::paths::PathScene;
+use crate::resident::tables::Tables;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::number::Number;
 
@@ -29,17 +31,19 @@ pub struct SceneView<'a> {
     pub corners: &'a [CornerRecord],
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: &'a [EmissiveTriangleRecord],
+    /// Coats of plastics (`resident/coats.rs`).
+    pub coats: &'a [Coat],
     /// Majorants: upper bounds of every medium's scaled extinction, cell by cell.
     pub majorants: &'a [f32],
-    /// The environment map's sampling table (`resident/environment.rs`).
-    pub environment: &'a [f32],
+    /// The sampling tables of the environment map and of textured area lights (`light_table.rs`).
+    pub tables: &'a [f32],
     /// Slot of the background's radiance; [`NONE`] without a background.
     pub background: u32,
 }
 
 impl<'a> SceneView<'a> {
     /// Combines the records with the tables that are computed from parameter values.
-    pub fn new(scene: &'a SceneRecord, records: &'a PathScene, majorants: &'a [f32], environment: &'a [f32]) -> Self {
+    pub fn new(scene: &'a SceneRecord, records: &'a PathScene, tables: &'a Tables) -> Self {
         Self {
             common: scene,
             settings: &records.settings,
@@ -55,8 +59,9 @@ impl<'a> SceneView<'a> {
             bvh: &records.bvh,
             corners: &records.corners,
             emissive_triangles: &records.emissive_triangles,
-            majorants,
-            environment,
+            coats: &tables.coats,
+            majorants: &tables.majorants,
+            tables: &tables.lights,
             background: records.background,
         }
     }

@@ -29,12 +29,12 @@ FOLDER = Path(__file__).resolve().parent
 # Pixels pass at 1 % after Šidák's correction for the three channels of a picture of 32 x 32.
 FAMILY = 0.01
 # Values whose relative error is no more than rounding have no variance and must agree to EXACT.
-ROUNDING = 1e-6
+ROUNDING = 1e-5
 EXACT = 1e-4
 # Three numbers under these names are a place or a direction; under any other name they are a colour.
-PLACES = {"position", "direction", "center", "origin", "target"}
+PLACES = {"position", "direction", "center", "origin", "target", "p0", "p1"}
 # Mitsuba tells whole numbers from others, our files do not.
-WHOLE = {"width", "height"}
+WHOLE = {"width", "height", "crop_offset_x", "crop_offset_y", "crop_width", "crop_height", "lobes", "shape_index"}
 
 
 def transform(operations):
@@ -72,11 +72,11 @@ def to_mitsuba(value, name, folder):
 
 
 def load_mitsuba(path):
-    """The scene of a file, and its integrator, which is `volpath` in both renderers."""
+    """The scene of a file, and its integrator."""
     scene = json.loads(path.read_text())
     integrator = scene.pop("integrator")
     world = {"type": "scene", **to_mitsuba(scene, "", path.parent)}
-    return mi.load_dict(world), mi.load_dict({**integrator, "type": "volpath"})
+    return mi.load_dict(world), mi.load_dict(integrator)
 
 
 def render_mitsuba(path, seeds, spp):

@@ -37,6 +37,21 @@ struct Principled {
     least_share: f32,
 }
 
+// The index with the reflectance 0.08 `specular` at normal incidence.
+fn eta_of_specular(specular: f32) -> f32 {
+    return 2.0 / (1.0 - sqrt(0.08 * specular)) - 1.0;
+}
+
+// The derivative of eta_of_specular; at zero, where it is infinite, zero.
+fn eta_of_specular_slope(specular: f32) -> f32 {
+    if specular <= 0.0 {
+        return 0.0;
+    }
+    let root = sqrt(0.08 * specular);
+    let rest = 1.0 - root;
+    return 0.08 / (root * rest * rest);
+}
+
 // The clear coat's density of normals (Burley2012), its logarithm's derivative by the gloss, and reflectance times
 // shadowing.
 struct ClearCoat {

@@ -10,7 +10,7 @@ use crate::resident::layout::SceneRecord;
 use crate::transport::field::march::March;
 use crate::transport::field::radiance_field::{NoSink, Sink, View};
 use crate::transport::mode::{GATHER, PRIMAL};
-use crate::transport::rays::pixel::{pixel_backdrop, sample_ray};
+use crate::transport::rays::pixel::{Sampled, pixel_backdrop, sample_ray};
 
 /// Rays of a packet: an 8×4 block of a tile. What they read at a time fits the nearest cache.
 pub(in crate::device::cpu) const RAYS: usize = 32;
@@ -20,6 +20,8 @@ pub(in crate::device::cpu) const RAYS: usize = 32;
 pub(in crate::device::cpu) struct Lane {
     /// Its pixel's place in the chunk.
     pub(in crate::device::cpu) place: usize,
+    /// What its radiance counts in its pixel.
+    pub(in crate::device::cpu) weight: f32,
     /// Derivative of the loss by its radiance; zero in a primal pass.
     pub(in crate::device::cpu) d_radiance: [f32; 3],
     pub(in crate::device::cpu) path: March<f32>,
@@ -98,12 +100,14 @@ impl Packet {
             }
             let sensor = &inputs.sensors[pixel.sensor as usize];
             match sample_ray(&inputs.scene, sensor, pixel, sample.keys.pass, sample.index) {
-                Some((ray, jitter)) => {
+                Some(Sampled { ray, jitter, weight }) => {
                     let backdrop = pixel_backdrop(sensor, sample.keys.objective, pixel);
                     let path = March::new(&inputs.scene, &ray, jitter, backdrop);
+                    let [r, g, b] = d_radiance;
                     self.lanes.push(Lane {
                         place,
-                        d_radiance,
+                        weight,
+                        d_radiance: [r * weight, g * weight, b * weight],
                         path,
                     });
                 }

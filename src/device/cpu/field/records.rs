@@ -268,6 +268,7 @@ mod tests {
                     path.state = State::new(radiance[i]);
                     Lane {
                         place: i,
+                        weight: 1.0,
                         d_radiance: d_radiance[i],
                         path,
                     }

@@ -65,10 +65,13 @@ impl Kernel for RenderChunk<'_> {
                 for &place in &packet.masked {
                     out[place][3] = f32::NEG_INFINITY;
                 }
-                for Lane { place, path, .. } in &packet.lanes {
+                for Lane {
+                    place, weight, path, ..
+                } in &packet.lanes
+                {
                     let out = &mut out[*place];
                     for c in 0..3 {
-                        out[c] += path.state.radiance[c];
+                        out[c] += path.state.radiance[c] * weight;
                     }
                     out[3] += path.state.transmittance;
                 }

@@ -15,10 +15,10 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::device::units::units_in_one;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
-use crate::resident::environment::environment_table;
-use crate::resident::layout::background;
 use crate::resident::paths::{Estimator, PathScene, Variant};
+use crate::resident::tables::Tables;
 use crate::transport::mode::PRIMAL;
+use crate::transport::paths::aov::aov_eval;
 use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use crate::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
 use crate::transport::paths::path_state::PathState;
@@ -26,8 +26,7 @@ use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::replay_cache::ReplayCache;
 use crate::transport::paths::volpath::gather;
 use crate::transport::rays::camera::Ray;
-use crate::transport::rays::pixel::Pixel;
-use crate::transport::rays::pixel::sample_ray;
+use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
 use crate::transport::scene::records::{Fields, SceneView};
@@ -36,9 +35,7 @@ use crate::transport::scene::records::{Fields, SceneView};
 #[derive(Debug)]
 pub(in crate::device::cpu) struct PathPasses {
     pub(in crate::device::cpu) scene: PathScene,
-    /// What depends on the parameters' values: upper bounds of densities, and the environment map's table.
-    majorants: Vec<f32>,
-    environment: Vec<f32>,
+    tables: Tables,
     sums: Sums,
     /// Bytes of the longest tape so far.
     tape_bytes: u64,
@@ -66,15 +63,31 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A camera ray, the medium that it begins in, and the streams of its path and of its adjoint.
-pub(in crate::device::cpu) type Beginning = (Ray, u32, Sampler, Sampler);
+/// How a sample's path begins.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::device::cpu) struct Beginning {
+    pub ray: Ray,
+    /// The medium that it begins in.
+    pub medium: u32,
+    /// What its radiance counts in its pixel.
+    pub weight: f32,
+    /// The streams of the path and of its adjoint.
+    pub walk: Sampler,
+    pub extra: Sampler,
+}
 
 #[inline(always)]
 fn begin(inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
     let sensor = &inputs.sensors[pixel.sensor as usize];
-    let (ray, _) = sample_ray(&inputs.scene, sensor, pixel, key, sample)?;
-    let [walk, adjoint] = streams(key, pixel, sample);
-    Some((ray, sensor.medium, walk, adjoint))
+    let Sampled { ray, weight, .. } = sample_ray(&inputs.scene, sensor, pixel, key, sample)?;
+    let [walk, extra] = streams(key, pixel, sample);
+    Some(Beginning {
+        ray,
+        medium: sensor.medium,
+        weight,
+        walk,
+        extra,
+    })
 }
 
 impl PathPasses {
@@ -82,8 +95,7 @@ impl PathPasses {
     pub(in crate::device::cpu) fn new(scene: PathScene) -> Self {
         Self {
             scene,
-            majorants: Vec::new(),
-            environment: Vec::new(),
+            tables: Tables::default(),
             sums: Sums::default(),
             tape_bytes: 0,
         }
@@ -92,16 +104,11 @@ impl PathPasses {
     /// Rebuilds what depends on the parameters' values.
     pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
         let Values(values) = Values::new(&inputs.params);
-        self.environment = match inputs.scene.background {
-            background::ENVMAP => environment_table(inputs.scene.env_size, values[self.scene.background as usize]),
-            _ => Vec::new(),
-        };
-        self.majorants = self.scene.rebuild_majorants(&values);
+        self.tables.rebuild(&inputs.scene, &self.scene, &values);
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        let tables = 4 * (self.majorants.len() + self.environment.len());
-        (tables + self.sums.bytes()) as u64 + self.tape_bytes
+        (self.tables.bytes() + self.sums.bytes()) as u64 + self.tape_bytes
     }
 
     /// Renders a batch, chunk by chunk.
@@ -109,7 +116,7 @@ impl PathPasses {
         let chunks = chunks(&inputs.sensors, pass.batch);
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
-        let scene = SceneView::new(&inputs.scene, &self.scene, &self.majorants, &self.environment);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
         image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
             RenderChunk {
                 inputs,
@@ -120,6 +127,33 @@ impl PathPasses {
                 out,
             }
             .run();
+        });
+    }
+
+    /// Renders a channel of the first surfaces.
+    pub(in crate::device::cpu) fn render_aov(&self, inputs: &Inputs, pass: Pass, aov: u32, frame: &mut Frame) {
+        let Pass { batch, keys, spp } = pass;
+        let chunks = chunks(&inputs.sensors, batch);
+        let image = frame.begin(chunks.len());
+        let values = Values::new(&inputs.params);
+        let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
+        let pixel = |pixel: Pixel| {
+            let mut sum = [0.0f32; 4];
+            for sample in 0..spp {
+                let Some(begun) = begin(inputs, pixel, keys.pass, sample) else {
+                    return [0.0, 0.0, 0.0, MASKED];
+                };
+                let value = aov_eval(&scene, &values, aov, &begun.ray);
+                for c in 0..3 {
+                    sum[c] += value[c] * begun.weight;
+                }
+            }
+            sum.map(|x| x / spp as f32)
+        };
+        image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, chunk)| {
+            for Place { place, pixel: at, .. } in chunk.pixels(&inputs.sensors, batch, keys) {
+                out[place] = pixel(at);
+            }
         });
     }
 
@@ -190,11 +224,7 @@ impl PathPasses {
         work: impl FnOnce(&Propagation<'_>) -> Result<T>,
     ) -> Result<T> {
         let Self {
-            scene,
-            majorants,
-            environment,
-            sums,
-            ..
+            scene, tables, sums, ..
         } = self;
         let largest = adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
@@ -202,7 +232,7 @@ impl PathPasses {
         sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
             inputs,
-            scene: &SceneView::new(&inputs.scene, scene, majorants, environment),
+            scene: &SceneView::new(&inputs.scene, scene, tables),
             values: &Values::new(&inputs.params),
             pass,
             adjoint,
@@ -253,12 +283,13 @@ impl RenderChunk<'_> {
         let mut sums = [[0.0f32; 4]; CHUNK];
         let mut rays = Vec::with_capacity(TOGETHER);
         let mut places = Vec::with_capacity(TOGETHER);
-        let mut gather = |rays: &mut Vec<_>, places: &mut Vec<usize>| {
+        let mut gather = |rays: &mut Vec<_>, places: &mut Vec<(usize, f32)>| {
             let mut order = places.drain(..);
             gather_together(scene, values, &pilot, rays.drain(..), |path| {
-                let sum = &mut sums[order.next().unwrap_or_default()];
+                let (place, weight) = order.next().unwrap_or_default();
+                let sum = &mut sums[place];
                 for c in 0..3 {
-                    sum[c] += path.radiance[c];
+                    sum[c] += path.radiance[c] * weight;
                 }
                 sum[3] += f32::from(u8::from(path.straight));
             });
@@ -266,12 +297,12 @@ impl RenderChunk<'_> {
         for Place { place, pixel, .. } in self.chunk.pixels(&self.inputs.sensors, batch, keys) {
             self.out[place] = [0.0; 4];
             for sample in 0..spp {
-                let Some((ray, medium, sampler, _)) = begin(self.inputs, pixel, keys.pass, sample) else {
+                let Some(begun) = begin(self.inputs, pixel, keys.pass, sample) else {
                     self.out[place][3] = MASKED;
                     break;
                 };
-                rays.push((ray, medium, sampler));
-                places.push(place);
+                rays.push((begun.ray, begun.medium, begun.walk));
+                places.push((place, begun.weight));
                 if rays.len() == TOGETHER {
                     gather(&mut rays, &mut places);
                 }
@@ -385,8 +416,9 @@ impl<'a> Propagation<'a> {
             rays.clear();
         };
         for (_, d, samples) in self.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
-            for (ray, medium, sampler, extra) in samples.map_while(|begun| begun) {
-                rays.push(((ray, medium, sampler), extra, d));
+            for begun in samples.map_while(|begun| begun) {
+                let d = d.map(|d| d * begun.weight);
+                rays.push(((begun.ray, begun.medium, begun.walk), begun.extra, d));
                 if rays.len() == REPLAYED_TOGETHER {
                     send(&mut rays);
                 }
@@ -414,20 +446,28 @@ impl<'a> Propagation<'a> {
             }
             let mut sum = [0.0f32; 4];
             for begun in samples {
-                let Some((ray, medium, sampler, extra)) = begun else {
+                let Some(Beginning {
+                    ray,
+                    medium,
+                    weight,
+                    walk,
+                    extra,
+                }) = begun
+                else {
                     sum = [0.0, 0.0, 0.0, MASKED];
                     break;
                 };
                 let (scene, values) = (self.scene, self.values);
                 let path = if carries {
+                    let d = d.map(|d| d * weight);
                     backpropagate_radiative::<f32, _, _>(
-                        scene, values, &ray, medium, sampler, extra, incident, d, &mut sink,
+                        scene, values, &ray, medium, walk, extra, incident, d, &mut sink,
                     )
                 } else {
-                    gather::<f32, _, PRIMAL>(scene, values, &ray, medium, sampler)
+                    gather::<f32, _, PRIMAL>(scene, values, &ray, medium, walk)
                 };
                 for c in 0..3 {
-                    sum[c] += path.radiance[c] * scale;
+                    sum[c] += path.radiance[c] * weight * scale;
                 }
                 sum[3] += f32::from(u8::from(path.straight)) * scale;
                 stats.rays += u64::from(carries);

@@ -109,10 +109,10 @@ fn record(pass: &Propagation<'_>, variables: &Variables<'_>, i: usize, chunk: Ch
     let mut sum = Recorded::lift(0.0);
     let mut stats = ReplayStats::default();
     for (_, d, samples) in pass.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
-        for (ray, medium, sampler, _) in samples.map_while(|begun| begun) {
-            let path = gather::<Recorded, _, GATHER>(pass.scene, variables, &ray, medium, sampler);
+        for begun in samples.map_while(|begun| begun) {
+            let path = gather::<Recorded, _, GATHER>(pass.scene, variables, &begun.ray, begun.medium, begun.walk);
             for c in 0..3 {
-                sum += path.radiance[c] * Recorded::lift(d[c]);
+                sum += path.radiance[c] * Recorded::lift(d[c] * begun.weight);
             }
             stats.rays += 1;
             stats.samples += u64::from(path.count);

@@ -212,4 +212,49 @@ mod tests {
             (5, "a.png", "b")
         );
     }
+
+    /// What is missing is told by its place; a camera takes 24 bytes and its parameters.
+    #[test]
+    fn places_and_room_are_told() {
+        let mut file = Cursor::new(&[1, 2, 3, 4, 5, 6]);
+        assert_eq!(file.u32(), Ok(0x0403_0201));
+        assert_eq!(
+            file.u32(),
+            Err("ends at byte 6, expected 4 more from byte 4 on: it is truncated or damaged".into())
+        );
+        assert_eq!(file.skip(1, 2), Ok(()));
+        assert!(
+            file.skip(1, 1)
+                .is_err_and(|e| e.contains("expected 1 more from byte 6 on"))
+        );
+        assert!(
+            Cursor::new(&[0; 9])
+                .skip(u64::MAX, 24)
+                .is_err_and(|e| e.contains(&format!("expected {} more", usize::MAX)))
+        );
+        let one: Vec<u8> = [
+            &3u64.to_le_bytes()[..],
+            &[7, 0, 0, 0, 1, 0, 0, 0],
+            &640u64.to_le_bytes(),
+            &480u64.to_le_bytes(),
+            &[1.0f64, 2.0, 3.0, 4.0].map(f64::to_le_bytes).concat(),
+        ]
+        .concat();
+        let claims = |count: u64, what: &str, room: usize| {
+            format!("claims {count} {what} but has room for {room} at most: it is truncated or damaged")
+        };
+        assert_eq!(cameras(&one).expect_err("one of three"), claims(3, "cameras", 2));
+        assert_eq!(
+            images(&[&2u64.to_le_bytes()[..], &[0; 145]].concat()).map(drop),
+            Err(claims(2, "images", 1))
+        );
+        assert_eq!(
+            points(&[&2u64.to_le_bytes()[..], &[0; 101]].concat()),
+            Err(claims(2, "points", 1))
+        );
+        let whole = cameras(&[&1u64.to_le_bytes()[..], &one[8..]].concat()).expect("whole");
+        let camera = &whole[&7];
+        assert_eq!((&camera.model[..], camera.width, camera.height), ("PINHOLE", 640, 480));
+        assert_eq!(camera.parameters, [1.0, 2.0, 3.0, 4.0]);
+    }
 }

@@ -112,3 +112,20 @@ pub(super) fn points(bytes: &[u8]) -> Parsed<Vec<[f32; 3]>> {
     }
     Ok(points)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_must_be_finite_number_by_number() {
+        assert_eq!(points(b"1 2 3 4.5 9 9 9 0"), Ok(vec![[2.0, 3.0, 4.5]]));
+        for line in ["1 inf 3 4", "1 2 NaN 4", "1 2 3 1e300"] {
+            assert_eq!(
+                points(line.as_bytes()),
+                Err("line 1 has a point that is not finite".into()),
+                "{line}"
+            );
+        }
+    }
+}

@@ -193,6 +193,11 @@ fn boxes_are_carved_to_the_cell() {
         [[61, 91], [33, 34], [20, 120]],
         [[0, 160], [0, 160], [0, 160]],
         [[0, 24], [100, 160], [14, 150]],
+        // The first cell alone, and the last one.
+        [[14, 15], [14, 15], [14, 15]],
+        [[145, 146], [145, 146], [145, 146]],
+        [[60, 90], [145, 146], [60, 90]],
+        [[145, 146], [60, 90], [14, 15]],
     ] {
         let found = carved(opaque).expect("something is left");
         for (axis, [begin, end]) in opaque.into_iter().enumerate() {
@@ -240,4 +245,16 @@ fn at_most_forty_silhouettes_are_looked_at() {
     assert!(found.reason.contains("in 4 of"), "{}", found.reason);
     assert_eq!(carve(&some[2..3], &bounds).expect("readable"), None);
     assert_eq!(carve(&[], &bounds).expect("nothing to read"), None);
+}
+
+#[test]
+fn an_image_of_another_size_than_its_camera_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let view = in_folder(folder.path(), camera(16, 10.0), "a.png");
+    write(&view, 1.0, |_, _| true);
+    let other = View {
+        width: 17,
+        ..view.clone()
+    };
+    assert!(Silhouette::read(&view).is_ok() && Silhouette::read(&other).is_err());
 }

@@ -25,7 +25,12 @@ const BECKMANN_EXTENT: f64 = 3.5;
 /// Transmittance from outside for each cosine, then the reflectance of diffuse light from inside; each as its value,
 /// its derivative by the roughness and that by the index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TransmittanceTable(pub [[f64; 3]; ENTRIES + 1]);
+pub struct TransmittanceTable {
+    /// The coat's.
+    alpha: f64,
+    eta: f64,
+    pub rows: [[f64; 3]; ENTRIES + 1],
+}
 
 impl TransmittanceTable {
     /// The table of a coat with this roughness and index.
@@ -35,15 +40,20 @@ impl TransmittanceTable {
         // difference over a step that many of them cross does not.
         let step = ETA_STEP * eta;
         let [above, below] = [eta + step, eta - step].map(|eta| entries(distribution, alpha, eta));
-        let mut table = [[0.0; 3]; ENTRIES + 1];
-        for (i, row) in table.iter_mut().enumerate() {
+        let mut rows = [[0.0; 3]; ENTRIES + 1];
+        for (i, row) in rows.iter_mut().enumerate() {
             *row = [
                 by_alpha[i].value,
                 by_alpha[i].slope,
                 (above[i] - below[i]) / (2.0 * step),
             ];
         }
-        Self(table)
+        Self { alpha, eta, rows }
+    }
+
+    /// Whether the table is that of a coat with this roughness and index.
+    pub fn is_of(&self, alpha: f64, eta: f64) -> bool {
+        self.alpha == alpha && self.eta == eta
     }
 
     /// Transmittance for a direction of this cosine.
@@ -56,14 +66,15 @@ impl TransmittanceTable {
         let place = cosine.clamp(0.0, 1.0) * (ENTRIES - 1) as f32;
         let first = (place as usize).min(ENTRIES - 2);
         let rest = f64::from(place) - first as f64;
-        let (a, b) = (self.0[first], self.0[first + 1]);
+        let (a, b) = (self.rows[first], self.rows[first + 1]);
         [0, 1, 2].map(|part| a[part] + (b[part] - a[part]) * rest)
     }
 
-    /// The coat for these directions. `alpha` and `eta` are those of the table: its values take their derivatives.
+    /// The coat for these directions. `alpha` and `eta` are those of the table, or so near that its derivatives tell the
+    /// difference.
     pub fn coat<N: Number>(&self, alpha: N, eta: N, wi: [f32; 3], wo: [f32; 3]) -> Coat<N> {
-        let rows = [self.lookup(wi[2]), self.lookup(wo[2]), self.0[ENTRIES]];
-        let moved = [alpha - alpha.detach(), eta - eta.detach()];
+        let rows = [self.lookup(wi[2]), self.lookup(wo[2]), self.rows[ENTRIES]];
+        let moved = [alpha - number(self.alpha), eta - number(self.eta)];
         let [by_alpha, by_eta] = [1, 2].map(|part| rows.map(|row| number::<N>(row[part])));
         Coat {
             values: [0, 1, 2].map(|i| number::<N>(rows[i][0]) + by_alpha[i] * moved[0] + by_eta[i] * moved[1]),

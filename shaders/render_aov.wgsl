@@ -1,0 +1,36 @@
+// The pass over the first surfaces: the mean of one of their channels over a pixel's samples, and -1 for a masked pixel.
+
+#import bind/launch
+#import transport/rays/pixel
+#import transport/paths/aov
+
+@group(0) @binding(8) var<storage, read_write> image: array<vec4f>;
+
+@compute @workgroup_size(RAY_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let index = launch.first_pixel + (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    if index >= launch.last_pixel {
+        return;
+    }
+    var sum = vec4f(0.0);
+    if launch.first_sample > 0u {
+        sum = image[index];
+        if sum.w < 0.0 {
+            return;
+        }
+    }
+    let pixel = batch_pixel(index);
+    let sensor = sensors[pixel.sensor];
+    for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
+        let sampled = sample_ray(sensor, pixel, launch.key, sample);
+        if !sampled.ray.valid {
+            image[index] = vec4f(0.0, 0.0, 0.0, -1.0);
+            return;
+        }
+        sum += vec4f(aov_eval(launch.aov, sampled.ray) * sampled.weight, 0.0);
+    }
+    if launch.last_sample == launch.spp {
+        sum = sum / f32(launch.spp);
+    }
+    image[index] = sum;
+}

@@ -1,0 +1,50 @@
+// What is known of the first surface that a camera ray meets: the channels that stand beside a picture's radiance.
+
+#import transport/rays/camera
+#import transport/rays/sampler
+#import transport/scene/bsdf
+#import transport/scene/interaction
+#import transport/scene/records
+#import transport/scene/shape
+
+// The value of one of the channels along a ray, as three numbers; those that it has not are zero.
+fn aov_eval(kind: u32, ray: Ray) -> vec3f {
+    let hit = intersect(along(ray.origin, ray.direction, ray.near), ray.direction, ray.far - ray.near);
+    if !hit.found {
+        return vec3f(0.0);
+    }
+    switch kind {
+        case AOV_ALBEDO: {
+            return albedo(hit, ray.direction);
+        }
+        case AOV_DEPTH: {
+            return vec3f(hit.t, 0.0, 0.0);
+        }
+        case AOV_POSITION: {
+            return hit.p;
+        }
+        case AOV_UV: {
+            return vec3f(hit.uv, 0.0);
+        }
+        case AOV_GEO_NORMAL: {
+            return hit.normal;
+        }
+        case AOV_SH_NORMAL: {
+            return hit.shading;
+        }
+        default: {
+            return vec3f(f32(hit.surface), 0.0, 0.0);
+        }
+    }
+}
+
+// The share of light along the normal that a surface would reflect if it reflected in all directions as it does along the
+// normal, on the side of the ray.
+fn albedo(hit: Hit, direction: vec3f) -> vec3f {
+    if surface_record(hit.surface).bsdf == NONE {
+        return vec3f(0.0);
+    }
+    let outgoing = hit.shading * select(-1.0, 1.0, dot(direction, hit.normal) < 0.0);
+    let at = interaction_new(hit, -outgoing);
+    return bsdf_eval(at, to_local(at, outgoing)).value * 3.14159265;
+}

@@ -1,0 +1,479 @@
+// A leaf with the values of its textures at a point: one interface to all kinds of BSDFs that are no mixtures. Kinds that a
+// scene does not have are left out of its shaders.
+
+#import bind/scene
+#import transport/scene/bsdf/local
+#import transport/scene/records
+#import transport/scene/texture
+#ifdef CONDUCTORS
+#import transport/scene/bsdf/conductor
+#endif
+#ifdef DIELECTRICS
+#import transport/scene/bsdf/dielectric
+#endif
+#ifdef PLASTICS
+#import transport/scene/bsdf/plastic
+#endif
+#ifdef PRINCIPLED
+#import transport/scene/bsdf/principled
+#endif
+#ifdef PRINCIPLED_THIN
+#import transport/scene/bsdf/principledthin
+#endif
+
+// The share of samples that each lobe of a principled BSDF is given at least, where a run may change it.
+const LEAST_SHARE: f32 = 0.03;
+
+// The values of a leaf's textures at a point, in the order of its model's fields; a number is the first channel.
+fn leaf_values(leaf: Leaf, uv: vec2f) -> array<vec3f, LEAF_TEXTURES> {
+    var found: array<vec3f, LEAF_TEXTURES>;
+    for (var i = 0u; i < LEAF_TEXTURES; i++) {
+        if i >= leaf.textures {
+            break;
+        }
+        found[i] = texture_eval(texture_stencil(texture_record(leaf.first_texture + i), uv));
+    }
+    return found;
+}
+
+fn leaf_has(leaf: Leaf, bit: u32) -> bool {
+    return (leaf.flags & bit) != 0u;
+}
+
+fn leaf_distribution(leaf: Leaf) -> u32 {
+    // That of Beckmann is 0, that of GGX 1.
+    return select(1u, 0u, leaf_has(leaf, LEAF_BECKMANN));
+}
+
+fn leaf_least_share(leaf: Leaf) -> f32 {
+    return select(0.0, LEAST_SHARE, leaf_has(leaf, LEAF_VARIES));
+}
+
+#ifdef CONDUCTORS
+
+fn leaf_conductor(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Conductor {
+    return Conductor(v[0], v[1], v[2]);
+}
+
+fn leaf_rough_conductor(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughConductor {
+    return RoughConductor(
+        v[0],
+        v[1],
+        v[2],
+        v[3].x,
+        v[4].x,
+        leaf_distribution(leaf),
+        !leaf_has(leaf, LEAF_ALL_NORMALS),
+    );
+}
+
+#endif
+#ifdef DIELECTRICS
+
+fn leaf_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Dielectric {
+    return Dielectric(v[0].x, v[1], v[2]);
+}
+
+fn leaf_thin_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> ThinDielectric {
+    return ThinDielectric(v[0].x, v[1], v[2]);
+}
+
+fn leaf_rough_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughDielectric {
+    return RoughDielectric(
+        v[0].x,
+        v[3].x,
+        v[4].x,
+        v[1],
+        v[2],
+        leaf_distribution(leaf),
+        !leaf_has(leaf, LEAF_ALL_NORMALS),
+    );
+}
+
+#endif
+#ifdef PLASTICS
+
+// Where the table of a leaf's coat begins.
+fn coat_first(leaf: Leaf) -> u32 {
+    return launch.coats_at + COAT_FLOATS * leaf.coat;
+}
+
+// A row of a coat's table: a value, and its derivatives by the roughness and by the index.
+fn coat_row(leaf: Leaf, row: u32) -> vec3f {
+    let at = coat_first(leaf) + 1u + 3u * row;
+    return vec3f(bounds[at], bounds[at + 1u], bounds[at + 2u]);
+}
+
+// The row of a direction of this cosine.
+fn coat_lookup(leaf: Leaf, cosine: f32) -> vec3f {
+    let place = clamp(cosine, 0.0, 1.0) * f32(COAT_ENTRIES - 1u);
+    let row = min(u32(place), COAT_ENTRIES - 2u);
+    return mix(coat_row(leaf, row), coat_row(leaf, row + 1u), place - f32(row));
+}
+
+// The coat of a rough plastic for these directions.
+fn leaf_coat(leaf: Leaf, wi: vec3f, wo: vec3f) -> Coat {
+    let rows = mat3x3f(coat_lookup(leaf, wi.z), coat_lookup(leaf, wo.z), coat_row(leaf, COAT_ENTRIES));
+    let columns = transpose(rows);
+    return Coat(columns[0], columns[1], columns[2]);
+}
+
+fn leaf_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Plastic {
+    return Plastic(
+        v[0].x,
+        v[1],
+        v[2],
+        leaf_has(leaf, LEAF_NONLINEAR),
+        bounds[coat_first(leaf)],
+    );
+}
+
+fn leaf_rough_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughPlastic {
+    return RoughPlastic(
+        v[0].x,
+        v[3].x,
+        v[1],
+        v[2],
+        leaf_has(leaf, LEAF_NONLINEAR),
+        leaf_distribution(leaf),
+        !leaf_has(leaf, LEAF_ALL_NORMALS),
+        bounds[coat_first(leaf)],
+    );
+}
+
+#endif
+#ifdef PRINCIPLED
+
+fn leaf_principled(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Principled {
+    var eta = v[5].x;
+    if leaf_has(leaf, LEAF_SPECULAR) {
+        eta = eta_of_specular(eta);
+    }
+    return Principled(
+        v[0],
+        v[1].x,
+        v[2].x,
+        v[3].x,
+        v[4].x,
+        eta,
+        v[6].x,
+        v[7].x,
+        v[8].x,
+        v[9].x,
+        v[10].x,
+        v[11].x,
+        leaf.rates.xyz,
+        leaf_least_share(leaf),
+    );
+}
+
+#endif
+#ifdef PRINCIPLED_THIN
+
+fn leaf_principled_thin(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> PrincipledThin {
+    return PrincipledThin(
+        v[0],
+        v[1].x,
+        v[2].x,
+        v[3].x,
+        v[4].x,
+        v[5].x,
+        v[6].x,
+        v[7].x,
+        v[8].x,
+        v[9].x,
+        leaf.rates,
+        leaf_least_share(leaf),
+    );
+}
+
+#endif
+
+// The smooth lobes' value for radiance times the cosine of `wo`.
+fn model_eval(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> vec3f {
+    switch leaf.kind {
+#ifdef CONDUCTORS
+        case LEAF_ROUGH_CONDUCTOR: {
+            return rough_conductor_eval(leaf_rough_conductor(leaf, v), wi, wo);
+        }
+#endif
+#ifdef DIELECTRICS
+        case LEAF_ROUGH_DIELECTRIC: {
+            return rough_dielectric_eval(leaf_rough_dielectric(leaf, v), wi, wo);
+        }
+#endif
+#ifdef PLASTICS
+        case LEAF_PLASTIC: {
+            return plastic_eval(leaf_plastic(leaf, v), wi, wo);
+        }
+        case LEAF_ROUGH_PLASTIC: {
+            return rough_plastic_eval(leaf_rough_plastic(leaf, v), leaf_coat(leaf, wi, wo), wi, wo);
+        }
+#endif
+#ifdef PRINCIPLED
+        case LEAF_PRINCIPLED: {
+            return principled_eval(leaf_principled(leaf, v), wi, wo);
+        }
+#endif
+#ifdef PRINCIPLED_THIN
+        case LEAF_PRINCIPLED_THIN: {
+            return principled_thin_eval(leaf_principled_thin(leaf, v), wi, wo);
+        }
+#endif
+        default: {
+            return vec3f(0.0);
+        }
+    }
+}
+
+// The pdf by solid angle with which model_sample draws `wo` from a smooth lobe.
+fn model_pdf(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> f32 {
+    switch leaf.kind {
+#ifdef CONDUCTORS
+        case LEAF_ROUGH_CONDUCTOR: {
+            return rough_conductor_pdf(leaf_rough_conductor(leaf, v), wi, wo);
+        }
+#endif
+#ifdef DIELECTRICS
+        case LEAF_ROUGH_DIELECTRIC: {
+            return rough_dielectric_pdf(leaf_rough_dielectric(leaf, v), wi, wo);
+        }
+#endif
+#ifdef PLASTICS
+        case LEAF_PLASTIC: {
+            return plastic_pdf(leaf_plastic(leaf, v), wi, wo);
+        }
+        case LEAF_ROUGH_PLASTIC: {
+            return rough_plastic_pdf(leaf_rough_plastic(leaf, v), coat_lookup(leaf, wi.z).x, wi, wo);
+        }
+#endif
+#ifdef PRINCIPLED
+        case LEAF_PRINCIPLED: {
+            return principled_pdf(leaf_principled(leaf, v), wi, wo);
+        }
+#endif
+#ifdef PRINCIPLED_THIN
+        case LEAF_PRINCIPLED_THIN: {
+            return principled_thin_pdf(leaf_principled_thin(leaf, v), wi, wo);
+        }
+#endif
+        default: {
+            return 0.0;
+        }
+    }
+}
+
+// Draws a direction from uniform numbers; none where the path ends.
+fn model_sample(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, u1: f32, u2: vec2f) -> LobeSample {
+    switch leaf.kind {
+#ifdef CONDUCTORS
+        case LEAF_CONDUCTOR: {
+            return conductor_sample(leaf_conductor(leaf, v), wi, u1, u2);
+        }
+        case LEAF_ROUGH_CONDUCTOR: {
+            return rough_conductor_sample(leaf_rough_conductor(leaf, v), wi, u1, u2);
+        }
+#endif
+#ifdef DIELECTRICS
+        case LEAF_DIELECTRIC: {
+            return dielectric_sample(leaf_dielectric(leaf, v), wi, u1, u2);
+        }
+        case LEAF_THIN_DIELECTRIC: {
+            return thin_dielectric_sample(leaf_thin_dielectric(leaf, v), wi, u1, u2);
+        }
+        case LEAF_ROUGH_DIELECTRIC: {
+            return rough_dielectric_sample(leaf_rough_dielectric(leaf, v), wi, u1, u2);
+        }
+#endif
+#ifdef PLASTICS
+        case LEAF_PLASTIC: {
+            return plastic_sample(leaf_plastic(leaf, v), wi, u1, u2);
+        }
+        case LEAF_ROUGH_PLASTIC: {
+            return rough_plastic_sample(leaf_rough_plastic(leaf, v), coat_lookup(leaf, wi.z).x, wi, u1, u2);
+        }
+#endif
+#ifdef PRINCIPLED
+        case LEAF_PRINCIPLED: {
+            return principled_sample(leaf_principled(leaf, v), wi, u1, u2);
+        }
+#endif
+#ifdef PRINCIPLED_THIN
+        case LEAF_PRINCIPLED_THIN: {
+            return principled_thin_sample(leaf_principled_thin(leaf, v), wi, u1, u2);
+        }
+#endif
+        default: {
+            return lobe_sample_none();
+        }
+    }
+}
+
+// The factor of a lobe that is not smooth.
+fn model_discrete(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u32) -> vec3f {
+    switch leaf.kind {
+#ifdef CONDUCTORS
+        case LEAF_CONDUCTOR: {
+            return conductor_discrete(leaf_conductor(leaf, v), wi, lobe);
+        }
+#endif
+#ifdef DIELECTRICS
+        case LEAF_DIELECTRIC: {
+            return dielectric_discrete(leaf_dielectric(leaf, v), wi, lobe);
+        }
+        case LEAF_THIN_DIELECTRIC: {
+            return thin_dielectric_discrete(leaf_thin_dielectric(leaf, v), wi, lobe);
+        }
+#endif
+#ifdef PLASTICS
+        case LEAF_PLASTIC: {
+            return plastic_discrete(leaf_plastic(leaf, v), wi, lobe);
+        }
+#endif
+        default: {
+            return vec3f(0.0);
+        }
+    }
+}
+
+#ifdef REPLAY
+
+// Derivatives by the values of a leaf's textures.
+alias Slopes = array<vec3f, LEAF_TEXTURES>;
+
+// Sends the derivatives by the values of a leaf's textures to these.
+fn values_adjoint(leaf: Leaf, uv: vec2f, slopes: Slopes) {
+    var sent = slopes;
+    for (var i = 0u; i < LEAF_TEXTURES; i++) {
+        if i >= leaf.textures {
+            break;
+        }
+        texture_adjoint(texture_stencil(texture_record(leaf.first_texture + i), uv), sent[i]);
+    }
+}
+
+// A number's derivative as that of the first channel.
+fn slope_of(d: f32) -> vec3f {
+    return vec3f(d, 0.0, 0.0);
+}
+
+// The derivatives by the values of its textures, from `d` by model_eval.
+fn model_eval_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> Slopes {
+    var out: Slopes;
+    switch leaf.kind {
+#ifdef CONDUCTORS
+        case LEAF_ROUGH_CONDUCTOR: {
+            let g = rough_conductor_eval_adjoint(leaf_rough_conductor(leaf, v), wi, wo, d);
+            out[0] = g.eta;
+            out[1] = g.k;
+            out[2] = g.specular;
+            out[3] = slope_of(g.alpha_u);
+            out[4] = slope_of(g.alpha_v);
+        }
+#endif
+#ifdef DIELECTRICS
+        case LEAF_ROUGH_DIELECTRIC: {
+            let g = rough_dielectric_eval_adjoint(leaf_rough_dielectric(leaf, v), wi, wo, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.reflection;
+            out[2] = g.transmission;
+            out[3] = slope_of(g.alpha_u);
+            out[4] = slope_of(g.alpha_v);
+        }
+#endif
+#ifdef PLASTICS
+        case LEAF_PLASTIC: {
+            let g = plastic_eval_adjoint(leaf_plastic(leaf, v), wi, wo, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.diffuse;
+            out[2] = g.specular;
+        }
+        case LEAF_ROUGH_PLASTIC: {
+            let g = rough_plastic_eval_adjoint(leaf_rough_plastic(leaf, v), leaf_coat(leaf, wi, wo), wi, wo, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.diffuse;
+            out[2] = g.specular;
+            out[3] = slope_of(g.alpha);
+        }
+#endif
+#ifdef PRINCIPLED
+        case LEAF_PRINCIPLED: {
+            let g = principled_eval_adjoint(leaf_principled(leaf, v), wi, wo, d);
+            var by_index = g.eta;
+            if leaf_has(leaf, LEAF_SPECULAR) {
+                by_index *= eta_of_specular_slope(v[5].x);
+            }
+            out[0] = g.base_color;
+            out[1] = slope_of(g.roughness);
+            out[2] = slope_of(g.anisotropic);
+            out[3] = slope_of(g.metallic);
+            out[4] = slope_of(g.spec_trans);
+            out[5] = slope_of(by_index);
+            out[6] = slope_of(g.spec_tint);
+            out[7] = slope_of(g.sheen);
+            out[8] = slope_of(g.sheen_tint);
+            out[9] = slope_of(g.flatness);
+            out[10] = slope_of(g.clearcoat);
+            out[11] = slope_of(g.clearcoat_gloss);
+        }
+#endif
+#ifdef PRINCIPLED_THIN
+        case LEAF_PRINCIPLED_THIN: {
+            let g = principled_thin_eval_adjoint(leaf_principled_thin(leaf, v), wi, wo, d);
+            out[0] = g.base_color;
+            out[1] = slope_of(g.roughness);
+            out[2] = slope_of(g.anisotropic);
+            out[3] = slope_of(g.spec_trans);
+            out[4] = slope_of(g.eta);
+            out[5] = slope_of(g.spec_tint);
+            out[6] = slope_of(g.sheen);
+            out[7] = slope_of(g.sheen_tint);
+            out[8] = slope_of(g.flatness);
+            out[9] = slope_of(g.diff_trans);
+        }
+#endif
+        default: {}
+    }
+    return out;
+}
+
+// The derivatives by the values of its textures, from `d` by model_discrete.
+fn model_discrete_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u32, d: vec3f) -> Slopes {
+    var out: Slopes;
+    switch leaf.kind {
+#ifdef CONDUCTORS
+        case LEAF_CONDUCTOR: {
+            let g = conductor_discrete_adjoint(leaf_conductor(leaf, v), wi, lobe, d);
+            out[0] = g.eta;
+            out[1] = g.k;
+            out[2] = g.specular;
+        }
+#endif
+#ifdef DIELECTRICS
+        case LEAF_DIELECTRIC: {
+            let g = dielectric_discrete_adjoint(leaf_dielectric(leaf, v), wi, lobe, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.reflection;
+            out[2] = g.transmission;
+        }
+        case LEAF_THIN_DIELECTRIC: {
+            let g = thin_dielectric_discrete_adjoint(leaf_thin_dielectric(leaf, v), wi, lobe, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.reflection;
+            out[2] = g.transmission;
+        }
+#endif
+#ifdef PLASTICS
+        case LEAF_PLASTIC: {
+            let g = plastic_discrete_adjoint(leaf_plastic(leaf, v), wi, lobe, d);
+            out[0] = slope_of(g.eta);
+            out[1] = g.diffuse;
+            out[2] = g.specular;
+        }
+#endif
+        default: {}
+    }
+    return out;
+}
+
+#endif

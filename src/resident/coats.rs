@@ -1,0 +1,99 @@
+//! The coats of plastics: how much of the samples their specular lobe asks for, and what rough ones let through. They
+//! follow from the values of the plastics' parameters.
+
+use super::bsdfs::Bsdfs;
+use super::layout::{LeafRecord, TextureRecord, leaf, texture};
+use crate::transport::scene::bsdf::microfacet::Distribution;
+use crate::transport::scene::bsdf::plastic::specular_weight;
+use crate::transport::scene::bsdf::transmittance::{ENTRIES, TransmittanceTable};
+
+/// Floats of a coat as shaders read it: the specular weight, then the table's rows.
+pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);
+
+/// The coat of a plastic.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coat {
+    /// See [`specular_weight`].
+    pub specular_weight: f32,
+    /// Of a rough one.
+    pub table: Option<TransmittanceTable>,
+}
+
+impl Coat {
+    /// As shaders read it; a smooth coat's table is zero.
+    pub fn floats(&self) -> [f32; COAT_FLOATS] {
+        let mut floats = [0.0; COAT_FLOATS];
+        floats[0] = self.specular_weight;
+        if let Some(table) = &self.table {
+            for (to, from) in floats[1..].iter_mut().zip(table.rows.as_flattened()) {
+                *to = *from as f32;
+            }
+        }
+        floats
+    }
+}
+
+impl Bsdfs {
+    /// How many coats there are.
+    pub fn coats(&self) -> usize {
+        self.leaves.iter().filter(|leaf| is_plastic(leaf)).count()
+    }
+
+    /// Makes the coats for these values of all parameters, in the order of their leaves. Tables whose roughness and index
+    /// are still the same are kept.
+    pub fn rebuild_coats(&self, values: &[&[f32]], coats: &mut Vec<Coat>) {
+        let mut old = std::mem::take(coats).into_iter();
+        let plastics = self.leaves.iter().filter(|leaf| is_plastic(leaf));
+        coats.extend(plastics.map(|leaf| self.coat(leaf, values, old.next().and_then(|coat| coat.table))));
+    }
+
+    /// The parameters that a coat follows from.
+    pub fn coat_slots(&self) -> impl Iterator<Item = u32> {
+        let plastics = self.leaves.iter().filter(|leaf| is_plastic(leaf));
+        plastics.flat_map(|plastic| {
+            let first = plastic.first_texture as usize;
+            let textures = &self.textures[first..first + plastic.textures as usize];
+            textures.iter().flat_map(|record| [record.slot, other_slot(record)])
+        })
+    }
+
+    fn coat(&self, leaf: &LeafRecord, values: &[&[f32]], old: Option<TransmittanceTable>) -> Coat {
+        let record = |i: u32| &self.textures[(leaf.first_texture + i) as usize];
+        let [diffuse, specular] = [1, 2].map(|i| mean(record(i), values));
+        let number = |i: u32| f64::from(values[record(i).slot as usize][0]);
+        let distribution = match leaf.flags & leaf::BECKMANN {
+            0 => Distribution::Ggx,
+            _ => Distribution::Beckmann,
+        };
+        Coat {
+            specular_weight: specular_weight(specular, diffuse),
+            table: (leaf.kind == leaf::ROUGH_PLASTIC).then(|| {
+                let (alpha, eta) = (number(3), number(0));
+                old.filter(|table| table.is_of(alpha, eta))
+                    .unwrap_or_else(|| TransmittanceTable::new(distribution, alpha, eta))
+            }),
+        }
+    }
+}
+
+fn is_plastic(leaf: &LeafRecord) -> bool {
+    matches!(leaf.kind, leaf::PLASTIC | leaf::ROUGH_PLASTIC)
+}
+
+/// The slot of a checkerboard's other squares; any other texture's own.
+fn other_slot(record: &TextureRecord) -> u32 {
+    match record.kind {
+        texture::CHECKERBOARD => record.other_slot,
+        _ => record.slot,
+    }
+}
+
+/// The mean over texels and channels.
+fn mean(record: &TextureRecord, values: &[&[f32]]) -> f32 {
+    let of = |slot: u32| {
+        let all = values[slot as usize];
+        let sum: f64 = all.iter().map(|x| f64::from(*x)).sum();
+        sum / all.len() as f64
+    };
+    (0.5 * (of(record.slot) + of(other_slot(record)))) as f32
+}

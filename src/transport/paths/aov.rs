@@ -1,0 +1,43 @@
+//! What is known of the first surface that a camera ray meets: the channels that stand beside a picture's radiance.
+
+use crate::resident::layout::{NONE, aov};
+use crate::transport::rays::camera::Ray;
+use crate::transport::rays::sampler::{along, dot};
+use crate::transport::scene::bsdf::bsdf_eval;
+use crate::transport::scene::interaction::Interaction;
+use crate::transport::scene::records::{Fields, SceneView};
+use crate::transport::scene::shape::{Hit, intersect};
+
+/// The value of one of the channels of [`aov`] along a ray, as three numbers; those that it has not are zero.
+#[inline]
+pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &Ray) -> [f32; 3] {
+    let origin = along(ray.origin, ray.direction, ray.near);
+    let Some(hit) = intersect(scene, origin, ray.direction, ray.far - ray.near) else {
+        return [0.0; 3];
+    };
+    match kind {
+        aov::ALBEDO => albedo(scene, fields, &hit, ray.direction),
+        aov::DEPTH => [hit.t, 0.0, 0.0],
+        aov::POSITION => hit.p,
+        aov::UV => [hit.uv[0], hit.uv[1], 0.0],
+        aov::GEO_NORMAL => hit.normal,
+        aov::SH_NORMAL => hit.shading,
+        _ => [hit.surface as f32, 0.0, 0.0],
+    }
+}
+
+/// The share of light along the normal that a surface would reflect if it reflected in all directions as it does along the
+/// normal, on the side of the ray.
+#[inline]
+fn albedo<F: Fields<f32>>(scene: &SceneView, fields: &F, hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
+    if scene.surfaces[hit.surface as usize].bsdf == NONE {
+        return [0.0; 3];
+    }
+    let side = if dot(direction, hit.normal) < 0.0 { 1.0 } else { -1.0 };
+    let outgoing = hit.shading.map(|x| x * side);
+    let at = Interaction::new(scene, hit, outgoing.map(|x| -x));
+    match bsdf_eval::<f32, F>(scene, fields, &at, outgoing) {
+        Some((value, _)) => value.0.map(|x| x * std::f32::consts::PI),
+        None => [0.0; 3],
+    }
+}

@@ -1,0 +1,219 @@
+//! Rays of the sensors that are no pinholes: thin lenses, parallel rays, and areas that light falls on.
+
+use super::camera::{Ray, camera_ray, normalize, transform_point, transform_vector};
+use super::sampler::{along, around, circle, dot};
+use crate::resident::layout::{SensorRecord, area, sensor};
+
+/// The length of rays that nothing bounds.
+pub const RAY_LENGTH: f32 = 1e30;
+
+/// How far from an area its rays begin, as a share of the distance from the origin, or of one where that is less: rounding
+/// must not hide the area behind itself.
+const CLEARANCE: f32 = 1e-5;
+
+/// A point of a sensor's area, and the unit normal there.
+#[derive(Debug, Clone, Copy)]
+pub struct AreaPoint {
+    pub p: [f32; 3],
+    pub normal: [f32; 3],
+}
+
+/// The weight of all samples of a sensor: irradiance is π times the mean radiance around the normal.
+#[inline(always)]
+pub fn sensor_weight(record: &SensorRecord) -> f32 {
+    if record.kind == sensor::IRRADIANCEMETER {
+        std::f32::consts::PI
+    } else {
+        1.0
+    }
+}
+
+/// The ray through the film position (`x`, `y`), with the uniform numbers `u`. None where a lens has no inverse.
+#[inline(never)]
+pub fn sensor_ray(record: &SensorRecord, x: f32, y: f32, u: [f32; 4]) -> Option<Ray> {
+    match record.kind {
+        sensor::THINLENS => Some(thinlens_ray(record, &camera_ray(record, x, y)?, u[0], u[1])),
+        sensor::ORTHOGRAPHIC => Some(orthographic_ray(record, x, y)),
+        sensor::IRRADIANCEMETER => {
+            let AreaPoint { p, normal } = area_point(record, u[0], u[1]);
+            let reach = p[0].abs().max(p[1].abs()).max(p[2].abs()).max(1.0);
+            Some(Ray {
+                origin: along(p, normal, CLEARANCE * reach),
+                direction: around(normal, (1.0 - u[2]).sqrt(), u[3]),
+                near: 0.0,
+                far: RAY_LENGTH,
+            })
+        }
+        _ => {
+            let direction = forward(record);
+            Some(Ray {
+                origin: along(area_point(record, u[0], u[1]).p, direction, -record.focus_distance),
+                direction,
+                near: 0.0,
+                far: RAY_LENGTH,
+            })
+        }
+    }
+}
+
+/// The direction that a sensor looks along.
+#[inline(always)]
+fn forward(record: &SensorRecord) -> [f32; 3] {
+    normalize(transform_vector(&record.to_world, [0.0, 0.0, 1.0]))
+}
+
+/// The ray of a thin lens through the place in focus of the pinhole's `ray`.
+#[inline(always)]
+fn thinlens_ray(record: &SensorRecord, ray: &Ray, u: f32, v: f32) -> Ray {
+    let focus = along(
+        ray.origin,
+        ray.direction,
+        ray.near / record.near_clip * record.focus_distance,
+    );
+    let (radius, [x, y]) = (record.aperture_radius * u.sqrt(), circle(v));
+    let origin = transform_point(&record.to_world, [radius * x, radius * y, 0.0]);
+    let span = [focus[0] - origin[0], focus[1] - origin[1], focus[2] - origin[2]];
+    // The distance along the ray for each unit along the axis.
+    let length = dot(span, span).sqrt() / record.focus_distance;
+    Ray {
+        origin,
+        direction: normalize(span),
+        near: record.near_clip * length,
+        far: record.far_clip * length,
+    }
+}
+
+/// The parallel ray through a film position; the focal length is in pixels a unit.
+#[inline(always)]
+fn orthographic_ray(record: &SensorRecord, x: f32, y: f32) -> Ray {
+    let across = (record.center[0] - x) / record.focal[0];
+    let up = (record.center[1] - y) / record.focal[1];
+    Ray {
+        origin: transform_point(&record.to_world, [across, up, record.near_clip]),
+        direction: forward(record),
+        near: 0.0,
+        far: record.far_clip - record.near_clip,
+    }
+}
+
+/// A point drawn uniformly from a sensor's area.
+#[inline(always)]
+fn area_point(record: &SensorRecord, u: f32, v: f32) -> AreaPoint {
+    let map = &record.area_to_world;
+    let [x, y] = circle(v);
+    let local = match record.area {
+        area::POINT => [0.0; 3],
+        area::DISK => [u.sqrt() * x, u.sqrt() * y, 0.0],
+        area::RECTANGLE => [2.0 * u - 1.0, 2.0 * v - 1.0, 0.0],
+        _ => {
+            let z = 1.0 - 2.0 * u;
+            let r = (1.0 - z * z).max(0.0).sqrt();
+            [r * x, r * y, z]
+        }
+    };
+    let normal = match record.area {
+        area::SPHERE => transform_vector(map, local),
+        area::CAVITY => transform_vector(map, local).map(|x| -x),
+        _ => transform_vector(map, [0.0, 0.0, 1.0]),
+    };
+    AreaPoint {
+        p: transform_point(map, local),
+        normal: normalize(normal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::rays::random::test_uniform;
+    use bytemuck::Zeroable;
+
+    fn record(kind: u32) -> SensorRecord {
+        let mut record = SensorRecord::zeroed();
+        let identity = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
+        (record.kind, record.to_world, record.area_to_world) = (kind, identity, identity);
+        (record.focal, record.center) = ([10.0; 2], [5.0; 2]);
+        (record.near_clip, record.far_clip) = (0.5, 20.0);
+        record
+    }
+
+    fn near(a: [f32; 3], b: [f32; 3]) -> bool {
+        (0..3).all(|i| (a[i] - b[i]).abs() < 1e-5)
+    }
+
+    /// All rays of a pixel meet where the pinhole's ray crosses the plane in focus, and begin on the aperture.
+    #[test]
+    fn a_thin_lens_focuses() {
+        let mut record = record(sensor::THINLENS);
+        (record.aperture_radius, record.focus_distance) = (0.25, 4.0);
+        let pinhole = camera_ray(&record, 9.0, 3.0).expect("it has no lens");
+        let focus = along(pinhole.origin, pinhole.direction, 4.0 / pinhole.direction[2]);
+        let mut widest = 0f32;
+        for i in 0..512 {
+            let ray = sensor_ray(&record, 9.0, 3.0, test_uniform(3, i, 0)).expect("it has no lens");
+            assert!(
+                near(along(ray.origin, ray.direction, 4.0 / ray.direction[2]), focus),
+                "{ray:?}"
+            );
+            assert!((ray.near * ray.direction[2] - 0.5).abs() < 1e-5 && ray.origin[2] == 0.0);
+            widest = widest.max(dot(ray.origin, ray.origin).sqrt());
+        }
+        assert!((0.24..=0.25001).contains(&widest), "{widest}");
+    }
+
+    /// Film positions are laid out over the plane, +X left and +Y up, and rays are parallel.
+    #[test]
+    fn orthographic_rays_are_parallel() {
+        let mut record = record(sensor::ORTHOGRAPHIC);
+        record.to_world[2][2] = 2.0;
+        let ray = sensor_ray(&record, 8.0, 1.0, [0.0; 4]).expect("there is always one");
+        assert!(near(ray.origin, [-0.3, 0.4, 1.0]) && near(ray.direction, [0.0, 0.0, 1.0]));
+        assert_eq!((ray.near, ray.far), (0.0, 19.5));
+    }
+
+    /// Directions around the normal of a tilted rectangle have the mean cosine 2/3 of a cosine lobe, and points fill it.
+    #[test]
+    fn an_irradiance_meter_draws_in_proportion_to_the_cosine() {
+        let mut record = record(sensor::IRRADIANCEMETER);
+        record.area = area::RECTANGLE;
+        // x to 2 y, y to 3 z, and the normal +x.
+        record.area_to_world = [[0.0, 0.0, 1.0, 5.0], [2.0, 0.0, 0.0, 0.0], [0.0, 3.0, 0.0, 0.0]];
+        let count = 1 << 14;
+        let (mut cosine, mut place) = (0.0, [0.0f64; 2]);
+        for i in 0..count {
+            let ray = sensor_ray(&record, 0.0, 0.0, test_uniform(5, i, 0)).expect("there is always one");
+            assert!(ray.direction[0] >= 0.0 && (ray.origin[0] - 5.00005).abs() < 1e-5);
+            cosine += f64::from(ray.direction[0]);
+            place = [1, 2].map(|a: usize| place[a - 1] + f64::from(ray.origin[a]).powi(2));
+        }
+        let mean = |sum: f64| sum / f64::from(count);
+        // Four standard errors: the cosine's variance is 1/18, that of the square of a uniform number in [-1, 1] is 4/45.
+        let error = |variance: f64| 4.0 * (variance / f64::from(count)).sqrt();
+        assert!((mean(cosine) - 2.0 / 3.0).abs() < error(1.0 / 18.0), "{}", mean(cosine));
+        for (a, side) in [(0, 4.0), (1, 9.0)] {
+            assert!(
+                (mean(place[a]) / side - 1.0 / 3.0).abs() < error(4.0 / 45.0),
+                "{place:?}"
+            );
+        }
+        assert_eq!(sensor_weight(&record), std::f32::consts::PI);
+    }
+
+    /// Rays of a distant sensor go to its target from the distance stated; points of a sphere have normals that point out,
+    /// of a cavity in.
+    #[test]
+    fn a_distant_sensor_looks_at_its_target() {
+        let mut record = record(sensor::DISTANT);
+        (record.focus_distance, record.area) = (7.0, area::DISK);
+        for i in 0..64 {
+            let ray = sensor_ray(&record, 0.0, 0.0, test_uniform(7, i, 0)).expect("there is always one");
+            assert!(near(ray.direction, [0.0, 0.0, 1.0]) && (ray.origin[2] + 7.0).abs() < 1e-5);
+            assert!(ray.origin[0].hypot(ray.origin[1]) <= 1.00001);
+        }
+        for (kind, sign) in [(area::SPHERE, 1.0), (area::CAVITY, -1.0)] {
+            record.area = kind;
+            let AreaPoint { p, normal } = area_point(&record, 0.3, 0.8);
+            assert!((dot(p, normal) - sign).abs() < 1e-5, "{p:?} {normal:?}");
+        }
+    }
+}
