@@ -7,8 +7,7 @@ use prbopt::io::{self, Grid, Image};
 use prbopt::params::Kind;
 use prbopt::scene::{
     self, Bsdf, Estimator, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat, Model, Phase,
-    Rules,
-    Scene, Source, Surface, Texture, Variant, Wrap,
+    Rules, Scene, Source, Surface, Texture, Variant, Wrap,
 };
 
 use super::{WORLD, edited_world, read};
