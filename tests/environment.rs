@@ -129,7 +129,7 @@ fn with_world<T>(map: &Map, turned: bool, visit: impl FnOnce(&SceneView, &[f32])
     let values = map.values();
     let records = resident.transport.paths();
     let tables = Tables {
-        environment: environment_table(resident.scene.env_size, &values),
+        lights: environment_table(resident.scene.env_size, &values),
         ..Tables::default()
     };
     visit(&SceneView::new(&resident.scene, records, &tables), &values)

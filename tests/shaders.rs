@@ -175,15 +175,16 @@ fn records_agree() {
     compare_record!(&world, FactorRecord, "Factor", [texture = "factor_texture", complement]);
     compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape]);
     compare_record!(&world, LightRecord, "Light", [
-        position, direction, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
+        position, direction, to_local, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
+        texture = "light_texture", table, extent, cells, probability, cumulative,
     ]);
-    compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c]);
+    compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c, uv_ab, uv_c]);
     compare_record!(&world, TextureRecord, "Texture", [
         to_uv, kind, slot, other_slot, channels, size, filter = "filter_kind", wrap,
     ]);
     compare_record!(&world, PathSettings, "PathSettings", [
         surfaces, lights, environment, max_depth, rr_depth, hide_emitters, gradient = "gradient_kind", spectral, low,
-        surfaces_only, high,
+        surfaces_only, weighted, high,
     ]);
     let (splats, _) = module(Kernel::DerivativesSplats, Accumulation::FloatAtomic);
     compare_record!(&splats, SplatSettings, "SplatSettings", [

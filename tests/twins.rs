@@ -127,7 +127,17 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         &["sink_number", "sink_color", "sink_entries"],
         "`Sink::value` with one and with three channels, and `Sink::entries`",
     ),
+    (
+        "transport/scene/area_light",
+        &["row_start"],
+        "host code in Rust (resident/environment)",
+    ),
     ("transport/scene/shape", &["no_hit"], "None in Rust"),
+    (
+        "transport/scene/shape",
+        &["cube_uv"],
+        "a table in Rust (resident/emissive_triangles)",
+    ),
     (
         "transport/scene/texture",
         &["image_texel", "stencil_texel"],
@@ -160,6 +170,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
     (
         "transport/mode",
         "WGSL has no const parameters: the modes stand in transport/scene/records",
+    ),
+    (
+        "transport/scene/light_table",
+        "tables are made on the host, for both devices",
     ),
     (
         "transport/scene/lanes",

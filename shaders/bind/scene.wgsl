@@ -6,7 +6,8 @@
 // Records of all kinds, at the offsets in `launch`.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
 // Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative
-// probabilities of its rows, of each row's columns, and the weights of its texels; then the coats of plastics.
+// probabilities of its rows, of each row's columns, and the weights of its texels; then those of textured area lights,
+// which are the same without weights; then the coats of plastics.
 @group(0) @binding(21) var<storage, read> bounds: array<f32>;
 
 fn rows_record(at: u32) -> Rows {
@@ -70,27 +71,37 @@ fn surface_record(index: u32) -> Surface {
 }
 
 fn light_record(index: u32) -> Light {
-    let at = launch.lights_at + 4u * index;
-    let rest = records[at + 2u];
-    let emissive_triangles = records[at + 3u];
+    let at = launch.lights_at + 9u * index;
+    let first = records[at + 5u];
+    let second = records[at + 6u];
+    let third = records[at + 7u];
+    let rest = records[at + 8u];
     return Light(
         float_record(at),
         float_record(at + 1u),
-        rest.x,
-        rest.y,
-        rest.z,
-        bitcast<f32>(rest.w),
-        emissive_triangles.x,
-        emissive_triangles.y,
+        rows_record(at + 2u),
+        first.x,
+        first.y,
+        first.z,
+        bitcast<f32>(first.w),
+        second.x,
+        second.y,
+        second.z,
+        second.w,
+        bitcast<vec2f>(third.xy),
+        third.zw,
+        bitcast<f32>(rest.x),
+        bitcast<f32>(rest.y),
         vec2u(0u),
     );
 }
 
 fn emissive_triangle_record(index: u32) -> EmissiveTriangle {
-    let at = launch.emissive_triangles_at + 3u * index;
+    let at = launch.emissive_triangles_at + 5u * index;
     let a = float_record(at);
     let b = float_record(at + 1u);
-    return EmissiveTriangle(a.xyz, a.w, b.xyz, b.w, float_record(at + 2u).xyz, 0u);
+    let c = float_record(at + 2u).xyz;
+    return EmissiveTriangle(a.xyz, a.w, b.xyz, b.w, c, 0u, float_record(at + 3u), float_record(at + 4u).xy, vec2u(0u));
 }
 
 fn bsdf_record(index: u32) -> Bsdf {

@@ -157,6 +157,8 @@ const SURFACE_CUBE: u32 = 0u;
 const SURFACE_SPHERE: u32 = 1u;
 const SURFACE_RECTANGLE: u32 = 2u;
 const SURFACE_MESH: u32 = 3u;
+const SURFACE_DISK: u32 = 4u;
+const SURFACE_CYLINDER: u32 = 5u;
 
 const LEAF_NULL: u32 = 0u;
 const LEAF_DIFFUSE: u32 = 1u;
@@ -196,6 +198,7 @@ const LIGHT_SPOT: u32 = 1u;
 const LIGHT_DIRECTIONAL: u32 = 2u;
 const LIGHT_AREA: u32 = 3u;
 const LIGHT_ENVMAP: u32 = 4u;
+const LIGHT_PROJECTOR: u32 = 5u;
 
 const TEXTURE_CONSTANT: u32 = 0u;
 const TEXTURE_CHECKERBOARD: u32 = 1u;
@@ -308,6 +311,8 @@ struct Light {
     position: vec4f,
     // The fourth component is the cosine of a spot light's cutoff, or the radius of a sphere.
     direction: vec4f,
+    // World to the frame of a spot or a projector.
+    to_local: Rows,
     kind: u32,
     slot: u32,
     surface: u32,
@@ -315,6 +320,16 @@ struct Light {
     // The range of emissive triangles of an area light on a cube or a mesh.
     first_emissive: u32,
     emissive_triangles: u32,
+    light_texture: u32,
+    // Where the table of a textured area light begins among the sampling tables.
+    table: u32,
+    // Half the width and height of the picture of a spot or a projector at the distance one.
+    extent: vec2f,
+    // Columns and rows of that table.
+    cells: vec2u,
+    // Probability of being chosen, if lights differ in it, and the sum of this and of those before.
+    probability: f32,
+    cumulative: f32,
     padding: vec2u,
 }
 
@@ -327,6 +342,10 @@ struct EmissiveTriangle {
     ends: f32,
     c: vec3f,
     padding: u32,
+    // u, v of the first two corners, and of the third.
+    uv_ab: vec4f,
+    uv_c: vec2f,
+    padding_uv: vec2u,
 }
 
 // A texture: one value, two that alternate, or an image.
@@ -356,7 +375,8 @@ struct PathSettings {
     low: vec3f,
     surfaces_only: u32,
     high: vec3f,
-    padding: u32,
+    // 1 if lights are chosen with the probabilities in their records.
+    weighted: u32,
 }
 
 // Workgroup sizes of passes over rays, and over array elements.

@@ -40,7 +40,11 @@ impl Extent {
         let (low, high) = match geometry {
             Geometry::Cube => ([-1.0; 3], [1.0; 3]),
             Geometry::Sphere { center, radius } => (center.map(|x| x - radius), center.map(|x| x + radius)),
-            Geometry::Rectangle => ([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]),
+            Geometry::Rectangle | Geometry::Disk => ([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]),
+            Geometry::Cylinder { ends: [p0, p1], radius } => (
+                [0, 1, 2].map(|a| p0[a].min(p1[a]) - radius),
+                [0, 1, 2].map(|a| p0[a].max(p1[a]) + radius),
+            ),
             Geometry::Mesh { path, format, .. } => {
                 let mesh = format.read(path, true, false)?;
                 let corners = mesh.triangles.iter().flatten().map(|v| mesh.positions[*v as usize]);

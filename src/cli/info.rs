@@ -147,13 +147,15 @@ fn surface(surface: &Surface) -> Result<(String, Value)> {
         Geometry::Cube => "cube".to_owned(),
         Geometry::Sphere { .. } => "sphere".to_owned(),
         Geometry::Rectangle => "rectangle".to_owned(),
+        Geometry::Disk => "disk".to_owned(),
+        Geometry::Cylinder { .. } => "cylinder".to_owned(),
         Geometry::Mesh { path, .. } => format!("mesh {}", path.display()),
     };
     let extent = Extent::of_shape(&surface.geometry, &surface.to_world)?;
     let description = json!({
         "form": form,
         "bsdf": surface.bsdf.name(),
-        "emits": surface.radiance.is_some(),
+        "emits": surface.emitter.is_some(),
         "low": extent.low.to_array(),
         "high": extent.high.to_array(),
     });
@@ -181,6 +183,7 @@ fn light_kind(kind: &LightKind) -> &'static str {
         LightKind::Point { .. } => "point",
         LightKind::Spot { .. } => "spot",
         LightKind::Directional { .. } => "directional",
+        LightKind::Projector { .. } => "projector",
     }
 }
 

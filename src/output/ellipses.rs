@@ -107,6 +107,8 @@ mod tests {
             height: 8,
             pixels: vec![[1.0, 0.5, 0.25, 0.125]; 32],
             color_space: ColorSpace::Srgb,
+            format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let splats = SplatValues {
             arrays: [
@@ -141,6 +143,8 @@ mod tests {
             height,
             pixels: vec![[0.0; 4]; 24 * 16],
             color_space: ColorSpace::Srgb,
+            format: FileFormat::default(),
+            beside: Vec::new(),
         };
         let deviations = 2.0 * 2f64.ln();
         for (center, axes, angle, points) in [

@@ -192,7 +192,8 @@ impl Bsdfs {
         sides
     }
 
-    fn texture(&mut self, texture: &Texture, params: &ParamSet) -> u32 {
+    /// Adds a texture and returns its index.
+    pub(super) fn texture(&mut self, texture: &Texture, params: &ParamSet) -> u32 {
         let mut record = TextureRecord::zeroed();
         let place = |array: &Array| slot(params, array) as u32;
         let (array, to_uv) = match texture {

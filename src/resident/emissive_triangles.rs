@@ -2,17 +2,33 @@
 
 use glam::{Affine3A, Vec3};
 
-use super::layout::EmissiveTriangleRecord;
+use super::layout::{CornerRecord, EmissiveTriangleRecord, Triangle};
+
+/// How u and v lead over the faces of the cube [-1, 1]³, as in Mitsuba: from (p + 1) / 2, where p is the coordinate along
+/// an axis, or minus that. Faces are numbered 2 · axis, plus 1 on the positive side.
+pub const CUBE_UV: [[(usize, f32); 2]; 6] = [
+    [(1, 1.0), (2, 1.0)],
+    [(1, 1.0), (2, -1.0)],
+    [(2, 1.0), (0, 1.0)],
+    [(0, -1.0), (2, -1.0)],
+    [(1, -1.0), (0, 1.0)],
+    [(1, 1.0), (0, 1.0)],
+];
+
+/// Texture coordinates of a triangle's corners.
+pub type CornerUvs = [[f32; 2]; 3];
 
 /// The faces of the cube [-1, 1]³ under `to_world`, two triangles each, wound so that normals point outwards.
-pub fn cube(to_world: &Affine3A) -> Vec<[[f32; 3]; 3]> {
+pub fn cube(to_world: &Affine3A) -> Vec<(Triangle, CornerUvs)> {
     let mirrored = to_world.matrix3.determinant() < 0.0;
     let mut triangles = Vec::with_capacity(12);
-    for (axis, side) in [(0, -1.0), (0, 1.0), (1, -1.0), (1, 1.0), (2, -1.0), (2, 1.0f32)] {
+    for (face, uv) in CUBE_UV.iter().enumerate() {
+        let (axis, side) = (face / 2, if face % 2 == 0 { -1.0 } else { 1.0f32 });
         let corner = |u: f32, v: f32| {
             let mut p = Vec3::ZERO;
             (p[axis], p[(axis + 1) % 3], p[(axis + 2) % 3]) = (side, u, v);
-            to_world.transform_point3(p).to_array()
+            let uv = uv.map(|(axis, sign)| 0.5 * sign * p[axis] + 0.5);
+            (to_world.transform_point3(p).to_array(), uv)
         };
         let [a, b, c, d] = [
             corner(-1.0, -1.0),
@@ -21,29 +37,42 @@ pub fn cube(to_world: &Affine3A) -> Vec<[[f32; 3]; 3]> {
             corner(-1.0, 1.0),
         ];
         let outwards = (side > 0.0) != mirrored;
-        triangles.extend([[a, b, c], [a, c, d]].map(|t| if outwards { t } else { turned(t) }));
+        let halves = [[a, b, c], [a, c, d]].map(|[a, b, c]| if outwards { [a, b, c] } else { [a, c, b] });
+        triangles.extend(halves.map(|half| (half.map(|corner| corner.0), half.map(|corner| corner.1))));
     }
     triangles
+}
+
+/// Triangles of a mesh with the coordinates of their corners.
+pub fn mesh(triangles: &[Triangle], corners: &[CornerRecord]) -> Vec<(Triangle, CornerUvs)> {
+    let uvs = corners.iter().map(|corner| {
+        let [au, av, bu, bv] = corner.uv_ab;
+        [[au, av], [bu, bv], corner.uv_c]
+    });
+    triangles.iter().copied().zip(uvs).collect()
 }
 
 /// The records of a light that shines from these triangles, from their backs if `flip_normals`, and their area. None if
 /// the area is zero or no finite number.
 pub fn emissive_triangles(
-    triangles: &[[[f32; 3]; 3]],
+    triangles: &[(Triangle, CornerUvs)],
     flip_normals: bool,
 ) -> Option<(Vec<EmissiveTriangleRecord>, f32)> {
-    let areas: Vec<f64> = triangles.iter().map(area).collect();
+    let areas: Vec<f64> = triangles.iter().map(|(triangle, _)| area(triangle)).collect();
     let total: f64 = areas.iter().sum();
     if !(total as f32).is_normal() {
         return None;
     }
     let mut sum = 0.0;
     let mut emissive_triangles = Vec::with_capacity(triangles.len());
-    for (triangle, area) in triangles.iter().zip(areas) {
+    for ((triangle, uvs), area) in triangles.iter().zip(areas) {
         let begins = (sum / total) as f32;
         sum += area;
         let ends = (sum / total) as f32;
-        let [a, b, c] = if flip_normals { turned(*triangle) } else { *triangle };
+        let ([a, b, c], [uv_a, uv_b, uv_c]) = match flip_normals {
+            true => (turned(*triangle), turned(*uvs)),
+            false => (*triangle, *uvs),
+        };
         // One that is too small to be drawn would only be in the way.
         if begins < ends {
             emissive_triangles.push(EmissiveTriangleRecord {
@@ -53,6 +82,9 @@ pub fn emissive_triangles(
                 ends,
                 c,
                 padding: 0,
+                uv_ab: [uv_a[0], uv_a[1], uv_b[0], uv_b[1]],
+                uv_c,
+                padding_uv: [0; 2],
             });
         }
     }
@@ -60,7 +92,7 @@ pub fn emissive_triangles(
 }
 
 /// The same triangle seen from behind.
-fn turned([a, b, c]: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
+fn turned<T>([a, b, c]: [T; 3]) -> [T; 3] {
     [a, c, b]
 }
 
@@ -109,12 +141,15 @@ mod tests {
     #[test]
     fn triangles_without_area_are_left_out() {
         let [o, x, y, z] = [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
-        let soup = [[o, o, x], [o, x, y], [x, x, x], [o, y, z], [z, z, o]];
+        let soup = [[o, o, x], [o, x, y], [x, x, x], [o, y, z], [z, z, o]].map(|t| (t, CornerUvs::default()));
         let (kept, area) = emissive_triangles(&soup, false).expect("it has an area");
         assert_eq!((kept.len(), area), (2, 1.0));
         assert_eq!((kept[0].ends, kept[1].begins, kept[1].ends), (0.5, 0.5, 1.0));
         assert!(emissive_triangles(&soup[2..3], false).is_none());
-        let huge = [[[-f32::MAX; 3], [f32::MAX, 0.0, 0.0], [0.0, f32::MAX, 1.0]]];
+        let huge = [(
+            [[-f32::MAX; 3], [f32::MAX, 0.0, 0.0], [0.0, f32::MAX, 1.0]],
+            CornerUvs::default(),
+        )];
         assert!(emissive_triangles(&huge, false).is_none());
     }
 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 /// Luminance that is added to every texel, as a share of the map's mean: a texel that is black, and which a run would
 /// make brighter, is drawn too, and no direction's density is zero. At most this share of all draws is spent on it.
-const FLOOR: f64 = 1.0 / 256.0;
+pub const FLOOR: f64 = 1.0 / 256.0;
 
 /// Weight of a pole's texels, whose sine is zero, as a share of what the next row's sine is: their light reaches far
 /// into the cells of the first row.
@@ -29,11 +29,16 @@ pub fn table_len(size: [u32; 2]) -> usize {
     first_weight(size) + size[0] as usize * size[1] as usize
 }
 
-/// Where in a row of cells its cumulated probabilities begin.
+/// Where in a table of `columns` and `rows` of cells the cumulated probabilities of a row begin.
+#[inline(always)]
+pub fn row_start([columns, rows]: [usize; 2], row: usize) -> usize {
+    rows + 1 + row * (columns + 1)
+}
+
+/// Where in an environment map's table the cumulated probabilities of a row begin.
 #[inline(always)]
 pub fn first_of_row(size: [u32; 2], row: usize) -> usize {
-    let [columns, rows] = cells(size);
-    rows + 1 + row * (columns + 1)
+    row_start(cells(size), row)
 }
 
 /// Where the weights of texels begin.
@@ -94,7 +99,7 @@ fn texel_weights(size: [u32; 2], data: &[f32]) -> Vec<f32> {
 }
 
 /// Writes cumulated probabilities in proportion to `weights`, from 0 to 1, and returns the sum of these.
-fn cumulate(weights: impl Iterator<Item = f64> + Clone, out: &mut [f32]) -> f64 {
+pub fn cumulate(weights: impl Iterator<Item = f64> + Clone, out: &mut [f32]) -> f64 {
     let total: f64 = weights.clone().sum();
     let mut sum = 0.0;
     for (entry, weight) in out[1..].iter_mut().zip(weights) {

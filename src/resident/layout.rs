@@ -230,6 +230,8 @@ pub mod surface {
     pub const SPHERE: u32 = 1;
     pub const RECTANGLE: u32 = 2;
     pub const MESH: u32 = 3;
+    pub const DISK: u32 = 4;
+    pub const CYLINDER: u32 = 5;
 }
 
 /// Codes of [`LeafRecord::kind`].
@@ -282,6 +284,7 @@ pub mod light {
     pub const DIRECTIONAL: u32 = 2;
     pub const AREA: u32 = 3;
     pub const ENVMAP: u32 = 4;
+    pub const PROJECTOR: u32 = 5;
 }
 
 /// Codes of [`PathSettings::gradient`].
@@ -432,12 +435,14 @@ pub struct CornerRecord {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct LightRecord {
-    /// Place of a point or spot; the fourth entry is the area of an area light.
+    /// Place of a point, a spot or a projector; the fourth entry is the area of an area light.
     pub position: [f32; 4],
-    /// Direction that light travels along; the fourth entry is the cosine of a spot's cutoff.
+    /// Direction that light travels along; the fourth entry is the cosine of a spot's cutoff, or the radius of a sphere.
     pub direction: [f32; 4],
+    /// World to the frame of a spot or a projector, which shines along +z.
+    pub to_local: Rows,
     pub kind: u32,
-    /// Parameter that holds its intensity.
+    /// Parameter that holds its colour, or the one value of a projector; [`NONE`] if all of it is a texture.
     pub slot: u32,
     /// Surface of an area light.
     pub surface: u32,
@@ -446,6 +451,18 @@ pub struct LightRecord {
     /// The first facet of an area light on a cube or a mesh, and their number.
     pub first_emissive: u32,
     pub emissive_triangles: u32,
+    /// Texture that multiplies it; [`NONE`] without one.
+    pub texture: u32,
+    /// Where the table of a textured area light begins among the sampling tables.
+    pub table: u32,
+    /// Half the width and half the height of the picture of a spot or a projector at the distance one.
+    pub extent: [f32; 2],
+    /// Columns and rows of that table; zero without one.
+    pub cells: [u32; 2],
+    /// Probability with which next-event estimation chooses this light, if they differ ([`PathSettings::weighted`]),
+    /// and the sum of this and of those before it.
+    pub probability: f32,
+    pub cumulative: f32,
     pub padding: [u32; 2],
 }
 
@@ -460,6 +477,10 @@ pub struct EmissiveTriangleRecord {
     pub ends: f32,
     pub c: [f32; 3],
     pub padding: u32,
+    /// u, v of the first two corners, and of the third.
+    pub uv_ab: [f32; 4],
+    pub uv_c: [f32; 2],
+    pub padding_uv: [u32; 2],
 }
 
 /// Codes of [`TextureRecord::kind`].
@@ -511,7 +532,8 @@ pub struct PathSettings {
     /// light passes straight through.
     pub surfaces_only: u32,
     pub high: [f32; 3],
-    pub padding: u32,
+    /// 1 if lights are chosen with the probabilities in their records, 0 if with the same for all.
+    pub weighted: u32,
 }
 
 /// A triangle of a mesh: its corners in the world.

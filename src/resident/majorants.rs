@@ -2,7 +2,7 @@
 
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 
-use super::layout::{self, MediumRecord, VolumeRecord};
+use super::layout::{self, MediumRecord, SceneRecord, VolumeRecord};
 use super::paths::PathScene;
 use super::rows;
 use crate::kernels::occupancy::reachable_between;
@@ -53,7 +53,7 @@ impl PathScene {
     }
 
     /// Follows a change of resolution; `shapes` are those of the parameters in their order.
-    pub fn fit(&mut self, shapes: &[Shape]) {
+    pub fn fit(&mut self, scene: &SceneRecord, shapes: &[Shape]) {
         for volume in &mut self.volumes {
             let Shape {
                 size: [x, y, z],
@@ -70,6 +70,7 @@ impl PathScene {
             let [width, height, _] = shapes[texture.slot as usize].size;
             texture.size = [width as u32, height as u32];
         }
+        self.place_light_tables(scene);
         let mut first = 0;
         for (medium, rule) in self.media.iter_mut().zip(&mut self.rules) {
             let sigma = &self.volumes[medium.sigma_t as usize];

@@ -9,6 +9,7 @@ pub mod environment;
 pub mod field;
 pub mod filter;
 pub mod layout;
+mod light_tables;
 pub mod majorants;
 pub mod pages;
 pub mod paths;
@@ -67,7 +68,7 @@ impl Transport {
     pub fn fit(&mut self, record: &mut SceneRecord, shapes: &[Shape]) {
         match self {
             Self::Field(field) => field.fit(record, shapes),
-            Self::Paths(paths) => paths.fit(shapes),
+            Self::Paths(paths) => paths.fit(record, shapes),
             Self::Splats(splats) => splats.fit(shapes),
         }
     }
@@ -191,7 +192,9 @@ fn describe_background(background: &Background, record: &mut SceneRecord, params
             record.background = layout::background::CONSTANT;
             Some(slot(params, radiance))
         }
-        Background::Envmap { data, scale, to_world } => {
+        Background::Envmap {
+            data, scale, to_world, ..
+        } => {
             record.background = layout::background::ENVMAP;
             record.env_scale = *scale;
             record.world_to_env = rows(&to_world.inverse());
@@ -263,6 +266,7 @@ pub fn rows(map: &Affine3A) -> Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resident::layout::NO_REFERENCE;
 
     #[test]
     fn sensors_that_are_looked_through_keep_their_medium_and_reference() {

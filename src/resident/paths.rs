@@ -1,7 +1,9 @@
 //! Surfaces, media and lights flattened into records.
 
 use bytemuck::Zeroable;
-use glam::{Affine3A, DAffine3, Vec3, Vec3A};
+use std::f32::consts::PI;
+
+use glam::{Affine3A, DAffine3, Mat3A, Vec3, Vec3A};
 
 use super::bsdfs::Bsdfs;
 use super::bvh::{self, Bvh};
@@ -18,7 +20,7 @@ use crate::io::{self, IoError};
 use crate::params::ParamSet;
 use crate::resident::{rows, slot};
 use crate::scene::{
-    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Rules, Scene, Surface, Wrap,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Rules, Scene, Surface, Texture, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
 /// The records of a scene that is not a radiance field.
@@ -54,6 +56,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         scene,
         params,
         triangles: Vec::new(),
+        weights: Vec::new(),
         containers: Vec::new(),
         paths: PathScene {
             estimator: scene.integrator.estimator,
@@ -82,6 +85,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     }
     let Build {
         mut paths,
+        mut weights,
         triangles,
         containers,
         ..
@@ -92,12 +96,12 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
     paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
-    if matches!(scene.background, crate::scene::Background::Envmap { .. }) {
+    if let Background::Envmap { sampling_weight, .. } = scene.background {
+        weights.push(sampling_weight);
         paths.settings.environment = paths.lights.len() as u32;
-        let mut record = LightRecord::zeroed();
+        let mut record = dark();
         record.kind = layout::light::ENVMAP;
         record.slot = paths.background;
-        record.surface = NONE;
         paths.lights.push(record);
     }
     paths.settings.surfaces = paths.surfaces.len() as u32;
@@ -105,7 +109,38 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         Rules::Basic => 0,
         Rules::Volpath | Rules::Path | Rules::Prb => paths.lights.len() as u32,
     };
+    weigh(&mut paths, &weights);
     Ok(paths)
+}
+
+/// How often each light is chosen: by weights that differ, or alike.
+fn weigh(paths: &mut PathScene, weights: &[f32]) {
+    if weights.windows(2).all(|pair| pair[0] == pair[1]) && weights.first().is_none_or(|weight| *weight > 0.0) {
+        return;
+    }
+    paths.settings.weighted = 1;
+    let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+    if total == 0.0 {
+        // Paths meet what they can meet, and nothing is drawn.
+        paths.settings.lights = 0;
+        return;
+    }
+    let mut sum = 0.0;
+    for (light, weight) in paths.lights.iter_mut().zip(weights) {
+        sum += f64::from(*weight);
+        light.probability = (f64::from(*weight) / total) as f32;
+        light.cumulative = (sum / total) as f32;
+    }
+}
+
+/// A light without anything.
+fn dark() -> LightRecord {
+    LightRecord {
+        slot: NONE,
+        surface: NONE,
+        texture: NONE,
+        ..LightRecord::zeroed()
+    }
 }
 
 fn describe(scene: &Scene) -> PathSettings {
@@ -137,6 +172,8 @@ struct Build<'a> {
     scene: &'a Scene,
     params: &'a ParamSet,
     triangles: Vec<Triangle>,
+    /// How often each light is chosen, in proportion to the others.
+    weights: Vec<f32>,
     containers: Vec<Container>,
     paths: PathScene,
 }
@@ -236,6 +273,8 @@ impl Build<'_> {
         let (kind, inner) = match &surface.geometry {
             Geometry::Cube => (layout::surface::CUBE, Affine3A::IDENTITY),
             Geometry::Rectangle => (layout::surface::RECTANGLE, Affine3A::IDENTITY),
+            Geometry::Disk => (layout::surface::DISK, Affine3A::IDENTITY),
+            Geometry::Cylinder { ends, radius } => (layout::surface::CYLINDER, cylinder(*ends, *radius)),
             Geometry::Sphere { center, radius } => (
                 layout::surface::SPHERE,
                 Affine3A::from_translation(Vec3::from_array(*center)) * Affine3A::from_scale(Vec3::splat(*radius)),
@@ -273,11 +312,15 @@ impl Build<'_> {
         let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
         self.containers.extend(container);
         record.bsdf = self.paths.bsdfs.add(&surface.bsdf, &surface.bsdf_path, self.params);
-        if let Some(radiance) = &surface.radiance {
+        if let Some(emitter) = surface.emitter.as_ref().filter(|emitter| !emitter.directional) {
             record.light = self.paths.lights.len() as u32;
-            let slot = slot(self.params, radiance) as u32;
-            let light = self.area_light(surface, kind, &to_world, first_triangle, slot)?;
+            let mut light = self.area_light(surface, kind, &to_world, first_triangle)?;
+            match &emitter.radiance {
+                Texture::Constant(radiance) => light.slot = slot(self.params, radiance) as u32,
+                texture => light.texture = self.paths.bsdfs.texture(texture, self.params),
+            }
             self.paths.lights.push(light);
+            self.weights.push(emitter.sampling_weight);
         }
         self.paths.surfaces.push(record);
         Ok(())
@@ -323,16 +366,14 @@ impl Build<'_> {
         kind: u32,
         to_world: &Affine3A,
         first_triangle: usize,
-        slot: u32,
     ) -> io::Result<LightRecord> {
-        let mut light = LightRecord::zeroed();
+        let mut light = dark();
         light.kind = layout::light::AREA;
-        light.slot = slot;
         light.surface = self.paths.surfaces.len() as u32;
         match kind {
             layout::surface::SPHERE => match radius(to_world) {
                 Some(radius) => {
-                    light.position = to_world.translation.extend(0.0).to_array();
+                    light.position = to_world.translation.extend(4.0 * PI * radius * radius).to_array();
                     light.direction[3] = radius;
                     Ok(light)
                 }
@@ -346,10 +387,28 @@ impl Build<'_> {
                 light.position[3] = 4.0 * to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
                 Ok(light)
             }
+            layout::surface::DISK => {
+                light.position[3] = PI * to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
+                Ok(light)
+            }
+            layout::surface::CYLINDER => match cylinder_area(to_world) {
+                Some(area) => {
+                    light.position[3] = area;
+                    Ok(light)
+                }
+                None => self.refuse(format!(
+                    "the area light `{}` is a cylinder that is not round or not upright: only right circular ones can \
+                     shine; scale it alike across its axis, or use a mesh",
+                    surface.name
+                )),
+            },
             _ => {
                 let triangles = match kind {
                     layout::surface::CUBE => emissive_triangles::cube(to_world),
-                    _ => self.triangles[first_triangle..].to_vec(),
+                    _ => emissive_triangles::mesh(
+                        &self.triangles[first_triangle..],
+                        &self.paths.corners[first_triangle..],
+                    ),
                 };
                 let Some((emissive_triangles, area)) =
                     emissive_triangles::emissive_triangles(&triangles, surface.flip_normals)
@@ -369,9 +428,11 @@ impl Build<'_> {
     }
 
     fn light(&mut self, light: &Light) {
-        let mut record = LightRecord::zeroed();
-        record.surface = NONE;
+        let mut record = dark();
         record.slot = slot(self.params, &light.intensity) as u32;
+        if let Some(texture) = &light.texture {
+            record.texture = self.paths.bsdfs.texture(texture, self.params);
+        }
         match light.kind {
             LightKind::Point { position } => {
                 record.kind = layout::light::POINT;
@@ -386,9 +447,20 @@ impl Build<'_> {
                 record.position = to_world.translation.extend(0.0).to_array();
                 record.direction = to_world.matrix3.z_axis.normalize().extend(cutoff.cos()).to_array();
                 record.cos_beam = beam.cos();
+                record.to_local = rows(&inverse(&to_world));
+                record.extent = [cutoff.tan(); 2];
+            }
+            LightKind::Projector { to_world, fov } => {
+                record.kind = layout::light::PROJECTOR;
+                record.position = to_world.translation.extend(0.0).to_array();
+                record.to_local = rows(&inverse(&to_world));
+                let [width, height] = light.picture_size().map(|n| n as f32);
+                let half = (0.5 * fov.to_radians()).tan();
+                record.extent = [half, half * height / width];
             }
         }
         self.paths.lights.push(record);
+        self.weights.push(light.sampling_weight);
     }
 }
 
@@ -418,6 +490,32 @@ fn radius(to_world: &Affine3A) -> Option<f32> {
     let square = [x.dot(y), y.dot(z), x.dot(z)];
     let upright = square.iter().all(|d| d.abs() <= 1e-4 * radius * radius);
     (alike && upright).then_some(radius)
+}
+
+/// The cylinder of radius one around the z axis from -1 to 1, moved to where a scene has one; about its axis it is turned
+/// as in Mitsuba.
+fn cylinder(ends: [[f32; 3]; 2], radius: f32) -> Affine3A {
+    let [p0, p1] = ends.map(Vec3A::from_array);
+    let half = 0.5 * (p1 - p0);
+    let (x, y) = half.normalize().any_orthonormal_pair();
+    let columns = Mat3A::from_cols(radius * x, radius * y, half);
+    Affine3A {
+        matrix3: columns,
+        translation: 0.5 * (p0 + p1),
+    }
+}
+
+/// The area of the cylinder of radius one and height two under a map; None if it is not a right circular one there.
+fn cylinder_area(to_world: &Affine3A) -> Option<f32> {
+    let [x, y, z] = [
+        to_world.matrix3.x_axis,
+        to_world.matrix3.y_axis,
+        to_world.matrix3.z_axis,
+    ];
+    let (radius, height) = (x.length(), 2.0 * z.length());
+    let round = (y.length() - radius).abs() <= 1e-4 * radius && x.dot(y).abs() <= 1e-4 * radius * radius;
+    let upright = [x, y].iter().all(|a| a.dot(z).abs() <= 1e-4 * radius * z.length());
+    (round && upright).then_some(2.0 * PI * radius * height)
 }
 
 /// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).

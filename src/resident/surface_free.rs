@@ -38,12 +38,13 @@ impl Inside {
         })
     }
 
-    /// Whether a cube, sphere or rectangle stands outside, or all around: the first two are convex.
+    /// Whether a shape other than a mesh stands outside, or all around: cubes and spheres are closed and convex.
     fn is_free_of(&self, record: &SurfaceRecord) -> bool {
         if record.kind == surface::MESH {
             return true;
         }
-        let thickness = if record.kind == surface::RECTANGLE { 0.0 } else { 1.0 };
+        let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
+        let thickness = if is_flat { 0.0 } else { 1.0 };
         let solid = corners([-1.0, -1.0, -thickness], [1.0, 1.0, thickness]);
         if !self.overlaps(&solid.map(|c| apply(&record.to_world, c))) {
             return true;

@@ -1,17 +1,17 @@
 //! Tables that follow from the parameters' values, made anew when these change.
 
 use super::coats::Coat;
-use super::environment::environment_table;
-use super::layout::{SceneRecord, background};
+use super::layout::SceneRecord;
 use super::paths::PathScene;
+use crate::transport::scene::light_table::sampling_tables;
 
 /// The tables of a scene of paths.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     /// Upper bounds of every medium's scaled extinction, cell by cell.
     pub majorants: Vec<f32>,
-    /// The environment map's sampling table; empty without one.
-    pub environment: Vec<f32>,
+    /// The sampling tables of the environment map and of textured area lights.
+    pub lights: Vec<f32>,
     /// Coats of plastics.
     pub coats: Vec<Coat>,
 }
@@ -26,16 +26,13 @@ impl Tables {
 
     /// Follows changed values.
     pub fn rebuild(&mut self, common: &SceneRecord, paths: &PathScene, values: &[&[f32]]) {
-        self.environment = match common.background {
-            background::ENVMAP => environment_table(common.env_size, values[paths.background as usize]),
-            _ => Vec::new(),
-        };
+        self.lights = sampling_tables(common, paths, values);
         self.majorants = paths.rebuild_majorants(values);
         paths.bsdfs.rebuild_coats(values, &mut self.coats);
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.majorants[..]) + size_of_val(&self.environment[..]) + size_of_val(&self.coats[..])
+        size_of_val(&self.majorants[..]) + size_of_val(&self.lights[..]) + size_of_val(&self.coats[..])
     }
 }

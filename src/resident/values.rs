@@ -17,7 +17,10 @@ impl Fault<'_> {
     /// The file that the scene takes the array from; the scene's own where it takes it from none.
     pub(super) fn origin<'a>(&'a self, scene: &'a Scene) -> &'a Path {
         match &self.array.source {
-            Source::GridFile(path) | Source::ImageFile(path) | Source::Reflectance { path, .. } => path,
+            Source::GridFile(path)
+            | Source::ImageFile(path)
+            | Source::Reflectance { path, .. }
+            | Source::Radiance { path, .. } => path,
             _ => &scene.path,
         }
     }

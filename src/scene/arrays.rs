@@ -71,12 +71,15 @@ macro_rules! visitors {
             }
             for surface in & $($mutable)? scene.world.surfaces {
                 $bsdf(& $($mutable)? surface.bsdf, &mut all);
-                if let Some(radiance) = & $($mutable)? surface.radiance {
-                    all.push(Visited::new(radiance, Quantity::Light));
+                if let Some(emitter) = & $($mutable)? surface.emitter {
+                    $texture(& $($mutable)? emitter.radiance, Quantity::Light, &mut all);
                 }
             }
             for light in & $($mutable)? scene.world.lights {
                 all.push(Visited::new(& $($mutable)? light.intensity, Quantity::Light));
+                if let Some(texture) = & $($mutable)? light.texture {
+                    $texture(texture, Quantity::Light, &mut all);
+                }
             }
             all
         }

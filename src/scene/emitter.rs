@@ -7,13 +7,23 @@ use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Array, Background, Source, color, files, transform, volume};
 
+/// Whether emitters of this type stand in a shape, which then emits.
+pub(super) fn stands_in_shapes(name: &str) -> bool {
+    matches!(name, "area" | "directionalarea")
+}
+
 /// The emitter called `name`.
 pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Background> {
     let mut object = value.plugin(Class::Emitter)?;
-    let background = match object.name {
+    let mut background = match object.name {
         "constant" => constant(&mut object, name),
         _ => envmap(&mut object, name),
     };
+    // A constant background is never drawn: its weight changes nothing.
+    let weight = object.number("sampling_weight", 1.0);
+    if let Some(Background::Envmap { sampling_weight, .. }) = &mut background {
+        *sampling_weight = weight;
+    }
     object.finish();
     background
 }
@@ -68,6 +78,7 @@ fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
     Some(Background::Envmap {
         data,
         scale,
+        sampling_weight: 1.0,
         to_world: transform::to_f32(to_world),
     })
 }

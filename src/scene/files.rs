@@ -86,18 +86,39 @@ fn luminance([r, g, b]: [f32; 3]) -> f32 {
     0.2126 * r + 0.7152 * g + 0.0722 * b
 }
 
-/// The colours of an image as linear reflectances; its header must still have this shape. Grey is repeated over all
-/// channels and alpha is ignored. Values outside [0, 1] are rejected.
-pub(super) fn reflectance_values(path: &Path, raw: bool, shape: Shape) -> Result<Vec<f32>> {
+/// What the texels of an image measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texels {
+    /// Shares, in [0, 1].
+    Reflectance,
+    /// Light, not negative.
+    Radiance,
+}
+
+impl Texels {
+    fn fault(self, value: f32) -> Option<&'static str> {
+        let (possible, rule) = match self {
+            Self::Reflectance => (value <= 1.0, "a reflectance must lie between 0 and 1"),
+            Self::Radiance => (value < f32::INFINITY, "light must be finite and not negative"),
+        };
+        (!(possible && value >= 0.0)).then_some(rule)
+    }
+}
+
+/// The colours of an image as linear values; its header must still have this shape. Grey is repeated over all channels
+/// and alpha is ignored. Impossible values are rejected.
+pub(super) fn texture_values(path: &Path, raw: bool, texels: Texels, shape: Shape) -> Result<Vec<f32>> {
     let (image, encoding) = image::read(path)?;
     let [width, height, _] = shape.size;
     unchanged(path, [image.width, image.height], [width, height])?;
     let channels = image.channels;
     for (index, texel) in image.data.chunks_exact(channels).enumerate() {
-        if let Some(value) = texel[..channels.min(3)].iter().find(|v| !(0.0..=1.0).contains(*v)) {
+        // Without green and blue the second channel is alpha.
+        let colors = if channels < 3 { 1 } else { 3 };
+        let fault = texel[..colors].iter().find_map(|v| Some((*v, texels.fault(*v)?)));
+        if let Some((value, rule)) = fault {
             let (x, y) = (index % width, index / width);
-            let message =
-                format!("pixel ({x}, {y}) is {value}; a reflectance must lie between 0 and 1: correct the values");
+            let message = format!("pixel ({x}, {y}) is {value}; {rule}: correct the values");
             return Err(IoError::new(path, message));
         }
     }

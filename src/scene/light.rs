@@ -1,4 +1,6 @@
-//! Lights without a surface: `point`, `directional`, `spot`.
+//! Lights without a surface: `point`, `directional`, `spot`, `projector`.
+
+use std::f32::consts::FRAC_PI_2;
 
 use glam::DVec3;
 
@@ -6,7 +8,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::{Light, LightKind, color, lookup, transform};
+use super::{Array, Light, LightKind, Texture, color, lookup, texture, transform};
 
 /// Mitsuba's cutoff angle in degrees.
 const DEFAULT_CUTOFF: f64 = 20.0;
@@ -14,26 +16,67 @@ const DEFAULT_CUTOFF: f64 = 20.0;
 /// The light called `name`.
 pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Light> {
     let mut object = value.plugin(Class::Emitter)?;
-    let key = if object.name == "directional" {
-        "irradiance"
-    } else {
-        "intensity"
+    let sampling_weight = object.number("sampling_weight", 1.0);
+    let (kind, intensity, texture) = match object.name {
+        "point" => (point(&mut object), color(&mut object, name, "intensity"), None),
+        "directional" => (directional(&mut object), color(&mut object, name, "irradiance"), None),
+        "projector" => {
+            let scale = vec![object.number("scale", 1.0)];
+            let picture = picture(&mut object, "irradiance");
+            let picture =
+                picture.unwrap_or_else(|| Texture::constant(&format!("{}.irradiance", object.value.path), &[1.0; 3]));
+            let kind = projector(&mut object, &picture);
+            (kind, lookup::value(format!("{name}.scale"), scale), Some(picture))
+        }
+        _ => {
+            let kind = spot(&mut object);
+            let slide = slide(&mut object, kind.as_ref());
+            (kind, color(&mut object, name, "intensity"), slide)
+        }
     };
-    let intensity = object
-        .get(key)
-        .map_or(Some([1.0; 3]), |v| color::read_within(&v, Quantity::Light.limit()))
-        .unwrap_or([1.0; 3]);
-    let kind = match object.name {
-        "point" => point(&mut object),
-        "directional" => directional(&mut object),
-        _ => spot(&mut object),
-    };
+    let mut texture = texture;
+    if let Some(texture) = &mut texture {
+        texture::rename(texture, &object.value.path, name);
+    }
     object.finish();
     Some(Light {
         name: name.to_string(),
         kind: kind?,
-        intensity: lookup::value(format!("{name}.{key}"), intensity.to_vec()),
+        intensity,
+        texture,
+        sampling_weight,
     })
+}
+
+/// The colour `key` of the light called `name`.
+fn color(object: &mut Object<'_>, name: &str, key: &'static str) -> Array {
+    let given = object.get(key);
+    let read = given.map_or(Some([1.0; 3]), |v| color::read_within(&v, Quantity::Light.limit()));
+    lookup::value(format!("{name}.{key}"), read.unwrap_or([1.0; 3]).to_vec())
+}
+
+/// The texture `key`.
+fn picture(object: &mut Object<'_>, key: &'static str) -> Option<Texture> {
+    let value = object.get(key)?;
+    texture::read(&value, Quantity::Light)
+}
+
+/// The picture of a spot, which only makes sense if it varies, and in front of it.
+fn slide(object: &mut Object<'_>, spot: Option<&LightKind>) -> Option<Texture> {
+    let is_wide = matches!(spot, Some(LightKind::Spot { cutoff, .. }) if *cutoff >= FRAC_PI_2);
+    let texture = picture(object, "texture")?;
+    if matches!(texture, Texture::Constant(_)) {
+        let advice = "expected a `bitmap` or a `checkerboard`; a colour belongs into `intensity`";
+        object
+            .value
+            .error_by("texture", "the `texture` of a `spot` is the same everywhere", advice);
+    } else if is_wide {
+        let advice = "its `cutoff_angle` must stay below 90 degrees";
+        object
+            .value
+            .error_by("texture", "a `spot` with a `texture` shines backwards", advice);
+    }
+    Some(texture)
 }
 
 /// The point or direction `key`, which excludes `to_world`; the inner option is None if it is absent.
@@ -100,3 +143,42 @@ fn spot(object: &mut Object<'_>) -> Option<LightKind> {
         beam: beam.to_radians() as f32,
     })
 }
+
+/// A projector, whose field of view along x follows from that of its picture.
+fn projector(object: &mut Object<'_>, picture: &Texture) -> Option<LightKind> {
+    let to_world = transform::read_rigid(object, "to_world");
+    let axis = object.choice("fov_axis", AXES, Axis::X);
+    let fov = object.require_number("fov", "the field of view in degrees")?;
+    let [width, height] = picture.picture_size().map(|n| n as f64);
+    let extent = match axis {
+        Axis::X => width,
+        Axis::Y => height,
+        Axis::Diagonal => width.hypot(height),
+        Axis::Smaller => width.min(height),
+        Axis::Larger => width.max(height),
+    };
+    let along_x = 2.0 * (width / extent * (0.5 * fov.to_radians()).tan()).atan();
+    // A field of view along x is kept, so that writing and reading the scene again changes nothing.
+    let fov = if extent == width { fov } else { along_x.to_degrees() };
+    Some(LightKind::Projector {
+        to_world: transform::to_f32(to_world),
+        fov: fov as f32,
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Axis {
+    X,
+    Y,
+    Diagonal,
+    Smaller,
+    Larger,
+}
+
+const AXES: &[(&str, Axis)] = &[
+    ("x", Axis::X),
+    ("y", Axis::Y),
+    ("diagonal", Axis::Diagonal),
+    ("smaller", Axis::Smaller),
+    ("larger", Axis::Larger),
+];

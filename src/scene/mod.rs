@@ -59,8 +59,9 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Aov, AovKind, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Material,
-    Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
+    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind,
+    Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant,
+    World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -119,7 +120,7 @@ impl Scene {
         let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
-            Source::Reflectance { path, .. } => Some(path.as_path()),
+            Source::Reflectance { path, .. } | Source::Radiance { path, .. } => Some(path.as_path()),
             _ => None,
         });
         let meshes = self.world.surfaces.iter().filter_map(Surface::mesh_file);
@@ -158,6 +159,8 @@ pub enum Source {
     ImageFile(PathBuf),
     /// An image file of reflectances; with `raw` its values are taken as linear.
     Reflectance { path: PathBuf, raw: bool },
+    /// An image file of radiances, intensities or irradiances, likewise.
+    Radiance { path: PathBuf, raw: bool },
     /// A sum of Gaussians above a base value (one entry or one per channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
@@ -242,6 +245,8 @@ pub enum Background {
     Envmap {
         data: Array,
         scale: f32,
+        /// How often next-event estimation chooses it, in proportion to those of all lights.
+        sampling_weight: f32,
         /// Rotates the map's frame into the world.
         to_world: Affine3A,
     },

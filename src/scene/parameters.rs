@@ -144,7 +144,7 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
             );
             None
         }
-        Kind::Texture => texture::image(value, false, channels),
+        Kind::Texture => texture::image(value, false, channels, tunable.quantity),
         Kind::Envmap => emitter::image(value),
         Kind::Value => {
             let path = value.file()?;
@@ -185,8 +185,10 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     match array.source {
         Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } => array.shape = shape,
         Source::Placed => {}
-        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } if array.shape == shape => {}
-        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } => {
+        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } | Source::Radiance { .. } => {
+            if array.shape == shape {
+                return;
+            }
             let [x, y, z] = array.shape.size;
             let advice = "remove `start_resolution`, or start from a number in `initial`";
             value.error(

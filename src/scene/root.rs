@@ -298,10 +298,11 @@ impl Reader {
                     self.scene.background = emitter::read(entry, key).unwrap_or_default();
                 }
             }
-            "area" => {
+            _ if emitter::stands_in_shapes(name) => {
                 if !entry.context.references.is_target(entry.node) {
+                    let article = if name == "area" { "an" } else { "a" };
                     entry.error(
-                        "an `area` emitter without a shape",
+                        format!("{article} `{name}` emitter without a shape"),
                         "put it into a shape, which then emits",
                     );
                 }

@@ -1,11 +1,14 @@
-//! Shapes: `cube`, `sphere`, `rectangle`, `obj`, `ply`, with their BSDF, media and `area` emitter.
+//! Shapes: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, with their BSDF, media and emitter.
 
 use super::medium::Media;
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Array, Bsdf, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, bsdf, color, lookup, transform};
+use super::{
+    AreaEmitter, Bsdf, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, Texture, bsdf, emitter, texture,
+    transform,
+};
 
 /// The shape called `name`; its media are added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<Surface> {
@@ -17,11 +20,11 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         let value = object.get(key)?;
         media.read(&value, &format!("{name}.{key}"))
     });
-    let radiance = area(&mut object, name);
+    let emitter = area(&mut object, name);
     // Read by `sensor::on_shape`.
     object.nested_all(Class::Sensor);
     let unsaid = !object.mentions(Class::Bsdf);
-    let NestedBsdf { path: bsdf_path, bsdf } = self::bsdf(&mut object, name, radiance.is_some());
+    let NestedBsdf { path: bsdf_path, bsdf } = self::bsdf(&mut object, name, emitter.is_some());
     object.finish();
     let surface = Surface {
         name: name.to_string(),
@@ -32,11 +35,17 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         bsdf_path,
         interior,
         exterior,
-        radiance,
+        emitter,
     };
     let bounds = surface.interior != surface.exterior && matches!(surface.bsdf, Bsdf::Null);
-    if bounds && surface.geometry == Geometry::Rectangle {
-        let what = "a `rectangle` has no inside: it cannot bound a medium";
+    let open = match &surface.geometry {
+        Geometry::Rectangle => Some("a `rectangle` has no inside"),
+        Geometry::Disk => Some("a `disk` has no inside"),
+        Geometry::Cylinder { .. } => Some("a `cylinder` has no caps"),
+        _ => None,
+    };
+    if let Some(open) = open.filter(|_| bounds) {
+        let what = format!("{open}: it cannot bound a medium");
         value.error(what, "use a `cube`, a `sphere` or a closed mesh");
     }
     warn(value, &surface, unsaid);
@@ -47,6 +56,8 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
     match object.name {
         "cube" => Some(Geometry::Cube),
         "rectangle" => Some(Geometry::Rectangle),
+        "disk" => Some(Geometry::Disk),
+        "cylinder" => cylinder(object),
         "sphere" => {
             let center = object.get("center").map_or(Some([0.0; 3]), |v| v.vector::<3>());
             let radius = object.number("radius", 1.0);
@@ -58,6 +69,18 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
         "obj" => mesh(object, MeshFormat::Obj, true),
         _ => mesh(object, MeshFormat::Ply, false),
     }
+}
+
+fn cylinder(object: &mut Object<'_>) -> Option<Geometry> {
+    let mut end = |key, default: [f64; 3]| object.get(key).map_or(Some(default), |value| value.vector::<3>());
+    let (p0, p1) = (end("p0", [0.0; 3]), end("p1", [0.0, 0.0, 1.0]));
+    let radius = object.number("radius", 1.0);
+    let ends = [p0?, p1?].map(|p| p.map(|x| x as f32));
+    if ends[0] == ends[1] {
+        object.error("the `cylinder` has no length", "`p0` and `p1` must differ");
+        return None;
+    }
+    Some(Geometry::Cylinder { ends, radius })
 }
 
 /// A mesh; `flipped` accounts for the formats' different origins of texture coordinates.
@@ -82,23 +105,36 @@ fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: bool) -> Option<Ge
     })
 }
 
-/// The radiance of the `area` emitter nested in the shape called `name`.
-fn area(object: &mut Object<'_>, name: &str) -> Option<Array> {
+/// The emitter nested in the shape called `name`.
+fn area(object: &mut Object<'_>, name: &str) -> Option<AreaEmitter> {
     let (key, value) = object.nested_named(Class::Emitter)?;
     let mut emitter = value.plugin(Class::Emitter)?;
-    if emitter.name != "area" {
+    if !emitter::stands_in_shapes(emitter.name) {
         let what = format!("a `{}` emitter in a shape", emitter.name);
         value.error(what, "it stands at the top level; a shape emits by `area`");
         return None;
     }
-    let radiance = emitter
-        .get("radiance")
-        .map_or(Some([1.0; 3]), |v| color::read_within(&v, Quantity::Light.limit()));
+    let path = emitter.value.path.clone();
+    let given = emitter.get("radiance");
+    let radiance = given.and_then(|value| texture::read(&value, Quantity::Light));
+    let mut radiance = radiance.unwrap_or_else(|| Texture::constant(&format!("{path}.radiance"), &[1.0; 3]));
+    // An emitter that several shapes refer to is one of each of them.
+    texture::rename(&mut radiance, &path, &format!("{name}.{key}"));
+    let directional = emitter.name == "directionalarea";
+    if directional {
+        value.context.warn(format!(
+            "the `directionalarea` emitter of `{name}` shines along its normal alone, which no path from a camera meets: \
+             it stays dark"
+        ));
+    }
+    let sampling_weight = emitter.number("sampling_weight", 1.0);
     emitter.finish();
-    Some(lookup::value(
-        format!("{name}.{key}.radiance"),
-        radiance.unwrap_or([1.0; 3]).to_vec(),
-    ))
+    Some(AreaEmitter {
+        name: key.to_string(),
+        radiance,
+        directional,
+        sampling_weight,
+    })
 }
 
 /// The BSDF and its path; by default `diffuse` and grey, or black for an emitter.
@@ -130,7 +166,7 @@ fn warn(value: &Value<'_>, surface: &Surface, unsaid: bool) {
             "the shape `{name}` is opaque (`diffuse`), so that the medium in it is never seen: \
              \"bsdf\": {{\"type\": \"null\"}} would show it"
         ),
-        Bsdf::Null if !media && surface.radiance.is_none() => {
+        Bsdf::Null if !media && surface.emitter.is_none() => {
             format!("the shape `{name}` is invisible: its BSDF is `null`, and it has neither medium nor emitter")
         }
         _ => return,

@@ -3,6 +3,7 @@
 use crate::io::Result;
 use crate::params::Shape;
 
+use super::files::Texels;
 use super::{Blob, Source, files, plume};
 
 impl Source {
@@ -19,7 +20,8 @@ impl Source {
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),
-            Source::Reflectance { path, raw } => files::reflectance_values(path, *raw, shape),
+            Source::Reflectance { path, raw } => files::texture_values(path, *raw, Texels::Reflectance, shape),
+            Source::Radiance { path, raw } => files::texture_values(path, *raw, Texels::Radiance, shape),
         }
     }
 }

@@ -74,7 +74,7 @@ fn bitmap(object: &mut Object<'_>, wanted: Wanted) -> Option<TextureMap> {
     object.boolean("accel", true);
     let to_uv = uv::read(object, "to_uv");
     let (shape, source) = match (object.get("filename"), object.get("data")) {
-        (Some(file), None) => image(&file, raw, channels)?,
+        (Some(file), None) => image(&file, raw, channels, wanted.quantity)?,
         (None, Some(data)) => filled(&data, wanted)?,
         (None, None) => {
             object.error(
@@ -103,12 +103,16 @@ fn bitmap(object: &mut Object<'_>, wanted: Wanted) -> Option<TextureMap> {
 }
 
 /// Texels from an image file.
-pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize) -> Option<(Shape, Source)> {
+pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize, quantity: Quantity) -> Option<(Shape, Source)> {
     let path = file.file()?;
     match files::image_size(&path, 1) {
         Ok([width, height]) => {
             let shape = shape([width, height], channels);
-            volume::check_size(file, shape).then_some((shape, Source::Reflectance { path, raw }))
+            let source = match quantity {
+                Quantity::Light => Source::Radiance { path, raw },
+                _ => Source::Reflectance { path, raw },
+            };
+            volume::check_size(file, shape).then_some((shape, source))
         }
         Err(error) => {
             file.error("this image cannot be used", error);
@@ -128,6 +132,20 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     };
     object.finish();
     Some((size?, Source::Fill(values?)))
+}
+
+/// Puts the arrays of a texture whose paths begin with `from` below `to` instead.
+pub(super) fn rename(texture: &mut Texture, from: &str, to: &str) {
+    let arrays: Vec<&mut Array> = match texture {
+        Texture::Constant(array) => vec![array],
+        Texture::Checkerboard { colors, .. } => colors.iter_mut().collect(),
+        Texture::Bitmap(map) => vec![&mut map.data],
+    };
+    for array in arrays {
+        if let Some(rest) = array.path.strip_prefix(from).filter(|rest| rest.starts_with('.')) {
+            array.path = format!("{to}{rest}");
+        }
+    }
 }
 
 /// Width and height of an image.

@@ -21,7 +21,7 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
     let world = &scene.world;
     let dark = matches!(scene.background, Background::None)
         && world.lights.is_empty()
-        && world.surfaces.iter().all(|surface| surface.radiance.is_none())
+        && world.surfaces.iter().all(|surface| surface.emitter.is_none())
         && world.media.iter().all(|medium| medium.emission.is_none());
     if dark && !world.is_empty() && !context.has_errors() {
         context.warn("nothing in the scene emits light, so that it is black: add an emitter");

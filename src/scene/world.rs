@@ -40,8 +40,20 @@ pub struct Surface {
     /// Indices into [`World::media`].
     pub interior: Option<usize>,
     pub exterior: Option<usize>,
-    /// Radiance of an `area` emitter; a value of three channels.
-    pub radiance: Option<Array>,
+    pub emitter: Option<AreaEmitter>,
+}
+
+/// What makes a surface shine.
+#[derive(Debug, Clone)]
+pub struct AreaEmitter {
+    /// Its key in the shape.
+    pub name: String,
+    /// Three channels.
+    pub radiance: Texture,
+    /// Whether light leaves along the normal alone (`directionalarea`): no path from a camera meets it.
+    pub directional: bool,
+    /// How often next-event estimation chooses it, in proportion to those of all lights.
+    pub sampling_weight: f32,
 }
 
 impl Surface {
@@ -65,6 +77,13 @@ pub enum Geometry {
     },
     /// [-1, 1]² in the plane z = 0, normal +z.
     Rectangle,
+    /// x² + y² <= 1 in the plane z = 0, normal +z.
+    Disk,
+    /// Without caps, from the centre of one end to that of the other.
+    Cylinder {
+        ends: [[f32; 3]; 2],
+        radius: f32,
+    },
     /// A mesh file; it exists.
     Mesh {
         path: PathBuf,
@@ -201,6 +220,14 @@ pub enum Texture {
 }
 
 impl Texture {
+    /// Width and height of an image in texels; any other texture is square.
+    pub fn picture_size(&self) -> [usize; 2] {
+        match self {
+            Self::Bitmap(map) => [map.data.shape.size[0], map.data.shape.size[1]],
+            Self::Constant(_) | Self::Checkerboard { .. } => [1, 1],
+        }
+    }
+
     /// The same value everywhere, of one channel or three; `path` names it.
     pub fn constant(path: &str, values: &[f32]) -> Self {
         Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
@@ -287,8 +314,23 @@ pub enum Phase {
 pub struct Light {
     pub name: String,
     pub kind: LightKind,
-    /// Intensity of a point or spot, irradiance of a directional light; a value of three channels.
+    /// Intensity of a point or spot, irradiance of a directional light: a value of three channels. Scale of a projector:
+    /// one channel.
     pub intensity: Array,
+    /// Picture of a projector, and perhaps of a spot, of three channels; multiplies `intensity`.
+    pub texture: Option<Texture>,
+    /// How often next-event estimation chooses it, in proportion to those of all lights.
+    pub sampling_weight: f32,
+}
+
+impl Light {
+    /// Width and height of its picture in texels; anything but an image is square.
+    pub fn picture_size(&self) -> [usize; 2] {
+        match &self.texture {
+            Some(texture) => texture.picture_size(),
+            None => [1, 1],
+        }
+    }
 }
 
 /// Position and direction of a light.
@@ -306,6 +348,11 @@ pub enum LightKind {
     /// The unit direction that light travels along.
     Directional {
         direction: [f32; 3],
+    },
+    /// Light travels along +z of `to_world`; `fov` is that along x, in degrees.
+    Projector {
+        to_world: Affine3A,
+        fov: f32,
     },
 }
 

@@ -16,7 +16,7 @@ use super::worlds::{Outcome, SGD, compare, gradients, image};
 const BSDFS: [&str; 12] = [
     r#"{"type": "conductor", "material": "Ag"}"#,
     r#"{"type": "roughconductor", "material": "Cu", "distribution": "ggx", "alpha_u": 0.2, "alpha_v": 0.5}"#,
-    r#"{"type": "twosided", "b": {"type": "roughconductor", "alpha": 0.3, "sample_visible": false}}"#,
+    r#"{"type": "twosided", "b": {"type": "roughconductor", "material": "Al", "alpha": 0.3, "sample_visible": false}}"#,
     r#"{"type": "dielectric"}"#,
     r#"{"type": "mask", "opacity": 0.7, "b": {"type": "thindielectric", "specular_transmittance": [0.9, 0.5, 0.7]}}"#,
     r#"{"type": "roughdielectric", "alpha": 0.3, "int_ior": 1.6}"#,

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::gpu;
 use super::scenes::noise;
-use super::worlds::{Case, case, compare, constant, cube, envmap, run, sky, smoke, surface, value};
+use super::worlds::{Case, area_emitter, case, compare, constant, cube, envmap, run, sky, smoke, surface, value};
 
 /// Pixels of the image of noise.
 const NOISE: [usize; 3] = [7, 5, 1];
@@ -104,7 +104,7 @@ fn floor(folder: &Path, nearest: bool, wrap: Wrap) -> Surface {
 }
 
 fn shining(mut shape: Surface, name: &str) -> Surface {
-    shape.radiance = Some(value(&format!("{name}.radiance"), &[3.0, 4.0, 2.0], [0.0, 100.0]));
+    shape.emitter = area_emitter(value(&format!("{name}.radiance"), &[3.0, 4.0, 2.0], [0.0, 100.0]));
     shape.bsdf = Bsdf::diffuse(Texture::Constant(value(
         &format!("{name}.reflectance"),
         &[0.3, 0.1, 0.2],

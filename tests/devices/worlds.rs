@@ -13,8 +13,8 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::params::{Kind, ParamSet, Shape, Tuning};
 use prbopt::resident::{Resident, layout};
 use prbopt::scene::{
-    Area, AreaForm, Array, Background, Bsdf, Estimator, Filter, Geometry, Gradient, Integrator, Light, LightKind,
-    Lookup, Medium, Phase, Rules, Scene, Sensor, SensorKind, Source, Surface, Target, Texture, World, Wrap,
+    Area, AreaEmitter, AreaForm, Array, Background, Bsdf, Estimator, Filter, Geometry, Gradient, Integrator, Light,
+    LightKind, Lookup, Medium, Phase, Rules, Scene, Sensor, SensorKind, Source, Surface, Target, Texture, World, Wrap,
 };
 use prbopt::transport::rays::pixel::PixelTable;
 use prbopt::transport::rays::random::Pass;
@@ -111,8 +111,18 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         bsdf,
         interior: media[0],
         exterior: media[1],
-        radiance: None,
+        emitter: None,
     }
+}
+
+/// What lets a shape shine with this radiance.
+pub(super) fn area_emitter(radiance: Array) -> Option<AreaEmitter> {
+    Some(AreaEmitter {
+        name: "emitter".into(),
+        radiance: Texture::Constant(radiance),
+        directional: false,
+        sampling_weight: 1.0,
+    })
 }
 
 pub(super) fn cube() -> Surface {
@@ -128,6 +138,8 @@ fn light(name: &str, kind: LightKind, intensity: f32) -> Light {
             &[intensity, 0.9 * intensity, 0.7 * intensity],
             [0.0, 100.0],
         ),
+        texture: None,
+        sampling_weight: 1.0,
     }
 }
 
@@ -141,6 +153,7 @@ pub(super) fn envmap() -> Background {
     Background::Envmap {
         data: array("sky.data", Kind::Envmap, [12, 7, 1], &[1.0, 0.9, 0.7], [0.0, 10.0]),
         scale: 1.3,
+        sampling_weight: 1.0,
         to_world: Affine3A::from_quat(Quat::from_rotation_x(0.4)),
     }
 }
@@ -237,13 +250,13 @@ fn furnished() -> World {
     let lying = Affine3A::from_translation(Vec3::new(0.0, -1.2, 0.0)) * Affine3A::from_scale(Vec3::splat(3.0)) * up;
     let above = Affine3A::from_translation(Vec3::new(0.0, 2.5, 0.0)) * down;
     let mut panel = surface(Geometry::Rectangle, above, grey(0.2), [None; 2]);
-    panel.radiance = Some(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
+    panel.emitter = area_emitter(value("panel.radiance", &[4.0, 3.0, 2.0], [0.0, 100.0]));
     let place = Geometry::Sphere {
         center: [-1.9, 0.2, 0.4],
         radius: 0.4,
     };
     let mut ball = surface(place, Affine3A::IDENTITY, grey(0.0), [None; 2]);
-    ball.radiance = Some(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
+    ball.emitter = area_emitter(value("ball.radiance", &[1.0, 3.0, 5.0], [0.0, 100.0]));
     World {
         surfaces: vec![
             cube(),

@@ -267,7 +267,7 @@ fn a_shining_cube_has_its_six_faces() {
         let triangles = emissive_triangles::cube(&map);
         assert_eq!(triangles.len(), 12);
         let mut faces = [0; 6];
-        for [a, b, c] in triangles.into_iter().map(|t| t.map(|p| Vec3::from(p) / half)) {
+        for [a, b, c] in triangles.into_iter().map(|(t, _)| t.map(|p| Vec3::from(p) / half)) {
             let across = (b - a).cross(c - a);
             let axis = (0..3)
                 .find(|i| across[*i].abs() > 3.9)

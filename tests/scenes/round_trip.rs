@@ -186,6 +186,23 @@ fn worlds() {
         ),
         (
             "{\"type\": \"directional\"}",
+            r#"{"type": "spot", "texture": {"type": "checkerboard", "color0": 3}, "sampling_weight": 0.3}"#,
+        ),
+        (
+            "{\"type\": \"directional\"}",
+            r#"{"type": "projector", "fov": 33.3, "fov_axis": "y", "scale": 2.5, "irradiance": {"type": "bitmap", "data": {"resolution": [3, 2], "value": 2}}}"#,
+        ),
+        (
+            "\"type\": \"sphere\",",
+            r#""type": "cylinder", "p0": [0.1, 0.2, 0.3], "p1": [1, 2, 3.1], "radius": 0.3,"#,
+        ),
+        ("\"type\": \"sphere\",", r#""type": "disk","#),
+        (
+            "{\"type\": \"area\"",
+            r#"{"sampling_weight": 2.5, "type": "directionalarea""#,
+        ),
+        (
+            "{\"type\": \"directional\"}",
             r#"{"type": "spot", "cutoff_angle": 33.3, "beam_width": 33.3, "to_world": [{"rotate": {"axis": [1, 2, 3], "angle": 40}}]}"#,
         ),
         (

@@ -216,8 +216,28 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "sphere""#,
-        r#""type": "cylinder""#,
-        "15:11: Mitsuba's shape `cylinder` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `obj`, `ply`",
+        r#""type": "linearcurve""#,
+        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "cylinder", "p0": [1, 2, 3], "p1": [1, 2, 3]"#,
+        "15:11: the `cylinder` has no length at lamp: `p0` and `p1` must differ",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "cylinder", "radius": 0"#,
+        "15:42: the value 0 is not possible at lamp.radius: it must be positive",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "disk", "bsdf": {"type": "null"}, "interior": {"type": "homogeneous"}"#,
+        "15:11: a `disk` has no inside: it cannot bound a medium at lamp: use a `cube`, a `sphere` or a closed mesh",
+    ),
+    (
+        r#""type": "sphere""#,
+        r#""type": "cylinder", "bsdf": {"type": "null"}, "interior": {"type": "homogeneous"}"#,
+        "15:11: a `cylinder` has no caps: it cannot bound a medium at lamp: use a `cube`, a `sphere` or a closed mesh",
     ),
     (
         r#""type": "sphere""#,
@@ -246,8 +266,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""radiance": 3"#,
-        r#""sampling_weight": 3"#,
-        "15:58: Mitsuba's parameter `sampling_weight` of `area` at lamp.emitter.sampling_weight is not supported yet: remove it",
+        r#""sampling_weight": -3"#,
+        "15:77: the value -3 is not possible at lamp.emitter.sampling_weight: it must not be negative",
     ),
     (
         r#""type": "sphere","#,
@@ -328,7 +348,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         SUN,
         r#"{"type": "directional", "intensity": 1}"#,
-        "16:34: unknown parameter `intensity` of `directional` at sun.intensity: allowed: `irradiance`, `direction`, `to_world`",
+        "16:34: unknown parameter `intensity` of `directional` at sun.intensity: allowed: `sampling_weight`, `direction`, `to_world`, `irradiance`",
     ),
     (
         SUN,
@@ -347,8 +367,33 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         SUN,
+        r#"{"type": "sunsky"}"#,
+        "16:10: Mitsuba's emitter `sunsky` is not supported yet at sun: allowed: `constant`, `envmap`, `area`, `directionalarea`, `point`, `directional`, `spot`, `projector`",
+    ),
+    (
+        SUN,
         r#"{"type": "projector"}"#,
-        "16:10: Mitsuba's emitter `projector` is not supported yet at sun: allowed: `constant`, `envmap`, `area`, `point`, `directional`, `spot`",
+        "16:10: `projector` lacks `fov` at sun: give the field of view in degrees",
+    ),
+    (
+        SUN,
+        r#"{"type": "projector", "fov": 30, "to_world": [{"scale": 2}]}"#,
+        "16:55: this transform does not suit a `projector` at sun.to_world: scale and shear make no sense for it",
+    ),
+    (
+        SUN,
+        r#"{"type": "spot", "texture": 0.5}"#,
+        "16:10: the `texture` of a `spot` is the same everywhere at sun: expected a `bitmap` or a `checkerboard`; a colour belongs into `intensity`",
+    ),
+    (
+        SUN,
+        r#"{"type": "spot", "cutoff_angle": 90, "texture": {"type": "checkerboard"}}"#,
+        "16:10: a `spot` with a `texture` shines backwards at sun: its `cutoff_angle` must stay below 90 degrees",
+    ),
+    (
+        SUN,
+        r#"{"type": "directionalarea"}"#,
+        "16:10: a `directionalarea` emitter without a shape",
     ),
     (
         SUN,

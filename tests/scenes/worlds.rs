@@ -256,12 +256,19 @@ fn paths_of_arrays_are_unique() {
 fn defaults_of_shapes() {
     let cube = surface(r#""type": "cube""#);
     assert_eq!((cube.geometry, cube.flip_normals), (Geometry::Cube, false));
-    assert_eq!((cube.interior, cube.exterior, cube.radiance), (None, None, None));
+    assert_eq!(
+        (cube.interior, cube.exterior, cube.emitter.is_some()),
+        (None, None, false)
+    );
     assert_eq!(cube.to_world, glam::Affine3A::IDENTITY);
     let sphere = surface(r#""type": "sphere""#).geometry;
     let (center, radius) = ([0.0; 3], 1.0);
     assert_eq!(sphere, Geometry::Sphere { center, radius });
     assert_eq!(surface(r#""type": "rectangle""#).geometry, Geometry::Rectangle);
+    assert_eq!(surface(r#""type": "disk""#).geometry, Geometry::Disk);
+    let ends = [[0.0; 3], [0.0, 0.0, 1.0]];
+    let cylinder = surface(r#""type": "cylinder""#).geometry;
+    assert_eq!(cylinder, Geometry::Cylinder { ends, radius });
 }
 
 #[test]
@@ -277,7 +284,11 @@ fn shapes_without_bsdf_are_grey_and_emitters_black() {
     let both =
         r#""type": "cube", "light": {"type": "area"}, "bsdf": {"type": "diffuse", "reflectance": [0.1, 0.2, 0.3]}"#;
     assert_eq!(reflectance(both), Source::Fill(vec![0.1, 0.2, 0.3]));
-    let radiance = surface(both).radiance.expect("the shape emits");
+    let emitter = surface(both).emitter.expect("the shape emits");
+    assert_eq!((emitter.directional, emitter.sampling_weight), (false, 1.0));
+    let Texture::Constant(radiance) = emitter.radiance else {
+        panic!("one colour")
+    };
     assert_eq!(
         (radiance.path.as_str(), radiance.source),
         ("shape.light.radiance", Source::Fill(vec![1.0; 3]))

@@ -345,6 +345,7 @@ impl Small {
             } => Background::Envmap {
                 data: array("sky.data", Kind::Envmap, [width, height, 1]),
                 scale,
+                sampling_weight: 1.0,
                 to_world: Affine3A::from_rotation_z(0.4),
             },
         }

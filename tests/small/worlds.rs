@@ -293,6 +293,57 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "pictures that shine on all shapes, chosen by weight",
+            integrator: r#", "max_depth": 4"#,
+            objects: format!(
+                r#"{}, {},
+                   "panel": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": {}, "sampling_weight": 2}},
+                    "to_world": [{{"scale": [0.7, 0.5, 1]}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}},
+                   "coin": {{"type": "disk", "emitter": {{"type": "area", "radiance": {}}},
+                    "to_world": [{{"scale": [0.7, 0.5, 1]}}, {{"rotate": {{"axis": [0, 1, 0], "angle": -60}}}}, {{"translate": [1.6, 0, 0]}}]}},
+                   "tube": {{"type": "cylinder", "p0": [-1.5, -0.5, 0], "p1": [-1.3, 0.8, 0.2], "radius": 0.15,
+                    "emitter": {{"type": "area", "radiance": {{"type": "checkerboard", "to_uv": [{{"scale": [2, 3]}}]}}}}}},
+                   "bulb": {{"type": "sphere", "center": [1.5, 1.5, 0], "radius": 0.3, "emitter": {{"type": "area", "radiance": {},
+                    "sampling_weight": 0}}}},
+                   "brick": {{"type": "cube", "emitter": {{"type": "area", "radiance": {}, "sampling_weight": 0.5}},
+                    "to_world": [{{"scale": [0.2, 0.3, 0.4]}}, {{"translate": [-1.7, 1.4, 0.5]}}]}}"#,
+                smoke(hg),
+                wall("floor", "0.5", -90.0),
+                image([4, 3], ""),
+                image([3, 2], r#", "filter_type": "nearest", "to_uv": [{"scale": [2, 1]}]"#),
+                image([3, 3], r#", "wrap_mode": "clamp""#),
+                image([2, 2], "")
+            ),
+            zeros: vec![("panel.emitter.radiance", 5, 1)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "a projector, a slide before a spot, disks and cylinders",
+            integrator: r#", "max_depth": 4"#,
+            objects: format!(
+                r#"{}, {},
+                   "beamer": {{"type": "projector", "fov": 50, "fov_axis": "y", "scale": 1.5, "irradiance": {}, "sampling_weight": 3,
+                    "to_world": [{{"look_at": {{"origin": [1, 2.5, 2], "target": [0, -0.5, 0], "up": [0, 1, 0]}}}}]}},
+                   "slide": {{"type": "spot", "cutoff_angle": 50, "beam_width": 20, "texture": {},
+                    "to_world": [{{"look_at": {{"origin": [-1, 2, 1], "target": [0, 0, 0], "up": [0, 0, 1]}}}}]}},
+                   "plate": {{"type": "disk", "to_world": [{{"scale": 0.6}}, {{"translate": [0.3, -0.4, 0.2]}}],
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}},
+                   "pipe": {{"type": "cylinder", "p0": [-0.5, -0.7, 0.3], "p1": [-0.3, 0.8, -0.3], "radius": 0.25,
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}},
+                   "die": {{"type": "cube", "to_world": [{{"scale": 0.25}}, {{"rotate": {{"axis": [1, 1, 0], "angle": 40}}}}, {{"translate": [0.6, 0.5, 0.3]}}],
+                    "bsdf": {{"type": "diffuse", "reflectance": {}}}}}"#,
+                smoke(hg),
+                wall("floor", "0.5", -90.0),
+                image([5, 3], ""),
+                image([3, 3], r#", "wrap_mode": "clamp", "filter_type": "nearest""#),
+                image([3, 4], ""),
+                image([4, 3], ""),
+                image([2, 3], r#", "filter_type": "nearest""#),
+            ),
+            zeros: vec![("slide.texture", 4, 1), ("beamer.irradiance", 7, 2)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "from within the medium",
             integrator: r#", "hide_emitters": true"#,
             sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
@@ -371,6 +422,7 @@ impl SmallWorld {
                     tuning: None,
                 },
                 scale: 0.8,
+                sampling_weight: 1.0,
                 to_world: Affine3A::from_rotation_y(0.4),
             };
         }

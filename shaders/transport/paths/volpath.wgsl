@@ -12,6 +12,7 @@
 #import transport/rays/camera
 #import transport/paths/reservoir
 #import transport/paths/next_event
+#import transport/scene/area_light
 #import transport/scene/bsdf
 #import transport/scene/interaction
 #import transport/scene/light
@@ -231,11 +232,11 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         if path_competes(path) {
             weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit));
         }
-        let slot = light_record(record.light).slot;
-        path_add(path, light_value(slot) * weight);
+        let light = light_record(record.light);
+        path_add(path, light_value(light, hit.uv) * weight);
 #ifdef REPLAY
         if mode == REPLAY {
-            sink_color(slot, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+            light_adjoint(light, hit.uv, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
         }
 #endif
     }

@@ -3,8 +3,9 @@
 #import common/math
 #import transport/lookup/background
 #import transport/rays/sampler
-#import transport/scene/shape
+#import transport/scene/area_light
 #import transport/scene/records
+#import transport/scene/texture
 
 // A sampled direction towards a light; the contribution is zero unless `lit`.
 struct Drawn {
@@ -16,28 +17,32 @@ struct Drawn {
     weight: f32,
     // The pdf by solid angle; 0 for delta lights, which no path can hit.
     pdf: f32,
+    // Where the light's texture is looked up.
+    uv: vec2f,
     lit: bool,
 }
 
 // The largest float below one.
 const BELOW_ONE: f32 = 0.99999994;
 
-const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, false);
+const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, vec2f(0.0), false);
 
 // Samples a light and a direction towards it from `p`.
 fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
-    let count = f32(settings.lights);
-    let index = min(u32(sampler_draw(sampler) * count), settings.lights - 1u);
+    let choice = choose_light(sampler_draw(sampler));
     let u = sampler_draw(sampler);
     let v = sampler_draw(sampler);
-    let record = light_record(index);
+    let record = light_record(choice.light);
     var drawn: Drawn;
     switch record.kind {
         case LIGHT_POINT, LIGHT_SPOT: {
             drawn = sample_point(record, p);
         }
+        case LIGHT_PROJECTOR: {
+            drawn = sample_projector(record, p);
+        }
         case LIGHT_DIRECTIONAL: {
-            drawn = Drawn(index, -record.direction.xyz, FAR, 1.0, 0.0, true);
+            drawn = Drawn(0u, -record.direction.xyz, FAR, 1.0, 0.0, vec2f(0.0), true);
         }
         case LIGHT_AREA: {
             drawn = sample_area(record, p, vec2f(u, v), sampler);
@@ -46,10 +51,43 @@ fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
             drawn = sample_envmap(vec2f(u, v));
         }
     }
-    drawn.light = index;
-    drawn.weight *= count;
-    drawn.pdf /= count;
+    drawn.light = choice.light;
+    drawn.weight *= choice.choices;
+    drawn.pdf /= choice.choices;
     return drawn;
+}
+
+// A light, and one over the probability with which it is chosen.
+struct ChosenLight {
+    light: u32,
+    choices: f32,
+}
+
+// The light that a number in [0, 1) chooses.
+fn choose_light(u: f32) -> ChosenLight {
+    let count = settings.lights;
+    if settings.weighted == 0u {
+        return ChosenLight(min(u32(u * f32(count)), count - 1u), f32(count));
+    }
+    var low = 0u;
+    var high = count - 1u;
+    while low < high {
+        let middle = (low + high) / 2u;
+        if light_record(middle).cumulative <= u {
+            low = middle + 1u;
+        } else {
+            high = middle;
+        }
+    }
+    return ChosenLight(low, 1.0 / light_record(low).probability);
+}
+
+// A pdf times the probability with which light_sample chooses the light.
+fn with_choice(record: Light, pdf: f32) -> f32 {
+    if settings.weighted == 0u {
+        return pdf / f32(settings.lights);
+    }
+    return pdf * record.probability;
 }
 
 fn sample_point(record: Light, p: vec3f) -> Drawn {
@@ -58,10 +96,36 @@ fn sample_point(record: Light, p: vec3f) -> Drawn {
     let distance = sqrt(square);
     let direction = to / distance;
     var weight = 1.0 / square;
+    var uv = vec2f(0.0);
     if record.kind == LIGHT_SPOT {
         weight *= spot_falloff(record, direction);
+        if record.light_texture != NONE {
+            uv = picture_uv(record, transform_point(record.to_local, p), 0.5);
+        }
     }
-    return Drawn(0u, direction, distance, weight, 0.0, weight > 0.0 && is_finite(weight));
+    return Drawn(0u, direction, distance, weight, 0.0, uv, weight > 0.0 && is_finite(weight));
+}
+
+// Where a point in the frame of a spot or a projector lies in its picture. `half` is 1/2, or -1/2 for a picture that is
+// seen like that of a camera, whose +x points to the left and +y upwards.
+fn picture_uv(record: Light, local: vec3f, half: f32) -> vec2f {
+    return 0.5 + half * local.xy / (local.z * record.extent);
+}
+
+// The direction towards a projector. The weight follows Mitsuba, where the irradiance on a plane at the distance one is
+// pi times the picture.
+fn sample_projector(record: Light, p: vec3f) -> Drawn {
+    let local = transform_point(record.to_local, p);
+    if local.z <= 0.0 {
+        return DARK;
+    }
+    let uv = picture_uv(record, local, -0.5);
+    let to = record.position.xyz - p;
+    let distance = sqrt(dot(to, to));
+    // Over the cosine, which is local z / distance.
+    let weight = PI * distance / (local.z * local.z * local.z);
+    let inside = all(uv >= vec2f(0.0)) && all(uv <= vec2f(1.0));
+    return Drawn(0u, to / distance, distance, weight, 0.0, uv, inside && is_finite(weight));
 }
 
 // Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the
@@ -76,112 +140,6 @@ fn spot_falloff(record: Light, direction: vec3f) -> f32 {
     }
     let cutoff = arc_cosine(record.direction.w);
     return (cutoff - arc_cosine(cosine)) / (cutoff - arc_cosine(record.cos_beam));
-}
-
-// Samples a direction to an area light: uniform by area, or in the cone of a sphere.
-fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler>) -> Drawn {
-    let shape = surface_record(record.surface);
-    var place: Place;
-    switch shape.kind {
-        case SURFACE_SPHERE: {
-            return sample_sphere(record, p, u);
-        }
-        case SURFACE_RECTANGLE: {
-            let q = transform_point(shape.to_world, vec3f(2.0 * u.x - 1.0, 2.0 * u.y - 1.0, 0.0));
-            place = Place(q, world_normal(shape, vec3f(0.0, 0.0, 1.0)), record.position.w);
-        }
-        default: {
-            place = sample_emissive_triangle(record, sampler_draw(sampler), u);
-        }
-    }
-    let to = place.q - p;
-    let square = dot(to, to);
-    let distance = sqrt(square);
-    let direction = to / distance;
-    let cosine = -dot(direction, place.normal);
-    if square == 0.0 || !(cosine > 0.0) {
-        return DARK;
-    }
-    let weight = cosine * place.area / square;
-    return Drawn(0u, direction, distance, weight, square / (cosine * record.position.w), true);
-}
-
-// A point on a light, and one over its area pdf.
-struct Place {
-    q: vec3f,
-    normal: vec3f,
-    area: f32,
-}
-
-// Samples a point on a light's emissive triangles: a triangle by its share of the area, then a uniform point.
-fn sample_emissive_triangle(record: Light, share: f32, u: vec2f) -> Place {
-    var low = 0u;
-    var high = record.emissive_triangles;
-    while high - low > 1u {
-        let middle = (low + high) / 2u;
-        if emissive_triangle_record(record.first_emissive + middle).begins <= share {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    let facet = emissive_triangle_record(record.first_emissive + low);
-    let ab = facet.b - facet.a;
-    let ac = facet.c - facet.a;
-    let face = cross(ab, ac);
-    let root = sqrt(1.0 - u.x);
-    let q = facet.a + ab * (1.0 - root) + ac * (root * u.y);
-    let size = sqrt(dot(face, face));
-    return Place(q, face / size, 0.5 * size / (facet.ends - facet.begins));
-}
-
-// The sphere of an area light: centre and radius in the world. `to_world` of a sphere is a similarity.
-fn sphere_of(record: Light) -> vec4f {
-    return vec4f(record.position.xyz, record.direction.w);
-}
-
-fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
-    let sphere = sphere_of(record);
-    let radius = sphere.w;
-    let to = sphere.xyz - p;
-    let square = dot(to, to);
-    if square <= radius * radius {
-        return DARK;
-    }
-    let cap = cone(square, radius);
-    let direction = around(unit(to), 1.0 - u.x * cap.y, u.y);
-    // The nearer intersection of the ray with the sphere.
-    let middle = dot(to, direction);
-    let half = sqrt(max(radius * radius - (square - middle * middle), 0.0));
-    return Drawn(0u, direction, middle - half, 1.0 / cap.x, cap.x, true);
-}
-
-// Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.
-fn cone(square: f32, radius: f32) -> vec2f {
-    let sine2 = radius * radius / square;
-    // 1 - sqrt(1 - x) without cancellation.
-    let height = sine2 / (1.0 + sqrt(max(1.0 - sine2, 0.0)));
-    return vec2f(1.0 / (2.0 * PI * height), height);
-}
-
-// The pdf with which light_sample draws, from `p`, the direction that hit an emissive surface.
-fn area_pdf(p: vec3f, direction: vec3f, hit: Hit) -> f32 {
-    let shape = surface_record(hit.surface);
-    let record = light_record(shape.light);
-    var pdf = 0.0;
-    if shape.kind == SURFACE_SPHERE {
-        let sphere = sphere_of(record);
-        let to = sphere.xyz - p;
-        let square = dot(to, to);
-        if square <= sphere.w * sphere.w {
-            return 0.0;
-        }
-        pdf = cone(square, sphere.w).x;
-    } else {
-        let to = hit.p - p;
-        pdf = dot(to, to) / (-dot(direction, hit.normal) * record.position.w);
-    }
-    return pdf / f32(settings.lights);
 }
 
 // Columns and rows of the environment map's sampling table: each of its cells lies between four texels.
@@ -212,7 +170,7 @@ fn sample_envmap(u: vec2f) -> Drawn {
     // u = atan2(x, -z) / 2 pi
     let local = vec3f(azimuth.y * polar.y, polar.x, -azimuth.x * polar.y);
     let pdf = envmap_stencil_pdf(env_cell(scene.env_size, cell, vec2f(fx, fy)), polar.y);
-    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, pdf > 0.0);
+    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, vec2f(0.0), pdf > 0.0);
 }
 
 // Samples a number in [0, 1) whose pdf is linear from `a` to `b`, both positive.
@@ -282,11 +240,48 @@ fn envmap_pdf(d: vec3f) -> f32 {
     }
     let local = unit(transform_vector(scene.world_to_env, d));
     let at = env_stencil(scene.env_size, local);
-    return envmap_stencil_pdf(at, length(local.xz)) / f32(settings.lights);
+    return with_choice(light_record(settings.environment), envmap_stencil_pdf(at, length(local.xz)));
 }
 
-// Radiance or intensity from a light's parameter.
-fn light_value(slot: u32) -> vec3f {
-    let first = parameter_first(slot);
+// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `uv`.
+fn light_value(record: Light, uv: vec2f) -> vec3f {
+    if record.light_texture == NONE {
+        return light_color(record);
+    }
+    return light_color(record) * texture_eval(texture_stencil(texture_record(record.light_texture), uv));
+}
+
+// What a light's texture is multiplied by: its colour, the scale of a projector, or one.
+fn light_color(record: Light) -> vec3f {
+    if record.slot == NONE {
+        return vec3f(1.0);
+    }
+    let first = parameter_first(record.slot);
+    if record.kind == LIGHT_PROJECTOR {
+        return vec3f(values[first]);
+    }
     return vec3f(values[first], values[first + 1u], values[first + 2u]);
 }
+
+#ifdef REPLAY
+
+// The adjoint of light_value: `d` are the derivatives by it.
+fn light_adjoint(record: Light, uv: vec2f, d: vec3f) {
+    if record.light_texture == NONE {
+        sink_color(record.slot, d);
+        return;
+    }
+    let at = texture_stencil(texture_record(record.light_texture), uv);
+    texture_adjoint(at, d * light_color(record));
+    if record.slot == NONE {
+        return;
+    }
+    let by_color = d * texture_eval(at);
+    if record.kind == LIGHT_PROJECTOR {
+        sink_number(record.slot, by_color.x + by_color.y + by_color.z);
+    } else {
+        sink_color(record.slot, by_color);
+    }
+}
+
+#endif

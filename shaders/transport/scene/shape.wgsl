@@ -90,6 +90,12 @@ fn meet(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> Found {
         case SURFACE_RECTANGLE: {
             return meet_rectangle(o, d, far);
         }
+        case SURFACE_DISK: {
+            return meet_disk(o, d, far);
+        }
+        case SURFACE_CYLINDER: {
+            return meet_cylinder(o, d, far);
+        }
         default: {
             return MISSED;
         }
@@ -130,20 +136,56 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
         let axis = found.part >> 1u;
         let side = select(-1.0, 1.0, (found.part & 1u) == 1u);
         normal = select(vec3f(0.0), vec3f(side), vec3u(0u, 1u, 2u) == vec3u(axis));
-        let across = select(select(p.xy, p.zx, axis == 1u), p.yz, axis == 0u);
-        uv = 0.5 * across + 0.5;
+        uv = cube_uv(found.part, p);
         p = select(p, normal, abs(normal) == vec3f(1.0));
     } else if record.kind == SURFACE_SPHERE {
         normal = unit(p);
         p = normal;
-        let u = arc_tangent(normal.y, normal.x) * (0.5 / PI);
-        uv = vec2f(u - floor(u), arc_cosine(clamp(normal.z, -1.0, 1.0)) / PI);
+        uv = vec2f(turns(normal), arc_cosine(clamp(normal.z, -1.0, 1.0)) / PI);
+    } else if record.kind == SURFACE_DISK {
+        p.z = 0.0;
+        uv = vec2f(sqrt(dot(p, p)), turns(p));
+    } else if record.kind == SURFACE_CYLINDER {
+        normal = unit(vec3f(p.xy, 0.0));
+        p = vec3f(normal.xy, p.z);
+        uv = vec2f(turns(normal), 0.5 * p.z + 0.5);
     } else {
         p.z = 0.0;
     }
     normal = world_normal(record, normal);
     let clearance = ROUNDING * terms_along(record.to_world, p, normal);
     return Hit(found.t, surface, found.part, transform_point(record.to_world, p), clearance, normal, normal, uv, true);
+}
+
+// The coordinates of a point of the cube's surface, given its face.
+fn cube_uv(part: u32, p: vec3f) -> vec2f {
+    var across = p.yx;
+    switch part {
+        case 0u: {
+            across = p.yz;
+        }
+        case 1u: {
+            across = vec2f(p.y, -p.z);
+        }
+        case 2u: {
+            across = p.zx;
+        }
+        case 3u: {
+            across = -p.xz;
+        }
+        case 4u: {
+            across = vec2f(-p.y, p.x);
+        }
+        default: {
+        }
+    }
+    return 0.5 * across + 0.5;
+}
+
+// The angle about the z axis from the x axis, in whole turns between 0 and 1.
+fn turns(p: vec3f) -> f32 {
+    let u = arc_tangent(p.y, p.x) * (0.5 / PI);
+    return u - floor(u);
 }
 
 // Sum of the magnitudes of the terms of `normal` . `to_world` `p`; times epsilon it bounds their rounding error.
@@ -221,4 +263,37 @@ fn meet_rectangle(o: vec3f, d: vec3f, far: f32) -> Found {
     let x = o.x + t * d.x;
     let y = o.y + t * d.y;
     return Found(t, 0u, t > 0.0 && t < far && abs(x) <= 1.0 && abs(y) <= 1.0);
+}
+
+fn meet_disk(o: vec3f, d: vec3f, far: f32) -> Found {
+    if d.z == 0.0 {
+        return MISSED;
+    }
+    let t = -o.z / d.z;
+    let x = o.x + t * d.x;
+    let y = o.y + t * d.y;
+    return Found(t, 0u, t > 0.0 && t < far && x * x + y * y <= 1.0);
+}
+
+// The cylinder of radius one around the z axis, from z = -1 to 1, without caps.
+fn meet_cylinder(o: vec3f, d: vec3f, far: f32) -> Found {
+    // As in meet_sphere, in the plane of x and y.
+    let dd = d.x * d.x + d.y * d.y;
+    if dd == 0.0 {
+        return MISSED;
+    }
+    let middle = -(o.x * d.x + o.y * d.y) / dd;
+    let x = o.x + middle * d.x;
+    let y = o.y + middle * d.y;
+    let height = 1.0 - (x * x + y * y);
+    if height < 0.0 {
+        return MISSED;
+    }
+    let half = sqrt(height / dd);
+    let enter = middle - half;
+    if enter > 0.0 && enter < far && abs(o.z + enter * d.z) <= 1.0 {
+        return Found(enter, 0u, true);
+    }
+    let exit = middle + half;
+    return Found(exit, 0u, exit > 0.0 && exit < far && abs(o.z + exit * d.z) <= 1.0);
 }

@@ -7,6 +7,9 @@
 #import transport/scene/records
 #import transport/scene/shape
 
+// Radians of a whole turn.
+const TURN: f32 = 6.2831855;
+
 // The derivatives of a point by its texture coordinates.
 struct Derivatives {
     dp_du: vec3f,
@@ -26,7 +29,7 @@ fn tangents(hit: Hit) -> Frame {
     return Frame(axis, cross(n, axis));
 }
 
-// The derivatives by u and v in the world; zero at a sphere's poles.
+// The derivatives by u and v in the world; zero where they are not known, as at a sphere's poles.
 fn derivatives(hit: Hit) -> Derivatives {
     let record = surface_record(hit.surface);
     if record.kind == SURFACE_MESH {
@@ -39,19 +42,31 @@ fn derivatives(hit: Hit) -> Derivatives {
 // The same in the space of a shape that is no mesh.
 fn local_derivatives(kind: u32, part: u32, p: vec3f) -> Derivatives {
     if kind == SURFACE_CUBE {
-        let axes = vec3u(0u, 1u, 2u);
-        let axis = part >> 1u;
-        let du = select(vec3f(0.0), vec3f(2.0), axes == vec3u((axis + 1u) % 3u));
-        return Derivatives(du, select(vec3f(0.0), vec3f(2.0), axes == vec3u((axis + 2u) % 3u)));
+        // Texture coordinates are linear in the point.
+        let origin = cube_uv(part, vec3f(0.0));
+        let x = cube_uv(part, vec3f(1.0, 0.0, 0.0)) - origin;
+        let y = cube_uv(part, vec3f(0.0, 1.0, 0.0)) - origin;
+        let z = cube_uv(part, vec3f(0.0, 0.0, 1.0)) - origin;
+        return Derivatives(4.0 * vec3f(x.x, y.x, z.x), 4.0 * vec3f(x.y, y.y, z.y));
+    }
+    let radius = sqrt(p.x * p.x + p.y * p.y);
+    let around = vec3f(-TURN * p.y, TURN * p.x, 0.0);
+    if kind == SURFACE_DISK {
+        var out = vec3f(0.0);
+        if radius > 0.0 {
+            out = vec3f(p.xy / radius, 0.0);
+        }
+        return Derivatives(out, around);
+    }
+    if kind == SURFACE_CYLINDER {
+        return Derivatives(around, vec3f(0.0, 0.0, 2.0));
     }
     if kind == SURFACE_SPHERE {
-        let turn = 6.2831855;
-        let radius = sqrt(p.x * p.x + p.y * p.y);
         var meridian = vec3f(0.0);
         if radius > 0.0 {
             meridian = vec3f(p.x * p.z / radius, p.y * p.z / radius, -radius);
         }
-        return Derivatives(vec3f(-turn * p.y, turn * p.x, 0.0), 0.5 * turn * meridian);
+        return Derivatives(around, 0.5 * TURN * meridian);
     }
     return Derivatives(vec3f(2.0, 0.0, 0.0), vec3f(0.0, 2.0, 0.0));
 }

@@ -94,7 +94,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         bsdf_path: "cube.bsdf".into(),
         interior: Some(0),
         exterior: None,
-        radiance: None,
+        emitter: None,
     };
     let scene = Scene {
         path: PathBuf::from("bench"),

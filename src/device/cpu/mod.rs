@@ -243,7 +243,7 @@ impl Device for Cpu {
         fit_background(scene, *emitter, &shapes);
         match &mut self.passes {
             Passes::Field(passes) => passes.scene.fit(scene, &shapes),
-            Passes::Paths(passes) => passes.scene.fit(&shapes),
+            Passes::Paths(passes) => passes.scene.fit(scene, &shapes),
             Passes::Splats(passes) => passes.scene.fit(&shapes),
         }
         self.rebuild()

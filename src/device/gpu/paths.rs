@@ -11,11 +11,11 @@ use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
 use crate::resident::coats::{COAT_FLOATS, Coat};
-use crate::resident::environment::{environment_table, table_len};
 use crate::resident::layout::{
-    BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord, background,
+    BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord,
 };
 use crate::resident::paths::PathScene;
+use crate::transport::scene::light_table::{sampling_tables, slots_of_tables};
 
 /// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/scene/records.wgsl`.
 const FAR: f32 = 1e30;
@@ -56,7 +56,7 @@ pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
     pub records: wgpu::Buffer,
     pub places: Places,
-    /// Majorants of all media, the environment map's table, then the coats of plastics.
+    /// Majorants of all media, the sampling tables of lights, then the coats of plastics.
     pub bounds: wgpu::Buffer,
     pub environment_at: u32,
     pub coats_at: u32,
@@ -106,7 +106,7 @@ impl PathArrays {
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
         let environment_at = scene.majorants();
-        let coats_at = environment_at + environment_len(common);
+        let coats_at = environment_at + scene.sampling_tables_len(common);
         let floats = coats_at + COAT_FLOATS * scene.bsdfs.coats();
         Ok(Self {
             record,
@@ -146,10 +146,14 @@ fn record_parts(paths: &PathScene) -> [Part; 2] {
 /// What makes up the bounds.
 fn bound_parts(paths: &PathScene, scene: &SceneRecord) -> [Part; 2] {
     let majorants = 4 * paths.majorants() as u64;
-    let table = 4 * environment_len(scene) as u64;
+    let table = 4 * paths.sampling_tables_len(scene) as u64;
     [
         ("majorants", majorants, "lower the resolution of `sigma_t`"),
-        ("probabilities of the environment map", table, "take a smaller `envmap`"),
+        (
+            "probabilities of images that shine",
+            table,
+            "take a smaller `envmap`, or smaller textures of lights",
+        ),
     ]
 }
 
@@ -198,16 +202,8 @@ fn finite(medium: &MediumRecord) -> MediumRecord {
     }
 }
 
-/// Entries of the environment map's table.
-fn environment_len(scene: &SceneRecord) -> usize {
-    match scene.background {
-        background::ENVMAP => table_len(scene.env_size),
-        _ => 0,
-    }
-}
-
 impl Gpu {
-    /// Rebuilds majorants and the environment map's table: all of them, or those that a step may have changed.
+    /// Rebuilds majorants and the sampling tables of lights: all of them, or those that a step may have changed.
     /// [`Kernel::Majorants`] has been prepared.
     pub(super) fn rebuild_path_tables(&self, passes: &PathPasses, all: bool) -> Result<()> {
         let PathPasses { scene, arrays } = passes;
@@ -216,11 +212,16 @@ impl Gpu {
         for medium in media {
             self.rebuild_majorants(passes, medium)?;
         }
-        if self.scene.background == background::ENVMAP && stale(scene.background) {
-            let data = self.values(scene.background as usize)?;
-            let table = environment_table(self.scene.env_size, &data);
+        let slots = slots_of_tables(&self.scene, scene);
+        if slots.iter().any(|slot| stale(*slot)) {
+            let mut values = vec![Vec::new(); self.params.parameters.len()];
+            for slot in slots {
+                values[slot as usize] = self.values(slot as usize)?;
+            }
+            let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
+            let tables = sampling_tables(&self.scene, scene, &values);
             let at = 4 * u64::from(arrays.environment_at);
-            self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&table));
+            self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&tables));
         }
         if scene.bsdfs.coat_slots().any(stale) {
             self.rebuild_coats(passes)?;

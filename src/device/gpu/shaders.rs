@@ -52,6 +52,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/bsdf/plastic",
     "transport/scene/bsdf/principled",
     "transport/scene/bsdf/principledthin",
+    "transport/scene/area_light",
     "transport/scene/light",
     "transport/scene/majorant",
     "transport/field/march",

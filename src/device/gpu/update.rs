@@ -137,7 +137,7 @@ impl Gpu {
             Passes::Field(field) => field.fit(&mut self.scene, &fitted),
             Passes::Splats(_) => {}
             Passes::Paths(PathPasses { scene, arrays }) => {
-                scene.fit(&fitted);
+                scene.fit(&self.scene, &fitted);
                 *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new)?;
             }
         }

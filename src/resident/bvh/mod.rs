@@ -217,7 +217,8 @@ fn box_of_surface(record: &SurfaceRecord) -> Corners {
     /// What the rounding of a hit may move it by, as a part of the largest coordinate.
     const MARGIN: f32 = 1e-4;
     let m: &Rows = &record.to_world;
-    let thickness = if record.kind == surface::RECTANGLE { 0.0 } else { 1.0 };
+    let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
+    let thickness = if is_flat { 0.0 } else { 1.0 };
     let reach = m.map(|row| row[0].abs() + row[1].abs() + thickness * row[2].abs());
     let largest = (0..3).fold(0f32, |largest, a| largest.max(m[a][3].abs() + reach[a]));
     let [low, high] = [-1.0, 1.0].map(|side| [0, 1, 2].map(|a| m[a][3] + side * (reach[a] + MARGIN * largest)));

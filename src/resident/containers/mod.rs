@@ -47,7 +47,7 @@ impl Container {
             return Ok(None);
         }
         let (boundary, outwards) = match &surface.geometry {
-            Geometry::Rectangle => return Ok(None),
+            Geometry::Rectangle | Geometry::Disk | Geometry::Cylinder { .. } => return Ok(None),
             Geometry::Sphere { .. } => (Boundary::Ellipsoid(Ellipsoid::new(double(to_world))), true),
             Geometry::Cube => (Boundary::Soup(Soup::cube(&double(to_world))), true),
             Geometry::Mesh { path, .. } => {

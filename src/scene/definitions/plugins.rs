@@ -10,6 +10,7 @@ const COLOR_SPACE: Form = Form::Words(&["linear", "srgb"]);
 const GRID_FILTER: Form = Form::Words(&["trilinear", "nearest"]);
 const WRAP: Form = Form::Words(&["repeat", "mirror", "clamp"]);
 const FRACTION: Form = Form::OneOf(&[Form::Number(SHARE), Form::Object(Class::Texture)]);
+const RADIANCE: Form = Form::OneOf(&[LIGHT, Form::Object(Class::Texture)]);
 const REFLECTANCE: Form = Form::OneOf(&[Form::Color(SHARE), Form::Object(Class::Texture)]);
 const COMPLEX: Form = Form::OneOf(&[Form::Color(Limit::NonNegative), Form::Object(Class::Texture)]);
 const ROUGHNESS: Form = Form::OneOf(&[POSITIVE, Form::Object(Class::Texture)]);
@@ -279,7 +280,13 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
             nested: &[Class::Filter, Class::Sampler],
         },
     ),
-    (Class::Emitter, plain("constant", &[may("radiance", LIGHT)])),
+    (
+        Class::Emitter,
+        plain(
+            "constant",
+            &[may("radiance", LIGHT), may("sampling_weight", NOT_NEGATIVE)],
+        ),
+    ),
     (
         Class::Emitter,
         plain(
@@ -289,10 +296,38 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("data", Form::Block("data")),
                 may("scale", NOT_NEGATIVE),
                 may("to_world", Form::Space),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
-    (Class::Emitter, plain("area", &[may("radiance", LIGHT)])),
+    (
+        Class::Emitter,
+        plain(
+            "area",
+            &[may("radiance", RADIANCE), may("sampling_weight", NOT_NEGATIVE)],
+        ),
+    ),
+    (
+        Class::Emitter,
+        plain(
+            "directionalarea",
+            &[may("radiance", RADIANCE), may("sampling_weight", NOT_NEGATIVE)],
+        ),
+    ),
+    (
+        Class::Emitter,
+        plain(
+            "projector",
+            &[
+                may("irradiance", RADIANCE),
+                may("scale", NOT_NEGATIVE),
+                may("to_world", Form::Space),
+                must("fov", Form::Number(Limit::Between(0.0, 180.0))),
+                may("fov_axis", Form::Words(&["x", "y", "diagonal", "smaller", "larger"])),
+                may("sampling_weight", NOT_NEGATIVE),
+            ],
+        ),
+    ),
     (
         Class::Emitter,
         plain(
@@ -301,6 +336,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("intensity", LIGHT),
                 may("position", Form::Vector(3)),
                 may("to_world", Form::Space),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
@@ -312,6 +348,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("irradiance", LIGHT),
                 may("direction", Form::Vector(3)),
                 may("to_world", Form::Space),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
@@ -324,6 +361,8 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("to_world", Form::Space),
                 may("cutoff_angle", Form::Number(Limit::Between(0.0, 180.0))),
                 may("beam_width", Form::Number(Limit::Within(0.0, 180.0))),
+                may("texture", Form::Object(Class::Texture)),
+                may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
     ),
@@ -500,6 +539,16 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         shape!("sphere", may("center", Form::Vector(3)), may("radius", POSITIVE)),
     ),
     (Class::Shape, shape!("rectangle")),
+    (Class::Shape, shape!("disk")),
+    (
+        Class::Shape,
+        shape!(
+            "cylinder",
+            may("p0", Form::Vector(3)),
+            may("p1", Form::Vector(3)),
+            may("radius", POSITIVE)
+        ),
+    ),
     (
         Class::Shape,
         shape!(

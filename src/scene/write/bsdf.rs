@@ -93,7 +93,7 @@ fn nested(mut object: Value, parts: &[NestedBsdf], path: &str, root: &mut Map<St
 }
 
 /// The texture that is the parameter `key` of the object at `parent`.
-fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map<String, Value>) -> Value {
+pub(super) fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map<String, Value>) -> Value {
     let (path, is_constant) = match texture {
         Texture::Constant(value) => (value.path.as_str(), true),
         Texture::Checkerboard { colors, .. } => (colors[0].path.trim_end_matches(".color0"), false),
@@ -124,7 +124,7 @@ fn contents(texture: &Texture) -> Value {
                 "to_uv": plane_matrix(&map.to_uv),
             });
             match &map.data.source {
-                Source::Reflectance { path, raw } => {
+                Source::Reflectance { path, raw } | Source::Radiance { path, raw } => {
                     object["filename"] = file(path);
                     object["raw"] = json!(raw);
                 }

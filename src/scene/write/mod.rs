@@ -58,7 +58,8 @@ pub(super) fn to_json(scene: &Scene) -> Value {
         root.insert(surface.name.clone(), object);
     }
     for light in &scene.world.lights {
-        root.insert(light.name.clone(), world::light(light));
+        let object = world::light(light, &mut root);
+        root.insert(light.name.clone(), object);
     }
     if let Some(array) = scene.background.array() {
         root.insert(first_step(array).into(), background(&scene.background));
@@ -195,7 +196,10 @@ fn source(array: &Array) -> Value {
         Source::Fill(values) => {
             json!({"type": "gridvolume", "resolution": array.shape.size, "value": channels(values)})
         }
-        Source::GridFile(path) | Source::ImageFile(path) | Source::Reflectance { path, .. } => {
+        Source::GridFile(path)
+        | Source::ImageFile(path)
+        | Source::Reflectance { path, .. }
+        | Source::Radiance { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})
         }
         Source::Placed => Value::Null,
@@ -222,8 +226,14 @@ fn background(background: &Background) -> Value {
     match background {
         Background::None => Value::Null,
         Background::Constant { radiance } => json!({"type": "constant", "radiance": fill(radiance)}),
-        Background::Envmap { data, scale, to_world } => {
+        Background::Envmap {
+            data,
+            scale,
+            sampling_weight,
+            to_world,
+        } => {
             let mut object = json!({"type": "envmap", "scale": number(*scale), "to_world": matrix(to_world)});
+            object["sampling_weight"] = number(*sampling_weight);
             match &data.source {
                 Source::ImageFile(path) => object["filename"] = file(path),
                 _ => object["data"] = json!({"resolution": &data.shape.size[..2], "value": fill(data)}),

@@ -127,9 +127,13 @@ pub(super) fn surface(surface: &Surface, world: &World, root: &mut Map<String, V
             object[key] = medium(world, index, &format!("{}.{key}", surface.name));
         }
     }
-    if let Some(radiance) = &surface.radiance {
-        let steps: Vec<&str> = radiance.path.split('.').collect();
-        object[steps[steps.len().saturating_sub(2)]] = json!({"type": "area", "radiance": fill(radiance)});
+    if let Some(emitter) = &surface.emitter {
+        let path = format!("{}.{}", surface.name, emitter.name);
+        object[&emitter.name] = json!({
+            "type": if emitter.directional { "directionalarea" } else { "area" },
+            "radiance": bsdf::texture(&emitter.radiance, &path, "radiance", root),
+            "sampling_weight": number(emitter.sampling_weight),
+        });
     }
     object
 }
@@ -138,6 +142,10 @@ fn geometry(geometry: &Geometry) -> Value {
     match geometry {
         Geometry::Cube => json!({"type": "cube"}),
         Geometry::Rectangle => json!({"type": "rectangle"}),
+        Geometry::Disk => json!({"type": "disk"}),
+        Geometry::Cylinder { ends: [p0, p1], radius } => {
+            json!({"type": "cylinder", "p0": numbers(p0), "p1": numbers(p1), "radius": number(*radius)})
+        }
         Geometry::Sphere { center, radius } => {
             json!({"type": "sphere", "center": numbers(center), "radius": number(*radius)})
         }
@@ -158,7 +166,7 @@ fn geometry(geometry: &Geometry) -> Value {
     }
 }
 
-pub(super) fn light(light: &Light) -> Value {
+pub(super) fn light(light: &Light, root: &mut Map<String, Value>) -> Value {
     // Degrees are written in f64: the f32 digits of degrees would not parse to the same radians.
     let degrees = |radians: f32| json!(f64::from(radians).to_degrees());
     let mut object = match &light.kind {
@@ -170,9 +178,22 @@ pub(super) fn light(light: &Light) -> Value {
             "cutoff_angle": degrees(*cutoff),
             "beam_width": degrees(*beam),
         }),
+        LightKind::Projector { to_world, fov } => json!({
+            "type": "projector",
+            "to_world": matrix(to_world),
+            "fov": number(*fov),
+        }),
     };
     let key = light.intensity.path.rsplit('.').next().unwrap_or_default();
     object[key] = fill(&light.intensity);
+    if let Some(texture) = &light.texture {
+        let key = match light.kind {
+            LightKind::Projector { .. } => "irradiance",
+            _ => "texture",
+        };
+        object[key] = bsdf::texture(texture, &light.name, key, root);
+    }
+    object["sampling_weight"] = number(light.sampling_weight);
     object
 }
 

@@ -5,13 +5,14 @@ use super::path_state::{PathState, vanishes};
 use super::replay_cache::ReplayCache;
 use super::reservoir::Reservoir;
 use super::tracking::{Extinction, Flight, Flown};
-use crate::resident::layout::{MediumRecord, gradient};
+use crate::resident::layout::{LightRecord, MediumRecord, gradient};
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::volume::volume_stencil;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
-use crate::transport::scene::records::{SceneView, Sink};
+use crate::transport::scene::light::light_adjoint;
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 
 /// The state of an adjoint beside that of the path. `I` says how the radiance still to come is known.
 #[derive(Debug)]
@@ -174,11 +175,19 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         path.alive(d)
     }
 
-    /// Sends the derivative by a light's value; its contribution was throughput · `factor` · value.
+    /// Sends the derivative by a light's value at `uv`; its contribution was throughput · `factor` · value.
     #[inline]
-    pub(super) fn send_light(&mut self, path: &PathState<N>, slot: u32, factor: Rgb<N>) {
+    pub(super) fn send_light<F: Fields<N>>(
+        &mut self,
+        scene: &SceneView,
+        fields: &F,
+        path: &PathState<N>,
+        light: &LightRecord,
+        uv: [f32; 2],
+        factor: Rgb<N>,
+    ) {
         let d = path.alive(self.d_radiance * path.beta * factor);
-        self.sink.value(slot, d.0, 3);
+        light_adjoint(scene, fields, light, uv, d, &mut self.sink);
     }
 }
 

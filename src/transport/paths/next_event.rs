@@ -14,7 +14,7 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::bsdf::{null_adjoint, null_transmission};
 use crate::transport::scene::interaction::{Interaction, medium_beyond};
-use crate::transport::scene::light::{Drawn, light_value};
+use crate::transport::scene::light::{Drawn, light_adjoint, light_value};
 use crate::transport::scene::majorant::clip;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, intersect, leave};
@@ -94,7 +94,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if record.kind == light::ENVMAP {
             self.adjoint.sink.background(drawn.direction, d_radiance.0);
         } else {
-            self.adjoint.sink.value(record.slot, d_radiance.0, 3);
+            light_adjoint(scene, fields, record, drawn.uv, d_radiance, &mut self.adjoint.sink);
         }
         backpropagate_shadow_ray(scene, fields, medium, p, drawn, lit, start, &mut self.adjoint);
         let arrived = through.open(through.transmittance) * weight * radiance;
@@ -234,11 +234,14 @@ fn drawn_radiance<N: Number, F: Fields<N>>(
     record: &LightRecord,
     drawn: &Drawn,
 ) -> Rgb<N> {
-    Rgb(if record.kind == light::ENVMAP {
-        background_eval(scene.common, fields.integrand(scene.background), drawn.direction)
-    } else {
-        light_value(fields.integrand(record.slot))
-    })
+    if record.kind == light::ENVMAP {
+        return Rgb(background_eval(
+            scene.common,
+            fields.integrand(scene.background),
+            drawn.direction,
+        ));
+    }
+    light_value(scene, fields, record, drawn.uv)
 }
 
 /// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium, and `mask` for each
@@ -347,6 +350,7 @@ mod tests {
                 distance: 3.0 - begin,
                 weight: 1.0,
                 pdf: 0.0,
+                uv: [0.0; 2],
             };
             let mut length = 0.0;
             let medium = u32::from((-1.0..1.0).contains(&begin));

@@ -21,9 +21,10 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, dot};
+use crate::transport::scene::area_light::area_pdf;
 use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::interaction::medium_beyond;
-use crate::transport::scene::light::{area_pdf, envmap_pdf, light_sample, light_value};
+use crate::transport::scene::light::{envmap_pdf, light_sample, light_value};
 use crate::transport::scene::phase::phase_adjoint;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest, describe, leave, nearest};
@@ -228,10 +229,11 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             if path.competes(scene) {
                 weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit));
             }
-            let slot = scene.lights[record.light as usize].slot;
-            path.add::<MODE>(Rgb(light_value(self.fields.integrand(slot))) * weight);
+            let light = &scene.lights[record.light as usize];
+            path.add::<MODE>(light_value(scene, self.fields, light, hit.uv) * weight);
             if MODE == REPLAY {
-                self.adjoint.send_light(path, slot, Rgb::splat(N::lift(weight)));
+                let factor = Rgb::splat(N::lift(weight));
+                self.adjoint.send_light(scene, self.fields, path, light, hit.uv, factor);
             }
         }
         // A surface without BSDF only separates media, and the camera looks through hidden emitters.

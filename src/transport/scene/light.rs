@@ -1,16 +1,20 @@
-//! Lights: sampling a direction towards one, and its radiance or intensity.
+//! Lights: sampling a direction towards one, and its radiance or intensity: [`light_value`] beside [`light_adjoint`].
 
-use super::records::SceneView;
-use super::shape::{Hit, cross, world_normal};
+use std::f32::consts::PI;
+
+use super::area_light::sample_area;
+use super::records::{Fields, SceneView, Sink};
+use super::texture::{texture_adjoint, texture_eval, texture_stencil};
 use crate::resident::environment::{cells, first_of_row, first_weight};
-use crate::resident::layout::{LightRecord, NONE, light, surface};
+use crate::resident::layout::{LightRecord, NONE, light};
 use crate::transport::lookup::background::{EnvStencil, env_cell, env_stencil};
 use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
-use crate::transport::rays::sampler::{Sampler, around, dot};
+use crate::transport::rays::sampler::{Sampler, dot};
 
 /// The largest float below one.
-const BELOW_ONE: f32 = 0.999_999_94;
+pub(super) const BELOW_ONE: f32 = 0.999_999_94;
 
 /// A sampled direction towards a light.
 #[derive(Debug, Clone, Copy)]
@@ -23,33 +27,64 @@ pub struct Drawn {
     pub weight: f32,
     /// The pdf by solid angle; 0 for delta lights, which no path can hit.
     pub pdf: f32,
+    /// Where the light's texture is looked up.
+    pub uv: [f32; 2],
 }
 
 /// Samples a light and a direction towards it from `p`. None if its contribution there is zero.
 #[inline]
 pub fn light_sample(scene: &SceneView, p: [f32; 3], sampler: &mut Sampler) -> Option<Drawn> {
-    let count = scene.settings.lights;
-    let index = ((sampler.draw() * count as f32) as u32).min(count - 1);
+    let (index, choices) = choose_light(scene, sampler.draw());
     let (u, v) = (sampler.draw(), sampler.draw());
     let record = &scene.lights[index as usize];
     let drawn = match record.kind {
         light::POINT | light::SPOT => sample_point(record, p)?,
+        light::PROJECTOR => sample_projector(record, p)?,
         light::DIRECTIONAL => Drawn {
             light: index,
             direction: [-record.direction[0], -record.direction[1], -record.direction[2]],
             distance: f32::INFINITY,
             weight: 1.0,
             pdf: 0.0,
+            uv: [0.0; 2],
         },
         light::AREA => sample_area(scene, record, p, [u, v], sampler)?,
         _ => sample_envmap(scene, [u, v])?,
     };
     Some(Drawn {
         light: index,
-        weight: drawn.weight * count as f32,
-        pdf: drawn.pdf / count as f32,
+        weight: drawn.weight * choices,
+        pdf: drawn.pdf / choices,
         ..drawn
     })
+}
+
+/// The light that a number in [0, 1) chooses, and one over the probability of that choice.
+#[inline]
+fn choose_light(scene: &SceneView, u: f32) -> (u32, f32) {
+    let count = scene.settings.lights;
+    if scene.settings.weighted == 0 {
+        return (((u * count as f32) as u32).min(count - 1), count as f32);
+    }
+    let (mut low, mut high) = (0, count - 1);
+    while low < high {
+        let middle = (low + high) / 2;
+        if scene.lights[middle as usize].cumulative <= u {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (low, 1.0 / scene.lights[low as usize].probability)
+}
+
+/// A pdf times the probability with which [`light_sample`] chooses the light.
+#[inline]
+pub(super) fn with_choice(scene: &SceneView, record: &LightRecord, pdf: f32) -> f32 {
+    match scene.settings.weighted {
+        0 => pdf / scene.settings.lights as f32,
+        _ => pdf * record.probability,
+    }
 }
 
 #[inline]
@@ -59,8 +94,12 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
     let distance = square.sqrt();
     let direction = to.map(|x| x / distance);
     let mut weight = 1.0 / square;
+    let mut uv = [0.0; 2];
     if record.kind == light::SPOT {
         weight *= spot_falloff(record, direction);
+        if record.texture != NONE {
+            uv = picture_uv(record, transform_point(&record.to_local, p), 0.5);
+        }
     }
     (weight > 0.0 && weight.is_finite()).then_some(Drawn {
         light: 0,
@@ -68,6 +107,40 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
         distance,
         weight,
         pdf: 0.0,
+        uv,
+    })
+}
+
+/// Where a point in the frame of a spot or a projector lies in its picture. `half` is 1/2, or -1/2 for a picture that is
+/// seen like that of a camera, whose +x points to the left and +y upwards.
+#[inline]
+fn picture_uv(record: &LightRecord, local: [f32; 3], half: f32) -> [f32; 2] {
+    [0, 1].map(|a| 0.5 + half * local[a] / (local[2] * record.extent[a]))
+}
+
+/// The direction towards a projector. The weight follows Mitsuba, where the irradiance on a plane at the distance one is
+/// pi times the picture.
+#[inline]
+fn sample_projector(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
+    let local = transform_point(&record.to_local, p);
+    if local[2] <= 0.0 {
+        return None;
+    }
+    let uv = picture_uv(record, local, -0.5);
+    if !uv.iter().all(|x| (0.0..=1.0).contains(x)) {
+        return None;
+    }
+    let to = [0, 1, 2].map(|a| record.position[a] - p[a]);
+    let distance = dot(to, to).sqrt();
+    // Over the cosine, which is local z / distance.
+    let weight = PI * distance / (local[2] * local[2] * local[2]);
+    weight.is_finite().then_some(Drawn {
+        light: 0,
+        direction: to.map(|x| x / distance),
+        distance,
+        weight,
+        pdf: 0.0,
+        uv,
     })
 }
 
@@ -87,147 +160,14 @@ fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
     (cutoff - cosine.acos()) / (cutoff - beam)
 }
 
-/// Samples a direction to an area light: uniform by area, or in the cone of a sphere.
-#[inline]
-fn sample_area(
-    scene: &SceneView,
-    record: &LightRecord,
-    p: [f32; 3],
-    u: [f32; 2],
-    sampler: &mut Sampler,
-) -> Option<Drawn> {
-    let shape = &scene.surfaces[record.surface as usize];
-    let place = match shape.kind {
-        surface::SPHERE => return sample_sphere(record, p, u),
-        surface::RECTANGLE => Place {
-            q: transform_point(&shape.to_world, [2.0 * u[0] - 1.0, 2.0 * u[1] - 1.0, 0.0]),
-            normal: world_normal(shape, [0.0, 0.0, 1.0]),
-            area: record.position[3],
-        },
-        _ => sample_emissive_triangle(scene, record, sampler.draw(), u),
-    };
-    let to = [0, 1, 2].map(|a| place.q[a] - p[a]);
-    let square = dot(to, to);
-    let distance = square.sqrt();
-    let direction = to.map(|x| x / distance);
-    let cosine = -dot(direction, place.normal);
-    (square > 0.0 && cosine > 0.0).then(|| Drawn {
-        light: 0,
-        direction,
-        distance,
-        weight: cosine * place.area / square,
-        pdf: square / (cosine * record.position[3]),
-    })
-}
-
-/// A point on a light.
-struct Place {
-    q: [f32; 3],
-    normal: [f32; 3],
-    /// One over its area pdf: the light's area, up to rounding.
-    area: f32,
-}
-
-/// Samples a point on a light's emissive triangles: a triangle by its share of the area, then a uniform point.
-#[inline]
-fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32, u: [f32; 2]) -> Place {
-    let emissive_triangles =
-        &scene.emissive_triangles[record.first_emissive as usize..][..record.emissive_triangles as usize];
-    let (mut low, mut high) = (0, emissive_triangles.len());
-    while high - low > 1 {
-        let middle = (low + high) / 2;
-        if emissive_triangles[middle].begins <= share {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    let facet = &emissive_triangles[low];
-    let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
-    for a in 0..3 {
-        ab[a] = facet.b[a] - facet.a[a];
-        ac[a] = facet.c[a] - facet.a[a];
-    }
-    let face = cross(ab, ac);
-    let root = (1.0 - u[0]).sqrt();
-    let size = dot(face, face).sqrt();
-    Place {
-        q: [0, 1, 2].map(|a| facet.a[a] + ab[a] * (1.0 - root) + ac[a] * (root * u[1])),
-        normal: face.map(|x| x / size),
-        area: 0.5 * size / (facet.ends - facet.begins),
-    }
-}
-
-/// The sphere of an area light: centre and radius in the world. `to_world` of a sphere is a similarity.
-#[inline]
-fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
-    (
-        [record.position[0], record.position[1], record.position[2]],
-        record.direction[3],
-    )
-}
-
-#[inline]
-fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
-    let (center, radius) = sphere_of(record);
-    let to = [0, 1, 2].map(|a| center[a] - p[a]);
-    let square = dot(to, to);
-    if square <= radius * radius {
-        return None;
-    }
-    let (pdf, height) = cone(square, radius);
-    let cosine = 1.0 - u[0] * height;
-    let axis = normalize(to);
-    let direction = around(axis, cosine, u[1]);
-    // The nearer intersection of the ray with the sphere.
-    let middle = dot(to, direction);
-    let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
-    Some(Drawn {
-        light: 0,
-        direction,
-        distance: middle - half,
-        weight: 1.0 / pdf,
-        pdf,
-    })
-}
-
-/// Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.
-#[inline]
-fn cone(square: f32, radius: f32) -> (f32, f32) {
-    let sine2 = radius * radius / square;
-    // 1 - sqrt(1 - x) without cancellation.
-    let height = sine2 / (1.0 + (1.0 - sine2).max(0.0).sqrt());
-    (1.0 / (2.0 * std::f32::consts::PI * height), height)
-}
-
-/// The pdf with which [`light_sample`] draws, from `p`, the direction that hit an emissive surface.
-#[inline]
-pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) -> f32 {
-    let shape = &scene.surfaces[hit.surface as usize];
-    let record = &scene.lights[shape.light as usize];
-    let pdf = if shape.kind == surface::SPHERE {
-        let (center, radius) = sphere_of(record);
-        let to = [0, 1, 2].map(|a| center[a] - p[a]);
-        let square = dot(to, to);
-        if square <= radius * radius {
-            return 0.0;
-        }
-        cone(square, radius).0
-    } else {
-        let to = [0, 1, 2].map(|a| hit.p[a] - p[a]);
-        dot(to, to) / (-dot(direction, hit.normal) * record.position[3])
-    };
-    pdf / scene.settings.lights as f32
-}
-
 /// Samples a direction from an environment map's table: a row by the marginal, a cell by the row's conditional, then a
 /// point in it with a bilinear pdf through the weights of its four texels (linear marginal, linear conditional).
 #[inline]
 fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     let size = scene.common.env_size;
     let [columns, rows] = cells(size);
-    let (row, v) = draw(&scene.environment[..rows + 1], u[1]);
-    let (column, u) = draw(&scene.environment[first_of_row(size, row)..][..columns + 1], u[0]);
+    let (row, v) = draw(&scene.tables[..rows + 1], u[1]);
+    let (column, u) = draw(&scene.tables[first_of_row(size, row)..][..columns + 1], u[0]);
     let cell = [column as u32, row as u32];
     let [w00, w10, w01, w11] = texel_weights(scene, &env_cell(size, cell, [0.0; 2]));
     let fy = sample_linear(v, w00 + w10, w01 + w11);
@@ -246,6 +186,7 @@ fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
         distance: f32::INFINITY,
         weight: 1.0 / pdf,
         pdf,
+        uv: [0.0; 2],
     })
 }
 
@@ -260,7 +201,7 @@ fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
 #[inline]
 fn texel_weights(scene: &SceneView, at: &EnvStencil) -> [f32; 4] {
     let first = first_weight(scene.common.env_size);
-    at.texels.map(|texel| scene.environment[first + texel as usize])
+    at.texels.map(|texel| scene.tables[first + texel as usize])
 }
 
 /// Rotates a direction from the map's frame to the world: the inverse of a rotation is its transpose.
@@ -272,7 +213,7 @@ fn from_environment(scene: &SceneView, d: [f32; 3]) -> [f32; 3] {
 
 /// The bin of a cumulative table that contains `u`, and the position within it.
 #[inline]
-fn draw(table: &[f32], u: f32) -> (usize, f32) {
+pub(super) fn draw(table: &[f32], u: f32) -> (usize, f32) {
     let (mut low, mut high) = (0, table.len() - 1);
     while high - low > 1 {
         let middle = (low + high) / 2;
@@ -294,9 +235,9 @@ fn envmap_stencil_pdf(scene: &SceneView, at: &EnvStencil, sine: f32) -> f32 {
     let size = scene.common.env_size;
     let [columns, rows] = cells(size);
     let (row, column) = ((at.texels[0] / size[0]) as usize, (at.texels[0] % size[0]) as usize);
-    let of_row = scene.environment[row + 1] - scene.environment[row];
+    let of_row = scene.tables[row + 1] - scene.tables[row];
     let start = first_of_row(size, row) + column;
-    let of_cell = scene.environment[start + 1] - scene.environment[start];
+    let of_cell = scene.tables[start + 1] - scene.tables[start];
     let (mut here, mut sum) = (0.0, 0.0);
     for (weight, share) in texel_weights(scene, at).into_iter().zip(at.weights) {
         here += weight * share;
@@ -315,11 +256,59 @@ pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
     let local = normalize(transform_vector(&scene.common.world_to_env, d));
     let at = env_stencil(scene.common.env_size, local);
     let sine = (local[0] * local[0] + local[2] * local[2]).sqrt();
-    envmap_stencil_pdf(scene, &at, sine) / scene.settings.lights as f32
+    let record = &scene.lights[scene.settings.environment as usize];
+    with_choice(scene, record, envmap_stencil_pdf(scene, &at, sine))
 }
 
-/// Radiance or intensity from a light's parameter.
+/// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `uv`.
 #[inline]
-pub fn light_value<N: Number>(data: &[N]) -> [N; 3] {
-    [data[0], data[1], data[2]]
+pub fn light_value<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    record: &LightRecord,
+    uv: [f32; 2],
+) -> Rgb<N> {
+    if record.texture == NONE {
+        return light_color(fields, record);
+    }
+    let at = texture_stencil(&scene.textures[record.texture as usize], uv);
+    light_color(fields, record) * texture_eval(fields.integrand(at.slot), &at)
+}
+
+/// The adjoint of [`light_value`]: `d` are the derivatives by it.
+#[inline]
+pub fn light_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    record: &LightRecord,
+    uv: [f32; 2],
+    d: Rgb<N>,
+    sink: &mut S,
+) {
+    if record.texture == NONE {
+        return sink.value(record.slot, d.0, 3);
+    }
+    let at = texture_stencil(&scene.textures[record.texture as usize], uv);
+    texture_adjoint(&at, d * light_color(fields, record), sink);
+    if record.slot == NONE {
+        return;
+    }
+    let d = d * texture_eval(fields.integrand(at.slot), &at);
+    match record.kind {
+        light::PROJECTOR => sink.value(record.slot, [d.sum(), N::lift(0.0), N::lift(0.0)], 1),
+        _ => sink.value(record.slot, d.0, 3),
+    }
+}
+
+/// What a light's texture is multiplied by: its colour, the scale of a projector, or one.
+#[inline(always)]
+fn light_color<N: Number, F: Fields<N>>(fields: &F, record: &LightRecord) -> Rgb<N> {
+    if record.slot == NONE {
+        return Rgb::splat(N::lift(1.0));
+    }
+    let data = fields.integrand(record.slot);
+    match record.kind {
+        light::PROJECTOR => Rgb::splat(data[0]),
+        _ => Rgb([data[0], data[1], data[2]]),
+    }
 }

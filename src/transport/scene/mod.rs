@@ -1,10 +1,12 @@
 //! What paths interact with: records of a scene, shapes and their BVH, lights, phase functions, majorants.
 
+pub mod area_light;
 pub mod bsdf;
 pub mod bvh;
 pub mod interaction;
 pub mod lanes;
 pub mod light;
+pub mod light_table;
 pub mod majorant;
 pub mod phase;
 pub mod records;

@@ -35,8 +35,8 @@ pub struct SceneView<'a> {
     pub coats: &'a [Coat],
     /// Majorants: upper bounds of every medium's scaled extinction, cell by cell.
     pub majorants: &'a [f32],
-    /// The environment map's sampling table (`resident/environment.rs`).
-    pub environment: &'a [f32],
+    /// The sampling tables of the environment map and of textured area lights (`light_table.rs`).
+    pub tables: &'a [f32],
     /// Slot of the background's radiance; [`NONE`] without a background.
     pub background: u32,
 }
@@ -61,7 +61,7 @@ impl<'a> SceneView<'a> {
             emissive_triangles: &records.emissive_triangles,
             coats: &tables.coats,
             majorants: &tables.majorants,
-            environment: &tables.environment,
+            tables: &tables.lights,
             background: records.background,
         }
     }

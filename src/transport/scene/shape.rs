@@ -2,6 +2,7 @@
 
 use super::bvh::{self, Ray, Target};
 use super::records::SceneView;
+use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, Rows, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
@@ -103,6 +104,8 @@ fn meet(scene: &SceneView, number: u32, origin: [f32; 3], direction: [f32; 3], f
         surface::MESH => None,
         surface::CUBE => meet_cube(o, d, far),
         surface::SPHERE => meet_sphere(o, d, far),
+        surface::DISK => meet_disk(o, d, far),
+        surface::CYLINDER => meet_cylinder(o, d, far),
         _ => meet_rectangle(o, d, far),
     }
 }
@@ -183,15 +186,25 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
             let mut normal = [0.0; 3];
             normal[axis] = if part & 1 == 1 { 1.0 } else { -1.0 };
             p[axis] = normal[axis];
-            let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
-            (normal, [0.5 * p[u] + 0.5, 0.5 * p[v] + 0.5])
+            (
+                normal,
+                CUBE_UV[part as usize].map(|(axis, sign)| 0.5 * sign * p[axis] + 0.5),
+            )
         }
         surface::SPHERE => {
             let n = normalize(p);
             p = n;
-            let u = n[1].atan2(n[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
             let v = n[2].clamp(-1.0, 1.0).acos() * std::f32::consts::FRAC_1_PI;
-            (n, [u - u.floor(), v])
+            (n, [turns(n), v])
+        }
+        surface::DISK => {
+            p[2] = 0.0;
+            ([0.0, 0.0, 1.0], [dot(p, p).sqrt(), turns(p)])
+        }
+        surface::CYLINDER => {
+            let n = normalize([p[0], p[1], 0.0]);
+            (p[0], p[1]) = (n[0], n[1]);
+            (n, [turns(n), 0.5 * p[2] + 0.5])
         }
         _ => {
             p[2] = 0.0;
@@ -209,6 +222,13 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
         shading: normal,
         uv,
     }
+}
+
+/// The angle about the z axis from the x axis, in whole turns between 0 and 1.
+#[inline]
+fn turns(p: [f32; 3]) -> f32 {
+    let u = p[1].atan2(p[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
+    u - u.floor()
 }
 
 /// Sum of the magnitudes of the terms of `normal` · `to_world` `p`; times epsilon it bounds their rounding error.
@@ -292,4 +312,37 @@ fn meet_rectangle(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     }
     let (x, y) = (o[0] + t * d[0], o[1] + t * d[1]);
     (x.abs() <= 1.0 && y.abs() <= 1.0).then_some((t, 0))
+}
+
+#[inline]
+fn meet_disk(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+    let t = -o[2] / d[2];
+    if !(t > 0.0 && t < far) {
+        return None;
+    }
+    let (x, y) = (o[0] + t * d[0], o[1] + t * d[1]);
+    (x * x + y * y <= 1.0).then_some((t, 0))
+}
+
+/// The cylinder of radius one around the z axis, from z = -1 to 1, without caps.
+#[inline]
+fn meet_cylinder(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+    // As in meet_sphere, in the plane of x and y.
+    let dd = d[0] * d[0] + d[1] * d[1];
+    if dd == 0.0 {
+        return None;
+    }
+    let middle = -(o[0] * d[0] + o[1] * d[1]) / dd;
+    let (x, y) = (o[0] + middle * d[0], o[1] + middle * d[1]);
+    let height = 1.0 - (x * x + y * y);
+    if height < 0.0 {
+        return None;
+    }
+    let half = (height / dd).sqrt();
+    let within = |t: f32| t > 0.0 && t < far && (o[2] + t * d[2]).abs() <= 1.0;
+    let (enter, leave) = (middle - half, middle + half);
+    if within(enter) {
+        return Some((enter, 0));
+    }
+    within(leave).then_some((leave, 0))
 }

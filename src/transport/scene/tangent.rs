@@ -3,9 +3,13 @@
 
 use super::records::SceneView;
 use super::shape::{Hit, cross};
+use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, Rows, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{dot, frame};
+
+/// Radians of a whole turn.
+const TURN: f32 = 2.0 * std::f32::consts::PI;
 
 /// The two axes beside the shading normal: along ∂p/∂u as far as that is tangential, and perpendicular to both.
 #[inline(never)]
@@ -21,7 +25,7 @@ pub fn tangents(scene: &SceneView, hit: &Hit) -> ([f32; 3], [f32; 3]) {
     (s, cross(n, s))
 }
 
-/// ∂p/∂u and ∂p/∂v in the world; zero at a sphere's poles.
+/// ∂p/∂u and ∂p/∂v in the world; zero where they are not known, as at a sphere's poles.
 #[inline]
 pub fn derivatives(scene: &SceneView, hit: &Hit) -> [[f32; 3]; 2] {
     let record = &scene.surfaces[hit.surface as usize];
@@ -36,14 +40,23 @@ pub fn derivatives(scene: &SceneView, hit: &Hit) -> [[f32; 3]; 2] {
 fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32; 3]; 2] {
     match kind {
         surface::CUBE => {
-            let axis = (part >> 1) as usize;
-            let mut derivatives = [[0.0; 3]; 2];
-            derivatives[0][(axis + 1) % 3] = 2.0;
-            derivatives[1][(axis + 2) % 3] = 2.0;
-            derivatives
+            CUBE_UV[part as usize].map(|(axis, sign)| [0, 1, 2].map(|a| if a == axis { 2.0 * sign } else { 0.0 }))
+        }
+        surface::DISK => {
+            let [x, y, _] = transform_point(to_local, hit.p);
+            let radius = (x * x + y * y).sqrt();
+            let out = if radius > 0.0 {
+                [x / radius, y / radius, 0.0]
+            } else {
+                [0.0; 3]
+            };
+            [out, [-TURN * y, TURN * x, 0.0]]
+        }
+        surface::CYLINDER => {
+            let [x, y, _] = transform_point(to_local, hit.p);
+            [[-TURN * y, TURN * x, 0.0], [0.0, 0.0, 2.0]]
         }
         surface::SPHERE => {
-            const TURN: f32 = 2.0 * std::f32::consts::PI;
             let [x, y, z] = transform_point(to_local, hit.p);
             let radius = (x * x + y * y).sqrt();
             let meridian = match radius > 0.0 {

@@ -1,0 +1,65 @@
+//! Where the sampling tables lie: the environment map's, then those of textured area lights.
+
+use super::environment::{row_start, table_len};
+use super::layout::{LightRecord, NONE, SceneRecord, TextureRecord, background, lookup, surface, texture};
+use super::paths::PathScene;
+
+/// Most cells of a table along u and along v.
+const MOST_CELLS: f32 = 1024.0;
+
+impl PathScene {
+    /// Gives every textured area light on a shape that u and v lead over a table, of cells that its texture hardly changes
+    /// in.
+    pub(super) fn place_light_tables(&mut self, scene: &SceneRecord) {
+        let mut end = environment_len(scene);
+        for light in &mut self.lights {
+            light.cells = [0; 2];
+            if light.texture == NONE || light.surface == NONE {
+                continue;
+            }
+            let kind = self.surfaces[light.surface as usize].kind;
+            if matches!(kind, surface::CUBE | surface::MESH) {
+                continue;
+            }
+            light.cells = cells(&self.bsdfs.textures[light.texture as usize]);
+            light.table = end as u32;
+            end += light_table_len(light);
+        }
+    }
+
+    /// Entries of all sampling tables.
+    pub fn sampling_tables_len(&self, scene: &SceneRecord) -> usize {
+        let lights = self.lights.iter().filter(|light| light.cells[0] > 0);
+        environment_len(scene) + lights.map(light_table_len).sum::<usize>()
+    }
+}
+
+/// Entries of the environment map's table.
+fn environment_len(scene: &SceneRecord) -> usize {
+    match scene.background {
+        background::ENVMAP => table_len(scene.env_size),
+        _ => 0,
+    }
+}
+
+/// Cumulated probabilities of rows, and of each row's cells.
+fn light_table_len(light: &LightRecord) -> usize {
+    let cells = light.cells.map(|n| n as usize);
+    row_start(cells, cells[1])
+}
+
+/// Columns and rows of cells: a texel or a square of a checkerboard each, half of one along either axis where texels are
+/// interpolated, so that in a cell of an upright image the texture is bilinear.
+fn cells(record: &TextureRecord) -> [u32; 2] {
+    let size = match (record.kind, record.filter) {
+        (texture::BITMAP, lookup::NEAREST) => record.size.map(|n| n as f32),
+        (texture::BITMAP, _) => record.size.map(|n| 2.0 * n as f32),
+        (texture::CHECKERBOARD, _) => [2.0; 2],
+        _ => [1.0; 2],
+    };
+    let m = &record.to_uv;
+    [0, 1].map(|a| {
+        let along = (m[0][a].abs() * size[0]).max(m[1][a].abs() * size[1]);
+        along.ceil().clamp(1.0, MOST_CELLS) as u32
+    })
+}

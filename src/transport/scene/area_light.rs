@@ -1,0 +1,244 @@
+//! Area lights: sampling a point of a shape that shines, by area, by solid angle or by its texture.
+
+use std::f32::consts::{FRAC_PI_2, PI};
+
+use super::light::{BELOW_ONE, Drawn, draw, with_choice};
+use super::records::SceneView;
+use super::shape::{Hit, cross, world_normal};
+use crate::resident::environment::row_start;
+use crate::resident::layout::{LightRecord, SurfaceRecord, surface};
+use crate::transport::rays::camera::{normalize, transform_point};
+use crate::transport::rays::sampler::{Sampler, around, circle, dot};
+
+/// Samples a direction to an area light: by its texture's table, in the cone of a sphere, or uniform by area.
+#[inline]
+pub(super) fn sample_area(
+    scene: &SceneView,
+    record: &LightRecord,
+    p: [f32; 3],
+    u: [f32; 2],
+    sampler: &mut Sampler,
+) -> Option<Drawn> {
+    let shape = &scene.surfaces[record.surface as usize];
+    let place = match shape.kind {
+        _ if record.cells[0] > 0 => sample_texture(scene, record, shape, u),
+        surface::SPHERE if shape.side > 0.0 => return sample_sphere(record, p, u),
+        surface::CUBE | surface::MESH => sample_emissive_triangle(scene, record, sampler.draw(), u),
+        _ => sample_uniform(record, shape, u),
+    };
+    let to = [0, 1, 2].map(|a| place.q[a] - p[a]);
+    let square = dot(to, to);
+    let distance = square.sqrt();
+    let direction = to.map(|x| x / distance);
+    let cosine = -dot(direction, place.normal);
+    (square > 0.0 && cosine > 0.0).then(|| Drawn {
+        light: 0,
+        direction,
+        distance,
+        weight: cosine * place.area / square,
+        pdf: square / (cosine * place.by_area),
+        uv: place.uv,
+    })
+}
+
+/// A point on a light.
+struct Place {
+    q: [f32; 3],
+    normal: [f32; 3],
+    /// One over its area pdf, and the same to the rounding of [`area_pdf`].
+    area: f32,
+    by_area: f32,
+    uv: [f32; 2],
+}
+
+/// A uniform point of a rectangle, disk, cylinder or sphere.
+#[inline]
+fn sample_uniform(record: &LightRecord, shape: &SurfaceRecord, u: [f32; 2]) -> Place {
+    let uv = match shape.kind {
+        // Shares of the area as shares of u and v.
+        surface::DISK => [u[0].sqrt(), u[1]],
+        surface::SPHERE => [u[0], (1.0 - 2.0 * u[1]).acos() / PI],
+        _ => u,
+    };
+    let (p, normal) = at_uv(shape.kind, uv);
+    Place {
+        q: transform_point(&shape.to_world, p),
+        normal: world_normal(shape, normal),
+        area: record.position[3],
+        by_area: record.position[3],
+        uv,
+    }
+}
+
+/// The point of a rectangle, disk, cylinder or sphere with the coordinates `uv`, and the normal there, in local space.
+#[inline]
+fn at_uv(kind: u32, uv: [f32; 2]) -> ([f32; 3], [f32; 3]) {
+    match kind {
+        surface::DISK => {
+            let [x, y] = circle(uv[1]);
+            ([uv[0] * x, uv[0] * y, 0.0], [0.0, 0.0, 1.0])
+        }
+        surface::CYLINDER => {
+            let [x, y] = circle(uv[0]);
+            ([x, y, 2.0 * uv[1] - 1.0], [x, y, 0.0])
+        }
+        surface::SPHERE => {
+            let ([x, y], [cosine, sine]) = (circle(uv[0]), circle(0.5 * uv[1]));
+            let n = [x * sine, y * sine, cosine];
+            (n, n)
+        }
+        _ => ([2.0 * uv[0] - 1.0, 2.0 * uv[1] - 1.0, 0.0], [0.0, 0.0, 1.0]),
+    }
+}
+
+/// Area per unit of u times v, over its mean: how a rectangle, disk, cylinder or sphere is stretched at `uv`.
+#[inline]
+pub(super) fn stretch(kind: u32, uv: [f32; 2]) -> f32 {
+    match kind {
+        surface::DISK => 2.0 * uv[0],
+        surface::SPHERE => FRAC_PI_2 * (PI * uv[1]).sin(),
+        _ => 1.0,
+    }
+}
+
+/// Samples a cell of a textured light's table, then a uniform u and v in it.
+#[inline]
+fn sample_texture(scene: &SceneView, record: &LightRecord, shape: &SurfaceRecord, u: [f32; 2]) -> Place {
+    let [columns, rows] = record.cells;
+    let table = &scene.tables[record.table as usize..];
+    let (row, y) = draw(&table[..=rows as usize], u[1]);
+    let first = row_start([columns, rows].map(|n| n as usize), row);
+    let (column, x) = draw(&table[first..][..=columns as usize], u[0]);
+    let uv = [
+        ((column as f32 + x) / columns as f32).min(BELOW_ONE),
+        ((row as f32 + y) / rows as f32).min(BELOW_ONE),
+    ];
+    let (p, normal) = at_uv(shape.kind, uv);
+    let area = 1.0 / texture_pdf(scene, record, shape.kind, uv);
+    Place {
+        q: transform_point(&shape.to_world, p),
+        normal: world_normal(shape, normal),
+        area,
+        by_area: area,
+        uv,
+    }
+}
+
+/// The area pdf of [`sample_texture`] at `uv`.
+#[inline]
+fn texture_pdf(scene: &SceneView, record: &LightRecord, kind: u32, uv: [f32; 2]) -> f32 {
+    let [columns, rows] = record.cells;
+    let cell = |x: f32, count: u32| ((x * count as f32) as u32).min(count - 1);
+    let (column, row) = (cell(uv[0], columns), cell(uv[1], rows));
+    let table = &scene.tables[record.table as usize..];
+    let of_row = table[row as usize + 1] - table[row as usize];
+    let first = row_start([columns, rows].map(|n| n as usize), row as usize) + column as usize;
+    let of_cell = table[first + 1] - table[first];
+    // At the centre of a disk and the poles of a sphere the stretch is zero, and a pdf must stay finite.
+    let area = record.position[3] * stretch(kind, uv).max(1e-6);
+    of_row * of_cell * (columns as f32 * rows as f32) / area
+}
+
+/// Samples a point on a light's emissive triangles: a triangle by its share of the area, then a uniform point.
+#[inline]
+fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32, u: [f32; 2]) -> Place {
+    let emissive_triangles =
+        &scene.emissive_triangles[record.first_emissive as usize..][..record.emissive_triangles as usize];
+    let (mut low, mut high) = (0, emissive_triangles.len());
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if emissive_triangles[middle].begins <= share {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let facet = &emissive_triangles[low];
+    let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
+    for a in 0..3 {
+        ab[a] = facet.b[a] - facet.a[a];
+        ac[a] = facet.c[a] - facet.a[a];
+    }
+    let face = cross(ab, ac);
+    let root = (1.0 - u[0]).sqrt();
+    let size = dot(face, face).sqrt();
+    let (to_b, to_c) = (1.0 - root, root * u[1]);
+    let [au, av, bu, bv] = facet.uv_ab;
+    let [cu, cv] = facet.uv_c;
+    Place {
+        q: [0, 1, 2].map(|a| facet.a[a] + ab[a] * to_b + ac[a] * to_c),
+        normal: face.map(|x| x / size),
+        area: 0.5 * size / (facet.ends - facet.begins),
+        by_area: record.position[3],
+        uv: [
+            au + (bu - au) * to_b + (cu - au) * to_c,
+            av + (bv - av) * to_b + (cv - av) * to_c,
+        ],
+    }
+}
+
+/// The sphere of an area light: centre and radius in the world. `to_world` of a sphere is a similarity.
+#[inline]
+fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
+    (
+        [record.position[0], record.position[1], record.position[2]],
+        record.direction[3],
+    )
+}
+
+#[inline]
+fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
+    let (center, radius) = sphere_of(record);
+    let to = [0, 1, 2].map(|a| center[a] - p[a]);
+    let square = dot(to, to);
+    if square <= radius * radius {
+        return None;
+    }
+    let (pdf, height) = cone(square, radius);
+    let cosine = 1.0 - u[0] * height;
+    let axis = normalize(to);
+    let direction = around(axis, cosine, u[1]);
+    // The nearer intersection of the ray with the sphere.
+    let middle = dot(to, direction);
+    let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
+    Some(Drawn {
+        light: 0,
+        direction,
+        distance: middle - half,
+        weight: 1.0 / pdf,
+        pdf,
+        uv: [0.0; 2],
+    })
+}
+
+/// Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.
+#[inline]
+fn cone(square: f32, radius: f32) -> (f32, f32) {
+    let sine2 = radius * radius / square;
+    // 1 - sqrt(1 - x) without cancellation.
+    let height = sine2 / (1.0 + (1.0 - sine2).max(0.0).sqrt());
+    (1.0 / (2.0 * PI * height), height)
+}
+
+/// The pdf with which [`super::light::light_sample`] draws, from `p`, the direction that hit an emissive surface.
+#[inline]
+pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) -> f32 {
+    let shape = &scene.surfaces[hit.surface as usize];
+    let record = &scene.lights[shape.light as usize];
+    let to = [0, 1, 2].map(|a| hit.p[a] - p[a]);
+    let cosine = -dot(direction, hit.normal);
+    let pdf = if record.cells[0] > 0 {
+        dot(to, to) / cosine * texture_pdf(scene, record, shape.kind, hit.uv)
+    } else if shape.kind == surface::SPHERE && shape.side > 0.0 {
+        let (center, radius) = sphere_of(record);
+        let to = [0, 1, 2].map(|a| center[a] - p[a]);
+        let square = dot(to, to);
+        if square <= radius * radius {
+            return 0.0;
+        }
+        cone(square, radius).0
+    } else {
+        dot(to, to) / (cosine * record.position[3])
+    };
+    with_choice(scene, record, pdf)
+}
