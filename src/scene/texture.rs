@@ -72,6 +72,9 @@ fn bitmap(object: &mut Object<'_>, wanted: Wanted) -> Option<TextureMap> {
     let raw = object.boolean("raw", false);
     // Accepted and ignored: it selects how Mitsuba stores a texture.
     object.boolean("accel", true);
+    // Texels are floats here whatever the file has, so that all of them have derivatives.
+    let formats = ["auto", "variant", "float16", "fp16", "uint8"].map(|name| (name, ()));
+    object.choice("format", &formats, ());
     let to_uv = uv::read(object, "to_uv");
     let (shape, source) = match (object.get("filename"), object.get("data")) {
         (Some(file), None) => image(&file, raw, channels, wanted.quantity)?,

@@ -240,7 +240,7 @@ const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     ("obj", SHAPE_ONLY),
     ("ply", SHAPE_ONLY),
     ("gridvolume", &["data", "grid", "max_value"]),
-    ("bitmap", &["bitmap", "data", "format"]),
+    ("bitmap", &["bitmap", "data"]),
     ("path", INTEGRATOR_ONLY),
     ("direct", INTEGRATOR_ONLY),
     ("prb", INTEGRATOR_ONLY),

@@ -596,6 +596,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("raw", Form::Boolean),
                 may("to_uv", Form::Plane),
                 may("accel", Form::Boolean),
+                may("format", Form::Words(&["auto", "variant", "float16", "fp16", "uint8"])),
             ],
         ),
     ),
