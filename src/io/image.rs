@@ -49,7 +49,8 @@ enum Format {
 /// Reads the header alone.
 ///
 /// # Errors
-/// If the content is no EXR, PNG, JPEG, BMP or TGA, is damaged, or claims more pixels than are read or the file can hold.
+/// If the content is no EXR, PNG, JPEG, BMP or TGA, is damaged, or claims more pixels than are read or the file can
+/// hold.
 pub fn header(path: &Path) -> Result<ImageHeader> {
     let (file, length, format) = open_image(path)?;
     match format {
