@@ -49,7 +49,7 @@ impl Sense {
     pub(super) fn of(quantity: Quantity) -> Self {
         match (quantity, quantity.limit()) {
             (Quantity::Light | Quantity::Environment, _) => Self::Light,
-            (_, Limit::Within(low, _)) if low == 0.0 => Self::Share,
+            (_, Limit::Within(0.0, _)) => Self::Share,
             _ => Self::Factor,
         }
     }
