@@ -16,7 +16,7 @@ use crate::output::progress::print_line;
     prbopt compare render.exr photograph.png\n  \
     prbopt compare render.exr photograph.png --psnr-min 30 && echo close enough")]
 pub struct CompareArgs {
-    /// The image to judge: EXR (linear), PNG or JPEG (sRGB-coded)
+    /// The image to judge: EXR (linear), PNG, JPEG, BMP or TGA (sRGB-coded)
     pub a: PathBuf,
     /// The image to compare it with
     pub b: PathBuf,

@@ -1,11 +1,13 @@
-//! Image files, recognised by their content: EXR is linear, PNG and JPEG are sRGB-coded.
+//! Image files, recognised by their content, TGA by its name: EXR is linear, PNG, JPEG, BMP and TGA are sRGB-coded.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use ::image::codecs::bmp::BmpDecoder;
 use ::image::codecs::jpeg::JpegDecoder;
 use ::image::codecs::png::{PngDecoder, PngEncoder};
+use ::image::codecs::tga::TgaDecoder;
 use ::image::{ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, Limits};
 
 use super::{Encoding, Image, IoError, Result, atomic, exr, open};
@@ -40,17 +42,20 @@ enum Format {
     Exr,
     Png,
     Jpeg,
+    Bmp,
+    Tga,
 }
 
 /// Reads the header alone.
 ///
 /// # Errors
-/// If the content is no EXR, PNG or JPEG, is damaged, or claims more pixels than are read or the file can hold.
+/// If the content is no EXR, PNG, JPEG, BMP or TGA, is damaged, or claims more pixels than are read or the file can
+/// hold.
 pub fn header(path: &Path) -> Result<ImageHeader> {
     let (file, length, format) = open_image(path)?;
     match format {
         Format::Exr => exr::header(path, file, length),
-        Format::Png | Format::Jpeg => {
+        Format::Png | Format::Jpeg | Format::Bmp | Format::Tga => {
             let decoder = decoder(path, file, length, format)?;
             let ((width, height), color) = (decoder.dimensions(), decoder.color_type());
             Ok(ImageHeader {
@@ -62,8 +67,8 @@ pub fn header(path: &Path) -> Result<ImageHeader> {
     }
 }
 
-/// Reads an image as 32-bit floats: of an EXR its light, of a PNG (8 or 16 bit, palette, grey) or JPEG its coded
-/// values scaled to [0, 1]. Grey stays one channel unless there is alpha.
+/// Reads an image as 32-bit floats: of an EXR its light, of a PNG (8 or 16 bit, palette, grey), JPEG, BMP or TGA its
+/// coded values scaled to [0, 1]. Grey stays one channel unless there is alpha.
 ///
 /// # Errors
 /// As [`header`]; also if the pixels are truncated or damaged. Values that are not finite are not an error.
@@ -164,7 +169,7 @@ pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, le
     }
 }
 
-/// Opens a file and determines its format from its first bytes.
+/// Opens a file and determines its format from its first bytes; TGA has none of its own, so that its name counts.
 fn open_image(path: &Path) -> Result<(File, u64, Format)> {
     let (mut file, length) = open(path)?;
     let mut magic = Vec::with_capacity(8);
@@ -174,11 +179,26 @@ fn open_image(path: &Path) -> Result<(File, u64, Format)> {
         [0x76, 0x2f, 0x31, 0x01, ..] => Format::Exr,
         [0x89, b'P', b'N', b'G', ..] => Format::Png,
         [0xff, 0xd8, 0xff, ..] => Format::Jpeg,
-        [] => return Err(IoError::new(path, "is empty, expected an EXR, PNG or JPEG image")),
-        _ => return Err(IoError::new(path, "is not an EXR, PNG or JPEG image by its content")),
+        [b'B', b'M', ..] => Format::Bmp,
+        [] => return Err(IoError::new(path, format!("is empty, expected an image: {FORMATS}"))),
+        _ if is_named_tga(path) => Format::Tga,
+        _ => {
+            return Err(IoError::new(
+                path,
+                format!("is not an image by its content, expected {FORMATS}"),
+            ));
+        }
     };
     rewind(path, &file)?;
     Ok((file, length, format))
+}
+
+/// The formats in messages.
+const FORMATS: &str = "EXR, PNG, JPEG, BMP, or TGA with a name in .tga";
+
+fn is_named_tga(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("tga"))
 }
 
 fn rewind(path: &Path, mut file: &File) -> Result<()> {
@@ -187,14 +207,16 @@ fn rewind(path: &Path, mut file: &File) -> Result<()> {
         .map_err(|e| IoError::new(path, format!("cannot be read: {e}")))
 }
 
-/// A decoder of a PNG or JPEG whose claimed size has been checked.
+/// A decoder of a file of any format but EXR, whose claimed size has been checked.
 fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<dyn ImageDecoder>> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_DECODER_BYTES);
     let file = BufReader::new(file);
     let opened: ::image::ImageResult<Box<dyn ImageDecoder>> = match format {
         Format::Png => PngDecoder::with_limits(file, limits).map(|d| Box::new(d) as _),
-        _ => JpegDecoder::new(file).map(|d| Box::new(d) as _),
+        Format::Bmp => BmpDecoder::new(file).map(|d| Box::new(d) as _),
+        Format::Tga => TgaDecoder::new(file).map(|d| Box::new(d) as _),
+        Format::Jpeg | Format::Exr => JpegDecoder::new(file).map(|d| Box::new(d) as _),
     };
     let decoder = opened.map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
     let (width, height) = decoder.dimensions();

@@ -77,7 +77,7 @@ pub struct Image {
 pub enum Encoding {
     /// Proportional to radiance (EXR).
     Linear,
-    /// Coded with the sRGB transfer function and scaled to [0, 1] (PNG, JPEG). Alpha is never coded.
+    /// Coded with the sRGB transfer function and scaled to [0, 1] (PNG, JPEG, BMP, TGA). Alpha is never coded.
     Srgb,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Background> {
 fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
     let radiance = object
         .get("radiance")
-        .map_or(Some([1.0; 3]), |value| color::read(&value))?;
+        .map_or(Some([1.0; 3]), |value| color::light(&value))?;
     if radiance.iter().any(|x| *x < 0.0) {
         object
             .value
@@ -111,7 +111,7 @@ fn values(value: &Value<'_>) -> Option<(Shape, Source)> {
     let size = object
         .require("resolution", "the map's width and height")
         .and_then(|v| size(&v));
-    let fill = object.get("value").map_or(Some([1.0; 3]), |v| color::read(&v));
+    let fill = object.get("value").map_or(Some([1.0; 3]), |v| color::light(&v));
     object.finish();
     Some((size?, Source::Fill(fill?.to_vec())))
 }

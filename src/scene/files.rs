@@ -6,6 +6,8 @@ use crate::io::dataset::{self, Dataset};
 use crate::io::{Encoding, GridHeader, IoError, Result, image, npy, srgb, vdb, vol};
 use crate::params::Shape;
 
+use super::spectrum::Sample;
+
 /// The header of a `.vol`, `.npy` or `.vdb` file.
 pub(super) fn grid_header(path: &Path) -> Result<GridHeader> {
     match GridFormat::of(path)? {
@@ -152,20 +154,16 @@ pub(super) fn dataset(path: &Path) -> Result<Dataset> {
 /// Largest accepted file for a few numbers.
 const MAX_VALUE_BYTES: u64 = 1 << 16;
 
+/// Largest accepted file for a spectrum: a line for every thousandth of a nanometre.
+const MAX_SPECTRUM_BYTES: u64 = 1 << 24;
+
 /// The `count` finite numbers of a file `{"value": […]}`, the format in which runs save colours.
 pub(super) fn numbers(path: &Path, count: usize) -> Result<Vec<f32>> {
     #[derive(serde::Deserialize)]
     struct File {
         value: Vec<f32>,
     }
-    let refuse = |error: &dyn std::fmt::Display| IoError::new(path, format!("cannot be read: {error}"));
-    let length = std::fs::metadata(path).map_err(|error| refuse(&error))?.len();
-    if length > MAX_VALUE_BYTES {
-        return Err(refuse(&format!(
-            "it has {length} bytes, far more than {count} numbers need"
-        )));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    let text = short_text(path, MAX_VALUE_BYTES, &format!("{count} numbers"))?;
     let expected = |_| IoError::new(path, format!("expected {{\"value\": […]}} with {count} numbers"));
     let File { value } = serde_json::from_str(&text).map_err(expected)?;
     if value.len() != count || value.iter().any(|x| !x.is_finite()) {
@@ -173,4 +171,39 @@ pub(super) fn numbers(path: &Path, count: usize) -> Result<Vec<f32>> {
         return Err(IoError::new(path, message));
     }
     Ok(value)
+}
+
+/// The text of a file of at most this length; `what` is what it contains.
+fn short_text(path: &Path, most: u64, what: &str) -> Result<String> {
+    let refuse = |error: &dyn std::fmt::Display| IoError::new(path, format!("cannot be read: {error}"));
+    let length = std::fs::metadata(path).map_err(|error| refuse(&error))?.len();
+    if length > most {
+        return Err(refuse(&format!("it has {length} bytes, far more than {what} need")));
+    }
+    std::fs::read_to_string(path).map_err(|error| refuse(&error))
+}
+
+/// The wavelengths (nm, positive) and values (not negative) of a file that has a pair of them a line; what follows `#`
+/// is no part of it.
+pub(super) fn spectrum(path: &Path) -> Result<Vec<Sample>> {
+    let text = short_text(path, MAX_SPECTRUM_BYTES, "the lines of a spectrum")?;
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim());
+    let numbered = lines.enumerate().filter(|(_, line)| !line.is_empty());
+    let pairs = numbered.map(|(i, line)| {
+        let numbers: Vec<Option<f64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+        match numbers[..] {
+            [Some(wavelength), Some(value)]
+                if wavelength > 0.0 && value >= 0.0 && ((wavelength + value) as f32).is_finite() =>
+            {
+                Ok([wavelength, value])
+            }
+            _ => {
+                let expected = "expected a wavelength and a value that is not negative, such as `550 0.7`";
+                Err(IoError::new(path, format!("line {} is {line:.40?}; {expected}", i + 1)))
+            }
+        }
+    });
+    pairs.collect()
 }

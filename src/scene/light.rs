@@ -4,11 +4,12 @@ use std::f32::consts::FRAC_PI_2;
 
 use glam::DVec3;
 
+use super::color::{self, Color, Sense};
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::{Array, Light, LightKind, Texture, color, lookup, texture, transform};
+use super::{Array, Light, LightKind, Texture, lookup, texture, transform};
 
 /// Mitsuba's cutoff angle in degrees.
 const DEFAULT_CUTOFF: f64 = 20.0;
@@ -51,8 +52,8 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Light> {
 /// The colour `key` of the light called `name`.
 fn color(object: &mut Object<'_>, name: &str, key: &'static str) -> Array {
     let given = object.get(key);
-    let read = given.map_or(Some([1.0; 3]), |v| color::read_within(&v, Quantity::Light.limit()));
-    lookup::value(format!("{name}.{key}"), read.unwrap_or([1.0; 3]).to_vec())
+    let read = given.and_then(|value| color::read(&value, Quantity::Light.limit(), Sense::Light));
+    lookup::value(format!("{name}.{key}"), read.map_or([1.0; 3], Color::rgb).to_vec())
 }
 
 /// The texture `key`.

@@ -298,7 +298,7 @@ fn references(value: &Value<'_>) -> Option<References> {
         "constant" => {
             let value = object
                 .require("value", "the colour to be matched")
-                .and_then(|v| color::read(&v));
+                .and_then(|v| color::light(&v));
             value.map(References::Constant)
         }
         "leaves" => {

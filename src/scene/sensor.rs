@@ -382,7 +382,7 @@ pub(super) fn backdrop(value: &Value<'_>) -> Option<Backdrop> {
         ];
         return value.choice(&words, &[]);
     }
-    color::read(value).map(Backdrop::Color)
+    color::light(value).map(Backdrop::Color)
 }
 
 /// The film's size, or else the photograph's, or else `fallback`, and the part of it that is rendered. The photograph must

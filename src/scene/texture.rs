@@ -2,12 +2,13 @@
 
 use crate::params::{Kind, Shape};
 
+use super::color::{self, Sense};
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
 use super::volume::{self, Channels, Wanted};
-use super::{Array, Source, Texture, TextureMap, Wrap, color, files, lookup, uv};
+use super::{Array, Source, Texture, TextureMap, Wrap, files, lookup, uv};
 
 /// Mitsuba's default values of the two kinds of square.
 const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
@@ -29,7 +30,7 @@ fn read_channels(value: &Value<'_>, quantity: Quantity, channels: usize) -> Opti
     };
     let value = value.resolve()?;
     if volume::stands_for_constant(&value) {
-        return constant(&value, wanted).map(Texture::Constant);
+        return constant(&value, wanted, Sense::of(quantity)).map(Texture::Constant);
     }
     let mut object = value.plugin(Class::Texture)?;
     let texture = match object.name {
@@ -41,9 +42,9 @@ fn read_channels(value: &Value<'_>, quantity: Quantity, channels: usize) -> Opti
 }
 
 /// One value, repeated over all channels if it is a number.
-fn constant(value: &Value<'_>, wanted: Wanted) -> Option<Array> {
+fn constant(value: &Value<'_>, wanted: Wanted, sense: Sense) -> Option<Array> {
     let values = match wanted.channels {
-        Channels::Exactly(3) => color::read_within(value, wanted.quantity.limit())?.to_vec(),
+        Channels::Exactly(3) => color::read(value, wanted.quantity.limit(), sense)?.rgb().to_vec(),
         _ => volume::channel_values(value, wanted)?,
     };
     Some(repeated(&value.path, &values, wanted))
@@ -56,8 +57,15 @@ fn repeated(path: &str, values: &[f32], wanted: Wanted) -> Array {
 }
 
 fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Texture {
+    // Of spectra Mitsuba takes what stands immediately in an emitter for light, and what stands in a texture for shares.
+    let sense = match Sense::of(wanted.quantity) {
+        Sense::Light => Sense::Share,
+        other => other,
+    };
     let mut color = |key: &'static str, default: f32| {
-        let given = object.get(key).and_then(|value| constant(&value.resolve()?, wanted));
+        let given = object
+            .get(key)
+            .and_then(|value| constant(&value.resolve()?, wanted, sense));
         given.unwrap_or_else(|| repeated(&format!("{}.{key}", object.value.path), &[default], wanted))
     };
     let colors = Box::new([color("color0", CHECKERBOARD[0]), color("color1", CHECKERBOARD[1])]);

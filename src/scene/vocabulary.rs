@@ -152,7 +152,10 @@ const SUPPORTED: &[(Class, &[&str])] = &[
         Class::Shape,
         &["cube", "sphere", "rectangle", "disk", "cylinder", "obj", "ply"],
     ),
-    (Class::Spectrum, &["rgb"]),
+    (
+        Class::Spectrum,
+        &["rgb", "srgb", "spectrum", "uniform", "rawconstant", "d65"],
+    ),
     (Class::Splats, &["splats"]),
     (Class::Texture, &["bitmap", "checkerboard"]),
     (Class::Volume, &["gridvolume", "constvolume", "blobs", "plume"]),
@@ -202,19 +205,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
             "shapegroup",
         ],
     ),
-    (
-        Class::Spectrum,
-        &[
-            "blackbody",
-            "d65",
-            "irregular",
-            "rawconstant",
-            "regular",
-            "spectrum",
-            "srgb",
-            "uniform",
-        ],
-    ),
+    (Class::Spectrum, &["blackbody", "irregular", "regular"]),
     (Class::Texture, &["mesh_attribute", "volume"]),
 ];
 

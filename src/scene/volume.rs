@@ -4,11 +4,12 @@
 use crate::io::UNIT_CUBE;
 use crate::params::Shape;
 
+use super::color::{self, Color, Sense};
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
-use super::vocabulary::Class;
-use super::{Blob, Source, color, files};
+use super::vocabulary::{self, Class, Known};
+use super::{Blob, Source, files};
 
 /// The longest side of a grid.
 const MAX_SIDE: u64 = 1 << 16;
@@ -82,7 +83,14 @@ pub(super) fn read(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
 
 /// Whether the value is a shorthand for a `constvolume`: a number, a list or a colour.
 pub(super) fn stands_for_constant(value: &Value<'_>) -> bool {
-    !value.is_object() || value.type_name() == Some("rgb")
+    !value.is_object() || value.type_name().is_some_and(is_color)
+}
+
+fn is_color(name: &str) -> bool {
+    matches!(
+        vocabulary::lookup(name),
+        Known::Supported(Class::Spectrum) | Known::Mitsuba(Class::Spectrum)
+    )
 }
 
 /// The `constvolume` of such a shorthand.
@@ -125,15 +133,19 @@ fn grid(shape: Shape, source: Source) -> Volume {
     }
 }
 
-/// A number for all channels, a list of one number per channel, or a colour if there can be three.
+/// A number for all channels, a list of one number per channel, or a colour, whose mean counts if there can be only one.
 pub(super) fn channel_values(value: &Value<'_>, wanted: Wanted) -> Option<Vec<f32>> {
     let Wanted { quantity, channels } = wanted;
     let limit = quantity.limit();
     if value.is_number() {
         return Some(vec![value.number(limit)? as f32]);
     }
-    if value.is_object() && channels.fit(3) {
-        return Some(color::read_within(value, limit)?.to_vec());
+    if value.is_object() && (channels.fit(3) || channels == Channels::Exactly(1)) {
+        let color = color::read(value, limit, Sense::of(quantity))?;
+        return Some(match color {
+            Color::Rgb(rgb) if channels.fit(3) => rgb.to_vec(),
+            color => vec![color.mean()],
+        });
     }
     if !value.is_list() {
         value.error(format!("found {}", value.describe()), expected_values(channels));

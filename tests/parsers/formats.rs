@@ -33,6 +33,53 @@ fn palettes_and_their_transparency_are_expanded() {
     assert_eq!(image.data[12..16], [0.2, 0.4, 1.0, 0.0]);
 }
 
+/// The values of a picture with colours, with alpha and in grey, from files that the crate `image` writes.
+#[test]
+fn bmp_and_tga_are_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let coded = |bytes: &[u8]| bytes.iter().map(|v| f32::from(*v) / 255.0).collect::<Vec<f32>>();
+    // Two rows, of which both formats write the lower one first.
+    let rgb = [255, 0, 0, 1, 2, 3, 0, 255, 51, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    let rgba = [255, 0, 0, 9, 1, 2, 3, 255, 0, 255, 51, 0, 4, 5, 6, 128];
+    let grey = [0, 51, 255, 1, 2, 3];
+    for extension in ["bmp", "tga", "TGA"] {
+        let path = folder.path().join(format!("picture.{extension}"));
+        let read = || {
+            let header = image::header(&path).expect("a header");
+            let (image, encoding) = image::read(&path).expect("an image");
+            assert_eq!(encoding, Encoding::Srgb);
+            assert_eq!(
+                (header.width, header.height, header.channels),
+                (image.width, image.height, image.channels)
+            );
+            ((image.width, image.height, image.channels), image.data)
+        };
+        let buffer = ::image::RgbImage::from_raw(3, 2, rgb.to_vec()).expect("six pixels");
+        buffer.save(&path).expect("writable");
+        assert_eq!(read(), ((3, 2, 3), coded(&rgb)));
+        let buffer = ::image::RgbaImage::from_raw(2, 2, rgba.to_vec()).expect("four pixels");
+        buffer.save(&path).expect("writable");
+        assert_eq!(read(), ((2, 2, 4), coded(&rgba)));
+        let buffer = ::image::GrayImage::from_raw(3, 2, grey.to_vec()).expect("six pixels");
+        buffer.save(&path).expect("writable");
+        let ((width, height, channels), data) = read();
+        assert_eq!((width, height), (3, 2));
+        // A grey BMP has a palette, whose entries are colours.
+        let first: Vec<f32> = data.chunks_exact(channels).map(|texel| texel[0]).collect();
+        assert_eq!(first, coded(&grey));
+    }
+    // A TGA is known by its name alone, any other format by its content.
+    let (tga, other) = (folder.path().join("picture.tga"), folder.path().join("picture.dat"));
+    fs::copy(&tga, &other).expect("writable");
+    let told = image::read(&other).expect_err("without a name").to_string();
+    assert!(
+        told.contains("is not an image by its content, expected EXR, PNG, JPEG, BMP, or TGA"),
+        "{told}"
+    );
+    fs::copy(folder.path().join("picture.bmp"), &tga).expect("writable");
+    assert!(image::read(&tga).is_ok());
+}
+
 #[test]
 fn sixteen_bits_are_kept() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -82,7 +129,7 @@ fn images_that_ask_for_too_much_memory_are_refused_by_their_headers() {
     );
 
     let path = folder.path().join("a.jpg");
-    write_jpeg(&path);
+    write_rgb(&path);
     let mut bytes = fs::read(&path).expect("there");
     let frame = bytes
         .windows(2)
@@ -91,6 +138,22 @@ fn images_that_ask_for_too_much_memory_are_refused_by_their_headers() {
     bytes[frame + 5..frame + 9].copy_from_slice(&[0x20, 0, 0x20, 0]);
     bytes.resize(33_000, 0);
     let told = refusal("a.jpg", &bytes);
+    assert!(told.contains("8192×8192") && told.contains("768 MiB"), "{told}");
+
+    let path = folder.path().join("a.bmp");
+    write_rgb(&path);
+    let mut bytes = fs::read(&path).expect("there");
+    bytes[18..26].copy_from_slice(&[0, 0x20, 0, 0, 0, 0x20, 0, 0]);
+    bytes.resize(33_000, 0);
+    let told = refusal("a.bmp", &bytes);
+    assert!(told.contains("8192×8192") && told.contains("768 MiB"), "{told}");
+
+    let path = folder.path().join("a.tga");
+    write_rgb(&path);
+    let mut bytes = fs::read(&path).expect("there");
+    bytes[12..16].copy_from_slice(&[0, 0x20, 0, 0x20]);
+    bytes.resize(33_000, 0);
+    let told = refusal("a.tga", &bytes);
     assert!(told.contains("8192×8192") && told.contains("768 MiB"), "{told}");
 
     let path = folder.path().join("a.exr");

@@ -62,7 +62,7 @@ struct Format {
     read: fn(&Path) -> bool,
 }
 
-const FORMATS: [Format; 16] = [
+const FORMATS: [Format; 18] = [
     Format {
         file: "a.vol",
         example: write_vol,
@@ -95,7 +95,17 @@ const FORMATS: [Format; 16] = [
     },
     Format {
         file: "a.jpg",
-        example: write_jpeg,
+        example: write_rgb,
+        read: read_image,
+    },
+    Format {
+        file: "a.bmp",
+        example: write_rgb,
+        read: read_image,
+    },
+    Format {
+        file: "a.tga",
+        example: write_rgb,
         read: read_image,
     },
     Format {
@@ -251,7 +261,8 @@ fn read_dataset(path: &Path) -> bool {
     dataset::load(path).is_ok()
 }
 
-fn write_jpeg(path: &Path) {
+/// A picture of seven by five pixels in the format that the path names.
+fn write_rgb(path: &Path) {
     let bytes: Vec<u8> = picture(3).data.iter().map(|v| (v * 255.0) as u8).collect();
     let buffer = ::image::RgbImage::from_raw(7, 5, bytes).expect("as long as it should be");
     buffer.save(path).expect("writable");

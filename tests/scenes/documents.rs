@@ -66,6 +66,7 @@ fn folder() -> TempDir {
     let frame = r#"{"file_path": "photo.png", "transform_matrix": [[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}"#;
     let dataset = format!(r#"{{"camera_angle_x": 1, "w": 128, "h": 128, "frames": [{frame}]}}"#);
     std::fs::write(at("transforms_train.json"), dataset).expect("is written");
+    std::fs::write(at("leaf.spd"), "400 0.1\n550 0.4\n700 0.1\n").expect("is written");
     std::fs::write(at("teapot.ply"), "ply").expect("is written");
     std::fs::write(at("target.json"), r#"{"light": {"type": "constant"}}"#).expect("is written");
     folder
@@ -111,6 +112,11 @@ fn no_parameter_is_left_out() {
     let inside = |kind: &str| whole(kind, unknown);
     let objects = |block: &str| format!("{{{block}}}");
     let shape = |block: &str| objects(&format!(r#""s": {{{block}}}"#));
+    let color = |name: &str| {
+        objects(&format!(
+            r#""e": {{"type": "constant", "radiance": {{"type": "{name}", {unknown}}}}}"#
+        ))
+    };
     let medium = |block: &str| {
         shape(&format!(
             r#""type": "cube", "interior": {{"type": "heterogeneous", {block}}}"#
@@ -192,6 +198,12 @@ fn no_parameter_is_left_out() {
         objects(&format!(r#""d": {{"type": "dataset", {unknown}}}"#)),
         objects(&format!(r#""e": {{"type": "constant", {unknown}}}"#)),
         objects(&format!(r#""e": {{"type": "envmap", {unknown}}}"#)),
+        color("rgb"),
+        color("srgb"),
+        color("spectrum"),
+        color("uniform"),
+        color("rawconstant"),
+        color("d65"),
         objects(&format!(r#""e": {{"type": "envmap", "data": {{{unknown}}}}}"#)),
     ];
     for text in texts {

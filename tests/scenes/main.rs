@@ -1,6 +1,7 @@
 //! Scene files: what is read from them, what a mistake says, and that no text makes the reader panic.
 
 mod changes;
+mod colors;
 mod documents;
 mod files;
 mod meaning;

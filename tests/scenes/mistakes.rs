@@ -367,8 +367,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""radiance": 1"#,
-        r#""radiance": {"type": "spectrum", "value": 1}"#,
-        "17:50: Mitsuba's colour `spectrum` is not supported yet at background.radiance: allowed: `rgb`",
+        r#""radiance": {"type": "blackbody", "temperature": 5000}"#,
+        "17:50: Mitsuba's colour `blackbody` is not supported yet at background.radiance: allowed: `rgb`, `srgb`, `spectrum`, `uniform`, `rawconstant`, `d65`",
     ),
     // The block `optimize`.
     (

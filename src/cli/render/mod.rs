@@ -295,7 +295,7 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
 
 /// Extensions of image formats that are not written: an output path with one is rejected, not taken for a folder.
 const OTHER_PICTURES: &[&str] = &[
-    "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "avif", "hdr", "pfm", "ppm",
+    "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "webp", "avif", "hdr", "pfm", "ppm", "tga",
 ];
 
 /// Output paths without extension. Folders are created first, so that an unwritable location is reported before

@@ -5,15 +5,17 @@ use crate::scene::{film, splats};
 
 const LIGHT: Form = Form::Color(Limit::NonNegative);
 const SHARE: Limit = Limit::Within(0.0, 1.0);
+const COLOR: Form = Form::Object(Class::Spectrum);
+const RGB: Form = Form::OneOf(&[ANY, Form::Vector(3), COLOR]);
 const FILTER_WIDTH: Form = Form::Number(film::FILTER_WIDTH);
 const COLOR_SPACE: Form = Form::Words(&["linear", "srgb"]);
 const GRID_FILTER: Form = Form::Words(&["trilinear", "nearest"]);
 const WRAP: Form = Form::Words(&["repeat", "mirror", "clamp"]);
-const FRACTION: Form = Form::OneOf(&[Form::Number(SHARE), Form::Object(Class::Texture)]);
+const FRACTION: Form = Form::OneOf(&[Form::Number(SHARE), COLOR, Form::Object(Class::Texture)]);
 const RADIANCE: Form = Form::OneOf(&[LIGHT, Form::Object(Class::Texture)]);
 const REFLECTANCE: Form = Form::OneOf(&[Form::Color(SHARE), Form::Object(Class::Texture)]);
 const COMPLEX: Form = Form::OneOf(&[Form::Color(Limit::NonNegative), Form::Object(Class::Texture)]);
-const ROUGHNESS: Form = Form::OneOf(&[POSITIVE, Form::Object(Class::Texture)]);
+const ROUGHNESS: Form = Form::OneOf(&[POSITIVE, COLOR, Form::Object(Class::Texture)]);
 const INDEX: Form = Form::OneOf(&[POSITIVE, Form::Text]);
 const DENSER: Form = Form::Number(Limit::Within(1.0, 10.0));
 const MATERIAL: Parameter = may("material", Form::Text);
@@ -242,14 +244,18 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("roughness", FRACTION),
                 may("anisotropic", FRACTION),
                 may("spec_trans", FRACTION),
-                may("eta", Form::OneOf(&[DENSER, Form::Object(Class::Texture)])),
+                may("eta", Form::OneOf(&[DENSER, COLOR, Form::Object(Class::Texture)])),
                 may("spec_tint", FRACTION),
                 may("sheen", FRACTION),
                 may("sheen_tint", FRACTION),
                 may("flatness", FRACTION),
                 may(
                     "diff_trans",
-                    Form::OneOf(&[Form::Number(Limit::Within(0.0, 2.0)), Form::Object(Class::Texture)]),
+                    Form::OneOf(&[
+                        Form::Number(Limit::Within(0.0, 2.0)),
+                        COLOR,
+                        Form::Object(Class::Texture),
+                    ]),
                 ),
                 may("diffuse_reflectance_sampling_rate", NOT_NEGATIVE),
                 may("diffuse_transmittance_sampling_rate", NOT_NEGATIVE),
@@ -570,6 +576,39 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (
         Class::Spectrum,
         plain("rgb", &[must("value", Form::OneOf(&[ANY, Form::Vector(3)]))]),
+    ),
+    (
+        Class::Spectrum,
+        plain("srgb", &[must("color", RGB), may("unbounded", Form::Boolean)]),
+    ),
+    (
+        Class::Spectrum,
+        plain(
+            "spectrum",
+            &[
+                may("value", Form::OneOf(&[ANY, Form::List(&Form::Vector(2))])),
+                may("filename", Form::File),
+            ],
+        ),
+    ),
+    (
+        Class::Spectrum,
+        plain(
+            "uniform",
+            &[
+                must("value", ANY),
+                may("wavelength_min", POSITIVE),
+                may("wavelength_max", POSITIVE),
+            ],
+        ),
+    ),
+    (
+        Class::Spectrum,
+        plain("rawconstant", &[must("value", Form::OneOf(&[ANY, Form::Vector(3)]))]),
+    ),
+    (
+        Class::Spectrum,
+        plain("d65", &[may("color", RGB), may("scale", NOT_NEGATIVE)]),
     ),
     (
         Class::Splats,
