@@ -7,6 +7,7 @@ use std::path::Path;
 use super::change::Change;
 use super::context::Context;
 use super::diagnostics::{Diagnostics, suggest};
+use super::instance::{self, Groups};
 use super::json::{self, Node};
 use super::medium::Media;
 use super::reader::Value;
@@ -136,6 +137,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             warnings: Vec::new(),
         },
         media: Media::default(),
+        groups: Groups::default(),
         seen: Seen::default(),
     };
     let value = Value {
@@ -210,6 +212,7 @@ struct Reader {
     names: HashSet<String>,
     scene: Scene,
     media: Media,
+    groups: Groups,
     seen: Seen,
 }
 
@@ -311,6 +314,17 @@ impl Reader {
     }
 
     fn shape(&mut self, key: &str, entry: &Value<'_>, name: &str) {
+        if matches!(name, instance::GROUP | instance::INSTANCE) {
+            self.enter_world(key, entry, &format!("a `{name}`"));
+            let (groups, media) = (&mut self.groups, &mut self.media);
+            if name == instance::GROUP {
+                groups.read(entry, media);
+            } else {
+                let instance = groups.instance(entry, key, media);
+                self.scene.world.instances.extend(instance);
+            }
+            return;
+        }
         if !holds_field(entry) {
             self.enter_world(key, entry, &format!("a `{name}`"));
             let surface = shape::read(entry, key, &mut self.media);
@@ -341,6 +355,7 @@ impl Reader {
     /// Checks of the whole scene, after all objects have been read.
     fn finish(&mut self, context: &Context<'_>) {
         self.scene.world.media = std::mem::take(&mut self.media.list);
+        self.scene.world.groups = std::mem::take(&mut self.groups.list);
         self.check_picture(context);
         if let (Some(_), Some(key)) = (&self.seen.field, &self.seen.integrator) {
             self.scene.integrator = Integrator::default();

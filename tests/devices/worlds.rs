@@ -150,7 +150,7 @@ fn world(medium: Medium) -> World {
     World {
         surfaces: vec![cube()],
         media: vec![medium],
-        lights: Vec::new(),
+        ..World::default()
     }
 }
 
@@ -217,6 +217,7 @@ fn nested() -> World {
         ],
         media: vec![smoke(), ball],
         lights: lamps(),
+        ..World::default()
     }
 }
 
@@ -254,7 +255,7 @@ fn furnished() -> World {
             ball,
         ],
         media: vec![smoke()],
-        lights: Vec::new(),
+        ..World::default()
     }
 }
 
@@ -315,6 +316,7 @@ fn fog() -> World {
             ..smoke()
         }],
         lights: lamps(),
+        ..World::default()
     }
 }
 

@@ -35,6 +35,10 @@ pub(super) fn to_json(scene: &Scene) -> Value {
         let object = world::surface(surface, &scene.world, &mut root);
         root.insert(surface.name.clone(), object);
     }
+    for instance in &scene.world.instances {
+        let object = world::instance(instance, &scene.world, &mut root);
+        root.insert(instance.name.clone(), object);
+    }
     for light in &scene.world.lights {
         let object = world::light(light, &mut root);
         root.insert(light.name.clone(), object);

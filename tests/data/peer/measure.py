@@ -34,7 +34,7 @@ EXACT = 1e-4
 # Three numbers under these names are a place or a direction; under any other name they are a colour.
 PLACES = {"position", "direction", "center", "origin", "target", "p0", "p1"}
 # Mitsuba tells whole numbers from others, our files do not.
-WHOLE = {"width", "height"}
+WHOLE = {"width", "height", "shape_index"}
 
 
 def transform(operations):
