@@ -2,6 +2,7 @@
 
 use bytemuck::Zeroable;
 use std::f32::consts::PI;
+use std::rc::Rc;
 
 use glam::{Affine3A, DAffine3, Mat3A, Vec3, Vec3A};
 
@@ -56,6 +57,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         scene,
         params,
         triangles: Vec::new(),
+        meshes: Vec::new(),
         weights: Vec::new(),
         containers: Vec::new(),
         paths: PathScene {
@@ -77,8 +79,8 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     for medium in &scene.world.media {
         build.medium(medium)?;
     }
-    for surface in &scene.world.surfaces {
-        build.surface(surface)?;
+    for surface in scene.world.placed() {
+        build.surface(&surface)?;
     }
     for light in &scene.world.lights {
         build.light(light);
@@ -172,6 +174,7 @@ struct Build<'a> {
     scene: &'a Scene,
     params: &'a ParamSet,
     triangles: Vec<Triangle>,
+    meshes: Vec<(Geometry, Rc<Mesh>)>,
     /// How often each light is chosen, in proportion to the others.
     weights: Vec<f32>,
     containers: Vec<Container>,
@@ -299,7 +302,7 @@ impl Build<'_> {
             flip_tex_coords,
         } = &surface.geometry
         {
-            let mesh = format.read(path, *face_normals, *flip_tex_coords)?;
+            let mesh = self.read_mesh(&surface.geometry, || format.read(path, *face_normals, *flip_tex_coords))?;
             let holds_medium = surface.interior.is_some() || surface.exterior.is_some();
             if holds_medium
                 && matches!(surface.bsdf, Bsdf::Null)
@@ -324,6 +327,16 @@ impl Build<'_> {
         }
         self.paths.surfaces.push(record);
         Ok(())
+    }
+
+    /// A mesh, which is read once if several instances show it one after the other.
+    fn read_mesh(&mut self, geometry: &Geometry, read: impl FnOnce() -> io::Result<Mesh>) -> io::Result<Rc<Mesh>> {
+        if let Some((_, known)) = self.meshes.iter().find(|(known, _)| known == geometry) {
+            return Ok(Rc::clone(known));
+        }
+        let mesh = Rc::new(read()?);
+        self.meshes.push((geometry.clone(), Rc::clone(&mesh)));
+        Ok(mesh)
     }
 
     /// Adds a mesh's triangles, moved into the world.

@@ -15,6 +15,7 @@ mod diagnostics;
 mod emitter;
 mod files;
 mod film;
+mod instance;
 mod integrator;
 mod json;
 pub mod leaves;
@@ -59,7 +60,7 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind,
+    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind,
     Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant,
     World, Wrap,
 };
@@ -123,7 +124,8 @@ impl Scene {
             Source::Reflectance { path, .. } | Source::Radiance { path, .. } => Some(path.as_path()),
             _ => None,
         });
-        let meshes = self.world.surfaces.iter().filter_map(Surface::mesh_file);
+        let grouped = self.world.groups.iter().flat_map(|group| &group.surfaces);
+        let meshes = self.world.surfaces.iter().chain(grouped).filter_map(Surface::mesh_file);
         of_arrays.chain(meshes).collect()
     }
 }

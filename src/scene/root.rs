@@ -7,6 +7,7 @@ use std::path::Path;
 use super::change::Change;
 use super::context::Context;
 use super::diagnostics::{Diagnostics, suggest};
+use super::instance::{self, Groups};
 use super::json::{self, Node};
 use super::medium::Media;
 use super::reader::Value;
@@ -138,6 +139,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
         },
         media: Media::default(),
         meters: Vec::new(),
+        groups: Groups::default(),
         seen: Seen::default(),
     };
     let value = Value {
@@ -214,6 +216,7 @@ struct Reader {
     media: Media,
     /// Sensors on shapes, which are read before the other sensors and come after them.
     meters: Vec<Sensor>,
+    groups: Groups,
     seen: Seen,
 }
 
@@ -315,6 +318,17 @@ impl Reader {
     }
 
     fn shape(&mut self, key: &str, entry: &Value<'_>, name: &str) {
+        if matches!(name, instance::GROUP | instance::INSTANCE) {
+            self.enter_world(key, entry, &format!("a `{name}`"));
+            let (groups, media) = (&mut self.groups, &mut self.media);
+            if name == instance::GROUP {
+                groups.read(entry, media);
+            } else {
+                let instance = groups.instance(entry, key, media);
+                self.scene.world.instances.extend(instance);
+            }
+            return;
+        }
         if !holds_field(entry) {
             self.enter_world(key, entry, &format!("a `{name}`"));
             let surface = shape::read(entry, key, &mut self.media);
@@ -350,6 +364,7 @@ impl Reader {
     fn finish(&mut self, context: &Context<'_>) {
         self.scene.world.media = std::mem::take(&mut self.media.list);
         self.scene.sensors.append(&mut self.meters);
+        self.scene.world.groups = std::mem::take(&mut self.groups.list);
         self.check_picture(context);
         if let (Some(key), false) = (&self.seen.integrator, self.scene.world.media.is_empty())
             && self.scene.integrator.rules != Rules::Volpath

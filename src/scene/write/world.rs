@@ -4,7 +4,7 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
+    Array, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
     Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
@@ -154,16 +154,43 @@ fn geometry(geometry: &Geometry) -> Value {
             format,
             face_normals,
             flip_tex_coords,
-        } => json!({
-            "type": match format {
-                MeshFormat::Obj => "obj",
-                MeshFormat::Ply => "ply",
-            },
-            "filename": file(path),
-            "face_normals": face_normals,
-            "flip_tex_coords": flip_tex_coords,
-        }),
+        } => {
+            let (name, key, value) = match format {
+                MeshFormat::Obj => ("obj", "flip_tex_coords", json!(flip_tex_coords)),
+                MeshFormat::Ply => ("ply", "flip_tex_coords", json!(flip_tex_coords)),
+                MeshFormat::Serialized(index) => ("serialized", "shape_index", json!(index)),
+            };
+            let mut object = json!({"type": name, "filename": file(path), "face_normals": face_normals});
+            object[key] = value;
+            object
+        }
     }
+}
+
+/// A group, where it stands in `parent` or at the top level, or a reference to it.
+fn group(group: &Group, world: &World, parent: &str, root: &mut Map<String, Value>) -> Value {
+    let is_here = bsdf::key_in(&group.path, parent).is_some();
+    if !is_here && group.path.contains('.') {
+        return json!({"type": "ref", "id": group.path});
+    }
+    let mut object = json!({"type": "shapegroup"});
+    for shape in &group.surfaces {
+        let key = bsdf::key_in(&shape.name, &group.path).unwrap_or("shape");
+        object[key] = surface(shape, world, root);
+    }
+    if is_here {
+        return object;
+    }
+    root.insert(group.path.clone(), object);
+    json!({"type": "ref", "id": group.path})
+}
+
+pub(super) fn instance(instance: &Instance, world: &World, root: &mut Map<String, Value>) -> Value {
+    let shown = &world.groups[instance.group];
+    let key = bsdf::key_in(&shown.path, &instance.name).unwrap_or("group").to_string();
+    let mut object = json!({"type": "instance", "to_world": matrix(&instance.to_world)});
+    object[key] = group(shown, world, &instance.name, root);
+    object
 }
 
 pub(super) fn light(light: &Light, root: &mut Map<String, Value>) -> Value {
