@@ -39,11 +39,16 @@ impl Groups {
             let Some(surface) = shape::read(&value, &format!("{}.{key}", target.path), media) else {
                 continue;
             };
-            if surface.emitter.is_some() {
-                value.error("a shape of a `shapegroup` shines", "only shapes outside of groups can");
-            }
-            if surface.interior.or(surface.exterior).is_some() {
-                let what = "a shape of a `shapegroup` bounds a medium";
+            let measured = value
+                .plugin(Class::Shape)
+                .is_some_and(|mut shape| !shape.nested_all(Class::Sensor).is_empty());
+            let deeds = [
+                (surface.emitter.is_some(), "shines"),
+                (surface.interior.or(surface.exterior).is_some(), "bounds a medium"),
+                (measured, "holds a sensor"),
+            ];
+            for (_, deed) in deeds.into_iter().filter(|(does, _)| *does) {
+                let what = format!("a shape of a `shapegroup` {deed}");
                 value.error(what, "only shapes outside of groups can");
             }
             surfaces.push(surface);

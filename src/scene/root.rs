@@ -150,9 +150,11 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     let entries = value.entries().unwrap_or_default();
     reader.names.extend(entries.iter().map(|(key, _)| key.to_string()));
     let mut block = None;
-    // Shapes are read first: a medium shared by shapes and sensors is named after a shape.
-    let (shapes, others): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, entry)| is_shape(entry));
-    for (key, entry) in shapes.into_iter().chain(others) {
+    // Groups are read first, so that their order is that of the resolved form; then shapes: a medium shared by shapes and
+    // sensors is named after a shape.
+    let (groups, others): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, entry)| is_group(entry));
+    let (shapes, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, entry)| is_shape(entry));
+    for (key, entry) in groups.into_iter().chain(shapes).chain(others) {
         match *key {
             "optimize" => block = Some(entry),
             "type" if entry.as_str() == Some("scene") => {}
@@ -197,6 +199,10 @@ fn resolved_type<'a>(entry: &Value<'a>) -> Option<&'a str> {
 fn is_shape(entry: &Value<'_>) -> bool {
     let class = resolved_type(entry).map(vocabulary::lookup);
     class == Some(Known::Supported(Class::Shape))
+}
+
+fn is_group(entry: &Value<'_>) -> bool {
+    resolved_type(entry) == Some(instance::GROUP)
 }
 
 /// Whether the shape at `entry` has a radiance field inside.

@@ -49,7 +49,7 @@ impl World {
 pub struct Group {
     /// Its path in the file.
     pub path: String,
-    /// They hold no media and do not shine; their names are paths in the file.
+    /// They bound no media and do not shine; their names are paths in the file.
     pub surfaces: Vec<Surface>,
 }
 
@@ -66,7 +66,7 @@ pub struct Instance {
 /// A shape with BSDF, media and emission.
 #[derive(Debug, Clone)]
 pub struct Surface {
-    /// Its key in the file.
+    /// Its key in the file; its path if it stands in a group.
     pub name: String,
     pub geometry: Geometry,
     /// Transform from local space to the world.
@@ -132,7 +132,7 @@ pub enum Geometry {
 }
 
 /// The file format of a mesh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MeshFormat {
     Obj,
     Ply,

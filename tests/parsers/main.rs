@@ -114,6 +114,11 @@ const FORMATS: [Format; 16] = [
         read: |path| mesh::read_ply(path, true, false).is_ok_and(check_mesh),
     },
     Format {
+        file: "a.serialized",
+        example: |path| fs::write(path, include_bytes!("../data/peer/scenes/gems.serialized")).expect("writable"),
+        read: |path| mesh::read_serialized(path, 1, false).is_ok_and(check_mesh),
+    },
+    Format {
         file: "float_zip.vdb",
         example: |path| fs::write(path, include_bytes!("../data/vdb/float_zip.vdb")).expect("writable"),
         read: read_vdb,

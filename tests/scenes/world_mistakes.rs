@@ -236,6 +236,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "sphere""#,
+        r#""type": "shapegroup", "part": {"type": "sphere", "sensor": {"type": "irradiancemeter"}}"#,
+        "15:43: a shape of a `shapegroup` holds a sensor at lamp.part: only shapes outside of groups can",
+    ),
+    (
+        r#""type": "sphere""#,
         r#""type": "shapegroup", "part": {"type": "shapegroup", "x": {"type": "cube"}}"#,
         "15:43: a group of shapes in a `shapegroup` at lamp.part: groups hold shapes alone, and no other groups or instances",
     ),

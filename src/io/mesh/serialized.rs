@@ -1,6 +1,6 @@
 //! Mitsuba's `.serialized`: meshes one after the other, each compressed, and a table of where they begin.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use flate2::read::ZlibDecoder;
@@ -21,8 +21,8 @@ mod flag {
     pub(super) const DOUBLE: u32 = 0x2000;
 }
 
-/// Reads the mesh number `index` of a file of version 3 or 4. `face_normals` ignores normals, as do meshes that ask for it
-/// themselves.
+/// Reads the mesh number `index` of a file of version 3 or 4. `face_normals` discards vertex normals; meshes whose flags
+/// ask for normals of faces have zeros in their place.
 ///
 /// # Errors
 /// If the file cannot be read, is malformed or truncated, has no such mesh, an index has no vertex, a number is not
@@ -41,7 +41,7 @@ fn parse(bytes: &[u8], index: u32) -> Parsed<Mesh> {
     let rest = bytes.get(start..).filter(|rest| rest.len() > 4);
     let rest = rest.ok_or_else(|| format!("lists mesh {index} beyond its own end"))?;
     let version = self::version(rest)?;
-    let mut stream = Stream(ZlibDecoder::new(&rest[4..]));
+    let mut stream = Stream(BufReader::new(ZlibDecoder::new(&rest[4..])));
     let flags = u32::from_le_bytes(stream.array()?);
     if version == 4 {
         // The name, which ends with a zero.
@@ -150,15 +150,17 @@ mod tests {
             0 => plain.extend((value as f32).to_le_bytes()),
             _ => plain.extend(value.to_le_bytes()),
         };
-        [x, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.5].map(&mut put);
+        [x, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.5]
+            .into_iter()
+            .for_each(&mut put);
         if flags & flag::NORMALS != 0 {
             [0.0, 0.0, 1.0].repeat(3).into_iter().for_each(&mut put);
         }
         if flags & flag::UVS != 0 {
-            [0.0, 0.25, 1.0, 0.5, 0.0, 0.75].map(&mut put);
+            [0.0, 0.25, 1.0, 0.5, 0.0, 0.75].into_iter().for_each(&mut put);
         }
         if flags & flag::COLORS != 0 {
-            [0.5; 9].map(&mut put);
+            [0.5; 9].into_iter().for_each(&mut put);
         }
         [0u32, 1, 2].iter().for_each(|v| plain.extend(v.to_le_bytes()));
         let mut bytes = [MAGIC.to_le_bytes(), version.to_le_bytes()].concat();

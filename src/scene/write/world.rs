@@ -4,8 +4,8 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
-    Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
+    Array, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium,
+    MeshFormat, Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
@@ -167,29 +167,24 @@ fn geometry(geometry: &Geometry) -> Value {
     }
 }
 
-/// A group, where it stands in `parent` or at the top level, or a reference to it.
-fn group(group: &Group, world: &World, parent: &str, root: &mut Map<String, Value>) -> Value {
-    let is_here = bsdf::key_in(&group.path, parent).is_some();
-    if !is_here && group.path.contains('.') {
-        return json!({"type": "ref", "id": group.path});
-    }
+/// A group; BSDFs and textures that stand elsewhere in the file are added to `root`.
+pub(super) fn group(group: &Group, world: &World, root: &mut Map<String, Value>) -> Value {
     let mut object = json!({"type": "shapegroup"});
     for shape in &group.surfaces {
         let key = bsdf::key_in(&shape.name, &group.path).unwrap_or("shape");
         object[key] = surface(shape, world, root);
     }
-    if is_here {
-        return object;
-    }
-    root.insert(group.path.clone(), object);
-    json!({"type": "ref", "id": group.path})
+    object
 }
 
+/// An instance, with its group if that stands in it.
 pub(super) fn instance(instance: &Instance, world: &World, root: &mut Map<String, Value>) -> Value {
-    let shown = &world.groups[instance.group];
-    let key = bsdf::key_in(&shown.path, &instance.name).unwrap_or("group").to_string();
     let mut object = json!({"type": "instance", "to_world": matrix(&instance.to_world)});
-    object[key] = group(shown, world, &instance.name, root);
+    let shown = &world.groups[instance.group];
+    match bsdf::key_in(&shown.path, &instance.name) {
+        Some(key) => object[key] = group(shown, world, root),
+        None => object["group"] = json!({"type": "ref", "id": shown.path}),
+    }
     object
 }
 
