@@ -62,7 +62,7 @@ struct Format {
     read: fn(&Path) -> bool,
 }
 
-const FORMATS: [Format; 16] = [
+const FORMATS: [Format; 17] = [
     Format {
         file: "a.vol",
         example: write_vol,

@@ -355,6 +355,7 @@ fn instances_show_groups_where_they_stand() {
     assert_eq!(
         paths,
         [
+            "alone.bsdf.reflectance",
             "paint.reflectance",
             "two.b.bsdf.reflectance",
             "own.one.c.bsdf.reflectance"

@@ -38,7 +38,7 @@ pub fn read_serialized(path: &Path, index: u32, face_normals: bool) -> Result<Me
 fn parse(bytes: &[u8], index: u32) -> Parsed<Mesh> {
     let version = version(bytes)?;
     let start = usize::try_from(offset(bytes, version, index)?).unwrap_or(usize::MAX);
-    let rest = bytes.get(start..).filter(|rest| rest.len() > 4);
+    let rest = bytes.get(start..);
     let rest = rest.ok_or_else(|| format!("lists mesh {index} beyond its own end"))?;
     let version = self::version(rest)?;
     let mut stream = Stream(BufReader::new(ZlibDecoder::new(&rest[4..])));
