@@ -10,13 +10,13 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
 use prbopt::resident::environment::environment_table;
-use prbopt::resident::tables::Tables;
 use prbopt::scene::{self, Background, Scene};
 use prbopt::transport::lookup::background::{env_eval, env_stencil};
 use prbopt::transport::rays::random::{Counter, Pass, pass_key};
 use prbopt::transport::rays::sampler::{Sampler, WALK};
 use prbopt::transport::scene::light::{envmap_pdf, light_sample};
 use prbopt::transport::scene::records::SceneView;
+use prbopt::transport::scene::tables::Tables;
 use small::draw;
 
 const PI: f64 = std::f64::consts::PI;

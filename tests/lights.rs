@@ -4,13 +4,13 @@ mod small;
 
 use prbopt::gradcheck::Options;
 use prbopt::resident::Resident;
-use prbopt::resident::tables::Tables;
 use prbopt::transport::rays::random::{Counter, Pass, pass_key};
 use prbopt::transport::rays::sampler::{Sampler, WALK};
 use prbopt::transport::scene::area_light::area_pdf;
 use prbopt::transport::scene::light::light_sample;
 use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::intersect;
+use prbopt::transport::scene::tables::Tables;
 use small::worlds::{SmallWorld, cube, grid, mesh};
 
 /// Looks down at the origin from the side, under what hangs over it.

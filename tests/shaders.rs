@@ -9,7 +9,6 @@ use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Leaves, Library
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
-use prbopt::resident::coats::COAT_FLOATS;
 use prbopt::resident::layout::{
     self, BlockRecord, BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, FilterTable, LeafRecord,
     LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord,
@@ -18,6 +17,7 @@ use prbopt::resident::layout::{
 use prbopt::transport::mode;
 use prbopt::transport::rays::{camera, pixel, sampler};
 use prbopt::transport::scene::bsdf::transmittance::ENTRIES;
+use prbopt::transport::scene::coats::COAT_FLOATS;
 use prbopt::transport::scene::{bvh, phase};
 use wgpu::naga;
 

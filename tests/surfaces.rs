@@ -6,10 +6,10 @@ use prbopt::device::cpu::Cpu;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
-use prbopt::resident::tables::Tables;
 use prbopt::scene;
 use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::{intersect, leave};
+use prbopt::transport::scene::tables::Tables;
 
 mod small;
 

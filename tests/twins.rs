@@ -171,6 +171,11 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "transport/mode",
         "WGSL has no const parameters: the modes stand in transport/scene/records",
     ),
+    ("transport/scene/coats", "tables are made on the host, for both devices"),
+    (
+        "transport/scene/tables",
+        "tables are made on the host, for both devices",
+    ),
     (
         "transport/scene/light_table",
         "tables are made on the host, for both devices",

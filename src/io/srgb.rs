@@ -80,4 +80,21 @@ mod tests {
         assert_eq!(image.data[3], 0.5);
         assert!(image.data[0] > 0.7);
     }
+
+    #[test]
+    fn every_colour_is_coded_and_alpha_is_not() {
+        for channels in [1, 3, 4] {
+            let mut image = Image {
+                width: 2,
+                height: 1,
+                channels,
+                data: vec![0.5; 2 * channels],
+            };
+            decode_image(&mut image);
+            for (i, v) in image.data.iter().enumerate() {
+                let expected = if i % channels == 3 { 0.5 } else { decode(0.5) };
+                assert_eq!(*v, expected, "value {i} of {channels} channels");
+            }
+        }
+    }
 }

@@ -512,7 +512,7 @@ mod tests {
         }
     }
 
-    /// Of five splats two have an error within a deviation and are wide enough to be split; the one with the larger
+    /// Of five splats three have an error within a deviation and are wide enough to be split; the one with the larger
     /// error is taken where there is room for one only, of equals the first.
     #[test]
     fn the_largest_errors_are_split_first() {
@@ -527,8 +527,9 @@ mod tests {
             ],
         );
         let at = |x: usize, y: usize| y * 64 + x;
-        // One at the first, three at the second up to its deviation, none at the third, one at the fourth, too small.
-        let pixels = [at(10, 10), at(30, 10), at(27, 7), at(32, 12), at(10, 26)];
+        // One at the first, three at the second up to its deviation, none at the third, one at the fourth, too small,
+        // and one at the fifth.
+        let pixels = [at(10, 10), at(30, 10), at(27, 7), at(32, 12), at(10, 26), at(30, 26)];
         let errors = errors_at([64, 32], &pixels);
         let split = |wanted| -> Vec<usize> {
             let grown = five.grown(wanted, &errors, Order::Index);
@@ -549,7 +550,7 @@ mod tests {
         assert_eq!(split(7), [1]);
         assert_eq!(split(8), [1]);
         assert_eq!(split(9), [0, 1]);
-        assert_eq!(split(40), [0, 1]);
+        assert_eq!(split(40), [0, 1, 4]);
         let equal = errors_at([64, 32], &[at(10, 10), at(30, 10), at(50, 10)]);
         let grown = five.grown(7, &equal, Order::Index);
         let red = [1, 2, 3].map(|i| grown.arrays[0][3][3 * i]);

@@ -340,3 +340,55 @@ fn axes(shape: Shape) -> Vec<usize> {
     let [x, y, z] = shape.size;
     vec![z, y, x, shape.channels]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps are iterations until a change of resolution, and at least one since.
+    #[test]
+    fn only_what_a_run_reaches_is_believed() {
+        let fault = |iteration, iterations, stage, steps, seconds| {
+            let state = State {
+                iteration,
+                stage,
+                steps,
+                seconds,
+                ..State::default()
+            };
+            let identity = Identity {
+                scene: String::new(),
+                seed: 1,
+                arithmetic: String::new(),
+            };
+            let version = String::new();
+            let head = Head {
+                format: FORMAT,
+                version,
+                iterations,
+                identity,
+                state,
+            };
+            head.fault()
+        };
+        for (iteration, iterations, stage, steps) in [(0, 1, 0, 0), (5, 10, 0, 5), (10, 10, 1, 10), (10, 10, 2, 1)] {
+            assert_eq!(fault(iteration, iterations, stage, steps, 0.0), None);
+        }
+        for (iteration, iterations, stage, steps) in [
+            (0, 0, 0, 0),
+            (11, 10, 0, 11),
+            (5, 10, 0, 4),
+            (5, 10, 0, 6),
+            (5, 10, 1, 0),
+            (5, 10, 1, 6),
+        ] {
+            assert!(
+                fault(iteration, iterations, stage, steps, 0.0).is_some(),
+                "{steps} steps"
+            );
+        }
+        for seconds in [-0.5, f64::NAN, f64::INFINITY] {
+            assert!(fault(5, 10, 0, 5, seconds).is_some_and(|f| f.contains("seconds")));
+        }
+    }
+}

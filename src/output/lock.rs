@@ -139,4 +139,11 @@ mod tests {
         assert!(refusal.contains(".lock") && refusal.contains("remove it"), "{refusal}");
         assert_eq!(std::fs::read_to_string(&precious).expect("there"), "mine");
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_machines_name_is_that_of_the_kernel() {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a Linux");
+        assert_eq!(host(), name.trim_end());
+    }
 }

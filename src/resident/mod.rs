@@ -2,7 +2,6 @@
 
 pub mod bsdfs;
 pub mod bvh;
-pub mod coats;
 mod containers;
 pub mod emissive_triangles;
 pub mod environment;
@@ -19,7 +18,6 @@ pub mod references;
 pub mod sensors;
 pub mod splats;
 mod surface_free;
-pub mod tables;
 pub mod values;
 
 use glam::Affine3A;

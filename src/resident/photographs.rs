@@ -370,4 +370,19 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(all.references.bytes(), 6 * 4);
     }
+
+    #[test]
+    fn the_first_photograph_may_be_of_floats() {
+        for mut all in [Pixels::None, Pixels::Unorm8(Vec::new()), Pixels::Float(Vec::new())] {
+            let photograph = Photograph {
+                pixels: vec![[0.25, 0.5, 1.5, 1.0], [-1.0, 0.0, 9.0, 0.5]],
+                eight_bit: false,
+            };
+            append(&mut all, photograph);
+            assert_eq!(
+                (all.bytes(), all.get(0), all.get(1)),
+                (32, [0.25, 0.5, 1.5, 1.0], [-1.0, 0.0, 9.0, 0.5])
+            );
+        }
+    }
 }

@@ -167,6 +167,8 @@ pub enum Source {
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
     Plume { seed: u64, value: Vec<f32> },
+    /// A procedural picture of leaves ([`leaves`]), at any resolution; one channel takes the mean of its colours.
+    Leaves { seed: u64 },
     /// As the [`Placement`] of the splats says.
     Placed,
 }

@@ -183,7 +183,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     };
     let Some(shape) = shape else { return };
     match array.source {
-        Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } => array.shape = shape,
+        Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } | Source::Leaves { .. } => array.shape = shape,
         Source::Placed => {}
         Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } | Source::Radiance { .. } => {
             if array.shape == shape {

@@ -4,6 +4,7 @@ use crate::io::Result;
 use crate::params::Shape;
 
 use super::files::Texels;
+use super::leaves::leaves;
 use super::{Blob, Source, files, plume};
 
 impl Source {
@@ -18,6 +19,7 @@ impl Source {
             Source::Placed => Ok(vec![0.0; shape.len()]),
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
+            Source::Leaves { seed } => Ok(painted(*seed, shape)),
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),
             Source::Reflectance { path, raw } => files::texture_values(path, *raw, Texels::Reflectance, shape),
@@ -30,6 +32,16 @@ fn fill(values: &[f32], shape: Shape) -> Vec<f32> {
     match values {
         [one] => vec![*one; shape.len()],
         many => many.iter().copied().cycle().take(shape.len()).collect(),
+    }
+}
+
+/// A picture of leaves as texels.
+fn painted(seed: u64, shape: Shape) -> Vec<f32> {
+    let [width, height, _] = shape.size.map(|n| n as u32);
+    let picture = leaves(seed, [width, height]);
+    match shape.channels {
+        1 => picture.iter().map(|color| color.iter().sum::<f32>() / 3.0).collect(),
+        _ => picture.into_flattened(),
     }
 }
 

@@ -121,17 +121,22 @@ pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize, quantity: Quan
     }
 }
 
-/// Texels of one value.
+/// Texels of one value, or of a picture that the program makes.
 fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
     let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
-    let values = match object.get("value") {
-        Some(value) => volume::channel_values(&value, wanted),
-        None => Some(vec![1.0]),
+    let source = match (object.get("value"), object.get("leaves")) {
+        (Some(value), None) => volume::channel_values(&value, wanted).map(Source::Fill),
+        (None, Some(seed)) => seed.integer(0, u64::MAX).map(|seed| Source::Leaves { seed }),
+        (None, None) => Some(Source::Fill(vec![1.0])),
+        (Some(_), Some(seed)) => {
+            seed.error("`value` and `leaves` exclude each other", "remove one of the two");
+            None
+        }
     };
     object.finish();
-    Some((size?, Source::Fill(values?)))
+    Some((size?, source?))
 }
 
 /// Puts the arrays of a texture whose paths begin with `from` below `to` instead.

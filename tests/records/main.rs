@@ -374,7 +374,7 @@ fn lights_and_shapes_are_recorded_number_by_number() {
         (light, record)
     };
     let (ball, ball_shape) = shape("ball");
-    assert_near(ball.position, [2.0, 0.0, 0.0, 0.0], "the ball's middle");
+    assert_near(ball.position, [2.0, 0.0, 0.0, 12.566_371], "the ball's middle and area");
     assert_near(
         [ball.direction[3], ball_shape.side],
         [1.0, 1.0],

@@ -10,11 +10,11 @@ use super::records::{ELEMENT_GROUP, Elements};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
-use crate::resident::coats::{COAT_FLOATS, Coat};
 use crate::resident::layout::{
     BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord,
 };
 use crate::resident::paths::PathScene;
+use crate::transport::scene::coats::{COAT_FLOATS, Coat};
 use crate::transport::scene::light_table::{sampling_tables, slots_of_tables};
 
 /// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/scene/records.wgsl`.

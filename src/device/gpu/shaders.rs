@@ -359,6 +359,7 @@ impl Kernel {
                 (Image, Write),
                 (Settings, Uniform),
                 (Records, Read),
+                (Bounds, Read),
             ],
             Self::RenderPaths => &[
                 (Work, Uniform),

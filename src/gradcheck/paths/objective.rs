@@ -11,7 +11,6 @@ use crate::gradcheck::field::objective::{dot, pixel_at};
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::resident::paths::PathScene;
-use crate::resident::tables::Tables;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
 use crate::transport::paths::path_state::PathState;
@@ -21,6 +20,7 @@ use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Sampled, linear_weight, sample_ray};
 use crate::transport::rays::sampler::{Sampler, streams};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
+use crate::transport::scene::tables::Tables;
 
 /// A path of the objective.
 #[derive(Debug, Clone, Copy)]

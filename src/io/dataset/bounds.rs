@@ -473,8 +473,8 @@ mod tests {
     /// The boxes of cameras without a focus grow with their spread, however small it is.
     #[test]
     fn a_box_without_a_focus_scales_with_the_spread() {
-        for (turn, center, half) in [(1.0, Vec3::ZERO, 1.0), (0.0, Vec3::Z, 0.5)] {
-            let views = [-0.25, 0.25].map(|x| {
+        for (turn, center, half) in [(1.0, Vec3::ZERO, 0.5), (0.0, 0.5 * Vec3::Z, 0.25)] {
+            let views = [-0.125, 0.125].map(|x| {
                 let at = Vec3::X * x;
                 let wide = camera(at, at + if turn > 0.0 { 4.0 * at } else { Vec3::Z });
                 View {

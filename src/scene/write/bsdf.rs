@@ -132,6 +132,10 @@ fn contents(texture: &Texture) -> Value {
                     let [width, height, _] = map.data.shape.size;
                     object["data"] = json!({"resolution": [width, height], "value": channels(values)});
                 }
+                Source::Leaves { seed } => {
+                    let [width, height, _] = map.data.shape.size;
+                    object["data"] = json!({"resolution": [width, height], "leaves": seed});
+                }
                 _ => {}
             }
             object

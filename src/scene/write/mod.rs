@@ -210,7 +210,7 @@ fn source(array: &Array) -> Value {
         | Source::Radiance { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})
         }
-        Source::Placed => Value::Null,
+        Source::Placed | Source::Leaves { .. } => Value::Null,
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",
             "resolution": array.shape.size,

@@ -328,7 +328,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
 mod tests {
     use super::*;
     use crate::resident::Resident;
-    use crate::resident::tables::Tables;
+    use crate::transport::scene::tables::Tables;
     use std::path::Path;
 
     /// A shadow ray passes through media up to the light, not a little less, whatever boundaries lie on its way.

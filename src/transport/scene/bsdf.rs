@@ -72,11 +72,12 @@ fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
     leaf.first_texture..leaf.first_texture + leaf.textures
 }
 
-/// A leaf's model, from the values of its textures at a point.
-#[inline]
+/// A leaf's model, from the values of its textures at a point. Compiled once a number type: parameters are found by a
+/// function that is not known here.
+#[inline(never)]
 fn model<'a, 'b, N: Number + 'b>(
     scene: &SceneView<'a>,
-    look: impl Fn(u32) -> &'b [N] + Copy,
+    look: &dyn Fn(u32) -> &'b [N],
     leaf: &LeafRecord,
     uv: [f32; 2],
 ) -> Model<'a, N> {
@@ -193,7 +194,7 @@ fn leaf_eval<'a, N: Number + 'a>(
     match leaf.kind {
         layout::leaf::NULL => Rgb::zero(),
         layout::leaf::DIFFUSE => diffuse_eval(texture_value(scene, look, leaf.first_texture, uv), turned(leaf, wo)),
-        _ => model(scene, look, leaf, uv).eval(turned(leaf, at.wi), turned(leaf, wo)),
+        _ => model(scene, &look, leaf, uv).eval(turned(leaf, at.wi), turned(leaf, wo)),
     }
 }
 
@@ -210,7 +211,7 @@ fn leaf_pdf<N: Number, F: Fields<N>>(
         layout::leaf::NULL => 0.0,
         layout::leaf::DIFFUSE => diffuse_pdf(turned(leaf, wo)),
         _ => {
-            let model = model(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+            let model = model(scene, &|slot| fields.sampling(slot), leaf, at.hit.uv);
             model.pdf(turned(leaf, at.wi), turned(leaf, wo))
         }
     }
@@ -227,7 +228,7 @@ fn leaf_discrete<'a, N: Number + 'a>(
 ) -> Rgb<N> {
     match leaf.kind {
         layout::leaf::NULL => Rgb::splat(N::lift(1.0)),
-        _ => model(scene, look, leaf, at.hit.uv).discrete(turned(leaf, at.wi), lobe),
+        _ => model(scene, &look, leaf, at.hit.uv).discrete(turned(leaf, at.wi), lobe),
     }
 }
 
@@ -278,7 +279,7 @@ fn bsdf_pdf<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interac
 }
 
 /// Samples a leaf, then a direction; None if the path ends.
-#[inline]
+#[inline(never)]
 pub fn bsdf_sample<N: Number, F: Fields<N>>(
     scene: &SceneView,
     fields: &F,
@@ -326,7 +327,7 @@ fn leaf_sample<N: Number, F: Fields<N>>(
             Some(alone(diffuse_sample(u), Lobe::Smooth))
         }
         _ => {
-            let model = model(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+            let model = model(scene, &|slot| fields.sampling(slot), leaf, at.hit.uv);
             let u1 = sampler.draw();
             let u2 = [sampler.draw(), sampler.draw()];
             model.sample(wi, u1, u2)
@@ -419,7 +420,7 @@ fn values_adjoint<N: Number, S: Sink<N>>(
 }
 
 /// Sends `d`, the derivative by the value of the smooth lobes for the local direction `wo`, to the textures.
-#[inline]
+#[inline(never)]
 pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
@@ -436,7 +437,7 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
             let slope = diffuse_adjoint(turned(leaf, wo), by_value);
             texture_adjoint(&stencil(scene, leaf.first_texture, uv), slope, sink);
         } else {
-            let model = model(scene, look, leaf, uv);
+            let model = model(scene, &look, leaf, uv);
             let slopes = model.eval_adjoint(turned(leaf, at.wi), turned(leaf, wo), by_value);
             values_adjoint(scene, leaf, uv, &slopes, sink);
         }
@@ -448,7 +449,7 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
 }
 
 /// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
-#[inline]
+#[inline(never)]
 fn discrete_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
@@ -461,7 +462,7 @@ fn discrete_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let uv = at.hit.uv;
     if leaf.kind != layout::leaf::NULL {
         let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
-        let slopes = model(scene, look, leaf, uv).discrete_adjoint(turned(leaf, at.wi), lobe, by_value);
+        let slopes = model(scene, &look, leaf, uv).discrete_adjoint(turned(leaf, at.wi), lobe, by_value);
         values_adjoint(scene, leaf, uv, &slopes, sink);
     }
     if leaf.factors > 0 {

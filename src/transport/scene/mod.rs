@@ -3,6 +3,7 @@
 pub mod area_light;
 pub mod bsdf;
 pub mod bvh;
+pub mod coats;
 pub mod interaction;
 pub mod lanes;
 pub mod light;
@@ -11,5 +12,6 @@ pub mod majorant;
 pub mod phase;
 pub mod records;
 pub mod shape;
+pub mod tables;
 pub mod tangent;
 pub mod texture;

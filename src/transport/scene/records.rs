@@ -1,15 +1,15 @@
 //! A scene of surfaces, media and lights as a walk reads it: records, and the parameters that they refer to.
 
 use crate::resident::bvh::Bvh;
-use crate::resident::coats::Coat;
 use crate::resident::layout::{
     BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
     PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use crate::resident::paths::PathScene;
-use crate::resident::tables::Tables;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::number::Number;
+use crate::transport::scene::coats::Coat;
+use crate::transport::scene::tables::Tables;
 
 /// The records of a scene.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub struct SceneView<'a> {
     pub corners: &'a [CornerRecord],
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: &'a [EmissiveTriangleRecord],
-    /// Coats of plastics (`resident/coats.rs`).
+    /// Coats of plastics (`coats.rs`).
     pub coats: &'a [Coat],
     /// Majorants: upper bounds of every medium's scaled extinction, cell by cell.
     pub majorants: &'a [f32],

@@ -16,7 +16,6 @@ use crate::device::units::units_in_one;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::paths::{Estimator, PathScene, Variant};
-use crate::resident::tables::Tables;
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::aov::aov_eval;
 use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
@@ -30,6 +29,7 @@ use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
 use crate::transport::scene::records::{Fields, SceneView};
+use crate::transport::scene::tables::Tables;
 
 /// The passes over paths, and what they keep.
 #[derive(Debug)]

@@ -115,7 +115,7 @@ impl<L: Lanes> Blocks<L> {
 
     /// Pixels from the splat's centre to those of a block.
     #[inline(always)]
-    pub(super) fn from_center(&self, shape: &Shape, block: usize) -> [L; 2] {
+    pub(super) fn offsets(&self, shape: &Shape, block: usize) -> [L; 2] {
         [
             self.x[block % ACROSS] - L::splat(shape.center[0]),
             self.y[block / ACROSS] - L::splat(shape.center[1]),
@@ -127,7 +127,7 @@ impl<L: Lanes> Blocks<L> {
     #[inline(always)]
     pub(super) fn weigh(&self, shape: &Shape, reached: u16, weights: &mut Plane<f32>) {
         for block in bits(reached) {
-            let gauss = exponent(shape, self.from_center(shape, block)).exp2();
+            let gauss = exponent(shape, self.offsets(shape, block)).exp2();
             (L::splat(shape.opacity) * gauss).store(&mut weights[block]);
         }
     }

@@ -165,7 +165,7 @@ impl Kernel for Replay<'_> {
                 }
                 let hidden = W::Lanes::load(&behind[block]);
                 let gain = seen - hidden;
-                let [x, y] = blocks.from_center(shape, block);
+                let [x, y] = blocks.offsets(shape, block);
                 let weight = W::Lanes::load(&weights[block]);
                 let was_open = W::Lanes::above(&count[block], i as u32);
                 let is_blended = W::Lanes::both(was_open, weight.at_least(min_weight));

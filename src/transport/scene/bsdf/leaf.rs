@@ -9,10 +9,10 @@ use super::plastic::{Plastic, RoughPlastic};
 use super::principled::{Principled, eta_of_specular, eta_of_specular_slope};
 use super::principledthin::PrincipledThin;
 use super::transmittance::TransmittanceTable;
-use crate::resident::coats::Coat;
 use crate::resident::layout::{LEAF_TEXTURES, LeafRecord, leaf};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
+use crate::transport::scene::coats::Coat;
 
 /// The share of samples that each lobe of a principled BSDF is given at least, where a run may change it.
 const LEAST_SHARE: f32 = 0.03;

@@ -55,6 +55,10 @@ pub(in crate::device::cpu) trait Lanes:
     /// large number, which leaves it in the lowest bits; the rest is in ±½, where a minimax polynomial is right to
     /// 10⁻⁷.
     #[inline(always)]
+    #[allow(
+        clippy::approx_constant,
+        reason = "coefficients of a minimax polynomial, not of the series"
+    )]
     fn exp2(self) -> Self {
         const LARGE: f32 = 12_582_912.0;
         let x = self.min(Self::splat(0.0)).max(Self::splat(LEAST));

@@ -1,11 +1,11 @@
 //! The coats of plastics: how much of the samples their specular lobe asks for, and what rough ones let through. They
 //! follow from the values of the plastics' parameters.
 
-use super::bsdfs::Bsdfs;
-use super::layout::{LeafRecord, TextureRecord, leaf, texture};
-use crate::transport::scene::bsdf::microfacet::Distribution;
-use crate::transport::scene::bsdf::plastic::specular_weight;
-use crate::transport::scene::bsdf::transmittance::{ENTRIES, TransmittanceTable};
+use super::bsdf::microfacet::Distribution;
+use super::bsdf::plastic::specular_weight;
+use super::bsdf::transmittance::{ENTRIES, TransmittanceTable};
+use crate::resident::bsdfs::Bsdfs;
+use crate::resident::layout::{LeafRecord, TextureRecord, leaf, texture};
 
 /// Floats of a coat as shaders read it: the specular weight, then the table's rows.
 pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);

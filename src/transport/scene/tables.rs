@@ -1,9 +1,9 @@
 //! Tables that follow from the parameters' values, made anew when these change.
 
 use super::coats::Coat;
-use super::layout::SceneRecord;
-use super::paths::PathScene;
-use crate::transport::scene::light_table::sampling_tables;
+use super::light_table::sampling_tables;
+use crate::resident::layout::SceneRecord;
+use crate::resident::paths::PathScene;
 
 /// The tables of a scene of paths.
 #[derive(Debug, Clone, Default)]
