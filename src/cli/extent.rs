@@ -1,5 +1,7 @@
 //! The bounding box of a scene.
 
+use std::borrow::Cow;
+
 use glam::{Affine3A, Vec3};
 
 use crate::io::Result;
@@ -22,12 +24,11 @@ impl Extent {
         if let Some(field) = &scene.field {
             return Ok(Some(Self::of_box(&field.to_world, [-1.0; 3], [1.0; 3])));
         }
-        let holds_medium = |s: &&Surface| s.interior.is_some() && matches!(s.bsdf, Bsdf::Null);
-        let mut shapes: Vec<&Surface> = scene.world.surfaces.iter().filter(holds_medium).collect();
-        if shapes.is_empty() {
-            shapes.extend(&scene.world.surfaces);
-        }
-        let boxes = shapes.iter().map(|s| Self::of_shape(&s.geometry, &s.to_world));
+        let shapes: Vec<Cow<'_, Surface>> = scene.world.placed().collect();
+        let holds_medium = |s: &Surface| s.interior.is_some() && matches!(s.bsdf, Bsdf::Null);
+        let none_holds = !shapes.iter().any(|s| holds_medium(s));
+        let shown = shapes.iter().filter(|s| none_holds || holds_medium(s));
+        let boxes = shown.map(|s| Self::of_shape(&s.geometry, &s.to_world));
         let boxes: Vec<Self> = boxes.collect::<Result<_>>()?;
         Ok(boxes.into_iter().reduce(Self::around))
     }

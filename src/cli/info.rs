@@ -104,20 +104,27 @@ fn scene_report(scene: &Scene) -> Result<Value> {
     let parameters: Map<String, Value> = scene.arrays().into_iter().map(describe).collect();
     let held_out = scene.sensors.iter().filter(|s| s.held_out).count();
     let extent = Extent::of(scene)?;
-    let surfaces = scene
-        .world
-        .surfaces
+    let world = &scene.world;
+    let surfaces = surfaces(&world.surfaces)?;
+    let groups = world
+        .groups
         .iter()
-        .map(surface)
-        .collect::<Result<Map<_, _>>>()?;
+        .map(|g| Ok((g.path.clone(), self::surfaces(&g.surfaces)?)));
+    let groups = groups.collect::<Result<Map<_, _>>>()?;
+    let instances = world
+        .instances
+        .iter()
+        .map(|i| (i.name.clone(), json!(world.groups[i.group].path)));
     let rule = scene.optimize.as_ref();
     Ok(json!({
         "scene": scene.path,
         "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
         "radiance_field": scene.field.as_ref().map(field),
         "surfaces": surfaces,
-        "media": scene.world.media.iter().map(medium).collect::<Map<_, _>>(),
-        "lights": scene.world.lights.iter().map(|l| (l.name.clone(), json!(light_kind(&l.kind)))).collect::<Map<_, _>>(),
+        "groups": groups,
+        "instances": instances.collect::<Map<_, _>>(),
+        "media": world.media.iter().map(medium).collect::<Map<_, _>>(),
+        "lights": world.lights.iter().map(|l| (l.name.clone(), json!(light_kind(&l.kind)))).collect::<Map<_, _>>(),
         "background": match &scene.background {
             Background::None => "black",
             Background::Constant { .. } => "constant",
@@ -140,6 +147,10 @@ fn field(field: &RadianceField) -> Value {
         "sigma_t": field.sigma_t.path,
         "sh_coeffs": field.sh_coeffs.path,
     })
+}
+
+fn surfaces(list: &[Surface]) -> Result<Value> {
+    list.iter().map(surface).collect::<Result<_>>().map(Value::Object)
 }
 
 fn surface(surface: &Surface) -> Result<(String, Value)> {

@@ -1,7 +1,11 @@
 //! Surfaces, media and lights flattened into records.
 
-use bytemuck::Zeroable;
+use std::collections::HashMap;
 use std::f32::consts::PI;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use bytemuck::Zeroable;
 
 use glam::{Affine3A, DAffine3, Mat3A, Vec3, Vec3A};
 
@@ -20,7 +24,8 @@ use crate::io::{self, IoError};
 use crate::params::ParamSet;
 use crate::resident::{rows, slot};
 use crate::scene::{
-    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, Phase, Rules, Scene, Surface, Texture, Wrap,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Rules, Scene, Surface,
+    Texture, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
 /// The records of a scene that is not a radiance field.
@@ -56,6 +61,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         scene,
         params,
         triangles: Vec::new(),
+        meshes: HashMap::new(),
         weights: Vec::new(),
         containers: Vec::new(),
         paths: PathScene {
@@ -77,8 +83,8 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     for medium in &scene.world.media {
         build.medium(medium)?;
     }
-    for surface in &scene.world.surfaces {
-        build.surface(surface)?;
+    for surface in scene.world.placed() {
+        build.surface(&surface)?;
     }
     for light in &scene.world.lights {
         build.light(light);
@@ -168,10 +174,14 @@ fn describe(scene: &Scene) -> PathSettings {
     record
 }
 
+/// A mesh file, its format, `face_normals` and `flip_tex_coords`.
+type MeshFile = (PathBuf, MeshFormat, bool, bool);
+
 struct Build<'a> {
     scene: &'a Scene,
     params: &'a ParamSet,
     triangles: Vec<Triangle>,
+    meshes: HashMap<MeshFile, Rc<Mesh>>,
     /// How often each light is chosen, in proportion to the others.
     weights: Vec<f32>,
     containers: Vec<Container>,
@@ -299,7 +309,7 @@ impl Build<'_> {
             flip_tex_coords,
         } = &surface.geometry
         {
-            let mesh = format.read(path, *face_normals, *flip_tex_coords)?;
+            let mesh = self.read_mesh((path.clone(), *format, *face_normals, *flip_tex_coords))?;
             let holds_medium = surface.interior.is_some() || surface.exterior.is_some();
             if holds_medium
                 && matches!(surface.bsdf, Bsdf::Null)
@@ -324,6 +334,17 @@ impl Build<'_> {
         }
         self.paths.surfaces.push(record);
         Ok(())
+    }
+
+    /// A mesh, which is read once however many instances show it.
+    fn read_mesh(&mut self, file: MeshFile) -> io::Result<Rc<Mesh>> {
+        if let Some(known) = self.meshes.get(&file) {
+            return Ok(Rc::clone(known));
+        }
+        let (path, format, face_normals, flip_tex_coords) = &file;
+        let mesh = Rc::new(format.read(path, *face_normals, *flip_tex_coords)?);
+        self.meshes.insert(file, Rc::clone(&mesh));
+        Ok(mesh)
     }
 
     /// Adds a mesh's triangles, moved into the world.

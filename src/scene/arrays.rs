@@ -75,6 +75,11 @@ macro_rules! visitors {
                     $texture(& $($mutable)? emitter.radiance, Quantity::Light, &mut all);
                 }
             }
+            for group in & $($mutable)? scene.world.groups {
+                for surface in & $($mutable)? group.surfaces {
+                    $bsdf(& $($mutable)? surface.bsdf, &mut all);
+                }
+            }
             for light in & $($mutable)? scene.world.lights {
                 all.push(Visited::new(& $($mutable)? light.intensity, Quantity::Light));
                 if let Some(texture) = & $($mutable)? light.texture {

@@ -16,6 +16,7 @@ mod diagnostics;
 mod emitter;
 mod files;
 mod film;
+mod instance;
 mod integrator;
 mod json;
 pub mod leaves;
@@ -61,9 +62,9 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind,
-    Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap, Variant,
-    World, Wrap,
+    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light,
+    LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap,
+    Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -125,7 +126,8 @@ impl Scene {
             Source::Reflectance { path, .. } | Source::Radiance { path, .. } => Some(path.as_path()),
             _ => None,
         });
-        let meshes = self.world.surfaces.iter().filter_map(Surface::mesh_file);
+        let grouped = self.world.groups.iter().flat_map(|group| &group.surfaces);
+        let meshes = self.world.surfaces.iter().chain(grouped).filter_map(Surface::mesh_file);
         of_arrays.chain(meshes).collect()
     }
 }

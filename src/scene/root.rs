@@ -7,6 +7,7 @@ use std::path::Path;
 use super::change::Change;
 use super::context::Context;
 use super::diagnostics::{Diagnostics, suggest};
+use super::instance::{self, Groups};
 use super::json::{self, Node};
 use super::medium::Media;
 use super::reader::Value;
@@ -138,6 +139,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
         },
         media: Media::default(),
         meters: Vec::new(),
+        groups: Groups::default(),
         seen: Seen::default(),
     };
     let value = Value {
@@ -148,9 +150,11 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     let entries = value.entries().unwrap_or_default();
     reader.names.extend(entries.iter().map(|(key, _)| key.to_string()));
     let mut block = None;
-    // Shapes are read first: a medium shared by shapes and sensors is named after a shape.
-    let (shapes, others): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, entry)| is_shape(entry));
-    for (key, entry) in shapes.into_iter().chain(others) {
+    // Groups are read first, so that their order is that of the resolved form; then shapes: a medium shared by shapes and
+    // sensors is named after a shape.
+    let (groups, others): (Vec<_>, Vec<_>) = entries.iter().partition(|(_, entry)| is_group(entry));
+    let (shapes, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, entry)| is_shape(entry));
+    for (key, entry) in groups.into_iter().chain(shapes).chain(others) {
         match *key {
             "optimize" => block = Some(entry),
             "type" if entry.as_str() == Some("scene") => {}
@@ -197,6 +201,10 @@ fn is_shape(entry: &Value<'_>) -> bool {
     class == Some(Known::Supported(Class::Shape))
 }
 
+fn is_group(entry: &Value<'_>) -> bool {
+    resolved_type(entry) == Some(instance::GROUP)
+}
+
 /// Whether the shape at `entry` has a radiance field inside.
 fn holds_field(entry: &Value<'_>) -> bool {
     let Some(shape) = entry.resolve() else { return false };
@@ -214,6 +222,7 @@ struct Reader {
     media: Media,
     /// Sensors on shapes, which are read before the other sensors and come after them.
     meters: Vec<Sensor>,
+    groups: Groups,
     seen: Seen,
 }
 
@@ -315,6 +324,17 @@ impl Reader {
     }
 
     fn shape(&mut self, key: &str, entry: &Value<'_>, name: &str) {
+        if matches!(name, instance::GROUP | instance::INSTANCE) {
+            self.enter_world(key, entry, &format!("a `{name}`"));
+            let (groups, media) = (&mut self.groups, &mut self.media);
+            if name == instance::GROUP {
+                groups.read(entry, media);
+            } else {
+                let instance = groups.instance(entry, key, media);
+                self.scene.world.instances.extend(instance);
+            }
+            return;
+        }
         if !holds_field(entry) {
             self.enter_world(key, entry, &format!("a `{name}`"));
             let surface = shape::read(entry, key, &mut self.media);
@@ -350,6 +370,7 @@ impl Reader {
     fn finish(&mut self, context: &Context<'_>) {
         self.scene.world.media = std::mem::take(&mut self.media.list);
         self.scene.sensors.append(&mut self.meters);
+        self.scene.world.groups = std::mem::take(&mut self.groups.list);
         self.check_picture(context);
         if let (Some(key), false) = (&self.seen.integrator, self.scene.world.media.is_empty())
             && self.scene.integrator.rules != Rules::Volpath

@@ -1,4 +1,5 @@
-//! Shapes: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, with their BSDF, media and emitter.
+//! Shapes: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, with their BSDF, media and
+//! emitter.
 
 use super::medium::Media;
 use super::object::Object;
@@ -66,8 +67,12 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
                 radius,
             })
         }
-        "obj" => mesh(object, MeshFormat::Obj, true),
-        _ => mesh(object, MeshFormat::Ply, false),
+        "obj" => mesh(object, MeshFormat::Obj, Some(true)),
+        "ply" => mesh(object, MeshFormat::Ply, Some(false)),
+        _ => {
+            let index = object.integer("shape_index", 0);
+            mesh(object, MeshFormat::Serialized(index), None)
+        }
     }
 }
 
@@ -83,11 +88,11 @@ fn cylinder(object: &mut Object<'_>) -> Option<Geometry> {
     Some(Geometry::Cylinder { ends, radius })
 }
 
-/// A mesh; `flipped` accounts for the formats' different origins of texture coordinates.
-fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: bool) -> Option<Geometry> {
+/// A mesh; `flipped` accounts for the formats' different origins of texture coordinates, where a scene may change it.
+fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: Option<bool>) -> Option<Geometry> {
     let file = object.require("filename", "the mesh file");
     let face_normals = object.boolean("face_normals", false);
-    let flip_tex_coords = object.boolean("flip_tex_coords", flipped);
+    let flip_tex_coords = flipped.is_some_and(|flipped| object.boolean("flip_tex_coords", flipped));
     let file = file?;
     let path = file.file()?;
     if !path.is_file() {

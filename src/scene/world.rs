@@ -1,5 +1,6 @@
 //! Shapes, scattering media and lights as typed data.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use glam::{Affine2, Affine3A};
@@ -7,12 +8,15 @@ use glam::{Affine2, Affine3A};
 use super::quantity::Quantity;
 use super::{Array, Source};
 use crate::io;
-use crate::io::mesh::{Mesh, read_obj, read_ply};
+use crate::io::mesh::{Mesh, read_obj, read_ply, read_serialized};
 
 /// A path-traced scene.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     pub surfaces: Vec<Surface>,
+    /// Shapes that are seen where instances show them.
+    pub groups: Vec<Group>,
+    pub instances: Vec<Instance>,
     pub media: Vec<Medium>,
     /// Lights without a surface.
     pub lights: Vec<Light>,
@@ -21,14 +25,48 @@ pub struct World {
 impl World {
     /// Whether there are no shapes and lights.
     pub fn is_empty(&self) -> bool {
-        self.surfaces.is_empty() && self.media.is_empty() && self.lights.is_empty()
+        let shapes = self.surfaces.is_empty() && self.groups.is_empty();
+        shapes && self.media.is_empty() && self.lights.is_empty()
     }
+
+    /// All surfaces in the world: those of no group, then those that instances show, where they show them.
+    pub fn placed(&self) -> impl Iterator<Item = Cow<'_, Surface>> {
+        let shown = self.instances.iter().flat_map(|instance| {
+            let surfaces = &self.groups[instance.group].surfaces;
+            surfaces.iter().map(|surface| {
+                Cow::Owned(Surface {
+                    to_world: instance.to_world * surface.to_world,
+                    ..surface.clone()
+                })
+            })
+        });
+        self.surfaces.iter().map(Cow::Borrowed).chain(shown)
+    }
+}
+
+/// Shapes that instances show.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Its path in the file.
+    pub path: String,
+    /// They bound no media and do not shine; their names are paths in the file.
+    pub surfaces: Vec<Surface>,
+}
+
+/// A group at another place.
+#[derive(Debug, Clone)]
+pub struct Instance {
+    /// Its key in the file.
+    pub name: String,
+    /// Index into [`World::groups`].
+    pub group: usize,
+    pub to_world: Affine3A,
 }
 
 /// A shape with BSDF, media and emission.
 #[derive(Debug, Clone)]
 pub struct Surface {
-    /// Its key in the file.
+    /// Its key in the file; its path if it stands in a group.
     pub name: String,
     pub geometry: Geometry,
     /// Transform from local space to the world.
@@ -94,10 +132,12 @@ pub enum Geometry {
 }
 
 /// The file format of a mesh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MeshFormat {
     Obj,
     Ply,
+    /// The mesh of this number.
+    Serialized(u32),
 }
 
 impl MeshFormat {
@@ -109,6 +149,7 @@ impl MeshFormat {
         match self {
             Self::Obj => read_obj(path, face_normals, flip_tex_coords),
             Self::Ply => read_ply(path, face_normals, flip_tex_coords),
+            Self::Serialized(index) => read_serialized(path, index, face_normals),
         }
     }
 }

@@ -118,7 +118,7 @@ fn world(surfaces: Vec<Surface>) -> World {
     World {
         surfaces,
         media: vec![smoke()],
-        lights: Vec::new(),
+        ..World::default()
     }
 }
 

@@ -163,7 +163,7 @@ fn world(medium: Medium) -> World {
     World {
         surfaces: vec![cube()],
         media: vec![medium],
-        lights: Vec::new(),
+        ..World::default()
     }
 }
 
@@ -232,6 +232,7 @@ fn nested() -> World {
         ],
         media: vec![smoke(), ball],
         lights: lamps(),
+        ..World::default()
     }
 }
 
@@ -265,7 +266,7 @@ fn furnished() -> World {
             ball,
         ],
         media: vec![smoke()],
-        lights: Vec::new(),
+        ..World::default()
     }
 }
 
@@ -324,6 +325,7 @@ fn fog() -> World {
             ..smoke()
         }],
         lights: lamps(),
+        ..World::default()
     }
 }
 

@@ -62,7 +62,7 @@ struct Format {
     read: fn(&Path) -> bool,
 }
 
-const FORMATS: [Format; 18] = [
+const FORMATS: [Format; 19] = [
     Format {
         file: "a.vol",
         example: write_vol,
@@ -122,6 +122,11 @@ const FORMATS: [Format; 18] = [
         file: "binary.ply",
         example: |path| write_ply(path, true),
         read: |path| mesh::read_ply(path, true, false).is_ok_and(check_mesh),
+    },
+    Format {
+        file: "a.serialized",
+        example: |path| fs::write(path, include_bytes!("../data/peer/scenes/gems.serialized")).expect("writable"),
+        read: |path| mesh::read_serialized(path, 1, false).is_ok_and(check_mesh),
     },
     Format {
         file: "float_zip.vdb",

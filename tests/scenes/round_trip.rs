@@ -198,6 +198,16 @@ fn worlds() {
         ),
         ("\"type\": \"sphere\",", r#""type": "disk","#),
         (
+            "{\"type\": \"rectangle\",",
+            r#"{"type": "instance", "mine": {"type": "shapegroup", "a": {"type": "disk"}, "b": {"type": "cube", "bsdf": {"type": "ref", "id": "paint"}}}},
+               "second": {"type": "instance", "g": {"type": "ref", "id": "later"}, "to_world": [{"rotate": {"axis": [1, 2, 3], "angle": 40}}]},
+               "third": {"type": "instance", "g": {"type": "ref", "id": "floor.mine"}},
+               "paint": {"type": "diffuse", "reflectance": 0.3},
+               "unseen": {"type": "shapegroup", "a": {"type": "sphere", "bsdf": {"type": "ref", "id": "paint"}}},
+               "later": {"type": "shapegroup", "a": {"type": "rectangle", "to_world": [{"scale": 0.3}], "flip_normals": true}},
+               "plane": {"type": "rectangle","#,
+        ),
+        (
             "{\"type\": \"area\"",
             r#"{"sampling_weight": 2.5, "type": "directionalarea""#,
         ),

@@ -215,9 +215,44 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "15:33: unknown parameter `radius` of `rectangle` at lamp.radius: allowed: `to_world`, `flip_normals`, `interior`, `exterior`, `emitter`, `sensor`, `bsdf`",
     ),
     (
+        r#""lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}}"#,
+        r#""lamp": {"type": "instance"}"#,
+        "15:11: the `instance` shows nothing at lamp: name a `shapegroup` in it, by a reference",
+    ),
+    (
+        r#""lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}}"#,
+        r#""lamp": {"type": "shapegroup"}"#,
+        "15:11: the `shapegroup` is empty at lamp: put at least one shape into it",
+    ),
+    (
+        r#""lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}}"#,
+        r#""lamp": {"type": "shapegroup", "part": {"type": "sphere", "emitter": {"type": "area"}}}"#,
+        "15:42: a shape of a `shapegroup` shines at lamp.part: only shapes outside of groups can",
+    ),
+    (
+        r#""lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}}"#,
+        r#""lamp": {"type": "shapegroup", "part": {"type": "sphere", "interior": {"type": "homogeneous"}}}"#,
+        "15:42: a shape of a `shapegroup` bounds a medium at lamp.part: only shapes outside of groups can",
+    ),
+    (
+        r#""lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}}"#,
+        r#""lamp": {"type": "shapegroup", "part": {"type": "sphere", "sensor": {"type": "irradiancemeter"}}}"#,
+        "15:42: a shape of a `shapegroup` holds a sensor at lamp.part: only shapes outside of groups can",
+    ),
+    (
+        r#""lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}}"#,
+        r#""lamp": {"type": "shapegroup", "part": {"type": "shapegroup", "x": {"type": "cube"}}}"#,
+        "15:42: a group of shapes in a `shapegroup` at lamp.part: groups hold shapes alone, and no other groups or instances",
+    ),
+    (
+        r#""lamp": {"type": "sphere", "emitter": {"type": "area", "radiance": 3}}"#,
+        r#""lamp": {"type": "instance", "part": {"type": "cube"}}"#,
+        "15:40: an `instance` of something else at lamp.part: it shows a `shapegroup`",
+    ),
+    (
         r#""type": "sphere""#,
         r#""type": "linearcurve""#,
-        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`",
+        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `shapegroup`, `instance`",
     ),
     (
         r#""type": "sphere""#,

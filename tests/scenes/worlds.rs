@@ -312,6 +312,56 @@ fn meshes_are_files_that_are_there() {
         assert_eq!(scene.world.surfaces[0].geometry, expected);
         assert!(scene.resolved["m"]["flip_tex_coords"] == flipped);
     }
+    std::fs::write(folder.path().join("mesh"), "").expect("is written");
+    let text = r#"{"m": {"type": "serialized", "filename": "mesh", "shape_index": 3, "face_normals": true}}"#;
+    let scene = scene::parse(text, &folder.path().join("s.json")).unwrap_or_else(|e| panic!("{e}"));
+    let Geometry::Mesh {
+        format, face_normals, ..
+    } = scene.world.surfaces[0].geometry
+    else {
+        panic!("a mesh")
+    };
+    assert_eq!((format, face_normals), (MeshFormat::Serialized(3), true));
+    assert_eq!(scene.resolved["m"]["shape_index"], 3);
+}
+
+#[test]
+fn instances_show_groups_where_they_stand() {
+    let scene = objects(
+        r#""instance": {"type": "instance", "group": {"type": "ref", "id": "two"}, "to_world": [{"translate": [0, 0, 5]}]},
+           "two": {"type": "shapegroup",
+               "a": {"type": "cube", "to_world": [{"scale": 2}], "bsdf": {"type": "ref", "id": "paint"}}, "b": {"type": "disk"}},
+           "own": {"type": "instance", "to_world": [{"scale": 3}],
+               "one": {"type": "shapegroup", "c": {"type": "sphere", "to_world": [{"translate": [1, 0, 0]}]}}},
+           "again": {"type": "instance", "group": {"type": "ref", "id": "own.one"}},
+           "alone": {"type": "rectangle"},
+           "paint": {"type": "diffuse"}"#,
+    );
+    let placed: Vec<_> = scene.world.placed().collect();
+    let names: Vec<&str> = placed.iter().map(|surface| surface.name.as_str()).collect();
+    assert_eq!(names, ["alone", "two.a", "two.b", "own.one.c", "own.one.c"]);
+    let corners = placed
+        .iter()
+        .map(|s| s.to_world.transform_point3a(Vec3A::ONE).to_array());
+    let expected = [
+        [1.0; 3],
+        [2.0, 2.0, 7.0],
+        [1.0, 1.0, 6.0],
+        [6.0, 3.0, 3.0],
+        [2.0, 1.0, 1.0],
+    ];
+    assert!(corners.eq(expected), "the group's own transform comes first");
+    let paths: Vec<&str> = scene.arrays().iter().map(|array| array.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "alone.bsdf.reflectance",
+            "paint.reflectance",
+            "two.b.bsdf.reflectance",
+            "own.one.c.bsdf.reflectance"
+        ],
+        "one for all instances"
+    );
 }
 
 /// The reflectance of a diffuse BSDF.

@@ -101,7 +101,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         world: World {
             surfaces: vec![cube],
             media: vec![medium],
-            lights: Vec::new(),
+            ..World::default()
         },
         integrator: Integrator {
             rules: Rules::Volpath,

@@ -1,13 +1,15 @@
-//! Triangle meshes: Wavefront OBJ and Stanford PLY.
+//! Triangle meshes: Wavefront OBJ, Stanford PLY and Mitsuba's serialized ones.
 
 mod obj;
 mod ply;
+mod serialized;
 
 use std::collections::HashMap;
 use std::path::Path;
 
 pub use obj::read_obj;
 pub use ply::read_ply;
+pub use serialized::read_serialized;
 
 use super::{IoError, Result, open};
 

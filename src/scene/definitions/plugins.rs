@@ -574,6 +574,31 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         ),
     ),
     (
+        Class::Shape,
+        shape!(
+            "serialized",
+            must("filename", Form::File),
+            may("shape_index", COUNT),
+            may("face_normals", Form::Boolean)
+        ),
+    ),
+    (
+        Class::Shape,
+        Definition {
+            name: "shapegroup",
+            parameters: &[],
+            nested: &[Class::Shape],
+        },
+    ),
+    (
+        Class::Shape,
+        Definition {
+            name: "instance",
+            parameters: &[may("to_world", Form::Space)],
+            nested: &[Class::Shape],
+        },
+    ),
+    (
         Class::Spectrum,
         plain("rgb", &[must("value", Form::OneOf(&[ANY, Form::Vector(3)]))]),
     ),

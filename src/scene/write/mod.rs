@@ -57,6 +57,14 @@ pub(super) fn to_json(scene: &Scene) -> Value {
         }
         root.insert(surface.name.clone(), object);
     }
+    for group in scene.world.groups.iter().filter(|group| !group.path.contains('.')) {
+        let object = world::group(group, &scene.world, &mut root);
+        root.insert(group.path.clone(), object);
+    }
+    for instance in &scene.world.instances {
+        let object = world::instance(instance, &scene.world, &mut root);
+        root.insert(instance.name.clone(), object);
+    }
     for light in &scene.world.lights {
         let object = world::light(light, &mut root);
         root.insert(light.name.clone(), object);

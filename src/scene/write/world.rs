@@ -4,8 +4,8 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Estimator, FirstSurfaces, Geometry, Gradient, Integrator, Light, LightKind, Lookup, Medium, MeshFormat,
-    Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
+    Array, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium,
+    MeshFormat, Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
@@ -154,16 +154,38 @@ fn geometry(geometry: &Geometry) -> Value {
             format,
             face_normals,
             flip_tex_coords,
-        } => json!({
-            "type": match format {
-                MeshFormat::Obj => "obj",
-                MeshFormat::Ply => "ply",
-            },
-            "filename": file(path),
-            "face_normals": face_normals,
-            "flip_tex_coords": flip_tex_coords,
-        }),
+        } => {
+            let (name, key, value) = match format {
+                MeshFormat::Obj => ("obj", "flip_tex_coords", json!(flip_tex_coords)),
+                MeshFormat::Ply => ("ply", "flip_tex_coords", json!(flip_tex_coords)),
+                MeshFormat::Serialized(index) => ("serialized", "shape_index", json!(index)),
+            };
+            let mut object = json!({"type": name, "filename": file(path), "face_normals": face_normals});
+            object[key] = value;
+            object
+        }
     }
+}
+
+/// A group; BSDFs and textures that stand elsewhere in the file are added to `root`.
+pub(super) fn group(group: &Group, world: &World, root: &mut Map<String, Value>) -> Value {
+    let mut object = json!({"type": "shapegroup"});
+    for shape in &group.surfaces {
+        let key = bsdf::key_in(&shape.name, &group.path).unwrap_or("shape");
+        object[key] = surface(shape, world, root);
+    }
+    object
+}
+
+/// An instance, with its group if that stands in it.
+pub(super) fn instance(instance: &Instance, world: &World, root: &mut Map<String, Value>) -> Value {
+    let mut object = json!({"type": "instance", "to_world": matrix(&instance.to_world)});
+    let shown = &world.groups[instance.group];
+    match bsdf::key_in(&shown.path, &instance.name) {
+        Some(key) => object[key] = group(shown, world, root),
+        None => object["group"] = json!({"type": "ref", "id": shown.path}),
+    }
+    object
 }
 
 pub(super) fn light(light: &Light, root: &mut Map<String, Value>) -> Value {
