@@ -303,7 +303,7 @@ pub fn worlds() -> Vec<SmallWorld> {
                     "to_world": [{{"scale": [0.7, 0.5, 1]}}, {{"rotate": {{"axis": [0, 1, 0], "angle": -60}}}}, {{"translate": [1.6, 0, 0]}}]}},
                    "tube": {{"type": "cylinder", "p0": [-1.5, -0.5, 0], "p1": [-1.3, 0.8, 0.2], "radius": 0.15,
                     "emitter": {{"type": "area", "radiance": {{"type": "checkerboard", "to_uv": [{{"scale": [2, 3]}}]}}}}}},
-                   "bulb": {{"type": "sphere", "center": [1.5, 1.5, 0], "radius": 0.3, "emitter": {{"type": "area", "radiance": {},
+                   "bulb": {{"type": "sphere", "center": [1.3, 1.3, 0], "radius": 0.7, "emitter": {{"type": "area", "radiance": {},
                     "sampling_weight": 0}}}},
                    "brick": {{"type": "cube", "emitter": {{"type": "area", "radiance": {}, "sampling_weight": 0.5}},
                     "to_world": [{{"scale": [0.2, 0.3, 0.4]}}, {{"translate": [-1.7, 1.4, 0.5]}}]}}"#,
