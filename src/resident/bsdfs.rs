@@ -77,9 +77,8 @@ impl Bsdfs {
     }
 
     fn is_tuned(&self, texture: u32, params: &ParamSet) -> bool {
-        let record = &self.textures[texture as usize];
-        let tuned = |slot: u32| params.parameters[slot as usize].tuning.is_some();
-        tuned(record.slot) || (record.kind == layout::texture::CHECKERBOARD && tuned(record.other_slot))
+        let mut slots = self.textures[texture as usize].slots();
+        slots.any(|slot| params.parameters[slot as usize].tuning.is_some())
     }
 
     /// Adds the leaves of a side: the first, and how many.

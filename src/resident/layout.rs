@@ -509,6 +509,14 @@ pub struct TextureRecord {
     pub wrap: u32,
 }
 
+impl TextureRecord {
+    /// The parameters that it shows.
+    pub fn slots(&self) -> impl Iterator<Item = u32> {
+        let other = (self.kind == texture::CHECKERBOARD).then_some(self.other_slot);
+        [self.slot].into_iter().chain(other)
+    }
+}
+
 /// What every path of a world shares.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]

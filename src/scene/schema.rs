@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::definitions::{BLOCKS, Definition, Form, PLUGINS, VARIANTS};
+use super::definitions::{BLOCKS, Definition, Form, VARIANTS, plugins};
 use super::reader::Limit;
 use super::vocabulary::Class;
 
@@ -32,7 +32,7 @@ const CLASSES: &[Class] = &[
 pub fn schema() -> Value {
     let mut defs = Map::new();
     for class in CLASSES {
-        let of_class = PLUGINS.iter().filter(|(c, _)| c == class);
+        let of_class = plugins().filter(|(c, _)| c == class);
         let mut kinds: Vec<Value> = of_class.map(|(_, definition)| typed(definition)).collect();
         kinds.push(json!({ "$ref": "#/$defs/reference" }));
         defs.insert(key(*class), json!({ "anyOf": kinds }));

@@ -214,36 +214,32 @@ impl Gpu {
         }
         let slots = slots_of_tables(&self.scene, scene);
         if slots.iter().any(|slot| stale(*slot)) {
-            let mut values = vec![Vec::new(); self.params.parameters.len()];
-            for slot in slots {
-                values[slot as usize] = self.values(slot as usize)?;
-            }
+            let values = self.values_of(&slots)?;
             let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
             let tables = sampling_tables(&self.scene, scene, &values);
             let at = 4 * u64::from(arrays.environment_at);
             self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&tables));
         }
-        if scene.bsdfs.coat_slots().any(stale) {
-            self.rebuild_coats(passes)?;
+        let slots: Vec<u32> = scene.bsdfs.coat_slots().collect();
+        if slots.iter().any(|slot| stale(*slot)) {
+            let values = self.values_of(&slots)?;
+            let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
+            let mut coats = Vec::new();
+            scene.bsdfs.rebuild_coats(&values, &mut coats);
+            let floats: Vec<f32> = coats.iter().flat_map(Coat::floats).collect();
+            let at = 4 * u64::from(arrays.coats_at);
+            self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&floats));
         }
         self.context.check()
     }
 
-    fn rebuild_coats(&self, passes: &PathPasses) -> Result<()> {
-        let PathPasses { scene, arrays } = passes;
-        let all: Vec<Vec<f32>> = (0..self.params.parameters.len())
-            .map(|slot| {
-                let needed = scene.bsdfs.coat_slots().any(|needed| needed as usize == slot);
-                if needed { self.values(slot) } else { Ok(Vec::new()) }
-            })
-            .collect::<Result<_>>()?;
-        let values: Vec<&[f32]> = all.iter().map(Vec::as_slice).collect();
-        let mut coats = Vec::new();
-        scene.bsdfs.rebuild_coats(&values, &mut coats);
-        let floats: Vec<f32> = coats.iter().flat_map(Coat::floats).collect();
-        let at = 4 * u64::from(arrays.coats_at);
-        self.context.upload(&arrays.bounds, at, bytemuck::cast_slice(&floats));
-        Ok(())
+    /// The values of these parameters, each in its place among all.
+    fn values_of(&self, slots: &[u32]) -> Result<Vec<Vec<f32>>> {
+        let mut values = vec![Vec::new(); self.params.parameters.len()];
+        for &slot in slots {
+            values[slot as usize] = self.values(slot as usize)?;
+        }
+        Ok(values)
     }
 
     fn rebuild_majorants(&self, passes: &PathPasses, index: usize) -> Result<()> {

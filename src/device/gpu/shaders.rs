@@ -445,6 +445,11 @@ impl Kernel {
         defines
     }
 
+    /// Whether rays meet surfaces in it.
+    fn meets_surfaces(self) -> bool {
+        matches!(self, Self::RenderPaths | Self::BackpropagatePaths | Self::RenderAov)
+    }
+
     /// The scene's figure that is a constant of its pipeline.
     pub fn constant(self) -> Option<Constant> {
         match self {
@@ -499,7 +504,7 @@ impl Library {
         leaves: Leaves,
     ) -> Result<Composed, PreprocessError> {
         let mut defines = kernel.defines(accumulation, subgroups);
-        if kernel.constant() == Some(Constant::Bvh) {
+        if kernel.meets_surfaces() {
             defines.extend(leaves.defines());
         }
         compose(&self.0, kernel.entry(), &defines)

@@ -2,6 +2,7 @@
 //! detected by it, and the JSON schema is generated from it.
 
 mod blocks;
+mod bsdfs;
 mod plugins;
 
 use super::film::MAX_SIDE;
@@ -9,7 +10,6 @@ use super::reader::Limit;
 use super::sampler::MAX_SPP;
 use super::vocabulary::Class;
 pub(super) use blocks::{BLOCKS, VARIANTS};
-pub(super) use plugins::PLUGINS;
 
 /// The form of a value.
 #[derive(Debug, Clone, Copy)]
@@ -121,10 +121,13 @@ const BACKDROP: Form = Form::OneOf(&[
 /// # Panics
 /// If a type of the vocabulary has no definition.
 pub(super) fn plugin(class: Class, name: &str) -> &'static Definition {
-    let found = PLUGINS
-        .iter()
-        .find(|(c, definition)| *c == class && definition.name == name);
+    let found = plugins().find(|(c, definition)| *c == class && definition.name == name);
     &found.unwrap_or_else(|| panic!("the {class} `{name}` is not defined")).1
+}
+
+/// All objects with a type, by class.
+pub(super) fn plugins() -> impl Iterator<Item = &'static (Class, Definition)> {
+    [plugins::PLUGINS, bsdfs::BSDFS].into_iter().flatten()
 }
 
 /// The definition of a block.
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn every_supported_type_is_defined_and_no_other() {
-        for (class, definition) in PLUGINS {
+        for (class, definition) in plugins() {
             assert_eq!(
                 vocabulary::lookup(definition.name),
                 Known::Supported(*class),
@@ -162,7 +165,7 @@ mod tests {
                 definition.name
             );
         }
-        let classes: Vec<Class> = PLUGINS.iter().map(|(class, _)| *class).collect();
+        let classes: Vec<Class> = plugins().map(|(class, _)| *class).collect();
         for class in classes {
             for name in vocabulary::supported(class) {
                 plugin(class, name);
@@ -173,8 +176,7 @@ mod tests {
     #[test]
     fn no_parameter_is_defined_twice() {
         let variants = VARIANTS.iter().flat_map(|(_, all)| all.iter());
-        let all = PLUGINS
-            .iter()
+        let all = plugins()
             .map(|(_, d)| d)
             .chain(BLOCKS.iter().map(|(_, d)| d))
             .chain(variants);

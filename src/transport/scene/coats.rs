@@ -5,7 +5,7 @@ use super::bsdf::microfacet::Distribution;
 use super::bsdf::plastic::specular_weight;
 use super::bsdf::transmittance::{ENTRIES, TransmittanceTable};
 use crate::resident::bsdfs::Bsdfs;
-use crate::resident::layout::{LeafRecord, TextureRecord, leaf, texture};
+use crate::resident::layout::{LeafRecord, TextureRecord, leaf};
 
 /// Floats of a coat as shaders read it: the specular weight, then the table's rows.
 pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);
@@ -53,7 +53,7 @@ impl Bsdfs {
         plastics.flat_map(|plastic| {
             let first = plastic.first_texture as usize;
             let textures = &self.textures[first..first + plastic.textures as usize];
-            textures.iter().flat_map(|record| [record.slot, other_slot(record)])
+            textures.iter().flat_map(TextureRecord::slots)
         })
     }
 
@@ -80,20 +80,13 @@ fn is_plastic(leaf: &LeafRecord) -> bool {
     matches!(leaf.kind, leaf::PLASTIC | leaf::ROUGH_PLASTIC)
 }
 
-/// The slot of a checkerboard's other squares; any other texture's own.
-fn other_slot(record: &TextureRecord) -> u32 {
-    match record.kind {
-        texture::CHECKERBOARD => record.other_slot,
-        _ => record.slot,
-    }
-}
-
-/// The mean over texels and channels.
+/// The mean over texels and channels; both kinds of squares of a checkerboard count the same.
 fn mean(record: &TextureRecord, values: &[&[f32]]) -> f32 {
     let of = |slot: u32| {
         let all = values[slot as usize];
         let sum: f64 = all.iter().map(|x| f64::from(*x)).sum();
         sum / all.len() as f64
     };
-    (0.5 * (of(record.slot) + of(other_slot(record)))) as f32
+    let means: Vec<f64> = record.slots().map(of).collect();
+    (means.iter().sum::<f64>() / means.len() as f64) as f32
 }

@@ -3,6 +3,7 @@
 
 #import bind/scene
 #import transport/scene/bsdf/local
+#import transport/scene/bsdf/microfacet
 #import transport/scene/records
 #import transport/scene/texture
 #ifdef CONDUCTORS
@@ -41,8 +42,7 @@ fn leaf_has(leaf: Leaf, bit: u32) -> bool {
 }
 
 fn leaf_distribution(leaf: Leaf) -> u32 {
-    // That of Beckmann is 0, that of GGX 1.
-    return select(1u, 0u, leaf_has(leaf, LEAF_BECKMANN));
+    return select(DISTRIBUTION_GGX, DISTRIBUTION_BECKMANN, leaf_has(leaf, LEAF_BECKMANN));
 }
 
 fn leaf_least_share(leaf: Leaf) -> f32 {
