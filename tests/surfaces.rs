@@ -10,6 +10,7 @@ use prbopt::scene;
 use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::{intersect, leave};
 use prbopt::transport::scene::tables::Tables;
+use prbopt::transport::scene::tangent::derivatives;
 
 mod small;
 
@@ -94,6 +95,61 @@ fn rays_leave_surfaces_for_good() {
         }
     }
     assert!(left.iter().all(|n| *n > 500), "{left:?}");
+}
+
+/// Between two neighbouring points of a shape, p(u + du, v + dv) − p(u, v) is ∂p/∂u du + ∂p/∂v dv with the mean of the
+/// derivatives at both: to a hundredth of the distance, where that is a hundredth of the shape and poles are away.
+#[test]
+fn points_move_with_their_texture_coordinates() {
+    let shapes = [
+        r#""type": "cube""#.to_string(),
+        r#""type": "sphere""#.to_string(),
+        r#""type": "rectangle""#.to_string(),
+        r#""type": "disk""#.to_string(),
+        r#""type": "cylinder", "p0": [0, 0, -0.6], "p1": [0, 0.2, 0.5], "radius": 0.7"#.to_string(),
+        mesh("panel"),
+    ];
+    for (kind, shape) in shapes.into_iter().enumerate() {
+        let (resident, _) = resident(&format!(
+            r#"{{"shape": {{{shape}, "to_world": [{{"scale": [0.8, 1.3, 0.6]}},
+                {{"rotate": {{"axis": [1, 2, 3], "angle": 50}}}}, {{"translate": [0.3, -0.2, 0.1]}}]}},
+                "sky": {{"type": "constant"}}}}"#
+        ));
+        let tables = Tables::default();
+        let world = SceneView::new(&resident.scene, resident.transport.paths(), &tables);
+        let mut compared = 0;
+        for ray in 0..400u32 {
+            let index = 1000 * kind as u32 + ray;
+            let center = Vec3::new(0.3, -0.2, 0.1);
+            let origin = center + 4.0 * direction(31, index);
+            let aim = center + 0.9 * direction(32, index) * draw(33, index, 0);
+            let towards = (aim - origin).normalize();
+            let aside = (towards + 2e-3 * direction(34, index)).normalize();
+            let meet = |d: Vec3| intersect(&world, origin.to_array(), d.to_array(), f32::INFINITY);
+            let (Some(here), Some(there)) = (meet(towards), meet(aside)) else {
+                continue;
+            };
+            let moved = Vec3::from(there.p) - Vec3::from(here.p);
+            let [du, dv] = [0, 1].map(|i| there.uv[i] - here.uv[i]);
+            // Across an edge, a seam or a pole there is no derivative, and grazing rays go far.
+            if here.primitive != there.primitive || du.abs() > 0.5 || moved.length() > 0.02 {
+                continue;
+            }
+            // The mean of both ends leaves what is of third order in the distance.
+            let ends = [&here, &there].map(|end| derivatives(&world, end).map(Vec3::from));
+            let [along_u, along_v] = [0, 1].map(|i| 0.5 * (ends[0][i] + ends[1][i]));
+            if along_u.length().min(along_v.length()) < 0.5 {
+                continue;
+            }
+            compared += 1;
+            let predicted = along_u * du + along_v * dv;
+            assert!(
+                (predicted - moved).length() < 0.01 * moved.length() + 3e-6,
+                "shape {kind}, ray {ray}: {predicted} but {moved}"
+            );
+        }
+        assert!(compared > 60, "shape {kind}: {compared}");
+    }
 }
 
 /// The same world in units of `scale`.

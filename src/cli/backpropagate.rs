@@ -2,21 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, read_parameters, sensor_index};
-use crate::device::{Batch, Keys};
-use crate::gradcheck::{Options, Setup};
+use super::derivative::DerivativeArgs;
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::parameters::write_gradients;
 use crate::output::progress::print_line;
 use crate::scene::Sensor;
-use crate::transport::rays::pixel::PixelTable;
-use crate::transport::rays::random::{Pass, pass_key};
+use crate::transport::rays::random::Pass;
 
 /// Arguments of `prbopt backpropagate`.
 #[derive(Debug, Args)]
@@ -29,30 +26,11 @@ pub struct BackpropagateArgs {
     /// An EXR image of the view's size: the derivatives of whatever is differentiated by its red, green and blue values
     #[arg(long, value_name = "FILE")]
     pub adjoint: PathBuf,
-    /// The view: its sensor's name, or its index from 0
-    #[arg(long, value_name = "INDEX|NAME", default_value = "0")]
-    pub sensor: String,
     /// Path of a parameter to differentiate by; may be repeated [default: those of the block `optimize`, or else all]
     #[arg(long, value_name = "PATH")]
     pub parameter: Vec<String>,
-    /// Samples a pixel
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
-    pub spp: u32,
-    /// Folder with values of parameters, such as `final` of a run, at any resolution
-    #[arg(long, value_name = "FOLDER")]
-    pub parameters: Option<PathBuf>,
-    /// Folder of the gradients, one file a parameter [default: gradients/<scene>]
-    #[arg(short, long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Seed of all random numbers
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
     #[command(flatten)]
-    pub set: SetArgs,
-    #[command(flatten)]
-    pub device: DeviceArgs,
-    #[command(flatten)]
-    pub voice: OutputArgs,
+    pub derivative: DerivativeArgs,
 }
 
 /// Runs the command.
@@ -61,46 +39,22 @@ pub struct BackpropagateArgs {
 /// The scene has mistakes, the image does not fit the view, there is no such parameter, sensor or device, or a file cannot
 /// be written.
 pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
-    let scene = args.set.load(&args.scene)?;
-    let sensor = sensor_index(&scene, &args.sensor)?;
+    let asked = &args.derivative;
+    let scene = asked.set.load(&args.scene)?;
+    let setup = asked.setup(&scene, args.parameter.clone())?;
+    let (sensor, batch) = asked.view(&scene, &setup)?;
     let adjoint = read_adjoint(&args.adjoint, &scene.sensors[sensor])?;
-    let options = Options {
-        parameters: args.parameter.clone(),
-        seed: args.seed,
-        ..Options::default()
-    };
-    let mut setup = Setup::new(&scene, &options)?;
-    if let Some(folder) = &args.parameters {
-        read_parameters(folder, &scene, &mut setup.params)?;
-        let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
-        setup.resident.fit(&shapes);
-    }
-    let table = PixelTable::new(&setup.resident.sensors, &[sensor as u32]).with_context(|| {
-        format!(
-            "--sensor {}: has more than 2³² pixels; make its film smaller",
-            args.sensor
-        )
-    })?;
-    let batch = Batch { table, drawn: None };
-    let mut device = args.device.open()?;
+    let mut device = asked.device.open()?;
     device.load(setup.resident, setup.params, Optimizer::Sgd { momentum: 0.0 })?;
-    let keys = |pass| Keys {
-        objective: pass_key(args.seed, 0, Pass::Objective),
-        pass: pass_key(args.seed, 0, pass),
-    };
     // A render says which pixels have rays, and places splats.
-    device.render(&batch, keys(Pass::Primal), 1)?;
-    device.set_adjoint(&batch, keys(Pass::Adjoint), &adjoint)?;
-    device.backpropagate(&batch, keys(Pass::Adjoint), args.spp)?;
-    let folder = args
-        .output
-        .clone()
-        .unwrap_or_else(|| default_folder("gradients", &args.scene));
-    let written = write_gradients(&folder, device.as_mut())?;
+    device.render(&batch, asked.keys(Pass::Primal), 1)?;
+    device.set_adjoint(&batch, asked.keys(Pass::Adjoint), &adjoint)?;
+    device.backpropagate(&batch, asked.keys(Pass::Adjoint), asked.spp)?;
+    let written = write_gradients(&asked.folder(&args.scene), device.as_mut())?;
     for (path, largest) in &written {
-        if args.voice.json {
+        if asked.voice.json {
             print_line(&json!({ "parameter": path, "largest": largest }).to_string());
-        } else if args.voice.speaks() {
+        } else if asked.voice.speaks() {
             print_line(&format!("{path}: largest derivative {largest:.4e}"));
         }
     }

@@ -3,25 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, sensor_index};
+use super::derivative::DerivativeArgs;
 use crate::device::{ArrayKind, Batch};
 use crate::gradcheck::forward::{self, Forward, Motion};
-use crate::gradcheck::{Index, Options, Setup};
+use crate::gradcheck::{Index, Setup};
 use crate::io::{Image, atomic, image, npy};
 use crate::optimize::references;
-use crate::output::parameters;
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::params::{Kind, Parameter};
 use crate::report::colormap;
 use crate::scene::Scene;
-use crate::transport::rays::pixel::PixelTable;
-use crate::transport::rays::random::{Pass, pass_key};
+use crate::transport::rays::random::Pass;
 
 /// Arguments of `prbopt gradient`.
 #[derive(Debug, Args)]
@@ -52,30 +50,11 @@ pub struct GradientArgs {
     /// Of the scene's loss by every entry, on the device: slices through the gradient
     #[arg(long)]
     pub loss: bool,
-    /// The view: its sensor's name, or its index from 0
-    #[arg(long, value_name = "INDEX|NAME", default_value = "0")]
-    pub sensor: String,
-    /// Samples a pixel
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
-    pub spp: u32,
     /// The step of the finite differences that forward mode is compared with, relative to the number
     #[arg(long, value_name = "SHARE", default_value_t = 1e-3, allow_negative_numbers = true)]
     pub step: f64,
-    /// Folder with values of parameters, such as `final` of a run, at any resolution
-    #[arg(long, value_name = "FOLDER")]
-    pub parameters: Option<PathBuf>,
-    /// Folder of the pictures [default: gradients/<scene>]
-    #[arg(short, long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Seed of all random numbers
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
     #[command(flatten)]
-    pub set: SetArgs,
-    #[command(flatten)]
-    pub device: DeviceArgs,
-    #[command(flatten)]
-    pub voice: OutputArgs,
+    pub derivative: DerivativeArgs,
 }
 
 /// `--shift`.
@@ -105,38 +84,18 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         args.step
     );
     // Prepare the scene and the parameter's values.
-    let scene = args.set.load(&args.scene)?;
-    let options = Options {
-        parameters: vec![args.parameter.clone()],
-        seed: args.seed,
-        ..Options::default()
-    };
-    let mut setup = Setup::new(&scene, &options)?;
-    if let Some(folder) = &args.parameters {
-        parameters::read_all(folder, &mut setup.params)?;
-        let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
-        setup.resident.fit(&shapes);
-    }
-    let folder = args
-        .output
-        .clone()
-        .unwrap_or_else(|| default_folder("gradients", &args.scene));
+    let asked = &args.derivative;
+    let scene = asked.set.load(&args.scene)?;
+    let mut setup = asked.setup(&scene, vec![args.parameter.clone()])?;
+    let folder = asked.folder(&args.scene);
     create(&folder)?;
     if args.loss {
         return of_loss(&args, &scene, setup, &folder);
     }
     // Differentiate the image of one sensor.
-    let sensor = sensor_index(&scene, &args.sensor)?;
-    setup.spp = args.spp;
-    setup.batch = Batch {
-        table: PixelTable::new(&setup.resident.sensors, &[sensor as u32]).with_context(|| {
-            format!(
-                "--sensor {}: has more than 2³² pixels; make its film smaller",
-                args.sensor
-            )
-        })?,
-        drawn: None,
-    };
+    setup.spp = asked.spp;
+    let (sensor, batch) = asked.view(&scene, &setup)?;
+    setup.batch = batch;
     let parameter = setup.checked[0];
     let direction = forward::direction(&setup.params.parameters[parameter], args.motion()?)?;
     let found = forward::forward(&setup, parameter, &direction, args.step)?;
@@ -148,7 +107,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     let stem = folder.join(format!("{}_{}", args.parameter, args.word()));
     let (files, end) = write_image(&stem, &found, size)?;
     let relative = found.difference / found.largest.max(f64::MIN_POSITIVE);
-    if args.voice.json {
+    if args.derivative.voice.json {
         print_line(
             &json!({
                 "files": files, "largest": found.largest, "largest_difference": found.difference,
@@ -156,7 +115,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
             })
             .to_string(),
         );
-    } else if args.voice.speaks() {
+    } else if args.derivative.voice.speaks() {
         files.iter().for_each(|file| print_line(&file.display().to_string()));
         eprintln!(
             "largest derivative {:.4e}; red is positive, blue negative, grey zero, and colours end at {end:.4e}",
@@ -243,8 +202,9 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
             args.scene.display()
         );
     };
-    let mut device = args.device.open()?;
-    let progress = args.voice.progress();
+    let asked = &args.derivative;
+    let mut device = asked.device.open()?;
+    let progress = asked.voice.progress();
     let parameter = setup.checked[0];
     let mut resident = setup.resident;
     let views = setup.batch.table.sensors.clone();
@@ -265,19 +225,15 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
     };
     let described = setup.params.parameters[parameter].clone();
     device.load(resident, setup.params, rule.optimizer)?;
-    let keys = |pass| crate::device::Keys {
-        objective: pass_key(args.seed, 0, Pass::Objective),
-        pass: pass_key(args.seed, 0, pass),
-    };
-    device.render(&batch, keys(Pass::Primal), args.spp)?;
-    let loss = device.loss(&batch, keys(Pass::Primal), rule.loss)?;
-    device.backpropagate(&batch, keys(Pass::Adjoint), args.spp)?;
+    device.render(&batch, asked.keys(Pass::Primal), args.derivative.spp)?;
+    let loss = device.loss(&batch, asked.keys(Pass::Primal), rule.loss)?;
+    device.backpropagate(&batch, asked.keys(Pass::Adjoint), args.derivative.spp)?;
     let gradient = device.read(parameter, ArrayKind::Gradient)?;
     let files = write_gradient(folder, &described, &gradient)?;
     let largest = gradient.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
-    if args.voice.json {
+    if args.derivative.voice.json {
         print_line(&json!({ "files": files, "loss": loss.loss, "largest": largest }).to_string());
-    } else if args.voice.speaks() {
+    } else if args.derivative.voice.speaks() {
         files.iter().for_each(|file| print_line(&file.display().to_string()));
         eprintln!("loss {:.4e}, largest derivative {largest:.4e}", loss.loss);
     }

@@ -3,6 +3,7 @@
 pub mod backpropagate;
 pub mod bench;
 pub mod compare;
+mod derivative;
 mod extent;
 pub mod gradcheck;
 pub mod gradient;

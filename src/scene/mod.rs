@@ -20,6 +20,7 @@ mod instance;
 mod integrator;
 mod json;
 pub mod leaves;
+mod lens;
 mod light;
 mod lookup;
 mod material;

@@ -1,0 +1,103 @@
+//! Maps of shapes into the world, and normals of meshes.
+
+use std::f32::consts::PI;
+
+use glam::{Affine3A, DAffine3, Mat3A, Vec3, Vec3A};
+
+/// The inverse of a map, of which each entry is as good as f32 can be: `transport::scene::shape::leave` counts on it.
+pub(super) fn inverse(to_world: &Affine3A) -> Affine3A {
+    let wide = DAffine3::from_cols_array(&to_world.to_cols_array().map(f64::from)).inverse();
+    Affine3A::from_cols_array(&wide.to_cols_array().map(|x| x as f32))
+}
+
+/// The radius of the unit sphere under a map; None if it is not round there.
+pub(super) fn radius(to_world: &Affine3A) -> Option<f32> {
+    let [x, y, z] = [
+        to_world.matrix3.x_axis,
+        to_world.matrix3.y_axis,
+        to_world.matrix3.z_axis,
+    ];
+    let radius = x.length();
+    let alike = [y, z].iter().all(|a| (a.length() - radius).abs() <= 1e-4 * radius);
+    let square = [x.dot(y), y.dot(z), x.dot(z)];
+    let upright = square.iter().all(|d| d.abs() <= 1e-4 * radius * radius);
+    (alike && upright).then_some(radius)
+}
+
+/// The cylinder of radius one around the z axis from -1 to 1, moved to where a scene has one; about its axis it is turned
+/// as in Mitsuba.
+pub(super) fn cylinder(ends: [[f32; 3]; 2], radius: f32) -> Affine3A {
+    let [p0, p1] = ends.map(Vec3A::from_array);
+    let half = 0.5 * (p1 - p0);
+    let (x, y) = half.normalize().any_orthonormal_pair();
+    let columns = Mat3A::from_cols(radius * x, radius * y, half);
+    Affine3A {
+        matrix3: columns,
+        translation: 0.5 * (p0 + p1),
+    }
+}
+
+/// The area of the cylinder of radius one and height two under a map; None if it is not a right circular one there.
+pub(super) fn cylinder_area(to_world: &Affine3A) -> Option<f32> {
+    let [x, y, z] = [
+        to_world.matrix3.x_axis,
+        to_world.matrix3.y_axis,
+        to_world.matrix3.z_axis,
+    ];
+    let (radius, height) = (x.length(), 2.0 * z.length());
+    let round = (y.length() - radius).abs() <= 1e-4 * radius && x.dot(y).abs() <= 1e-4 * radius * radius;
+    let upright = [x, y].iter().all(|a| a.dot(z).abs() <= 1e-4 * radius * z.length());
+    (round && upright).then_some(2.0 * PI * radius * height)
+}
+
+/// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
+pub(super) fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
+    let mut normals = vec![Vec3::ZERO; positions.len()];
+    for triangle in triangles {
+        let p = triangle.map(|v| positions[v as usize]);
+        let face = (p[1] - p[0]).cross(p[2] - p[0]).normalize_or_zero();
+        for k in 0..3 {
+            let (to, fro) = (p[(k + 1) % 3] - p[k], p[(k + 2) % 3] - p[k]);
+            if to.length_squared() > 0.0 && fro.length_squared() > 0.0 {
+                normals[triangle[k] as usize] += face * to.angle_between(fro);
+            }
+        }
+    }
+    normals.into_iter().map(Vec3::normalize_or_zero).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half axes may differ by a ten-thousandth of their length and be out of square by as much, whatever the length.
+    #[test]
+    fn only_round_spheres_have_a_radius() {
+        for length in [0.01f32, 1.0, 50.0] {
+            let of = |axes: [[f32; 3]; 3]| {
+                let [x, y, z] = axes.map(|axis| length * Vec3A::from_array(axis));
+                radius(&Affine3A {
+                    matrix3: glam::Mat3A::from_cols(x, y, z),
+                    translation: Vec3A::new(3.0, 4.0, 5.0),
+                })
+            };
+            let upright = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+            assert_eq!(of(upright), Some(length));
+            assert_eq!(of([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), Some(length));
+            for (row, column) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+                for (skew, round) in [(0.8e-4, true), (1.3e-4, false), (-0.8e-4, true), (-1.3e-4, false)] {
+                    let mut axes = upright;
+                    axes[row][column] = skew;
+                    assert_eq!(of(axes).is_some(), round, "{length} {row} {column} {skew}");
+                }
+            }
+            for axis in [1, 2] {
+                for (stretch, round) in [(1.00008, true), (0.99992, true), (1.00013, false), (0.99987, false)] {
+                    let mut axes = upright;
+                    axes[axis][axis] = stretch;
+                    assert_eq!(of(axes).is_some(), round, "{length} {axis} {stretch}");
+                }
+            }
+        }
+    }
+}
