@@ -69,31 +69,25 @@ fn sum_tile(lane: u32, by: SplatAdjoint) -> SplatAdjoint {
 
 #endif
 
-fn is_tuned(bit: u32) -> bool {
-    return (settings.tuned >> bit & 1u) != 0u;
-}
-
 // Adds the derivatives by a splat to the gradients of its parameters.
 fn send(i: u32, by: SplatAdjoint) {
     let sent = project_adjoint(splat_parameters(i), settings.side, by);
-    if is_tuned(0u) {
-        gradient_add(settings.position_at + 2u * i, sent.position.x);
-        gradient_add(settings.position_at + 2u * i + 1u, sent.position.y);
+    if settings.position.tuned == 1u {
+        gradient_add(settings.position, 2u * i, sent.position.x);
+        gradient_add(settings.position, 2u * i + 1u, sent.position.y);
     }
-    if is_tuned(1u) {
-        gradient_add(settings.scale_at + 2u * i, sent.scale.x);
-        gradient_add(settings.scale_at + 2u * i + 1u, sent.scale.y);
+    if settings.scale.tuned == 1u {
+        gradient_add(settings.scale, 2u * i, sent.scale.x);
+        gradient_add(settings.scale, 2u * i + 1u, sent.scale.y);
     }
-    if is_tuned(2u) {
-        gradient_add(settings.rotation_at + i, sent.rotation);
+    if settings.rotation.tuned == 1u {
+        gradient_add(settings.rotation, i, sent.rotation);
     }
-    if is_tuned(3u) {
-        for (var c = 0u; c < 3u; c++) {
-            gradient_add(settings.color_at + 3u * i + c, sent.color[c]);
-        }
+    if settings.color.tuned == 1u {
+        gradient_add_color(settings.color, 3u * i, sent.color);
     }
-    if is_tuned(4u) {
-        gradient_add(settings.opacity_at + i, sent.opacity);
+    if settings.opacity.tuned == 1u {
+        gradient_add(settings.opacity, i, sent.opacity);
     }
 }
 
@@ -130,10 +124,8 @@ fn main(
         by_background.color = state.transmittance * by_color;
     }
     let background = sum_tile(lane, by_background);
-    if lane == 0u && is_tuned(5u) {
-        for (var c = 0u; c < 3u; c++) {
-            gradient_add(settings.background_at + c, background.color[c]);
-        }
+    if lane == 0u && settings.background.tuned == 1u {
+        gradient_add_color(settings.background, 0u, background.color);
     }
     if lane == 0u {
         atomicAdd(&statistics[0], min(TILE, settings.width - pixel.x) * min(TILE, settings.height - pixel.y));

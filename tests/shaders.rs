@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 use std::path::Path;
 
-use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP, SplatSettings};
-use prbopt::device::gpu::shaders::{Access, Accumulation, Kernel, Leaves, Library, MODULES, variants};
+use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP, Slot, SplatSettings};
+use prbopt::device::gpu::shaders::{Access, Accumulation, Dialect, Kernel, Leaves, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
@@ -23,18 +23,13 @@ use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
 fn module(kernel: Kernel, accumulation: Accumulation) -> (naga::Module, naga::valid::ModuleInfo) {
-    variant(kernel, accumulation, false, Leaves::ALL)
+    variant(kernel, Dialect::plain(accumulation), Leaves::ALL)
 }
 
-/// The same with sums of subgroups or without, for scenes with BSDFs of these kinds.
-fn variant(
-    kernel: Kernel,
-    accumulation: Accumulation,
-    subgroups: bool,
-    leaves: Leaves,
-) -> (naga::Module, naga::valid::ModuleInfo) {
+/// The same in any dialect, for scenes with BSDFs of these kinds.
+fn variant(kernel: Kernel, dialect: Dialect, leaves: Leaves) -> (naga::Module, naga::valid::ModuleInfo) {
     let composed = Library::embedded()
-        .compose(kernel, accumulation, subgroups, leaves)
+        .compose(kernel, dialect, leaves)
         .unwrap_or_else(|e| panic!("{e}"));
     let place = |location: Option<naga::SourceLocation>| composed.place(location.map_or(0, |l| l.line_number as usize));
     let module = naga::front::wgsl::parse_str(&composed.text).unwrap_or_else(|e| {
@@ -62,8 +57,8 @@ fn variant(
 
 #[test]
 fn every_variant_is_sound() {
-    for (kernel, accumulation, subgroups) in variants() {
-        let (module, _) = variant(kernel, accumulation, subgroups, Leaves::ALL);
+    for (kernel, dialect) in variants() {
+        let (module, _) = variant(kernel, dialect, Leaves::ALL);
         assert_eq!(module.entry_points.len(), 1, "{kernel:?}");
         assert_eq!(module.entry_points[0].name, "main", "{kernel:?}");
     }
@@ -74,7 +69,7 @@ fn every_variant_is_sound() {
 fn every_kind_of_leaf_is_sound_alone() {
     for leaves in Leaves::each().chain([Leaves::default()]) {
         for kernel in [Kernel::RenderPaths, Kernel::BackpropagatePaths] {
-            variant(kernel, Accumulation::FloatAtomic, false, leaves);
+            variant(kernel, Dialect::plain(Accumulation::FloatAtomic), leaves);
         }
     }
 }
@@ -104,7 +99,7 @@ fn every_module_is_embedded_and_used() {
     assert_eq!(found, embedded);
 
     let library = Library::embedded();
-    let compose = |(k, a, s)| library.compose(k, a, s, Leaves::ALL).expect("sound directives").text;
+    let compose = |(k, d)| library.compose(k, d, Leaves::ALL).expect("sound directives").text;
     let all: String = variants().into_iter().map(compose).collect();
     for (path, text) in MODULES {
         let first = text.lines().next().expect("a module has a first line");
@@ -158,12 +153,13 @@ fn records_agree() {
     compare_record!(&walk, FilterTable, "FilterTable", [drawn, signed]);
     compare_record!(&walk, NodeRecord, "Node", [planes, children]);
     compare_record!(&walk, BlockRecord, "Block", [corners, triangles]);
+    compare_record!(&walk, Slot, "Slot", [first, tuned, spread]);
     compare_record!(&walk, Launch, "Launch", [
-        objective, key, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
-        starts_at, sensors_at, occupancy_at, reach_at, sigma_at, emitter_at, tuned, reference_kind, loss_kind,
+        objective, key, sigma, sh, emitter, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
+        starts_at, sensors_at, occupancy_at, reach_at, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, coats_at,
-        units, units_sh, aov,
+        digits, exponent, aov,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -194,8 +190,8 @@ fn records_agree() {
     ]);
     let (splats, _) = module(Kernel::DerivativesSplats, Accumulation::FloatAtomic);
     compare_record!(&splats, SplatSettings, "SplatSettings", [
-        count, group, groups, groups_x, tiles_x, tiles_y, width, height, first_pixel, position_at, scale_at, rotation_at,
-        color_at, opacity_at, background_at, tuned, side,
+        position, scale, rotation, color, opacity, background, count, group, groups, groups_x, tiles_x, tiles_y, width,
+        height, first_pixel, side,
     ]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
     compare_record!(&step, Elements, "Elements", [
@@ -207,8 +203,8 @@ fn records_agree() {
 
 #[test]
 fn bindings_agree() {
-    for (kernel, accumulation, subgroups) in variants() {
-        let (module, info) = variant(kernel, accumulation, subgroups, Leaves::ALL);
+    for (kernel, dialect) in variants() {
+        let (module, info) = variant(kernel, dialect, Leaves::ALL);
         let used = info.get_entry_point(0);
         let mut found = Vec::new();
         for (handle, variable) in module.global_variables.iter() {
@@ -225,11 +221,15 @@ fn bindings_agree() {
             found.push((binding.binding, access));
         }
         found.sort_by_key(|(number, _)| *number);
-        let registered: Vec<_> = kernel.bindings().iter().map(|&(b, a)| (b as u32, a)).collect();
-        assert_eq!(found, registered, "{kernel:?} {accumulation:?}");
+        let registered: Vec<_> = kernel
+            .bindings(dialect.banks)
+            .iter()
+            .map(|&(b, a)| (b as u32, a))
+            .collect();
+        assert_eq!(found, registered, "{kernel:?} {dialect:?}");
         let buffers = registered.iter().filter(|(_, a)| *a != Access::Uniform).count();
         assert!(
-            buffers <= 8,
+            buffers <= 8 || dialect.banks > 1,
             "{kernel:?} needs {buffers} storage buffers; WebGPU promises 8"
         );
     }
@@ -306,9 +306,6 @@ fn constants_agree() {
         ("REFERENCE_CONSTANT", records::reference::CONSTANT),
         ("REFERENCE_UNORM8", records::reference::UNORM8),
         ("REFERENCE_FLOAT", records::reference::FLOAT),
-        ("TUNED_SIGMA", records::tuned::SIGMA),
-        ("TUNED_SH", records::tuned::SH),
-        ("TUNED_EMITTER", records::tuned::EMITTER),
         ("OPTIMIZER_ADAM", records::optimizer::ADAM),
         ("OPTIMIZER_SGD", records::optimizer::SGD),
         ("OPTIMIZER_RMSPROP", records::optimizer::RMSPROP),

@@ -1,29 +1,42 @@
-// Gradients, at the same offsets as their parameters, accumulated by many rays concurrently.
+// Gradients, at the same addresses as their parameters, accumulated by many rays concurrently.
 //
 // FLOAT_ATOMIC: the adapter has atomic addition of floats. FIXED_POINT: 64-bit integer sums, which do not depend on
 // the order of additions; with WIDE_ATOMIC the adapter adds them atomically, else word by word. Neither: a
-// compare-and-exchange loop.
+// compare-and-exchange loop. TWO_BANKS: parameters are in two buffers.
 
 #import bind/statistics
+#import common/layout
 
 #ifdef FLOAT_ATOMIC
 
-@group(0) @binding(6) var<storage, read_write> gradient: array<atomic<f32>>;
-@group(0) @binding(7) var<storage, read_write> gradient_sh: array<atomic<f32>>;
+@group(0) @binding(6) var<storage, read_write> gradient_0: array<atomic<f32>>;
+#ifdef TWO_BANKS
+@group(0) @binding(7) var<storage, read_write> gradient_1: array<atomic<f32>>;
+#endif
 
-fn gradient_add(index: u32, value: f32) {
-    atomicAdd(&gradient[index], value);
+fn gradient_add_0(index: u32, value: f32) {
+    atomicAdd(&gradient_0[index], value);
 }
 
-fn gradient_sh_add(index: u32, value: f32) {
-    atomicAdd(&gradient_sh[index], value);
+#ifdef TWO_BANKS
+
+fn gradient_add_1(index: u32, value: f32) {
+    atomicAdd(&gradient_1[index], value);
 }
+
+#endif
 
 #else
 #ifdef FIXED_POINT
 #import bind/launch
 #import common/fixed
 #import common/math
+
+// Units in one for a parameter's sums: `Units::in_one`.
+fn gradient_units(spread: i32) -> f32 {
+    let resolution = clamp(launch.digits + spread, FIXED_FEWEST_DIGITS, FIXED_MOST_DIGITS);
+    return bitcast<f32>(u32(min(resolution - launch.exponent, 126) + 127) << 23u);
+}
 
 // A contribution in integer units. If it is not a number or too large, it counts as zero and the fault is recorded.
 fn gradient_scaled(value: f32, units: f32) -> f32 {
@@ -37,8 +50,10 @@ fn gradient_scaled(value: f32, units: f32) -> f32 {
 
 #ifdef WIDE_ATOMIC
 
-@group(0) @binding(6) var<storage, read_write> gradient: array<atomic<i64>>;
-@group(0) @binding(7) var<storage, read_write> gradient_sh: array<atomic<i64>>;
+@group(0) @binding(6) var<storage, read_write> gradient_0: array<atomic<i64>>;
+#ifdef TWO_BANKS
+@group(0) @binding(7) var<storage, read_write> gradient_1: array<atomic<i64>>;
+#endif
 
 // Checks the sum before a contribution for overflow.
 fn gradient_watch(sum: i64) {
@@ -47,20 +62,24 @@ fn gradient_watch(sum: i64) {
     }
 }
 
-fn gradient_add(index: u32, value: f32) {
-    let whole = i64(round(gradient_scaled(value, launch.units)));
-    gradient_watch(atomicAdd(&gradient[index], whole));
+fn gradient_add_0(index: u32, scaled: f32) {
+    gradient_watch(atomicAdd(&gradient_0[index], i64(round(scaled))));
 }
 
-fn gradient_sh_add(index: u32, value: f32) {
-    let whole = i64(round(gradient_scaled(value, launch.units_sh)));
-    gradient_watch(atomicAdd(&gradient_sh[index], whole));
+#ifdef TWO_BANKS
+
+fn gradient_add_1(index: u32, scaled: f32) {
+    gradient_watch(atomicAdd(&gradient_1[index], i64(round(scaled))));
 }
+
+#endif
 
 #else
 
-@group(0) @binding(6) var<storage, read_write> gradient: array<atomic<u32>>;
-@group(0) @binding(7) var<storage, read_write> gradient_sh: array<atomic<u32>>;
+@group(0) @binding(6) var<storage, read_write> gradient_0: array<atomic<u32>>;
+#ifdef TWO_BANKS
+@group(0) @binding(7) var<storage, read_write> gradient_1: array<atomic<u32>>;
+#endif
 
 // Checks the high word before a contribution for overflow.
 fn gradient_watch(high: u32) {
@@ -69,31 +88,37 @@ fn gradient_watch(high: u32) {
     }
 }
 
-fn gradient_add(index: u32, value: f32) {
-    let words = fixed_from_f32(gradient_scaled(value, launch.units));
-    let low = atomicAdd(&gradient[2u * index], words.x);
+fn gradient_add_0(index: u32, scaled: f32) {
+    let words = fixed_from_f32(scaled);
+    let low = atomicAdd(&gradient_0[2u * index], words.x);
     let carry = select(0u, 1u, low + words.x < low);
-    gradient_watch(atomicAdd(&gradient[2u * index + 1u], words.y + carry));
+    gradient_watch(atomicAdd(&gradient_0[2u * index + 1u], words.y + carry));
 }
 
-fn gradient_sh_add(index: u32, value: f32) {
-    let words = fixed_from_f32(gradient_scaled(value, launch.units_sh));
-    let low = atomicAdd(&gradient_sh[2u * index], words.x);
+#ifdef TWO_BANKS
+
+fn gradient_add_1(index: u32, scaled: f32) {
+    let words = fixed_from_f32(scaled);
+    let low = atomicAdd(&gradient_1[2u * index], words.x);
     let carry = select(0u, 1u, low + words.x < low);
-    gradient_watch(atomicAdd(&gradient_sh[2u * index + 1u], words.y + carry));
+    gradient_watch(atomicAdd(&gradient_1[2u * index + 1u], words.y + carry));
 }
+
+#endif
 
 #endif
 #else
 
-@group(0) @binding(6) var<storage, read_write> gradient: array<atomic<u32>>;
-@group(0) @binding(7) var<storage, read_write> gradient_sh: array<atomic<u32>>;
+@group(0) @binding(6) var<storage, read_write> gradient_0: array<atomic<u32>>;
+#ifdef TWO_BANKS
+@group(0) @binding(7) var<storage, read_write> gradient_1: array<atomic<u32>>;
+#endif
 
-fn gradient_add(index: u32, value: f32) {
-    var old = atomicLoad(&gradient[index]);
+fn gradient_add_0(index: u32, value: f32) {
+    var old = atomicLoad(&gradient_0[index]);
     loop {
         let sum = bitcast<u32>(bitcast<f32>(old) + value);
-        let result = atomicCompareExchangeWeak(&gradient[index], old, sum);
+        let result = atomicCompareExchangeWeak(&gradient_0[index], old, sum);
         if result.exchanged {
             break;
         }
@@ -101,11 +126,13 @@ fn gradient_add(index: u32, value: f32) {
     }
 }
 
-fn gradient_sh_add(index: u32, value: f32) {
-    var old = atomicLoad(&gradient_sh[index]);
+#ifdef TWO_BANKS
+
+fn gradient_add_1(index: u32, value: f32) {
+    var old = atomicLoad(&gradient_1[index]);
     loop {
         let sum = bitcast<u32>(bitcast<f32>(old) + value);
-        let result = atomicCompareExchangeWeak(&gradient_sh[index], old, sum);
+        let result = atomicCompareExchangeWeak(&gradient_1[index], old, sum);
         if result.exchanged {
             break;
         }
@@ -114,4 +141,30 @@ fn gradient_sh_add(index: u32, value: f32) {
 }
 
 #endif
+
 #endif
+#endif
+
+// Adds to the gradient of an entry of a parameter.
+fn gradient_add(slot: Slot, entry: u32, value: f32) {
+    let at = slot.first + entry;
+#ifdef FIXED_POINT
+    let share = gradient_scaled(value, gradient_units(slot.spread));
+#else
+    let share = value;
+#endif
+#ifdef TWO_BANKS
+    if at >= SECOND_BANK {
+        gradient_add_1(at - SECOND_BANK, share);
+        return;
+    }
+#endif
+    gradient_add_0(at, share);
+}
+
+// Adds to the gradients of an entry and of the two behind it.
+fn gradient_add_color(slot: Slot, entry: u32, value: vec3f) {
+    gradient_add(slot, entry, value.x);
+    gradient_add(slot, entry + 1u, value.y);
+    gradient_add(slot, entry + 2u, value.z);
+}

@@ -1,9 +1,27 @@
-// Values of the parameters: density and emitter in one buffer, spherical-harmonics coefficients in another.
+// Values of the parameters, in one buffer, or in two if they do not fit into one: TWO_BANKS. An address has its buffer's
+// number as its highest bit.
 
-@group(0) @binding(4) var<storage, read> values: array<f32>;
-@group(0) @binding(5) var<storage, read> values_sh: array<f32>;
+@group(0) @binding(4) var<storage, read> values_0: array<f32>;
+#ifdef TWO_BANKS
+@group(0) @binding(5) var<storage, read> values_1: array<f32>;
+#endif
 
 // Degree of the spherical harmonics: a pipeline constant, so that loops over coefficients unroll.
 override SH_DEGREE: u32 = 0u;
 override SH_COEFFICIENTS: u32 = (SH_DEGREE + 1u) * (SH_DEGREE + 1u);
 override SH_CHANNELS: u32 = 3u * (SH_DEGREE + 1u) * (SH_DEGREE + 1u);
+
+// The value at an address.
+fn value(at: u32) -> f32 {
+#ifdef TWO_BANKS
+    if at >= SECOND_BANK {
+        return values_1[at - SECOND_BANK];
+    }
+#endif
+    return values_0[at];
+}
+
+// The values at an address and the two behind it, which are in the same buffer.
+fn value_color(at: u32) -> vec3f {
+    return vec3f(value(at), value(at + 1u), value(at + 2u));
+}

@@ -130,12 +130,18 @@ fn texture_record(index: u32) -> Texture {
     return Texture(to_uv, first.x, first.y, first.z, first.w, rest.xy, rest.z, rest.w);
 }
 
-// Offset of a parameter.
-fn parameter_first(slot: u32) -> u32 {
-    return records[launch.parameters_at + slot].x;
+// A parameter.
+fn parameter_slot(index: u32) -> Slot {
+    let words = records[launch.parameters_at + index];
+    return Slot(words.x, words.y, i32(words.z), 0u);
+}
+
+// Address of a parameter's first entry.
+fn parameter_first(index: u32) -> u32 {
+    return records[launch.parameters_at + index].x;
 }
 
 // Whether a parameter is optimised.
-fn parameter_tuned(slot: u32) -> bool {
-    return records[launch.parameters_at + slot].y == 1u;
+fn parameter_tuned(index: u32) -> bool {
+    return records[launch.parameters_at + index].y == 1u;
 }

@@ -5,6 +5,9 @@
 const FIXED_LARGEST: f32 = 4611686018427387904.0;
 // A sum whose high word is at or beyond this, in either direction, has a magnitude of 2^62 units or more.
 const FIXED_ALARM: u32 = 0x40000000u;
+// Fewest and most binary digits of the largest adjoint that a unit resolves.
+const FIXED_FEWEST_DIGITS: i32 = 16;
+const FIXED_MOST_DIGITS: i32 = 40;
 
 // The integer nearest to |x| < FIXED_LARGEST.
 fn fixed_from_f32(x: f32) -> vec2u {

@@ -61,6 +61,12 @@ const NO_REFERENCE: u32 = 0xffffffffu;
 
 // A pass over a view of splats.
 struct SplatSettings {
+    position: Slot,
+    scale: Slot,
+    rotation: Slot,
+    color: Slot,
+    opacity: Slot,
+    background: Slot,
     count: u32,
     group: u32,
     groups: u32,
@@ -70,17 +76,9 @@ struct SplatSettings {
     width: u32,
     height: u32,
     first_pixel: u32,
-    position_at: u32,
-    scale_at: u32,
-    rotation_at: u32,
-    color_at: u32,
-    opacity_at: u32,
-    background_at: u32,
-    tuned: u32,
     side: f32,
     padding_0: u32,
     padding_1: u32,
-    padding_2: u32,
 }
 
 // A reconstruction filter f, summed over cells of equal width from the left: the distribution function of |f|, and the
@@ -395,15 +393,27 @@ const REFERENCE_CONSTANT: u32 = 1u;
 const REFERENCE_UNORM8: u32 = 2u;
 const REFERENCE_FLOAT: u32 = 3u;
 
-const TUNED_SIGMA: u32 = 1u;
-const TUNED_SH: u32 = 2u;
-const TUNED_EMITTER: u32 = 4u;
+// Addresses of the second buffer of parameters begin here.
+const SECOND_BANK: u32 = 0x80000000u;
+
+// A parameter: the address of its first entry among the values, whether it is optimised, and binary digits by which sums
+// in whole numbers are finer than the launch's.
+struct Slot {
+    first: u32,
+    tuned: u32,
+    spread: i32,
+    padding: u32,
+}
 
 // A launch: part of a pass over the rays of a batch.
 struct Launch {
     // Random keys of the iteration's objective and of the pass.
     objective: vec4u,
     key: vec4u,
+    // The parameters of a field, and the radiance behind a scene.
+    sigma: Slot,
+    sh: Slot,
+    emitter: Slot,
     // The part: a range of the batch's pixels, and of the samples of each.
     first_pixel: u32,
     last_pixel: u32,
@@ -421,10 +431,6 @@ struct Launch {
     sensors_at: u32,
     occupancy_at: u32,
     reach_at: u32,
-    // Offsets of the parameters that share a buffer.
-    sigma_at: u32,
-    emitter_at: u32,
-    tuned: u32,
     reference_kind: u32,
     loss_kind: u32,
     loss_delta: f32,
@@ -450,9 +456,10 @@ struct Launch {
     environment_at: u32,
     // Where the coats of plastics begin among the bounds.
     coats_at: u32,
-    // Integer units per 1.0 of gradient: for the parameters that share a buffer, and for the coefficients.
-    units: f32,
-    units_sh: f32,
+    // Of sums in whole numbers: the digits of what a path carries that they leave to a parameter that is one number, and
+    // the binary exponent of that.
+    digits: i32,
+    exponent: i32,
     // What a pass over the first surfaces looks for.
     aov: u32,
 }

@@ -16,7 +16,7 @@ fn occupancy_bits(cell: vec3u) -> u32 {
     for (var z = first.z; z <= last.z; z++) {
         for (var y = first.y; y <= last.y; y++) {
             for (var x = first.x; x <= last.x; x++) {
-                let value = values[launch.sigma_at + (z * scene.sigma_size.y + y) * scene.sigma_size.x + x];
+                let value = value(launch.sigma.first + (z * scene.sigma_size.y + y) * scene.sigma_size.x + x);
                 bits |= select(0u, OCCUPANCY_RENDERS, value > 0.0);
                 bits |= select(OCCUPANCY_LEARNS, 0u, value < 0.0);
             }

@@ -169,11 +169,11 @@ pub trait Device {
         self.info().kind.to_string()
     }
 
-    /// Whether parameters of these shapes, each tuned or not, would fit.
+    /// Whether parameters of these shapes, each tuned or not, would fit under this kind of transport.
     ///
     /// # Errors
     /// They would not; the sentence says what would.
-    fn admit(&self, _shapes: &[(Shape, bool)], _optimizer: Optimizer) -> Result<()> {
+    fn admit(&self, _transport: &Transport, _shapes: &[(Shape, bool)], _optimizer: Optimizer) -> Result<()> {
         Ok(())
     }
 

@@ -15,24 +15,42 @@ const DEPENDENCE: i32 = 12;
 /// Most and fewest binary digits of the largest adjoint that a unit resolves.
 const RESOLUTION: [i32; 2] = [16, 40];
 
-/// Units in one: a power of two, so that scaling by it rounds nothing.
+/// The units of an adjoint pass, parameter by parameter.
 ///
-/// `largest` is the largest magnitude in the adjoint image, which is carried by `spp` paths of each of `pixels` pixels
-/// to a parameter of `texels` texels. A sum's 62 digits are shared out between the resolution, the number of paths and
-/// [`DEPENDENCE`]. A path is in one texel of n for 1/n^(1/3) of its length at most and for 1/n on average: the sum of a
-/// texel is taken to be n^(1/2) times smaller than that of a parameter that is one number.
-pub(super) fn units_in_one(largest: f32, pixels: u32, spp: u32, texels: usize) -> f32 {
-    if largest == 0.0 {
-        return 1.0;
+/// A sum's 62 digits are shared out between the resolution, the number of paths and [`DEPENDENCE`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Units {
+    /// Binary digits of what a path carries that a sum of all paths leaves to a parameter that is one number.
+    pub digits: i32,
+    /// The e of 2^e ≤ x < 2^(e + 1), x being the most that a path carries.
+    pub exponent: i32,
+}
+
+impl Units {
+    /// Units of a pass whose adjoint image, of the largest magnitude `largest`, is carried by `spp` paths of each of
+    /// `pixels` pixels.
+    pub(super) fn new(largest: f32, pixels: u32, spp: u32) -> Self {
+        let paths = (u64::from(pixels) * u64::from(spp)).max(1);
+        let carried = f64::from(largest) / f64::from(spp.max(1));
+        Self {
+            digits: 62 - DEPENDENCE - paths.next_power_of_two().ilog2() as i32,
+            exponent: if carried == 0.0 { 0 } else { exponent(carried) },
+        }
     }
-    let paths = (u64::from(pixels) * u64::from(spp)).max(1);
-    let carried = f64::from(largest) / f64::from(spp.max(1));
-    let count = paths.next_power_of_two().ilog2() as i32;
-    let spread = texels.max(1).ilog2() as i32 / 2;
-    let [fewest, most] = RESOLUTION;
-    let resolution = (62 - DEPENDENCE - count + spread).clamp(fewest, most);
-    // The factor's inverse must be a normal number of 32 bits; the factor is one, no adjoint being 2^128 or more.
-    power_of_two((resolution - exponent(carried)).min(126))
+
+    /// Units in one for a parameter with this [`spread`]: a power of two, so that scaling by it rounds nothing.
+    pub(super) fn in_one(self, spread: i32) -> f32 {
+        let [fewest, most] = RESOLUTION;
+        let resolution = (self.digits + spread).clamp(fewest, most);
+        // The factor's inverse must be a normal number of 32 bits; the factor is one, no adjoint being 2^128 or more.
+        power_of_two((resolution - self.exponent).min(126))
+    }
+}
+
+/// Binary digits by which a sum of one of `texels` texels is smaller than that of a parameter that is one number: a path is
+/// in one texel of n for 1/n^(1/3) of its length at most and for 1/n on average; it is taken to be 1/n^(1/2).
+pub(super) fn spread(texels: usize) -> i32 {
+    texels.max(1).ilog2() as i32 / 2
 }
 
 /// The e of 2^e ≤ x < 2^(e + 1).
@@ -47,6 +65,10 @@ fn power_of_two(exponent: i32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn units_in_one(largest: f32, pixels: u32, spp: u32, texels: usize) -> f32 {
+        Units::new(largest, pixels, spp).in_one(spread(texels))
+    }
 
     #[test]
     fn units_are_powers_of_two_that_follow_the_adjoint() {
@@ -97,7 +119,7 @@ mod tests {
             let found = units_in_one(largest, pixels, spp, texels);
             assert_eq!(found, 2f32.powi(exponent), "{largest} {pixels} {spp} {texels}");
         }
-        assert_eq!(units_in_one(0.0, 9, 9, 9), 1.0);
+        assert!(units_in_one(0.0, 9, 9, 9).is_normal());
         assert_eq!([1.0, 1.99, 2.0, 0.75, 1e-300].map(exponent), [0, 0, 1, -1, -997]);
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         // Flatten the scene and check that its finest resolution fits the device.
         let (mut resident, mut params) = Resident::new(scene)?;
         let finest = estimate::grown(&params, rule.growth, estimate::finest(&params, &rule.stages));
-        device.admit(&finest, rule.optimizer)?;
+        device.admit(&resident.transport, &finest, rule.optimizer)?;
         let training = training_views(scene, &rule.references);
         let batches =
             Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;

@@ -182,6 +182,34 @@ fn fixed_point_sums_are_the_same_bits_however_a_pass_is_cut() {
     }
 }
 
+/// A buffer that holds the coefficients alone puts the density and the light into a second one: before and after a change of
+/// resolution, by any kind of sums.
+#[test]
+fn parameters_in_two_buffers_have_the_same_bits() {
+    let case = &cases()[1];
+    let largest = build(case).1.parameters.iter().map(|p| p.shape.len()).max();
+    for (deterministic, wide_atomics) in [(true, true), (true, false), (false, true)] {
+        let options = Options {
+            deterministic,
+            wide_atomics,
+            ..Options::default()
+        };
+        let cut = Options {
+            bank: largest,
+            ..options
+        };
+        let (Some(mut one), Some(mut two)) = (gpu(options), gpu(cut)) else {
+            return;
+        };
+        let (whole, parts) = (run(&mut one, case), run(&mut two, case));
+        if deterministic {
+            assert!(whole == parts, "other bits");
+        } else {
+            compare(&whole, &parts).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+}
+
 /// Place of the entry of the largest magnitude.
 fn largest(array: &[f32]) -> usize {
     let places = (0..array.len()).max_by(|&a, &b| array[a].abs().total_cmp(&array[b].abs()));

@@ -18,6 +18,7 @@ const WHOLE: Options = Options {
     wide_atomics: true,
     subgroups: true,
     cut: None,
+    bank: None,
 };
 
 /// The gradients of all parameters after one adjoint pass of this many samples a pixel; the reference of a pixel is

@@ -594,6 +594,21 @@ fn every_kind_of_sum_adds_the_same_paths() {
 }
 
 #[test]
+fn worlds_in_two_buffers_have_the_same_bits() {
+    let case = case("lamps, nested media, drt", nested(), envmap(), Gradient::Drt);
+    let largest = build(&case).1.parameters.iter().map(|p| p.shape.len()).max();
+    let [whole, parts] = [None, largest].map(|bank| {
+        let options = Options {
+            deterministic: true,
+            bank,
+            ..Options::default()
+        };
+        gpu(options).map(|mut gpu| run(&mut gpu, &case))
+    });
+    assert!(whole == parts, "other bits");
+}
+
+#[test]
 fn deterministic_sums_do_not_depend_on_how_paths_are_cut() {
     let case = &cases()[5];
     let mut first = None;

@@ -54,7 +54,7 @@ fn backpropagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -
     }
     var behind = backdrop.color;
     if !backdrop.present {
-        if (launch.tuned & TUNED_EMITTER) != 0u {
+        if launch.emitter.tuned == 1u {
             background_adjoint(ray.direction, d_radiance * state.transmittance);
         }
         behind = background_eval(ray.direction);

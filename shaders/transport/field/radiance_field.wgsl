@@ -150,10 +150,10 @@ fn scatter_sample(
     d_sigma: f32,
     d_color: vec3f,
 ) {
-    if (launch.tuned & TUNED_SIGMA) != 0u {
-        grid_adjoint(launch.sigma_at, at, d_sigma);
+    if launch.sigma.tuned == 1u {
+        grid_adjoint(launch.sigma, at, d_sigma);
     }
-    if (launch.tuned & TUNED_SH) != 0u && any(d_color != vec3f(0.0)) {
+    if launch.sh.tuned == 1u && any(d_color != vec3f(0.0)) {
         grid_adjoint_sh(at_color, basis, d_color);
     }
 }
@@ -183,7 +183,7 @@ fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance
         }
         index++;
         var at = grid_stencil(scene.sigma_size, p);
-        let raw_sigma = grid_eval(launch.sigma_at, &at);
+        let raw_sigma = grid_eval(launch.sigma.first, &at);
         if scene.density_activation == DENSITY_RELU && raw_sigma < 0.0 {
             // Under a ReLU a negative raw density adds neither radiance nor derivatives.
             continue;

@@ -47,8 +47,7 @@ fn env_cell(size: vec2u, cell: vec2u, place: vec2f) -> EnvStencil {
 }
 
 fn emitter_texel(texel: u32) -> vec3f {
-    let start = launch.emitter_at + 3u * texel;
-    return vec3f(values[start], values[start + 1u], values[start + 2u]);
+    return value_color(launch.emitter.first + 3u * texel);
 }
 
 // Radiance of the map.
@@ -76,10 +75,7 @@ fn background_eval(d: vec3f) -> vec3f {
 #ifdef REPLAY
 
 fn emitter_add(texel: u32, g: vec3f) {
-    let start = launch.emitter_at + 3u * texel;
-    gradient_add(start, g.x);
-    gradient_add(start + 1u, g.y);
-    gradient_add(start + 2u, g.z);
+    gradient_add_color(launch.emitter, 3u * texel, g);
 }
 
 // The adjoint of env_eval.

@@ -127,7 +127,7 @@ fn grid_eval(first: u32, at: ptr<function, Stencil>) -> f32 {
 }
 
 fn grid_term(first: u32, at: ptr<function, Stencil>, k: u32) -> f32 {
-    return values[first + (*at).texels[k]] * (*at).weights[k];
+    return value(first + (*at).texels[k]) * (*at).weights[k];
 }
 
 // Raw colour, the sum of spherical harmonics: channel 3 i + c holds coefficient i of colour c.
@@ -142,26 +142,25 @@ fn grid_eval_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>) -> vec3
 }
 
 fn grid_term_sh(at: ptr<function, Stencil>, i: u32, k: u32) -> vec3f {
-    let start = (*at).texels[k] * SH_CHANNELS + 3u * i;
-    return vec3f(values_sh[start], values_sh[start + 1u], values_sh[start + 2u]) * (*at).weights[k];
+    return value_color(launch.sh.first + (*at).texels[k] * SH_CHANNELS + 3u * i) * (*at).weights[k];
 }
 
 #ifdef REPLAY
 
 // The adjoint of grid_eval: adds `g` times each weight to the texels' gradients.
-fn grid_adjoint(first: u32, at: ptr<function, Stencil>, g: f32) {
-    grid_adjoint_term(first, at, 0u, g);
-    grid_adjoint_term(first, at, 1u, g);
-    grid_adjoint_term(first, at, 2u, g);
-    grid_adjoint_term(first, at, 3u, g);
-    grid_adjoint_term(first, at, 4u, g);
-    grid_adjoint_term(first, at, 5u, g);
-    grid_adjoint_term(first, at, 6u, g);
-    grid_adjoint_term(first, at, 7u, g);
+fn grid_adjoint(slot: Slot, at: ptr<function, Stencil>, g: f32) {
+    grid_adjoint_term(slot, at, 0u, g);
+    grid_adjoint_term(slot, at, 1u, g);
+    grid_adjoint_term(slot, at, 2u, g);
+    grid_adjoint_term(slot, at, 3u, g);
+    grid_adjoint_term(slot, at, 4u, g);
+    grid_adjoint_term(slot, at, 5u, g);
+    grid_adjoint_term(slot, at, 6u, g);
+    grid_adjoint_term(slot, at, 7u, g);
 }
 
-fn grid_adjoint_term(first: u32, at: ptr<function, Stencil>, k: u32, g: f32) {
-    gradient_add(first + (*at).texels[k], g * (*at).weights[k]);
+fn grid_adjoint_term(slot: Slot, at: ptr<function, Stencil>, k: u32, g: f32) {
+    gradient_add(slot, (*at).texels[k], g * (*at).weights[k]);
 }
 
 // The adjoint of grid_eval_sh.
@@ -180,11 +179,7 @@ fn grid_adjoint_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>, g: v
 }
 
 fn grid_adjoint_term_sh(at: ptr<function, Stencil>, i: u32, k: u32, spread: vec3f) {
-    let start = (*at).texels[k] * SH_CHANNELS + 3u * i;
-    let share = spread * (*at).weights[k];
-    gradient_sh_add(start, share.x);
-    gradient_sh_add(start + 1u, share.y);
-    gradient_sh_add(start + 2u, share.z);
+    gradient_add_color(launch.sh, (*at).texels[k] * SH_CHANNELS + 3u * i, spread * (*at).weights[k]);
 }
 
 #endif

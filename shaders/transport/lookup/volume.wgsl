@@ -41,5 +41,5 @@ fn volume_eval(volume: Volume, at: Neighbours) -> vec3f {
 }
 
 fn corner_term(start: u32, channels: u32, at: Neighbours, k: u32) -> f32 {
-    return values[start + corner_texel(at, k) * channels] * corner_weight(at, k);
+    return value(start + corner_texel(at, k) * channels) * corner_weight(at, k);
 }

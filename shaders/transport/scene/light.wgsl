@@ -258,9 +258,9 @@ fn light_color(record: Light) -> vec3f {
     }
     let first = parameter_first(record.slot);
     if record.kind == LIGHT_PROJECTOR {
-        return vec3f(values[first]);
+        return vec3f(value(first));
     }
-    return vec3f(values[first], values[first + 1u], values[first + 2u]);
+    return value_color(first);
 }
 
 #ifdef REPLAY

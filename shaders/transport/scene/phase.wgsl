@@ -92,7 +92,7 @@ fn phase_eval(index: u32, blend: vec4f, cosine: f32) -> f32 {
 fn simple_eval(record: Phase, cosine: f32) -> f32 {
     switch record.kind {
         case PHASE_HG: {
-            return hg_eval(values[parameter_first(record.slot)], cosine);
+            return hg_eval(value(parameter_first(record.slot)), cosine);
         }
         case PHASE_RAYLEIGH: {
             return 0.75 * INV_FOUR_PI * (1.0 + cosine * cosine);
@@ -114,7 +114,7 @@ fn phase_sample(index: u32, blend: vec4f, incoming: vec3f, sampler: ptr<function
     let u = sampler_draw(sampler);
     var cosine = 1.0 - 2.0 * u;
     if record.kind == PHASE_HG {
-        cosine = hg_sample(values[parameter_first(record.slot)], u);
+        cosine = hg_sample(value(parameter_first(record.slot)), u);
     } else if record.kind == PHASE_RAYLEIGH {
         cosine = rayleigh_sample(u);
     }
@@ -158,7 +158,7 @@ fn phase_adjoint(index: u32, blend: vec4f, p: vec3f, cosine: f32, d_log: f32) {
 // Sends `d` times the derivative of a simple phase function to its parameter.
 fn slope(record: Phase, cosine: f32, d: f32) {
     if record.kind == PHASE_HG {
-        let g = values[parameter_first(record.slot)];
+        let g = value(parameter_first(record.slot));
         sink_number(record.slot, d * hg_eval(g, cosine) * hg_log_slope(g, cosine));
     }
 }

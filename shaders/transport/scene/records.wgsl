@@ -31,10 +31,10 @@ const ENDLESS: f32 = 9.9e29;
 
 // Sends derivatives by a volume lookup.
 fn sink_volume(volume: Volume, at: Neighbours, d: vec3f) {
-    if !parameter_tuned(volume.slot) || all(d == vec3f(0.0)) {
+    let slot = parameter_slot(volume.slot);
+    if slot.tuned == 0u || all(d == vec3f(0.0)) {
         return;
     }
-    let first = parameter_first(volume.slot);
     let count = volume_corners(volume);
     let channels = volume.size.w;
     var part = d;
@@ -46,7 +46,7 @@ fn sink_volume(volume: Volume, at: Neighbours, d: vec3f) {
         let c = i - k * channels;
         let weight = corner_weight(at, k);
         if weight != 0.0 {
-            gradient_add(first + corner_texel(at, k) * channels + c, part.x * weight);
+            gradient_add(slot, corner_texel(at, k) * channels + c, part.x * weight);
         }
         if channels != 1u {
             part = part.yzx;
@@ -55,38 +55,35 @@ fn sink_volume(volume: Volume, at: Neighbours, d: vec3f) {
 }
 
 // Sends a derivative by a parameter with one value.
-fn sink_number(slot: u32, d: f32) {
-    if parameter_tuned(slot) {
-        gradient_add(parameter_first(slot), d);
+fn sink_number(index: u32, d: f32) {
+    let slot = parameter_slot(index);
+    if slot.tuned == 1u {
+        gradient_add(slot, 0u, d);
     }
 }
 
 // Sends derivatives by the first three values of a parameter that is not a grid.
-fn sink_color(slot: u32, d: vec3f) {
-    if parameter_tuned(slot) {
-        let first = parameter_first(slot);
-        gradient_add(first, d.x);
-        gradient_add(first + 1u, d.y);
-        gradient_add(first + 2u, d.z);
+fn sink_color(index: u32, d: vec3f) {
+    let slot = parameter_slot(index);
+    if slot.tuned == 1u {
+        gradient_add_color(slot, 0u, d);
     }
 }
 
 // Sends derivatives by `channels` values of a tuned parameter from the entry `first` on; a single one receives their
 // sum.
-fn sink_entries(slot: u32, first: u32, d: vec3f, channels: u32) {
-    let at = parameter_first(slot) + first;
+fn sink_entries(index: u32, first: u32, d: vec3f, channels: u32) {
+    let slot = parameter_slot(index);
     if channels == 1u {
-        gradient_add(at, d.x + d.y + d.z);
+        gradient_add(slot, first, d.x + d.y + d.z);
         return;
     }
-    gradient_add(at, d.x);
-    gradient_add(at + 1u, d.y);
-    gradient_add(at + 2u, d.z);
+    gradient_add_color(slot, first, d);
 }
 
 // Sends derivatives by the background's radiance along the unit direction `d`.
 fn sink_background(d: vec3f, d_radiance: vec3f) {
-    if (launch.tuned & TUNED_EMITTER) != 0u {
+    if launch.emitter.tuned == 1u {
         background_adjoint(d, d_radiance);
     }
 }

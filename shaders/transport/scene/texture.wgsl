@@ -74,7 +74,7 @@ fn texture_eval(at: TextureStencil) -> vec3f {
 fn stencil_texel(at: TextureStencil, texel: u32) -> vec3f {
     let first = parameter_first(at.slot) + at.channels * texel;
     let last = at.channels - 1u;
-    return vec3f(values[first], values[first + min(1u, last)], values[first + min(2u, last)]);
+    return vec3f(value(first), value(first + min(1u, last)), value(first + min(2u, last)));
 }
 
 #ifdef REPLAY

@@ -116,7 +116,7 @@ impl Device for Cpu {
         format!("cpu {}", self.inputs.level.name())
     }
 
-    fn admit(&self, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
+    fn admit(&self, _: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
         memory::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
     }
 

@@ -1,7 +1,7 @@
 //! Everything that a scene keeps on the device.
 
 use super::context::Context;
-use super::plan::{BANKS, Plan};
+use super::plan::Plan;
 use super::records::reference;
 use super::shaders::Accumulation;
 use crate::device::{DeviceError, Result};
@@ -35,7 +35,7 @@ impl Bank {
         accumulation: Accumulation,
         optimizer: Optimizer,
     ) -> Result<Self> {
-        let moment_bytes = |moment: usize| match plan.tuned[bank] && moment < optimizer.moments() {
+        let moment_bytes = |moment: usize| match plan.banks[bank].tuned && moment < optimizer.moments() {
             true => plan.value_bytes(bank),
             false => 0,
         };
@@ -168,7 +168,7 @@ impl References {
 #[derive(Debug)]
 pub(super) struct Arrays {
     pub plan: Plan,
-    pub banks: [Bank; BANKS],
+    pub banks: Vec<Bank>,
     pub scene: wgpu::Buffer,
     pub sensors: wgpu::Buffer,
     pub tables: Tables,
@@ -197,7 +197,7 @@ impl Arrays {
         optimizer: Optimizer,
     ) -> Result<Self> {
         let bank = |bank| Bank::new(context, &plan, bank, accumulation, optimizer);
-        let banks = [bank(0)?, bank(1)?];
+        let banks = (0..plan.banks.len()).map(bank).collect::<Result<_>>()?;
         let scene = context.uniform("scene", size_of::<SceneRecord>() as u64)?;
         context.upload(&scene, 0, bytemuck::bytes_of(&resident.scene));
         let sensors: &[u8] = bytemuck::cast_slice(&resident.sensors);

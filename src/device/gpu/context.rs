@@ -34,6 +34,7 @@ struct Faults {
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub kernel: Kernel,
+    pub bindings: Vec<(Binding, Access)>,
     pub layout: wgpu::BindGroupLayout,
     pub pipeline: wgpu::ComputePipeline,
 }
@@ -239,8 +240,7 @@ impl Context {
             }
         };
         let entries: Vec<_> = pipeline
-            .kernel
-            .bindings()
+            .bindings
             .iter()
             .map(|&(binding, _)| wgpu::BindGroupEntry {
                 binding: binding as u32,
@@ -265,9 +265,12 @@ impl Context {
 }
 
 /// The layout of a kernel's bindings.
-pub(super) fn bind_group_layout(device: &wgpu::Device, kernel: Kernel) -> wgpu::BindGroupLayout {
-    let entries: Vec<_> = kernel
-        .bindings()
+pub(super) fn bind_group_layout(
+    device: &wgpu::Device,
+    kernel: Kernel,
+    bindings: &[(Binding, Access)],
+) -> wgpu::BindGroupLayout {
+    let entries: Vec<_> = bindings
         .iter()
         .map(|&(binding, access)| wgpu::BindGroupLayoutEntry {
             binding: binding as u32,

@@ -32,8 +32,8 @@ use arrays::Arrays;
 use context::Context;
 use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
-use plan::{BANKS, Plan, shapes};
-use shaders::{Accumulation, Kernel};
+use plan::{Plan, Room, shapes};
+use shaders::{Accumulation, Dialect, Kernel};
 use splats::{SplatArrays, SplatPasses};
 
 /// How a GPU is used.
@@ -49,6 +49,8 @@ pub struct Options {
     pub subgroups: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub cut: Option<Cut>,
+    /// Entries of the largest buffer of parameters; as many as the adapter gives if None.
+    pub bank: Option<usize>,
 }
 
 impl Default for Options {
@@ -59,6 +61,7 @@ impl Default for Options {
             wide_atomics: true,
             subgroups: true,
             cut: None,
+            bank: None,
         }
     }
 }
@@ -98,14 +101,6 @@ enum Passes {
 }
 
 impl Passes {
-    /// The parameter that deserves a buffer of its own.
-    fn largest(&self) -> Option<usize> {
-        match self {
-            Self::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
-            Self::Paths(_) | Self::Splats(_) => None,
-        }
-    }
-
     /// What rebuilds the tables that depend on the parameters' values.
     fn table_kernel(&self) -> Option<Kernel> {
         match self {
@@ -135,7 +130,11 @@ impl Gpu {
             false => Accumulation::CompareExchange,
         };
         let subgroups = summary.subgroups && options.subgroups && !options.deterministic;
-        let pipelines = Pipelines::new(accumulation, subgroups)?;
+        let pipelines = Pipelines::new(Dialect {
+            accumulation,
+            subgroups,
+            banks: 1,
+        })?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
         let summary = &context.summary;
@@ -170,6 +169,22 @@ impl Gpu {
         })
     }
 
+    /// Room for the parameters of the scene that is loaded.
+    fn room(&self) -> Room {
+        self.room_of(match &self.passes {
+            Passes::Field(_) => Kernel::Backpropagate,
+            Passes::Paths(_) => Kernel::BackpropagatePaths,
+            Passes::Splats(_) => Kernel::DerivativesSplats,
+        })
+    }
+
+    /// Room for parameters beside what a kernel binds.
+    fn room_of(&self, kernel: Kernel) -> Room {
+        let accumulation = self.pipelines.dialect.accumulation;
+        let room = Room::new(&self.context.summary, kernel.other_buffers(), accumulation);
+        room.at_most(self.options.bank)
+    }
+
     fn names(&self) -> Vec<String> {
         self.params.parameters.iter().map(|p| p.path.clone()).collect()
     }
@@ -193,30 +208,32 @@ impl Device for Gpu {
     }
 
     fn arithmetic(&self) -> String {
-        format!("gpu {} {:?}", self.info.name, self.pipelines.accumulation)
+        format!("gpu {} {:?}", self.info.name, self.pipelines.dialect.accumulation)
     }
 
-    fn admit(&self, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
-        let loaded = self.params.parameters.len() == shapes.len();
-        let largest = match loaded {
-            true => self.passes.largest(),
-            // Before a scene is loaded: its largest array is the one that gets a buffer of its own.
-            false => (0..shapes.len()).max_by_key(|&i| shapes[i].0.len()),
+    fn admit(&self, transport: &Transport, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
+        let names = match self.params.parameters.len() == shapes.len() {
+            true => self.names(),
+            false => Vec::new(),
         };
-        let names = if loaded { self.names() } else { Vec::new() };
-        let accumulation = self.pipelines.accumulation;
-        Plan::new(shapes, largest).admit(&names, shapes, &self.context.summary, accumulation)
+        let plan = Plan::new(shapes, self.room_of(adjoint_kernel(transport)));
+        plan.admit(
+            &names,
+            shapes,
+            &self.context.summary,
+            self.pipelines.dialect.accumulation,
+        )
     }
 
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
-        let plan = Plan::new(shapes, largest(transport));
-        let of_bank = |bank| plan.sum_bytes(bank, self.pipelines.accumulation);
-        (0..BANKS).map(of_bank).sum()
+        let plan = Plan::new(shapes, self.room_of(adjoint_kernel(transport)));
+        let of_bank = |bank| plan.sum_bytes(bank, self.pipelines.dialect.accumulation);
+        (0..plan.banks.len()).map(of_bank).sum()
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
         assert_consistent(&resident, &params);
-        let accumulation = self.pipelines.accumulation;
+        let accumulation = self.pipelines.dialect.accumulation;
         let shapes = shapes(&params);
         if let Transport::Paths(paths) = &resident.transport
             && paths.estimator != Estimator::PathReplay
@@ -227,10 +244,11 @@ impl Device for Gpu {
                     .into(),
             ));
         }
-        let plan = Plan::new(&shapes, largest(&resident.transport));
+        let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport)));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
         self.pipelines.follow(&resident);
+        self.pipelines.set_banks(plan.banks.len());
         self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
         self.passes = match resident.transport {
             Transport::Field(scene) => Passes::Field(scene),
@@ -358,11 +376,12 @@ impl Device for Gpu {
     }
 }
 
-/// The parameter that gets a buffer of its own.
-fn largest(transport: &Transport) -> Option<usize> {
+/// The adjoint pass of a kind of transport, which binds the most buffers.
+fn adjoint_kernel(transport: &Transport) -> Kernel {
     match transport {
-        Transport::Field(field) => field.slots.map(|slots| slots.sh_coeffs),
-        Transport::Paths(_) | Transport::Splats(_) => None,
+        Transport::Field(_) => Kernel::Backpropagate,
+        Transport::Paths(_) => Kernel::BackpropagatePaths,
+        Transport::Splats(_) => Kernel::DerivativesSplats,
     }
 }
 

@@ -5,10 +5,10 @@ use bytemuck::Zeroable;
 use super::adapters::AdapterKind;
 use super::paths::PathPasses;
 use super::pieces::{ADJOINT_SAMPLES, Cut, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
-use super::plan::BANKS;
-use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, tuned};
+use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, Slot};
 use super::shaders::{Binding, Kernel};
 use super::{Gpu, Passes};
+use crate::device::units::Units;
 use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result, no_surfaces};
 use crate::kernels::loss::Loss;
 use crate::resident::field::FieldScene;
@@ -111,14 +111,14 @@ impl Gpu {
         self.context.clear([&self.arrays.statistics]);
         let units = self.units(batch.pixels(), spp);
         let mut launch = self.launch(batch, keys, spp);
-        [launch.units, launch.units_sh] = units;
+        (launch.digits, launch.exponent) = (units.digits, units.exponent);
         let pixels = batch.pixels().min(self.arrays.pixels);
         self.over_rays(kernel, launch, cut, pixels);
         self.finish_adjoint(units)
     }
 
     /// Collects sums in whole numbers and reads what an adjoint pass has counted.
-    pub(super) fn finish_adjoint(&mut self, units: [f32; BANKS]) -> Result<ReplayStats> {
+    pub(super) fn finish_adjoint(&mut self, units: Units) -> Result<ReplayStats> {
         self.collect_sums(units)?;
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
@@ -216,11 +216,6 @@ impl Gpu {
     /// The record of a pass, before it is cut.
     pub(super) fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
         let tables = &self.arrays.tables;
-        let place = |slot: Option<usize>| slot.map_or(0, |i| self.arrays.plan.places[i].first as u32);
-        let bit = |slot: Option<usize>, bit: u32| {
-            let tuned = slot.is_some_and(|i| self.params.parameters[i].tuning.is_some());
-            if tuned { bit } else { 0 }
-        };
         let launch = Launch {
             objective: keys.objective,
             key: keys.pass,
@@ -231,8 +226,7 @@ impl Gpu {
             sensors_at: tables.sensors_at,
             occupancy_at: 0,
             reach_at: tables.reach_at,
-            emitter_at: place(self.emitter),
-            tuned: bit(self.emitter, tuned::EMITTER),
+            emitter: self.slot(self.emitter),
             reference_kind: self.arrays.references.kind,
             adjoint_scale: 1.0 / (3.0 * batch.pixels() as f32),
             ..Launch::zeroed()
@@ -241,8 +235,8 @@ impl Gpu {
             Passes::Field(field) => {
                 let [sigma, sh] = [field.slots.map(|s| s.sigma_t), field.slots.map(|s| s.sh_coeffs)];
                 Launch {
-                    sigma_at: place(sigma),
-                    tuned: launch.tuned | bit(sigma, tuned::SIGMA) | bit(sh, tuned::SH),
+                    sigma: self.slot(sigma),
+                    sh: self.slot(sh),
                     ..launch
                 }
             }
@@ -269,24 +263,34 @@ impl Gpu {
         }
     }
 
+    /// What shaders are told of a parameter.
+    pub(super) fn slot(&self, parameter: Option<usize>) -> Slot {
+        parameter.map_or(Slot::NONE, |i| {
+            let described = &self.params.parameters[i];
+            Slot::new(self.arrays.plan.places[i], described.shape, described.tuning.is_some())
+        })
+    }
+
     /// The buffers that passes over rays bind.
     pub(super) fn ray_buffers(&self) -> Vec<(Binding, &wgpu::Buffer)> {
         let arrays = &self.arrays;
-        let [small, sh] = &arrays.banks;
         let mut buffers = vec![
             (Binding::Scene, &arrays.scene),
             (Binding::Tables, &arrays.tables.buffer),
             (Binding::Sensors, &arrays.sensors),
-            (Binding::Values, &small.values),
-            (Binding::ValuesSh, &sh.values),
-            (Binding::Gradient, small.target()),
-            (Binding::GradientSh, sh.target()),
             (Binding::Image, &arrays.image),
             (Binding::Adjoint, &arrays.adjoint),
             (Binding::References, &arrays.references.buffer),
             (Binding::Statistics, &arrays.statistics),
             (Binding::Partials, &arrays.partials),
         ];
+        let names = [
+            (Binding::Values, Binding::Gradient),
+            (Binding::Values1, Binding::Gradient1),
+        ];
+        for (bank, (values, gradient)) in arrays.banks.iter().zip(names) {
+            buffers.extend([(values, &bank.values), (gradient, bank.target())]);
+        }
         if let Passes::Splats(passes) = &self.passes {
             buffers.extend(passes.buffers());
         }

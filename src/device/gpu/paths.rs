@@ -6,7 +6,7 @@ use super::Gpu;
 use super::adapters::AdapterSummary;
 use super::context::Context;
 use super::plan::{Plan, mebibytes};
-use super::records::{ELEMENT_GROUP, Elements};
+use super::records::{ELEMENT_GROUP, Elements, Slot};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
@@ -81,11 +81,11 @@ impl PathArrays {
         context.upload(&record, 0, bytemuck::bytes_of(&scene.settings));
         let mut packed = Packed::default();
         let media: Vec<MediumRecord> = scene.media.iter().map(finite).collect();
-        let parameters: Vec<[u32; 4]> = plan
+        let parameters: Vec<Slot> = plan
             .places
             .iter()
             .zip(shapes)
-            .map(|(place, (_, tuned))| [place.first as u32, u32::from(*tuned), 0, 0])
+            .map(|(place, (shape, tuned))| Slot::new(*place, *shape, *tuned))
             .collect();
         let places = Places {
             surfaces: packed.add(&scene.surfaces),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::context::{Context, Pipeline, bind_group_layout};
-use super::shaders::{Accumulation, Constant, FOLDER_VARIABLE, Kernel, Leaves, Library};
+use super::shaders::{Constant, Dialect, FOLDER_VARIABLE, Kernel, Leaves, Library};
 use crate::device::{DeviceError, Result};
 use crate::resident::{Resident, Transport};
 
@@ -14,9 +14,7 @@ pub(super) struct Pipelines {
     library: Library,
     /// Whether the texts are those that the tests have seen.
     embedded: bool,
-    pub accumulation: Accumulation,
-    /// Whether sums may be those of subgroups.
-    subgroups: bool,
+    pub dialect: Dialect,
     degree: u32,
     bvh: bool,
     leaves: Leaves,
@@ -28,7 +26,7 @@ impl Pipelines {
     ///
     /// # Errors
     /// The folder that replaces the embedded shaders cannot be read.
-    pub(super) fn new(accumulation: Accumulation, subgroups: bool) -> Result<Self> {
+    pub(super) fn new(dialect: Dialect) -> Result<Self> {
         let folder = std::env::var_os(FOLDER_VARIABLE);
         let library = match &folder {
             Some(folder) => Library::from_folder(Path::new(folder)).map_err(DeviceError::Unavailable)?,
@@ -37,8 +35,7 @@ impl Pipelines {
         Ok(Self {
             library,
             embedded: folder.is_none(),
-            accumulation,
-            subgroups,
+            dialect,
             degree: 0,
             bvh: false,
             leaves: Leaves::default(),
@@ -63,6 +60,14 @@ impl Pipelines {
         });
     }
 
+    /// Follows a plan of parameters: where their number of buffers changes, all is compiled anew.
+    pub(super) fn set_banks(&mut self, banks: usize) {
+        if banks != self.dialect.banks {
+            self.dialect.banks = banks;
+            self.compiled.clear();
+        }
+    }
+
     /// Compiles a kernel, unless it is there.
     ///
     /// # Errors
@@ -83,7 +88,7 @@ impl Pipelines {
     fn compile(&self, context: &Context, kernel: Kernel) -> Result<Pipeline> {
         let composed = self
             .library
-            .compose(kernel, self.accumulation, self.subgroups, self.leaves)
+            .compose(kernel, self.dialect, self.leaves)
             .map_err(|e| DeviceError::Unavailable(e.to_string()))?;
         if !self.embedded {
             // Says the file and line; wgpu would count lines of the composed text.
@@ -111,7 +116,8 @@ impl Pipelines {
         } else {
             device.create_shader_module(descriptor)
         };
-        let layout = bind_group_layout(device, kernel);
+        let bindings = kernel.bindings(self.dialect.banks);
+        let layout = bind_group_layout(device, kernel, &bindings);
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(kernel.entry()),
             bind_group_layouts: &[Some(&layout)],
@@ -147,6 +153,7 @@ impl Pipelines {
         context.check()?;
         Ok(Pipeline {
             kernel,
+            bindings,
             layout,
             pipeline,
         })

@@ -5,9 +5,11 @@ use super::shaders::Accumulation;
 use crate::device::{DeviceError, Result};
 use crate::params::{ParamSet, Shape};
 
-/// Shaders see two buffers of parameters, so that eight storage buffers suffice for the adjoint: one for the colours'
-/// coefficients, which are by far the largest, and one for all others.
-pub(super) const BANKS: usize = 2;
+/// Most buffers that parameters are cut into: their number is in the highest bit of an address.
+const MAX_BANKS: usize = 2;
+
+/// Addresses of the second bank begin here.
+const SECOND_BANK: u32 = 1 << 31;
 
 /// Entries to which parameters in a bank are aligned.
 const ALIGNMENT: usize = 64;
@@ -15,58 +17,128 @@ const ALIGNMENT: usize = 64;
 /// Bytes of a sum in whole numbers.
 const SUM_BYTES: u64 = 8;
 
-/// A parameter's place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A parameter's place: it lies in one bank as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub bank: usize,
     pub first: usize,
     pub len: usize,
 }
 
+impl Place {
+    /// What shaders name its first entry by.
+    pub(super) fn address(self) -> u32 {
+        match self.bank {
+            0 => self.first as u32,
+            _ => SECOND_BANK + self.first as u32,
+        }
+    }
+}
+
+/// How many banks of how many entries shaders can be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Room {
+    banks: usize,
+    entries: usize,
+}
+
+impl Room {
+    /// What an adapter gives to kernels that bind `others` storage buffers beside those of parameters and their
+    /// gradients.
+    pub(super) fn new(adapter: &AdapterSummary, others: u32, accumulation: Accumulation) -> Self {
+        let entry = if accumulation.is_fixed() { SUM_BYTES } else { 4 };
+        let free = adapter.max_storage_buffers.saturating_sub(others) as usize / 2;
+        Self {
+            banks: free.clamp(1, MAX_BANKS),
+            entries: (limit(adapter) / entry).min(u64::from(SECOND_BANK)) as usize,
+        }
+    }
+}
+
+impl Room {
+    /// The same with banks of fewer entries.
+    pub(super) fn at_most(self, entries: Option<usize>) -> Self {
+        Self {
+            entries: self.entries.min(entries.unwrap_or(usize::MAX)),
+            ..self
+        }
+    }
+}
+
 /// The places of all parameters.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
     pub places: Vec<Place>,
-    /// Entries of each bank.
-    pub lens: [usize; BANKS],
-    /// Whether a parameter in each bank is tuned.
-    pub tuned: [bool; BANKS],
+    pub banks: Vec<BankPlan>,
+}
+
+/// A buffer of parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct BankPlan {
+    pub len: usize,
+    /// Whether one of its parameters is tuned.
+    pub tuned: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            places: Vec::new(),
+            banks: vec![BankPlan::default()],
+        }
+    }
 }
 
 impl Plan {
-    /// Lays parameters out, `largest` in a bank of its own; those that are not tuned need neither gradients nor moments.
-    pub(super) fn new(shapes: &[(Shape, bool)], largest: Option<usize>) -> Self {
-        let mut plan = Self::default();
-        for (i, (shape, tuned)) in shapes.iter().enumerate() {
-            let bank = usize::from(largest == Some(i));
-            let first = plan.lens[bank];
-            plan.places.push(Place {
-                bank,
-                first,
-                len: shape.len(),
-            });
-            plan.lens[bank] = (first + shape.len()).next_multiple_of(ALIGNMENT);
-            plan.tuned[bank] |= tuned;
+    /// Lays parameters out, each tuned or not: from the largest to the smallest into the first bank with room, or, if
+    /// there is none, into the one with the least in it, which [`Self::admit`] refuses.
+    pub(super) fn new(shapes: &[(Shape, bool)], room: Room) -> Self {
+        let mut plan = Self {
+            places: vec![Place::default(); shapes.len()],
+            ..Self::default()
+        };
+        let mut by_size: Vec<usize> = (0..shapes.len()).collect();
+        by_size.sort_by_key(|&i| std::cmp::Reverse(shapes[i].0.len()));
+        for i in by_size {
+            let (len, tuned) = (shapes[i].0.len(), shapes[i].1);
+            let fits = |bank: &BankPlan| bank.len + len <= room.entries;
+            let bank = match plan.banks.iter().position(fits) {
+                Some(bank) => bank,
+                None if plan.banks.len() < room.banks => {
+                    plan.banks.push(BankPlan::default());
+                    plan.banks.len() - 1
+                }
+                None => (0..plan.banks.len()).min_by_key(|&b| plan.banks[b].len).unwrap_or(0),
+            };
+            let target = &mut plan.banks[bank];
+            let first = target.len;
+            plan.places[i] = Place { bank, first, len };
+            target.len = (first + len).next_multiple_of(ALIGNMENT);
+            target.tuned |= tuned;
         }
         plan
     }
 
     /// Bytes of a bank's gradient.
     pub(super) fn gradient_bytes(&self, bank: usize) -> u64 {
-        if self.tuned[bank] { self.value_bytes(bank) } else { 0 }
+        if self.banks[bank].tuned {
+            self.value_bytes(bank)
+        } else {
+            0
+        }
     }
 
     /// Bytes of the sums in whole numbers beside a bank's gradient.
     pub(super) fn sum_bytes(&self, bank: usize, accumulation: Accumulation) -> u64 {
-        match self.tuned[bank] && accumulation.is_fixed() {
-            true => SUM_BYTES * self.lens[bank] as u64,
+        match self.banks[bank].tuned && accumulation.is_fixed() {
+            true => SUM_BYTES * self.banks[bank].len as u64,
             false => 0,
         }
     }
 
     /// Bytes of a bank's values, or of one of its moments.
     pub(super) fn value_bytes(&self, bank: usize) -> u64 {
-        4 * self.lens[bank] as u64
+        4 * self.banks[bank].len as u64
     }
 
     /// Refuses what an adapter cannot hold.
@@ -80,8 +152,8 @@ impl Plan {
         adapter: &AdapterSummary,
         accumulation: Accumulation,
     ) -> Result<()> {
-        let limit = adapter.max_binding_bytes.min(adapter.max_buffer_bytes);
-        for bank in 0..BANKS {
+        let limit = limit(adapter);
+        for bank in 0..self.banks.len() {
             let sums = self.sum_bytes(bank, accumulation);
             let bytes = self.value_bytes(bank).max(sums);
             if bytes <= limit {
@@ -110,6 +182,11 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Bytes of the largest buffer that a shader can be given.
+fn limit(adapter: &AdapterSummary) -> u64 {
+    adapter.max_binding_bytes.min(adapter.max_buffer_bytes)
 }
 
 /// Shapes and whether they are tuned.
@@ -176,15 +253,34 @@ mod tests {
         vec![(shape(1), true), (shape(channels), true), (emitter, false)]
     }
 
+    /// One bank where all fits into it, two where it does not, and the second only where the adapter binds buffers enough.
     #[test]
-    fn parameters_do_not_overlap() {
-        let plan = Plan::new(&field(5, 12), Some(1));
-        let [sigma, sh, emitter] = plan.places[..] else {
+    fn parameters_are_cut_by_size() {
+        let shapes = field(64, 12);
+        let [one, both] = [64u64.pow(3), 64u64.pow(3) * 13].map(|entries| 4 * (entries + 256));
+        let places = |limit, others| {
+            let room = Room::new(&adapter(limit), others, Accumulation::FloatAtomic);
+            Plan::new(&shapes, room)
+        };
+        let whole = places(both, 4);
+        assert_eq!(whole.banks.len(), 1);
+        let mut ends: Vec<_> = whole.places.iter().map(|p| (p.first, p.first + p.len)).collect();
+        ends.sort_unstable();
+        assert!(ends.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{ends:?}");
+        assert!(ends[2].1 <= whole.banks[0].len);
+        let cut = places(both - one / 2, 4);
+        let [sigma, sh, emitter] = cut.places[..] else {
             panic!("three places");
         };
-        assert_eq!((sigma.bank, sh.bank, emitter.bank), (0, 1, 0));
-        assert!(emitter.first >= sigma.first + sigma.len);
-        assert!(plan.lens[0] >= emitter.first + emitter.len && plan.lens[1] >= sh.len);
+        assert_eq!((sh.bank, sh.first, sigma.bank, sigma.first), (0, 0, 1, 0));
+        assert_eq!((emitter.bank, emitter.first), (0, sh.len));
+        assert_eq!([sh.address(), sigma.address()], [0, 1 << 31]);
+        assert_eq!(cut.banks.iter().map(|b| b.tuned).collect::<Vec<_>>(), [true, true]);
+        assert_eq!(
+            places(both - one / 2, 6).banks.len(),
+            1,
+            "eight storage buffers: six others leave one bank"
+        );
     }
 
     #[test]
@@ -193,7 +289,8 @@ mod tests {
         let limit = 128 << 20;
         let admit = |edge, accumulation| {
             let shapes = field(edge, 27);
-            Plan::new(&shapes, Some(1)).admit(&names, &shapes, &adapter(limit), accumulation)
+            let adapter = adapter(limit);
+            Plan::new(&shapes, Room::new(&adapter, 4, accumulation)).admit(&names, &shapes, &adapter, accumulation)
         };
         let message = admit(128, Accumulation::FloatAtomic)
             .expect_err("216 MiB do not fit")

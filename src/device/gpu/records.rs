@@ -2,6 +2,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::plan::Place;
+use crate::device::units::spread;
+use crate::params::Shape;
+use crate::resident::layout::NONE;
+
 /// Invocations of a workgroup that work on rays.
 pub const RAY_GROUP: u32 = 64;
 
@@ -26,13 +31,6 @@ pub mod reference {
     pub const FLOAT: u32 = 3;
 }
 
-/// Bits of [`Launch::tuned`].
-pub mod tuned {
-    pub const SIGMA: u32 = 1;
-    pub const SH: u32 = 2;
-    pub const EMITTER: u32 = 4;
-}
-
 /// Codes of [`Elements::kind`] in a step.
 pub mod optimizer {
     pub const ADAM: u32 = 0;
@@ -46,6 +44,39 @@ pub mod penalty {
     pub const SPARSITY: u32 = 1;
 }
 
+/// Where a parameter is, and what becomes of derivatives by it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+pub struct Slot {
+    /// Address of its first entry: [`super::plan::Place::address`].
+    pub first: u32,
+    /// 1 if it is optimised.
+    pub tuned: u32,
+    /// Binary digits by which sums in whole numbers are finer than [`Launch::digits`] says.
+    pub spread: i32,
+    pub padding: u32,
+}
+
+impl Slot {
+    /// A parameter of this shape that a plan puts there.
+    pub(super) fn new(place: Place, shape: Shape, tuned: bool) -> Self {
+        Self {
+            first: place.address(),
+            tuned: u32::from(tuned),
+            spread: spread(shape.texels()),
+            padding: 0,
+        }
+    }
+
+    /// No parameter.
+    pub const NONE: Self = Self {
+        first: NONE,
+        tuned: 0,
+        spread: 0,
+        padding: 0,
+    };
+}
+
 /// A piece of a pass over the rays of a batch.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -53,6 +84,10 @@ pub struct Launch {
     /// Keys of the iteration's objective and of the pass.
     pub objective: [u32; 4],
     pub key: [u32; 4],
+    /// The parameters of a field, and the radiance behind a scene.
+    pub sigma: Slot,
+    pub sh: Slot,
+    pub emitter: Slot,
     /// The piece: pixels of the batch and samples of each.
     pub first_pixel: u32,
     pub last_pixel: u32,
@@ -70,10 +105,6 @@ pub struct Launch {
     pub sensors_at: u32,
     pub occupancy_at: u32,
     pub reach_at: u32,
-    /// Where the parameters that share a buffer begin.
-    pub sigma_at: u32,
-    pub emitter_at: u32,
-    pub tuned: u32,
     pub reference_kind: u32,
     pub loss_kind: u32,
     pub loss_delta: f32,
@@ -99,18 +130,24 @@ pub struct Launch {
     pub environment_at: u32,
     /// Where the coats of plastics begin, behind that table.
     pub coats_at: u32,
-    /// Units in one of sums in whole numbers, bank by bank.
-    pub units: f32,
-    pub units_sh: f32,
+    /// Units of sums in whole numbers: [`crate::device::units::Units`].
+    pub digits: i32,
+    pub exponent: i32,
     /// Codes of [`crate::resident::layout::aov`], of a pass over the first surfaces.
     pub aov: u32,
-    pub padding: u32,
 }
 
 /// A pass over a view of splats.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct SplatSettings {
+    /// The parameters; the background is [`Slot::NONE`] if there is none.
+    pub position: Slot,
+    pub scale: Slot,
+    pub rotation: Slot,
+    pub color: Slot,
+    pub opacity: Slot,
+    pub background: Slot,
     pub count: u32,
     /// Splats that one invocation lists, and how many such groups there are.
     pub group: u32,
@@ -123,18 +160,9 @@ pub struct SplatSettings {
     pub height: u32,
     /// The view's first pixel in the image of the batch.
     pub first_pixel: u32,
-    /// Where the parameters begin; the background's is [`crate::resident::layout::NONE`] if there is none.
-    pub position_at: u32,
-    pub scale_at: u32,
-    pub rotation_at: u32,
-    pub color_at: u32,
-    pub opacity_at: u32,
-    pub background_at: u32,
-    /// Bits 0 to 5: whether each of these is tuned, in this order.
-    pub tuned: u32,
     /// The longer side in pixels.
     pub side: f32,
-    pub padding: [u32; 3],
+    pub padding: [u32; 2],
 }
 
 /// Work on the elements of one parameter.

@@ -202,9 +202,9 @@ pub enum Binding {
     Tables = 2,
     Sensors = 3,
     Values = 4,
-    ValuesSh = 5,
+    Values1 = 5,
     Gradient = 6,
-    GradientSh = 7,
+    Gradient1 = 7,
     Image = 8,
     Adjoint = 9,
     References = 10,
@@ -249,6 +249,44 @@ impl Constant {
             Self::Degree => "SH_DEGREE",
             Self::Bvh => "BVH",
         }
+    }
+}
+
+/// What kernels are composed for, beside a scene's kinds of BSDFs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dialect {
+    pub accumulation: Accumulation,
+    /// Whether sums may be those of subgroups.
+    pub subgroups: bool,
+    /// Buffers that parameters are in.
+    pub banks: usize,
+}
+
+impl Dialect {
+    /// Sums of this kind, without subgroups, and one buffer of parameters.
+    pub fn plain(accumulation: Accumulation) -> Self {
+        Self {
+            accumulation,
+            subgroups: false,
+            banks: 1,
+        }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        let accumulations = [
+            Accumulation::FloatAtomic,
+            Accumulation::CompareExchange,
+            Accumulation::FixedPoint,
+            Accumulation::FixedPoint64,
+        ];
+        let others = [(false, 1), (true, 1), (false, 2), (true, 2)];
+        accumulations.into_iter().flat_map(move |accumulation| {
+            others.map(|(subgroups, banks)| Self {
+                accumulation,
+                subgroups,
+                banks,
+            })
+        })
     }
 }
 
@@ -299,8 +337,38 @@ impl Kernel {
         }
     }
 
-    /// Its bindings, by number.
-    pub fn bindings(self) -> &'static [(Binding, Access)] {
+    /// Its bindings, by number, where parameters are in so many buffers.
+    pub fn bindings(self, banks: usize) -> Vec<(Binding, Access)> {
+        let with_second = |&(binding, access): &(Binding, Access)| {
+            let second = match binding {
+                Binding::Values => Some(Binding::Values1),
+                Binding::Gradient => Some(Binding::Gradient1),
+                _ => None,
+            };
+            let second = second.filter(|_| banks > 1).map(|second| (second, access));
+            [Some((binding, access)), second].into_iter().flatten()
+        };
+        self.bindings_of_one().iter().flat_map(with_second).collect()
+    }
+
+    /// Whether it reads parameters or adds to their gradients as rays do.
+    fn sees_banks(self) -> bool {
+        let bindings = self.bindings_of_one();
+        bindings
+            .iter()
+            .any(|(binding, _)| matches!(binding, Binding::Values | Binding::Gradient))
+    }
+
+    /// Storage buffers that it binds beside parameters and their gradients.
+    pub(super) fn other_buffers(self) -> u32 {
+        let is_other = |&&(binding, access): &&(Binding, Access)| {
+            access != Access::Uniform && !matches!(binding, Binding::Values | Binding::Gradient)
+        };
+        self.bindings_of_one().iter().filter(is_other).count() as u32
+    }
+
+    /// Its bindings where all parameters are in one buffer.
+    fn bindings_of_one(self) -> &'static [(Binding, Access)] {
         use Access::{Read, Uniform, Write};
         use Binding::*;
         match self {
@@ -310,7 +378,6 @@ impl Kernel {
                 (Tables, Read),
                 (Sensors, Read),
                 (Values, Read),
-                (ValuesSh, Read),
                 (Image, Write),
             ],
             Self::Loss => &[
@@ -328,9 +395,7 @@ impl Kernel {
                 (Tables, Read),
                 (Sensors, Read),
                 (Values, Read),
-                (ValuesSh, Read),
                 (Gradient, Write),
-                (GradientSh, Write),
                 (Adjoint, Read),
                 (Statistics, Write),
             ],
@@ -418,8 +483,7 @@ impl Kernel {
     }
 
     /// The preprocessor's defines.
-    /// `subgroups`: whether sums may be those of subgroups.
-    pub fn defines(self, accumulation: Accumulation, subgroups: bool) -> Vec<&'static str> {
+    pub fn defines(self, dialect: Dialect) -> Vec<&'static str> {
         let mut defines = match self {
             Self::Backpropagate | Self::BackpropagatePaths => vec!["REPLAY"],
             Self::Occupancy => vec!["WRITE_TABLES"],
@@ -432,15 +496,18 @@ impl Kernel {
             self,
             Self::Backpropagate | Self::BackpropagatePaths | Self::DerivativesSplats
         ) {
-            defines.extend(match accumulation {
+            defines.extend(match dialect.accumulation {
                 Accumulation::FloatAtomic => &["FLOAT_ATOMIC"][..],
                 Accumulation::CompareExchange => &[],
                 Accumulation::FixedPoint => &["FIXED_POINT"],
                 Accumulation::FixedPoint64 => &["FIXED_POINT", "WIDE_ATOMIC"],
             });
         }
-        if subgroups && self == Self::DerivativesSplats {
+        if dialect.subgroups && self == Self::DerivativesSplats {
             defines.push("SUBGROUPS");
+        }
+        if dialect.banks > 1 && self.sees_banks() {
+            defines.push("TWO_BANKS");
         }
         defines
     }
@@ -496,14 +563,8 @@ impl Library {
     ///
     /// # Errors
     /// A mistake in the directives.
-    pub fn compose(
-        &self,
-        kernel: Kernel,
-        accumulation: Accumulation,
-        subgroups: bool,
-        leaves: Leaves,
-    ) -> Result<Composed, PreprocessError> {
-        let mut defines = kernel.defines(accumulation, subgroups);
+    pub fn compose(&self, kernel: Kernel, dialect: Dialect, leaves: Leaves) -> Result<Composed, PreprocessError> {
+        let mut defines = kernel.defines(dialect);
         if kernel.meets_surfaces() {
             defines.extend(leaves.defines());
         }
@@ -511,21 +572,15 @@ impl Library {
     }
 }
 
-/// Every combination of kernel, accumulation and sums of subgroups whose text differs from the others.
-pub fn variants() -> Vec<(Kernel, Accumulation, bool)> {
-    let all = [
-        Accumulation::FloatAtomic,
-        Accumulation::CompareExchange,
-        Accumulation::FixedPoint,
-        Accumulation::FixedPoint64,
-    ];
-    let mut variants: Vec<(Kernel, Accumulation, bool)> = Vec::new();
+/// Every combination of kernel and dialect whose text differs from the others.
+pub fn variants() -> Vec<(Kernel, Dialect)> {
+    let mut variants: Vec<(Kernel, Dialect)> = Vec::new();
     for kernel in Kernel::ALL {
-        for (accumulation, subgroups) in all.into_iter().flat_map(|a| [(a, false), (a, true)]) {
-            let defines = kernel.defines(accumulation, subgroups);
-            let same = |&(k, a, s): &(Kernel, Accumulation, bool)| k == kernel && k.defines(a, s) == defines;
+        for dialect in Dialect::all() {
+            let defines = kernel.defines(dialect);
+            let same = |&(k, d): &(Kernel, Dialect)| k == kernel && k.defines(d) == defines;
             if !variants.iter().any(same) {
-                variants.push((kernel, accumulation, subgroups));
+                variants.push((kernel, dialect));
             }
         }
     }

@@ -4,12 +4,10 @@ use bytemuck::Zeroable;
 
 use super::Gpu;
 use super::context::Context;
-use super::plan::Plan;
-use super::records::{ELEMENT_GROUP, SplatSettings};
+use super::records::{ELEMENT_GROUP, Slot, SplatSettings};
 use super::shaders::{Binding, Kernel};
 use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
-use crate::params::ParamSet;
-use crate::resident::layout::{NONE, SensorRecord};
+use crate::resident::layout::SensorRecord;
 use crate::resident::splats::SplatScene;
 
 /// Edge of a tile in pixels: the twin of `shaders/bind/splats.wgsl`.
@@ -100,23 +98,22 @@ impl SplatArrays {
 /// The settings of a pass over one view.
 fn settings_of(
     scene: &SplatScene,
-    plan: &Plan,
-    params: &ParamSet,
+    slot: impl Fn(usize) -> Slot,
     emitter: Option<usize>,
     (sensor, first_pixel): (&SensorRecord, u32),
 ) -> SplatSettings {
-    let at = |slot: usize| plan.places[slot].first as u32;
     let slots = &scene.slots;
-    let is_tuned = |slot: usize| params.parameters[slot].tuning.is_some();
-    let mut tuned = 0;
-    for (bit, slot) in slots.all().into_iter().chain(emitter).enumerate() {
-        tuned |= u32::from(is_tuned(slot)) << bit;
-    }
     let [tiles_x, tiles_y] = [sensor.width, sensor.height].map(|side| side.div_ceil(TILE));
     let most = (CELLS / (tiles_x * tiles_y).max(1)).clamp(1, 1024);
     let count = scene.count as u32;
     let group = count.div_ceil(most).max(GROUP);
     SplatSettings {
+        position: slot(slots.position),
+        scale: slot(slots.scale),
+        rotation: slot(slots.rotation),
+        color: slot(slots.color),
+        opacity: slot(slots.opacity),
+        background: emitter.map_or(Slot::NONE, slot),
         count,
         group,
         groups: count.div_ceil(group).max(1),
@@ -126,15 +123,8 @@ fn settings_of(
         width: sensor.width,
         height: sensor.height,
         first_pixel,
-        position_at: at(slots.position),
-        scale_at: at(slots.scale),
-        rotation_at: at(slots.rotation),
-        color_at: at(slots.color),
-        opacity_at: at(slots.opacity),
-        background_at: emitter.map_or(NONE, at),
-        tuned,
         side: sensor.width.max(sensor.height) as f32,
-        padding: [0; 3],
+        padding: [0; 2],
     }
 }
 
@@ -191,7 +181,7 @@ impl Gpu {
                 false => self.list_view(sensor, first)?,
             };
             let mut launch = self.launch(batch, keys, 1);
-            [launch.units, launch.units_sh] = units;
+            (launch.digits, launch.exponent) = (units.digits, units.exponent);
             let groups = settings.tiles_x * settings.tiles_y;
             launch.groups_x = self.context.fold(groups)[0];
             self.upload_settings(settings, groups);
@@ -209,8 +199,7 @@ impl Gpu {
         };
         settings_of(
             &passes.scene,
-            &self.arrays.plan,
-            &self.params,
+            |parameter| self.slot(Some(parameter)),
             self.emitter,
             (sensor, first),
         )

@@ -4,12 +4,12 @@ use bytemuck::Zeroable;
 
 use super::arrays::{Bank, Tables};
 use super::paths::{PathArrays, PathPasses};
-use super::plan::{BANKS, Plan, shapes};
+use super::plan::{Plan, shapes};
 use super::records::{ELEMENT_GROUP, Elements, optimizer, penalty};
 use super::shaders::{Binding, Kernel};
 use super::splats::SplatArrays;
 use super::{Gpu, Passes};
-use crate::device::units::units_in_one;
+use crate::device::units::{Units, spread};
 use crate::device::{ArrayKind, Device, DeviceError, Replacement, Result, Step, Term};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
@@ -57,25 +57,21 @@ impl Gpu {
         }
     }
 
-    /// Units in one of an adjoint pass's sums, bank by bank: those of the parameter of the fewest texels in it.
-    pub(super) fn units(&self, pixels: u32, spp: u32) -> [f32; BANKS] {
-        std::array::from_fn(|bank| {
-            let in_bank = |&i: &usize| self.arrays.plan.places[i].bank == bank;
-            let texels = |i: usize| self.params.parameters[i].shape.texels();
-            let fewest = self.tuned().into_iter().filter(in_bank).map(texels).min();
-            units_in_one(self.largest_adjoint, pixels, spp, fewest.unwrap_or(1))
-        })
+    /// Units of an adjoint pass's sums.
+    pub(super) fn units(&self, pixels: u32, spp: u32) -> Units {
+        Units::new(self.largest_adjoint, pixels, spp)
     }
 
     /// Adds the sums of an adjoint pass to the gradients and zeroes them, if it has summed in whole numbers.
-    pub(super) fn collect_sums(&mut self, units: [f32; BANKS]) -> Result<()> {
-        if !self.pipelines.accumulation.is_fixed() {
+    pub(super) fn collect_sums(&mut self, units: Units) -> Result<()> {
+        if !self.pipelines.dialect.accumulation.is_fixed() {
             return Ok(());
         }
         self.pipelines.prepare(&self.context, Kernel::Collect)?;
         for index in self.tuned() {
             let mut record = self.elements(index, 0);
-            record.weight = 1.0 / units[self.arrays.plan.places[index].bank];
+            let texels = self.params.parameters[index].shape.texels();
+            record.weight = 1.0 / units.in_one(spread(texels));
             self.over_entries(Kernel::Collect, index, record);
         }
         Ok(())
@@ -122,11 +118,15 @@ impl Gpu {
         for &(index, size) in sizes {
             new[index].0.size = size;
         }
-        let plan = Plan::new(&new, self.passes.largest());
-        plan.admit(&self.names(), &new, &self.context.summary, self.pipelines.accumulation)?;
-        for bank in 0..BANKS {
-            self.resample_bank(bank, &plan, &old, &new, sizes, keep_moments)?;
-        }
+        let plan = Plan::new(&new, self.room());
+        plan.admit(
+            &self.names(),
+            &new,
+            &self.context.summary,
+            self.pipelines.dialect.accumulation,
+        )?;
+        self.arrays.banks = self.resampled(&plan, &old, &new, sizes, keep_moments)?;
+        self.pipelines.set_banks(plan.banks.len());
         for (parameter, (shape, _)) in self.params.parameters.iter_mut().zip(&new) {
             parameter.shape = *shape;
         }
@@ -173,12 +173,15 @@ impl Gpu {
             .iter()
             .map(|r| (r.shape, self.params.parameters[r.parameter].tuning.is_some()))
             .collect();
-        let accumulation = self.pipelines.accumulation;
-        let plan = Plan::new(&shapes, self.passes.largest());
+        let accumulation = self.pipelines.dialect.accumulation;
+        let plan = Plan::new(&shapes, self.room());
         plan.admit(&self.names(), &shapes, &self.context.summary, accumulation)?;
-        for bank in 0..BANKS {
-            self.arrays.banks[bank] = Bank::new(&self.context, &plan, bank, accumulation, self.optimizer)?;
+        self.arrays.banks.clear();
+        for bank in 0..plan.banks.len() {
+            let bank = Bank::new(&self.context, &plan, bank, accumulation, self.optimizer)?;
+            self.arrays.banks.push(bank);
         }
+        self.pipelines.set_banks(plan.banks.len());
         self.arrays.plan = plan;
         for of in kept {
             self.params.parameters[of.parameter].shape = of.shape;
@@ -195,35 +198,29 @@ impl Gpu {
         self.context.check()
     }
 
-    fn resample_bank(
-        &mut self,
-        bank: usize,
+    /// The banks of a plan with the values and moments of the present ones, some at another resolution.
+    fn resampled(
+        &self,
         plan: &Plan,
         old: &[(Shape, bool)],
         new: &[(Shape, bool)],
         sizes: &[(usize, [usize; 3])],
         keep_moments: bool,
-    ) -> Result<()> {
-        let accumulation = self.pipelines.accumulation;
-        let target = Bank::new(&self.context, plan, bank, accumulation, self.optimizer)?;
-        let source = &self.arrays.banks[bank];
-        let mut pairs = vec![(&source.values, &target.values, true)];
-        if plan.tuned[bank] {
-            let moments = source
-                .moments
-                .iter()
-                .zip(&target.moments)
-                .take(self.optimizer.moments());
-            pairs.extend(moments.map(|(from, to)| (from, to, false)));
-        }
+    ) -> Result<Vec<Bank>> {
+        let accumulation = self.pipelines.dialect.accumulation;
+        let bank = |bank| Bank::new(&self.context, plan, bank, accumulation, self.optimizer);
+        let banks = (0..plan.banks.len()).map(bank).collect::<Result<Vec<_>>>()?;
         for (index, (from_place, to_place)) in self.arrays.plan.places.iter().zip(&plan.places).enumerate() {
             let resized = sizes.iter().any(|(i, _)| *i == index);
-            for &(from, to, is_value) in &pairs {
-                let at = |first: usize| 4 * first as u64;
-                if from_place.bank != bank || (resized && !is_value && !keep_moments) {
-                    continue;
-                }
+            let (source, target) = (&self.arrays.banks[from_place.bank], &banks[to_place.bank]);
+            let moments = match new[index].1 && (keep_moments || !resized) {
+                true => self.optimizer.moments(),
+                false => 0,
+            };
+            let moments = source.moments.iter().zip(&target.moments).take(moments);
+            for (from, to) in std::iter::once((&source.values, &target.values)).chain(moments) {
                 if !resized {
+                    let at = |first: usize| 4 * first as u64;
                     let (from_at, to_at) = (at(from_place.first), at(to_place.first));
                     self.context.copy(from, from_at, to, to_at, at(from_place.len));
                     continue;
@@ -234,8 +231,7 @@ impl Gpu {
                 self.resample_array(record, from, to)?;
             }
         }
-        self.arrays.banks[bank] = target;
-        Ok(())
+        Ok(banks)
     }
 
     fn resample_array(&self, record: Elements, from: &wgpu::Buffer, to: &wgpu::Buffer) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::device::cpu::step::Activity;
 use crate::device::cpu::update::Updates;
 use crate::device::cpu::vector::level::{Kernel, Level};
 use crate::device::cpu::vector::wide::Wide;
-use crate::device::units::units_in_one;
+use crate::device::units::{Units, spread};
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
 use crate::resident::paths::{Estimator, PathScene, Variant};
@@ -227,8 +227,9 @@ impl PathPasses {
             scene, tables, sums, ..
         } = self;
         let largest = adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
+        let units = Units::new(largest, pass.batch.pixels(), pass.spp);
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
-        let scales = texels.map(|texels| units_in_one(largest, pass.batch.pixels(), pass.spp, texels));
+        let scales = texels.map(|texels| units.in_one(spread(texels)));
         sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
             inputs,
