@@ -11,6 +11,7 @@ pub mod srgb;
 pub mod tensors;
 pub mod vdb;
 pub mod vol;
+pub mod xml;
 
 use std::fs::File;
 use std::io::ErrorKind;

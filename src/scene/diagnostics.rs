@@ -58,6 +58,17 @@ impl Diagnostics {
         }
     }
 
+    /// These mistakes, which are at least one, without duplicates.
+    pub fn of(items: Vec<Diagnostic>) -> Self {
+        Self::collect(items).unwrap_or(Self { items: Vec::new() })
+    }
+
+    /// The same mistakes after a change of each.
+    pub fn moved(mut self, change: impl FnMut(&mut Diagnostic)) -> Self {
+        self.items.iter_mut().for_each(change);
+        self
+    }
+
     /// The given mistakes without duplicates, or `None` if there are none.
     pub(super) fn collect(items: Vec<Diagnostic>) -> Option<Self> {
         let mut unique: Vec<Diagnostic> = Vec::with_capacity(items.len());

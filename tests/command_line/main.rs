@@ -3,6 +3,7 @@
 mod bench;
 mod failures;
 mod results;
+mod xml;
 
 use std::fs;
 use std::path::{Path, PathBuf};

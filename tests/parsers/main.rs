@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use prbopt::cli::import::mitsuba::convert;
 use prbopt::io::tensors::{self, Tensor, Values};
 use prbopt::io::{Encoding, Grid, Image, dataset, image, mesh, npy, vdb, vol};
 
@@ -62,11 +63,16 @@ struct Format {
     read: fn(&Path) -> bool,
 }
 
-const FORMATS: [Format; 19] = [
+const FORMATS: [Format; 20] = [
     Format {
         file: "a.vol",
         example: write_vol,
         read: |path| vol::read(path).is_ok(),
+    },
+    Format {
+        file: "a.xml",
+        example: write_xml,
+        read: |path| convert(path, &path.with_extension("json"), &[]).is_ok(),
     },
     Format {
         file: "a.npy",
@@ -217,6 +223,23 @@ fn write_vol(path: &Path) {
 
 fn write_npy(path: &Path) {
     npy::write(path, &grid()).expect("writable");
+}
+
+fn write_xml(path: &Path) {
+    let text = r#"<?xml version="1.0"?>
+<scene version="3.0.0">
+    <default name="spp" value="4"/>
+    <sensor type="perspective" id="eye">
+        <transform name="to_world"><lookat origin="0 0 4" target="0, 0, 0"/></transform>
+        <sampler type="independent"><integer name="sample_count" value="$spp"/></sampler>
+        <film type="hdrfilm"><integer name="width" value="8"/><integer name="height" value="8"/></film>
+    </sensor>
+    <bsdf type="twosided" id="grey"><bsdf type="diffuse"><rgb name="reflectance" value=".5"/></bsdf></bsdf>
+    <shape type="sphere"><point name="center" x="0" y="1" z="0"/><ref id="grey"/></shape>
+    <emitter type="constant"><spectrum name="radiance" value="400:1, 700:2"/></emitter>
+</scene>
+"#;
+    fs::write(path, text.trim_end()).expect("writable");
 }
 
 fn write_tensors(path: &Path) {

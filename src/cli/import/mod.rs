@@ -1,5 +1,6 @@
-//! `prbopt import`: writes a scene file for a data set, and prints its choices with reasons.
+//! `prbopt import`: writes a scene file for a data set, a picture or a scene of Mitsuba's XML, and says what it chose.
 
+pub mod mitsuba;
 mod picture;
 mod recipe;
 mod survey;
@@ -24,9 +25,10 @@ use survey::{Coverage, HeldOut};
 #[command(after_help = "Examples:\n  \
     prbopt import lego/transforms_train.json -o lego.json\n  \
     prbopt import garden/sparse/0 --downscale 4 --hold-out 8\n  \
-    prbopt import photo.png --splats 20000 -o photo.json")]
+    prbopt import photo.png --splats 20000 -o photo.json\n  \
+    prbopt import room.xml -D spp=64 -o room.json")]
 pub struct ImportArgs {
-    /// A transforms.json, the folder of a COLMAP model, or with --splats a picture
+    /// A transforms.json, the folder of a COLMAP model, a Mitsuba scene in XML, or with --splats a picture
     pub dataset: PathBuf,
     /// The scene file to write, or - for standard output [default: named after the data set's folder, in the current
     /// folder]
@@ -35,6 +37,9 @@ pub struct ImportArgs {
     /// Show a picture as this many two-dimensional Gaussians
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1 << 26))]
     pub splats: Option<u32>,
+    /// Of a Mitsuba scene, the value of a parameter that it asks for as $NAME; may be repeated
+    #[arg(short = 'D', long, value_name = "NAME=VALUE", value_parser = definition)]
+    pub define: Vec<(String, String)>,
     /// Hold out every N-th view, counted from 0; 0 for none [default: the data set's test split, else 8]
     #[arg(long, value_name = "N")]
     pub hold_out: Option<u32>,
@@ -63,6 +68,14 @@ pub struct ImportArgs {
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// `--define`.
+fn definition(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("expected a name and a value, such as spp=64".into()),
+    }
 }
 
 /// `--background`.
@@ -101,6 +114,9 @@ impl FromStr for BackgroundChoice {
 pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     if let Some(count) = args.splats {
         return picture::run(&args, count);
+    }
+    if args.dataset.extension().is_some_and(|e| e.eq_ignore_ascii_case("xml")) {
+        return mitsuba::run(&args);
     }
     if let Location::Transforms(file) = dataset::locate(&args.dataset)? {
         args.dataset = file;

@@ -1,0 +1,533 @@
+//! The elements of Mitsuba's XML as a scene dictionary, with all that cannot be taken.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::node::{Content, Node, Origin, Reference, Target, free};
+use super::parameters::Parameters;
+use super::values::{self, Parsed, required};
+use crate::cli::import::relative;
+use crate::io::xml::{self, Element};
+use crate::scene::{Diagnostic, Place};
+
+/// Most files that include one another.
+const MAX_INCLUDES: usize = 15;
+
+/// Most elements in a scene with all that it includes.
+const MAX_ELEMENTS: usize = 1 << 20;
+
+/// A scene that is being converted.
+#[derive(Debug)]
+pub(super) struct Conversion<'a> {
+    /// The scene file that will be written, to which file names are relative.
+    output: &'a Path,
+    files: Vec<PathBuf>,
+    mistakes: Vec<Diagnostic>,
+    parameters: Parameters,
+    /// The files that are being read, each of which includes the next.
+    around: Vec<PathBuf>,
+    /// Folders of `<path>`, in which files are looked for.
+    folders: Vec<PathBuf>,
+    /// Objects by their ids.
+    ids: HashMap<String, Target>,
+    elements: usize,
+}
+
+/// The file that an element stands in.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    file: usize,
+    /// Whether it is of a version before 2, whose names are in camelCase.
+    old: bool,
+}
+
+/// The members of an object that is being built.
+#[derive(Debug, Default)]
+struct Members {
+    list: Vec<(String, Node)>,
+    /// Path of the object, with a dot behind it; empty for the scene.
+    prefix: String,
+}
+
+impl<'a> Conversion<'a> {
+    /// Nothing converted yet.
+    pub(super) fn new(output: &'a Path, defines: &[(String, String)]) -> Self {
+        Self {
+            output,
+            files: Vec::new(),
+            mistakes: Vec::new(),
+            parameters: Parameters::given(defines),
+            around: Vec::new(),
+            folders: Vec::new(),
+            ids: HashMap::new(),
+            elements: 0,
+        }
+    }
+
+    /// The dictionary of a file.
+    pub(super) fn scene(&mut self, path: &Path) -> Node {
+        let mut members = Members::default();
+        let origin = Origin { file: 0, place: (1, 1) };
+        self.around.push(path.to_owned());
+        if let Some((root, source)) = self.open(path) {
+            if root.tag == "scene" {
+                self.members(&root, source, &mut members);
+            } else {
+                let message = format!("the outermost element is <{}>; expected <scene>", root.tag);
+                self.mistake(source, &root, message);
+            }
+        }
+        let mut scene = Node {
+            origin,
+            content: Content::Object(members.list),
+        };
+        let Self {
+            ids, mistakes, files, ..
+        } = self;
+        scene.resolve(&|id| ids.get(id).cloned(), &mut |id, origin| {
+            let message = format!("nothing has the id {id:?}; give it to the object that is meant");
+            mistakes.push(diagnostic(files, origin, message));
+        });
+        for name in self.parameters.unused() {
+            self.mistakes.push(Diagnostic {
+                path: path.to_owned(),
+                place: Place::File,
+                message: format!("--define {name}: nothing in the scene asks for ${name}; leave it out"),
+            });
+        }
+        scene
+    }
+
+    /// The file of an origin.
+    pub(super) fn file(&self, origin: Origin) -> &Path {
+        &self.files[origin.file]
+    }
+
+    /// All that could not be taken.
+    pub(super) fn into_mistakes(self) -> Vec<Diagnostic> {
+        self.mistakes
+    }
+
+    /// Whether nothing has been wrong.
+    pub(super) fn is_sound(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    /// Reads a file and finds out its version.
+    fn open(&mut self, path: &Path) -> Option<(Element, Source)> {
+        let file = self.files.len();
+        self.files.push(path.to_owned());
+        match xml::read(path) {
+            Ok(root) => {
+                let version = root
+                    .attribute("version")
+                    .map(|text| text.split('.').next().unwrap_or(text).parse::<u32>());
+                let mut source = Source { file, old: false };
+                match version {
+                    Some(Ok(major)) => source.old = major < 2,
+                    _ => self.mistake(source, &root, "lacks its version; write version=\"3.0.0\"".into()),
+                }
+                Some((root, source))
+            }
+            Err(mistake) => {
+                self.mistakes.push(Diagnostic {
+                    path: path.to_owned(),
+                    place: mistake
+                        .place
+                        .map_or(Place::File, |(line, column)| Place::Text(line, column)),
+                    message: mistake.message,
+                });
+                None
+            }
+        }
+    }
+
+    fn mistake(&mut self, source: Source, element: &Element, message: String) {
+        let origin = Origin {
+            file: source.file,
+            place: element.place,
+        };
+        let mistake = diagnostic(&self.files, origin, message);
+        self.mistakes.push(mistake);
+    }
+
+    /// Converts what stands in an element.
+    fn members(&mut self, parent: &Element, source: Source, members: &mut Members) {
+        for child in &parent.children {
+            self.elements += 1;
+            if self.elements > MAX_ELEMENTS {
+                if self.elements == MAX_ELEMENTS + 1 {
+                    let message = format!("the scene has more than {MAX_ELEMENTS} elements; join shapes into meshes");
+                    self.mistake(source, child, message);
+                }
+                return;
+            }
+            let mut child = child.clone();
+            let substituted = child.attributes.iter_mut().try_for_each(|(_, value)| {
+                *value = self.parameters.substitute(value)?;
+                Ok(())
+            });
+            if let Err(message) = substituted.and_then(|()| self.member(&child, source, members)) {
+                self.mistake(source, &child, message);
+            }
+        }
+    }
+
+    /// Converts an element.
+    fn member(&mut self, child: &Element, source: Source, members: &mut Members) -> Parsed<()> {
+        match child.tag.as_str() {
+            "default" => {
+                attributes(child, &["name", "value"])?;
+                let name = required(child, "name")?;
+                if name.is_empty() {
+                    return Err("the name of a <default> is empty; give the name that follows a $".into());
+                }
+                self.parameters.set_default(name, required(child, "value")?);
+            }
+            "path" => self.add_folder(child, source)?,
+            "alias" => {
+                attributes(child, &["id", "as"])?;
+                let (id, alias) = (required(child, "id")?, required(child, "as")?);
+                let target = self.ids.get(id).cloned();
+                let target = target.ok_or_else(|| format!("nothing before has the id {id:?}"))?;
+                self.register(alias, target)?;
+            }
+            "include" => self.include(child, source, members)?,
+            "ref" => {
+                attributes(child, &["name", "id"])?;
+                let id = required(child, "id")?.to_owned();
+                let key = child.attribute("name").map(|name| self.name(name, source));
+                let named = key.is_some();
+                let key = key.unwrap_or_else(|| free(&members.list, "ref"));
+                self.put(child, source, members, key, Content::Reference(Reference { id, named }))?;
+            }
+            "bsdf" | "emitter" | "film" | "integrator" | "medium" | "phase" | "rfilter" | "sampler" | "sensor"
+            | "shape" | "texture" | "volume" => self.object(child, source, members)?,
+            "spectrum" if child.attribute("type").is_some() => self.object(child, source, members)?,
+            _ => {
+                let value = self.property(child, source)?;
+                let key = self.name(required(child, "name")?, source);
+                if let Some(value) = value {
+                    self.put(child, source, members, key, Content::Value(value))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A named value; None for a transform without operations.
+    fn property(&self, element: &Element, source: Source) -> Parsed<Option<Value>> {
+        if let (true, Some(child)) = (element.tag != "transform", element.children.first()) {
+            return Err(format!("<{}> cannot stand in a <{}>", child.tag, element.tag));
+        }
+        let allowed: &[&str] = match element.tag.as_str() {
+            "transform" => &["name"],
+            "point" | "vector" => &["name", "value", "x", "y", "z"],
+            "spectrum" => &["name", "value", "filename"],
+            _ => &["name", "value"],
+        };
+        let value = match element.tag.as_str() {
+            "float" => values::number(values::parse_number(required(element, "value")?)?),
+            "integer" => {
+                let text = required(element, "value")?;
+                json!(
+                    text.trim()
+                        .parse::<i64>()
+                        .map_err(|_| format!("{text:?} is no whole number"))?
+                )
+            }
+            "boolean" => match required(element, "value")?.trim().to_ascii_lowercase().as_str() {
+                "true" => json!(true),
+                "false" => json!(false),
+                other => return Err(format!("{other:?} is neither true nor false")),
+            },
+            "string" if element.attribute("name") == Some("filename") => {
+                json!(self.file_name(required(element, "value")?, source)?)
+            }
+            "string" => json!(required(element, "value")?),
+            "point" | "vector" => values::vector(element)?,
+            "rgb" => values::rgb(element)?,
+            "spectrum" => match (element.attribute("value"), element.attribute("filename")) {
+                (Some(value), None) => values::spectrum(value)?,
+                (None, Some(file)) => json!({"type": "spectrum", "filename": self.file_name(file, source)?}),
+                _ => return Err("a <spectrum> has either `value` or `filename`".into()),
+            },
+            "transform" => return self.transform(element),
+            other => {
+                return Err(format!(
+                    "<{other}> is no element of a scene; expected an object such as <shape> or <bsdf>, or a value such as \
+                     <float> or <rgb>"
+                ));
+            }
+        };
+        attributes(element, allowed)?;
+        Ok(Some(value))
+    }
+
+    fn transform(&self, element: &Element) -> Parsed<Option<Value>> {
+        attributes(element, &["name"])?;
+        let mut parameters = Vec::new();
+        for child in &element.children {
+            parameters.push(values::operation(child)?);
+        }
+        Ok((!parameters.is_empty()).then_some(Value::Array(parameters)))
+    }
+
+    /// Adds an object and what stands in it.
+    fn object(&mut self, element: &Element, source: Source, members: &mut Members) -> Parsed<()> {
+        attributes(element, &["type", "id", "name"])?;
+        let kind = required(element, "type")?;
+        let id = element.attribute("id");
+        let wanted = match (element.attribute("name"), id) {
+            (Some(name), _) => self.name(name, source),
+            (None, Some(id)) if members.prefix.is_empty() => free(&members.list, &plain(id, &element.tag)),
+            _ => free(&members.list, &element.tag),
+        };
+        let path = format!("{}{wanted}", members.prefix);
+        if let Some(id) = id {
+            let target = Target {
+                path: path.clone(),
+                tag: element.tag.clone(),
+            };
+            self.register(id, target)?;
+        }
+        let origin = Origin {
+            file: source.file,
+            place: element.place,
+        };
+        let mut inner = Members {
+            list: vec![(
+                "type".into(),
+                Node {
+                    origin,
+                    content: Content::Value(json!(kind)),
+                },
+            )],
+            prefix: format!("{path}."),
+        };
+        self.members(element, source, &mut inner);
+        if source.old {
+            modernize(kind, &mut inner.list, origin);
+        }
+        self.put(element, source, members, wanted, Content::Object(inner.list))
+    }
+
+    fn put(
+        &mut self,
+        element: &Element,
+        source: Source,
+        members: &mut Members,
+        key: String,
+        content: Content,
+    ) -> Parsed<()> {
+        if members.list.iter().any(|(known, _)| *known == key) {
+            return Err(format!("`{key}` is given twice; remove one"));
+        }
+        let origin = Origin {
+            file: source.file,
+            place: element.place,
+        };
+        members.list.push((key, Node { origin, content }));
+        Ok(())
+    }
+
+    fn register(&mut self, id: &str, target: Target) -> Parsed<()> {
+        match self.ids.insert(id.to_owned(), target) {
+            None => Ok(()),
+            Some(before) => Err(format!(
+                "the id {id:?} is that of `{}` too; choose another",
+                before.path
+            )),
+        }
+    }
+
+    /// A property's name in today's spelling.
+    fn name(&self, name: &str, source: Source) -> String {
+        let name = plain(name, "value");
+        if source.old { snake_case(&name) } else { name }
+    }
+
+    /// Puts the contents of another file in the element's place.
+    fn include(&mut self, element: &Element, source: Source, members: &mut Members) -> Parsed<()> {
+        attributes(element, &["filename", "name"])?;
+        let path = self.find(required(element, "filename")?, source);
+        if self.around.contains(&path) {
+            return Err(format!("{} would include itself; remove this", path.display()));
+        }
+        if self.around.len() == MAX_INCLUDES {
+            return Err(format!(
+                "files include one another more than {MAX_INCLUDES} deep; join some"
+            ));
+        }
+        self.around.push(path);
+        let included = self.included(element, members);
+        self.around.pop();
+        included
+    }
+
+    /// The contents of the innermost of the files around.
+    fn included(&mut self, element: &Element, members: &mut Members) -> Parsed<()> {
+        let path = self.around.last().cloned().unwrap_or_default();
+        let Some((mut root, inner)) = self.open(&path) else {
+            return Ok(());
+        };
+        if root.tag == "scene" {
+            self.members(&root, inner, members);
+            return Ok(());
+        }
+        root.attributes.retain(|(name, _)| name != "version");
+        if let Some(name) = element.attribute("name") {
+            root.attributes.retain(|(key, _)| key != "name");
+            root.attributes.push(("name".into(), name.into()));
+        }
+        let around = Element {
+            children: vec![root],
+            ..element.clone()
+        };
+        self.members(&around, inner, members);
+        Ok(())
+    }
+
+    fn add_folder(&mut self, element: &Element, source: Source) -> Parsed<()> {
+        attributes(element, &["value"])?;
+        let folder = self.find(required(element, "value")?, source);
+        if !folder.is_dir() {
+            return Err(format!("there is no folder {}", folder.display()));
+        }
+        self.folders.insert(0, folder);
+        Ok(())
+    }
+
+    /// A file or folder: beside the file that names it or in one of the folders of `<path>`; the former if it is nowhere.
+    fn find(&self, name: &str, source: Source) -> PathBuf {
+        let beside = self.files[source.file].parent().unwrap_or(Path::new("")).join(name);
+        let elsewhere = self.folders.iter().map(|folder| folder.join(name));
+        let found = std::iter::once(beside.clone())
+            .chain(elsewhere)
+            .find(|path| path.exists());
+        found.unwrap_or(beside)
+    }
+
+    /// The name of a file as the dictionary writes it.
+    fn file_name(&self, name: &str, source: Source) -> Parsed<String> {
+        let path = self.find(name, source);
+        if !path.exists() {
+            return Err(format!("there is no file {}", path.display()));
+        }
+        relative(&path, self.output).map_err(|e| format!("{e:#}"))
+    }
+}
+
+fn diagnostic(files: &[PathBuf], origin: Origin, message: String) -> Diagnostic {
+    Diagnostic {
+        path: files[origin.file].clone(),
+        place: Place::Text(origin.place.0, origin.place.1),
+        message,
+    }
+}
+
+/// Refuses attributes that mean nothing.
+fn attributes(element: &Element, allowed: &[&str]) -> Parsed<()> {
+    let unknown = element
+        .attributes
+        .iter()
+        .find(|(name, _)| !allowed.contains(&name.as_str()));
+    match unknown {
+        None => Ok(()),
+        Some((name, _)) => Err(format!(
+            "<{}> has no attribute `{name}` (allowed: {})",
+            element.tag,
+            allowed
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
+    }
+}
+
+/// A name of letters, digits, `_` and `-`, such as the dictionary has; `otherwise` if nothing is left of it.
+fn plain(name: &str, otherwise: &str) -> String {
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    let plain: String = name.chars().map(keep).collect();
+    if plain.is_empty() { otherwise.into() } else { plain }
+}
+
+/// `toWorld` as `to_world`.
+fn snake_case(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    let mut before = ' ';
+    for c in name.chars() {
+        if c.is_uppercase() && before.is_lowercase() {
+            out.push('_');
+        }
+        // A run of capitals behind a small letter is one word.
+        let in_word = c.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && out.contains('_')));
+        out.extend(if in_word { c.to_lowercase().next() } else { Some(c) });
+        before = c;
+    }
+    out
+}
+
+/// What versions before 2 wrote otherwise: the reflectance of `diffuse`, and offsets and scales of texture coordinates.
+fn modernize(kind: &str, members: &mut Vec<(String, Node)>, origin: Origin) {
+    if kind == "diffuse" {
+        for (key, _) in members.iter_mut().filter(|(key, _)| key == "diffuse_reflectance") {
+            *key = "reflectance".into();
+        }
+    }
+    let mut take = |name: &str| {
+        let at = members.iter().position(|(key, _)| key == name)?;
+        match members.remove(at).1.content {
+            Content::Value(value) => Some(value),
+            Content::Object(_) | Content::Reference(_) => None,
+        }
+    };
+    let [offset_u, offset_v] = ["uoffset", "voffset"].map(&mut take);
+    let [scale_u, scale_v] = ["uscale", "vscale"].map(&mut take);
+    if [&offset_u, &offset_v, &scale_u, &scale_v]
+        .iter()
+        .all(|found| found.is_none())
+    {
+        return;
+    }
+    let pair =
+        |u: Option<Value>, v: Option<Value>, otherwise: i64| [u, v].map(|value| value.unwrap_or(json!(otherwise)));
+    let operations = json!([
+        {"translate": pair(offset_u, offset_v, 0)},
+        {"scale": pair(scale_u, scale_v, 1)},
+    ]);
+    let node = Node {
+        origin,
+        content: Content::Value(operations),
+    };
+    members.push(("to_uv".into(), node));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_version_1_are_spelled_as_today() {
+        for (old, new) in [
+            ("toWorld", "to_world"),
+            ("intIOR", "int_ior"),
+            ("reflectance", "reflectance"),
+            ("sigmaT", "sigma_t"),
+            ("fovAxis", "fov_axis"),
+        ] {
+            assert_eq!(snake_case(old), new);
+        }
+        assert_eq!(plain("mat-Material.001", "bsdf"), "mat-Material_001");
+        assert_eq!(plain("", "bsdf"), "bsdf");
+    }
+}

@@ -1,0 +1,81 @@
+//! `prbopt import scene.xml`: a scene of Mitsuba's XML, as its add-on for Blender and its own writer make it, as a scene file.
+
+mod convert;
+mod node;
+mod parameters;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+
+use super::ImportArgs;
+use crate::cli::Outcome;
+use crate::cli::shared::command_line;
+use crate::io::{atomic, json};
+use crate::output::progress::print_line;
+use crate::scene::{self, Diagnostics, Place, Scene};
+use convert::Conversion;
+
+/// Writes the scene file.
+///
+/// # Errors
+/// All that cannot be taken, each with its place in the XML; nothing is written then. The scene file exists already, or
+/// cannot be written.
+pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
+    let to_standard_output = args.output.as_deref() == Some(Path::new("-"));
+    let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
+    ensure!(
+        args.force || to_standard_output || !output.exists(),
+        "{}: exists already; overwrite it by --force, or choose another name with --output",
+        output.display()
+    );
+    let (text, scene) = convert(&args.dataset, &output, &args.define)?;
+    if to_standard_output {
+        print_line(text.trim_end());
+        return Ok(Outcome::Done);
+    }
+    atomic::write_bytes(&output, text.as_bytes())?;
+    if !args.quiet {
+        let shown = output.display().to_string();
+        let next = command_line(["prbopt", "render", &shown]);
+        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        eprintln!(
+            "wrote {shown}: {}, {}; render it with: {next}",
+            count(scene.sensors.len(), "view"),
+            count(scene.world.placed().count(), "shape"),
+        );
+    }
+    Ok(Outcome::Done)
+}
+
+/// The text of the scene file at `output`, and the scene that it means; `defines` are names and values of parameters.
+///
+/// # Errors
+/// All that cannot be taken, each with its place in the XML.
+pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Result<(String, Scene)> {
+    let mut conversion = Conversion::new(output, defines);
+    let node = conversion.scene(path);
+    if !conversion.is_sound() {
+        return Err(Diagnostics::of(conversion.into_mistakes()).into());
+    }
+    // Read once with a member a line, so that mistakes are told where the XML has them.
+    let (lines, origins) = node.lines();
+    let scene = scene::parse(&lines, output).map_err(|mistakes| {
+        mistakes.moved(|mistake| {
+            let Place::Text(line, _) = mistake.place else { return };
+            if let (true, Some(origin)) = (mistake.path == output, origins.get(line - 1)) {
+                let (line, column) = origin.place;
+                mistake.path = conversion.file(*origin).to_owned();
+                mistake.place = Place::Text(line, column);
+            }
+        })
+    })?;
+    Ok((json::pretty(&node.value()), scene))
+}
+
+/// The XML's name in the current folder.
+fn default_output(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default();
+    Path::new(stem).with_extension("json")
+}

@@ -1,0 +1,109 @@
+//! The scene dictionary as it is built from XML: every value knows the element that it came from.
+
+use serde_json::{Map, Value};
+
+/// Where a value was written: a file, and line and column in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub file: usize,
+    pub place: (usize, usize),
+}
+
+/// A value of the dictionary.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub origin: Origin,
+    pub content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Value(Value),
+    Object(Vec<(String, Node)>),
+    Reference(Reference),
+}
+
+/// An object that stands elsewhere.
+#[derive(Debug, Clone)]
+pub(super) struct Reference {
+    /// Its id; once resolved, its path.
+    pub id: String,
+    /// Whether it has been given a name, which means something.
+    pub named: bool,
+}
+
+/// What an id stands for.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub path: String,
+    /// Its tag, after which unnamed references to it are called.
+    pub tag: String,
+}
+
+/// `wanted`, or if a member is called that `wanted_2`, `wanted_3` and so on.
+pub(super) fn free(members: &[(String, Node)], wanted: &str) -> String {
+    let is_taken = |key: &str| members.iter().any(|(known, _)| known == key);
+    let numbered = (2..).map(|i| format!("{wanted}_{i}"));
+    let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
+    names.find(|key| !is_taken(key)).unwrap_or_default()
+}
+
+impl Node {
+    /// The dictionary; references must have been resolved.
+    pub(super) fn value(&self) -> Value {
+        match &self.content {
+            Content::Value(value) => value.clone(),
+            Content::Object(members) => {
+                let members = members.iter().map(|(key, node)| (key.clone(), node.value()));
+                Value::Object(members.collect::<Map<_, _>>())
+            }
+            Content::Reference(Reference { id, .. }) => serde_json::json!({"type": "ref", "id": id}),
+        }
+    }
+
+    /// The same with one member a line, and the origin of each line.
+    pub(super) fn lines(&self) -> (String, Vec<Origin>) {
+        let (mut text, mut origins) = (String::new(), vec![self.origin]);
+        self.write(&mut text, &mut origins);
+        (text, origins)
+    }
+
+    fn write(&self, text: &mut String, origins: &mut Vec<Origin>) {
+        let Content::Object(members) = &self.content else {
+            text.push_str(&self.value().to_string());
+            return;
+        };
+        text.push('{');
+        for (i, (key, node)) in members.iter().enumerate() {
+            text.push_str(if i > 0 { ",\n" } else { "\n" });
+            origins.push(node.origin);
+            text.push_str(&format!("{}: ", Value::from(key.as_str())));
+            node.write(text, origins);
+        }
+        text.push('\n');
+        origins.push(self.origin);
+        text.push('}');
+    }
+
+    /// Finds what references mean; calls `missing` for each that means nothing.
+    pub(super) fn resolve(&mut self, find: &impl Fn(&str) -> Option<Target>, missing: &mut impl FnMut(&str, Origin)) {
+        let Content::Object(members) = &mut self.content else {
+            return;
+        };
+        for at in 0..members.len() {
+            let origin = members[at].1.origin;
+            let Content::Reference(reference) = &mut members[at].1.content else {
+                members[at].1.resolve(find, missing);
+                continue;
+            };
+            let Some(target) = find(&reference.id) else {
+                missing(&reference.id, origin);
+                continue;
+            };
+            reference.id = target.path;
+            if !reference.named {
+                members[at].0 = free(members, &target.tag);
+            }
+        }
+    }
+}

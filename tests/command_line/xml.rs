@@ -1,0 +1,217 @@
+//! Scenes of Mitsuba's XML: what becomes of each kind of element, and that all mistakes are told at their places at once.
+
+use super::*;
+
+/// As Mitsuba's add-on for Blender writes scenes, with every kind of element.
+const ROOM: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<scene version="3.0.0">
+    <!-- film -->
+    <default name="spp" value="16"/>
+    <default name="side" value="12"/>
+    <path value="parts"/>
+    <integrator type="path"><integer name="max_depth" value="5"/><boolean name="hide_emitters" value="TRUE"/></integrator>
+    <sensor type="perspective" id="elm__0">
+        <float name="fov" value="39.5"/>
+        <string name="fov_axis" value="x"/>
+        <transform name="to_world">
+            <rotate y="1" angle="180"/>
+            <translate z="5"/>
+        </transform>
+        <sampler type="independent"><integer name="sample_count" value="$spp"/></sampler>
+        <film type="hdrfilm">
+            <integer name="width" value="$side"/>
+            <integer name="height" value=" 8 "/>
+            <rfilter type="box"/>
+        </film>
+    </sensor>
+    <bsdf type="twosided" id="mat-Material.001">
+        <bsdf type="diffuse" id="inner"><rgb name="reflectance" value="0.8, 0.2 0.1"/></bsdf>
+    </bsdf>
+    <texture type="checkerboard" id="checks">
+        <rgb name="color0" value="0.25"/>
+        <spectrum name="color1" value="400:0.1, 700:0.5"/>
+        <transform name="to_uv"><scale x="4" y="2"/></transform>
+    </texture>
+    <bsdf type="blendbsdf" id="both">
+        <float name="weight" value="5e-1"/>
+        <ref id="inner"/>
+        <bsdf type="diffuse"><ref name="reflectance" id="checks"/></bsdf>
+    </bsdf>
+    <alias id="both" as="again"/>
+    <shape type="sphere">
+        <point name="center" value="0 0.5 0"/>
+        <ref id="mat-Material.001"/>
+    </shape>
+    <include filename="floor.xml"/>
+    <shape type="rectangle" id="lamp">
+        <transform name="to_world">
+            <matrix value="1 0 0  0 0 1  0 -1 0"/>
+            <lookat origin="0 3 0" target="0 0 0" up="0 0 1"/>
+        </transform>
+        <emitter type="area"><rgb name="radiance" value="10"/></emitter>
+    </shape>
+</scene>
+"#;
+
+const FLOOR: &str = r#"<scene version="2.1.0">
+    <shape type="obj">
+        <string name="filename" value="square.obj"/>
+        <ref id="again" name="bsdf"/>
+    </shape>
+    <include filename="sky.xml" name="behind"/>
+</scene>
+"#;
+
+const SKY: &str = r#"<emitter version="3.0.0" type="constant"><spectrum name="radiance" value="0.5"/></emitter>"#;
+
+fn room() -> Place {
+    let place = Place::new();
+    fs::create_dir(place.path("parts")).expect("writable");
+    fs::write(place.path("room.xml"), ROOM).expect("writable");
+    fs::write(place.path("parts/floor.xml"), FLOOR).expect("writable");
+    fs::write(place.path("parts/sky.xml"), SKY).expect("writable");
+    let square = "v -1 -1 0\nv 1 -1 0\nv 1 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nf 1/1 2/2 3/3\n";
+    fs::write(place.path("parts/square.obj"), square).expect("writable");
+    place
+}
+
+#[test]
+fn every_kind_of_element_becomes_its_twin() {
+    let place = room();
+    let (_, err) = place.expect(0, &["import", "room.xml", "-D", "side=10"]);
+    assert_eq!(
+        err,
+        "wrote room.json: 1 view, 3 shapes; render it with: prbopt render room.json\n"
+    );
+    let number = |value: f64| json!({"type": "rgb", "value": value});
+    let rows = json!([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]]);
+    assert_eq!(
+        place.json("room.json"),
+        json!({
+            "integrator": {"type": "path", "max_depth": 5, "hide_emitters": true},
+            "elm__0": {
+                "type": "perspective", "fov": 39.5, "fov_axis": "x",
+                "to_world": [{"rotate": {"axis": [0, 1, 0], "angle": 180}}, {"translate": [0, 0, 5]}],
+                "sampler": {"type": "independent", "sample_count": 16},
+                "film": {"type": "hdrfilm", "width": 10, "height": 8, "rfilter": {"type": "box"}}
+            },
+            "mat-Material_001": {
+                "type": "twosided",
+                "bsdf": {"type": "diffuse", "reflectance": {"type": "rgb", "value": [0.8, 0.2, 0.1]}}
+            },
+            "checks": {
+                "type": "checkerboard", "color0": number(0.25),
+                "color1": {"type": "spectrum", "value": [[400, 0.1], [700, 0.5]]}, "to_uv": [{"scale": [4, 2, 1]}]
+            },
+            "both": {
+                "type": "blendbsdf", "weight": 0.5,
+                "bsdf_2": {"type": "ref", "id": "mat-Material_001.bsdf"},
+                "bsdf": {"type": "diffuse", "reflectance": {"type": "ref", "id": "checks"}}
+            },
+            "shape": {"type": "sphere", "center": [0, 0.5, 0], "bsdf": {"type": "ref", "id": "mat-Material_001"}},
+            "shape_2": {"type": "obj", "filename": "parts/square.obj", "bsdf": {"type": "ref", "id": "both"}},
+            "behind": {"type": "constant", "radiance": {"type": "spectrum", "value": 0.5}},
+            "lamp": {
+                "type": "rectangle",
+                "to_world": [
+                    {"matrix": rows}, {"look_at": {"origin": [0, 3, 0], "target": [0, 0, 0], "up": [0, 0, 1]}}
+                ],
+                "emitter": {"type": "area", "radiance": {"type": "rgb", "value": 10}}
+            }
+        })
+    );
+    let order: Vec<_> = place.json("room.json")["both"]
+        .as_object()
+        .expect("an object")
+        .keys()
+        .cloned()
+        .collect();
+    assert_eq!(
+        order,
+        ["type", "weight", "bsdf_2", "bsdf"],
+        "the order of a blend means something"
+    );
+    place.expect(0, &["render", "room.json", "--spp", "1", "-o", "room.exr", "-q"]);
+    // What is there is not overwritten unasked; a file in another folder is found from there.
+    let (_, err) = place.expect(2, &["import", "room.xml"]);
+    assert!(err.contains("room.json: exists already"), "{err}");
+    fs::create_dir(place.path("scenes")).expect("writable");
+    let (out, _) = place.expect(0, &["import", "room.xml", "-o", "-"]);
+    assert!(out.contains("\"width\": 12"), "{out}");
+    place.expect(0, &["import", "room.xml", "-o", "scenes/room.json", "-q"]);
+    assert_eq!(
+        place.json("scenes/room.json")["shape_2"]["filename"],
+        "../parts/square.obj"
+    );
+}
+
+#[test]
+fn old_names_are_spelled_as_today() {
+    let place = room();
+    let old = r#"<scene version="0.6.0">
+        <sensor type="perspective">
+            <float name="nearClip" value="0.1"/>
+            <transform name="toWorld"><translate z="-4"/></transform>
+            <film type="hdrfilm"><integer name="width" value="8"/><integer name="height" value="8"/></film>
+        </sensor>
+        <shape type="rectangle"><bsdf type="diffuse"><texture type="checkerboard" name="diffuseReflectance">
+            <float name="uscale" value="4"/><float name="voffset" value="0.5"/>
+        </texture></bsdf></shape>
+    </scene>"#;
+    fs::write(place.path("old.xml"), old).expect("writable");
+    place.expect(0, &["import", "old.xml", "-q"]);
+    let scene = place.json("old.json");
+    assert_eq!(scene["sensor"]["near_clip"], 0.1);
+    assert_eq!(scene["sensor"]["to_world"], json!([{"translate": [0, 0, -4]}]));
+    assert_eq!(
+        scene["shape"]["bsdf"]["reflectance"],
+        json!({"type": "checkerboard", "to_uv": [{"translate": [0, 0.5]}, {"scale": [4, 1]}]})
+    );
+}
+
+/// Everything that cannot be taken is told in one go, with the line and column of the XML, and nothing is written.
+#[test]
+fn all_mistakes_are_told_at_their_places() {
+    let place = room();
+    let wrong = r#"<scene version="3.0.0">
+    <integer name="max" value="1.5"/>
+    <shape type="rectangle"><bsdf type="difuse"/></shape>
+    <shape type="sphere"><float name="radius" value="$r"/></shape>
+    <shape type="sphere"><float name="raduis" value="1"/></shape>
+    <ref id="nowhere"/>
+    <banana/>
+    <shape type="cube" colour="red"/>
+    <shape type="obj"><string name="filename" value="none.obj"/></shape>
+    <include filename="missing.xml"/>
+    <include filename="wrong.xml"/>
+    <bsdf type="diffuse" id="a"/><bsdf type="diffuse" id="a"/>
+    <transform name="x"><rotate angle="3"/></transform>
+</scene>"#;
+    fs::write(place.path("wrong.xml"), wrong).expect("writable");
+    let (_, err) = place.expect(2, &["import", "wrong.xml", "-D", "idle=1"]);
+    for part in [
+        "wrong.xml:2:5: \"1.5\" is no whole number",
+        "wrong.xml:4:26: there is no parameter $r; put <default name=\"r\"",
+        "wrong.xml:6:5: nothing has the id \"nowhere\"",
+        "wrong.xml:7:5: <banana> is no element of a scene",
+        "wrong.xml:8:5: <shape> has no attribute `colour`",
+        "wrong.xml:9:23: there is no file none.obj",
+        "missing.xml: cannot be read",
+        "wrong.xml:11:5: wrong.xml would include itself",
+        "wrong.xml:12:34: the id \"a\" is that of `a` too",
+        "wrong.xml:13:5: the axis of a <rotate> is zero",
+        "--define idle: nothing in the scene asks for $idle",
+    ] {
+        assert!(err.contains(part), "{part}\n{err}");
+    }
+    assert!(!place.path("wrong.json").exists());
+    // What only the scene knows, once the XML is sound.
+    let wrong = "<scene version=\"3.0.0\">\n<shape type=\"sphere\">\n  <float name=\"raduis\" value=\"1\"/>\n  <bsdf type=\"difuse\"/></shape>\n</scene>";
+    fs::write(place.path("wrong.xml"), wrong).expect("writable");
+    let (_, err) = place.expect(2, &["import", "wrong.xml"]);
+    assert!(err.contains("wrong.xml:3:3: unknown parameter `raduis`"), "{err}");
+    assert!(
+        err.contains("wrong.xml:4:3: ") && err.contains("did you mean `diffuse`?"),
+        "{err}"
+    );
+}
