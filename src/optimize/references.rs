@@ -12,7 +12,9 @@ use crate::io::{Image, srgb};
 use crate::kernels::optimizer::Optimizer;
 use crate::output::fingerprint::Fingerprint;
 use crate::output::images::Picture;
+use crate::output::parameters::is_map;
 use crate::output::progress::Progress;
+use crate::params::Parameter;
 use crate::resident::Resident;
 use crate::resident::photographs::photograph;
 use crate::scene::{self, Backdrop, Background, ColorSpace, References, Scene, Sensor, Source, leaves};
@@ -28,7 +30,7 @@ pub enum Targets {
 }
 
 /// Gives `resident` the references of the training views, and stores those of the held-out and `shown` views. If a
-/// target scene is rendered, that scene stays on the device.
+/// target scene is rendered, that scene stays on the device; its textures, maps and numbers are returned, too.
 ///
 /// # Errors
 /// A photograph or the target scene cannot be read, or the target cannot be rendered.
@@ -42,15 +44,15 @@ pub fn prepare(
     device: &mut dyn Device,
     cache: &Path,
     progress: &Progress,
-) -> Result<Targets> {
+) -> Result<(Targets, Vec<Parameter>)> {
     match references {
         References::Images => {
             resident.read_photographs(&scene.sensors, training)?;
-            Ok(Targets::Photographs)
+            Ok((Targets::Photographs, Vec::new()))
         }
         References::Constant(color) => {
             resident.set_constant_reference(*color);
-            Ok(Targets::Constant(*color))
+            Ok((Targets::Constant(*color), Vec::new()))
         }
         References::Leaves { seed } => {
             checked_pixels(&scene.sensors, training)?;
@@ -63,11 +65,11 @@ pub fn prepare(
             }
             let taken = training.iter().map(|i| (*i as usize, drawn[i].clone()));
             resident.set_references(&taken.collect::<Vec<_>>());
-            Ok(Targets::Rendered(drawn))
+            Ok((Targets::Rendered(drawn), Vec::new()))
         }
         References::Scene { path, spp } => {
             checked_pixels(&scene.sensors, training)?;
-            let mut rendered = target_renders(scene, path, *spp, device, cache, progress)?;
+            let (mut rendered, truth) = target_renders(scene, path, *spp, device, cache, progress)?;
             let mut taken = Vec::new();
             for &index in training {
                 let pixels = if shown.contains(&index) {
@@ -78,7 +80,7 @@ pub fn prepare(
                 taken.extend(pixels.map(|pixels| (index as usize, pixels)));
             }
             resident.set_references(&taken);
-            Ok(Targets::Rendered(rendered))
+            Ok((Targets::Rendered(rendered), truth))
         }
     }
 }
@@ -173,7 +175,7 @@ fn target_renders(
     device: &mut dyn Device,
     cache: &Path,
     progress: &Progress,
-) -> Result<HashMap<u32, Vec<[f32; 4]>>> {
+) -> Result<(HashMap<u32, Vec<[f32; 4]>>, Vec<Parameter>)> {
     let mut target = scene::load_target(path)?;
     target.sensors = scene.sensors.clone();
     for sensor in &mut target.sensors {
@@ -183,9 +185,10 @@ fn target_renders(
     }
     target.optimize = None;
     let (resident, params) = Resident::new(&target).context("the target scene")?;
+    let truth = params.parameters.iter().filter(|p| is_map(p)).cloned().collect();
     let mark = target_mark(&target, &resident, spp, &device.arithmetic());
     if let Some(renders) = read_cache(cache, &mark, &target.sensors) {
-        return Ok(renders);
+        return Ok((renders, truth));
     }
     let count = target.sensors.len();
     progress.note(&format!(
@@ -203,7 +206,7 @@ fn target_renders(
         renders.insert(index, render_view(device, index, look)?);
     }
     write_cache(cache, &mark, &target.sensors, &renders)?;
-    Ok(renders)
+    Ok((renders, truth))
 }
 
 /// References do not depend on a run's seed. This seed is unlikely to be a run's: equal seeds would give a render the
@@ -389,7 +392,7 @@ mod tests {
         let mut resident = Resident::empty();
         resident.sensors = scene.sensors.iter().map(crate::resident::sensor_record).collect();
         let references = References::Scene { path: target, spp: 1 };
-        let targets = prepare(
+        let (targets, _) = prepare(
             &scene,
             &references,
             &[0, 1],

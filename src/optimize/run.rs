@@ -12,7 +12,7 @@ use super::held_out::write_reference;
 use super::references::{self, Targets};
 use super::views::{Preview, RenderSettings, chosen_views, previews, render_view, training_views};
 use super::{Job, PATIENCE, Report, held_out, stage};
-use crate::device::{Device, DeviceError, Term};
+use crate::device::{ArrayKind, Device, DeviceError, Term};
 use crate::io::IoError;
 use crate::io::atomic::Pending;
 use crate::output::checkpoint::{self, Checkpoint, Identity, State};
@@ -20,7 +20,7 @@ use crate::output::ellipses::with_ellipses;
 use crate::output::fingerprint::scene_fingerprint;
 use crate::output::images::{Picture, Writer};
 use crate::output::metrics::{Figures, Metrics};
-use crate::output::parameters;
+use crate::output::parameters::{self, is_map, write_maps};
 use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
@@ -36,6 +36,8 @@ pub(crate) struct Run<'a> {
     identity: Identity,
     pub(super) state: State,
     pub(super) targets: Targets,
+    /// Textures, maps and numbers of the scene that references were rendered from.
+    truth: Vec<Parameter>,
     pub(super) batches: Batches,
     /// Regularisers in the order of the scene: term and interval in iterations.
     pub(super) terms: Vec<(Term, u32)>,
@@ -95,7 +97,7 @@ impl<'a> Run<'a> {
         // Prepare the references, and render them from a target scene if there is one.
         let cache = job.folder.references();
         let chosen = chosen_views(scene, rule, &training)?;
-        let targets = references::prepare(
+        let (targets, truth) = references::prepare(
             scene,
             &rule.references,
             &training,
@@ -191,6 +193,7 @@ impl<'a> Run<'a> {
             identity,
             state,
             targets,
+            truth,
             batches,
             terms,
             previews,
@@ -224,6 +227,7 @@ impl<'a> Run<'a> {
         self.progress.begin(self.state.iteration, rule.iterations);
         self.write_references()?;
         if self.state.iteration == 0 {
+            self.write_start_and_truth()?;
             self.preview()?;
         }
         let mut last_save = Instant::now();
@@ -250,6 +254,27 @@ impl<'a> Run<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// Writes what the report shows beside the textures, maps and numbers that are found: those that the run begins with,
+    /// and those of the scene that references were rendered from.
+    fn write_start_and_truth(&mut self) -> Result<()> {
+        let mut tuned = Vec::new();
+        for index in 0..self.device.params().parameters.len() {
+            let described = self.device.params().parameters[index].clone();
+            if described.tuning.is_some() && is_map(&described) {
+                let values = self.device.read(index, ArrayKind::Values)?;
+                tuned.push(Parameter { values, ..described });
+            }
+        }
+        write_maps(&self.job.folder.start(), tuned.iter())?;
+        let is_sought = |known: &&Parameter| {
+            let alike = |p: &Parameter| p.path == known.path && p.kind == known.kind;
+            tuned
+                .iter()
+                .any(|p| alike(p) && p.shape.channels == known.shape.channels)
+        };
+        write_maps(&self.job.folder.truth(), self.truth.iter().filter(is_sought))
     }
 
     /// Ignores a failed write if the disk is full: the file is written again later. Reported once.
@@ -494,6 +519,7 @@ impl<'a> Run<'a> {
 }
 
 /// The regularisers with the indices of their parameters; a term applied every n-th iteration gets n times its weight.
+
 fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
     let term = |r: &Regularizer| {
         let parameter = params.find(&r.parameter);

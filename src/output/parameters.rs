@@ -11,11 +11,12 @@ use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
 use crate::io::tensors::Reader;
 use crate::io::{Grid, Image, UNIT_CUBE, image, npy, srgb, vol};
-use crate::params::{Kind, ParamSet, Parameter};
+use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::scene::SPLAT_ARRAYS;
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy`, environment maps and textures
-/// as `.exr`, values as `.json`. A `.vol` states the box where the grid stands; the unit cube if it is turned.
+/// as `.exr`, textures as `.png` to look at, too, values as `.json`. A `.vol` states the box where the grid stands; the unit
+/// cube if it is turned.
 ///
 /// # Errors
 /// A file cannot be written, or the device is lost.
@@ -40,8 +41,47 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
             ..parameter.clone()
         };
         let values = device.read(index, ArrayKind::Values)?;
+        write_picture(folder, &description, &values)?;
         write(folder, &description, values)?;
     }
+    Ok(())
+}
+
+/// Writes the textures, environment maps and values among `parameters` into `folder`; nothing if there are none.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_maps<'a>(folder: &Path, parameters: impl Iterator<Item = &'a Parameter>) -> Result<()> {
+    for parameter in parameters.filter(|p| is_map(p)) {
+        create(folder)?;
+        write(folder, parameter, parameter.values.clone())?;
+    }
+    Ok(())
+}
+
+/// Whether a parameter is a texture, an environment map or a value, of which a report shows more than the result.
+pub fn is_map(parameter: &Parameter) -> bool {
+    matches!(parameter.kind, Kind::Texture | Kind::Envmap | Kind::Value)
+}
+
+/// Writes a texture as an image of 8 bits: colours sRGB-coded, anything else as it is, from 0 to 1.
+fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
+    let ([width, height, _], channels) = (parameter.shape.size, parameter.shape.channels);
+    if parameter.kind != Kind::Texture || !matches!(channels, 1 | 3) {
+        return Ok(());
+    }
+    let is_color = matches!(
+        parameter.quantity,
+        Quantity::Reflectance | Quantity::Albedo | Quantity::Emission | Quantity::Light
+    );
+    let coded = |v: &f32| if is_color { srgb::encode(*v) } else { *v };
+    let image = Image {
+        width,
+        height,
+        channels,
+        data: values.iter().map(coded).collect(),
+    };
+    image::write_png(&file(folder, parameter, "png"), &image)?;
     Ok(())
 }
 
@@ -346,6 +386,26 @@ mod tests {
         let corners = [6, 7, 8, 9, 10, 11].map(|i| f32::from_le_bytes(word(i)));
         assert_eq!(corners, [-1.0, -2.0, 0.5, 1.0, 2.0, 6.5]);
         assert_eq!(f32::from_le_bytes(word(12 + 23)), grid.values[23]);
+    }
+
+    /// Colours are sRGB-coded (0.5 is 188 of 255), roughnesses are not (0.5 is 128), and gradients have no picture.
+    #[test]
+    fn textures_have_a_picture() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (quantity, channels, byte) in [(Quantity::Reflectance, 3, 188u8), (Quantity::Roughness, 1, 128)] {
+            let texture = Parameter {
+                quantity,
+                ..parameter("a", Kind::Texture, [2, 1, 1], channels)
+            };
+            let values = vec![0.5; 2 * channels];
+            write_picture(folder.path(), &texture, &values).expect("writable");
+            let (found, _) = image::read(&folder.path().join("a.png")).expect("readable");
+            assert_eq!((found.width, found.height, found.channels), (2, 1, channels));
+            assert!(found.data.iter().all(|v| *v == f32::from(byte) / 255.0), "{found:?}");
+        }
+        let map = parameter("b", Kind::Envmap, [2, 1, 1], 3);
+        write_picture(folder.path(), &map, &map.values).expect("nothing to write");
+        assert!(!folder.path().join("b.png").exists());
     }
 
     #[test]

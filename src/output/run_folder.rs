@@ -34,12 +34,14 @@ const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl",
 const REFERENCES: &str = "references.safetensors";
 
 /// Everything that belongs to one run; the rendered references stay, they name what they were made of.
-const CONTENTS: [&str; 12] = [
+const CONTENTS: [&str; 14] = [
     "run.json",
     "scene.json",
     "checkpoint.safetensors",
     "metrics.jsonl",
     "held_out.json",
+    "start",
+    "truth",
     "final",
     "stages",
     "images",
@@ -98,6 +100,8 @@ impl RunFolder {
         let stages = fs::read_dir(self.path.join("stages")).into_iter().flatten().flatten();
         let folders = [
             self.results(),
+            self.start(),
+            self.truth(),
             self.images(),
             self.held_out(),
             self.last_good(),
@@ -129,6 +133,16 @@ impl RunFolder {
     /// The result: one file a parameter.
     pub fn results(&self) -> PathBuf {
         self.path.join("final")
+    }
+
+    /// What textures, maps and numbers began with.
+    pub fn start(&self) -> PathBuf {
+        self.path.join("start")
+    }
+
+    /// What textures, maps and numbers are in the scene that references are rendered from.
+    pub fn truth(&self) -> PathBuf {
+        self.path.join("truth")
     }
 
     /// What resolution number `stage`, from 1, ended with.

@@ -38,6 +38,9 @@ pub(super) struct RunData {
     pub(super) figures: Vec<Figures>,
     pub(super) views: Vec<View>,
     pub(super) parameters: Vec<Recovered>,
+    /// Textures, maps and numbers that it began with, and those of the scene that references were rendered from.
+    pub(super) start: Vec<Recovered>,
+    pub(super) truth: Vec<Recovered>,
 }
 
 /// A view and its image files.
@@ -90,6 +93,8 @@ pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
         views: views(&folder, &scene, done),
         scene,
         parameters: parameters(&folder)?,
+        start: results(&folder.start())?,
+        truth: results(&folder.truth())?,
         figures,
         folder,
     })

@@ -25,6 +25,8 @@ pub(super) struct GridShown {
     pub(super) path: String,
     /// Index of the run.
     pub(super) run: usize,
+    /// What of it this is: `recovered`, `start` or `truth`.
+    pub(super) moment: &'static str,
     /// Texels along x, y, z of the parameter, and of the displayed volume.
     pub(super) size: [usize; 3],
     pub(super) shown: [usize; 3],
@@ -54,49 +56,91 @@ enum Palette {
     Harmonics { activation: String, coded: bool },
 }
 
-/// The displayed volume or map of a parameter; None for single numbers.
-pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Option<GridShown> {
-    let shape = parameter.shape;
-    if shape.texels() <= 1 || parameter.values.len() != shape.len() {
-        return None;
-    }
-    let look = look(data, parameter);
-    let picked = if matches!(look, Palette::Amount(_)) { 1 } else { 3 };
-    let amount = |v: f32| match &look {
+/// The displayed volume or map of a parameter, between what it began with and the truth where these are known, all by
+/// one scale; nothing for single numbers.
+pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<GridShown> {
+    let alike = |known: &&Recovered| {
+        known.path == parameter.path && known.shape.channels == parameter.shape.channels && known.shape.texels() > 1
+    };
+    let all = [
+        ("start", data.start.iter().find(alike)),
+        ("recovered", Some(parameter)),
+        ("truth", data.truth.iter().find(alike)),
+    ];
+    let all = all.into_iter().filter_map(|(moment, of)| Some((moment, of?)));
+    let all: Vec<_> = all
+        .filter(|(_, of)| of.shape.texels() > 1 && of.values.len() == of.shape.len())
+        .collect();
+    let palette = palette(data, parameter, all.iter().map(|(_, of)| of.values.as_slice()));
+    let pictures: Vec<_> = all.iter().map(|(_, of)| picture(of, &palette)).collect();
+    let low = pictures.iter().map(|p| p.low).fold(f32::MAX, f32::min);
+    let high = pictures.iter().map(|p| p.high).fold(f32::MIN, f32::max);
+    let each = all.iter().zip(pictures);
+    each.map(|((moment, of), picture)| GridShown {
+        path: of.path.clone(),
+        run,
+        moment,
+        size: of.shape.size,
+        shown: picture.size,
+        color: picture.channels == 3,
+        low,
+        high,
+        uri: data_uri(&picture.png(&palette, low, high)),
+    })
+    .collect()
+}
+
+/// The texels that are displayed, before they become bytes.
+struct Texels {
+    size: [usize; 3],
+    channels: usize,
+    values: Vec<f32>,
+    low: f32,
+    high: f32,
+}
+
+fn picture(parameter: &Recovered, palette: &Palette) -> Texels {
+    let channels = if matches!(palette, Palette::Amount(_)) { 1 } else { 3 };
+    let amount = |v: f32| match palette {
         Palette::Amount(activation) => density(activation, v),
         _ => v,
     };
-    let (small, texels) = reduced(parameter, picked, amount);
-    let (low, high) = spread(&texels);
-    let bytes: Vec<u8> = match &look {
-        Palette::Amount(_) => texels.iter().map(|v| colormap::step(*v, low, high)).collect(),
-        Palette::Light(scale) => texels.iter().map(|v| colormap::light_byte(v / scale)).collect(),
-        Palette::Harmonics { activation, coded } => {
-            let show = |v: &f32| {
-                let value = activated(activation, SH_0 * v);
-                if *coded {
-                    colormap::coded_byte(value)
-                } else {
-                    colormap::light_byte(value)
-                }
-            };
-            texels.iter().map(show).collect()
-        }
-    };
-    let png = colormap::png(small[0], small[1] * small[2], picked, &bytes);
-    Some(GridShown {
-        path: parameter.path.clone(),
-        run,
-        size: shape.size,
-        shown: small,
-        color: picked == 3,
+    let (size, values) = reduced(parameter, channels, amount);
+    let (low, high) = spread(&values);
+    Texels {
+        size,
+        channels,
+        values,
         low,
         high,
-        uri: data_uri(&png),
-    })
+    }
 }
 
-fn look(data: &RunData, parameter: &Recovered) -> Palette {
+impl Texels {
+    /// Amounts go from `low` to `high`.
+    fn png(&self, palette: &Palette, low: f32, high: f32) -> Vec<u8> {
+        let texels = self.values.iter();
+        let bytes: Vec<u8> = match palette {
+            Palette::Amount(_) => texels.map(|v| colormap::step(*v, low, high)).collect(),
+            Palette::Light(scale) => texels.map(|v| colormap::light_byte(v / scale)).collect(),
+            Palette::Harmonics { activation, coded } => {
+                let show = |v: &f32| {
+                    let value = activated(activation, SH_0 * v);
+                    if *coded {
+                        colormap::coded_byte(value)
+                    } else {
+                        colormap::light_byte(value)
+                    }
+                };
+                texels.map(show).collect()
+            }
+        };
+        colormap::png(self.size[0], self.size[1] * self.size[2], self.channels, &bytes)
+    }
+}
+
+/// How a parameter is displayed whose values are these, at several moments.
+fn palette<'a>(data: &RunData, parameter: &Recovered, all: impl Iterator<Item = &'a [f32]>) -> Palette {
     let (owner, name) = parameter.path.rsplit_once('.').unwrap_or(("", &parameter.path));
     let owner = owner.split('.').fold(&data.scene, |at, key| &at[key]);
     if name == "sh_coeffs" {
@@ -109,8 +153,8 @@ fn look(data: &RunData, parameter: &Recovered) -> Palette {
         let activation = owner["density_activation"].as_str().filter(|_| name == "sigma_t");
         return Palette::Amount(activation.unwrap_or_default().to_owned());
     }
-    let (_, high) = spread(&parameter.values);
-    Palette::Light(high.max(1.0))
+    let brightest = all.map(|values| spread(values).1).fold(1.0, f32::max);
+    Palette::Light(brightest)
 }
 
 /// Whether some object of the scene has `word` as its `key`.

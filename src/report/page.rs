@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::charts::{Chart, Curve, Over, histograms};
-use super::data::{RunData, Standing};
+use super::data::{Recovered, RunData, Standing};
 use super::pictures::ViewShown;
 use super::{colormap, grids};
 use crate::output::metrics::{Figures, Milliseconds};
@@ -304,25 +304,40 @@ fn stage_marks(run: &RunData, over: Over) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// A table of parameters that are a few numbers.
+/// A table of parameters that are a few numbers, beside what they began with and the truth where these are known.
 fn numbers(runs: &[RunData]) -> String {
+    let text = |values: &[f32]| {
+        let values: Vec<String> = values.iter().map(|v| format!("{v:.5}")).collect();
+        values.join("&ensp;")
+    };
+    let known = |list: &[Recovered], path: &str| {
+        let found = list.iter().find(|p| p.path == path && p.shape.texels() == 1);
+        found.map_or_else(String::new, |p| text(&p.values))
+    };
     let mut rows = String::new();
+    let mut has_truth = false;
     for (i, run) in runs.iter().enumerate() {
         for parameter in run.parameters.iter().filter(|p| p.shape.texels() == 1) {
-            let values: Vec<String> = parameter.values.iter().map(|v| format!("{v:.5}")).collect();
             let mark = if runs.len() > 1 { swatch(i) } else { String::new() };
+            let truth = known(&run.truth, &parameter.path);
+            has_truth |= !truth.is_empty();
             let _ = writeln!(
                 rows,
-                "<tr><td>{mark}{}</td><td>{}</td></tr>",
+                "<tr><td>{mark}{}</td><td>{}</td><td>{}</td><td>{truth}</td></tr>",
                 escape(&parameter.path),
-                values.join("&ensp;")
+                known(&run.start, &parameter.path),
+                text(&parameter.values),
             );
         }
     }
     if rows.is_empty() {
         return rows;
     }
-    format!("<div class=\"card scroll\"><table>\n{rows}</table></div>\n")
+    let truth = if has_truth { "truth" } else { "" };
+    format!(
+        "<div class=\"card scroll\"><table>\n<tr><th>parameter</th><th>start</th><th>recovered</th><th>{truth}</th></tr>\n\
+         {rows}</table></div>\n"
+    )
 }
 
 fn parameter_histograms(runs: &[RunData]) -> String {
@@ -463,7 +478,7 @@ fn provenance(run: &RunData, named: bool) -> String {
 fn data(runs: &[RunData], views: &[ViewShown]) -> String {
     let mut volumes = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        volumes.extend(run.parameters.iter().filter_map(|p| grids::shown(i, run, p)));
+        volumes.extend(run.parameters.iter().flat_map(|p| grids::shown(i, run, p)));
     }
     let names: Vec<Value> = runs.iter().map(|run| json!({ "name": run.name })).collect();
     let hex = |table: [colormap::Rgb; colormap::STEPS]| -> String {

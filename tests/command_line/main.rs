@@ -188,6 +188,22 @@ fn a_run_leaves_everything_that_it_promises() {
     ] {
         assert!(place.path("runs/scene").join(file).exists(), "{file}");
     }
+    assert_eq!(
+        place.json("runs/scene/start/sky.radiance.json")["value"],
+        json!([0.5, 0.5, 0.5])
+    );
+    assert_eq!(
+        place.json("runs/scene/truth/sky.radiance.json")["value"],
+        json!([1.0, 1.0, 1.0])
+    );
+    assert!(!place.path("runs/scene/start/object.interior.sigma_t.vol").exists());
+    let page = fs::read_to_string(place.path("runs/scene/report.html")).expect("there");
+    for cell in [
+        "0.50000&ensp;0.50000&ensp;0.50000</td><td>",
+        "<td>1.00000&ensp;1.00000&ensp;1.00000</td></tr>",
+    ] {
+        assert!(page.contains(cell), "the report lacks {cell}");
+    }
     let grid = |file: &str| prbopt::io::vol::read(&place.path("runs/scene").join(file)).expect("readable");
     assert_eq!(grid("final/object.interior.sh_coeffs.vol").size, [8, 8, 8]);
     assert_eq!(grid("final/object.interior.sh_coeffs.vol").channels, 12);

@@ -258,21 +258,25 @@ function gridCard(path, grids) {
     return Math.min(size[i] - 1, Math.floor(kept * size[i]));
   });
   const redraw = [];
+  const several = grids.some((grid) => grid.moment !== "recovered");
+  let shared = null;
   for (const grid of grids) {
     const words = [grid.size.join(" × "), grid.color ? "colours" : `shown from ${short(grid.low)} to ${short(grid.high)}`];
     if (grid.size.join() !== grid.shown.join()) words.push(`averaged to ${grid.shown.join(" × ")}`);
     const note = make("p", { className: "note", textContent: words.join(", ") });
     if (data.runs.length > 1) note.prepend(swatch(grid.run), make("b", { textContent: data.runs[grid.run].name + " " }));
-    card.append(note);
-    const row = make("div", { className: "slices pixels" });
-    card.append(row);
+    // Maps stand side by side: start, recovered, truth.
+    const follows = flat && several && grid.moment !== "start" && shared !== null;
+    const row = follows ? shared : make("div", { className: "slices pixels" });
+    if (!follows) card.append(note, row);
+    shared = grid.moment === "truth" ? null : row;
     for (const axis of flat ? [2] : [0, 1, 2]) {
       // Seen along z: x to the right, y up; along y: x and z; along x: z and y.
       const [across, up] = [[2, 1], [0, 2], [0, 1]][axis];
       const canvas = make("canvas");
       const vertical = make("div", { className: "cross" }), horizontal = make("div", { className: "cross" });
       const frame = make("div", {}, canvas, ...(flat ? [] : [vertical, horizontal]));
-      const head = make("figcaption", {}, make("b", { textContent: flat ? "" : `${axes[across]} → ${axes[up]} ↑` }), make("span"));
+      const head = make("figcaption", {}, make("b", { textContent: flat ? (several ? grid.moment : "") : `${axes[across]} → ${axes[up]} ↑` }), make("span"));
       row.append(make("figure", {}, head, make("div", { className: "picture" }, frame)));
       redraw.push(async () => {
         const pixels = await pixelsOf(grid.uri);
@@ -321,7 +325,7 @@ function gridCard(path, grids) {
     }
     card.append(tools);
   }
-  if (!grids[0].color && grids.length === 1) {
+  if (!grids[0].color && new Set(grids.map((grid) => grid.run)).size === 1) {
     const bar = colorBar(tables.amounts, [short(grids[0].low), short((grids[0].low + grids[0].high) / 2), short(grids[0].high)]);
     bar.style.maxWidth = "960px";
     card.append(bar);
