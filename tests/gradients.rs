@@ -44,6 +44,43 @@ fn replay_in_f64_agrees_with_finite_differences() {
     }
 }
 
+/// The scene that has one parameter of every kind, on the CPU; `devices` holds GPUs against it.
+#[test]
+fn every_kind_of_parameter_passes() {
+    let options = Options {
+        entries: 3,
+        ..Options::default()
+    };
+    let scene = prbopt::scene::load(std::path::Path::new("scenes/kinds.json")).unwrap_or_else(|e| panic!("{e}"));
+    let setup = Setup::new(&scene, &options).expect("it is sound");
+    let known: std::collections::BTreeSet<_> = setup
+        .checked
+        .iter()
+        .map(|i| format!("{:?}", setup.params.parameters[*i].quantity))
+        .collect();
+    let expected = [
+        "Albedo",
+        "Asymmetry",
+        "ComplexIndex",
+        "DenserIndex",
+        "DiffuseTransmission",
+        "Emission",
+        "Environment",
+        "Extinction",
+        "Index",
+        "Light",
+        "Reflectance",
+        "Roughness",
+        "Specular",
+        "Weight",
+    ];
+    assert!(expected.iter().all(|quantity| known.contains(*quantity)), "{known:?}");
+    let report = check(&setup, Some(&mut Cpu::new()), &options)
+        .expect("the check runs")
+        .report;
+    assert!(report.passed, "{report}");
+}
+
 /// More samples a pixel than a round of the device takes.
 #[test]
 fn samples_of_many_rounds_are_all_summed() {
