@@ -1,10 +1,14 @@
 //! Splats as tiles take them, and the blocks of sixteen pixels of a tile: which a splat reaches, and its weights there.
 
 use super::lists::TILE;
-use super::pixels::Plane;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
-use crate::transport::splats::blend::MIN_WEIGHT;
 use crate::transport::splats::splat::Splat;
+
+/// The logarithm to base 2 of [`MIN_WEIGHT`].
+pub(super) const LEAST: f32 = -7.994_353_4;
+
+/// What rounding may do to an exponent.
+const SLACK: f32 = 0.01;
 
 /// Edge of a block in pixels.
 pub(super) const EDGE: usize = 4;
@@ -16,47 +20,50 @@ pub(super) const ACROSS: usize = TILE / EDGE;
 pub(super) const BLOCKS: usize = ACROSS * ACROSS;
 const _: () = assert!(BLOCKS == WIDTH && EDGE * EDGE == WIDTH && ACROSS == EDGE);
 
-/// A splat whose Gaussian is 2^(xx x² + xy x y + yy y²), x and y being pixels from its centre: one line of the cache.
+/// A splat whose weight is 2^(log_opacity - u² - v²) with u = a x + b y and v = c y, x and y being pixels from its
+/// centre: one line of the cache. Squares cannot cancel, however long and thin the splat is.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(super) struct Shape {
     center: [f32; 2],
-    xx: f32,
-    xy: f32,
-    yy: f32,
-    pub(super) opacity: f32,
+    a: f32,
+    b: f32,
+    c: f32,
+    /// The logarithm to base 2 of the opacity.
+    log_opacity: f32,
     pub(super) color: [f32; 3],
-    /// The exponent below which the weight is left out, less what rounding may do to it.
-    least: f32,
     /// Where along a column the Gaussian is largest, over the column's x; and along a row, over its y.
     ridge: [f32; 2],
+    pub(super) opacity: f32,
 }
 
 impl Shape {
     #[inline(always)]
     pub(super) fn new(splat: &Splat<f32>) -> Self {
-        const SLACK: f32 = 0.01;
-        let [xx, xy, yy] = splat.conic.map(|entry| -0.5 * std::f32::consts::LOG2_E * entry);
+        let [xx, xy, yy] = splat.conic.map(|entry| 0.5 * std::f32::consts::LOG2_E * entry);
+        let a = xx.sqrt();
+        let b = xy / a;
+        let c = (yy - b * b).sqrt();
         Self {
             center: splat.center,
-            xx,
-            xy: 2.0 * xy,
-            yy,
-            opacity: splat.opacity,
+            a,
+            b,
+            c,
+            log_opacity: splat.opacity.log2(),
             color: splat.color,
-            least: (MIN_WEIGHT / splat.opacity).log2() - SLACK,
             ridge: [-xy / yy, -xy / xx],
+            opacity: splat.opacity,
         }
     }
 
-    /// Derivatives by the centre of the Gaussian's natural logarithm at a point from there; it is linear in the point.
-    #[inline(always)]
-    pub(super) fn slope(&self, [x, y]: [f32; 2]) -> [f32; 2] {
+    pub(super) fn unmeasure(&self, [u, v]: [f32; 2], [uu, uv, vv]: [f32; 3]) -> ([f32; 2], [f32; 3]) {
         use std::f32::consts::LN_2;
-        [
-            -LN_2 * (2.0 * self.xx * x + self.xy * y),
-            -LN_2 * (self.xy * x + 2.0 * self.yy * y),
-        ]
+        let slope = [2.0 * LN_2 * (self.a * u), 2.0 * LN_2 * (self.b * u + self.c * v)];
+        let k = self.b / self.c;
+        let xx = (uu - 2.0 * k * uv + k * k * vv) / (self.a * self.a);
+        let xy = (uv - k * vv) / (self.a * self.c);
+        let yy = vv / (self.c * self.c);
+        (slope, [xx, xy, yy])
     }
 }
 
@@ -109,27 +116,18 @@ impl<L: Lanes> Blocks<L> {
         let y = zero.min(bottom).max(top);
         let along_column = (x * L::splat(shape.ridge[0])).min(bottom).max(top);
         let along_row = (y * L::splat(shape.ridge[1])).min(right).max(left);
-        let highest = exponent(shape, [x, along_column]).max(exponent(shape, [along_row, y]));
-        L::bits(highest.at_least(L::splat(shape.least))) as u16
+        let by_column = exponent(shape, measured(shape, [x, along_column]));
+        let highest = by_column.max(exponent(shape, measured(shape, [along_row, y])));
+        L::bits(highest.at_least(L::splat(LEAST - SLACK))) as u16
     }
 
-    /// Pixels from the splat's centre to those of a block.
+    /// The pixels of a block, measured as [`Shape`] says, and the logarithm to base 2 of the splat's weights there.
     #[inline(always)]
-    pub(super) fn offsets(&self, shape: &Shape, block: usize) -> [L; 2] {
-        [
-            self.x[block % ACROSS] - L::splat(shape.center[0]),
-            self.y[block / ACROSS] - L::splat(shape.center[1]),
-        ]
-    }
-
-    /// Writes the weights, not clamped yet, of the blocks in `reached`. All before any is blended: a processor looks
-    /// ahead by a few blocks of work, and finds more to do at once where the steps that wait for each other are few.
-    #[inline(always)]
-    pub(super) fn weigh(&self, shape: &Shape, reached: u16, weights: &mut Plane<f32>) {
-        for block in bits(reached) {
-            let gauss = exponent(shape, self.offsets(shape, block)).exp2();
-            (L::splat(shape.opacity) * gauss).store(&mut weights[block]);
-        }
+    pub(super) fn exponent(&self, shape: &Shape, block: usize) -> ([L; 2], L) {
+        let x = self.x[block % ACROSS] - L::splat(shape.center[0]);
+        let y = self.y[block / ACROSS] - L::splat(shape.center[1]);
+        let at = measured(shape, [x, y]);
+        (at, exponent(shape, at))
     }
 }
 
@@ -146,10 +144,17 @@ pub(super) fn bits(mut word: u16) -> impl Iterator<Item = usize> {
     )
 }
 
-/// The logarithm to base 2 of the Gaussian.
+/// Where a point lies from a splat's centre, measured such that the Gaussian is 2^(-u² - v²).
 #[inline(always)]
-fn exponent<L: Lanes>(shape: &Shape, [x, y]: [L; 2]) -> L {
-    x * (L::splat(shape.xx) * x + L::splat(shape.xy) * y) + L::splat(shape.yy) * y * y
+fn measured<L: Lanes>(shape: &Shape, [x, y]: [L; 2]) -> [L; 2] {
+    let u = L::splat(shape.a).mul_add(x, L::splat(shape.b) * y);
+    [u, L::splat(shape.c) * y]
+}
+
+/// The logarithm to base 2 of the weight.
+#[inline(always)]
+fn exponent<L: Lanes>(shape: &Shape, [u, v]: [L; 2]) -> L {
+    L::splat(shape.log_opacity).sub_product(u, u).sub_product(v, v)
 }
 
 #[cfg(test)]

@@ -7,36 +7,36 @@
 use super::shape::Shape;
 use crate::transport::splats::splat::{Splat, SplatAdjoint};
 
-/// Sums over a tile's pixels for one splat: derivatives by the exponent times 1, x, y, xx, xy and yy from the splat's
-/// centre, and derivatives by the colour.
+/// Sums over a tile's pixels for one splat.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
 pub(super) struct Record {
-    pub(super) power: [f32; 6],
-    pub(super) color: [f32; 3],
+    /// Derivatives by the exponent times 1, u, v, uu, uv and vv, as [`Shape`] measures points; derivatives by red and green.
+    pub(super) sums: [f32; 8],
+    /// Derivatives by blue.
+    pub(super) last: f32,
 }
 
 impl Record {
     /// Adds another tile's sums.
     #[inline(always)]
     pub(super) fn add(&mut self, other: &Self) {
-        for i in 0..6 {
-            self.power[i] += other.power[i];
+        for i in 0..8 {
+            self.sums[i] += other.sums[i];
         }
-        for c in 0..3 {
-            self.color[c] += other.color[c];
-        }
+        self.last += other.last;
     }
 
     /// The derivatives by the splat that the sums are of.
     #[inline(always)]
     pub(super) fn adjoint(&self, shape: &Shape) -> SplatAdjoint<f32> {
-        let [one, x, y, xx, xy, yy] = self.power;
+        let [one, u, v, uu, uv, vv, red, green] = self.sums;
+        let (slope, [xx, xy, yy]) = shape.unmeasure([u, v], [uu, uv, vv]);
         Splat {
-            center: shape.slope([x, y]),
+            center: slope,
             conic: [-0.5 * xx, -xy, -0.5 * yy],
-            // The weight is the opacity times a Gaussian; a splat without opacity is in no list.
             opacity: if one == 0.0 { 0.0 } else { one / shape.opacity },
-            color: self.color,
+            color: [red, green, self.last],
         }
     }
 }

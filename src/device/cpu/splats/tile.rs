@@ -1,16 +1,13 @@
 //! A tile of a picture, forwards and backwards: `transport/splats/blend.rs`, a block of sixteen pixels at a time.
 
 use super::pixels::{Plane, ones, read, write};
-use super::shape::{BLOCKS, Blocks, Shape, bits};
+use super::shape::{LEAST, BLOCKS, Blocks, Shape, bits};
 use super::sums::Record;
 use crate::device::ReplayStats;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
-use crate::transport::splats::blend::{MAX_WEIGHT, MIN_TRANSMITTANCE, MIN_WEIGHT};
-
-/// Splats after which a tile looks which of its blocks are finished.
-const LOOK_AROUND: usize = 16;
+use crate::transport::splats::blend::{MAX_WEIGHT, MIN_TRANSMITTANCE};
 
 /// Blends a tile's list.
 pub(super) struct Gather<'a> {
@@ -36,40 +33,64 @@ impl Kernel for Gather<'_> {
         // Pixels that are not in the picture are finished.
         let mut transmittance = ones(self.inside);
         let mut color = [[[0.0; WIDTH]; BLOCKS]; 3];
-        let mut count = [[0; WIDTH]; BLOCKS];
+        let mut count = [[self.list.len() as u32; WIDTH]; BLOCKS];
         let blocks = Blocks::<W::Lanes>::new(self.origin);
-        let (min_weight, max_weight) = (W::Lanes::splat(MIN_WEIGHT), W::Lanes::splat(MAX_WEIGHT));
-        let (min_transmittance, one) = (W::Lanes::splat(MIN_TRANSMITTANCE), W::Lanes::splat(1.0));
-        // All at once: in the loop below, wrong guesses of where a splat's blocks end would wait for it.
-        for (i, &index) in self.list.iter().enumerate() {
-            self.reached[i] = blocks.reached(&self.shapes[index as usize]);
-        }
-        let mut weights = [[0.0; WIDTH]; BLOCKS];
+        let min_transmittance = W::Lanes::splat(MIN_TRANSMITTANCE);
+        let mut shapes = [Shape::default(); GROUP];
         let mut open = u16::MAX;
-        for (i, &index) in self.list.iter().enumerate() {
-            let shape = &self.shapes[index as usize];
-            self.reached[i] &= open;
-            blocks.weigh(shape, self.reached[i], &mut weights);
-            for block in bits(self.reached[i]) {
-                let before = W::Lanes::load(&transmittance[block]);
-                let weight = W::Lanes::load(&weights[block]);
-                let is_open = before.at_least(min_transmittance);
-                let is_blended = W::Lanes::both(is_open, weight.at_least(min_weight));
-                let weight = weight.min(max_weight).keep(is_blended);
-                let share = before * weight;
-                for c in 0..3 {
-                    let seen = W::Lanes::load(&color[c][block]);
-                    (seen + share * W::Lanes::splat(shape.color[c])).store(&mut color[c][block]);
-                }
-                (before * (one - weight)).store(&mut transmittance[block]);
-                W::Lanes::note(is_open, i as u32 + 1, &mut count[block]);
+        for first in (0..self.list.len()).step_by(GROUP) {
+            let group = GROUP.min(self.list.len() - first);
+            let mut reached = [[0u32; WIDTH]; GROUP / WIDTH];
+            for i in 0..group {
+                shapes[i] = self.shapes[self.list[first + i] as usize];
+                let bits = blocks.reached(&shapes[i]) & open;
+                self.reached[first + i] = bits;
+                reached[i / WIDTH][i % WIDTH] = u32::from(bits);
             }
-            if i % LOOK_AROUND == LOOK_AROUND - 1 {
-                for block in 0..BLOCKS {
-                    let is_open = W::Lanes::load(&transmittance[block]).at_least(min_transmittance);
-                    if W::Lanes::bits(is_open) == 0 {
-                        open &= !(1 << block);
+            let mut words = [0u64; BLOCKS];
+            for block in 0..BLOCKS {
+                for part in 0..group.div_ceil(WIDTH) {
+                    words[block] |= u64::from(W::Lanes::having(&reached[part], block as u32)) << (WIDTH * part);
+                }
+            }
+            for block in 0..BLOCKS {
+                let mut state = State::<W::Lanes> {
+                    transmittance: W::Lanes::load(&transmittance[block]),
+                    color: [0, 1, 2].map(|c| W::Lanes::load(&color[c][block])),
+                };
+                let begin = state;
+                let mut word = words[block];
+                while word != 0 {
+                    let i = word.trailing_zeros() as usize % GROUP;
+                    word &= word - 1;
+                    state.blend(&blocks, &shapes[i], block);
+                }
+                let is_open = state.transmittance.at_least(min_transmittance);
+                if W::Lanes::bits(is_open) != 0xffff {
+                    state = begin;
+                    let mut word = words[block];
+                    while word != 0 {
+                        let i = word.trailing_zeros() as usize % GROUP;
+                        word &= word - 1;
+                        let was_open = state.transmittance.at_least(min_transmittance);
+                        state.blend_open(&blocks, &shapes[i], block, was_open);
+                        let is_open = state.transmittance.at_least(min_transmittance);
+                        let closed = W::Lanes::bits(was_open) & !W::Lanes::bits(is_open);
+                        for l in bits(closed as u16) {
+                            count[block][l] = (first + i) as u32 + 1;
+                        }
+                        if W::Lanes::bits(is_open) == 0 {
+                            open &= !(1 << block);
+                            for after in bits64(word) {
+                                self.reached[first + after] &= !(1 << block);
+                            }
+                            break;
+                        }
                     }
+                }
+                state.transmittance.store(&mut transmittance[block]);
+                for c in 0..3 {
+                    state.color[c].store(&mut color[c][block]);
                 }
             }
         }
@@ -83,6 +104,48 @@ impl Kernel for Gather<'_> {
         let [r, g, b] = &color;
         write([r, g, b, &transmittance], self.inside, self.pixels);
         count
+    }
+}
+
+/// Entries of a list that are taken together: the bits of a word.
+const GROUP: usize = 64;
+
+fn bits64(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros() as usize % GROUP)?;
+        word &= word - 1;
+        Some(bit)
+    })
+}
+
+#[derive(Clone, Copy)]
+struct State<L> {
+    transmittance: L,
+    color: [L; 3],
+}
+
+impl<L: Lanes> State<L> {
+    #[inline(always)]
+    fn blend(&mut self, blocks: &Blocks<L>, shape: &Shape, block: usize) {
+        let (_, exponent) = blocks.exponent(shape, block);
+        let is_blended = exponent.at_least(L::splat(LEAST));
+        self.add(shape, exponent.exp2().min(L::splat(MAX_WEIGHT)).keep(is_blended));
+    }
+
+    #[inline(always)]
+    fn blend_open(&mut self, blocks: &Blocks<L>, shape: &Shape, block: usize, was_open: L::Mask) {
+        let (_, exponent) = blocks.exponent(shape, block);
+        let is_blended = L::both(was_open, exponent.at_least(L::splat(LEAST)));
+        self.add(shape, exponent.exp2().min(L::splat(MAX_WEIGHT)).keep(is_blended));
+    }
+
+    #[inline(always)]
+    fn add(&mut self, shape: &Shape, weight: L) {
+        let share = self.transmittance * weight;
+        for c in 0..3 {
+            self.color[c] = share.mul_add(L::splat(shape.color[c]), self.color[c]);
+        }
+        self.transmittance = self.transmittance - share;
     }
 }
 
@@ -143,55 +206,50 @@ impl Kernel for Replay<'_> {
             }
         }
         let blocks = Blocks::<W::Lanes>::new(self.origin);
-        let (min_weight, max_weight) = (W::Lanes::splat(MIN_WEIGHT), W::Lanes::splat(MAX_WEIGHT));
+        let max_weight = W::Lanes::splat(MAX_WEIGHT);
         let (zero, one) = (W::Lanes::splat(0.0), W::Lanes::splat(1.0));
-        let mut weights = [[0.0; WIDTH]; BLOCKS];
         for i in (0..self.list.len()).rev() {
             if self.reached[i] == 0 {
                 records[i] = Record::default();
                 continue;
             }
             let shape = &self.shapes[self.list[i] as usize];
-            blocks.weigh(shape, self.reached[i], &mut weights);
-            // Derivatives by the exponent times 1, x, y, xx, xy and yy, and by the colour.
-            let (mut power, mut color) = ([zero; 6], [zero; 3]);
+            // Derivatives by the exponent times 1, u, v, uu, uv and vv, and by the colour.
+            let mut sums = [zero; 8];
+            let mut last = zero;
             for block in bits(self.reached[i]) {
-                let after = W::Lanes::load(&transmittance[block]);
-                let mut adjoint = [zero; 3];
-                let mut seen = zero;
-                for c in 0..3 {
-                    adjoint[c] = W::Lanes::load(&by_color[c][block]);
-                    seen = seen + adjoint[c] * W::Lanes::splat(shape.color[c]);
-                }
-                let hidden = W::Lanes::load(&behind[block]);
-                let gain = seen - hidden;
-                let [x, y] = blocks.offsets(shape, block);
-                let weight = W::Lanes::load(&weights[block]);
+                let ([u, v], exponent) = blocks.exponent(shape, block);
                 let was_open = W::Lanes::above(&count[block], i as u32);
-                let is_blended = W::Lanes::both(was_open, weight.at_least(min_weight));
+                let is_blended = W::Lanes::both(was_open, exponent.at_least(W::Lanes::splat(LEAST)));
+                let weight = exponent.exp2();
                 let is_free = max_weight.at_least(weight);
                 let weight = weight.min(max_weight).keep(is_blended);
+                let after = W::Lanes::load(&transmittance[block]);
                 let before = after / (one - weight);
-                let share = before * weight;
                 before.store(&mut transmittance[block]);
-                (hidden + weight * gain).store(&mut behind[block]);
-                let by_power = (share * gain).keep(is_free);
-                let (by_x, by_y) = (by_power * x, by_power * y);
-                let terms = [by_power, by_x, by_y, by_x * x, by_x * y, by_y * y];
-                for k in 0..6 {
-                    power[k] = power[k] + terms[k];
-                }
+                let hidden = W::Lanes::load(&behind[block]);
+                let mut adjoint = [zero; 3];
+                let mut gain = zero - hidden;
                 for c in 0..3 {
-                    color[c] = color[c] + share * adjoint[c];
+                    adjoint[c] = W::Lanes::load(&by_color[c][block]);
+                    gain = adjoint[c].mul_add(W::Lanes::splat(shape.color[c]), gain);
                 }
+                weight.mul_add(gain, hidden).store(&mut behind[block]);
+                let share = before * weight;
+                let by_power = (share * gain).keep(is_free);
+                let (by_u, by_v) = (by_power * u, by_power * v);
+                sums[0] = sums[0] + by_power;
+                sums[1] = sums[1] + by_u;
+                sums[2] = sums[2] + by_v;
+                sums[3] = by_u.mul_add(u, sums[3]);
+                sums[4] = by_u.mul_add(v, sums[4]);
+                sums[5] = by_v.mul_add(v, sums[5]);
+                sums[6] = share.mul_add(adjoint[0], sums[6]);
+                sums[7] = share.mul_add(adjoint[1], sums[7]);
+                last = share.mul_add(adjoint[2], last);
             }
-            // Ranges, not adapters, which are not compiled for the vector level.
-            for k in 0..6 {
-                records[i].power[k] = power[k].sum();
-            }
-            for c in 0..3 {
-                records[i].color[c] = color[c].sum();
-            }
+            let sums = W::Lanes::sums(&sums);
+            records[i] = Record { sums, last: last.sum() };
         }
         let mut found = Found::default();
         found.stats.rays = (self.inside[0] * self.inside[1]) as u64;

@@ -45,6 +45,43 @@ unsafe fn note(mask: __m256, value: u32, counts: *mut u32) {
     }
 }
 
+/// Those of eight words that have a bit.
+///
+/// # Safety
+/// There are eight words.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn having(words: *const u32, bit: u32) -> u32 {
+    // SAFETY: as the caller promises.
+    let words = unsafe { _mm256_loadu_si256(words.cast()) };
+    let highest = _mm256_sll_epi32(words, _mm_cvtsi32_si128(31 - bit as i32));
+    _mm256_movemask_ps(_mm256_castsi256_ps(highest)) as u32
+}
+
+/// Eight sums by halves: each addition halves the lanes that two vectors have left, and lays them into one.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sums(v: &[Avx2Lanes; 8]) -> [f32; 8] {
+    let eight = |a: Avx2Lanes| _mm256_add_ps(a.0, a.1);
+    let fours = |a: Avx2Lanes, b: Avx2Lanes| {
+        let (a, b) = (eight(a), eight(b));
+        _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b))
+    };
+    let twos = |a: __m256, b: __m256| {
+        let low = _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
+        _mm256_add_ps(low, _mm256_shuffle_ps::<0b11_10_11_10>(a, b))
+    };
+    let first = twos(fours(v[0], v[1]), fours(v[2], v[3]));
+    let second = twos(fours(v[4], v[5]), fours(v[6], v[7]));
+    let even = _mm256_shuffle_ps::<0b10_00_10_00>(first, second);
+    let ones = _mm256_add_ps(even, _mm256_shuffle_ps::<0b11_01_11_01>(first, second));
+    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    let mut sums = [0.0; 8];
+    // SAFETY: the array holds as many numbers as the vector.
+    unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), _mm256_permutevar8x32_ps(ones, order)) };
+    sums
+}
+
 #[inline]
 #[target_feature(enable = "avx2")]
 fn add_exponent(x: __m256, exponent: __m256) -> __m256 {
@@ -86,6 +123,21 @@ impl Lanes for Avx2Lanes {
         unsafe { Self(_mm256_max_ps(self.0, other.0), _mm256_max_ps(self.1, other.1)) }
     }
     #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            Self(
+                _mm256_fmadd_ps(self.0, factor.0, term.0),
+                _mm256_fmadd_ps(self.1, factor.1, term.1),
+            )
+        }
+    }
+    #[inline(always)]
+    fn sub_product(self, a: Self, b: Self) -> Self {
+        // SAFETY: as above.
+        unsafe { Self(_mm256_fnmadd_ps(a.0, b.0, self.0), _mm256_fnmadd_ps(a.1, b.1, self.1)) }
+    }
+    #[inline(always)]
     fn at_least(self, other: Self) -> Self::Mask {
         // SAFETY: as above.
         unsafe {
@@ -111,6 +163,11 @@ impl Lanes for Avx2Lanes {
         unsafe { _mm256_movemask_ps(mask.0) as u32 | (_mm256_movemask_ps(mask.1) as u32) << 8 }
     }
     #[inline(always)]
+    fn having(words: &[u32; WIDTH], bit: u32) -> u32 {
+        // SAFETY: as above; the array holds as many words as both vectors.
+        unsafe { having(words.as_ptr(), bit) | having(words.as_ptr().add(8), bit) << 8 }
+    }
+    #[inline(always)]
     fn keep(self, mask: Self::Mask) -> Self {
         // SAFETY: as above.
         unsafe { Self(_mm256_and_ps(self.0, mask.0), _mm256_and_ps(self.1, mask.1)) }
@@ -132,6 +189,11 @@ impl Lanes for Avx2Lanes {
     fn sum(self) -> f32 {
         // SAFETY: as above.
         unsafe { sum(_mm256_add_ps(self.0, self.1)) }
+    }
+    #[inline(always)]
+    fn sums(vectors: &[Self; 8]) -> [f32; 8] {
+        // SAFETY: as above.
+        unsafe { sums(vectors) }
     }
 }
 

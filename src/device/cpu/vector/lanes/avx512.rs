@@ -38,6 +38,16 @@ impl Lanes for Avx512Lanes {
         Self(unsafe { _mm512_max_ps(self.0, other.0) })
     }
     #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_fmadd_ps(self.0, factor.0, term.0) })
+    }
+    #[inline(always)]
+    fn sub_product(self, a: Self, b: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_fnmadd_ps(a.0, b.0, self.0) })
+    }
+    #[inline(always)]
     fn at_least(self, other: Self) -> Self::Mask {
         // SAFETY: as above.
         unsafe { _mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, other.0) }
@@ -57,6 +67,14 @@ impl Lanes for Avx512Lanes {
     #[inline(always)]
     fn bits(mask: Self::Mask) -> u32 {
         u32::from(mask)
+    }
+    #[inline(always)]
+    fn having(words: &[u32; WIDTH], bit: u32) -> u32 {
+        // SAFETY: as above; the array holds as many words as the vector.
+        u32::from(unsafe {
+            let words = _mm512_loadu_si512(words.as_ptr().cast());
+            _mm512_test_epi32_mask(words, _mm512_set1_epi32(1 << bit))
+        })
     }
     #[inline(always)]
     fn keep(self, mask: Self::Mask) -> Self {
@@ -88,6 +106,36 @@ impl Lanes for Avx512Lanes {
             super::avx2::sum(eight)
         }
     }
+    #[inline(always)]
+    fn sums(vectors: &[Self; 8]) -> [f32; 8] {
+        // SAFETY: as above.
+        unsafe { sums(vectors) }
+    }
+}
+
+/// Eight sums by halves: each addition halves the lanes that two vectors have left, and lays them into one.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn sums(v: &[Avx512Lanes; 8]) -> [f32; 8] {
+    // Quarters of a vector are called 0 to 3.
+    let eighths = |a: __m512, b: __m512| {
+        let low = _mm512_shuffle_f32x4::<0b01_00_01_00>(a, b);
+        _mm512_add_ps(low, _mm512_shuffle_f32x4::<0b11_10_11_10>(a, b))
+    };
+    let fours = |a: __m512, b: __m512| {
+        let low = _mm512_shuffle_f32x4::<0b10_00_10_00>(a, b);
+        _mm512_add_ps(low, _mm512_shuffle_f32x4::<0b11_01_11_01>(a, b))
+    };
+    let first = fours(eighths(v[0].0, v[1].0), eighths(v[2].0, v[3].0));
+    let second = fours(eighths(v[4].0, v[5].0), eighths(v[6].0, v[7].0));
+    let low = _mm512_shuffle_ps::<0b01_00_01_00>(first, second);
+    let twos = _mm512_add_ps(low, _mm512_shuffle_ps::<0b11_10_11_10>(first, second));
+    let ones = _mm512_add_ps(twos, _mm512_movehdup_ps(twos));
+    let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+    let mut sums = [0.0; 8];
+    // SAFETY: the array holds as many numbers as half of the vector.
+    unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), _mm512_castps512_ps256(_mm512_permutexvar_ps(order, ones))) };
+    sums
 }
 
 macro_rules! operators {

@@ -13,9 +13,6 @@ use std::ops::{Add, Div, Mul, Sub};
 use super::level::Kernel;
 use super::wide::Wide;
 
-/// Exponents are clamped to this: no product with 2 to that power is subnormal, and slow.
-const LEAST: f32 = -64.0;
-
 /// Numbers of a vector.
 pub(in crate::device::cpu) const WIDTH: usize = 16;
 
@@ -32,6 +29,10 @@ pub(in crate::device::cpu) trait Lanes:
     fn store(self, to: &mut [f32; WIDTH]);
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
+    /// The number times `factor` plus `term`, rounded once.
+    fn mul_add(self, factor: Self, term: Self) -> Self;
+    /// The number less `a` times `b`, rounded once.
+    fn sub_product(self, a: Self, b: Self) -> Self;
 
     /// Lanes whose number is `other` or more.
     fn at_least(self, other: Self) -> Self::Mask;
@@ -40,6 +41,8 @@ pub(in crate::device::cpu) trait Lanes:
     fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     /// A bit for each lane.
     fn bits(mask: Self::Mask) -> u32;
+    /// The words that have a bit, which is numbered from the lowest on: a bit for each.
+    fn having(words: &[u32; WIDTH], bit: u32) -> u32;
 
     /// Zero in the lanes that are not in `mask`.
     fn keep(self, mask: Self::Mask) -> Self;
@@ -50,8 +53,10 @@ pub(in crate::device::cpu) trait Lanes:
     fn add_exponent(self, exponent: Self) -> Self;
     /// The sum of all lanes, by halves.
     fn sum(self) -> f32;
+    /// [`Self::sum`] of each vector.
+    fn sums(vectors: &[Self; 8]) -> [f32; 8];
 
-    /// 2ˣ for x ≤ 0, to 2 ulp; x is clamped to between [`LEAST`] and 0. The integer part is rounded off by a
+    /// 2ˣ to 2 ulp for x between -126 and 127; what it is elsewhere is not defined. The integer part is rounded off by a
     /// large number, which leaves it in the lowest bits; the rest is in ±½, where a minimax polynomial is right to
     /// 10⁻⁷.
     #[inline(always)]
@@ -61,15 +66,15 @@ pub(in crate::device::cpu) trait Lanes:
     )]
     fn exp2(self) -> Self {
         const LARGE: f32 = 12_582_912.0;
-        let x = self.min(Self::splat(0.0)).max(Self::splat(LEAST));
-        let shifted = x + Self::splat(LARGE);
-        let r = x - (shifted - Self::splat(LARGE));
         let coefficient = Self::splat;
-        let square = r * r;
-        let low = coefficient(1.0) + coefficient(0.693_147) * r;
-        let middle = coefficient(0.240_222_42) + coefficient(0.055_507_336) * r;
-        let high = coefficient(0.009_671_513) + coefficient(0.001_326_472_7) * r;
-        let p = low + square * (middle + square * high);
+        let shifted = self + Self::splat(LARGE);
+        let r = self - (shifted - Self::splat(LARGE));
+        let p = coefficient(0.001_326_472_7);
+        let p = p.mul_add(r, coefficient(0.009_671_513));
+        let p = p.mul_add(r, coefficient(0.055_507_336));
+        let p = p.mul_add(r, coefficient(0.240_222_42));
+        let p = p.mul_add(r, coefficient(0.693_147));
+        let p = p.mul_add(r, coefficient(1.0));
         p.add_exponent(shifted)
     }
 }
@@ -126,6 +131,14 @@ impl Lanes for PlainLanes {
         self.zip(other, |a, b| if a > b { a } else { b })
     }
     #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        Self(std::array::from_fn(|l| fused(self.0[l], factor.0[l], term.0[l])))
+    }
+    #[inline(always)]
+    fn sub_product(self, a: Self, b: Self) -> Self {
+        Self(std::array::from_fn(|l| fused(-a.0[l], b.0[l], self.0[l])))
+    }
+    #[inline(always)]
     fn at_least(self, other: Self) -> Self::Mask {
         std::array::from_fn(|l| self.0[l] >= other.0[l])
     }
@@ -140,6 +153,10 @@ impl Lanes for PlainLanes {
     #[inline(always)]
     fn bits(mask: Self::Mask) -> u32 {
         (0..WIDTH).fold(0, |bits, l| bits | u32::from(mask[l]) << l)
+    }
+    #[inline(always)]
+    fn having(words: &[u32; WIDTH], bit: u32) -> u32 {
+        (0..WIDTH).fold(0, |bits, l| bits | (words[l] >> bit & 1) << l)
     }
     #[inline(always)]
     fn keep(self, mask: Self::Mask) -> Self {
@@ -167,6 +184,35 @@ impl Lanes for PlainLanes {
         }
         sums[0]
     }
+    #[inline(always)]
+    fn sums(vectors: &[Self; 8]) -> [f32; 8] {
+        vectors.map(Self::sum)
+    }
+}
+
+/// a b + c rounded once, of processors that cannot: the product is exact in f64, and a sum that is rounded to odd in f64
+/// rounds to f32 as the exact sum does (BoldoMelquiond2008).
+#[cfg(not(target_arch = "aarch64"))]
+#[inline(always)]
+fn fused(a: f32, b: f32, c: f32) -> f32 {
+    let (product, term) = (f64::from(a) * f64::from(b), f64::from(c));
+    let sum = product + term;
+    let from_term = sum - product;
+    let left_out = (product - (sum - from_term)) + (term - from_term);
+    let bits = sum.to_bits();
+    // Towards what was left out, if something was and the last digit is even; infinities and NaN stay what they are.
+    let odd = match (left_out > 0.0) == (sum > 0.0) {
+        true => bits.wrapping_add(1),
+        false => bits.wrapping_sub(1),
+    };
+    let is_rounded = left_out != 0.0 && left_out.is_finite() && bits & 1 == 0;
+    f64::from_bits(if is_rounded { odd } else { bits }) as f32
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn fused(a: f32, b: f32, c: f32) -> f32 {
+    a.mul_add(b, c)
 }
 
 macro_rules! operators {
