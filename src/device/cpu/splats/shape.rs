@@ -124,10 +124,15 @@ impl<L: Lanes> Blocks<L> {
     /// The pixels of a block, measured as [`Shape`] says, and the logarithm to base 2 of the splat's weights there.
     #[inline(always)]
     pub(super) fn exponent(&self, shape: &Shape, block: usize) -> ([L; 2], L) {
+        let at = self.measured(shape, block);
+        (at, exponent(shape, at))
+    }
+
+    #[inline(always)]
+    pub(super) fn measured(&self, shape: &Shape, block: usize) -> [L; 2] {
         let x = self.x[block % ACROSS] - L::splat(shape.center[0]);
         let y = self.y[block / ACROSS] - L::splat(shape.center[1]);
-        let at = measured(shape, [x, y]);
-        (at, exponent(shape, at))
+        measured(shape, [x, y])
     }
 }
 

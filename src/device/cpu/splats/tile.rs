@@ -7,6 +7,7 @@ use crate::device::ReplayStats;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
+use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::splats::blend::{MAX_WEIGHT, MIN_TRANSMITTANCE};
 
 /// Blends a tile's list.
@@ -30,6 +31,7 @@ impl Kernel for Gather<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(self) -> Plane<u32> {
+        bring_next(self.pixels);
         // Pixels that are not in the picture are finished.
         let mut transmittance = ones(self.inside);
         let mut color = [[[0.0; WIDTH]; BLOCKS]; 3];
@@ -42,6 +44,7 @@ impl Kernel for Gather<'_> {
             let group = GROUP.min(self.list.len() - first);
             let mut reached = [[0u32; WIDTH]; GROUP / WIDTH];
             for i in 0..group {
+                bring_shape(self.shapes, self.list, first + i + AHEAD);
                 shapes[i] = self.shapes[self.list[first + i] as usize];
                 let bits = blocks.reached(&shapes[i]) & open;
                 self.reached[first + i] = bits;
@@ -104,6 +107,27 @@ impl Kernel for Gather<'_> {
         let [r, g, b] = &color;
         write([r, g, b, &transmittance], self.inside, self.pixels);
         count
+    }
+}
+
+/// Entries of a list by which shapes are asked for ahead.
+const AHEAD: usize = 8;
+
+/// Asks for the shape of an entry of a list, if there is one.
+#[inline(always)]
+fn bring_shape(shapes: &[Shape], list: &[u32], entry: usize) {
+    if let Some(&index) = list.get(entry) {
+        prefetch_line(shapes.as_ptr().wrapping_add(index as usize));
+    }
+}
+
+/// Asks for what follows numbers of a tile in memory: those of the next tile.
+#[inline(always)]
+fn bring_next<T>(here: &[T]) {
+    const LINE: usize = 64;
+    let next = here.as_ptr().wrapping_add(here.len()).cast::<u8>();
+    for line in 0..size_of_val(here) / LINE {
+        prefetch_line(next.wrapping_add(LINE * line));
     }
 }
 
@@ -188,6 +212,9 @@ impl Kernel for Replay<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) -> Found {
         let Self { count, records, .. } = self;
+        bring_next(self.pixels);
+        bring_next(self.adjoint);
+        bring_next(count);
         let mut state = [[[1.0; WIDTH]; BLOCKS]; 4];
         read(self.pixels, self.inside, &mut state);
         let [_, _, _, mut transmittance] = state;
@@ -208,7 +235,9 @@ impl Kernel for Replay<'_> {
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let max_weight = W::Lanes::splat(MAX_WEIGHT);
         let (zero, one) = (W::Lanes::splat(0.0), W::Lanes::splat(1.0));
+        let mut weights = [[0.0; WIDTH]; BLOCKS];
         for i in (0..self.list.len()).rev() {
+            bring_shape(self.shapes, self.list, i.wrapping_sub(AHEAD));
             if self.reached[i] == 0 {
                 records[i] = Record::default();
                 continue;
@@ -218,12 +247,15 @@ impl Kernel for Replay<'_> {
             let mut sums = [zero; 8];
             let mut last = zero;
             for block in bits(self.reached[i]) {
-                let ([u, v], exponent) = blocks.exponent(shape, block);
+                let (_, exponent) = blocks.exponent(shape, block);
+                let weight = exponent.exp2().min(max_weight);
+                weight.keep(exponent.at_least(W::Lanes::splat(LEAST))).store(&mut weights[block]);
+            }
+            for block in bits(self.reached[i]) {
+                let [u, v] = blocks.measured(shape, block);
                 let was_open = W::Lanes::above(&count[block], i as u32);
-                let is_blended = W::Lanes::both(was_open, exponent.at_least(W::Lanes::splat(LEAST)));
-                let weight = exponent.exp2();
-                let is_free = max_weight.at_least(weight);
-                let weight = weight.min(max_weight).keep(is_blended);
+                let weight = W::Lanes::load(&weights[block]).keep(was_open);
+                let is_free = W::Lanes::below(weight, max_weight);
                 let after = W::Lanes::load(&transmittance[block]);
                 let before = after / (one - weight);
                 before.store(&mut transmittance[block]);

@@ -148,6 +148,16 @@ impl Lanes for Avx2Lanes {
         }
     }
     #[inline(always)]
+    fn below(self, other: Self) -> Self::Mask {
+        // SAFETY: as above.
+        unsafe {
+            (
+                _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, other.0),
+                _mm256_cmp_ps::<_CMP_LT_OQ>(self.1, other.1),
+            )
+        }
+    }
+    #[inline(always)]
     fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask {
         // SAFETY: as above; the array holds as many numbers as both vectors.
         unsafe { (above(counts.as_ptr(), least), above(counts.as_ptr().add(8), least)) }

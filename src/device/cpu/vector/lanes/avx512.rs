@@ -53,6 +53,11 @@ impl Lanes for Avx512Lanes {
         unsafe { _mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, other.0) }
     }
     #[inline(always)]
+    fn below(self, other: Self) -> Self::Mask {
+        // SAFETY: as above.
+        unsafe { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(self.0, other.0) }
+    }
+    #[inline(always)]
     fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask {
         // SAFETY: as above; the array holds as many numbers as the vector.
         unsafe {

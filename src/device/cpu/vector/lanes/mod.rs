@@ -36,6 +36,8 @@ pub(in crate::device::cpu) trait Lanes:
 
     /// Lanes whose number is `other` or more.
     fn at_least(self, other: Self) -> Self::Mask;
+    /// Lanes whose number is less than `other`.
+    fn below(self, other: Self) -> Self::Mask;
     /// Lanes whose count is above `least`. Both are below 2³¹.
     fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask;
     fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
@@ -69,12 +71,11 @@ pub(in crate::device::cpu) trait Lanes:
         let coefficient = Self::splat;
         let shifted = self + Self::splat(LARGE);
         let r = self - (shifted - Self::splat(LARGE));
-        let p = coefficient(0.001_326_472_7);
-        let p = p.mul_add(r, coefficient(0.009_671_513));
-        let p = p.mul_add(r, coefficient(0.055_507_336));
-        let p = p.mul_add(r, coefficient(0.240_222_42));
-        let p = p.mul_add(r, coefficient(0.693_147));
-        let p = p.mul_add(r, coefficient(1.0));
+        let square = r * r;
+        let high = coefficient(0.001_326_472_7).mul_add(r, coefficient(0.009_671_513));
+        let middle = coefficient(0.055_507_336).mul_add(r, coefficient(0.240_222_42));
+        let low = coefficient(0.693_147).mul_add(r, coefficient(1.0));
+        let p = high.mul_add(square, middle).mul_add(square, low);
         p.add_exponent(shifted)
     }
 }
@@ -141,6 +142,10 @@ impl Lanes for PlainLanes {
     #[inline(always)]
     fn at_least(self, other: Self) -> Self::Mask {
         std::array::from_fn(|l| self.0[l] >= other.0[l])
+    }
+    #[inline(always)]
+    fn below(self, other: Self) -> Self::Mask {
+        std::array::from_fn(|l| self.0[l] < other.0[l])
     }
     #[inline(always)]
     fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask {
