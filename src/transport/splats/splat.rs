@@ -31,8 +31,9 @@ pub struct Splat<N> {
 pub type SplatAdjoint<N> = Splat<N>;
 
 /// Logarithms of standard deviations are clamped to this, so that their squares and the inverses of these are numbers.
-const SCALE_LOW: f32 = -16.0;
-const SCALE_HIGH: f32 = 4.0;
+pub const SCALE_LOW: f32 = -16.0;
+/// Their upper clamp.
+pub const SCALE_HIGH: f32 = 4.0;
 
 impl<N: Number> Splat<N> {
     /// The shape of a splat in a picture whose longer side is `side` pixels.

@@ -1,15 +1,19 @@
 //! From the parameters of splats to their shapes and tiles, and from derivatives back to gradients of the parameters.
 
+use super::axes::{Axes, Each};
 use super::lists::{TILE, TileBox};
-use super::shape::Shape;
+use super::shape::{LEAST, Shape};
 use super::sums::Record;
+use crate::device::cpu::vector::lanes::WIDTH;
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
 use crate::params::ParamSet;
 use crate::resident::splats::SplatSlots;
-use crate::transport::splats::splat::{Parameters, Splat, reach};
+use crate::transport::number::Number;
+use crate::transport::splats::blend::MIN_WEIGHT;
+use crate::transport::splats::splat::{SCALE_HIGH, SCALE_LOW};
 
-/// The parameters of splats, one by one.
+/// The parameters of all splats.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     position: &'a [f32],
@@ -31,16 +35,62 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The splats from `first` on, one a lane; lanes beyond the last one repeat it.
     #[inline(always)]
-    fn splat(&self, i: usize) -> Parameters<f32> {
-        Parameters {
-            position: [self.position[2 * i], self.position[2 * i + 1]],
-            scale: [self.scale[2 * i], self.scale[2 * i + 1]],
-            rotation: self.rotation[i],
-            color: [self.color[3 * i], self.color[3 * i + 1], self.color[3 * i + 2]],
-            opacity: self.opacity[i],
+    fn splats(&self, first: usize) -> Lot {
+        let count = self.rotation.len() - first;
+        if count >= WIDTH {
+            return Lot {
+                position: lanes(&self.position[2 * first..]),
+                scale: lanes(&self.scale[2 * first..]),
+                rotation: lanes::<1>(&self.rotation[first..])[0],
+                color: lanes(&self.color[3 * first..]),
+                opacity: lanes::<1>(&self.opacity[first..])[0],
+            };
+        }
+        Lot {
+            position: some_lanes(&self.position[2 * first..]),
+            scale: some_lanes(&self.scale[2 * first..]),
+            rotation: some_lanes::<1>(&self.rotation[first..])[0],
+            color: some_lanes(&self.color[3 * first..]),
+            opacity: some_lanes::<1>(&self.opacity[first..])[0],
         }
     }
+}
+
+/// The parameters of sixteen splats.
+struct Lot {
+    position: [Each; 2],
+    scale: [Each; 2],
+    rotation: Each,
+    color: [Each; 3],
+    opacity: Each,
+}
+
+/// Takes numbers that stand splat by splat apart.
+#[inline(always)]
+fn lanes<const C: usize>(of: &[f32]) -> [Each; C] {
+    let mut apart = [[0.0; WIDTH]; C];
+    let of = &of[..C * WIDTH];
+    for l in 0..WIDTH {
+        for c in 0..C {
+            apart[c][l] = of[C * l + c];
+        }
+    }
+    apart
+}
+
+/// [`lanes`] of fewer splats.
+#[inline(always)]
+fn some_lanes<const C: usize>(of: &[f32]) -> [Each; C] {
+    let mut apart = [[0.0; WIDTH]; C];
+    let count = of.len() / C;
+    for l in 0..WIDTH {
+        for c in 0..C {
+            apart[c][l] = of[C * l.min(count - 1) + c];
+        }
+    }
+    apart
 }
 
 /// Projects some splats, and finds the tiles that they may reach.
@@ -60,30 +110,80 @@ impl Kernel for Project<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(self) {
-        let [across, down] = self.tiles;
-        for i in 0..self.shapes.len() {
-            let of = self.read.splat(self.first + i);
-            let splat = Splat::project(&of, self.side);
-            let [x, y] = splat.center;
-            self.boxes[i] = match reach(&of, self.side) {
-                None => TileBox::default(),
-                Some([width, height]) => TileBox {
-                    columns: tiles(x, width, across),
-                    rows: tiles(y, height, down),
-                },
-            };
-            self.shapes[i] = Shape::new(&splat);
+        for begin in (0..self.shapes.len()).step_by(WIDTH) {
+            let of = self.read.splats(self.first + begin);
+            let [a, b, c] = Axes::new(&of.scale, &of.rotation, self.side).triangle();
+            let mut center = of.position;
+            let mut log_opacity = [0.0; WIDTH];
+            for l in 0..WIDTH {
+                center[0][l] *= self.side;
+                center[1][l] *= self.side;
+                log_opacity[l] = Number::ln(of.opacity[l]) * std::f32::consts::LOG2_E;
+            }
+            let mut ridge = [[0.0; WIDTH]; 2];
+            for l in 0..WIDTH {
+                ridge[0][l] = -(a[l] * b[l]) / (b[l] * b[l] + c[l] * c[l]);
+                ridge[1][l] = -b[l] / a[l];
+            }
+            let reach = reach(&of.opacity, &log_opacity, [&a, &b, &c]);
+            let columns = tiles(&center[0], &reach[0], self.tiles[0]);
+            let rows = tiles(&center[1], &reach[1], self.tiles[1]);
+            for l in 0..WIDTH.min(self.shapes.len() - begin) {
+                let is_seen = columns[0][l] < columns[1][l] && rows[0][l] < rows[1][l];
+                self.boxes[begin + l] = match is_seen {
+                    true => TileBox {
+                        columns: [columns[0][l] as u16, columns[1][l] as u16],
+                        rows: [rows[0][l] as u16, rows[1][l] as u16],
+                    },
+                    false => TileBox::default(),
+                };
+                self.shapes[begin + l] = Shape {
+                    center: [center[0][l], center[1][l]],
+                    a: a[l],
+                    b: b[l],
+                    c: c[l],
+                    log_opacity: log_opacity[l],
+                    color: [of.color[0][l], of.color[1][l], of.color[2][l]],
+                    ridge: [ridge[0][l], ridge[1][l]],
+                };
+            }
         }
     }
 }
 
-/// The tiles along an axis that hold a pixel's centre no farther than `reach` from `center`, the end excluded.
+/// Pixels from the centres to the sides of the boxes in which weights are not left out; NaN where splats are nowhere.
 #[inline(always)]
-fn tiles(center: f32, reach: f32, tiles: usize) -> [u16; 2] {
+fn reach(opacity: &Each, log_opacity: &Each, [a, b, c]: [&Each; 3]) -> [Each; 2] {
+    /// In pixels, for what rounding makes of a weight at the very edge.
+    const SLACK: f32 = 0.01;
+    let mut reach = [[0.0; WIDTH]; 2];
+    for l in 0..WIDTH {
+        // The largest |U² + V²|, whose root is not a number where the opacity is too small.
+        let widest = if opacity[l] > MIN_WEIGHT { log_opacity[l] - LEAST } else { f32::NAN };
+        let down = widest.sqrt() / c[l];
+        reach[0][l] = down * (b[l] * b[l] + c[l] * c[l]).sqrt() / a[l] + SLACK;
+        reach[1][l] = down + SLACK;
+    }
+    reach
+}
+
+/// The tiles along an axis that hold a pixel's centre no farther than `reach` from `center`, the end excluded; none if
+/// one of the two is no finite number.
+#[inline(always)]
+fn tiles(center: &Each, reach: &Each, tiles: usize) -> [[i32; WIDTH]; 2] {
     let last = (tiles * TILE) as f32;
-    let first = (center - reach - 0.5).ceil().clamp(0.0, last) as usize / TILE;
-    let end = ((center + reach - 0.5).floor() + 1.0).clamp(0.0, last) as usize;
-    [first.min(tiles) as u16, end.div_ceil(TILE) as u16]
+    let mut found = [[0; WIDTH]; 2];
+    for l in 0..WIDTH {
+        let [low, high] = [center[l] - reach[l], center[l] + reach[l]];
+        // Comparisons with NaN are false.
+        let is_finite = low >= f32::MIN && high <= f32::MAX;
+        let first = (low - 0.5).ceil().max(0.0).min(last);
+        let end = ((high - 0.5).floor() + 1.0).max(0.0).min(last);
+        let [first, end] = [first, end].map(|x| if is_finite { x as i32 } else { 0 });
+        found[0][l] = first / TILE as i32;
+        found[1][l] = (end + TILE as i32 - 1) / TILE as i32;
+    }
+    found
 }
 
 /// From the sums of some splats to the gradients of their parameters.
@@ -93,7 +193,6 @@ pub(super) struct Update<'a> {
     pub(super) first: usize,
     pub(super) side: f32,
     pub(super) sums: &'a [Record],
-    pub(super) shapes: &'a [Shape],
     /// Whole, in the order of the slots; empty of parameters that are not tuned.
     pub(super) gradients: [&'a mut [f32]; 5],
 }
@@ -104,27 +203,90 @@ impl Kernel for Update<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) {
         let [position, scale, rotation, color, opacity] = self.gradients;
-        for i in 0..self.sums.len() {
-            let at = self.first + i;
-            let by = self.sums[i].adjoint(&self.shapes[i]);
-            let by = Splat::project_adjoint(&self.read.splat(at), self.side, &by);
-            add(position, 2 * at, &by.position);
-            add(scale, 2 * at, &by.scale);
-            add(rotation, at, &[by.rotation]);
-            add(color, 3 * at, &by.color);
-            add(opacity, at, &[by.opacity]);
+        for begin in (0..self.sums.len()).step_by(WIDTH) {
+            let first = self.first + begin;
+            let count = WIDTH.min(self.sums.len() - begin);
+            let of = self.read.splats(first);
+            let axes = Axes::new(&of.scale, &of.rotation, self.side);
+            let mut sums = [[0.0; WIDTH]; 9];
+            for l in 0..count {
+                let record = &self.sums[begin + l];
+                for k in 0..8 {
+                    sums[k][l] = record.sums[k];
+                }
+                sums[8][l] = record.last;
+            }
+            let [one, moments @ .., red, green, blue] = &sums;
+            let by = along_axes(&axes, moments);
+            let mut by_position = by.center;
+            let mut by_scale = by.scale;
+            let mut by_opacity = [0.0; WIDTH];
+            for l in 0..WIDTH {
+                for axis in 0..2 {
+                    by_position[axis][l] *= self.side;
+                    let is_free = (SCALE_LOW..=SCALE_HIGH).contains(&of.scale[axis][l]);
+                    by_scale[axis][l] = if is_free { by_scale[axis][l] } else { 0.0 };
+                }
+                // The weight is the opacity times a Gaussian; a splat without opacity is in no list.
+                by_opacity[l] = if one[l] == 0.0 { 0.0 } else { one[l] / of.opacity[l] };
+            }
+            add(position, first, count, &by_position);
+            add(scale, first, count, &by_scale);
+            add(rotation, first, count, &[by.rotation]);
+            add(color, first, count, &[*red, *green, *blue]);
+            add(opacity, first, count, &[by_opacity]);
         }
     }
 }
 
-/// Adds to a few entries of a gradient, unless it is that of a parameter that is not tuned.
+/// Derivatives by the centre in pixels, by the logarithms of the standard deviations and by the rotation.
+struct Along {
+    center: [Each; 2],
+    scale: [Each; 2],
+    rotation: Each,
+}
+
+/// From derivatives by the exponent times u, v, uu, uv and vv. The triangle that measures points and the axes differ by
+/// a rotation, by which the moments are turned first: along the axes nothing cancels.
 #[inline(always)]
-fn add<const N: usize>(gradient: &mut [f32], at: usize, terms: &[f32; N]) {
+fn along_axes(axes: &Axes, [u, v, uu, uv, vv]: &[Each; 5]) -> Along {
+    const TWICE: f32 = 2.0 * std::f32::consts::LN_2;
+    let Axes { cos, sin, inverse: [p, q] } = axes;
+    let [a, _, _] = axes.triangle();
+    let zero = [0.0; WIDTH];
+    let mut by = Along {
+        center: [zero; 2],
+        scale: [zero; 2],
+        rotation: zero,
+    };
+    for l in 0..WIDTH {
+        let (k, m) = (p[l] * cos[l] / a[l], -q[l] * sin[l] / a[l]);
+        let [along, across] = [k * u[l] - m * v[l], m * u[l] + k * v[l]];
+        let mixed = 2.0 * k * m * uv[l];
+        let [squares, others] = [
+            k * k * uu[l] - mixed + m * m * vv[l],
+            m * m * uu[l] + mixed + k * k * vv[l],
+        ];
+        let product = k * m * (uu[l] - vv[l]) + (k * k - m * m) * uv[l];
+        by.center[0][l] = TWICE * (p[l] * cos[l] * along - q[l] * sin[l] * across);
+        by.center[1][l] = TWICE * (p[l] * sin[l] * along + q[l] * cos[l] * across);
+        by.scale[0][l] = TWICE * squares;
+        by.scale[1][l] = TWICE * others;
+        by.rotation[l] = TWICE * product * (q[l] / p[l] - p[l] / q[l]);
+    }
+    by
+}
+
+/// Adds terms of some splats to a gradient, unless it is that of a parameter that is not tuned.
+#[inline(always)]
+fn add<const C: usize>(gradient: &mut [f32], first: usize, count: usize, terms: &[Each; C]) {
     if gradient.is_empty() {
         return;
     }
-    let entries = &mut gradient[at..at + N];
-    for i in 0..N {
-        entries[i] += terms[i];
+    let entries = &mut gradient[C * first..C * (first + count)];
+    for l in 0..count {
+        for c in 0..C {
+            entries[C * l + c] += terms[c][l];
+        }
     }
 }

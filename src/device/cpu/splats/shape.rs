@@ -25,46 +25,15 @@ const _: () = assert!(BLOCKS == WIDTH && EDGE * EDGE == WIDTH && ACROSS == EDGE)
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 pub(super) struct Shape {
-    center: [f32; 2],
-    a: f32,
-    b: f32,
-    c: f32,
+    pub(super) center: [f32; 2],
+    pub(super) a: f32,
+    pub(super) b: f32,
+    pub(super) c: f32,
     /// The logarithm to base 2 of the opacity.
-    log_opacity: f32,
+    pub(super) log_opacity: f32,
     pub(super) color: [f32; 3],
     /// Where along a column the Gaussian is largest, over the column's x; and along a row, over its y.
-    ridge: [f32; 2],
-    pub(super) opacity: f32,
-}
-
-impl Shape {
-    #[inline(always)]
-    pub(super) fn new(splat: &Splat<f32>) -> Self {
-        let [xx, xy, yy] = splat.conic.map(|entry| 0.5 * std::f32::consts::LOG2_E * entry);
-        let a = xx.sqrt();
-        let b = xy / a;
-        let c = (yy - b * b).sqrt();
-        Self {
-            center: splat.center,
-            a,
-            b,
-            c,
-            log_opacity: splat.opacity.log2(),
-            color: splat.color,
-            ridge: [-xy / yy, -xy / xx],
-            opacity: splat.opacity,
-        }
-    }
-
-    pub(super) fn unmeasure(&self, [u, v]: [f32; 2], [uu, uv, vv]: [f32; 3]) -> ([f32; 2], [f32; 3]) {
-        use std::f32::consts::LN_2;
-        let slope = [2.0 * LN_2 * (self.a * u), 2.0 * LN_2 * (self.b * u + self.c * v)];
-        let k = self.b / self.c;
-        let xx = (uu - 2.0 * k * uv + k * k * vv) / (self.a * self.a);
-        let xy = (uv - k * vv) / (self.a * self.c);
-        let yy = vv / (self.c * self.c);
-        (slope, [xx, xy, yy])
-    }
+    pub(super) ridge: [f32; 2],
 }
 
 /// Columns and rows of a block's pixels.

@@ -4,14 +4,11 @@
 //! records of their own; then each thread takes a range of splats through all tiles. A tile's list is in the order of
 //! splats, so that a range of splats is a range of the list. Rounds of tiles bound the memory of the records.
 
-use super::shape::Shape;
-use crate::transport::splats::splat::{Splat, SplatAdjoint};
-
 /// Sums over a tile's pixels for one splat.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[repr(C)]
 pub(super) struct Record {
-    /// Derivatives by the exponent times 1, u, v, uu, uv and vv, as [`Shape`] measures points; derivatives by red and green.
+    /// Derivatives by the exponent times 1, u, v, uu, uv and vv, as a shape measures points; derivatives by red and green.
     pub(super) sums: [f32; 8],
     /// Derivatives by blue.
     pub(super) last: f32,
@@ -25,18 +22,5 @@ impl Record {
             self.sums[i] += other.sums[i];
         }
         self.last += other.last;
-    }
-
-    /// The derivatives by the splat that the sums are of.
-    #[inline(always)]
-    pub(super) fn adjoint(&self, shape: &Shape) -> SplatAdjoint<f32> {
-        let [one, u, v, uu, uv, vv, red, green] = self.sums;
-        let (slope, [xx, xy, yy]) = shape.unmeasure([u, v], [uu, uv, vv]);
-        Splat {
-            center: slope,
-            conic: [-0.5 * xx, -xy, -0.5 * yy],
-            opacity: if one == 0.0 { 0.0 } else { one / shape.opacity },
-            color: [red, green, self.last],
-        }
     }
 }
