@@ -1,5 +1,6 @@
 //! Splats on the CPU: tile by tile, blocks of sixteen pixels at a time.
 
+mod axes;
 mod lists;
 pub(super) mod passes;
 mod pixels;

@@ -4,18 +4,16 @@
 use rayon::prelude::*;
 
 use super::lists::{Lists, TILE, TileBox};
-use super::pixels::Plane;
 use super::project::{Project, Reader, Update};
-use super::shape::{BLOCKS, Shape};
+use super::shape::Shape;
 use super::sums::Record;
-use super::tile::{Found, Gather, Replay};
+use super::tile::{End, Found, Gather, Replay};
 use crate::device::cpu::chunk::CHUNK;
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::memory;
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::shared::SharedSlice;
 use crate::device::cpu::update::Updates;
-use crate::device::cpu::vector::lanes::WIDTH;
 use crate::device::cpu::vector::level::Level;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
@@ -51,8 +49,8 @@ struct View {
     lists: Lists,
     /// For each entry of the lists the blocks of its tile in which it was blended, as bits.
     reached: Vec<u16>,
-    /// Entries of its tile's list that each pixel has looked at.
-    counts: Vec<Plane<u32>>,
+    /// How the pixels of each tile ended.
+    ends: Vec<End>,
 }
 
 impl View {
@@ -108,7 +106,7 @@ impl View {
         size_of_val(&self.shapes[..])
             + size_of_val(&self.boxes[..])
             + size_of_val(&self.reached[..])
-            + size_of_val(&self.counts[..])
+            + size_of_val(&self.ends[..])
             + self.lists.bytes()
     }
 }
@@ -148,15 +146,15 @@ impl SplatPasses {
             let count = view.tiles().iter().product::<usize>();
             let (here, rest) = image.split_at_mut(count * CHUNK);
             image = rest;
-            let (mut counts, mut reached) = (std::mem::take(&mut view.counts), std::mem::take(&mut view.reached));
-            counts.resize(count, [[0; WIDTH]; BLOCKS]);
+            let (mut ends, mut reached) = (std::mem::take(&mut view.ends), std::mem::take(&mut view.reached));
+            ends.resize(count, End::default());
             let all_reached = SharedSlice::new(&mut reached);
-            let outputs = here.par_chunks_mut(CHUNK).zip(&mut counts).enumerate();
-            outputs.for_each(|(index, (pixels, counts))| {
+            let outputs = here.par_chunks_mut(CHUNK).zip(&mut ends).enumerate();
+            outputs.for_each(|(index, (pixels, end))| {
                 let (origin, inside) = view.tile(index);
                 // SAFETY: every tile's list has entries of its own.
                 let reached = unsafe { &mut all_reached.get()[view.lists.range(index)] };
-                *counts = inputs.level.run(Gather {
+                inputs.level.run(Gather {
                     list: view.lists.of(index),
                     shapes: &view.shapes,
                     origin,
@@ -164,9 +162,10 @@ impl SplatPasses {
                     background,
                     reached,
                     pixels,
+                    end,
                 });
             });
-            (view.counts, view.reached) = (counts, reached);
+            (view.ends, view.reached) = (ends, reached);
         }
         Ok(())
     }
@@ -186,9 +185,9 @@ impl SplatPasses {
         for view in &views {
             let chunks = view.tiles().iter().product::<usize>();
             let places = first * CHUNK..(first + chunks) * CHUNK;
-            let (image, adjoint) = (&frame.image[places.clone()], &frame.adjoint[places]);
+            let adjoint = &frame.adjoint[places];
             self.clear_derivatives();
-            let found = self.compute_derivatives(inputs, view, (image, adjoint), background);
+            let found = self.compute_derivatives(inputs, view, adjoint, background);
             stats = stats + found.stats;
             for c in 0..3 {
                 by_background[c] += found.by_background[c];
@@ -217,7 +216,7 @@ impl SplatPasses {
         &mut self,
         inputs: &Inputs,
         view: &View,
-        (image, adjoint): (&[[f32; 4]], &[[f32; 3]]),
+        adjoint: &[[f32; 3]],
         background: [f32; 3],
     ) -> Found {
         let tiles = view.tiles().iter().product::<usize>();
@@ -251,8 +250,7 @@ impl SplatPasses {
                         inside,
                         background,
                         reached: &view.reached[view.lists.range(index)],
-                        count: &view.counts[index],
-                        pixels: &image[places.clone()],
+                        end: &view.ends[index],
                         adjoint: &adjoint[places],
                         records,
                     })
@@ -305,7 +303,6 @@ impl SplatPasses {
                 first: span * SPAN,
                 side,
                 sums,
-                shapes: &view.shapes[span * SPAN..],
                 // SAFETY: each splat is written once, by one thread, in each array.
                 gradients: unsafe {
                     let [position, scale, rotation, color, opacity] = &gradients;

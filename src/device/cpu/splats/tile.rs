@@ -1,5 +1,6 @@
 //! A tile of a picture, forwards and backwards: `transport/splats/blend.rs`, a block of sixteen pixels at a time.
 
+use super::lists::TILE;
 use super::pixels::{Plane, ones, read, write};
 use super::shape::{LEAST, BLOCKS, Blocks, Shape, bits};
 use super::sums::Record;
@@ -23,19 +24,19 @@ pub(super) struct Gather<'a> {
     pub(super) reached: &'a mut [u16],
     /// The tile's pixels in the frame.
     pub(super) pixels: &'a mut [[f32; 4]],
+    pub(super) end: &'a mut End,
 }
 
 impl Kernel for Gather<'_> {
-    /// One more than the last entry of the list that each pixel has looked at before it was finished.
-    type Output = Plane<u32>;
+    type Output = ();
 
     #[inline(always)]
-    fn run<W: Wide>(self) -> Plane<u32> {
-        bring_next(self.pixels);
+    fn run<W: Wide>(self) {
         // Pixels that are not in the picture are finished.
         let mut transmittance = ones(self.inside);
         let mut color = [[[0.0; WIDTH]; BLOCKS]; 3];
-        let mut count = [[self.list.len() as u32; WIDTH]; BLOCKS];
+        let End { count, has_finished, .. } = self.end;
+        *has_finished = false;
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let min_transmittance = W::Lanes::splat(MIN_TRANSMITTANCE);
         let mut shapes = [Shape::default(); GROUP];
@@ -79,6 +80,10 @@ impl Kernel for Gather<'_> {
                         state.blend_open(&blocks, &shapes[i], block, was_open);
                         let is_open = state.transmittance.at_least(min_transmittance);
                         let closed = W::Lanes::bits(was_open) & !W::Lanes::bits(is_open);
+                        if closed != 0 && !*has_finished {
+                            *has_finished = true;
+                            *count = [[self.list.len() as u32; WIDTH]; BLOCKS];
+                        }
                         for l in bits(closed as u16) {
                             count[block][l] = (first + i) as u32 + 1;
                         }
@@ -106,7 +111,48 @@ impl Kernel for Gather<'_> {
         }
         let [r, g, b] = &color;
         write([r, g, b, &transmittance], self.inside, self.pixels);
-        count
+        self.end.transmittance = transmittance;
+        if self.inside != [TILE; 2] {
+            self.end.leave_out(self.inside, self.list.len());
+        }
+    }
+}
+
+/// How the pixels of a tile ended: what their undoing begins with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    transmittance: Plane<f32>,
+    /// Whether a pixel was finished before the end of the list. If none was, all have looked at the whole list.
+    has_finished: bool,
+    /// Then for each pixel one more than the last entry that it has looked at.
+    count: Plane<u32>,
+}
+
+impl Default for End {
+    fn default() -> Self {
+        Self {
+            transmittance: [[1.0; WIDTH]; BLOCKS],
+            has_finished: false,
+            count: [[0; WIDTH]; BLOCKS],
+        }
+    }
+}
+
+impl End {
+    /// Takes out pixels that are not in the picture: they have looked at nothing.
+    fn leave_out(&mut self, inside: [usize; 2], entries: usize) {
+        if !self.has_finished {
+            self.has_finished = true;
+            self.count = [[entries as u32; WIDTH]; BLOCKS];
+        }
+        let is_inside = ones(inside);
+        for block in 0..BLOCKS {
+            for l in 0..WIDTH {
+                if is_inside[block][l] == 0.0 {
+                    (self.transmittance[block][l], self.count[block][l]) = (1.0, 0);
+                }
+            }
+        }
     }
 }
 
@@ -118,16 +164,6 @@ const AHEAD: usize = 8;
 fn bring_shape(shapes: &[Shape], list: &[u32], entry: usize) {
     if let Some(&index) = list.get(entry) {
         prefetch_line(shapes.as_ptr().wrapping_add(index as usize));
-    }
-}
-
-/// Asks for what follows numbers of a tile in memory: those of the next tile.
-#[inline(always)]
-fn bring_next<T>(here: &[T]) {
-    const LINE: usize = 64;
-    let next = here.as_ptr().wrapping_add(here.len()).cast::<u8>();
-    for line in 0..size_of_val(here) / LINE {
-        prefetch_line(next.wrapping_add(LINE * line));
     }
 }
 
@@ -198,8 +234,7 @@ pub(super) struct Replay<'a> {
     pub(super) background: [f32; 3],
     /// What [`Gather`] has noted and found.
     pub(super) reached: &'a [u16],
-    pub(super) count: &'a Plane<u32>,
-    pub(super) pixels: &'a [[f32; 4]],
+    pub(super) end: &'a End,
     /// The loss's derivatives by the tile's pixels.
     pub(super) adjoint: &'a [[f32; 3]],
     /// One an entry of the list, in its order.
@@ -211,26 +246,35 @@ impl Kernel for Replay<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(self) -> Found {
-        let Self { count, records, .. } = self;
-        bring_next(self.pixels);
-        bring_next(self.adjoint);
-        bring_next(count);
-        let mut state = [[[1.0; WIDTH]; BLOCKS]; 4];
-        read(self.pixels, self.inside, &mut state);
-        let [_, _, _, mut transmittance] = state;
+        match self.end.has_finished {
+            true => self.undo::<W, true>(),
+            false => self.undo::<W, false>(),
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// `FINISHED`: some pixels have not looked at the whole list.
+    #[inline(always)]
+    fn undo<W: Wide, const FINISHED: bool>(self) -> Found {
+        let Self { end, records, .. } = self;
+        let mut transmittance = end.transmittance;
+        let count = &end.count;
         // Pixels that are not in the picture have no derivatives.
         let mut by_color = [[[0.0; WIDTH]; BLOCKS]; 3];
         read(self.adjoint, self.inside, &mut by_color);
         // Derivatives by the transmittance.
         let mut behind = [[0.0; WIDTH]; BLOCKS];
-        let mut by_background = [[0f64; WIDTH]; 3];
+        let mut by_background = [W::Lanes::splat(0.0); 3];
         for block in 0..BLOCKS {
+            let left = W::Lanes::load(&transmittance[block]);
+            let mut seen = W::Lanes::splat(0.0);
             for c in 0..3 {
-                for l in 0..WIDTH {
-                    behind[block][l] += by_color[c][block][l] * self.background[c];
-                    by_background[c][l] += f64::from(transmittance[block][l] * by_color[c][block][l]);
-                }
+                let adjoint = W::Lanes::load(&by_color[c][block]);
+                seen = adjoint.mul_add(W::Lanes::splat(self.background[c]), seen);
+                by_background[c] = left.mul_add(adjoint, by_background[c]);
             }
+            seen.store(&mut behind[block]);
         }
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let max_weight = W::Lanes::splat(MAX_WEIGHT);
@@ -253,8 +297,10 @@ impl Kernel for Replay<'_> {
             }
             for block in bits(self.reached[i]) {
                 let [u, v] = blocks.measured(shape, block);
-                let was_open = W::Lanes::above(&count[block], i as u32);
-                let weight = W::Lanes::load(&weights[block]).keep(was_open);
+                let mut weight = W::Lanes::load(&weights[block]);
+                if FINISHED {
+                    weight = weight.keep(W::Lanes::above(&count[block], i as u32));
+                }
                 let is_free = W::Lanes::below(weight, max_weight);
                 let after = W::Lanes::load(&transmittance[block]);
                 let before = after / (one - weight);
@@ -286,15 +332,19 @@ impl Kernel for Replay<'_> {
         let mut found = Found::default();
         found.stats.rays = (self.inside[0] * self.inside[1]) as u64;
         for block in 0..BLOCKS {
+            let (mut samples, mut drifted) = (0, 0);
             for l in 0..WIDTH {
+                let count = if FINISHED { count[block][l] } else { self.list.len() as u32 };
                 // Each blend and its undoing round three times at most.
-                let bound = 4.0 * f32::EPSILON * (1 + count[block][l]) as f32;
-                found.stats.drifted += u64::from((transmittance[block][l] - 1.0).abs() > bound);
-                found.stats.samples += u64::from(count[block][l]);
+                let bound = 4.0 * f32::EPSILON * (1 + count) as f32;
+                drifted += u32::from((transmittance[block][l] - 1.0).abs() > bound);
+                samples += count;
             }
+            found.stats.drifted += u64::from(drifted);
+            found.stats.samples += u64::from(samples);
         }
         for c in 0..3 {
-            found.by_background[c] = by_background[c].iter().sum();
+            found.by_background[c] = f64::from(by_background[c].sum());
         }
         found
     }
