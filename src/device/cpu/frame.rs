@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::chunk::{CHUNK, Place, chunks};
+use super::chunk::{CHUNK, Chunk, Pixels as Runs, Place, chunks};
 use super::passes::{Inputs, Pass};
 use super::vector::level::Kernel;
 use super::vector::wide::Wide;
@@ -69,39 +69,17 @@ impl Frame {
         adjoint.resize(image.len(), [0.0; 3]);
         let compared = adjoint.par_chunks_mut(CHUNK).zip(image.par_chunks(CHUNK)).zip(&chunks);
         let partial: Vec<[f64; 3]> = compared
-            .map(|((adjoint, image), chunk)| {
-                let mut pixels = Compared::default();
-                let mut masked = 0u32;
-                let (runs, length) = chunk.runs(&inputs.sensors, batch, keys);
-                for Place { place, index, pixel } in runs {
-                    let sensor = &inputs.sensors[pixel.sensor as usize];
-                    for i in 0..length {
-                        let (x, at) = (image[place + i], i as u32);
-                        if x[3] < 0.0 {
-                            masked += 1;
-                            continue;
-                        }
-                        let here = Pixel {
-                            index: pixel.index + at,
-                            ..pixel
-                        };
-                        let r = reference(&inputs.references, sensor, keys, here);
-                        for c in 0..3 {
-                            pixels.x[c][place + i] = x[c];
-                            pixels.r[c][place + i] = r[c];
-                            if let Loss::Linear { seed } = loss {
-                                pixels.weight[c][place + i] = linear_weight(seed, index + at, c as u32);
-                            }
-                        }
-                    }
-                }
-                let [value, square] = inputs.level.run(CompareChunk {
+            .map(|((adjoint, image), &chunk)| {
+                inputs.level.run(CompareChunk {
+                    inputs,
+                    batch,
+                    keys,
                     loss,
                     scale,
-                    pixels: &pixels,
+                    chunk,
+                    image,
                     adjoint,
-                });
-                [value, square, f64::from(masked)]
+                })
             })
             .collect();
         let total = partial
@@ -134,64 +112,159 @@ impl Frame {
     }
 }
 
-/// The channels of a chunk: render, reference and the weight of [`Loss::Linear`]. All are zero, and so is the loss, for
-/// masked pixels and places without one.
-struct Compared {
-    x: [[f32; CHUNK]; 3],
-    r: [[f32; CHUNK]; 3],
-    weight: [[f32; CHUNK]; 3],
-}
-
-impl Default for Compared {
-    fn default() -> Self {
-        let zero = [[0.0; CHUNK]; 3];
-        Self {
-            x: zero,
-            r: zero,
-            weight: zero,
-        }
-    }
-}
+/// A number for each place and channel of a chunk.
+type Channels = [[f32; CHUNK]; 3];
 
 /// The loss of a chunk, sixteen pixels at a time.
 struct CompareChunk<'a> {
+    inputs: &'a Inputs,
+    batch: &'a Batch,
+    keys: Keys,
     loss: Loss,
     /// Factor on the slopes.
     scale: f32,
-    pixels: &'a Compared,
+    chunk: Chunk,
+    image: &'a [[f32; 4]],
     adjoint: &'a mut [[f32; 3]],
 }
 
 impl Kernel for CompareChunk<'_> {
-    /// Sums of the loss and of the squared difference.
-    type Output = [f64; 2];
+    /// Sums of the loss and of the squared difference, and the number of masked pixels.
+    type Output = [f64; 3];
 
     #[inline(always)]
-    fn run<W: Wide>(self) -> [f64; 2] {
+    fn run<W: Wide>(self) -> [f64; 3] {
         const LANES: usize = 16;
-        let Compared { x, r, weight } = self.pixels;
+        // All are zero, and so is the loss, for masked pixels and places without one.
+        let (mut x, mut r) = ([[0.0; CHUNK]; 3], [[0.0; CHUNK]; 3]);
+        let masked = match self.chunk.runs(&self.inputs.sensors, self.batch, self.keys) {
+            // Compilers make vectors of runs whose length they know.
+            (runs, RUN) => self.stage(runs, RUN, &mut x, &mut r),
+            (runs, length) => self.stage(runs, length, &mut x, &mut r),
+        };
+        let weight = match self.loss {
+            Loss::Linear { seed } => Some(self.weights(seed)),
+            _ => None,
+        };
         let mut sums = [[0f64; LANES]; 2];
         for first in (0..CHUNK).step_by(LANES) {
             let mut slopes = [[0f32; LANES]; 3];
+            let (mut values, mut squares) = ([0f32; LANES], [0f32; LANES]);
             for c in 0..3 {
                 for l in 0..LANES {
-                    let [x, r, weight] = [x[c][first + l], r[c][first + l], weight[c][first + l]];
+                    let weight = weight.as_ref().map_or(0.0, |w| w[c][first + l]);
+                    let [x, r] = [x[c][first + l], r[c][first + l]];
                     let (value, slope) = loss_eval(self.loss, x, r, weight);
-                    sums[0][l] += f64::from(value);
-                    sums[1][l] += f64::from((x - r) * (x - r));
+                    values[l] += value;
+                    squares[l] += (x - r) * (x - r);
                     slopes[c][l] = slope * self.scale;
                 }
             }
             for l in 0..LANES {
+                sums[0][l] += f64::from(values[l]);
+                sums[1][l] += f64::from(squares[l]);
                 self.adjoint[first + l] = [slopes[0][l], slopes[1][l], slopes[2][l]];
             }
         }
-        let mut total = [0.0; 2];
+        let mut total = [0.0, 0.0, f64::from(masked)];
         for l in 0..LANES {
             total[0] += sums[0][l];
             total[1] += sums[1][l];
         }
         total
+    }
+}
+
+/// Pixels of a run of a whole tile.
+const RUN: usize = 8;
+
+impl CompareChunk<'_> {
+    /// Takes the channels of render and reference apart, and counts masked pixels.
+    #[inline(always)]
+    fn stage(&self, runs: Runs, length: usize, x: &mut Channels, r: &mut Channels) -> u32 {
+        let mut masked = 0;
+        for Place { place, pixel, .. } in runs {
+            let seen = &self.image[place..place + length];
+            self.reference(pixel, place..place + length, r);
+            for i in 0..length {
+                for c in 0..3 {
+                    x[c][place + i] = seen[i][c];
+                }
+            }
+            let mut is_masked = false;
+            for i in 0..length {
+                is_masked |= seen[i][3] < 0.0;
+            }
+            if !is_masked {
+                continue;
+            }
+            for i in (0..length).filter(|&i| seen[i][3] < 0.0) {
+                masked += 1;
+                for c in 0..3 {
+                    (x[c][place + i], r[c][place + i]) = (0.0, 0.0);
+                }
+            }
+        }
+        masked
+    }
+
+    /// The references of a run of pixels, the first of which is given.
+    #[inline(always)]
+    fn reference(&self, first: Pixel, places: std::ops::Range<usize>, r: &mut Channels) {
+        let sensor = &self.inputs.sensors[first.sensor as usize];
+        let count = places.len();
+        let begin = (sensor.first_pixel.wrapping_add(first.index)) as usize;
+        let is_plain = sensor.first_pixel != NO_REFERENCE && sensor.backdrop == backdrop::OPAQUE;
+        // A loop for each kind of references, of which compilers make vectors.
+        match &self.inputs.references {
+            Pixels::Float(data) if is_plain => {
+                let data = &data[begin..begin + count];
+                for i in 0..count {
+                    for c in 0..3 {
+                        r[c][places.start + i] = data[i][c];
+                    }
+                }
+                return;
+            }
+            Pixels::Unorm8(data) if is_plain => {
+                let data = &data[begin..begin + count];
+                for i in 0..count {
+                    for c in 0..3 {
+                        r[c][places.start + i] = (data[i] >> (8 * c) & 255) as f32 * (1.0 / 255.0);
+                    }
+                }
+                return;
+            }
+            Pixels::Constant(of) if is_plain => {
+                for i in 0..count {
+                    for c in 0..3 {
+                        r[c][places.start + i] = of[c];
+                    }
+                }
+                return;
+            }
+            _ => {}
+        }
+        for (i, place) in places.enumerate() {
+            let index = first.index + i as u32;
+            let of = reference(&self.inputs.references, sensor, self.keys, Pixel { index, ..first });
+            for c in 0..3 {
+                r[c][place] = of[c];
+            }
+        }
+    }
+
+    /// The weights of [`Loss::Linear`], none for masked pixels.
+    fn weights(&self, seed: u32) -> Box<Channels> {
+        let mut weights = Box::new([[0.0; CHUNK]; 3]);
+        for Place { place, index, .. } in self.chunk.pixels(&self.inputs.sensors, self.batch, self.keys) {
+            for c in 0..3 {
+                if self.image[place][3] >= 0.0 {
+                    weights[c][place] = linear_weight(seed, index, c as u32);
+                }
+            }
+        }
+        weights
     }
 }
 

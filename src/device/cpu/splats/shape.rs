@@ -2,7 +2,6 @@
 
 use super::lists::TILE;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
-use crate::transport::splats::splat::Splat;
 
 /// The logarithm to base 2 of [`MIN_WEIGHT`].
 pub(super) const LEAST: f32 = -7.994_353_4;
