@@ -96,7 +96,10 @@ fn pictures_of_splats_are_timed_beside_their_floor() {
         "{figures}"
     );
     let (text, _) = place.expect(0, &words);
-    assert!(text.contains("times its floor") && text.contains("R²"), "{text}");
+    assert!(
+        text.contains("times exponentials") && text.contains("times arithmetic") && text.contains("R²"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -134,7 +134,6 @@ impl Kernel for CompareChunk<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(self) -> [f64; 3] {
-        const LANES: usize = 16;
         // All are zero, and so is the loss, for masked pixels and places without one.
         let (mut x, mut r) = ([[0.0; CHUNK]; 3], [[0.0; CHUNK]; 3]);
         let masked = match self.chunk.runs(&self.inputs.sensors, self.batch, self.keys) {
@@ -142,37 +141,86 @@ impl Kernel for CompareChunk<'_> {
             (runs, RUN) => self.stage(runs, RUN, &mut x, &mut r),
             (runs, length) => self.stage(runs, length, &mut x, &mut r),
         };
-        let weight = match self.loss {
-            Loss::Linear { seed } => Some(self.weights(seed)),
-            _ => None,
+        let (scale, out) = (self.scale, &mut *self.adjoint);
+        // A loop for each loss, so that none chooses a loss pixel by pixel.
+        let [value, square] = match self.loss {
+            Loss::L1 => compared(Loss::L1, scale, &x, &r, None, out),
+            Loss::L2 => compared(Loss::L2, scale, &x, &r, None, out),
+            Loss::Huber { delta } => compared(Loss::Huber { delta }, scale, &x, &r, None, out),
+            Loss::RelativeL2 => compared(Loss::RelativeL2, scale, &x, &r, None, out),
+            Loss::LogL1 => compared(Loss::LogL1, scale, &x, &r, None, out),
+            Loss::Linear { seed } => {
+                let weights = weights(
+                    self.image,
+                    self.chunk.pixels(&self.inputs.sensors, self.batch, self.keys),
+                    seed,
+                );
+                compared(Loss::Linear { seed }, scale, &x, &r, Some(&weights), out)
+            }
         };
-        let mut sums = [[0f64; LANES]; 2];
-        for first in (0..CHUNK).step_by(LANES) {
-            let mut slopes = [[0f32; LANES]; 3];
-            let (mut values, mut squares) = ([0f32; LANES], [0f32; LANES]);
-            for c in 0..3 {
-                for l in 0..LANES {
-                    let weight = weight.as_ref().map_or(0.0, |w| w[c][first + l]);
-                    let [x, r] = [x[c][first + l], r[c][first + l]];
-                    let (value, slope) = loss_eval(self.loss, x, r, weight);
-                    values[l] += value;
-                    squares[l] += (x - r) * (x - r);
-                    slopes[c][l] = slope * self.scale;
-                }
-            }
-            for l in 0..LANES {
-                sums[0][l] += f64::from(values[l]);
-                sums[1][l] += f64::from(squares[l]);
-                self.adjoint[first + l] = [slopes[0][l], slopes[1][l], slopes[2][l]];
-            }
-        }
-        let mut total = [0.0, 0.0, f64::from(masked)];
-        for l in 0..LANES {
-            total[0] += sums[0][l];
-            total[1] += sums[1][l];
-        }
-        total
+        [value, square, f64::from(masked)]
     }
+}
+
+/// Sums of the loss and of the squared difference over a chunk; writes the slopes, `scale` times.
+#[inline(always)]
+fn compared(
+    loss: Loss,
+    scale: f32,
+    x: &Channels,
+    r: &Channels,
+    weights: Option<&Channels>,
+    adjoint: &mut [[f32; 3]],
+) -> [f64; 2] {
+    const LANES: usize = 16;
+    let mut sums = [[0f64; LANES]; 2];
+    for first in (0..CHUNK).step_by(LANES) {
+        let mut slopes = [[0f32; LANES]; 3];
+        let (mut values, mut squares) = ([0f32; LANES], [0f32; LANES]);
+        for c in 0..3 {
+            for l in 0..LANES {
+                let weight = weights.map_or(0.0, |w| w[c][first + l]);
+                let [x, r] = [x[c][first + l], r[c][first + l]];
+                let (value, slope) = loss_eval(loss, x, r, weight);
+                values[l] += value;
+                squares[l] += (x - r) * (x - r);
+                slopes[c][l] = slope * scale;
+            }
+        }
+        for l in 0..LANES {
+            sums[0][l] += f64::from(values[l]);
+            sums[1][l] += f64::from(squares[l]);
+        }
+        let adjoint = &mut adjoint[first..first + LANES];
+        for l in 0..LANES {
+            adjoint[l] = [slopes[0][l], slopes[1][l], slopes[2][l]];
+        }
+    }
+    let mut total = [0.0; 2];
+    for l in 0..LANES {
+        total[0] += sums[0][l];
+        total[1] += sums[1][l];
+    }
+    total
+}
+
+/// The weights of [`Loss::Linear`], none for masked pixels.
+fn weights(image: &[[f32; 4]], pixels: Runs, seed: u32) -> Box<Channels> {
+    let mut weights = Box::new([[0.0; CHUNK]; 3]);
+    for Place { place, index, .. } in pixels {
+        for c in 0..3 {
+            if !is_masked(image[place]) {
+                weights[c][place] = linear_weight(seed, index, c as u32);
+            }
+        }
+    }
+    weights
+}
+
+/// Whether a pixel of an image is masked.
+#[inline(always)]
+fn is_masked([_, _, _, transmittance]: [f32; 4]) -> bool {
+    transmittance < 0.0
 }
 
 /// Pixels of a run of a whole tile.
@@ -191,14 +239,14 @@ impl CompareChunk<'_> {
                     x[c][place + i] = seen[i][c];
                 }
             }
-            let mut is_masked = false;
+            let mut has_masked = false;
             for i in 0..length {
-                is_masked |= seen[i][3] < 0.0;
+                has_masked |= is_masked(seen[i]);
             }
-            if !is_masked {
+            if !has_masked {
                 continue;
             }
-            for i in (0..length).filter(|&i| seen[i][3] < 0.0) {
+            for i in (0..length).filter(|&i| is_masked(seen[i])) {
                 masked += 1;
                 for c in 0..3 {
                     (x[c][place + i], r[c][place + i]) = (0.0, 0.0);
@@ -252,19 +300,6 @@ impl CompareChunk<'_> {
                 r[c][place] = of[c];
             }
         }
-    }
-
-    /// The weights of [`Loss::Linear`], none for masked pixels.
-    fn weights(&self, seed: u32) -> Box<Channels> {
-        let mut weights = Box::new([[0.0; CHUNK]; 3]);
-        for Place { place, index, .. } in self.chunk.pixels(&self.inputs.sensors, self.batch, self.keys) {
-            for c in 0..3 {
-                if self.image[place][3] >= 0.0 {
-                    weights[c][place] = linear_weight(seed, index, c as u32);
-                }
-            }
-        }
-        weights
     }
 }
 

@@ -26,6 +26,7 @@ use crate::resident::{Resident, Transport, fit_background};
 
 use frame::Frame;
 use passes::{Inputs, Pass, Passes};
+use splats::pairs::Pairs;
 use update::Updates;
 use vector::lanes::PowersOfTwo;
 use vector::level::Level;
@@ -51,10 +52,24 @@ impl Default for Cpu {
 }
 
 impl Cpu {
-    /// 2ˣ of each of these numbers, at most 0, on one thread at the device's vector level: the exponential of splats, for
+    /// 2ˣ of each of these numbers, between -126 and 127, on one thread at the device's vector level: the exponential of splats, for
     /// measurements. Vectors beyond the shorter slice are left out.
     pub fn powers_of_two(&self, numbers: &[[f32; 16]], powers: &mut [[f32; 16]]) {
         self.inputs.level.run(PowersOfTwo { numbers, powers });
+    }
+
+    /// Blends splats in a tile that they cover and undoes them, on one thread at the device's vector level: the arithmetic of
+    /// a pair of a pixel and a splat, for measurements. Returns the number of pairs, and by how much a transmittance has
+    /// not come back to 1.
+    pub fn blend_pairs(&self, times: usize) -> (u64, f32) {
+        let pairs = Pairs::new();
+        let mut most = 0f32;
+        for _ in 0..times {
+            let [off, sum] = self.inputs.level.run(std::hint::black_box(&pairs));
+            most = most.max(off);
+            std::hint::black_box(sum);
+        }
+        ((times * Pairs::COUNT) as u64, most)
     }
 
     /// A device without a scene, with the vector level that the environment names or else the processor's widest.

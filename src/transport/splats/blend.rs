@@ -15,7 +15,8 @@
 //! number of splats. In the end T is 1 again and C is 0, which says how well it went.
 //!
 //! [`gather`] is the loop forwards, [`replay`] the loop backwards. `shaders/transport/splats/blend.wgsl` is the same
-//! file in WGSL; the CPU's passes take blocks of sixteen pixels at a time (`device/cpu/splats/tile.rs`).
+//! file in WGSL; the CPU's passes take blocks of sixteen pixels at a time (`device/cpu/splats/gather.rs` and
+//! `replay.rs`).
 
 use super::splat::{Splat, SplatAdjoint};
 use crate::transport::number::Number;

@@ -97,7 +97,9 @@ mod tests {
             let [cos, sin] = cos_sin(&angles);
             for l in 0..WIDTH {
                 let exact = f64::from(angles[l]);
-                let off = (f64::from(cos[l]) - exact.cos()).abs().max((f64::from(sin[l]) - exact.sin()).abs());
+                let off = (f64::from(cos[l]) - exact.cos())
+                    .abs()
+                    .max((f64::from(sin[l]) - exact.sin()).abs());
                 assert!(off < 1.5e-7, "{}: off by {off}", angles[l]);
             }
         }
@@ -112,14 +114,18 @@ mod tests {
         let [a, b, c] = axes.triangle();
         for l in 0..WIDTH {
             for [x, y] in [[1.0f32, 0.0], [0.0, 1.0], [0.7, -0.4], [-2.0, 5.0]] {
-                let [cos, sin, p, q] = [axes.cos[l], axes.sin[l], axes.inverse[0][l], axes.inverse[1][l]].map(f64::from);
+                let [cos, sin, p, q] =
+                    [axes.cos[l], axes.sin[l], axes.inverse[0][l], axes.inverse[1][l]].map(f64::from);
                 let [fx, fy] = [f64::from(x), f64::from(y)];
                 let along = (p * (cos * fx + sin * fy)).powi(2) + (q * (cos * fy - sin * fx)).powi(2);
                 let (u, v) = (a[l] * x + b[l] * y, c[l] * y);
                 let found = f64::from(u * u + v * v);
                 // What cancels in U or V is lost to either.
                 let size = (p * p + q * q) * (fx * fx + fy * fy);
-                assert!((found - along).abs() < 4e-7 * size, "splat {l}: {found}, expected {along}");
+                assert!(
+                    (found - along).abs() < 4e-7 * size,
+                    "splat {l}: {found}, expected {along}"
+                );
             }
             let wide = f64::from(-3.0f32).exp() * 100.0;
             assert!((f64::from(axes.inverse[0][l]) * wide / f64::from(HALVED) - 1.0).abs() < 4e-7);

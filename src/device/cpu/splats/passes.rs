@@ -3,11 +3,12 @@
 
 use rayon::prelude::*;
 
+use super::gather::{End, Gather};
 use super::lists::{Lists, TILE, TileBox};
 use super::project::{Project, Reader, Update};
+use super::replay::{Found, Replay};
 use super::shape::Shape;
 use super::sums::Record;
-use super::tile::{End, Found, Gather, Replay};
 use crate::device::cpu::chunk::CHUNK;
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::memory;

@@ -159,7 +159,11 @@ fn reach(opacity: &Each, log_opacity: &Each, [a, b, c]: [&Each; 3]) -> [Each; 2]
     let mut reach = [[0.0; WIDTH]; 2];
     for l in 0..WIDTH {
         // The largest |U² + V²|, whose root is not a number where the opacity is too small.
-        let widest = if opacity[l] > MIN_WEIGHT { log_opacity[l] - LEAST } else { f32::NAN };
+        let widest = if opacity[l] > MIN_WEIGHT {
+            log_opacity[l] - LEAST
+        } else {
+            f32::NAN
+        };
         let down = widest.sqrt() / c[l];
         reach[0][l] = down * (b[l] * b[l] + c[l] * c[l]).sqrt() / a[l] + SLACK;
         reach[1][l] = down + SLACK;
@@ -251,7 +255,11 @@ struct Along {
 #[inline(always)]
 fn along_axes(axes: &Axes, [u, v, uu, uv, vv]: &[Each; 5]) -> Along {
     const TWICE: f32 = 2.0 * std::f32::consts::LN_2;
-    let Axes { cos, sin, inverse: [p, q] } = axes;
+    let Axes {
+        cos,
+        sin,
+        inverse: [p, q],
+    } = axes;
     let [a, _, _] = axes.triangle();
     let zero = [0.0; WIDTH];
     let mut by = Along {
@@ -287,6 +295,202 @@ fn add<const C: usize>(gradient: &mut [f32], first: usize, count: usize, terms: 
     for l in 0..count {
         for c in 0..C {
             entries[C * l + c] += terms[c][l];
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::device::cpu::vector::level::Level;
+    use crate::transport::rays::random::test_uniform;
+    use crate::transport::splats::splat::{Parameters, Splat, SplatAdjoint, reach as scalar_reach};
+
+    /// Round splats and needles in the middle of a picture.
+    pub(in crate::device::cpu::splats) fn some_splats(count: u32) -> Vec<Parameters<f32>> {
+        let splat = |i| {
+            let (a, b) = (test_uniform(20, i, 0), test_uniform(20, i, 1));
+            Parameters {
+                position: [(28.0 + 24.0 * a[0]) / 64.0, (44.0 + 24.0 * a[1]) / 64.0],
+                scale: [-5.0 + 3.5 * a[2], -5.0 + 3.5 * a[3]],
+                rotation: 7.0 * b[0],
+                color: [b[1], b[2], b[3]],
+                opacity: 0.005 + b[1],
+            }
+        };
+        (0..count).map(splat).collect()
+    }
+
+    fn arrays(splats: &[Parameters<f32>]) -> [Vec<f32>; 5] {
+        [
+            splats.iter().flat_map(|s| s.position).collect(),
+            splats.iter().flat_map(|s| s.scale).collect(),
+            splats.iter().map(|s| s.rotation).collect(),
+            splats.iter().flat_map(|s| s.color).collect(),
+            splats.iter().map(|s| s.opacity).collect(),
+        ]
+    }
+
+    fn reader([position, scale, rotation, color, opacity]: &[Vec<f32>; 5]) -> Reader<'_> {
+        Reader {
+            position,
+            scale,
+            rotation,
+            color,
+            opacity,
+        }
+    }
+
+    pub(in crate::device::cpu::splats) fn project_one(of: &Parameters<f32>, side: f32) -> (Shape, TileBox) {
+        let (shapes, boxes) = project_all(&[*of], side, [64; 2]);
+        (shapes[0], boxes[0])
+    }
+
+    fn project_all(splats: &[Parameters<f32>], side: f32, tiles: [usize; 2]) -> (Vec<Shape>, Vec<TileBox>) {
+        let arrays = arrays(splats);
+        let (mut shapes, mut boxes) = (
+            vec![Shape::default(); splats.len()],
+            vec![TileBox::default(); splats.len()],
+        );
+        Level::Baseline.run(Project {
+            read: reader(&arrays),
+            first: 0,
+            side,
+            tiles,
+            shapes: &mut shapes,
+            boxes: &mut boxes,
+        });
+        (shapes, boxes)
+    }
+
+    /// Against `transport/splats/splat.rs` in f64: the exponent at points within reach, and the sides of the box.
+    #[test]
+    fn shapes_are_those_of_single_splats() {
+        let splats = some_splats(1003);
+        let (shapes, boxes) = project_all(&splats, 640.0, [40, 40]);
+        for (i, of) in splats.iter().enumerate() {
+            let exact = Splat::project(&lift(of), 640.0);
+            let Shape {
+                a,
+                b,
+                c,
+                center,
+                log_opacity,
+                ..
+            } = shapes[i];
+            assert!((f64::from(log_opacity) - f64::from(of.opacity).log2()).abs() < 1e-5);
+            let [xx, xy, yy] = exact.conic.map(|x| 0.5 * std::f64::consts::LOG2_E * x);
+            let [a, b, c] = [a, b, c].map(f64::from);
+            let near = |found: f64, expected: f64| (found - expected).abs() < 2e-6 * (xx + yy);
+            assert!(
+                near(a * a, xx) && near(a * b, xy) && near(b * b + c * c, yy),
+                "splat {i}: {of:?}"
+            );
+            let determinant = xx * yy - xy * xy;
+            assert!(((a * c).powi(2) / determinant - 1.0).abs() < 4e-6, "splat {i}: {of:?}");
+            for axis in 0..2 {
+                assert!((f64::from(center[axis]) - exact.center[axis]).abs() < 1e-4);
+            }
+            let [width, height] = scalar_reach(of, 640.0).unwrap_or([f32::NAN; 2]);
+            let side = |center: f32, reach: f32| match reach.is_nan() {
+                true => [0, 0],
+                false => {
+                    let first = (center - reach - 0.5).ceil().clamp(0.0, 640.0);
+                    let end = ((center + reach - 0.5).floor() + 1.0).clamp(0.0, 640.0);
+                    [first as u16 / 16, (end as u16).div_ceil(16)]
+                }
+            };
+            let expected = TileBox {
+                columns: side(center[0], width),
+                rows: side(center[1], height),
+            };
+            assert_eq!(
+                boxes[i].count(),
+                expected.count(),
+                "splat {i}: {:?}, expected {expected:?}",
+                boxes[i]
+            );
+        }
+    }
+
+    fn lift(of: &Parameters<f32>) -> Parameters<f64> {
+        Parameters {
+            position: of.position.map(f64::from),
+            scale: of.scale.map(f64::from),
+            rotation: f64::from(of.rotation),
+            color: of.color.map(f64::from),
+            opacity: f64::from(of.opacity),
+        }
+    }
+
+    /// Sums over a few points, made here in f64 from the definition of u and v, lead to the gradients that
+    /// `Splat::project_adjoint` gives in f64 for the same points.
+    #[test]
+    fn gradients_are_those_of_single_splats() {
+        let splats = some_splats(37);
+        let (shapes, _) = project_all(&splats, 64.0, [4, 4]);
+        let arrays = arrays(&splats);
+        let mut records = vec![Record::default(); splats.len()];
+        let mut expected = Vec::new();
+        for (i, of) in splats.iter().enumerate() {
+            let exact = Splat::project(&lift(of), 64.0);
+            let mut by = SplatAdjoint::<f64>::zero();
+            let mut sums = [0f64; 6];
+            for k in 0..5u32 {
+                let at = test_uniform(21, i as u32, k);
+                // Points within two standard deviations along either axis.
+                let (cos, sin) = (of.rotation.cos(), of.rotation.sin());
+                let [s, t] = [0, 1].map(|axis| 4.0 * (at[axis] - 0.5) * of.scale[axis].exp() * 64.0);
+                let point = [
+                    exact.center[0] as f32 + cos * s - sin * t,
+                    exact.center[1] as f32 + sin * s + cos * t,
+                ];
+                let by_weight = f64::from(at[2]) - 0.3;
+                by.add(&exact.eval_adjoint(point, by_weight));
+                let by_power = by_weight * exact.eval(point);
+                let [x, y] = [0, 1].map(|axis| f64::from(point[axis]) - exact.center[axis]);
+                let u = f64::from(shapes[i].a) * x + f64::from(shapes[i].b) * y;
+                let v = f64::from(shapes[i].c) * y;
+                for (sum, term) in sums.iter_mut().zip([1.0, u, v, u * u, u * v, v * v]) {
+                    *sum += by_power * term;
+                }
+            }
+            let [one, u, v, uu, uv, vv] = sums.map(|x| x as f32);
+            records[i] = Record {
+                sums: [one, u, v, uu, uv, vv, 2.0, 3.0],
+                last: 4.0,
+            };
+            by.color = [2.0, 3.0, 4.0];
+            expected.push(Splat::project_adjoint(&lift(of), 64.0, &by));
+        }
+        let mut found = arrays.clone().map(|a| vec![0.0; a.len()]);
+        let [position, scale, rotation, color, opacity] = &mut found;
+        Level::Baseline.run(Update {
+            read: reader(&arrays),
+            first: 0,
+            side: 64.0,
+            sums: &records,
+            gradients: [position, scale, rotation, color, opacity],
+        });
+        let [position, scale, rotation, color, opacity] = &found;
+        for (i, of) in expected.iter().enumerate() {
+            let pairs = [
+                ([position[2 * i], position[2 * i + 1]], of.position),
+                ([scale[2 * i], scale[2 * i + 1]], of.scale),
+                ([rotation[i], opacity[i]], [of.rotation, of.opacity]),
+            ];
+            for (found, expected) in pairs {
+                for k in 0..2 {
+                    let size = expected[0].abs().max(expected[1].abs()).max(1e-3);
+                    let off = (f64::from(found[k]) - expected[k]).abs();
+                    assert!(
+                        off < 2e-4 * size,
+                        "splat {i}: {found:?}, expected {expected:?}; {:?}",
+                        splats[i]
+                    );
+                }
+            }
+            assert_eq!(color[3 * i..3 * i + 3], [2.0, 3.0, 4.0]);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::lists::TILE;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
+use crate::transport::lookup::prefetch::prefetch_line;
 
 /// The logarithm to base 2 of [`MIN_WEIGHT`].
 pub(super) const LEAST: f32 = -7.994_353_4;
@@ -33,6 +34,21 @@ pub(super) struct Shape {
     pub(super) color: [f32; 3],
     /// Where along a column the Gaussian is largest, over the column's x; and along a row, over its y.
     pub(super) ridge: [f32; 2],
+}
+
+impl Shape {
+    /// u and v of a point that lies so many pixels from the centre.
+    #[inline(always)]
+    fn measured<L: Lanes>(&self, [x, y]: [L; 2]) -> [L; 2] {
+        let u = L::splat(self.a).mul_add(x, L::splat(self.b) * y);
+        [u, L::splat(self.c) * y]
+    }
+
+    /// The logarithm to base 2 of the weight where a point is measured as u and v.
+    #[inline(always)]
+    pub(super) fn exponent<L: Lanes>(&self, [u, v]: [L; 2]) -> L {
+        L::splat(self.log_opacity).sub_product(u, u).sub_product(v, v)
+    }
 }
 
 /// Columns and rows of a block's pixels.
@@ -84,58 +100,53 @@ impl<L: Lanes> Blocks<L> {
         let y = zero.min(bottom).max(top);
         let along_column = (x * L::splat(shape.ridge[0])).min(bottom).max(top);
         let along_row = (y * L::splat(shape.ridge[1])).min(right).max(left);
-        let by_column = exponent(shape, measured(shape, [x, along_column]));
-        let highest = by_column.max(exponent(shape, measured(shape, [along_row, y])));
+        let by_column = shape.exponent(shape.measured([x, along_column]));
+        let highest = by_column.max(shape.exponent(shape.measured([along_row, y])));
         L::bits(highest.at_least(L::splat(LEAST - SLACK))) as u16
     }
 
-    /// The pixels of a block, measured as [`Shape`] says, and the logarithm to base 2 of the splat's weights there.
-    #[inline(always)]
-    pub(super) fn exponent(&self, shape: &Shape, block: usize) -> ([L; 2], L) {
-        let at = self.measured(shape, block);
-        (at, exponent(shape, at))
-    }
-
+    /// The pixels of a block, measured as [`Shape`] says.
     #[inline(always)]
     pub(super) fn measured(&self, shape: &Shape, block: usize) -> [L; 2] {
         let x = self.x[block % ACROSS] - L::splat(shape.center[0]);
         let y = self.y[block / ACROSS] - L::splat(shape.center[1]);
-        measured(shape, [x, y])
+        shape.measured([x, y])
     }
 }
 
-/// The numbers of the bits that are set, from the lowest on.
+/// The numbers of the bits that are set, from the lowest on; all are below `N`.
 #[inline(always)]
-pub(super) fn bits(mut word: u16) -> impl Iterator<Item = usize> {
+pub(super) fn bits<const N: usize>(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(
         #[inline(always)]
         move || {
-            let bit = (word != 0).then(|| word.trailing_zeros() as usize % BLOCKS)?;
+            let bit = (word != 0).then(|| word.trailing_zeros() as usize % N)?;
             word &= word - 1;
             Some(bit)
         },
     )
 }
 
-/// Where a point lies from a splat's centre, measured such that the Gaussian is 2^(-u² - v²).
+/// Asks for the shape of an entry of a list, if there is one.
 #[inline(always)]
-fn measured<L: Lanes>(shape: &Shape, [x, y]: [L; 2]) -> [L; 2] {
-    let u = L::splat(shape.a).mul_add(x, L::splat(shape.b) * y);
-    [u, L::splat(shape.c) * y]
-}
-
-/// The logarithm to base 2 of the weight.
-#[inline(always)]
-fn exponent<L: Lanes>(shape: &Shape, [u, v]: [L; 2]) -> L {
-    L::splat(shape.log_opacity).sub_product(u, u).sub_product(v, v)
+pub(super) fn bring_shape(shapes: &[Shape], list: &[u32], entry: usize) {
+    if let Some(&index) = list.get(entry) {
+        prefetch_line(shapes.as_ptr().wrapping_add(index as usize));
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::project::tests::{project_one, some_splats};
     use super::*;
     use crate::device::cpu::vector::lanes::PlainLanes;
-    use crate::transport::rays::random::test_uniform;
-    use crate::transport::splats::splat::Parameters;
+    use crate::transport::splats::blend::MIN_WEIGHT;
+    use crate::transport::splats::splat::Splat;
+
+    #[test]
+    fn least_is_the_logarithm_of_the_least_weight() {
+        assert_eq!(LEAST, f64::from(MIN_WEIGHT).log2() as f32);
+    }
 
     /// Blocks in which a splat's weight is not left out are reached, and few others: the bits are compared with all
     /// weights, round splats and needles, in the tile and beside it.
@@ -143,18 +154,9 @@ mod tests {
     fn blocks_are_reached_where_weights_are_not_left_out() {
         let (mut reached, mut needless) = (0, 0);
         let blocks = Blocks::<PlainLanes>::new([32.0, 48.0]);
-        for i in 0..4000 {
-            let (a, b) = (test_uniform(20, i, 0), test_uniform(20, i, 1));
-            let of = Parameters {
-                position: [(28.0 + 24.0 * a[0]) / 64.0, (44.0 + 24.0 * a[1]) / 64.0],
-                scale: [-5.0 + 3.5 * a[2], -5.0 + 3.5 * a[3]],
-                rotation: 7.0 * b[0],
-                color: [0.0; 3],
-                opacity: 0.005 + b[1],
-            };
-            let splat = Splat::project(&of, 64.0);
-            let shape = Shape::new(&splat);
-            let bits = blocks.reached(&shape);
+        for (i, of) in some_splats(4000).iter().enumerate() {
+            let splat = Splat::project(of, 64.0);
+            let bits = blocks.reached(&project_one(of, 64.0).0);
             for block in 0..BLOCKS {
                 let is_seen = (0..WIDTH).any(|lane| {
                     let x = 32.5 + (block % ACROSS * EDGE) as f32 + COLUMNS[lane];
@@ -173,7 +175,8 @@ mod tests {
 
     #[test]
     fn bits_are_numbered_from_the_lowest_on() {
-        assert_eq!(bits(0b1000_0000_0010_0101).collect::<Vec<_>>(), [0, 2, 5, 15]);
-        assert_eq!(bits(0).count(), 0);
+        assert_eq!(bits::<16>(0b1000_0000_0010_0101).collect::<Vec<_>>(), [0, 2, 5, 15]);
+        assert_eq!(bits::<64>(1 << 63 | 2).collect::<Vec<_>>(), [1, 63]);
+        assert_eq!(bits::<16>(0).count(), 0);
     }
 }

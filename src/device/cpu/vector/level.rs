@@ -40,7 +40,7 @@ impl Level {
     }
 
     /// The levels of a processor whose widest one is `widest`.
-    pub(super) fn up_to(widest: Self) -> Vec<Self> {
+    pub(in crate::device::cpu) fn up_to(widest: Self) -> Vec<Self> {
         match widest {
             Self::Baseline => vec![Self::Baseline],
             #[cfg(target_arch = "x86_64")]

@@ -30,21 +30,6 @@ unsafe fn above(counts: *const u32, least: u32) -> __m256 {
     _mm256_castsi256_ps(_mm256_cmpgt_epi32(counts, _mm256_set1_epi32(least as i32)))
 }
 
-/// Writes `value` to those of eight counts that are in `mask`. Not by a masked store, which is slow on AMD's processors.
-///
-/// # Safety
-/// There are eight counts.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn note(mask: __m256, value: u32, counts: *mut u32) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let old = _mm256_loadu_si256(counts.cast());
-        let new = _mm256_blendv_epi8(old, _mm256_set1_epi32(value as i32), _mm256_castps_si256(mask));
-        _mm256_storeu_si256(counts.cast(), new);
-    }
-}
-
 /// Those of eight words that have a bit.
 ///
 /// # Safety
@@ -65,7 +50,10 @@ fn sums(v: &[Avx2Lanes; 8]) -> [f32; 8] {
     let eight = |a: Avx2Lanes| _mm256_add_ps(a.0, a.1);
     let fours = |a: Avx2Lanes, b: Avx2Lanes| {
         let (a, b) = (eight(a), eight(b));
-        _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b))
+        _mm256_add_ps(
+            _mm256_permute2f128_ps::<0x20>(a, b),
+            _mm256_permute2f128_ps::<0x31>(a, b),
+        )
     };
     let twos = |a: __m256, b: __m256| {
         let low = _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
@@ -181,14 +169,6 @@ impl Lanes for Avx2Lanes {
     fn keep(self, mask: Self::Mask) -> Self {
         // SAFETY: as above.
         unsafe { Self(_mm256_and_ps(self.0, mask.0), _mm256_and_ps(self.1, mask.1)) }
-    }
-    #[inline(always)]
-    fn note(mask: Self::Mask, value: u32, counts: &mut [u32; WIDTH]) {
-        // SAFETY: as above; the array holds as many numbers as both vectors.
-        unsafe {
-            note(mask.0, value, counts.as_mut_ptr());
-            note(mask.1, value, counts.as_mut_ptr().add(8));
-        }
     }
     #[inline(always)]
     fn add_exponent(self, exponent: Self) -> Self {

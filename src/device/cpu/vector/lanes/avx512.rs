@@ -87,15 +87,6 @@ impl Lanes for Avx512Lanes {
         Self(unsafe { _mm512_maskz_mov_ps(mask, self.0) })
     }
     #[inline(always)]
-    fn note(mask: Self::Mask, value: u32, counts: &mut [u32; WIDTH]) {
-        // SAFETY: as above; the array holds as many numbers as the vector.
-        unsafe {
-            let at = counts.as_mut_ptr().cast();
-            let new = _mm512_mask_set1_epi32(_mm512_loadu_epi32(at), mask, value as i32);
-            _mm512_storeu_epi32(at, new);
-        }
-    }
-    #[inline(always)]
     fn add_exponent(self, exponent: Self) -> Self {
         // SAFETY: as above.
         Self(unsafe {
@@ -139,7 +130,12 @@ fn sums(v: &[Avx512Lanes; 8]) -> [f32; 8] {
     let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
     let mut sums = [0.0; 8];
     // SAFETY: the array holds as many numbers as half of the vector.
-    unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), _mm512_castps512_ps256(_mm512_permutexvar_ps(order, ones))) };
+    unsafe {
+        _mm256_storeu_ps(
+            sums.as_mut_ptr(),
+            _mm512_castps512_ps256(_mm512_permutexvar_ps(order, ones)),
+        )
+    };
     sums
 }
 

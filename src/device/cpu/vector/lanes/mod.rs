@@ -48,8 +48,6 @@ pub(in crate::device::cpu) trait Lanes:
 
     /// Zero in the lanes that are not in `mask`.
     fn keep(self, mask: Self::Mask) -> Self;
-    /// Writes `value` to the counts in `mask`.
-    fn note(mask: Self::Mask, value: u32, counts: &mut [u32; WIDTH]);
 
     /// The number times 2ᵏ, k being what `exponent` holds in its lowest bits: a sum of bits, without rounding.
     fn add_exponent(self, exponent: Self) -> Self;
@@ -168,12 +166,6 @@ impl Lanes for PlainLanes {
         Self(std::array::from_fn(|l| if mask[l] { self.0[l] } else { 0.0 }))
     }
     #[inline(always)]
-    fn note(mask: Self::Mask, value: u32, counts: &mut [u32; WIDTH]) {
-        for l in 0..WIDTH {
-            counts[l] = if mask[l] { value } else { counts[l] };
-        }
-    }
-    #[inline(always)]
     fn add_exponent(self, exponent: Self) -> Self {
         self.zip(exponent, |x, k| {
             f32::from_bits(x.to_bits().wrapping_add(k.to_bits() << 23))
@@ -243,7 +235,7 @@ mod tests {
     #[test]
     fn powers_of_two_are_right_to_two_ulp_and_the_same_at_every_level() {
         let numbers: Vec<[f32; WIDTH]> = (0..4000)
-            .map(|i| std::array::from_fn(|l| -2.1e-3 * (16 * i + l) as f32))
+            .map(|i| std::array::from_fn(|l| 10.0 - 2.1e-3 * (16 * i + l) as f32))
             .collect();
         let at = |level: Level| {
             let mut powers = vec![[0.0; WIDTH]; numbers.len()];
@@ -255,12 +247,32 @@ mod tests {
         };
         let plain = at(Level::Baseline);
         for (x, power) in numbers.iter().flatten().zip(plain.iter().flatten()) {
-            let exact = f64::from(x.max(LEAST)).exp2();
+            let exact = f64::from(*x).exp2();
             assert!((f64::from(*power) - exact).abs() < 2.5e-7 * exact, "2^{x} is {power}");
         }
         for level in Level::up_to(Level::detect()) {
             assert_eq!(at(level), plain, "{level:?}");
         }
+    }
+
+    /// Products and sums that are rounded once, worked out by whole numbers: (2²³ + 1)² is 2⁴⁶ + 2²⁴ + 1, of which a
+    /// rounding between the two would lose the 1; the last three are halfway between two numbers but for a part that a
+    /// rounding in f64 would lose, on either side, and exactly halfway.
+    #[test]
+    fn products_and_sums_are_rounded_once() {
+        let power = |k: i32| 2f32.powi(k);
+        let odd = power(23) + 1.0;
+        assert_eq!(fused(odd, odd, -power(46)), power(24));
+        assert_eq!(fused(odd, odd, -power(46) - power(24)), 1.0);
+        let half = 1.0 + power(-12);
+        // (1 + 2⁻¹²)² = 1 + 2⁻¹¹ + 2⁻²⁴, halfway between 1 + 2⁻¹¹ and the next number; the even one is the lower.
+        assert_eq!(fused(half, half, 0.0), 1.0 + power(-11));
+        assert_eq!(fused(half, half, power(-100)), 1.0 + power(-11) + power(-23));
+        assert_eq!(fused(half, half, -power(-100)), 1.0 + power(-11));
+        assert_eq!(fused(-half, half, -power(-100)), -1.0 - power(-11) - power(-23));
+        assert!(fused(f32::INFINITY, 1.0, f32::NEG_INFINITY).is_nan());
+        assert_eq!(fused(f32::MAX, 2.0, 0.0), f32::INFINITY);
+        assert_eq!(fused(f32::INFINITY, 1.0, 5.0), f32::INFINITY);
     }
 
     /// All operations at each level, on numbers of both signs, infinities and NaN.
@@ -274,19 +286,22 @@ mod tests {
             let mut a: [f32; WIDTH] = std::array::from_fn(|l| (l as f32 - 7.3) * 1.7);
             let mut b: [f32; WIDTH] = std::array::from_fn(|l| 5.1 - l as f32);
             (a[3], a[5], b[4], b[5]) = (f32::INFINITY, 2.0, f32::NEG_INFINITY, 2.0);
-            let mut counts: [u32; WIDTH] = std::array::from_fn(|l| 3 * l as u32);
+            let counts: [u32; WIDTH] = std::array::from_fn(|l| 3 * l as u32);
             let sum = W::Lanes::load(&b.map(|x| if x.is_finite() { x } else { 1.0 })).sum();
             let (x, y) = (W::Lanes::load(&a), W::Lanes::load(&b));
             let (more, above) = (x.at_least(y), W::Lanes::above(&counts, 9));
             let both = W::Lanes::both(more, above);
-            W::Lanes::note(both, 1000, &mut counts);
             let mut found = vec![
                 W::Lanes::bits(more),
                 W::Lanes::bits(above),
                 W::Lanes::bits(both),
+                W::Lanes::bits(x.below(y)),
+                W::Lanes::having(&counts, 1),
                 sum.to_bits(),
             ];
-            found.extend(counts);
+            let vectors = std::array::from_fn(|i| W::Lanes::load(&counts.map(|k| (k + i as u32) as f32 * 0.37)));
+            found.extend(W::Lanes::sums(&vectors).map(f32::to_bits));
+            found.extend(vectors.map(|v| v.sum().to_bits()));
             let nan = W::Lanes::splat(f32::NAN);
             for result in [
                 x + y,
@@ -298,6 +313,8 @@ mod tests {
                 nan.min(y),
                 nan.max(y),
                 x.keep(more),
+                x.mul_add(y, x),
+                x.sub_product(y, y),
             ] {
                 let mut out = [0.0; WIDTH];
                 result.store(&mut out);
@@ -313,6 +330,10 @@ mod tests {
         let (more, above): (u32, u32) = (plain[0], plain[1]);
         // a ≥ b from lane 7 on, in lane 3, which is infinite, and in 4 and 5; counts are above 9 from lane 4 on.
         assert_eq!((more, above, plain[2]), (0b1111_1111_1011_1000, 0xfff0, more & above));
+        // Counts are 3 l, of which bit 1 is set in lanes 1, 2, 5, 6 and so on.
+        assert_eq!((plain[3], plain[4]), (!more & 0xffff, 0b0110_0110_0110_0110));
+        let (at_once, one_by_one) = plain[6..22].split_at(8);
+        assert_eq!(at_once, one_by_one);
         for level in Level::up_to(Level::detect()) {
             assert_eq!(level.run(Everything), plain, "{level:?}");
         }

@@ -1,0 +1,114 @@
+//! The arithmetic that every pair of a pixel and a splat takes, and nothing else: a measure for benchmarks.
+
+use super::gather::{Blend, Weight};
+use super::pixels::Plane;
+use super::replay::{Sums, Undo};
+use super::shape::{BLOCKS, Blocks, Shape};
+use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
+use crate::device::cpu::vector::level::Kernel;
+use crate::device::cpu::vector::wide::Wide;
+
+/// Blends splats in a tile of which they reach every pixel, and undoes them. Nothing is looked for, no lane is idle, no
+/// sum is taken across lanes, no pixel is finished, and all numbers stay in the first cache.
+#[derive(Debug, Clone)]
+pub(in crate::device::cpu) struct Pairs {
+    shapes: [Shape; SPLATS],
+}
+
+/// Splats that [`Pairs`] takes, of which a pixel sees every one.
+const SPLATS: usize = 64;
+
+impl Pairs {
+    /// Pairs of a pixel and a splat that are blended and undone.
+    pub(in crate::device::cpu) const COUNT: usize = SPLATS * BLOCKS * WIDTH;
+
+    /// Splats that cover a tile.
+    pub(in crate::device::cpu) fn new() -> Self {
+        let shape = |i: usize| Shape {
+            center: [8.0 + 0.01 * i as f32, 8.0],
+            a: 0.02,
+            b: 0.001,
+            c: 0.02,
+            log_opacity: -6.0,
+            color: [0.5; 3],
+            ridge: [0.0; 2],
+        };
+        Self {
+            shapes: std::array::from_fn(shape),
+        }
+    }
+}
+
+impl Kernel for &Pairs {
+    /// The largest distance of a transmittance that was undone from 1, and a sum that depends on all results.
+    type Output = [f32; 2];
+
+    #[inline(always)]
+    fn run<W: Wide>(self) -> [f32; 2] {
+        let blocks = Blocks::<W::Lanes>::new([0.0; 2]);
+        let plane = |x: f32| -> Plane<f32> { [[x; WIDTH]; BLOCKS] };
+        let mut undo = Undo {
+            transmittance: plane(1.0),
+            by_color: [plane(1.0); 3],
+            behind: plane(0.0),
+        };
+        let mut total = W::Lanes::splat(0.0);
+        for block in 0..BLOCKS {
+            let mut state = Blend {
+                transmittance: W::Lanes::splat(1.0),
+                color: [W::Lanes::splat(0.0); 3],
+            };
+            for shape in &self.shapes {
+                let weight = Weight::of(&blocks, shape, block);
+                state.blend(shape, weight.value.keep(weight.is_blended));
+            }
+            state.transmittance.store(&mut undo.transmittance[block]);
+            total = total + state.color[0] + state.color[1] + state.color[2];
+        }
+        let mut weights = plane(0.0);
+        for shape in self.shapes.iter().rev() {
+            for block in 0..BLOCKS {
+                let weight = Weight::of(&blocks, shape, block);
+                weight.value.keep(weight.is_blended).store(&mut weights[block]);
+            }
+            let mut sums = Sums::new();
+            for block in 0..BLOCKS {
+                undo.blend(&blocks, shape, block, W::Lanes::load(&weights[block]), &mut sums);
+            }
+            for k in 0..8 {
+                total = total + sums.first[k];
+            }
+            total = total + sums.last;
+        }
+        let mut off = 0f32;
+        for x in undo.transmittance.as_flattened() {
+            off = off.max((x - 1.0).abs());
+        }
+        [off, total.sum()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu::vector::level::Level;
+
+    /// What is measured is a blend and its undoing: the transmittance comes back, and the sum is not zero.
+    #[test]
+    fn what_is_measured_is_undone() {
+        let pairs = Pairs::new();
+        let [off, sum] = Level::Baseline.run(&pairs);
+        assert!(off < 4.0 * f32::EPSILON * (SPLATS + 1) as f32, "{off}");
+        assert!(sum > 1.0, "{sum}");
+        for level in Level::up_to(Level::detect()) {
+            assert_eq!(level.run(&pairs), [off, sum], "{level:?}");
+        }
+        // Every pixel of the tile is blended with every splat.
+        let blocks = Blocks::<crate::device::cpu::vector::lanes::PlainLanes>::new([0.0; 2]);
+        for shape in &pairs.shapes {
+            for block in 0..BLOCKS {
+                assert!(Weight::of(&blocks, shape, block).is_blended.iter().all(|b| *b));
+            }
+        }
+    }
+}
