@@ -112,8 +112,18 @@ impl Frame {
     }
 }
 
-/// A number for each place and channel of a chunk.
-type Channels = [[f32; CHUNK]; 3];
+/// A number for each place of a chunk, in lines of the cache of their own.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Places([f32; CHUNK]);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self([0.0; CHUNK])
+    }
+}
+
+type Channels = [Places; 3];
 
 /// The loss of a chunk, sixteen pixels at a time.
 struct CompareChunk<'a> {
@@ -135,7 +145,7 @@ impl Kernel for CompareChunk<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) -> [f64; 3] {
         // All are zero, and so is the loss, for masked pixels and places without one.
-        let (mut x, mut r) = ([[0.0; CHUNK]; 3], [[0.0; CHUNK]; 3]);
+        let (mut x, mut r) = ([Places::default(); 3], [Places::default(); 3]);
         let masked = match self.chunk.runs(&self.inputs.sensors, self.batch, self.keys) {
             // Compilers make vectors of runs whose length they know.
             (runs, RUN) => self.stage(runs, RUN, &mut x, &mut r),
@@ -179,8 +189,8 @@ fn compared(
         let (mut values, mut squares) = ([0f32; LANES], [0f32; LANES]);
         for c in 0..3 {
             for l in 0..LANES {
-                let weight = weights.map_or(0.0, |w| w[c][first + l]);
-                let [x, r] = [x[c][first + l], r[c][first + l]];
+                let weight = weights.map_or(0.0, |w| w[c].0[first + l]);
+                let [x, r] = [x[c].0[first + l], r[c].0[first + l]];
                 let (value, slope) = loss_eval(loss, x, r, weight);
                 values[l] += value;
                 squares[l] += (x - r) * (x - r);
@@ -206,11 +216,11 @@ fn compared(
 
 /// The weights of [`Loss::Linear`], none for masked pixels.
 fn weights(image: &[[f32; 4]], pixels: Runs, seed: u32) -> Box<Channels> {
-    let mut weights = Box::new([[0.0; CHUNK]; 3]);
+    let mut weights = Box::new([Places::default(); 3]);
     for Place { place, index, .. } in pixels {
         for c in 0..3 {
             if !is_masked(image[place]) {
-                weights[c][place] = linear_weight(seed, index, c as u32);
+                weights[c].0[place] = linear_weight(seed, index, c as u32);
             }
         }
     }
@@ -236,7 +246,7 @@ impl CompareChunk<'_> {
             self.reference(pixel, place..place + length, r);
             for i in 0..length {
                 for c in 0..3 {
-                    x[c][place + i] = seen[i][c];
+                    x[c].0[place + i] = seen[i][c];
                 }
             }
             let mut has_masked = false;
@@ -249,7 +259,7 @@ impl CompareChunk<'_> {
             for i in (0..length).filter(|&i| is_masked(seen[i])) {
                 masked += 1;
                 for c in 0..3 {
-                    (x[c][place + i], r[c][place + i]) = (0.0, 0.0);
+                    (x[c].0[place + i], r[c].0[place + i]) = (0.0, 0.0);
                 }
             }
         }
@@ -269,7 +279,7 @@ impl CompareChunk<'_> {
                 let data = &data[begin..begin + count];
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c][places.start + i] = data[i][c];
+                        r[c].0[places.start + i] = data[i][c];
                     }
                 }
                 return;
@@ -278,7 +288,7 @@ impl CompareChunk<'_> {
                 let data = &data[begin..begin + count];
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c][places.start + i] = (data[i] >> (8 * c) & 255) as f32 * (1.0 / 255.0);
+                        r[c].0[places.start + i] = (data[i] >> (8 * c) & 255) as f32 * (1.0 / 255.0);
                     }
                 }
                 return;
@@ -286,7 +296,7 @@ impl CompareChunk<'_> {
             Pixels::Constant(of) if is_plain => {
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c][places.start + i] = of[c];
+                        r[c].0[places.start + i] = of[c];
                     }
                 }
                 return;
@@ -297,7 +307,7 @@ impl CompareChunk<'_> {
             let index = first.index + i as u32;
             let of = reference(&self.inputs.references, sensor, self.keys, Pixel { index, ..first });
             for c in 0..3 {
-                r[c][place] = of[c];
+                r[c].0[place] = of[c];
             }
         }
     }

@@ -53,7 +53,7 @@ impl Axes {
     }
 }
 
-/// Cosines and sines, to 10⁻⁷.
+/// Cosines and sines, to 1.5 · 10⁻⁷; beyond 8000 to 3 · 10⁻⁷.
 #[inline(always)]
 fn cos_sin(angles: &Each) -> [Each; 2] {
     /// Beyond, the parts of π/2 below have too few digits.
@@ -100,7 +100,8 @@ mod tests {
                 let off = (f64::from(cos[l]) - exact.cos())
                     .abs()
                     .max((f64::from(sin[l]) - exact.sin()).abs());
-                assert!(off < 1.5e-7, "{}: off by {off}", angles[l]);
+                let bound = if angles[l].abs() > 8000.0 { 3e-7 } else { 1.5e-7 };
+                assert!(off < bound, "{}: off by {off}", angles[l]);
             }
         }
     }

@@ -27,9 +27,9 @@ pub(super) struct End {
 impl Default for End {
     fn default() -> Self {
         Self {
-            transmittance: [[1.0; WIDTH]; BLOCKS],
+            transmittance: Plane::of(1.0),
             finished: 0,
-            count: [[0; WIDTH]; BLOCKS],
+            count: Plane::of(0),
         }
     }
 }
@@ -76,7 +76,7 @@ impl Kernel for Gather<'_> {
     fn run<W: Wide>(mut self) {
         // Pixels that are not in the picture are finished.
         let mut transmittance = ones(self.inside);
-        let mut color = [[[0.0; WIDTH]; BLOCKS]; 3];
+        let mut color = [Plane::of(0.0); 3];
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let mut group = Group {
             first: 0,

@@ -27,11 +27,11 @@ impl TileBox {
         length(self.columns) * length(self.rows)
     }
 
-    /// The tiles, `across` a row of them.
-    fn tiles(self, across: usize) -> impl Iterator<Item = usize> {
+    /// The tiles, `across` a row of them: a range for each row.
+    fn rows(self, across: usize) -> impl Iterator<Item = Range<usize>> {
         let [first, end] = self.columns.map(usize::from);
         let [top, bottom] = self.rows.map(usize::from);
-        (top..bottom).flat_map(move |row| (row * across + first)..(row * across + end))
+        (top..bottom).map(move |row| (row * across + first)..(row * across + end))
     }
 }
 
@@ -67,8 +67,10 @@ impl Lists {
         self.counts.resize(groups * tiles, 0);
         let counted = self.counts.par_chunks_mut(tiles.max(1)).zip(boxes.par_chunks(group));
         counted.for_each(|(counts, boxes)| {
-            for tile in boxes.iter().flat_map(|b| b.tiles(across)) {
-                counts[tile] += 1;
+            for row in boxes.iter().flat_map(|b| b.rows(across)) {
+                for count in &mut counts[row] {
+                    *count += 1;
+                }
             }
         });
         // A count becomes the place of its group's first entry.
@@ -90,9 +92,11 @@ impl Lists {
             // SAFETY: the counts gave every group places of its own in every list.
             let entries = unsafe { entries.get() };
             for (i, reached) in boxes.iter().enumerate() {
-                for tile in reached.tiles(across) {
-                    entries[places[tile] as usize] = (g * group + i) as u32;
-                    places[tile] += 1;
+                for row in reached.rows(across) {
+                    for place in &mut places[row] {
+                        entries[*place as usize] = (g * group + i) as u32;
+                        *place += 1;
+                    }
                 }
             }
         });

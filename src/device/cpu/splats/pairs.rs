@@ -46,11 +46,10 @@ impl Kernel for &Pairs {
     #[inline(always)]
     fn run<W: Wide>(self) -> [f32; 2] {
         let blocks = Blocks::<W::Lanes>::new([0.0; 2]);
-        let plane = |x: f32| -> Plane<f32> { [[x; WIDTH]; BLOCKS] };
         let mut undo = Undo {
-            transmittance: plane(1.0),
-            by_color: [plane(1.0); 3],
-            behind: plane(0.0),
+            transmittance: Plane::of(1.0),
+            by_color: [Plane::of(1.0); 3],
+            behind: Plane::of(0.0),
         };
         let mut total = W::Lanes::splat(0.0);
         for block in 0..BLOCKS {
@@ -65,7 +64,7 @@ impl Kernel for &Pairs {
             state.transmittance.store(&mut undo.transmittance[block]);
             total = total + state.color[0] + state.color[1] + state.color[2];
         }
-        let mut weights = plane(0.0);
+        let mut weights = Plane::of(0.0);
         for shape in self.shapes.iter().rev() {
             for block in 0..BLOCKS {
                 let weight = Weight::of(&blocks, shape, block);
@@ -81,7 +80,7 @@ impl Kernel for &Pairs {
             total = total + sums.last;
         }
         let mut off = 0f32;
-        for x in undo.transmittance.as_flattened() {
+        for x in undo.transmittance.0.as_flattened() {
             off = off.max((x - 1.0).abs());
         }
         [off, total.sum()]

@@ -1,12 +1,40 @@
 //! The pixels of a tile, block by block as vectors take them, and as they follow each other in the frame.
 
+use std::ops::{Index, IndexMut};
+
 use super::lists::TILE;
 use super::shape::{ACROSS, BLOCKS, EDGE};
 use crate::device::cpu::chunk::place_in_tile;
 use crate::device::cpu::vector::lanes::WIDTH;
 
-/// A number for each pixel of a tile, block by block.
-pub(super) type Plane<T> = [[T; WIDTH]; BLOCKS];
+/// A number for each pixel of a tile, block by block, each in lines of the cache of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(align(64))]
+pub(super) struct Plane<T>(pub(super) [[T; WIDTH]; BLOCKS]);
+
+impl<T: Copy> Plane<T> {
+    /// The same number everywhere.
+    #[inline(always)]
+    pub(super) fn of(x: T) -> Self {
+        Self([[x; WIDTH]; BLOCKS])
+    }
+}
+
+impl<T> Index<usize> for Plane<T> {
+    type Output = [T; WIDTH];
+
+    #[inline(always)]
+    fn index(&self, block: usize) -> &[T; WIDTH] {
+        &self.0[block]
+    }
+}
+
+impl<T> IndexMut<usize> for Plane<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, block: usize) -> &mut [T; WIDTH] {
+        &mut self.0[block]
+    }
+}
 
 /// Pixels of a row of a block, which follow each other in the frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,9 +110,9 @@ fn read_runs<const C: usize>(pixels: &[[f32; C]], inside: [usize; 2], planes: &m
 #[inline(always)]
 pub(super) fn ones(inside: [usize; 2]) -> Plane<f32> {
     if inside == [TILE; 2] {
-        return [[1.0; WIDTH]; BLOCKS];
+        return Plane::of(1.0);
     }
-    let mut plane = [[[0.0; WIDTH]; BLOCKS]];
+    let mut plane = [Plane::of(0.0)];
     read(&[[1.0]; TILE * TILE], inside, &mut plane);
     plane[0]
 }
@@ -103,7 +131,7 @@ mod tests {
                     pixels[place_in_tile(x, y, inside)] = [1.0 + x as f32, 1.0 + y as f32];
                 }
             }
-            let mut planes = [[[0.0; WIDTH]; BLOCKS]; 2];
+            let mut planes = [Plane::of(0.0); 2];
             read(&pixels, inside, &mut planes);
             let is_in = ones(inside);
             for block in 0..BLOCKS {

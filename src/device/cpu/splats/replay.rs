@@ -55,12 +55,12 @@ impl Kernel for Replay<'_> {
         let mut undo = Undo {
             transmittance: self.end.transmittance,
             // Pixels that are not in the picture have no derivatives.
-            by_color: [[[0.0; WIDTH]; BLOCKS]; 3],
-            behind: [[0.0; WIDTH]; BLOCKS],
+            by_color: [Plane::of(0.0); 3],
+            behind: Plane::of(0.0),
         };
         read(self.adjoint, self.inside, &mut undo.by_color);
         let by_background = undo.over_adjoint::<W::Lanes>(self.background);
-        let mut weights = [[0.0; WIDTH]; BLOCKS];
+        let mut weights = Plane::of(0.0);
         for i in (0..self.list.len()).rev() {
             bring_shape(self.shapes, self.list, i.wrapping_sub(AHEAD));
             let shape = &self.shapes[self.list[i] as usize];
