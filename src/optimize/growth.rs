@@ -27,6 +27,12 @@ const LEAST_SPLIT: f32 = 1.0;
 /// Opacity of a new splat.
 const NEW_OPACITY: f32 = 0.5;
 
+/// Standard deviation of a new splat, over the distance at which all splats would lie evenly.
+const NEW_WIDTH: f32 = 0.4;
+
+/// New splats lie as densely as this power of the squared error. With 1 they crowd where few pixels are far off.
+const ERROR_POWER: f32 = 0.35;
+
 /// Iterations after which the number changes: multiples of `every` up to the last within the part of the run.
 fn last_change(growth: &Growth, iterations: u32) -> u32 {
     let end = (f64::from(growth.until) * f64::from(iterations)) as u32;
@@ -93,16 +99,16 @@ impl Errors {
         at(right, bottom) - at(left, bottom) - at(right, top) + at(left, top)
     }
 
-    /// `count` pixels, the more the larger the error, spread along a curve through the picture.
+    /// `count` pixels, in proportion to the squared error to the power of [`ERROR_POWER`], spread along a curve through the picture.
     fn draw(&self, count: usize) -> Vec<usize> {
-        let total: f64 = self.squares.iter().map(|s| f64::from(*s)).sum();
+        let total: f64 = self.squares.iter().map(|s| f64::from(s.powf(ERROR_POWER))).sum();
         let mut drawn = Vec::with_capacity(count);
         if !(total > 0.0 && total.is_finite()) {
             return drawn;
         }
         let (mut walked, step) = (0.0, total / count.max(1) as f64);
         for pixel in z_curve(self.width, self.height) {
-            walked += f64::from(self.squares[pixel]);
+            walked += f64::from(self.squares[pixel].powf(ERROR_POWER));
             while drawn.len() < count && walked > (drawn.len() as f64 + 0.5) * step {
                 drawn.push(pixel);
             }
@@ -136,9 +142,8 @@ impl Splats {
         }
     }
 
-    /// The splats after a change to `wanted` of them. The halves of a splat that is split take over its moments; a new
-    /// splat begins with a first moment of zero and the mean of all second moments, so that its first steps are no
-    /// longer than those of the others.
+    /// The splats after a change to `wanted` of them. Moments of halves and of new splats begin with zero: gradients grow
+    /// with a splat's area, so that the squares of larger ones would keep their steps short for many iterations.
     pub(super) fn grown(&self, wanted: usize, errors: &Errors, order: Order) -> Self {
         let side = errors.width.max(errors.height) as f32;
         let kept: Vec<usize> = (0..self.count())
@@ -169,7 +174,7 @@ impl Splats {
         let pixels = errors.draw(more - split.len());
         let spacing = ((errors.width * errors.height) as f32 / wanted.max(1) as f32).sqrt();
         for &pixel in &pixels {
-            grown.push_new(self, pixel, errors, (0.5 * spacing).max(0.5) / side);
+            grown.push_new(pixel, errors, (NEW_WIDTH * spacing).max(0.5) / side);
         }
         for &i in &kept {
             grown.push_from(self, i);
@@ -184,7 +189,7 @@ impl Splats {
         }
     }
 
-    fn push_new(&mut self, others: &Self, pixel: usize, errors: &Errors, width: f32) {
+    fn push_new(&mut self, pixel: usize, errors: &Errors, width: f32) {
         let side = errors.width.max(errors.height) as f32;
         let [x, y] = [pixel % errors.width, pixel / errors.width].map(|i| (i as f32 + 0.5) / side);
         let values: [&[f32]; 5] = [
@@ -196,21 +201,13 @@ impl Splats {
         ];
         for (array, values) in values.iter().enumerate() {
             self.arrays[0][array].extend(*values);
-            for moment in 1..self.arrays.len() {
-                let channels = values.len();
-                let all = &others.arrays[moment][array];
-                // The last moment of every optimiser with two is a mean of squares.
-                let mean = |c: usize| {
-                    let of = all.iter().skip(c).step_by(channels);
-                    (of.map(|v| f64::from(*v)).sum::<f64>() / (all.len() / channels).max(1) as f64) as f32
-                };
-                let squares = moment == 2;
-                self.arrays[moment][array].extend((0..channels).map(|c| if squares { mean(c) } else { 0.0 }));
+            for moments in &mut self.arrays[1..] {
+                moments[array].extend(values.iter().map(|_| 0.0));
             }
         }
     }
 
-    /// Makes halves of the last two splats, which are copies of one.
+    /// Makes halves of the last two splats, which are copies of one. Their moments begin with zero.
     fn part_last_two(&mut self) {
         let last = self.count() - 1;
         let longer = usize::from(self.value(1, last, 1) > self.value(1, last, 0));
@@ -222,6 +219,11 @@ impl Splats {
                 self.arrays[0][0][2 * i + c] += sign * HALF_DISTANCE * width * along[c];
             }
             self.arrays[0][1][2 * i + longer] += HALF_WIDTH.ln();
+            for moments in &mut self.arrays[1..] {
+                for (moments, (_, channels)) in moments.iter_mut().zip(SPLAT_ARRAYS) {
+                    moments[channels * i..channels * (i + 1)].fill(0.0);
+                }
+            }
         }
     }
 
@@ -371,8 +373,16 @@ mod tests {
         assert!(above[1] < 0.45 && below[1] > 0.55, "{above:?} {below:?}");
         assert_eq!(scale[4], -1.5 + HALF_WIDTH.ln());
         assert!(opacity.iter().all(|o| *o >= MIN_WEIGHT), "the transparent one has gone");
-        assert_eq!(grown.arrays[1][4], [0.0, 0.5, 0.5, 0.5], "first moments follow");
-        assert_eq!(grown.arrays[2][4], [0.25; 4], "second moments follow");
+        assert_eq!(
+            grown.arrays[1][4],
+            [0.0, 0.5, 0.0, 0.0],
+            "first moments follow who stays"
+        );
+        assert_eq!(
+            grown.arrays[2][4],
+            [0.0, 0.25, 0.0, 0.0],
+            "second moments follow who stays"
+        );
         let sorted = three().grown(4, &errors, Order::Size);
         let areas: Vec<f32> = sorted.arrays[0][1].chunks(2).map(|s| s[0] + s[1]).collect();
         assert!(areas.is_sorted());
@@ -432,9 +442,9 @@ mod tests {
         picture[5][0] = 1.5;
         picture[10][2] = 1.0;
         let errors = Errors::new([4, 4], &picture, vec![[0.0; 3]; 16]);
-        assert_eq!(errors.draw(4), [5, 5, 5, 10]);
+        assert_eq!(errors.draw(4), [5, 5, 10, 10]);
         assert_eq!(errors.draw(2), [5, 10]);
-        assert_eq!(errors.draw(8), [5, 5, 5, 5, 5, 5, 10, 10]);
+        assert_eq!(errors.draw(8), [5, 5, 5, 5, 5, 10, 10, 10]);
         assert_eq!(errors.draw(1), [5]);
         assert!(errors.draw(0).is_empty());
         picture[3][1] = f32::INFINITY;
@@ -495,15 +505,12 @@ mod tests {
                 assert_eq!((rotation[half], opacity[half]), (0.75f32.atan(), 0.75));
                 assert_eq!(color[3 * half..3 * half + 3], [0.1, 0.2, 0.3]);
                 for moment in [1, 2] {
-                    assert_eq!(
-                        grown.arrays[moment][3][3 * half..3 * half + 3],
-                        before.arrays[moment][3][..]
-                    );
+                    assert_eq!(grown.arrays[moment][3][3 * half..3 * half + 3], [0.0; 3]);
                 }
             }
-            // The new one: in the pixel's middle, of the reference's colour, half as wide as the distance of three splats.
+            // The new one: in the pixel's middle, of the reference's colour, 0.4 as wide as the distance of three splats.
             assert_eq!((position[0] * 32.0, position[1] * 32.0), (16.5, 16.5));
-            let width = 0.5 * (1024.0f32 / 3.0).sqrt();
+            let width = 0.4 * (1024.0f32 / 3.0).sqrt();
             assert!((scale[0].exp() * 32.0 - width).abs() < 1e-3 && scale[0] == scale[1]);
             assert_eq!(
                 (rotation[0], &color[..3], opacity[0]),
@@ -557,32 +564,26 @@ mod tests {
         assert_eq!(red, [0.1, 0.1, 1.1], "the first twice");
     }
 
-    /// First moments of new splats are zero, second ones the mean over all splats, number by number, also over those
-    /// that are taken out; a new splat is half a pixel wide at least.
+    /// Moments of new splats are zero, those of who stays are kept; a new splat is half a pixel wide at least.
     #[test]
-    fn new_splats_begin_with_the_mean_of_squares() {
+    fn new_splats_begin_without_moments() {
         let mut three = splats(8.0, &[([1.0, 1.0], [0.5, 0.5], 0.0); 3]);
         three.arrays[0][4] = vec![0.9 * MIN_WEIGHT, MIN_WEIGHT, 0.5];
         let grown = three.grown(100, &errors_at([8, 8], &[9]), Order::Index);
         assert_eq!(grown.count(), 100);
         assert!((grown.arrays[0][1][0] - (0.5f32 / 8.0).ln()).abs() < 1e-6);
-        for new in 0..98 {
+        for moment in [1, 2] {
             for (array, (_, channels)) in SPLAT_ARRAYS.iter().enumerate() {
-                for c in 0..*channels {
-                    let at = new * channels + c;
-                    assert_eq!(grown.arrays[1][array][at], 0.0);
-                    let mean = 20.0 + array as f32 + 0.125 * (c + channels) as f32;
-                    assert_eq!(grown.arrays[2][array][at], mean, "array {array}, channel {c}");
-                }
+                let (new, old) = grown.arrays[moment][array].split_at(98 * channels);
+                assert!(new.iter().all(|m| *m == 0.0), "array {array}");
+                assert_eq!(old, &three.arrays[moment][array][*channels..], "array {array}");
             }
         }
         assert_eq!(grown.arrays[0][4][97..], [NEW_OPACITY, MIN_WEIGHT, 0.5]);
         let one_moment = Splats {
             arrays: three.arrays[..2].to_vec(),
         };
-        assert_eq!(
-            one_moment.grown(100, &errors_at([8, 8], &[9]), Order::Index).arrays[1][4][0],
-            0.0
-        );
+        let grown = one_moment.grown(100, &errors_at([8, 8], &[9]), Order::Index);
+        assert_eq!((grown.arrays.len(), grown.arrays[1][4][0]), (2, 0.0));
     }
 }
