@@ -106,9 +106,9 @@ fn judge(
     let differences: Vec<Vec<_>> = checked
         .iter()
         .map(|c| {
-            let step = options
-                .step
-                .unwrap_or_else(|| difference::default_step(&objective, c.parameter));
+            let quantity = setup.params.parameters[c.parameter].quantity;
+            let default = || difference::default_step(&objective, c.parameter, quantity);
+            let step = options.step.unwrap_or_else(default);
             let differences = c.entries.iter().zip(&c.rays);
             differences
                 .map(|(entry, rays)| difference(&mut objective, (c.parameter, entry.flat), rays, step, &seeds))
