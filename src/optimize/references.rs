@@ -19,13 +19,16 @@ use crate::resident::Resident;
 use crate::resident::photographs::photograph;
 use crate::scene::{self, Backdrop, Background, ColorSpace, References, Scene, Sensor, Source, leaves};
 
+/// Pixels by the index of their sensor.
+type Renders = HashMap<u32, Vec<[f32; 4]>>;
+
 /// The references that are not on the device.
 #[derive(Debug)]
 pub enum Targets {
     /// Read from their files again when a held-out view is evaluated.
     Photographs,
     /// Renders of held-out and previewed views, by sensor index.
-    Rendered(HashMap<u32, Vec<[f32; 4]>>),
+    Rendered(Renders),
     Constant([f32; 3]),
 }
 
@@ -175,7 +178,7 @@ fn target_renders(
     device: &mut dyn Device,
     cache: &Path,
     progress: &Progress,
-) -> Result<(HashMap<u32, Vec<[f32; 4]>>, Vec<Parameter>)> {
+) -> Result<(Renders, Vec<Parameter>)> {
     let mut target = scene::load_target(path)?;
     target.sensors = scene.sensors.clone();
     for sensor in &mut target.sensors {

@@ -519,7 +519,6 @@ impl<'a> Run<'a> {
 }
 
 /// The regularisers with the indices of their parameters; a term applied every n-th iteration gets n times its weight.
-
 fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
     let term = |r: &Regularizer| {
         let parameter = params.find(&r.parameter);
