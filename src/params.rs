@@ -88,6 +88,10 @@ pub enum Quantity {
     Specular,
     /// Twice the share of diffuse light that leaves a sheet on the other side.
     DiffuseTransmission,
+    /// Components of a normal, plus one over two.
+    Normal,
+    /// Heights of a bump map.
+    Height,
     /// Radiance, irradiance or intensity of an emitter.
     Light,
     /// Radiance of an environment map that paths are drawn towards, in proportion to it.

@@ -172,7 +172,7 @@ fn records_agree() {
     ]);
     compare_record!(&world, BsdfRecord, "Bsdf", [front, back, flags]);
     compare_record!(&world, LeafRecord, "Leaf", [
-        kind, flags, first_factor, factors, first_texture, coat, textures, rates,
+        kind, flags, first_factor, factors, first_texture, coat, textures, relief, rates, bump_scale,
     ]);
     compare_record!(&world, FactorRecord, "Factor", [texture = "factor_texture", complement]);
     compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape]);
@@ -356,6 +356,12 @@ fn constants_agree() {
         ("LEAF_NONLINEAR", layout::leaf::NONLINEAR),
         ("LEAF_SPECULAR", layout::leaf::SPECULAR),
         ("LEAF_VARIES", layout::leaf::VARIES),
+        ("LEAF_RELIEF_TURNED", layout::leaf::RELIEF_TURNED),
+        ("LEAF_BUMP", layout::leaf::BUMP),
+        ("LEAF_FLIPS", layout::leaf::FLIPS),
+        ("LEAF_SHADOWS", layout::leaf::SHADOWS),
+        ("LEAF_FRONT", layout::leaf::FRONT),
+        ("LEAF_BACK", layout::leaf::BACK),
         ("LEAF_TEXTURES", layout::LEAF_TEXTURES as u32),
         ("COAT_ENTRIES", ENTRIES as u32),
         ("COAT_FLOATS", COAT_FLOATS as u32),

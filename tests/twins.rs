@@ -97,6 +97,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
             "coat_first",
             "coat_row",
             "coat_lookup",
+            "coat_slope",
             "leaf_coat",
             "leaf_plastic",
             "leaf_rough_plastic",

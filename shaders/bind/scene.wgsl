@@ -111,10 +111,25 @@ fn bsdf_record(index: u32) -> Bsdf {
 }
 
 fn leaf_record(index: u32) -> Leaf {
-    let at = launch.leaves_at + 3u * index;
+    let at = launch.leaves_at + 4u * index;
     let first = records[at];
     let rest = records[at + 1u];
-    return Leaf(first.x, first.y, first.z, first.w, rest.x, rest.y, rest.z, 0u, float_record(at + 2u));
+    let bump_scale = float_record(at + 3u).x;
+    return Leaf(
+        first.x,
+        first.y,
+        first.z,
+        first.w,
+        rest.x,
+        rest.y,
+        rest.z,
+        rest.w,
+        float_record(at + 2u),
+        bump_scale,
+        0u,
+        0u,
+        0u,
+    );
 }
 
 fn factor_record(index: u32) -> Factor {

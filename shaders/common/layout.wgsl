@@ -177,6 +177,12 @@ const LEAF_ALL_NORMALS: u32 = 4u;
 const LEAF_NONLINEAR: u32 = 8u;
 const LEAF_SPECULAR: u32 = 16u;
 const LEAF_VARIES: u32 = 32u;
+const LEAF_RELIEF_TURNED: u32 = 64u;
+const LEAF_BUMP: u32 = 128u;
+const LEAF_FLIPS: u32 = 256u;
+const LEAF_SHADOWS: u32 = 512u;
+const LEAF_FRONT: u32 = 1024u;
+const LEAF_BACK: u32 = 2048u;
 
 // Bits of a BSDF's flags.
 const BSDF_SMOOTH: u32 = 1u;
@@ -281,9 +287,15 @@ struct Leaf {
     coat: u32,
     // How many textures there are.
     textures: u32,
-    padding: u32,
+    // The texture that turns its normal; NONE where it has the surface's own.
+    relief: u32,
     // How much of the samples the lobes of a principled BSDF ask for.
     rates: vec4f,
+    // Factor on the heights of a bump map.
+    bump_scale: f32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
 }
 
 // A factor of a leaf's weight: a texture's value x, or 1 - x.

@@ -134,7 +134,13 @@ impl Setup {
                 record.backdrop = backdrop::RANDOM;
             }
         }
-        let checked = checked_parameters(&params, &options.parameters)?;
+        let turning: Vec<&str> = scene
+            .visit()
+            .iter()
+            .filter(|visited| visited.mirrors)
+            .map(|visited| visited.array.path.as_str())
+            .collect();
+        let checked = checked_parameters(&params, &options.parameters, &turning)?;
         for (i, parameter) in params.parameters.iter_mut().enumerate() {
             parameter.tuning = checked.contains(&i).then_some(Tuning {
                 learning_rate: 0.0,
@@ -178,16 +184,24 @@ impl Setup {
     }
 }
 
-/// Indices of the parameters at `paths`, or of the tuned ones, or of all.
-fn checked_parameters(params: &ParamSet, paths: &[String]) -> anyhow::Result<Vec<usize>> {
+/// Indices of the parameters at `paths`, or of the tuned ones, or of all but those that turn mirrors, which have no
+/// derivatives.
+fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
+    if let Some(path) = paths.iter().find(|path| turning.contains(&path.as_str())) {
+        bail!(
+            "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere; name a \
+             parameter over a rough BSDF"
+        );
+    }
     if all.is_empty() {
         bail!("the scene has no parameters; add a radiance field, a medium, a surface or an emitter");
     }
     if paths.is_empty() {
         let tuned: Vec<usize> = (0..all.len()).filter(|&i| all[i].tuning.is_some()).collect();
         return Ok(if tuned.is_empty() {
-            (0..all.len()).collect()
+            let known = |i: &usize| !turning.contains(&all[*i].path.as_str());
+            (0..all.len()).filter(known).collect()
         } else {
             tuned
         });

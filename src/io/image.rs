@@ -46,6 +46,15 @@ enum Format {
     Tga,
 }
 
+impl Format {
+    fn encoding(self) -> Encoding {
+        match self {
+            Self::Exr => Encoding::Linear,
+            Self::Png | Self::Jpeg | Self::Bmp | Self::Tga => Encoding::Srgb,
+        }
+    }
+}
+
 /// Reads the header alone.
 ///
 /// # Errors
@@ -67,6 +76,15 @@ pub fn header(path: &Path) -> Result<ImageHeader> {
     }
 }
 
+/// What the values of an image are, which its format tells.
+///
+/// # Errors
+/// As [`header`], if the content is of no known format.
+pub fn encoding(path: &Path) -> Result<Encoding> {
+    let (_, _, format) = open_image(path)?;
+    Ok(format.encoding())
+}
+
 /// Reads an image as 32-bit floats: of an EXR its light, of a PNG (8 or 16 bit, palette, grey), JPEG, BMP or TGA its
 /// coded values scaled to [0, 1]. Grey stays one channel unless there is alpha.
 ///
@@ -80,12 +98,12 @@ pub fn read(path: &Path) -> Result<(Image, Encoding)> {
             .map_err(|e| IoError::new(path, format!("cannot be opened: {e}")))?;
         exr::header(path, second, length)?;
         rewind(path, &file)?;
-        return Ok((exr::read(path, file)?, Encoding::Linear));
+        return Ok((exr::read(path, file)?, format.encoding()));
     }
     let decoder = decoder(path, file, length, format)?;
     let decoded = DynamicImage::from_decoder(decoder)
         .map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
-    Ok((to_floats(decoded), Encoding::Srgb))
+    Ok((to_floats(decoded), format.encoding()))
 }
 
 /// Writes linear RGB or RGBA (alpha straight in `image`, as everywhere) as 32-bit EXR; one channel as Y.

@@ -7,7 +7,7 @@ use super::layout::{self, BsdfRecord, FactorRecord, LeafRecord, NONE, TextureRec
 use super::paths::wrap_code;
 use super::slot;
 use crate::params::ParamSet;
-use crate::scene::{Array, Bsdf, Material, Model, NestedBsdf, Texture};
+use crate::scene::{Array, Bsdf, Material, Model, NestedBsdf, Relief, Texture};
 
 /// The records of all BSDFs of a scene.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ pub struct Bsdfs {
 }
 
 /// A leaf of one side while its mixtures are taken apart.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Part {
     leaf: LeafRecord,
     factors: Vec<FactorRecord>,
@@ -40,7 +40,7 @@ impl Bsdfs {
         let mut record = BsdfRecord::zeroed();
         for part in sides.iter().flatten() {
             record.flags |= lobes(part.leaf.kind);
-            if self.is_anisotropic(&part.leaf) {
+            if part.leaf.relief != NONE || self.is_anisotropic(&part.leaf) {
                 record.flags |= flag::ANISOTROPIC;
             }
             let mut factors = part.factors.iter().map(|factor| factor.texture);
@@ -102,7 +102,7 @@ impl Bsdfs {
         match bsdf {
             Bsdf::Null => {
                 let null = Part {
-                    leaf: LeafRecord::zeroed(),
+                    leaf: blank(),
                     factors: Vec::new(),
                 };
                 [vec![null.clone()], vec![null]]
@@ -126,7 +126,10 @@ impl Bsdfs {
                     None => front.clone(),
                 };
                 for part in &mut back {
-                    part.leaf.flags ^= leaf::TURNED;
+                    part.leaf.flags ^= match part.leaf.relief {
+                        NONE => leaf::TURNED,
+                        _ => leaf::RELIEF_TURNED,
+                    };
                 }
                 [front, back]
             }
@@ -140,12 +143,13 @@ impl Bsdfs {
                 let parts: [&NestedBsdf; 2] = [first, second];
                 self.mixture(weight, parts.map(|part| &part.bsdf), params)
             }
+            Bsdf::Relief { relief, nested } => self.relieved(relief, &nested.bsdf, params),
         }
     }
 
     /// The leaf of a material.
     fn leaf(&mut self, material: &Material, params: &ParamSet) -> LeafRecord {
-        let mut record = LeafRecord::zeroed();
+        let mut record = blank();
         record.kind = kind(material.model);
         record.first_texture = self.textures.len() as u32;
         for input in &material.inputs {
@@ -191,6 +195,29 @@ impl Bsdfs {
         sides
     }
 
+    /// The leaves of a BSDF under a normal map or a bump map.
+    fn relieved(&mut self, relief: &Relief, nested: &Bsdf, params: &ParamSet) -> [Vec<Part>; 2] {
+        let texture = self.texture(&relief.texture, params);
+        let mut sides = self.sides(nested, params);
+        if !relief.flips {
+            // The side of the relief that a path meets is not told by that of the surface.
+            let all = either_side(sides);
+            sides = [all.clone(), all];
+        }
+        let flags = [
+            (relief.bump_scale.is_some(), leaf::BUMP),
+            (relief.flips, leaf::FLIPS),
+            (relief.shadows, leaf::SHADOWS),
+        ];
+        let flags = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum::<u32>();
+        for part in sides.iter_mut().flatten() {
+            part.leaf.relief = texture;
+            part.leaf.flags |= flags;
+            part.leaf.bump_scale = relief.bump_scale.unwrap_or(1.0);
+        }
+        sides
+    }
+
     /// Adds a texture and returns its index.
     pub(super) fn texture(&mut self, texture: &Texture, params: &ParamSet) -> u32 {
         let mut record = TextureRecord::zeroed();
@@ -221,6 +248,28 @@ impl Bsdfs {
 }
 
 const NULL: Bsdf = Bsdf::Null;
+
+/// A leaf of nothing.
+fn blank() -> LeafRecord {
+    LeafRecord {
+        relief: NONE,
+        ..LeafRecord::zeroed()
+    }
+}
+
+/// The leaves of both sides, each of which stands on its own side alone if it is not on both.
+fn either_side([front, back]: [Vec<Part>; 2]) -> Vec<Part> {
+    let (both, behind): (Vec<Part>, Vec<Part>) = back.into_iter().partition(|part| front.contains(part));
+    let bound = |parts: Vec<Part>, flag: u32| {
+        parts.into_iter().map(move |mut part| {
+            part.leaf.flags |= flag;
+            part
+        })
+    };
+    let (shared, before): (Vec<Part>, Vec<Part>) = front.into_iter().partition(|part| both.contains(part));
+    let one_sided = bound(before, leaf::FRONT).chain(bound(behind, leaf::BACK));
+    shared.into_iter().chain(one_sided).collect()
+}
 
 fn kind(model: Model) -> u32 {
     match model {

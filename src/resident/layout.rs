@@ -263,6 +263,17 @@ pub mod leaf {
     pub const SPECULAR: u32 = 16;
     /// A run may change some texture.
     pub const VARIES: u32 = 32;
+    /// It is turned over before its relief turns it.
+    pub const RELIEF_TURNED: u32 = 64;
+    /// The relief is a bump map, in place of a normal map.
+    pub const BUMP: u32 = 128;
+    /// Normals of the relief that the viewer does not see are turned towards it.
+    pub const FLIPS: u32 = 256;
+    /// The relief shadows light at grazing angles.
+    pub const SHADOWS: u32 = 512;
+    /// It stands on the front of the relief alone, or on the back alone.
+    pub const FRONT: u32 = 1024;
+    pub const BACK: u32 = 2048;
 }
 
 /// Bits of [`BsdfRecord::flags`].
@@ -402,9 +413,13 @@ pub struct LeafRecord {
     pub coat: u32,
     /// How many textures there are.
     pub textures: u32,
-    pub padding: u32,
+    /// The texture that turns its normal; [`NONE`] where it has the surface's own.
+    pub relief: u32,
     /// How much of the samples the lobes of a principled BSDF ask for.
     pub rates: [f32; 4],
+    /// Factor on the heights of a bump map.
+    pub bump_scale: f32,
+    pub padding: [u32; 3],
 }
 
 /// A factor of a leaf's weight: a texture's value x, or 1 - x.

@@ -20,7 +20,8 @@ impl Fault<'_> {
             Source::GridFile(path)
             | Source::ImageFile(path)
             | Source::Reflectance { path, .. }
-            | Source::Radiance { path, .. } => path,
+            | Source::Radiance { path, .. }
+            | Source::Relief { path, .. } => path,
             _ => &scene.path,
         }
     }
@@ -30,8 +31,12 @@ impl Fault<'_> {
 /// [0, 1], a `g` outside (-1, 1), a negative radiance of an environment map, which is drawn in proportion.
 pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     scene.visit().into_iter().find_map(|Visited { array, quantity, .. }| {
-        let (what, possible, advice) = rule(quantity)?;
         let parameter = &params.parameters[params.find(&array.path)?];
+        if quantity == Quantity::Normal {
+            let message = no_normal(parameter)?;
+            return Some(Fault { array, message });
+        }
+        let (what, possible, advice) = rule(quantity)?;
         let at = parameter.values.iter().position(|v| !possible(*v))?;
         let (place, value) = (place(parameter, at), parameter.values[at]);
         let message = format!(
@@ -40,6 +45,20 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
         );
         Some(Fault { array, message })
     })
+}
+
+/// The first normal without a length, in words.
+fn no_normal(parameter: &Parameter) -> Option<String> {
+    let mut texels = parameter.values.chunks_exact(parameter.shape.channels);
+    let length = |texel: &[f32]| texel.iter().map(|x| (2.0 * x - 1.0).powi(2)).sum::<f32>();
+    let at = texels.position(|texel| length(texel).is_nan() || length(texel) <= 0.0)?;
+    let [width, ..] = parameter.shape.size;
+    Some(format!(
+        "texel x={} y={} of `{}` is a normal of length zero: 0.5, 0.5, 1 is the surface's own; correct the values",
+        at % width,
+        at / width,
+        parameter.path
+    ))
 }
 
 /// The quantity in words, which values are possible, and that in words.
@@ -65,9 +84,13 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => {
             Some(("a splat", f32::is_finite, "must have finite numbers"))
         }
-        Quantity::Density | Quantity::Coefficients | Quantity::Emission | Quantity::Light | Quantity::Reflectance => {
-            None
-        }
+        Quantity::Density
+        | Quantity::Coefficients
+        | Quantity::Emission
+        | Quantity::Light
+        | Quantity::Reflectance
+        | Quantity::Normal
+        | Quantity::Height => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use glam::Affine3A;
 
-use super::{Array, Background, Bsdf, Lookup, Phase, Scene, Texture, Wrap};
+use super::{Array, Background, Bsdf, Lookup, Phase, Scene, Texture, Wrap, bsdf};
 use crate::params::Quantity;
 
 /// An array and its attributes in the scene.
@@ -14,6 +14,8 @@ pub struct Visited<A> {
     pub to_world: Affine3A,
     /// Whether lookups are trilinear and clamped: only such grids can be optimised.
     pub(super) plain: bool,
+    /// Whether it turns mirrors, which no derivative at fixed paths can follow.
+    pub mirrors: bool,
 }
 
 impl<A> Visited<A> {
@@ -23,6 +25,7 @@ impl<A> Visited<A> {
             quantity,
             to_world: Affine3A::IDENTITY,
             plain: true,
+            mirrors: false,
         }
     }
 }
@@ -124,6 +127,14 @@ macro_rules! visitors {
                     for part in & $($mutable)? **nested {
                         $bsdf(& $($mutable)? part.bsdf, all);
                     }
+                }
+                Bsdf::Relief { relief, nested } => {
+                    let (first, quantity, mirrors) = (all.len(), relief.quantity(), bsdf::mirrors(&nested.bsdf));
+                    $texture(& $($mutable)? relief.texture, quantity, all);
+                    for visited in &mut all[first..] {
+                        visited.mirrors = mirrors;
+                    }
+                    $bsdf(& $($mutable)? nested.bsdf, all);
                 }
             }
         }

@@ -1,10 +1,10 @@
-//! BSDFs: `null`, materials, and what is made of others: `twosided`, `mask`, `blendbsdf`.
+//! BSDFs: `null`, materials, and what is made of others: `twosided`, `mask`, `blendbsdf`, `normalmap`, `bumpmap`.
 
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::world::Model;
+use super::world::{Model, Relief};
 use super::{Bsdf, NestedBsdf, Texture, material, texture};
 
 /// Mitsuba's defaults.
@@ -38,6 +38,8 @@ fn read_nested(value: &Value<'_>, nesting: usize) -> Option<NestedBsdf> {
         "twosided" => two_sided(&mut object, nesting),
         "mask" => mask(&mut object, nesting),
         "blendbsdf" => blend(&mut object, nesting),
+        "normalmap" => normal_map(&mut object, nesting),
+        "bumpmap" => bump_map(&mut object, nesting),
         name => {
             let model = Model::ALL.into_iter().find(|model| model.name() == name);
             model.map(|model| Bsdf::Material(material::read(model, &mut object)))
@@ -92,7 +94,74 @@ fn passes_light(bsdf: &Bsdf) -> bool {
         Bsdf::Material(material) => material.transmits(),
         Bsdf::TwoSided { sides } => sides.iter().any(|side| passes_light(&side.bsdf)),
         Bsdf::Blend { nested, .. } => nested.iter().any(|part| passes_light(&part.bsdf)),
+        Bsdf::Relief { nested, .. } => passes_light(&nested.bsdf),
     }
+}
+
+/// Whether it sends light in single directions, so that a turned normal sends it elsewhere.
+pub(super) fn mirrors(bsdf: &Bsdf) -> bool {
+    match bsdf {
+        Bsdf::Null => false,
+        Bsdf::Material(material) => matches!(
+            material.model,
+            Model::Conductor | Model::Dielectric | Model::ThinDielectric | Model::Plastic
+        ),
+        Bsdf::TwoSided { sides } => sides.iter().any(|side| mirrors(&side.bsdf)),
+        Bsdf::Mask { nested, .. } | Bsdf::Relief { nested, .. } => mirrors(&nested.bsdf),
+        Bsdf::Blend { nested, .. } => nested.iter().any(|part| mirrors(&part.bsdf)),
+    }
+}
+
+/// Whether a normal map or a bump map stands in it.
+fn has_relief(bsdf: &Bsdf) -> bool {
+    match bsdf {
+        Bsdf::Null | Bsdf::Material(_) => false,
+        Bsdf::TwoSided { sides } => sides.iter().any(|side| has_relief(&side.bsdf)),
+        Bsdf::Mask { nested, .. } => has_relief(&nested.bsdf),
+        Bsdf::Blend { nested, .. } => nested.iter().any(|part| has_relief(&part.bsdf)),
+        Bsdf::Relief { .. } => true,
+    }
+}
+
+fn normal_map(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
+    let given = object.require("normalmap", "a `bitmap` of normals, with `raw` true");
+    let texture = given.and_then(|value| texture::read(&value, Quantity::Normal));
+    relief(object, nesting, texture, None)
+}
+
+fn bump_map(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
+    let scale = object.number("scale", 1.0);
+    let found = object.nested_named(Class::Texture);
+    if found.is_none() {
+        object.error(
+            "the `bumpmap` has no texture",
+            "give a `bitmap` of heights, with `raw` true",
+        );
+    }
+    let texture = found.and_then(|(_, value)| texture::read_scalar(&value, Quantity::Height));
+    relief(object, nesting, texture, Some(scale))
+}
+
+fn relief(object: &mut Object<'_>, nesting: usize, texture: Option<Texture>, bump_scale: Option<f32>) -> Option<Bsdf> {
+    let flips = object.boolean("flip_invalid_normals", true);
+    let shadows = object.boolean("use_shadowing_function", true);
+    let nested = Box::new(parts(object, nesting, 1..=1)?.remove(0));
+    if has_relief(&nested.bsdf) {
+        object.error(
+            format!("a `{}` holds another normal map or bump map", object.name),
+            "expected one at most: put both into one texture",
+        );
+        return None;
+    }
+    Some(Bsdf::Relief {
+        relief: Relief {
+            texture: texture?,
+            bump_scale,
+            flips,
+            shadows,
+        },
+        nested,
+    })
 }
 
 fn mask(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {

@@ -61,6 +61,12 @@ pub(super) fn image_size(path: &Path, downscale: u32) -> Result<[u32; 2]> {
     Ok(reduced)
 }
 
+/// The channels of an image, and whether its values are those of colours to be decoded.
+pub(super) fn image_channels(path: &Path) -> Result<(usize, bool)> {
+    let header = image::header(path)?;
+    Ok((header.channels, image::encoding(path)? == Encoding::Srgb))
+}
+
 /// The pixels of an image as linear radiance; its header must still have this shape. Grey is repeated over all
 /// channels and alpha is ignored.
 pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
@@ -95,15 +101,21 @@ pub(super) enum Texels {
     Reflectance,
     /// Light, not negative.
     Radiance,
+    /// Normals or heights.
+    Relief,
 }
 
 impl Texels {
     fn fault(self, value: f32) -> Option<&'static str> {
         let (possible, rule) = match self {
-            Self::Reflectance => (value <= 1.0, "a reflectance must lie between 0 and 1"),
-            Self::Radiance => (value < f32::INFINITY, "light must be finite and not negative"),
+            Self::Reflectance => ((0.0..=1.0).contains(&value), "a reflectance must lie between 0 and 1"),
+            Self::Radiance => (
+                value.is_finite() && value >= 0.0,
+                "light must be finite and not negative",
+            ),
+            Self::Relief => (value.is_finite(), "normals and heights must be finite"),
         };
-        (!(possible && value >= 0.0)).then_some(rule)
+        (!possible).then_some(rule)
     }
 }
 

@@ -8,6 +8,7 @@ mod arrays;
 mod bsdf;
 mod change;
 mod cie;
+mod coin;
 mod color;
 mod context;
 mod dataset;
@@ -64,8 +65,8 @@ pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
     Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light,
-    LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Rules, Surface, Texture, TextureMap,
-    Variant, World, Wrap,
+    LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules, Surface, Texture,
+    TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -124,7 +125,9 @@ impl Scene {
         let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
-            Source::Reflectance { path, .. } | Source::Radiance { path, .. } => Some(path.as_path()),
+            Source::Reflectance { path, .. } | Source::Radiance { path, .. } | Source::Relief { path, .. } => {
+                Some(path.as_path())
+            }
             _ => None,
         });
         let grouped = self.world.groups.iter().flat_map(|group| &group.surfaces);
@@ -166,12 +169,16 @@ pub enum Source {
     Reflectance { path: PathBuf, raw: bool },
     /// An image file of radiances, intensities or irradiances, likewise.
     Radiance { path: PathBuf, raw: bool },
+    /// An image file of normals or heights, likewise.
+    Relief { path: PathBuf, raw: bool },
     /// A sum of Gaussians above a base value (one entry or one per channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
     /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
     Plume { seed: u64, value: Vec<f32> },
     /// A procedural picture of leaves ([`leaves`]), at any resolution; one channel takes the mean of its colours.
     Leaves { seed: u64 },
+    /// The procedural relief of a coin ([`coin`]), at any resolution: heights in one channel, normals in three.
+    Coin { seed: u64 },
     /// As the [`Placement`] of the splats says.
     Placed,
 }

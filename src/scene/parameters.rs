@@ -66,6 +66,15 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
             "only derivatives at fixed paths are known; those of a `roughdielectric` or a `thindielectric` are complete",
         );
     }
+    if tunable.mirrors {
+        object.error(
+            format!(
+                "`{}` cannot be optimised: another normal mirrors or bends light elsewhere",
+                tunable.array.path
+            ),
+            "only derivatives at fixed paths are known; those of rough BSDFs under it are complete",
+        );
+    }
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE);
     let bounds = bounds(&mut object, tunable.quantity);
     if let Some((shape, source)) = object.get("initial").and_then(|value| initial(&value, tunable)) {
@@ -183,9 +192,15 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     };
     let Some(shape) = shape else { return };
     match array.source {
-        Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } | Source::Leaves { .. } => array.shape = shape,
+        Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } | Source::Leaves { .. } | Source::Coin { .. } => {
+            array.shape = shape
+        }
         Source::Placed => {}
-        Source::GridFile(_) | Source::ImageFile(_) | Source::Reflectance { .. } | Source::Radiance { .. } => {
+        Source::GridFile(_)
+        | Source::ImageFile(_)
+        | Source::Reflectance { .. }
+        | Source::Radiance { .. }
+        | Source::Relief { .. } => {
             if array.shape == shape {
                 return;
             }

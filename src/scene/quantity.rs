@@ -11,7 +11,7 @@ impl Quantity {
     /// Values permitted in a scene file.
     pub(super) fn limit(self) -> Limit {
         match self {
-            Quantity::Density | Quantity::Coefficients => Limit::Any,
+            Quantity::Density | Quantity::Coefficients | Quantity::Normal | Quantity::Height => Limit::Any,
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => Limit::Within(0.0, 1.0),
@@ -28,12 +28,14 @@ impl Quantity {
     /// Default bounds during a run.
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
-            Quantity::Density | Quantity::Coefficients => [f32::NEG_INFINITY, f32::INFINITY],
+            Quantity::Density | Quantity::Coefficients | Quantity::Height => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Position | Quantity::Rotation | Quantity::Color => [f32::NEG_INFINITY, f32::INFINITY],
             // From an eighth of a pixel of a picture of 1024 to the picture itself.
             Quantity::Scale => [-9.0, 0.0],
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => [0.0, f32::INFINITY],
-            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => [0.0, 1.0],
+            Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity | Quantity::Normal => {
+                [0.0, 1.0]
+            }
             // The slope of the index by it is infinite at zero.
             Quantity::Specular => [1e-3, 1.0],
             Quantity::DiffuseTransmission => [0.0, 2.0],

@@ -3,6 +3,7 @@
 use crate::io::Result;
 use crate::params::Shape;
 
+use super::coin::coin;
 use super::files::Texels;
 use super::leaves::leaves;
 use super::{Blob, Source, files, plume};
@@ -20,10 +21,15 @@ impl Source {
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
             Source::Leaves { seed } => Ok(painted(*seed, shape)),
+            Source::Coin { seed } => {
+                let [width, height, _] = shape.size.map(|n| n as u32);
+                Ok(coin(*seed, [width, height], shape.channels))
+            }
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),
             Source::Reflectance { path, raw } => files::texture_values(path, *raw, Texels::Reflectance, shape),
             Source::Radiance { path, raw } => files::texture_values(path, *raw, Texels::Radiance, shape),
+            Source::Relief { path, raw } => files::texture_values(path, *raw, Texels::Relief, shape),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Textures: `bitmap` and `checkerboard`, and numbers and colours as constant ones.
 
+use std::path::Path;
+
 use crate::params::{Kind, Shape};
 
 use super::color::{self, Sense};
@@ -121,6 +123,10 @@ pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize, quantity: Quan
             let shape = shape([width, height], channels);
             let source = match quantity {
                 Quantity::Light => Source::Radiance { path, raw },
+                Quantity::Normal | Quantity::Height => {
+                    check_relief(file, &path, raw, quantity)?;
+                    Source::Relief { path, raw }
+                }
                 _ => Source::Reflectance { path, raw },
             };
             volume::check_size(file, shape).then_some((shape, source))
@@ -132,17 +138,44 @@ pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize, quantity: Quan
     }
 }
 
+/// Whether an image can hold normals, which take three channels, or heights; values that are decoded as colours are
+/// warned of.
+fn check_relief(file: &Value<'_>, path: &Path, raw: bool, quantity: Quantity) -> Option<()> {
+    let (channels, colored) = files::image_channels(path)
+        .map_err(|error| file.error("this image cannot be used", error))
+        .ok()?;
+    if quantity == Quantity::Normal && channels != 3 {
+        let advice = "expected an image of three channels without alpha";
+        file.error(format!("this image of normals has {channels} channels"), advice);
+        return None;
+    }
+    if colored && !raw {
+        file.context
+            .warn("the values of this image are decoded as colours: `raw` true takes them as they are");
+    }
+    Some(())
+}
+
 /// Texels of one value, or of a picture that the program makes.
 fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
     let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
-    let source = match (object.get("value"), object.get("leaves")) {
-        (Some(value), None) => volume::channel_values(&value, wanted).map(Source::Fill),
-        (None, Some(seed)) => seed.integer(0, u64::MAX).map(|seed| Source::Leaves { seed }),
-        (None, None) => Some(Source::Fill(vec![1.0])),
-        (Some(_), Some(seed)) => {
-            seed.error("`value` and `leaves` exclude each other", "remove one of the two");
+    let [value, leaves, coin] = ["value", "leaves", "coin"].map(|key| object.get(key));
+    let relief = matches!(wanted.quantity, Quantity::Normal | Quantity::Height);
+    let seed = |value: Value<'_>| value.integer(0, u64::MAX);
+    let source = match (value, leaves, coin) {
+        (Some(value), None, None) => volume::channel_values(&value, wanted).map(Source::Fill),
+        (None, Some(leaves), None) => seed(leaves).map(|seed| Source::Leaves { seed }),
+        (None, None, Some(coin)) if relief => seed(coin).map(|seed| Source::Coin { seed }),
+        (None, None, Some(coin)) => {
+            coin.error("a `coin` is a relief", "it may stand in a `normalmap` or a `bumpmap`");
+            None
+        }
+        (None, None, None) => Some(Source::Fill(vec![1.0])),
+        (_, leaves, coin) => {
+            let another = leaves.or(coin).expect("there are two of the three");
+            another.error("`value`, `leaves` and `coin` exclude each other", "keep one of them");
             None
         }
     };

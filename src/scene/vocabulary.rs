@@ -90,6 +90,8 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "twosided",
             "mask",
             "blendbsdf",
+            "normalmap",
+            "bumpmap",
         ],
     ),
     (Class::Dataset, &["dataset"]),
@@ -177,12 +179,10 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (
         Class::Bsdf,
         &[
-            "bumpmap",
             "circular",
             "hair",
             "measured",
             "measured_polarized",
-            "normalmap",
             "polarizer",
             "pplastic",
             "retarder",

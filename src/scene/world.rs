@@ -170,6 +170,31 @@ pub enum Bsdf {
         weight: Texture,
         nested: Box<[NestedBsdf; 2]>,
     },
+    /// The nested one in the frame of a normal that a texture gives.
+    Relief { relief: Relief, nested: Box<NestedBsdf> },
+}
+
+/// Normals of a surface that are not its own.
+#[derive(Debug, Clone)]
+pub struct Relief {
+    /// Three channels, the components plus one over two in the local frame; or one channel, heights.
+    pub texture: Texture,
+    /// Factor on heights; None if the texture holds normals.
+    pub bump_scale: Option<f32>,
+    /// Whether normals that the viewer does not see are turned towards it.
+    pub flips: bool,
+    /// Whether light at grazing angles is shadowed.
+    pub shadows: bool,
+}
+
+impl Relief {
+    /// What its texture measures.
+    pub(super) fn quantity(&self) -> Quantity {
+        match self.bump_scale {
+            Some(_) => Quantity::Height,
+            None => Quantity::Normal,
+        }
+    }
 }
 
 impl Bsdf {
@@ -186,6 +211,10 @@ impl Bsdf {
             Self::TwoSided { .. } => "twosided",
             Self::Mask { .. } => "mask",
             Self::Blend { .. } => "blendbsdf",
+            Self::Relief { relief, .. } => match relief.bump_scale {
+                Some(_) => "bumpmap",
+                None => "normalmap",
+            },
         }
     }
 }

@@ -67,20 +67,30 @@ const LEAST: f64 = 10.0;
 
 /// Chi-square of the smooth samples of `count` draws with its degrees of freedom.
 fn chi_square(model: &Model, wi: [f32; 3], count: u32, skew: f32) -> (f64, usize) {
-    let mut found = vec![0.0; ROWS * COLUMNS];
     let mut draws = Draws::new(11);
-    for _ in 0..count {
+    let draw = || {
         let (u1, u2) = (draws.next(), [draws.next().powf(1.0 + skew), draws.next()]);
-        let Some(sample) = model.sample(wi, u1, u2).filter(|sample| sample.lobe == Lobe::Smooth) else {
-            continue;
-        };
-        let [x, y, z] = sample.direction.map(f64::from);
+        let sample = model.sample(wi, u1, u2)?;
+        (sample.lobe == Lobe::Smooth).then_some(sample.direction)
+    };
+    statistic(&model.label(), count, draw, |wo| f64::from(model.pdf(wi, wo)))
+}
+
+/// Chi-square of `count` draws, of which some may yield nothing, against a pdf, with its degrees of freedom.
+pub fn statistic(
+    label: &str,
+    count: u32,
+    mut draw: impl FnMut() -> Option<[f32; 3]>,
+    pdf: impl Fn([f32; 3]) -> f64,
+) -> (f64, usize) {
+    let mut found = vec![0.0; ROWS * COLUMNS];
+    for direction in (0..count).filter_map(|_| draw()) {
+        let [x, y, z] = direction.map(f64::from);
         let azimuth = (y.atan2(x) / std::f64::consts::TAU).rem_euclid(1.0);
         let row = (((z + 1.0) * 0.5 * ROWS as f64) as usize).min(ROWS - 1);
         let column = ((azimuth * COLUMNS as f64) as usize).min(COLUMNS - 1);
         found[row * COLUMNS + column] += 1.0;
     }
-    let pdf = |wo: [f32; 3]| f64::from(model.pdf(wi, wo));
     let (mut sum, mut cells, mut pooled) = (0.0, 0usize, [0.0; 2]);
     for row in 0..ROWS {
         for column in 0..COLUMNS {
@@ -102,8 +112,7 @@ fn chi_square(model: &Model, wi: [f32; 3], count: u32, skew: f32) -> (f64, usize
     } else {
         assert!(
             pooled[1] < LEAST + 6.0 * LEAST.sqrt(),
-            "{}: draws where none may be",
-            model.label()
+            "{label}: draws where none may be"
         );
     }
     // What is rejected or discrete is not counted, so that counts are independent of each other.
@@ -111,7 +120,7 @@ fn chi_square(model: &Model, wi: [f32; 3], count: u32, skew: f32) -> (f64, usize
 }
 
 /// The 1 - 10⁻⁶ quantile.
-fn bound(freedom: usize) -> f64 {
+pub fn bound(freedom: usize) -> f64 {
     let (k, z) = (freedom as f64, 4.753);
     k * (1.0 - 2.0 / (9.0 * k) + z * (2.0 / (9.0 * k)).sqrt()).powi(3)
 }

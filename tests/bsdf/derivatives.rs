@@ -139,6 +139,55 @@ fn dual_numbers_are_central_differences() {
     );
 }
 
+/// Turned by an angle that a dual number differentiates by, about each axis.
+fn turned(v: [f32; 3], axis: usize) -> [Dual; 3] {
+    let mut slopes = [0.0; 3];
+    let [a, b] = [(axis + 1) % 3, (axis + 2) % 3];
+    slopes[a] = -f64::from(v[b]);
+    slopes[b] = f64::from(v[a]);
+    [0, 1, 2].map(|k| Dual::new(f64::from(v[k]), slopes[k]))
+}
+
+#[test]
+fn torques_are_the_derivatives_of_dual_numbers_that_turn() {
+    let mut compared = [0; 3];
+    for model in models() {
+        for place in places(&model) {
+            let Place::Smooth(wi, wo) = place else { continue };
+            let torque = model.torque(&model.lifted::<f64>(), wi, wo, Rgb::lift(WEIGHTS));
+            let narrow = model.torque(&model.parameters, wi, wo, Rgb::lift(WEIGHTS));
+            let value: f64 = channels(&model, place, &model.lifted::<f64>())
+                .0
+                .iter()
+                .map(|x| x.abs())
+                .sum();
+            for axis in 0..3 {
+                let p = model.lifted::<Dual>();
+                let along = model.eval_along(&p, turned(wi, axis), turned(wo, axis));
+                let exact = (along * Rgb::lift(WEIGHTS)).sum().slope;
+                // The parts of the gradients cancel about the axis of symmetry.
+                let size = torque.iter().map(|x| x.abs()).sum::<f64>() + value + 1e-9;
+                assert!(
+                    (torque[axis] - exact).abs() <= 1e-5 * size,
+                    "{}, {place:?}, axis {axis}: {}, not {exact}",
+                    model.label(),
+                    torque[axis]
+                );
+                assert!(
+                    (f64::from(narrow[axis]) - torque[axis]).abs() <= 1e-3 * size,
+                    "{}, {place:?}, axis {axis}: {}, not {} in f32",
+                    model.label(),
+                    narrow[axis],
+                    torque[axis]
+                );
+                compared[axis] += usize::from(exact.abs() > 1e-3 * value);
+            }
+        }
+    }
+    println!("torques about x, y, z: {compared:?}");
+    assert!(compared.iter().all(|count| *count > 40), "{compared:?}");
+}
+
 /// f32 against f64. Where parts cancel, as 1 - F at grazing angles or the slope of a density at its mean, the error is
 /// that of the parts.
 #[test]

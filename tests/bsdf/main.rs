@@ -9,4 +9,5 @@ mod identities;
 mod materials;
 mod models;
 mod peer;
+mod reliefs;
 mod shaders;

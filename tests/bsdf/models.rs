@@ -4,7 +4,7 @@ use prbopt::transport::number::Number;
 use prbopt::transport::number::rgb::Rgb;
 use prbopt::transport::scene::bsdf::conductor::{Conductor, RoughConductor};
 use prbopt::transport::scene::bsdf::dielectric::{Dielectric, RoughDielectric, ThinDielectric};
-use prbopt::transport::scene::bsdf::local::{Lobe, LobeSample};
+use prbopt::transport::scene::bsdf::local::{Lobe, LobeSample, lift};
 use prbopt::transport::scene::bsdf::microfacet::Distribution;
 use prbopt::transport::scene::bsdf::plastic::{Plastic, RoughPlastic};
 use prbopt::transport::scene::bsdf::principled::Principled;
@@ -252,6 +252,10 @@ impl Model {
     }
 
     pub fn eval<N: Number>(&self, p: &[N], wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+        self.eval_along(p, lift(wi), lift(wo))
+    }
+
+    pub fn eval_along<N: Number>(&self, p: &[N], wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
         match self.kind {
             Kind::RoughConductor => self.rough_conductor(p).eval(wi, wo),
             Kind::RoughDielectric => self.rough_dielectric(p).eval(wi, wo),
@@ -266,8 +270,26 @@ impl Model {
         }
     }
 
+    /// The derivative of the weighted value by turning both directions.
+    pub fn torque<N: Number>(&self, p: &[N], wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> [N; 3] {
+        let (wi, wo) = (lift(wi), lift(wo));
+        match self.kind {
+            Kind::RoughConductor => self.rough_conductor(p).torque(wi, wo, d),
+            Kind::RoughDielectric => self.rough_dielectric(p).torque(wi, wo, d),
+            Kind::Plastic => self.plastic(p).torque(wi, wo, d),
+            Kind::RoughPlastic => {
+                let coat = self.table().coat(p[1], p[0], wi, wo);
+                self.rough_plastic(p).torque(&coat, wi, wo, d)
+            }
+            Kind::Principled => self.principled(p).torque(wi, wo, d),
+            Kind::PrincipledThin => self.principled_thin(p).torque(wi, wo, d),
+            Kind::Conductor | Kind::Dielectric | Kind::ThinDielectric => [N::lift(0.0); 3],
+        }
+    }
+
     /// Derivatives by the parameters, in their order.
     pub fn eval_adjoint<N: Number>(&self, p: &[N], wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Vec<N> {
+        let (wi, wo) = (lift(wi), lift(wo));
         match self.kind {
             Kind::RoughConductor => {
                 let g = self.rough_conductor(p).eval_adjoint(wi, wo, d);

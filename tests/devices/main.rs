@@ -8,6 +8,7 @@ mod gpu;
 mod known;
 mod materials;
 mod meshes;
+mod relief;
 mod scenes;
 mod small_factors;
 mod sums;

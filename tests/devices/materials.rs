@@ -13,7 +13,7 @@ use super::gpu;
 use super::worlds::{Outcome, SGD, compare, gradients, image};
 
 /// A BSDF of each kind, all in one scene: a scene's shaders are compiled for the kinds that it has.
-const BSDFS: [&str; 12] = [
+const BSDFS: [&str; 16] = [
     r#"{"type": "conductor", "material": "Ag"}"#,
     r#"{"type": "roughconductor", "material": "Cu", "distribution": "ggx", "alpha_u": 0.2, "alpha_v": 0.5}"#,
     r#"{"type": "twosided", "b": {"type": "roughconductor", "material": "Al", "alpha": 0.3, "sample_visible": false}}"#,
@@ -27,12 +27,24 @@ const BSDFS: [&str; 12] = [
     r#"{"type": "principled", "roughness": 0.5, "anisotropic": 0.6, "eta": 1.5, "flatness": 0.5, "spec_tint": 0.4,
         "base_color": [0.3, 0.5, 0.8], "sheen": 0.3, "clearcoat": 0.5}"#,
     r#"{"type": "principledthin", "base_color": [0.8, 0.5, 0.6], "roughness": 0.5, "spec_trans": 0.4, "diff_trans": 0.8, "sheen": 0.6}"#,
+    r#"{"type": "normalmap", "normalmap": {"type": "bitmap", "data": {"resolution": [8, 8], "coin": 3}},
+        "b": {"type": "roughconductor", "material": "Au", "alpha_u": 0.3, "alpha_v": 0.5}}"#,
+    r#"{"type": "twosided", "b": {"type": "bumpmap", "scale": 3, "heights": {"type": "bitmap", "data": {"resolution": [8, 8], "coin": 4}},
+        "b": {"type": "roughplastic", "alpha": 0.3, "distribution": "ggx"}}}"#,
+    r#"{"type": "blendbsdf", "weight": 0.5,
+        "a": {"type": "normalmap", "normalmap": {"type": "bitmap", "data": {"resolution": [6, 4], "coin": 5}},
+            "flip_invalid_normals": false, "b": {"type": "roughdielectric", "alpha": 0.4}},
+        "b": {"type": "normalmap", "normalmap": {"type": "bitmap", "data": {"resolution": [6, 4], "coin": 6}},
+            "b": {"type": "mask", "opacity": 0.5, "c": {"type": "principled", "roughness": 0.5, "clearcoat": 0.5, "spec_trans": 0.3}}}}"#,
+    r#"{"type": "bumpmap", "scale": 4, "use_shadowing_function": false,
+        "heights": {"type": "bitmap", "wrap_mode": "mirror", "data": {"resolution": [5, 6], "coin": 7}},
+        "b": {"type": "principledthin", "roughness": 0.5, "spec_trans": 0.5, "diff_trans": 0.8, "sheen": 0.6}}"#,
 ];
 
 fn world() -> String {
     let ball = |(i, bsdf): (usize, &&str)| {
         let (x, y) = (i % 4, i / 4);
-        let center = [x as f32 - 1.5, y as f32 - 1.0, 0.2 * (x as f32)];
+        let center = [x as f32 - 1.5, y as f32 - 1.3, 0.2 * (x as f32)];
         format!(r#""ball_{i}": {{"type": "sphere", "center": {center:?}, "radius": 0.48, "bsdf": {bsdf}}}"#)
     };
     let balls: Vec<String> = BSDFS.iter().enumerate().map(ball).collect();
@@ -43,7 +55,7 @@ fn world() -> String {
             "film": {{"type": "hdrfilm", "width": 96, "height": 72, "rfilter": {{"type": "box"}}}}}},
         {},
         "ground": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {{"type": "checkerboard"}}}},
-            "to_world": [{{"scale": 4}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -90}}}}, {{"translate": [0, -1.6, 0]}}]}},
+            "to_world": [{{"scale": 4}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -90}}}}, {{"translate": [0, -1.9, 0]}}]}},
         "panel": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": 5}},
             "to_world": [{{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 3, 1]}}]}},
         "sky": {{"type": "constant", "radiance": 0.5}}}}"#,

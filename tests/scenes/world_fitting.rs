@@ -339,6 +339,83 @@ fn textures_are_reflectances() {
     }
 }
 
+/// Images of normals have three channels and no alpha, and every normal a length.
+#[test]
+fn normals_come_from_images_of_three_channels() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, channels: usize, values: &[f32]| {
+        let data = values.iter().copied().cycle().take(4 * channels).collect();
+        let image = Image {
+            width: 2,
+            height: 2,
+            channels,
+            data,
+        };
+        io::image::write_exr(&folder.path().join(name), &image).expect("the test's folder is writable");
+        io::image::write_png(&folder.path().join(name).with_extension("png"), &image).expect("the same");
+    };
+    let text = |name: &str, more: &str| {
+        format!(
+            r#"{{"coin": {{"type": "rectangle", "bsdf": {{"type": "normalmap", "metal": {{"type": "roughconductor"}},
+                "normalmap": {{"type": "bitmap", "filename": "{name}" {more}}}}}}}, "s": {{"type": "constant"}}}}"#
+        )
+    };
+    let read = |text: &str| scene::parse(text, &folder.path().join("test.json"));
+    for (name, channels) in [("grey.exr", 1), ("alpha.exr", 4)] {
+        write(name, channels, &[0.5, 0.25, 1.0, 1.0]);
+        let said = read(&text(name, "")).expect_err("it has other channels").to_string();
+        let expected = format!(
+            "this image of normals has {channels} channels at coin.bsdf.normalmap.filename: \
+             expected an image of three channels without alpha"
+        );
+        assert!(said.contains(&expected), "{said}");
+    }
+    write("normals.exr", 3, &[0.5, 0.25, 1.0]);
+    assert_eq!(flattened(&text("normals.exr", ""), folder.path()), None);
+    for (more, warnings) in [("", 1), (r#", "raw": true"#, 0)] {
+        let scene = read(&text("normals.png", more)).expect("it is sound");
+        let decoded = scene
+            .warnings
+            .iter()
+            .filter(|warning| warning.contains("decoded as colours"));
+        assert_eq!(decoded.count(), warnings, "{:?}", scene.warnings);
+    }
+    write("flat.exr", 3, &[0.5, 0.25, 1.0, 0.5, 0.5, 0.5]);
+    let said = flattened(&text("flat.exr", ""), folder.path());
+    let expected = "texel x=1 y=0 of `coin.bsdf.normalmap` is a normal of length zero: 0.5, 0.5, 1 is the surface's own; \
+                    correct the values";
+    assert_eq!(
+        said,
+        Some(format!("{}: {expected}", folder.path().join("flat.exr").display()))
+    );
+}
+
+/// What a mirror shows under another normal comes from elsewhere, which no derivative at fixed paths follows.
+#[test]
+fn normals_of_mirrors_are_not_optimised() {
+    let told = |bsdf: &str| {
+        let text = format!(
+            r#"{{"camera": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 4, "height": 4}}}},
+                "coin": {{"type": "rectangle", "bsdf": {{"type": "twosided", "b": {{"type": "bumpmap", "c": {bsdf},
+                    "heights": {{"type": "bitmap", "data": {{"resolution": [4, 4], "value": 0}}}}}}}}}},
+                "s": {{"type": "constant"}},
+                "optimize": {{"parameters": {{"coin.bsdf.b.heights": {{}}}}, "references": {{"type": "constant", "value": 0}}}}}}"#
+        );
+        scene::parse(&text, Path::new("test.json"))
+            .err()
+            .map(|mistakes| mistakes.to_string())
+    };
+    assert_eq!(told(r#"{"type": "roughconductor"}"#), None);
+    assert_eq!(told(r#"{"type": "roughplastic"}"#), None);
+    for smooth in ["conductor", "plastic"] {
+        let said = told(&format!(r#"{{"type": "{smooth}"}}"#)).expect("it mirrors");
+        let expected = "`coin.bsdf.b.heights` cannot be optimised: another normal mirrors or bends light elsewhere at \
+                        optimize.parameters.coin.bsdf.b.heights: only derivatives at fixed paths are known; those of rough BSDFs \
+                        under it are complete";
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
 /// Textures, uniform ones too, are parameters under the path of what they are, also with Mitsuba's endings.
 #[test]
 fn textures_are_parameters() {

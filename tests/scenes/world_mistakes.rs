@@ -7,6 +7,7 @@ const PHASE: &str = r#"{"type": "hg", "g": 0.3}"#;
 const SUN: &str = r#"{"type": "directional"}"#;
 const TUNED: &str = r#""box.interior.sigma_t": {}"#;
 const SKY: &str = r#""sky": {"type": "constant"}"#;
+const FLOOR_BSDF: &str = r#""bsdf": {"type": "diffuse", "reflectance": 0.4}"#;
 const FLOOR: &str = r#""reflectance": 0.4"#;
 
 /// A piece of the small world, what replaces it, and what must be said: `line:column: message` or its beginning.
@@ -343,6 +344,33 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         FLOOR,
         r#""reflectance": {"type": "bitmap", "filename": "nowhere.png"}"#,
         "14:108: this image cannot be used at floor.bsdf.reflectance.filename: nowhere.png: ",
+    ),
+    // Normal maps and bump maps.
+    (
+        FLOOR_BSDF,
+        r#""bsdf": {"type": "normalmap", "b": {"type": "diffuse"}}"#,
+        "14:42: `normalmap` lacks `normalmap` at floor.bsdf: give a `bitmap` of normals, with `raw` true",
+    ),
+    (
+        FLOOR_BSDF,
+        r#""bsdf": {"type": "bumpmap", "b": {"type": "diffuse"}}"#,
+        "14:42: the `bumpmap` has no texture at floor.bsdf: give a `bitmap` of heights, with `raw` true",
+    ),
+    (
+        FLOOR_BSDF,
+        r#""bsdf": {"type": "normalmap", "normalmap": [0.5, 0.5, 1]}"#,
+        "14:42: `normalmap` holds 0 BSDFs at floor.bsdf: expected one BSDF",
+    ),
+    (
+        FLOOR_BSDF,
+        r#""bsdf": {"type": "normalmap", "normalmap": [0.5, 0.5, 1], "b": {"type": "twosided",
+            "c": {"type": "normalmap", "normalmap": [0.5, 0.5, 1], "d": {"type": "diffuse"}}}}"#,
+        "14:42: a `normalmap` holds another normal map or bump map at floor.bsdf: expected one at most: put both into one texture",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "bitmap", "data": {"resolution": [4, 4], "coin": 1}}"#,
+        "14:135: a `coin` is a relief at floor.bsdf.reflectance.data.coin: it may stand in a `normalmap` or a `bumpmap`",
     ),
     (
         FLOOR,

@@ -54,6 +54,21 @@ pub fn image(size: [usize; 2], more: &str) -> String {
     format!(r#"{{"type": "bitmap", "data": {{"resolution": {size:?}, "value": 0.5}} {more}}}"#)
 }
 
+/// A normal map of few texels over a BSDF.
+pub fn normal_map(more: &str, bsdf: &str) -> String {
+    let data = r#"{"resolution": [4, 3], "value": [0.5, 0.5, 1]}"#;
+    format!(r#"{{"type": "normalmap", "normalmap": {{"type": "bitmap", "data": {data}}}, "bsdf": {bsdf} {more}}}"#)
+}
+
+/// A bump map of few texels over a BSDF.
+pub fn bump_map(more: &str, bsdf: &str) -> String {
+    let heights = image(
+        [5, 4],
+        r#", "wrap_mode": "mirror", "to_uv": [{"scale": [2, 1.5]}, {"rotate": {"angle": 20}}]"#,
+    );
+    format!(r#"{{"type": "bumpmap", "heights": {heights}, "scale": 0.7, "bsdf": {bsdf} {more}}}"#)
+}
+
 /// A large diffuse wall with a texture, turned about x and behind the cube.
 pub fn wall(name: &str, reflectance: &str, angle: f64) -> String {
     format!(
@@ -344,6 +359,58 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "normal maps over what is rough",
+            integrator: r#", "max_depth": 4"#,
+            objects: material_world(&[
+                &normal_map(
+                    "",
+                    r#"{"type": "roughconductor", "material": "Cu", "distribution": "ggx", "alpha_u": 0.3, "alpha_v": 0.5}"#,
+                ),
+                &format!(
+                    r#"{{"type": "twosided", "b": {}}}"#,
+                    normal_map("", r#"{"type": "roughplastic", "alpha": 0.3}"#)
+                ),
+                &normal_map(
+                    r#", "use_shadowing_function": false"#,
+                    r#"{"type": "roughdielectric", "alpha": 0.4, "int_ior": 1.5}"#,
+                ),
+                &normal_map(
+                    "",
+                    r#"{"type": "principled", "roughness": 0.5, "anisotropic": 0.5, "metallic": 0.4, "spec_trans": 0.4,
+                        "clearcoat": 0.5, "clearcoat_gloss": 0.3, "sheen": 0.5, "flatness": 0.4}"#,
+                ),
+            ]),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "bump maps and normal maps in and over mixtures",
+            integrator: r#", "max_depth": 4"#,
+            objects: material_world(&[
+                &bump_map(
+                    "",
+                    r#"{"type": "principledthin", "roughness": 0.5, "spec_trans": 0.5, "diff_trans": 0.7, "sheen": 0.5}"#,
+                ),
+                &format!(
+                    r#"{{"type": "blendbsdf", "weight": 0.4, "a": {}, "b": {}}}"#,
+                    bump_map("", r#"{"type": "diffuse"}"#),
+                    normal_map("", r#"{"type": "mask", "opacity": 0.6, "b": {"type": "diffuse"}}"#)
+                ),
+                &normal_map(
+                    r#", "flip_invalid_normals": false"#,
+                    r#"{"type": "twosided", "b": {"type": "roughconductor", "material": "Al", "alpha": 0.4}}"#,
+                ),
+                &format!(
+                    r#"{{"type": "mask", "opacity": 0.7, "b": {{"type": "twosided", "c": {}, "d": {}}}}}"#,
+                    bump_map(
+                        r#", "flip_invalid_normals": false"#,
+                        r#"{"type": "roughconductor", "alpha": 0.5}"#
+                    ),
+                    normal_map("", r#"{"type": "diffuse"}"#)
+                ),
+            ]),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "from within the medium",
             integrator: r#", "hide_emitters": true"#,
             sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
@@ -449,10 +516,16 @@ impl SmallWorld {
                     [0.1, 0.9]
                 }
                 () if ends("specular") => [0.2, 0.9],
+                () if parameter.quantity == Quantity::Normal => [0.3, 0.7],
+                () if parameter.quantity == Quantity::Height => [0.0, 0.5],
                 () => [0.3, 1.5],
             };
             for (j, value) in parameter.values.iter_mut().enumerate() {
                 *value = low + (high - low) * draw(options.seed, i as u32, j as u32);
+            }
+            if parameter.quantity == Quantity::Normal {
+                let outward = parameter.values.iter_mut().skip(2).step_by(3);
+                outward.for_each(|z| *z = 0.5 * *z + 0.6);
             }
             for (_, n, first) in self.zeros.iter().filter(|(suffix, ..)| ends(suffix)) {
                 parameter

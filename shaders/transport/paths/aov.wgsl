@@ -45,6 +45,7 @@ fn albedo(hit: Hit, direction: vec3f) -> vec3f {
         return vec3f(0.0);
     }
     let outgoing = hit.shading * select(-1.0, 1.0, dot(direction, hit.normal) < 0.0);
-    let at = interaction_new(hit, -outgoing);
+    var at = interaction_new(hit, -outgoing);
+    at.smooth_normal = true;
     return bsdf_eval(at, to_local(at, outgoing)).value * 3.14159265;
 }

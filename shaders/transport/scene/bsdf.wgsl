@@ -11,6 +11,7 @@
 #import transport/scene/bsdf/leaf
 #endif
 #import transport/scene/bsdf/local
+#import transport/scene/facing
 #import transport/scene/interaction
 #import transport/scene/records
 #import transport/scene/texture
@@ -42,14 +43,6 @@ struct BsdfSample {
 struct Choice {
     total: f32,
     least: f32,
-}
-
-fn stencil(index: u32, uv: vec2f) -> TextureStencil {
-    return texture_stencil(texture_record(index), uv);
-}
-
-fn texture_value(index: u32, uv: vec2f) -> vec3f {
-    return texture_eval(stencil(index, uv));
 }
 
 // A factor of a leaf's weight.
@@ -95,35 +88,46 @@ fn choice_probability(chances: Choice, weight: f32, count: u32) -> f32 {
     return chances.least + (1.0 - chances.least * f32(count)) * chosen;
 }
 
-// A direction as a leaf sees it: turned over on the back of a two-sided BSDF.
-fn turned(leaf: Leaf, d: vec3f) -> vec3f {
-    return select(d, flipped(d), (leaf.flags & LEAF_TURNED) != 0u);
+// Whether the leaf is diffuse in the surface's own frame.
+fn is_lambertian(leaf: Leaf) -> bool {
+    return leaf.kind == LEAF_DIFFUSE && leaf.relief == NONE;
 }
 
 // The value of a leaf's smooth lobes, and their pdf.
 fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
-    let outgoing = turned(leaf, wo);
-    if leaf.kind == LEAF_DIFFUSE {
+    let faced = facing(leaf, at);
+    let seen = facing_see(faced, leaf, wo);
+    if !seen.lit {
+        return BsdfValue(vec3f(0.0), 0.0);
+    }
+    if is_lambertian(leaf) {
         let reflectance = texture_value(leaf.first_texture, at.hit.uv);
-        return BsdfValue(diffuse_eval(reflectance, outgoing), diffuse_pdf(outgoing));
+        return BsdfValue(diffuse_eval(reflectance, seen.wo), diffuse_pdf(seen.wo));
     }
 #ifdef MODELS
     let v = leaf_values(leaf, at.hit.uv);
-    let wi = turned(leaf, at.wi);
-    return BsdfValue(model_eval(leaf, v, wi, outgoing), model_pdf(leaf, v, wi, outgoing));
+    let value = model_eval(leaf, v, faced.wi, seen.wo) * seen.factor;
+    return BsdfValue(value, model_pdf(leaf, v, faced.wi, seen.wo));
 #else
     return BsdfValue(vec3f(0.0), 0.0);
 #endif
 }
 
-// The factor of a leaf's lobe that is not smooth.
-fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32) -> vec3f {
+// The factor of a leaf's lobe that is not smooth, which sends light along the local direction `wo`.
+fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> vec3f {
 #ifdef MODELS
-    if leaf.kind != LEAF_NULL {
-        return model_discrete(leaf, leaf_values(leaf, at.hit.uv), turned(leaf, at.wi), lobe);
+    let faced = facing(leaf, at);
+    let seen = facing_see(faced, leaf, wo);
+    if !seen.lit {
+        return vec3f(0.0);
     }
-#endif
+    if leaf.kind != LEAF_NULL {
+        return model_discrete(leaf, leaf_values(leaf, at.hit.uv), faced.wi, lobe) * seen.factor;
+    }
+    return vec3f(seen.factor);
+#else
     return vec3f(1.0);
+#endif
 }
 
 // The value for the local direction `wo` over the smooth lobes, and the pdf with which bsdf_sample draws that direction.
@@ -151,7 +155,7 @@ fn bsdf_sample(at: Interaction, sampler: ptr<function, Sampler>) -> BsdfSample {
     sampled.lit = drawn.pdf > 0.0;
     sampled.lobe = drawn.lobe;
     sampled.eta = drawn.eta;
-    sampled.wo = turned(leaf, drawn.direction);
+    sampled.wo = drawn.direction;
     if drawn.lobe != LOBE_SMOOTH {
         sampled.probability *= drawn.pdf;
     }
@@ -161,23 +165,28 @@ fn bsdf_sample(at: Interaction, sampler: ptr<function, Sampler>) -> BsdfSample {
     return sampled;
 }
 
-// Samples a direction as a leaf sees it; the pdf of a smooth lobe counts as more than zero only.
+// Samples a local direction from a leaf; the pdf of a smooth lobe counts as more than zero only.
 fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> LobeSample {
-    let wi = turned(leaf, at.wi);
+    let faced = facing(leaf, at);
     if leaf.kind == LEAF_NULL {
-        return LobeSample(-wi, 1.0, LOBE_STRAIGHT, 1.0);
+        return LobeSample(-at.wi, select(0.0, 1.0, facing_passes(faced)), LOBE_STRAIGHT, 1.0);
     }
     let first = sampler_draw(sampler);
     let second = sampler_draw(sampler);
-    if leaf.kind == LEAF_DIFFUSE {
-        return LobeSample(diffuse_sample(vec2f(first, second)), 1.0, LOBE_SMOOTH, 1.0);
-    }
+    var drawn = lobe_sample_none();
+    if is_lambertian(leaf) {
+        drawn = LobeSample(diffuse_sample(vec2f(first, second)), 1.0, LOBE_SMOOTH, 1.0);
+    } else {
 #ifdef MODELS
-    let v = leaf_values(leaf, at.hit.uv);
-    return model_sample(leaf, v, wi, first, vec2f(second, sampler_draw(sampler)));
-#else
-    return lobe_sample_none();
+        let v = leaf_values(leaf, at.hit.uv);
+        drawn = model_sample(leaf, v, faced.wi, first, vec2f(second, sampler_draw(sampler)));
 #endif
+    }
+    drawn.direction = facing_leave(faced, leaf, drawn.direction);
+    if all(drawn.direction == vec3f(0.0)) {
+        return lobe_sample_none();
+    }
+    return drawn;
 }
 
 // Chooses a leaf with its probability; false if there is none.
@@ -209,10 +218,10 @@ fn choose_leaf(at: Interaction, sampler: ptr<function, Sampler>, sampled: ptr<fu
 fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> vec3f {
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
     if sampled.lobe != LOBE_SMOOTH {
-        return leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, sampled.lobe) * (1.0 / pdf);
+        return leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, sampled.lobe, sampled.wo) * (1.0 / pdf);
     }
     // The value of a diffuse leaf is its pdf times the reflectance.
-    if leaf.factors == 0u && leaf.kind == LEAF_DIFFUSE {
+    if leaf.factors == 0u && is_lambertian(leaf) {
         return texture_value(leaf.first_texture, at.hit.uv);
     }
     return value * (1.0 / pdf);
@@ -229,7 +238,7 @@ fn null_transmission(at: Interaction) -> vec3f {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         if leaf_is_straight(leaf) {
-            sum += leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, LOBE_STRAIGHT);
+            sum += leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, LOBE_STRAIGHT, -at.wi);
         }
     }
     return sum;
@@ -241,7 +250,7 @@ fn bsdf_is_black(at: Interaction) -> bool {
         return at.leaves.y == 0u;
     }
     let leaf = leaf_record(at.leaves.x);
-    if leaf.kind != LEAF_DIFFUSE || leaf.factors > 0u {
+    if !is_lambertian(leaf) || leaf.factors > 0u {
         return false;
     }
     let varies = mode != PRIMAL && (at.flags & BSDF_VARIES) != 0u;
@@ -257,39 +266,77 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
         let leaf = leaf_record(at.leaves.x + i);
         if lobe != LOBE_SMOOTH {
             if i == sampled_leaf {
-                discrete_adjoint(at, leaf, lobe, d);
+                discrete_adjoint(at, leaf, lobe, wo, d);
             }
             continue;
         }
+        let faced = facing(leaf, at);
+        let seen = facing_see(faced, leaf, wo);
+        if !seen.lit {
+            continue;
+        }
         let by_value = d * leaf_weight(leaf, at.hit.uv);
-        if leaf.kind == LEAF_DIFFUSE {
-            texture_adjoint(stencil(leaf.first_texture, at.hit.uv), diffuse_adjoint(turned(leaf, wo), by_value));
+        var value = vec3f(0.0);
+        if is_lambertian(leaf) {
+            texture_adjoint(stencil(leaf.first_texture, at.hit.uv), diffuse_adjoint(seen.wo, by_value));
+            value = diffuse_eval(texture_value(leaf.first_texture, at.hit.uv), seen.wo);
         } else {
 #ifdef MODELS
             let v = leaf_values(leaf, at.hit.uv);
-            let slopes = model_eval_adjoint(leaf, v, turned(leaf, at.wi), turned(leaf, wo), by_value);
-            values_adjoint(leaf, at.hit.uv, slopes);
+            let by_model = by_value * seen.factor;
+            values_adjoint(leaf, at.hit.uv, model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model));
+            value = model_eval(leaf, v, faced.wi, seen.wo);
+#ifdef RELIEFS
+            if relief_is_wanted(leaf, at.hit.uv) {
+                let by_turning = model_torque(leaf, v, faced.wi, seen.wo, by_model);
+                facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
+            }
+#endif
+            value *= seen.factor;
 #endif
         }
         if leaf.factors > 0u {
-            let by_weight = d * leaf_eval(leaf, at, wo).value;
-            weight_adjoint(leaf, at.hit.uv, by_weight.x + by_weight.y + by_weight.z);
+            weight_adjoint(leaf, at.hit.uv, dot(d, value));
         }
     }
 }
 
+#ifdef RELIEFS
+
+// Whether derivatives by a leaf's relief are needed.
+fn relief_is_wanted(leaf: Leaf, uv: vec2f) -> bool {
+    return leaf.relief != NONE && parameter_tuned(stencil(leaf.relief, uv).slot);
+}
+
+#endif
+
 // Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
-fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, d: vec3f) {
+// That lobe sends light along the local direction `wo`.
+fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, wo: vec3f, d: vec3f) {
 #ifdef MODELS
+    let faced = facing(leaf, at);
+    let seen = facing_see(faced, leaf, wo);
+    if !seen.lit {
+        return;
+    }
+    let by_value = d * leaf_weight(leaf, at.hit.uv);
+    var value = vec3f(seen.factor);
     if leaf.kind != LEAF_NULL {
         let v = leaf_values(leaf, at.hit.uv);
-        let by_value = d * leaf_weight(leaf, at.hit.uv);
-        values_adjoint(leaf, at.hit.uv, model_discrete_adjoint(leaf, v, turned(leaf, at.wi), lobe, by_value));
+        let by_model = by_value * seen.factor;
+        values_adjoint(leaf, at.hit.uv, model_discrete_adjoint(leaf, v, faced.wi, lobe, by_model));
+        value *= model_discrete(leaf, v, faced.wi, lobe);
+    }
+#ifdef RELIEFS
+    if leaf.kind == LEAF_NULL && relief_is_wanted(leaf, at.hit.uv) {
+        facing_adjoint(faced, leaf, at, wo, vec3f(0.0), by_value.x + by_value.y + by_value.z);
     }
 #endif
+#else
+    let value = vec3f(1.0);
+#endif
     if leaf.factors > 0u {
-        let by_weight = d * leaf_discrete(leaf, at, lobe);
-        weight_adjoint(leaf, at.hit.uv, by_weight.x + by_weight.y + by_weight.z);
+        weight_adjoint(leaf, at.hit.uv, dot(d, value));
     }
 }
 
@@ -313,7 +360,7 @@ fn null_adjoint(at: Interaction, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         if leaf_is_straight(leaf) {
-            discrete_adjoint(at, leaf, LOBE_STRAIGHT, d);
+            discrete_adjoint(at, leaf, LOBE_STRAIGHT, -at.wi, d);
         }
     }
 }

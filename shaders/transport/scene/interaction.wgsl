@@ -22,6 +22,8 @@ struct Interaction {
     flags: u32,
     // Whether the path comes from the side that the geometric normal points to: what media count by.
     outside: bool,
+    // Whether normal maps and bump maps are left out.
+    smooth_normal: bool,
 }
 
 // The medium behind a surface that is crossed in `direction` out of `medium`, which remains where the surface bounds
@@ -44,7 +46,7 @@ fn interaction_new(hit: Hit, incoming: vec3f) -> Interaction {
     }
 #endif
     let outside = dot(incoming, hit.normal) < 0.0;
-    var at = Interaction(hit, incoming, vec3f(0.0), axes.s, axes.t, record.back, record.flags, outside);
+    var at = Interaction(hit, incoming, vec3f(0.0), axes.s, axes.t, record.back, record.flags, outside, false);
     at.wi = to_local(at, -incoming);
     // The shading normal tells which side the path comes from.
     if at.wi.z > 0.0 {

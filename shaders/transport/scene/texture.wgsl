@@ -33,6 +33,49 @@ fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
     return at;
 }
 
+// The texels of one of the scene's textures at `uv`.
+fn stencil(index: u32, uv: vec2f) -> TextureStencil {
+    return texture_stencil(texture_record(index), uv);
+}
+
+// Looks up a texture.
+fn texture_value(index: u32, uv: vec2f) -> vec3f {
+    return texture_eval(stencil(index, uv));
+}
+
+#ifdef RELIEFS
+
+// The stencils of a texture's derivatives by u and by v.
+struct TextureSlopes {
+    by_u: TextureStencil,
+    by_v: TextureStencil,
+}
+
+// The stencils of a texture's derivatives: with their weights in place of its own. What is not bilinear counts as
+// constant.
+fn texture_slopes(record: Texture, uv: vec2f) -> TextureSlopes {
+    var at = texture_stencil(record, uv);
+    if at.count == 1u {
+        at.weights.x = 0.0;
+        at.count = 4u;
+        return TextureSlopes(at, at);
+    }
+    let w = at.weights;
+    // Weights are products of those along x and along y; what they add up to is the other's.
+    let left = w.x + w.z;
+    let right = w.y + w.w;
+    let top = w.x + w.y;
+    let bottom = w.z + w.w;
+    let by_x = vec4f(-top, top, -bottom, bottom) * f32(record.size.x);
+    let by_y = vec4f(-left, -right, left, right) * f32(record.size.y);
+    var slopes = TextureSlopes(at, at);
+    slopes.by_u.weights = by_x * record.to_uv[0].x + by_y * record.to_uv[1].x;
+    slopes.by_v.weights = by_x * record.to_uv[0].y + by_y * record.to_uv[1].y;
+    return slopes;
+}
+
+#endif
+
 // The texels of an image at `uv`: bilinear between texel centres, or nearest.
 fn image_stencil(record: Texture, uv: vec2f, at: ptr<function, TextureStencil>) {
     let place = uv * vec2f(record.size);

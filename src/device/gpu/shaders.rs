@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::preprocess::{Composed, PreprocessError, compose};
 use crate::resident::bsdfs::Bsdfs;
-use crate::resident::layout::{bsdf, leaf};
+use crate::resident::layout::{NONE, bsdf, leaf};
 
 macro_rules! embed {
     ($($path:literal),* $(,)?) => {
@@ -40,6 +40,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/bvh",
     "transport/scene/bsdf",
     "transport/scene/bsdf/diffuse",
+    "transport/scene/facing",
     "transport/scene/interaction",
     "transport/scene/bsdf/beckmann",
     "transport/scene/bsdf/conductor",
@@ -52,6 +53,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/bsdf/plastic",
     "transport/scene/bsdf/principled",
     "transport/scene/bsdf/principledthin",
+    "transport/scene/bsdf/relief",
     "transport/scene/area_light",
     "transport/scene/light",
     "transport/scene/majorant",
@@ -152,20 +154,23 @@ impl Accumulation {
 pub struct Leaves(u32);
 
 impl Leaves {
-    const NAMES: [&'static str; 6] = [
+    const NAMES: [&'static str; 7] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
         "PRINCIPLED",
         "PRINCIPLED_THIN",
         "TANGENTS",
+        "RELIEFS",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
 
     /// Each of them alone.
     pub fn each() -> impl Iterator<Item = Self> {
-        (0..Self::NAMES.len()).map(|i| Self(1 << i))
+        // Reliefs are aligned with tangents.
+        let needed = |i: usize| if i == 6 { 32 } else { 0 };
+        (0..Self::NAMES.len()).map(move |i| Self(1 << i | needed(i)))
     }
 
     /// Those of a scene.
@@ -182,7 +187,11 @@ impl Leaves {
             0 => 0,
             _ => 32,
         });
-        Self(kinds.chain(tangents).fold(0, |all, one| all | one))
+        let reliefs = bsdfs
+            .leaves
+            .iter()
+            .map(|record| if record.relief == NONE { 0 } else { 64 });
+        Self(kinds.chain(tangents).chain(reliefs).fold(0, |all, one| all | one))
     }
 
     fn defines(self) -> impl Iterator<Item = &'static str> {

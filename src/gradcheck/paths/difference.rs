@@ -2,8 +2,9 @@
 //! f32 values, throughput factors use f64 values of which one is perturbed.
 //!
 //! The contribution of a fixed path is smooth in nearly every parameter: central differences, extrapolated to step zero
-//! (Richardson1911). Roughnesses have corners, which short steps seldom pass: the shadowing of Beckmann's distribution is a
-//! fit that jumps to one by 6e-5.
+//! (Richardson1911). Normals and roughnesses have corners, which short steps seldom pass: a rough plastic's transmittance is
+//! linear between the cosines of its table, light comes from the other side of a normal at once, and the shadowing of
+//! Beckmann's distribution is a fit that jumps to one by 6e-5.
 
 use rayon::prelude::*;
 
@@ -19,7 +20,7 @@ const LEVELS: usize = 3;
 const EXTINCTION: f64 = 2e-4;
 const FACTOR: f64 = 2e-3;
 const LINEAR: f64 = 0.1;
-/// For roughnesses, which have corners.
+/// For what has corners: normals and heights, roughnesses.
 const CORNERED: f64 = 1e-4;
 
 /// The largest step of a parameter's entries.
@@ -48,7 +49,7 @@ pub fn default_step(objective: &Objective, parameter: usize, quantity: Quantity)
         records.background as usize == parameter || records.lights.iter().any(|l| l.slot as usize == parameter);
     match quantity {
         _ if shines => LINEAR,
-        Quantity::Roughness => CORNERED,
+        Quantity::Normal | Quantity::Height | Quantity::Roughness => CORNERED,
         _ => FACTOR,
     }
 }

@@ -6,6 +6,7 @@ use super::*;
 const FRACTION: Form = Form::OneOf(&[Form::Number(SHARE), COLOR, Form::Object(Class::Texture)]);
 const COMPLEX: Form = Form::OneOf(&[Form::Color(Limit::NonNegative), Form::Object(Class::Texture)]);
 const ROUGHNESS: Form = Form::OneOf(&[POSITIVE, COLOR, Form::Object(Class::Texture)]);
+const NORMALS: Form = Form::OneOf(&[Form::Color(Limit::Any), Form::Object(Class::Texture)]);
 const INDEX: Form = Form::OneOf(&[POSITIVE, Form::Text]);
 const DENSER: Form = Form::Number(Limit::Within(1.0, 10.0));
 const MATERIAL: Parameter = may("material", Form::Text);
@@ -15,6 +16,8 @@ const SPECULAR_REFLECTANCE: Parameter = may("specular_reflectance", REFLECTANCE)
 const SPECULAR_TRANSMITTANCE: Parameter = may("specular_transmittance", REFLECTANCE);
 const DISTRIBUTION: Parameter = may("distribution", Form::Words(&["beckmann", "ggx"]));
 const SAMPLE_VISIBLE: Parameter = may("sample_visible", Form::Boolean);
+const FLIP_INVALID_NORMALS: Parameter = may("flip_invalid_normals", Form::Boolean);
+const USE_SHADOWING_FUNCTION: Parameter = may("use_shadowing_function", Form::Boolean);
 const DIELECTRIC: &[Parameter] = &[INT_IOR, EXT_IOR, SPECULAR_REFLECTANCE, SPECULAR_TRANSMITTANCE];
 
 /// A BSDF made of others.
@@ -158,4 +161,19 @@ pub(in crate::scene) static BSDFS: &[(Class, Definition)] = &[
     (Class::Bsdf, mixture("twosided", &[])),
     (Class::Bsdf, mixture("mask", &[may("opacity", FRACTION)])),
     (Class::Bsdf, mixture("blendbsdf", &[must("weight", FRACTION)])),
+    (
+        Class::Bsdf,
+        mixture(
+            "normalmap",
+            &[must("normalmap", NORMALS), FLIP_INVALID_NORMALS, USE_SHADOWING_FUNCTION],
+        ),
+    ),
+    (
+        Class::Bsdf,
+        Definition {
+            name: "bumpmap",
+            parameters: &[may("scale", ANY), FLIP_INVALID_NORMALS, USE_SHADOWING_FUNCTION],
+            nested: &[Class::Bsdf, Class::Texture],
+        },
+    ),
 ];

@@ -5,7 +5,7 @@ use glam::Affine2;
 use serde_json::{Map, Value, json};
 
 use super::super::quantity::Quantity;
-use super::super::world::{Material, Model};
+use super::super::world::{Material, Model, Relief};
 use super::super::{Bsdf, NestedBsdf, Source, Texture};
 use super::world::wrap;
 use super::{channels, file, fill, numbers};
@@ -46,7 +46,28 @@ fn bsdf(bsdf: &Bsdf, path: &str, root: &mut Map<String, Value>) -> Value {
             let object = json!({"type": "blendbsdf", "weight": texture(weight, path, "weight", root)});
             nested(object, &**parts, path, root)
         }
+        Bsdf::Relief { relief, nested: part } => {
+            let object = self::relief(relief, bsdf.name(), path, root);
+            nested(object, std::slice::from_ref(part), path, root)
+        }
     }
+}
+
+fn relief(relief: &Relief, name: &str, path: &str, root: &mut Map<String, Value>) -> Value {
+    let mut object = json!({
+        "type": name,
+        "flip_invalid_normals": relief.flips,
+        "use_shadowing_function": relief.shadows,
+    });
+    let key = match relief.bump_scale {
+        None => "normalmap",
+        Some(scale) => {
+            object["scale"] = json!(scale);
+            key_in(texture_path(&relief.texture), path).unwrap_or("heights")
+        }
+    };
+    object[key] = texture(&relief.texture, path, key, root);
+    object
 }
 
 fn material(material: &Material, path: &str, root: &mut Map<String, Value>) -> Value {
@@ -94,17 +115,23 @@ fn nested(mut object: Value, parts: &[NestedBsdf], path: &str, root: &mut Map<St
 
 /// The texture that is the parameter `key` of the object at `parent`.
 pub(super) fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map<String, Value>) -> Value {
-    let (path, is_constant) = match texture {
-        Texture::Constant(value) => (value.path.as_str(), true),
-        Texture::Checkerboard { colors, .. } => (colors[0].path.trim_end_matches(".color0"), false),
-        Texture::Bitmap(map) => (map.data.path.as_str(), false),
-    };
+    let path = texture_path(texture);
+    let is_constant = matches!(texture, Texture::Constant(_));
     let is_here = key_in(path, parent) == Some(key);
     let mut object = contents(texture);
     if is_constant && !is_here {
         object = json!({"type": "rgb", "value": object});
     }
     inline_or_refer(object, path, is_here, root)
+}
+
+/// Where a texture stands.
+fn texture_path(texture: &Texture) -> &str {
+    match texture {
+        Texture::Constant(value) => &value.path,
+        Texture::Checkerboard { colors, .. } => colors[0].path.trim_end_matches(".color0"),
+        Texture::Bitmap(map) => &map.data.path,
+    }
 }
 
 fn contents(texture: &Texture) -> Value {
@@ -124,7 +151,7 @@ fn contents(texture: &Texture) -> Value {
                 "to_uv": plane_matrix(&map.to_uv),
             });
             match &map.data.source {
-                Source::Reflectance { path, raw } | Source::Radiance { path, raw } => {
+                Source::Reflectance { path, raw } | Source::Radiance { path, raw } | Source::Relief { path, raw } => {
                     object["filename"] = file(path);
                     object["raw"] = json!(raw);
                 }
@@ -135,6 +162,10 @@ fn contents(texture: &Texture) -> Value {
                 Source::Leaves { seed } => {
                     let [width, height, _] = map.data.shape.size;
                     object["data"] = json!({"resolution": [width, height], "leaves": seed});
+                }
+                Source::Coin { seed } => {
+                    let [width, height, _] = map.data.shape.size;
+                    object["data"] = json!({"resolution": [width, height], "coin": seed});
                 }
                 _ => {}
             }

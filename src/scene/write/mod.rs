@@ -207,10 +207,11 @@ fn source(array: &Array) -> Value {
         Source::GridFile(path)
         | Source::ImageFile(path)
         | Source::Reflectance { path, .. }
-        | Source::Radiance { path, .. } => {
+        | Source::Radiance { path, .. }
+        | Source::Relief { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})
         }
-        Source::Placed | Source::Leaves { .. } => Value::Null,
+        Source::Placed | Source::Leaves { .. } | Source::Coin { .. } => Value::Null,
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",
             "resolution": array.shape.size,

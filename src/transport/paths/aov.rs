@@ -35,7 +35,10 @@ fn albedo<F: Fields<f32>>(scene: &SceneView, fields: &F, hit: &Hit, direction: [
     }
     let side = if dot(direction, hit.normal) < 0.0 { 1.0 } else { -1.0 };
     let outgoing = hit.shading.map(|x| x * side);
-    let at = Interaction::new(scene, hit, outgoing.map(|x| -x));
+    let at = Interaction {
+        smooth: true,
+        ..Interaction::new(scene, hit, outgoing.map(|x| -x))
+    };
     match bsdf_eval::<f32, F>(scene, fields, &at, outgoing) {
         Some((value, _)) => value.0.map(|x| x * std::f32::consts::PI),
         None => [0.0; 3],

@@ -17,18 +17,20 @@ pub mod microfacet;
 pub mod plastic;
 pub mod principled;
 pub mod principledthin;
+pub mod relief;
 pub mod transmittance;
 
+use super::facing::facing;
 use super::interaction::Interaction;
 use super::records::{Fields, SceneView, Sink};
-use super::texture::{TextureStencil, texture_adjoint, texture_eval, texture_stencil};
-use crate::resident::layout::{self, FactorRecord, LEAF_TEXTURES, LeafRecord, bsdf};
+use super::texture::{stencil, texture_adjoint, texture_value};
+use crate::resident::layout::{self, FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, bsdf};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
 use leaf::{Model, Values};
-use local::{Lobe, LobeSample, flipped};
+use local::{Lobe, LobeSample};
 
 /// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative
 /// by a weight of zero is that of samples of the leaf.
@@ -47,23 +49,6 @@ pub struct BsdfSample {
     pub eta: f32,
     /// The leaf that was sampled, among those of the side.
     pub leaf: usize,
-}
-
-/// Looks up a texture; `look` returns a parameter's values.
-#[inline]
-fn texture_value<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N],
-    texture: u32,
-    uv: [f32; 2],
-) -> Rgb<N> {
-    let at = stencil(scene, texture, uv);
-    texture_eval(look(at.slot), &at)
-}
-
-#[inline]
-fn stencil(scene: &SceneView, texture: u32, uv: [f32; 2]) -> TextureStencil {
-    texture_stencil(&scene.textures[texture as usize], uv)
 }
 
 /// Indices of a leaf's textures.
@@ -171,16 +156,6 @@ fn leaf_probability<N: Number, F: Fields<N>>(
     choice_probability(choice, weight, leaves.len())
 }
 
-/// A direction as a leaf sees it: turned over on the back of a two-sided BSDF.
-#[inline(always)]
-fn turned(leaf: &LeafRecord, d: [f32; 3]) -> [f32; 3] {
-    if leaf.flags & layout::leaf::TURNED != 0 {
-        flipped(d)
-    } else {
-        d
-    }
-}
-
 /// The value of a leaf's smooth lobes.
 #[inline]
 fn leaf_eval<'a, N: Number + 'a>(
@@ -190,11 +165,13 @@ fn leaf_eval<'a, N: Number + 'a>(
     at: &Interaction,
     wo: [f32; 3],
 ) -> Rgb<N> {
-    let uv = at.hit.uv;
-    match leaf.kind {
-        layout::leaf::NULL => Rgb::zero(),
-        layout::leaf::DIFFUSE => diffuse_eval(texture_value(scene, look, leaf.first_texture, uv), turned(leaf, wo)),
-        _ => model(scene, &look, leaf, uv).eval(turned(leaf, at.wi), turned(leaf, wo)),
+    let seen = facing(scene, look, leaf, at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
+    match (leaf.kind, seen) {
+        (layout::leaf::NULL, _) | (_, None) => Rgb::zero(),
+        (_, Some((_, seen))) if is_lambertian(leaf) => {
+            diffuse_eval(texture_value(scene, look, leaf.first_texture, at.hit.uv), seen.wo)
+        }
+        (_, Some((wi, seen))) => model(scene, &look, leaf, at.hit.uv).eval(wi, seen.wo) * Rgb::splat(seen.factor),
     }
 }
 
@@ -207,29 +184,41 @@ fn leaf_pdf<N: Number, F: Fields<N>>(
     at: &Interaction,
     wo: [f32; 3],
 ) -> f32 {
-    match leaf.kind {
-        layout::leaf::NULL => 0.0,
-        layout::leaf::DIFFUSE => diffuse_pdf(turned(leaf, wo)),
-        _ => {
-            let model = model(scene, &|slot| fields.sampling(slot), leaf, at.hit.uv);
-            model.pdf(turned(leaf, at.wi), turned(leaf, wo))
-        }
+    let look = |slot| fields.sampling(slot);
+    let seen = facing(scene, look, leaf, at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
+    match (leaf.kind, seen) {
+        (layout::leaf::NULL, _) | (_, None) => 0.0,
+        (_, Some((_, seen))) if is_lambertian(leaf) => diffuse_pdf(seen.wo),
+        (_, Some((wi, seen))) => model(scene, &look, leaf, at.hit.uv).pdf(wi, seen.wo),
     }
 }
 
-/// The factor of a leaf's lobe that is not smooth.
+/// The factor of a leaf's lobe that is not smooth, which sends light along the local direction `wo`.
 #[inline]
 fn leaf_discrete<'a, N: Number + 'a>(
     scene: &SceneView,
     look: impl Fn(u32) -> &'a [N] + Copy,
     leaf: &LeafRecord,
     at: &Interaction,
-    lobe: Lobe,
+    (lobe, wo): (Lobe, [f32; 3]),
 ) -> Rgb<N> {
+    let Some(facing) = facing(scene, look, leaf, at) else {
+        return Rgb::zero();
+    };
+    let Some(seen) = facing.see(wo) else {
+        return Rgb::zero();
+    };
+    let factor = Rgb::splat(seen.factor);
     match leaf.kind {
-        layout::leaf::NULL => Rgb::splat(N::lift(1.0)),
-        _ => model(scene, &look, leaf, at.hit.uv).discrete(turned(leaf, at.wi), lobe),
+        layout::leaf::NULL => factor,
+        _ => model(scene, &look, leaf, at.hit.uv).discrete(facing.wi.map(narrow), lobe) * factor,
     }
+}
+
+/// The value of a number as f32: lobes that are not smooth have no derivative by directions.
+#[inline(always)]
+fn narrow<N: Number>(x: N) -> f32 {
+    x.value() as f32
 }
 
 /// The value for light from `outgoing`, over the smooth lobes, and the pdf with which [`bsdf_sample`] draws that
@@ -289,7 +278,7 @@ pub fn bsdf_sample<N: Number, F: Fields<N>>(
     let (number, probability) = choose_leaf(scene, fields, at, sampler)?;
     let leaf = &at.leaves(scene)[number];
     let drawn = leaf_sample(scene, fields, leaf, at, sampler)?;
-    let wo = turned(leaf, drawn.direction);
+    let wo = drawn.direction;
     let straight = drawn.lobe == Lobe::Null;
     Some(BsdfSample {
         direction: if straight { at.incoming } else { at.to_world(wo) },
@@ -304,7 +293,7 @@ pub fn bsdf_sample<N: Number, F: Fields<N>>(
     })
 }
 
-/// Samples a direction as a leaf sees it; the pdf of a smooth lobe is left out. None if the path ends.
+/// Samples a local direction from a leaf; the pdf of a smooth lobe is left out. None if the path ends.
 #[inline]
 fn leaf_sample<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -313,26 +302,26 @@ fn leaf_sample<N: Number, F: Fields<N>>(
     at: &Interaction,
     sampler: &mut Sampler,
 ) -> Option<LobeSample> {
-    let wi = turned(leaf, at.wi);
+    let look = |slot| fields.sampling(slot);
     let alone = |direction, lobe| LobeSample {
         direction,
         pdf: 1.0,
         lobe,
         eta: 1.0,
     };
-    match leaf.kind {
-        layout::leaf::NULL => Some(alone(wi.map(|x| -x), Lobe::Null)),
-        layout::leaf::DIFFUSE => {
-            let u = [sampler.draw(), sampler.draw()];
-            Some(alone(diffuse_sample(u), Lobe::Smooth))
-        }
-        _ => {
-            let model = model(scene, &|slot| fields.sampling(slot), leaf, at.hit.uv);
-            let u1 = sampler.draw();
-            let u2 = [sampler.draw(), sampler.draw()];
-            model.sample(wi, u1, u2)
-        }
-    }
+    let facing = facing(scene, look, leaf, at);
+    let drawn = if leaf.kind == layout::leaf::NULL {
+        return (facing?.passes()).then(|| alone(at.wi.map(|x| -x), Lobe::Null));
+    } else if is_lambertian(leaf) {
+        let u = [sampler.draw(), sampler.draw()];
+        alone(diffuse_sample(u), Lobe::Smooth)
+    } else {
+        let u1 = sampler.draw();
+        let u2 = [sampler.draw(), sampler.draw()];
+        model(scene, &look, leaf, at.hit.uv).sample(facing?.wi, u1, u2)?
+    };
+    let direction = facing?.leave(drawn.direction)?;
+    Some(LobeSample { direction, ..drawn })
 }
 
 /// Chooses a leaf: its number and its probability.
@@ -363,10 +352,16 @@ fn choose_leaf<N: Number, F: Fields<N>>(
     last
 }
 
-/// Whether the leaf is diffuse and alone: its value is its pdf times the reflectance.
+/// Whether the leaf is diffuse in the surface's own frame.
+#[inline(always)]
+fn is_lambertian(leaf: &LeafRecord) -> bool {
+    leaf.kind == layout::leaf::DIFFUSE && leaf.relief == NONE
+}
+
+/// Whether the leaf is Lambertian and alone: its value is its pdf times the reflectance.
 #[inline]
 fn is_plain(leaf: &LeafRecord) -> bool {
-    leaf.factors == 0 && leaf.kind == layout::leaf::DIFFUSE
+    leaf.factors == 0 && is_lambertian(leaf)
 }
 
 /// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability. `look` returns
@@ -385,7 +380,7 @@ pub fn bsdf_weight<'a, N: Number + 'a>(
         Lobe::Smooth => bsdf_value(scene, look, at, sample.wo) * scale,
         lobe => {
             let weight = Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
-            weight * leaf_discrete(scene, look, leaf, at, lobe) * scale
+            weight * leaf_discrete(scene, look, leaf, at, (lobe, sample.wo)) * scale
         }
     }
 }
@@ -397,9 +392,11 @@ pub fn bsdf_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, at: &Interaction
         let at = stencil(scene, texture, at.hit.uv);
         sink.wants(at.slot)
     };
-    at.leaves(scene)
-        .iter()
-        .any(|leaf| textures(leaf).any(wanted) || factors(scene, leaf).iter().any(|factor| wanted(factor.texture)))
+    at.leaves(scene).iter().any(|leaf| {
+        textures(leaf).any(wanted)
+            || factors(scene, leaf).iter().any(|factor| wanted(factor.texture))
+            || leaf.relief != NONE && wanted(leaf.relief)
+    })
 }
 
 /// Sends the derivatives by the values of a leaf's textures.
@@ -432,14 +429,23 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let look = |slot| fields.integrand(slot);
     let uv = at.hit.uv;
     for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind != layout::leaf::NULL) {
+        let Some(facing) = facing(scene, look, leaf, at) else {
+            continue;
+        };
+        let Some(seen) = facing.see(wo) else { continue };
         let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
-        if leaf.kind == layout::leaf::DIFFUSE {
-            let slope = diffuse_adjoint(turned(leaf, wo), by_value);
+        if is_lambertian(leaf) {
+            let slope = diffuse_adjoint(seen.wo, by_value);
             texture_adjoint(&stencil(scene, leaf.first_texture, uv), slope, sink);
         } else {
             let model = model(scene, &look, leaf, uv);
-            let slopes = model.eval_adjoint(turned(leaf, at.wi), turned(leaf, wo), by_value);
-            values_adjoint(scene, leaf, uv, &slopes, sink);
+            let by_model = by_value * Rgb::splat(seen.factor);
+            values_adjoint(scene, leaf, uv, &model.eval_adjoint(facing.wi, seen.wo, by_model), sink);
+            if relief_is_wanted(scene, leaf, uv, sink) {
+                let torque = model.torque(facing.wi, seen.wo, by_model);
+                let by_factor = (by_value * model.eval(facing.wi, seen.wo)).sum();
+                facing.adjoint(scene, at, wo, (torque, by_factor), sink);
+            }
         }
         if leaf.factors > 0 {
             let value = leaf_eval(scene, look, leaf, at, wo);
@@ -448,25 +454,40 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     }
 }
 
+/// Whether `sink` needs derivatives by a leaf's relief.
+#[inline]
+fn relief_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, leaf: &LeafRecord, uv: [f32; 2], sink: &S) -> bool {
+    leaf.relief != NONE && sink.wants(stencil(scene, leaf.relief, uv).slot)
+}
+
 /// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
 #[inline(never)]
 fn discrete_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
     at: &Interaction,
-    (leaf, lobe): (&LeafRecord, Lobe),
+    leaf: &LeafRecord,
+    (lobe, wo): (Lobe, [f32; 3]),
     d: Rgb<N>,
     sink: &mut S,
 ) {
     let look = |slot| fields.integrand(slot);
     let uv = at.hit.uv;
+    let Some(facing) = facing(scene, look, leaf, at) else {
+        return;
+    };
+    let Some(seen) = facing.see(wo) else { return };
+    let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
     if leaf.kind != layout::leaf::NULL {
-        let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
-        let slopes = model(scene, &look, leaf, uv).discrete_adjoint(turned(leaf, at.wi), lobe, by_value);
+        let by_model = by_value * Rgb::splat(seen.factor);
+        let slopes = model(scene, &look, leaf, uv).discrete_adjoint(facing.wi.map(narrow), lobe, by_model);
         values_adjoint(scene, leaf, uv, &slopes, sink);
+    } else if relief_is_wanted(scene, leaf, uv, sink) {
+        let still = [N::lift(0.0); 3];
+        facing.adjoint(scene, at, wo, (still, by_value.sum()), sink);
     }
     if leaf.factors > 0 {
-        let value = leaf_discrete(scene, look, leaf, at, lobe);
+        let value = leaf_discrete(scene, look, leaf, at, (lobe, wo));
         weight_adjoint(scene, fields, leaf, uv, (d * value).sum(), sink);
     }
 }
@@ -488,7 +509,7 @@ pub fn bsdf_weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
             texture_adjoint(&stencil(scene, leaf.first_texture, at.hit.uv), d, sink);
         }
         Lobe::Smooth => bsdf_adjoint(scene, fields, at, sample.wo, d * scale, sink),
-        lobe => discrete_adjoint(scene, fields, at, (leaf, lobe), d * scale, sink),
+        lobe => discrete_adjoint(scene, fields, at, leaf, (lobe, sample.wo), d * scale, sink),
     }
 }
 
@@ -522,6 +543,12 @@ fn straight_leaves<'a>(scene: &SceneView<'a>, at: &Interaction) -> impl Iterator
     at.leaves(scene).iter().filter(passes)
 }
 
+/// The lobe of what passes straight through, and its local direction.
+#[inline(always)]
+fn straight(at: &Interaction) -> (Lobe, [f32; 3]) {
+    (Lobe::Null, at.wi.map(|x| -x))
+}
+
 /// The share of light that passes straight through; `look` returns a parameter's values.
 #[inline]
 pub fn null_transmission<'a, N: Number + 'a>(
@@ -532,7 +559,7 @@ pub fn null_transmission<'a, N: Number + 'a>(
     let mut sum = Rgb::zero();
     for leaf in straight_leaves(scene, at) {
         let weight = Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
-        sum += weight * leaf_discrete(scene, look, leaf, at, Lobe::Null);
+        sum += weight * leaf_discrete(scene, look, leaf, at, straight(at));
     }
     sum
 }
@@ -547,7 +574,7 @@ pub fn null_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &mut S,
 ) {
     for leaf in straight_leaves(scene, at) {
-        discrete_adjoint(scene, fields, at, (leaf, Lobe::Null), d, sink);
+        discrete_adjoint(scene, fields, at, leaf, straight(at), d, sink);
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Interaction {
     pub outside: bool,
     /// The surface's BSDF.
     pub bsdf: u32,
+    /// Whether normal maps and bump maps are left out.
+    pub smooth: bool,
 }
 
 /// The medium behind a surface that is crossed in `direction` out of `medium`, which remains where the surface bounds
@@ -54,6 +56,7 @@ impl Interaction {
             t,
             outside: dot(incoming, hit.normal) < 0.0,
             bsdf,
+            smooth: false,
         };
         at.wi = at.to_local(incoming.map(|x| -x));
         at

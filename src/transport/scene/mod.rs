@@ -4,6 +4,7 @@ pub mod area_light;
 pub mod bsdf;
 pub mod bvh;
 pub mod coats;
+pub mod facing;
 pub mod interaction;
 pub mod lanes;
 pub mod light;

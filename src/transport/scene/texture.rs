@@ -1,6 +1,6 @@
 //! Textures: values over a surface, and their adjoint: [`texture_eval`] beside [`texture_adjoint`].
 
-use super::records::Sink;
+use super::records::{SceneView, Sink};
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
 use crate::transport::number::Number;
@@ -42,6 +42,47 @@ pub fn texture_stencil(record: &TextureRecord, uv: [f32; 2]) -> TextureStencil {
         at.slot = record.other_slot;
     }
     at
+}
+
+/// The texels of one of the scene's textures at `uv`.
+#[inline]
+pub fn stencil(scene: &SceneView, texture: u32, uv: [f32; 2]) -> TextureStencil {
+    texture_stencil(&scene.textures[texture as usize], uv)
+}
+
+/// Looks up a texture; `look` returns a parameter's values.
+#[inline]
+pub fn texture_value<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N],
+    texture: u32,
+    uv: [f32; 2],
+) -> Rgb<N> {
+    let at = stencil(scene, texture, uv);
+    texture_eval(look(at.slot), &at)
+}
+
+/// The stencils of a texture's derivatives by u and by v: with their weights in place of its own. What is not bilinear
+/// counts as constant.
+#[inline]
+pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 2] {
+    let mut at = texture_stencil(record, uv);
+    if at.count == 1 {
+        at.weights[0] = 0.0;
+        at.count = 4;
+        return [at; 2];
+    }
+    let [width, height] = record.size.map(|side| side as f32);
+    let [w00, w10, w01, w11] = at.weights;
+    // Weights are products of those along x and along y; what they add up to is the other's.
+    let (left, right, top, bottom) = (w00 + w01, w10 + w11, w00 + w10, w01 + w11);
+    let by_x = [-top, top, -bottom, bottom].map(|weight| weight * width);
+    let by_y = [-left, -right, left, right].map(|weight| weight * height);
+    [0, 1].map(|axis| {
+        let (x, y) = (record.to_uv[0][axis], record.to_uv[1][axis]);
+        let weights = [0, 1, 2, 3].map(|k| by_x[k] * x + by_y[k] * y);
+        TextureStencil { weights, ..at }
+    })
 }
 
 /// The texels of an image at `uv`: bilinear between texel centres, or nearest.

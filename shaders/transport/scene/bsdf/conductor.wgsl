@@ -132,4 +132,16 @@ fn rough_conductor_eval_adjoint(p: RoughConductor, wi: vec3f, wo: vec3f, d: vec3
     return out;
 }
 
+#ifdef RELIEFS
+
+// The derivative of rough_conductor_eval, weighted by `d`, by turning the directions.
+fn rough_conductor_torque(p: RoughConductor, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+    if wi.z <= 0.0 || wo.z <= 0.0 {
+        return vec3f(0.0);
+    }
+    let along = microfacets_reflection_gradients(rough_conductor_facets(p), wi, wo);
+    return torque(wi, wo, along.wi, along.wo) * dot(d, rough_conductor_eval(p, wi, wo));
+}
+
+#endif
 #endif

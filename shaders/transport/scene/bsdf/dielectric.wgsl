@@ -274,4 +274,33 @@ fn dielectric_refraction_slopes(facets: Microfacets, eta: f32, wi: vec3f, wo: ve
     return vec4f(passed * value.xyz, select(by_e, -by_e * e * e, wi.z < 0.0));
 }
 
+#ifdef RELIEFS
+
+// The derivative of rough_dielectric_eval, weighted by `d`, by turning the directions.
+fn rough_dielectric_torque(p: RoughDielectric, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+    let value = dot(d, rough_dielectric_eval(p, wi, wo));
+    let facets = rough_dielectric_facets(p);
+    if wi.z * wo.z > 0.0 {
+        let i = above(wi, wi);
+        let o = above(wi, wo);
+        let along = microfacets_reflection_gradients(facets, i, o);
+        return torque(i, o, along.wi, along.wo) * value;
+    }
+    return refraction_torque(facets, p.eta, wi, wo) * value;
+}
+
+// The derivative of the logarithm of dielectric_refraction by turning the directions; zero where they are on one side.
+fn refraction_torque(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f) -> vec3f {
+    let i = above(wi, wi);
+    let o = above(wi, wo);
+    let e = relative_index(wi.z, eta);
+    let bend = bend_new(i, o, e);
+    if !bend.exists || o.z >= 0.0 {
+        return vec3f(0.0);
+    }
+    let along = microfacets_refraction_gradients(facets, i, o, e, bend);
+    return torque(i, o, along.wi, along.wo);
+}
+
+#endif
 #endif

@@ -1,6 +1,7 @@
 // Lambertian reflection on the side of the normal: value rho cos / pi.
 
 #import transport/rays/sampler
+#import transport/scene/bsdf/local
 
 const INV_PI: f32 = 0.31830989;
 
@@ -26,3 +27,15 @@ fn diffuse_sample(u: vec2f) -> vec3f {
 fn diffuse_adjoint(wo: vec3f, d: vec3f) -> vec3f {
     return d * diffuse_pdf(wo);
 }
+
+#ifdef REPLAY
+#ifdef RELIEFS
+
+// The derivative by turning the directions, from `d` by the value.
+fn diffuse_torque(reflectance: vec3f, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+    let by_cosine = dot(d, reflectance) * select(0.0, INV_PI, wo.z > 0.0);
+    return torque(wi, wo, vec3f(0.0), upright(by_cosine));
+}
+
+#endif
+#endif

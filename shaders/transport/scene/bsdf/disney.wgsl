@@ -95,4 +95,28 @@ fn disney_tint_adjoint(color: vec3f, d: vec3f) -> vec3f {
     return vec3f(0.0);
 }
 
+#ifdef RELIEFS
+
+// The derivatives of the shape by the cosines of the two directions.
+fn diffusion_shape_by_cosines(at: Diffusion, roughness: f32, flatness: f32) -> vec2f {
+    return vec2f(
+        diffusion_shape_by(at, roughness, flatness, at.wi, at.weights),
+        diffusion_shape_by(at, roughness, flatness, at.wo, at.weights.yx),
+    );
+}
+
+// That by one of the cosines, from the Schlick weights of this and of the other direction.
+fn diffusion_shape_by(at: Diffusion, roughness: f32, flatness: f32, cosine: f32, weights: vec2f) -> f32 {
+    let retro = at.retro * roughness;
+    let grazing = 0.5 * retro - 1.0;
+    let sum = 1.0 / (at.wi + at.wo);
+    let spread = 1.25 * (sum - 0.5);
+    let slope = schlick_slope(cosine);
+    let other = 1.0 + weights.y * grazing;
+    let plain = slope * (-0.5 * (1.0 - 0.5 * weights.y) + retro * (1.0 + weights.y * (retro - 1.0)));
+    let flat_slope = (-1.25 * sum * sum * (1.0 + weights.x * grazing) + spread * grazing * slope) * other;
+    return disney_lerp(plain, flat_slope, flatness);
+}
+
+#endif
 #endif

@@ -163,6 +163,13 @@ fn schlick_weight(cosine: f32) -> f32 {
     return square * square * m;
 }
 
+// The derivative of schlick_weight.
+fn schlick_slope(cosine: f32) -> f32 {
+    let m = clamp(1.0 - cosine, 0.0, 1.0);
+    let square = m * m;
+    return -5.0 * square * square;
+}
+
 // Reflectance of an index at normal incidence.
 fn normal_reflectance(eta: f32) -> f32 {
     let root = (eta - 1.0) / (eta + 1.0);

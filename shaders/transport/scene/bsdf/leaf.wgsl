@@ -2,6 +2,9 @@
 // scene does not have are left out of its shaders.
 
 #import bind/scene
+#ifdef RELIEFS
+#import transport/scene/bsdf/diffuse
+#endif
 #import transport/scene/bsdf/local
 #import transport/scene/bsdf/microfacet
 #import transport/scene/records
@@ -111,6 +114,15 @@ fn coat_lookup(leaf: Leaf, cosine: f32) -> vec3f {
     return mix(coat_row(leaf, row), coat_row(leaf, row + 1u), place - f32(row));
 }
 
+// The derivative of a coat's transmittance by the cosine.
+fn coat_slope(leaf: Leaf, cosine: f32) -> f32 {
+    if cosine <= 0.0 || cosine > 1.0 {
+        return 0.0;
+    }
+    let row = min(u32(cosine * f32(COAT_ENTRIES - 1u)), COAT_ENTRIES - 2u);
+    return (coat_row(leaf, row + 1u).x - coat_row(leaf, row).x) * f32(COAT_ENTRIES - 1u);
+}
+
 // The coat of a rough plastic for these directions.
 fn leaf_coat(leaf: Leaf, wi: vec3f, wo: vec3f) -> Coat {
     let rows = mat3x3f(coat_lookup(leaf, wi.z), coat_lookup(leaf, wo.z), coat_row(leaf, COAT_ENTRIES));
@@ -192,6 +204,11 @@ fn leaf_principled_thin(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Principle
 // The smooth lobes' value for radiance times the cosine of `wo`.
 fn model_eval(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> vec3f {
     switch leaf.kind {
+#ifdef RELIEFS
+        case LEAF_DIFFUSE: {
+            return select(vec3f(0.0), diffuse_eval(v[0], wo), wi.z > 0.0);
+        }
+#endif
 #ifdef CONDUCTORS
         case LEAF_ROUGH_CONDUCTOR: {
             return rough_conductor_eval(leaf_rough_conductor(leaf, v), wi, wo);
@@ -229,6 +246,11 @@ fn model_eval(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) 
 // The pdf by solid angle with which model_sample draws `wo` from a smooth lobe.
 fn model_pdf(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> f32 {
     switch leaf.kind {
+#ifdef RELIEFS
+        case LEAF_DIFFUSE: {
+            return select(0.0, diffuse_pdf(wo), wi.z > 0.0);
+        }
+#endif
 #ifdef CONDUCTORS
         case LEAF_ROUGH_CONDUCTOR: {
             return rough_conductor_pdf(leaf_rough_conductor(leaf, v), wi, wo);
@@ -266,6 +288,11 @@ fn model_pdf(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -
 // Draws a direction from uniform numbers; none where the path ends.
 fn model_sample(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, u1: f32, u2: vec2f) -> LobeSample {
     switch leaf.kind {
+#ifdef RELIEFS
+        case LEAF_DIFFUSE: {
+            return LobeSample(diffuse_sample(u2), select(0.0, 1.0, wi.z > 0.0), LOBE_SMOOTH, 1.0);
+        }
+#endif
 #ifdef CONDUCTORS
         case LEAF_CONDUCTOR: {
             return conductor_sample(leaf_conductor(leaf, v), wi, u1, u2);
@@ -361,6 +388,11 @@ fn slope_of(d: f32) -> vec3f {
 fn model_eval_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> Slopes {
     var out: Slopes;
     switch leaf.kind {
+#ifdef RELIEFS
+        case LEAF_DIFFUSE: {
+            out[0] = select(vec3f(0.0), diffuse_adjoint(wo, d), wi.z > 0.0);
+        }
+#endif
 #ifdef CONDUCTORS
         case LEAF_ROUGH_CONDUCTOR: {
             let g = rough_conductor_eval_adjoint(leaf_rough_conductor(leaf, v), wi, wo, d);
@@ -476,4 +508,48 @@ fn model_discrete_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f,
     return out;
 }
 
+#ifdef RELIEFS
+
+// The derivative of model_eval, weighted by `d`, by turning both directions.
+fn model_torque(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+    switch leaf.kind {
+        case LEAF_DIFFUSE: {
+            return select(vec3f(0.0), diffuse_torque(v[0], wi, wo, d), wi.z > 0.0);
+        }
+#ifdef CONDUCTORS
+        case LEAF_ROUGH_CONDUCTOR: {
+            return rough_conductor_torque(leaf_rough_conductor(leaf, v), wi, wo, d);
+        }
+#endif
+#ifdef DIELECTRICS
+        case LEAF_ROUGH_DIELECTRIC: {
+            return rough_dielectric_torque(leaf_rough_dielectric(leaf, v), wi, wo, d);
+        }
+#endif
+#ifdef PLASTICS
+        case LEAF_PLASTIC: {
+            return plastic_torque(leaf_plastic(leaf, v), wi, wo, d);
+        }
+        case LEAF_ROUGH_PLASTIC: {
+            let by_cosine = vec2f(coat_slope(leaf, wi.z), coat_slope(leaf, wo.z));
+            return rough_plastic_torque(leaf_rough_plastic(leaf, v), leaf_coat(leaf, wi, wo), by_cosine, wi, wo, d);
+        }
+#endif
+#ifdef PRINCIPLED
+        case LEAF_PRINCIPLED: {
+            return principled_torque(leaf_principled(leaf, v), wi, wo, d);
+        }
+#endif
+#ifdef PRINCIPLED_THIN
+        case LEAF_PRINCIPLED_THIN: {
+            return principled_thin_torque(leaf_principled_thin(leaf, v), wi, wo, d);
+        }
+#endif
+        default: {
+            return vec3f(0.0);
+        }
+    }
+}
+
+#endif
 #endif

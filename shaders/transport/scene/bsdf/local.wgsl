@@ -35,6 +35,23 @@ fn normalised(v: vec3f) -> vec3f {
     return v;
 }
 
+#ifdef REPLAY
+#ifdef RELIEFS
+
+// The derivative by turning `wi` and `wo` together, from the gradients by either: an infinitesimal rotation changes the
+// value by its scalar product with the torque. What only depends on the angle between the two has none.
+fn torque(wi: vec3f, wo: vec3f, by_wi: vec3f, by_wo: vec3f) -> vec3f {
+    return cross(wi, by_wi) + cross(wo, by_wo);
+}
+
+// The gradient of what depends on a direction's cosine alone.
+fn upright(by_cosine: f32) -> vec3f {
+    return vec3f(0.0, 0.0, by_cosine);
+}
+
+#endif
+#endif
+
 // The mirror image of the surface's side.
 fn flipped(v: vec3f) -> vec3f {
     return vec3f(v.x, v.y, -v.z);

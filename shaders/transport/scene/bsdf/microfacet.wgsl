@@ -260,4 +260,78 @@ fn microfacets_refraction_slopes(facets: Microfacets, wi: vec3f, wo: vec3f, e: f
     return vec4f(value, value * microfacets_log_slopes(facets, wi, wo, bend.m), value * along);
 }
 
+#ifdef RELIEFS
+
+// The gradients of a logarithm by the two directions.
+struct Gradients {
+    wi: vec3f,
+    wo: vec3f,
+}
+
+// The gradient of the logarithm of the density by the normal's components.
+fn microfacets_density_gradient(facets: Microfacets, m: vec3f) -> vec3f {
+    let part = microfacets_stretched(facets, m);
+    let square = facets.alpha * facets.alpha;
+    if facets.distribution == DISTRIBUTION_BECKMANN {
+        return vec3f(-2.0 / part.y * m.xy / square, (2.0 * part.x / part.y - 4.0) / m.z);
+    }
+    let factor = -4.0 / (part.x + part.y);
+    return vec3f(factor * m.xy / square, factor * m.z);
+}
+
+// The gradient of the logarithm of microfacets_shadowing_over_cosine.
+fn microfacets_shadowing_over_cosine_gradient(facets: Microfacets, v: vec3f) -> vec3f {
+    let part = microfacets_stretched_direction(facets, v);
+    var by_z = 0.0;
+    var across = 0.0;
+    if facets.distribution == DISTRIBUTION_BECKMANN {
+        let steep = microfacets_steepness(part);
+        let a = steep.x;
+        if steep.y == 0.0 {
+            by_z = -1.0 / part.y;
+        } else {
+            let by_a = 2.181 / (3.535 + 2.181 * a) - (2.276 + 5.154 * a) / fit_below(a);
+            by_z = by_a / steep.y;
+            across = -(by_a * a + 1.0) / part.x;
+        }
+    } else {
+        let root = sqrt(part.y * part.y + part.x);
+        by_z = -1.0 / root;
+        across = -1.0 / (root * (part.y + root));
+    }
+    return vec3f(across * facets.alpha * facets.alpha * v.xy, select(by_z, -by_z, v.z < 0.0));
+}
+
+// The gradient of the logarithm of microfacets_shadowing.
+fn microfacets_shadowing_gradient(facets: Microfacets, v: vec3f) -> vec3f {
+    return microfacets_shadowing_over_cosine_gradient(facets, v) + vec3f(0.0, 0.0, 1.0 / v.z);
+}
+
+// The gradients of the logarithm of microfacets_reflection by the two directions.
+fn microfacets_reflection_gradients(facets: Microfacets, wi: vec3f, wo: vec3f) -> Gradients {
+    let by_h = along_sphere(wi + wo, microfacets_density_gradient(facets, halfway(wi, wo)));
+    return Gradients(
+        microfacets_shadowing_over_cosine_gradient(facets, wi) + by_h,
+        microfacets_shadowing_gradient(facets, wo) + by_h,
+    );
+}
+
+// The gradients of the logarithm of microfacets_refraction by the two directions, as far as they turn together: the
+// angles to the normal stay.
+fn microfacets_refraction_gradients(facets: Microfacets, wi: vec3f, wo: vec3f, e: f32, bend: Bend) -> Gradients {
+    let by_h = microfacets_density_gradient(facets, bend.m) / bend.length;
+    return Gradients(
+        microfacets_shadowing_over_cosine_gradient(facets, wi) + by_h,
+        microfacets_shadowing_gradient(facets, wo) + e * by_h,
+    );
+}
+
+// The gradient by h of a function of h / |h|, whose gradient by that unit vector is `gradient`.
+fn along_sphere(h: vec3f, gradient: vec3f) -> vec3f {
+    let scale = 1.0 / sqrt(dot(h, h));
+    let m = h * scale;
+    return (gradient - m * dot(m, gradient)) * scale;
+}
+
+#endif
 #endif

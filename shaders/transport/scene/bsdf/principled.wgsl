@@ -285,4 +285,63 @@ fn principled_eval_adjoint(p: Principled, wi: vec3f, wo: vec3f, d: vec3f) -> Pri
     return out;
 }
 
+#ifdef RELIEFS
+
+// The gradient of the logarithm of coat_density by the normal's components.
+fn coat_density_gradient(alpha: f32, m: vec3f) -> vec3f {
+    let square = alpha * alpha;
+    let factor = -2.0 / (m.x * m.x + m.y * m.y + square * m.z * m.z);
+    return factor * vec3f(m.x, m.y, square * m.z);
+}
+
+// The gradients of the logarithm of the clear coat's density times shadowing by the two directions, as far as they turn
+// together.
+fn clear_coat_gradients(gloss: f32, wi: vec3f, wo: vec3f) -> Gradients {
+    let alpha = disney_lerp(COAT_ALPHA.x, COAT_ALPHA.y, gloss);
+    let facets = microfacets_new(DISTRIBUTION_GGX, vec2f(COAT_SHADOWING), true);
+    let by_h = along_sphere(wi + wo, coat_density_gradient(alpha, halfway(wi, wo)));
+    return Gradients(
+        microfacets_shadowing_gradient(facets, wi) + by_h,
+        microfacets_shadowing_gradient(facets, wo) + by_h,
+    );
+}
+
+// The derivative of principled_eval, weighted by `d`, by turning the directions.
+fn principled_torque(p: Principled, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+    let facets = principled_facets(p);
+    let sides = wi.z * wo.z;
+    let value = dot(d, principled_eval(p, wi, wo));
+    if sides < 0.0 {
+        return refraction_torque(facets, p.eta, wi, wo) * value;
+    }
+    if sides == 0.0 {
+        return vec3f(0.0);
+    }
+    let i = above(wi, wi);
+    let o = above(wi, wo);
+    let along = microfacets_reflection_gradients(facets, i, o);
+    if wi.z < 0.0 {
+        return torque(i, o, along.wi, along.wo) * value;
+    }
+    let coat = clear_coat_new(p.clearcoat_gloss, wi, wo);
+    let diffusion = diffusion_new(wi, wo);
+    // What reflects as microfacets do is what the others leave of the value.
+    let shape = diffusion_shape_slopes(diffusion, p.roughness, p.flatness).x;
+    let diffuse = dot(d, p.base_color) * principled_shares(p).x * FRAC_1_PI;
+    let tint = mix(vec3f(1.0), disney_tint(p.base_color), p.sheen_tint);
+    let sheen = dot(d, tint) * p.sheen * (1.0 - p.metallic) * diffusion.sheen;
+    let clear = (d.x + d.y + d.z) * p.clearcoat * coat.density * coat.factor;
+    let glossy = value - (diffuse * shape + sheen + clear) * wo.z;
+    let by = diffusion_shape_by_cosines(diffusion, p.roughness, p.flatness);
+    let coat_along = clear_coat_gradients(p.clearcoat_gloss, wi, wo);
+    let coated = clear * wo.z;
+    return torque(
+        wi,
+        wo,
+        upright(diffuse * by.x * wo.z) + along.wi * glossy + coat_along.wi * coated,
+        upright(diffuse * (by.y * wo.z + shape) + sheen + clear) + along.wo * glossy + coat_along.wo * coated,
+    );
+}
+
+#endif
 #endif

@@ -223,4 +223,54 @@ fn principled_thin_transmission_adjoint(
     (*out).diff_trans = weight * 0.5 * solid * lambert;
 }
 
+#ifdef RELIEFS
+
+// The derivative of principled_thin_eval, weighted by `d`, by turning the directions.
+fn principled_thin_torque(p: PrincipledThin, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+    let i = above(wi, wi);
+    let o = above(wi, wo);
+    if i.z == 0.0 || o.z == 0.0 {
+        return vec3f(0.0);
+    }
+    let through = 0.5 * p.diff_trans;
+    let solid = (1.0 - p.spec_trans) * FRAC_1_PI;
+    if o.z < 0.0 {
+        let weight = dot(d, p.base_color);
+        let along = principled_thin_transmission_gradients(p, i, o);
+        return torque(i, o, along.wi * weight, upright(-weight * solid * through) + along.wo * weight);
+    }
+    let diffusion = diffusion_new(i, o);
+    let tint = mix(vec3f(1.0), disney_tint(p.base_color), p.sheen_tint);
+    let shape = diffusion_shape_slopes(diffusion, p.roughness, p.flatness).x;
+    let diffuse = dot(d, p.base_color) * solid * (1.0 - through);
+    let sheen = dot(d, tint) * (1.0 - p.spec_trans) * (1.0 - through) * p.sheen * diffusion.sheen;
+    let glossy = dot(d, principled_thin_eval(p, wi, wo)) - (diffuse * shape + sheen) * o.z;
+    let by = diffusion_shape_by_cosines(diffusion, p.roughness, p.flatness);
+    let along = microfacets_reflection_gradients(principled_thin_facets(p), i, o);
+    return torque(
+        i,
+        o,
+        upright(diffuse * by.x * o.z) + along.wi * glossy,
+        upright(diffuse * (by.y * o.z + shape) + sheen) + along.wo * glossy,
+    );
+}
+
+// The gradients of the glossy part of what is transmitted, over the base colour. The angle between `i` and the mirror
+// image of `o` changes when both turn.
+fn principled_thin_transmission_gradients(p: PrincipledThin, i: vec3f, o: vec3f) -> Gradients {
+    if !passes(i, o) {
+        return Gradients(vec3f(0.0), vec3f(0.0));
+    }
+    let image = flipped(o);
+    let facets = principled_thin_widened_facets(p);
+    let f = fresnel_slopes(mirror_cosine(i, image), p.eta);
+    let mirrors = p.spec_trans * microfacets_reflection(facets, i, image);
+    let along = microfacets_reflection_gradients(facets, i, image);
+    let value = (1.0 - f.x) * mirrors;
+    // The cosine is half of the length of the sum of both.
+    let turning = -0.5 * f.y * mirrors * halfway(i, image);
+    return Gradients(turning + along.wi * value, flipped(turning + along.wo * value));
+}
+
+#endif
 #endif

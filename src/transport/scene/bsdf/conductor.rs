@@ -1,11 +1,10 @@
 //! Conductors: a mirror, and a rough surface of small ones.
 
 use super::fresnel::{fresnel_conductor, fresnel_conductor_slopes};
-use super::local::{Lobe, LobeSample, mirrored, weigh};
+use super::local::{Lobe, LobeSample, inner, mirrored, torque, weigh};
 use super::microfacet::{Distribution, MIN_ALPHA, Microfacets};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
-use crate::transport::rays::sampler::dot;
 
 /// A smooth conductor of index `eta` + i `k` relative to the outside, which reflects on the upper side.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +21,7 @@ impl<N: Number> Conductor<N> {
         if lobe != Lobe::Reflection || wi[2] <= 0.0 {
             return Rgb::zero();
         }
-        self.specular * reflectances(wi[2], self.eta, self.k)
+        self.specular * reflectances(N::lift(wi[2]), self.eta, self.k)
     }
 
     /// Derivatives of [`Self::discrete`], weighted by `d`.
@@ -30,7 +29,7 @@ impl<N: Number> Conductor<N> {
     pub fn discrete_adjoint(&self, wi: [f32; 3], lobe: Lobe, d: Rgb<N>) -> Self {
         let seen = lobe == Lobe::Reflection && wi[2] > 0.0;
         let d = if seen { d } else { Rgb::zero() };
-        let [f, eta, k] = reflectance_slopes(wi[2].max(0.0), self.eta, self.k);
+        let [f, eta, k] = reflectance_slopes(N::lift(wi[2].max(0.0)), self.eta, self.k);
         let weighted = d * self.specular;
         Self {
             eta: weighted * eta,
@@ -74,8 +73,8 @@ impl<N: Number> RoughConductor<N> {
 
     /// The value times the cosine of `wo`: F D G / (4 cos wi).
     #[inline]
-    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
-        if wi[2] <= 0.0 || wo[2] <= 0.0 {
+    pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
             return Rgb::zero();
         }
         let value = self.facets().reflection(wi, wo);
@@ -84,15 +83,15 @@ impl<N: Number> RoughConductor<N> {
 
     /// Derivatives of [`Self::eval`], weighted by `d`. Roughnesses below [`MIN_ALPHA`] have none.
     #[inline]
-    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
-        let above = wi[2] > 0.0 && wo[2] > 0.0;
+    pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
+        let above = wi[2].above(0.0) && wo[2].above(0.0);
         let zero = N::lift(0.0);
         let (value, slopes) = if above {
             self.facets().reflection_slopes(wi, wo)
         } else {
             (zero, [zero; 2])
         };
-        let cosine = if above { mirror_cosine(wi, wo) } else { 1.0 };
+        let cosine = if above { mirror_cosine(wi, wo) } else { N::lift(1.0) };
         let [f, eta, k] = reflectance_slopes(cosine, self.eta, self.k);
         let weighted = d * self.specular * Rgb::splat(value);
         let shape = weigh(d * self.specular, f);
@@ -104,6 +103,17 @@ impl<N: Number> RoughConductor<N> {
             alpha_v: unclamped(self.alpha_v, shape * slopes[1]),
             ..*self
         }
+    }
+
+    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    #[inline]
+    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+        let value = weigh(d, self.eval(wi, wo));
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
+            return [N::lift(0.0); 3];
+        }
+        let [i, o] = self.facets().reflection_gradients(wi, wo);
+        torque(wi, wo, i, o).map(|x| x * value)
     }
 }
 
@@ -147,21 +157,21 @@ pub fn unclamped<N: Number>(alpha: N, slope: N) -> N {
 
 /// The cosine between `wi` and the normal halfway between it and `wo`, which is not negative.
 #[inline(always)]
-pub fn mirror_cosine(wi: [f32; 3], wo: [f32; 3]) -> f32 {
+pub fn mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
     // Half the length of their sum: the root of (1 + wi·wo) / 2 would cancel at grazing angles.
     let sum = [0, 1, 2].map(|a| wi[a] + wo[a]);
-    (0.5 * dot(sum, sum).sqrt()).min(1.0)
+    (N::lift(0.5) * inner(sum, sum).sqrt()).min(N::lift(1.0))
 }
 
 /// Reflectances of the channels.
 #[inline(always)]
-fn reflectances<N: Number>(cosine: f32, eta: Rgb<N>, k: Rgb<N>) -> Rgb<N> {
+fn reflectances<N: Number>(cosine: N, eta: Rgb<N>, k: Rgb<N>) -> Rgb<N> {
     Rgb([0, 1, 2].map(|c| fresnel_conductor(cosine, eta[c], k[c])))
 }
 
 /// Reflectances of the channels, and their derivatives by `eta` and by `k`.
 #[inline(always)]
-fn reflectance_slopes<N: Number>(cosine: f32, eta: Rgb<N>, k: Rgb<N>) -> [Rgb<N>; 3] {
+fn reflectance_slopes<N: Number>(cosine: N, eta: Rgb<N>, k: Rgb<N>) -> [Rgb<N>; 3] {
     let channels = [0, 1, 2].map(|c| fresnel_conductor_slopes(cosine, eta[c], k[c]));
     [0, 1, 2].map(|part| Rgb(channels.map(|channel| channel[part])))
 }

@@ -2,7 +2,7 @@
 
 use super::conductor::{mirror_cosine, smooth_sample, unclamped};
 use super::fresnel::{fresnel, fresnel_slopes, plate, plate_slope, refracted_cosine, relative_index};
-use super::local::{Lobe, LobeSample, above, inner, lift, mirrored, refracted, weigh};
+use super::local::{Lobe, LobeSample, above, inner, mirrored, refracted, torque, weigh};
 use super::microfacet::{Bend, Distribution, Microfacets};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -29,7 +29,7 @@ impl<N: Number> Dielectric<N> {
         match lobe {
             Lobe::Reflection => self.reflection * Rgb::splat(f),
             Lobe::Transmission => {
-                let ti = relative_index(wi[2], self.eta).recip();
+                let ti = relative_index(N::lift(wi[2]), self.eta).recip();
                 self.transmission * Rgb::splat((N::lift(1.0) - f) * ti * ti)
             }
             _ => Rgb::zero(),
@@ -49,7 +49,7 @@ impl<N: Number> Dielectric<N> {
                 transmission: zero,
             },
             Lobe::Transmission => {
-                let ti = relative_index(wi[2], self.eta).recip();
+                let ti = relative_index(N::lift(wi[2]), self.eta).recip();
                 let square = ti * ti;
                 let passed = N::lift(1.0) - f;
                 // ti is 1 / eta from outside and eta from inside.
@@ -190,13 +190,13 @@ impl<N: Number> RoughDielectric<N> {
 
     /// The value for radiance times the cosine of `wo`.
     #[inline]
-    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+    pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
         let sides = wi[2] * wo[2];
-        if sides > 0.0 {
+        if sides.above(0.0) {
             let value = self.facets().reflection(above(wi, wi), above(wi, wo));
-            let f = fresnel(N::lift(signed_mirror_cosine(wi, wo)), self.eta);
+            let f = fresnel(signed_mirror_cosine(wi, wo), self.eta);
             self.reflection * Rgb::splat(f * value)
-        } else if sides < 0.0 {
+        } else if sides.below(0.0) {
             self.transmission * Rgb::splat(refraction(&self.facets(), self.eta, wi, wo))
         } else {
             Rgb::zero()
@@ -205,7 +205,7 @@ impl<N: Number> RoughDielectric<N> {
 
     /// Derivatives of [`Self::eval`], weighted by `d`. Roughnesses that are clamped have none.
     #[inline]
-    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+    pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
         let (none, zero) = (N::lift(0.0), Rgb::zero());
         let mut out = Self {
             eta: none,
@@ -217,14 +217,14 @@ impl<N: Number> RoughDielectric<N> {
         };
         let sides = wi[2] * wo[2];
         let alpha;
-        if sides > 0.0 {
+        if sides.above(0.0) {
             let (value, slopes) = self.facets().reflection_slopes(above(wi, wi), above(wi, wo));
-            let [f, _, by_eta] = fresnel_slopes(N::lift(signed_mirror_cosine(wi, wo)), self.eta);
+            let [f, _, by_eta] = fresnel_slopes(signed_mirror_cosine(wi, wo), self.eta);
             let weight = weigh(d, self.reflection);
             out.eta = weight * by_eta * value;
             out.reflection = d * Rgb::splat(f * value);
             alpha = slopes.map(|slope| weight * f * slope);
-        } else if sides < 0.0 {
+        } else if sides.below(0.0) {
             let (value, slopes, by_eta) = refraction_slopes(&self.facets(), self.eta, wi, wo);
             let weight = weigh(d, self.transmission);
             out.eta = weight * by_eta;
@@ -237,19 +237,33 @@ impl<N: Number> RoughDielectric<N> {
         out.alpha_v = unclamped(self.alpha_v, alpha[1]);
         out
     }
+
+    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    #[inline]
+    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+        let sides = wi[2] * wo[2];
+        let value = weigh(d, self.eval(wi, wo));
+        if sides.above(0.0) {
+            let (i, o) = (above(wi, wi), above(wi, wo));
+            let [by_i, by_o] = self.facets().reflection_gradients(i, o);
+            torque(i, o, by_i, by_o).map(|x| x * value)
+        } else {
+            refraction_torque(&self.facets(), self.eta, wi, wo).map(|x| x * value)
+        }
+    }
 }
 
 /// The cosine between `wi` and the upper normal halfway to `wo`, on the same side.
 #[inline(always)]
-pub fn signed_mirror_cosine(wi: [f32; 3], wo: [f32; 3]) -> f32 {
+pub fn signed_mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
     let cosine = mirror_cosine(wi, wo);
-    if wi[2] < 0.0 { -cosine } else { cosine }
+    if wi[2].below(0.0) { -cosine } else { cosine }
 }
 
 /// What a rough interface of index `eta` transmits from `wo` to `wi`, on its other side, for radiance: the square by
 /// which an angle shrinks in refraction and that by which radiance is gathered cancel.
 #[inline]
-pub fn refraction<N: Number>(facets: &Microfacets<N>, eta: N, wi: [f32; 3], wo: [f32; 3]) -> N {
+pub fn refraction<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3], wo: [N; 3]) -> N {
     let e = relative_index(wi[2], eta);
     let (i, o) = (above(wi, wi), above(wi, wo));
     let value = facets.refraction(i, o, e);
@@ -264,7 +278,7 @@ pub fn refraction<N: Number>(facets: &Microfacets<N>, eta: N, wi: [f32; 3], wo: 
 
 /// [`refraction`] and its derivatives by the two roughnesses and by `eta`.
 #[inline]
-pub fn refraction_slopes<N: Number>(facets: &Microfacets<N>, eta: N, wi: [f32; 3], wo: [f32; 3]) -> (N, [N; 2], N) {
+pub fn refraction_slopes<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3], wo: [N; 3]) -> (N, [N; 2], N) {
     let e = relative_index(wi[2], eta);
     let (i, o) = (above(wi, wi), above(wi, wo));
     let zero = N::lift(0.0);
@@ -275,11 +289,22 @@ pub fn refraction_slopes<N: Number>(facets: &Microfacets<N>, eta: N, wi: [f32; 3
     let [f, by_cosine, by_index] = fresnel_slopes(bend.wi_m, e);
     let passed = N::lift(1.0) - f;
     // The normal turns with the index, and so does the cosine at which light falls on it.
-    let (i, o) = (lift(i), lift(o));
     let turning = (inner(i, o) - bend.wi_m * inner(o, bend.m)) / bend.length;
     let by_e = passed * by_e - value * (by_index + by_cosine * turning);
-    let by_eta = if wi[2] < 0.0 { -by_e * e * e } else { by_e };
+    let by_eta = if wi[2].below(0.0) { -by_e * e * e } else { by_e };
     (passed * value, slopes.map(|slope| passed * slope), by_eta)
+}
+
+/// The derivative of the logarithm of [`refraction`] by turning the directions; zero where they are on one side.
+#[inline]
+pub fn refraction_torque<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3], wo: [N; 3]) -> [N; 3] {
+    let (i, o) = (above(wi, wi), above(wi, wo));
+    let e = relative_index(wi[2], eta);
+    let Some(bend) = Bend::new(i, o, e).filter(|_| o[2].below(0.0)) else {
+        return [N::lift(0.0); 3];
+    };
+    let [by_i, by_o] = facets.refraction_gradients(i, o, e, &bend);
+    torque(i, o, by_i, by_o)
 }
 
 impl RoughDielectric<f32> {

@@ -1,5 +1,6 @@
 //! Lambertian reflection on the side of the normal: value ρ cosθo / π.
 
+use super::local::{torque, upright, weigh};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::circle;
@@ -8,14 +9,20 @@ const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
 
 /// The value for the local direction `wo`, cosine included.
 #[inline]
-pub fn diffuse_eval<N: Number>(reflectance: Rgb<N>, wo: [f32; 3]) -> Rgb<N> {
-    reflectance * diffuse_pdf(wo)
+pub fn diffuse_eval<N: Number>(reflectance: Rgb<N>, wo: [N; 3]) -> Rgb<N> {
+    reflectance * Rgb::splat(lambert(wo))
+}
+
+/// The cosine over π; zero below the surface.
+#[inline(always)]
+fn lambert<N: Number>(wo: [N; 3]) -> N {
+    wo[2].max(N::lift(0.0)) * N::lift(INV_PI)
 }
 
 /// The pdf of [`diffuse_sample`].
 #[inline]
 pub fn diffuse_pdf(wo: [f32; 3]) -> f32 {
-    wo[2].max(0.0) * INV_PI
+    lambert(wo)
 }
 
 /// A local direction from two uniform numbers. Value over pdf is the reflectance.
@@ -27,8 +34,16 @@ pub fn diffuse_sample(u: [f32; 2]) -> [f32; 3] {
     [sine * x, sine * y, cosine]
 }
 
+/// The derivative by turning the directions, from `d` by the value.
+#[inline]
+pub fn diffuse_torque<N: Number>(reflectance: Rgb<N>, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+    let slope = if wo[2].above(0.0) { INV_PI } else { 0.0 };
+    let by_cosine = weigh(d, reflectance) * N::lift(slope);
+    torque(wi, wo, upright(N::lift(0.0)), upright(by_cosine))
+}
+
 /// The derivative by the reflectance, from `d` by the value.
 #[inline]
-pub fn diffuse_adjoint<N: Number>(wo: [f32; 3], d: Rgb<N>) -> Rgb<N> {
-    d * diffuse_pdf(wo)
+pub fn diffuse_adjoint<N: Number>(wo: [N; 3], d: Rgb<N>) -> Rgb<N> {
+    d * Rgb::splat(lambert(wo))
 }

@@ -1,7 +1,7 @@
 //! Factors that the principled BSDFs share (Burley2012, Burley2015).
 
 use super::conductor::mirror_cosine;
-use super::fresnel::schlick_weight;
+use super::fresnel::{schlick_slope, schlick_weight};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
@@ -73,26 +73,26 @@ pub fn tint_adjoint<N: Number>(color: Rgb<N>, d: Rgb<N>) -> Rgb<N> {
 
 /// What the diffuse lobes take from a pair of directions on the upper side.
 #[derive(Debug, Clone, Copy)]
-pub struct Diffusion {
-    wi: f32,
-    wo: f32,
+pub struct Diffusion<N> {
+    wi: N,
+    wo: N,
     /// Schlick's weights of the two directions.
-    weights: [f32; 2],
+    weights: [N; 2],
     /// Twice the squared cosine between a direction and the normal halfway.
-    retro: f32,
+    retro: N,
     /// Schlick's weight at the normal halfway.
-    pub sheen: f32,
+    pub sheen: N,
 }
 
-impl Diffusion {
+impl<N: Number> Diffusion<N> {
     #[inline]
-    pub fn new(wi: [f32; 3], wo: [f32; 3]) -> Self {
+    pub fn new(wi: [N; 3], wo: [N; 3]) -> Self {
         let cosine = mirror_cosine(wi, wo);
         Self {
             wi: wi[2],
             wo: wo[2],
             weights: [schlick_weight(wi[2]), schlick_weight(wo[2])],
-            retro: 2.0 * cosine * cosine,
+            retro: N::lift(2.0) * cosine * cosine,
             sheen: schlick_weight(cosine),
         }
     }
@@ -100,30 +100,55 @@ impl Diffusion {
     /// The shape of the diffuse lobe, with reflection towards the light, and from `flatness` 0 to 1 of its substitute
     /// for scattering under a flat surface.
     #[inline]
-    pub fn shape<N: Number>(&self, roughness: N, flatness: N) -> N {
+    pub fn shape(&self, roughness: N, flatness: N) -> N {
         self.shape_slopes(roughness, flatness)[0]
     }
 
     /// [`Self::shape`] and its derivatives by roughness and by flatness.
     #[inline]
-    pub fn shape_slopes<N: Number>(&self, roughness: N, flatness: N) -> [N; 3] {
+    pub fn shape_slopes(&self, roughness: N, flatness: N) -> [N; 3] {
         let [fi, fo] = self.weights;
-        let (one, both) = (N::lift(1.0), N::lift(fi * fo));
-        let by_roughness = N::lift(self.retro);
+        let (one, both) = (N::lift(1.0), fi * fo);
+        let by_roughness = self.retro;
         let retro = by_roughness * roughness;
-        let sum = N::lift(fi + fo);
-        let plain = N::lift((1.0 - 0.5 * fi) * (1.0 - 0.5 * fo)) + retro * (sum + both * (retro - one));
+        let (sum, half) = (fi + fo, N::lift(0.5));
+        let plain = (one - half * fi) * (one - half * fo) + retro * (sum + both * (retro - one));
         let plain_slope = by_roughness * (sum + both * (retro + retro - one));
-        let half = N::lift(0.5);
         let grazing = half * retro - one;
-        let (i, o) = (one + N::lift(fi) * grazing, one + N::lift(fo) * grazing);
-        let spread = 1.25 * (1.0 / (self.wi + self.wo) - 0.5);
-        let flat = N::lift(spread) * i * o + N::lift(0.625);
-        let flat_slope = N::lift(spread) * half * by_roughness * (N::lift(fi) * o + N::lift(fo) * i);
+        let (i, o) = (one + fi * grazing, one + fo * grazing);
+        let spread = N::lift(1.25) * ((self.wi + self.wo).recip() - half);
+        let flat = spread * i * o + N::lift(0.625);
+        let flat_slope = spread * half * by_roughness * (fi * o + fo * i);
         [
             lerp(plain, flat, flatness),
             lerp(plain_slope, flat_slope, flatness),
             flat - plain,
         ]
+    }
+
+    /// The derivatives of [`Self::shape`] by the cosines of the two directions.
+    #[inline]
+    pub fn shape_by_cosines(&self, roughness: N, flatness: N) -> [N; 2] {
+        let [fi, fo] = self.weights;
+        [
+            self.shape_by(roughness, flatness, self.wi, [fi, fo]),
+            self.shape_by(roughness, flatness, self.wo, [fo, fi]),
+        ]
+    }
+
+    /// That by one of the cosines, from the Schlick weights of this and of the other direction.
+    #[inline]
+    fn shape_by(&self, roughness: N, flatness: N, cosine: N, [own, other]: [N; 2]) -> N {
+        let (one, half) = (N::lift(1.0), N::lift(0.5));
+        let retro = self.retro * roughness;
+        let grazing = half * retro - one;
+        let sum = (self.wi + self.wo).recip();
+        let spread = N::lift(1.25) * (sum - half);
+        let slope = schlick_slope(cosine);
+        let other_share = one + other * grazing;
+        let plain = slope * (-half * (one - half * other) + retro * (one + other * (retro - one)));
+        let by_sum = N::lift(-1.25) * sum * sum * (one + own * grazing);
+        let flat = (by_sum + spread * grazing * slope) * other_share;
+        lerp(plain, flat, flatness)
     }
 }

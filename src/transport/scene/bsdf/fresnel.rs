@@ -8,8 +8,8 @@ use crate::transport::number::Number;
 /// The index on the far side over that on the near side: `eta` is the index inside over that outside, and `cosine` is
 /// negative on the inside.
 #[inline(always)]
-pub fn relative_index<N: Number>(cosine: f32, eta: N) -> N {
-    if cosine < 0.0 { eta.recip() } else { eta }
+pub fn relative_index<N: Number>(cosine: N, eta: N) -> N {
+    if cosine.below(0.0) { eta.recip() } else { eta }
 }
 
 /// Reflectance of an interface of dielectrics, for light at an angle of this cosine to the normal.
@@ -95,15 +95,15 @@ pub fn plate_slope<N: Number>(reflectance: N) -> N {
 
 /// Reflectance of an interface to a conductor of index `eta` + i `k`, relative to the outside.
 #[inline]
-pub fn fresnel_conductor<N: Number>(cosine: f32, eta: N, k: N) -> N {
+pub fn fresnel_conductor<N: Number>(cosine: N, eta: N, k: N) -> N {
     fresnel_conductor_slopes(cosine, eta, k)[0]
 }
 
 /// [`fresnel_conductor`] and its derivatives by `eta` and by `k`.
 #[inline]
-pub fn fresnel_conductor_slopes<N: Number>(cosine: f32, eta: N, k: N) -> [N; 3] {
+pub fn fresnel_conductor_slopes<N: Number>(cosine: N, eta: N, k: N) -> [N; 3] {
     let (zero, two) = (N::lift(0.0), N::lift(2.0));
-    let c = N::lift(cosine);
+    let c = cosine;
     let index = [eta, k];
     let square = complex_mul(index, index);
     let p = complex_sqrt([square[0] - N::lift(1.0) + c * c, square[1]]);
@@ -187,10 +187,18 @@ pub fn diffuse_fresnel_slope<N: Number>(eta: N) -> N {
 
 /// The fifth power by which Schlick's reflectance grows to one towards grazing angles (Schlick1994).
 #[inline(always)]
-pub fn schlick_weight(cosine: f32) -> f32 {
-    let m = (1.0 - cosine).clamp(0.0, 1.0);
+pub fn schlick_weight<N: Number>(cosine: N) -> N {
+    let m = (N::lift(1.0) - cosine).max(N::lift(0.0)).min(N::lift(1.0));
     let square = m * m;
     square * square * m
+}
+
+/// The derivative of [`schlick_weight`].
+#[inline(always)]
+pub fn schlick_slope<N: Number>(cosine: N) -> N {
+    let m = (N::lift(1.0) - cosine).max(N::lift(0.0)).min(N::lift(1.0));
+    let square = m * m;
+    N::lift(-5.0) * square * square
 }
 
 /// Reflectance of an index at normal incidence.

@@ -2,7 +2,7 @@
 
 use super::conductor::{Conductor, RoughConductor};
 use super::dielectric::{Dielectric, RoughDielectric, ThinDielectric};
-use super::diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
+use super::diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample, diffuse_torque};
 use super::local::{Lobe, LobeSample};
 use super::microfacet::Distribution;
 use super::plastic::{Plastic, RoughPlastic};
@@ -163,9 +163,9 @@ impl<'a, N: Number> Model<'a, N> {
 
     /// The smooth lobes' value for radiance times the cosine of `wo`.
     #[inline(never)]
-    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+    pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
         match self {
-            Self::Diffuse(reflectance) if wi[2] > 0.0 => diffuse_eval(*reflectance, wo),
+            Self::Diffuse(reflectance) if wi[2].above(0.0) => diffuse_eval(*reflectance, wo),
             Self::RoughConductor(p) => p.eval(wi, wo),
             Self::RoughDielectric(p) => p.eval(wi, wo),
             Self::Plastic(p) => p.eval(wi, wo),
@@ -178,9 +178,9 @@ impl<'a, N: Number> Model<'a, N> {
 
     /// The derivatives by the values of its textures, from `d` by [`Self::eval`].
     #[inline(never)]
-    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Values<N> {
+    pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Values<N> {
         match self {
-            Self::Diffuse(_) if wi[2] > 0.0 => fill([diffuse_adjoint(wo, d)]),
+            Self::Diffuse(_) if wi[2].above(0.0) => fill([diffuse_adjoint(wo, d)]),
             Self::RoughConductor(p) => {
                 let g = p.eval_adjoint(wi, wo, d);
                 fill([g.eta, g.k, g.specular, first(g.alpha_u), first(g.alpha_v)])
@@ -237,6 +237,21 @@ impl<'a, N: Number> Model<'a, N> {
             Self::Diffuse(_) | Self::Conductor(_) | Self::Dielectric(_) | Self::ThinDielectric(_) => {
                 [Rgb::zero(); LEAF_TEXTURES]
             }
+        }
+    }
+
+    /// The derivative of [`Self::eval`], weighted by `d`, by turning both directions: ω · torque.
+    #[inline(never)]
+    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+        match self {
+            Self::Diffuse(reflectance) if wi[2].above(0.0) => diffuse_torque(*reflectance, wi, wo, d),
+            Self::RoughConductor(p) => p.torque(wi, wo, d),
+            Self::RoughDielectric(p) => p.torque(wi, wo, d),
+            Self::Plastic(p) => p.torque(wi, wo, d),
+            Self::RoughPlastic(p, table) => p.torque(&table.coat(p.alpha, p.eta, wi, wo), wi, wo, d),
+            Self::Principled(p, _) => p.torque(wi, wo, d),
+            Self::PrincipledThin(p) => p.torque(wi, wo, d),
+            Self::Diffuse(_) | Self::Conductor(_) | Self::Dielectric(_) | Self::ThinDielectric(_) => [N::lift(0.0); 3],
         }
     }
 

@@ -57,17 +57,47 @@ pub fn normalised(v: [f32; 3]) -> [f32; 3] {
     v.map(|x| x * scale)
 }
 
+/// The vector product.
+#[inline(always)]
+pub fn outer<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
+    [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
+}
+
+/// The derivative by turning `wi` and `wo` together, from the gradients by either: an infinitesimal rotation ω changes
+/// the value by ω · torque. What only depends on the angle between the two has none.
+#[inline(always)]
+pub fn torque<N: Number>(wi: [N; 3], wo: [N; 3], by_wi: [N; 3], by_wo: [N; 3]) -> [N; 3] {
+    let (i, o) = (outer(wi, by_wi), outer(wo, by_wo));
+    [0, 1, 2].map(|a| i[a] + o[a])
+}
+
+/// The gradient of what depends on a direction's cosine alone.
+#[inline(always)]
+pub fn upright<N: Number>(by_cosine: N) -> [N; 3] {
+    [N::lift(0.0), N::lift(0.0), by_cosine]
+}
+
+/// a + b times `scale`, of vectors.
+#[inline(always)]
+pub fn add_scaled<N: Number>(a: [N; 3], b: [N; 3], scale: N) -> [N; 3] {
+    [0, 1, 2].map(|k| a[k] + b[k] * scale)
+}
+
 /// The mirror image of the surface's side.
 #[inline(always)]
-pub fn flipped([x, y, z]: [f32; 3]) -> [f32; 3] {
+pub fn flipped<N: Number>([x, y, z]: [N; 3]) -> [N; 3] {
     [x, y, -z]
 }
 
 /// `v`, reversed if `wi` is below the surface: then `above(wi, wi)` is above it. Microfacets look alike from opposite
 /// directions.
 #[inline(always)]
-pub fn above(wi: [f32; 3], v: [f32; 3]) -> [f32; 3] {
-    if wi[2] < 0.0 { v.map(|x| -x) } else { v }
+pub fn above<N: Number>(wi: [N; 3], v: [N; 3]) -> [N; 3] {
+    if wi[2].below(0.0) { v.map(|x| -x) } else { v }
 }
 
 /// The mirror image of `wi` at a plane with the unit normal `m`.
@@ -91,8 +121,7 @@ pub fn refracted(wi: [f32; 3], m: [f32; 3], ti: f32, cosine: f32) -> [f32; 3] {
 
 /// The unit vector halfway between two directions on the upper side.
 #[inline(always)]
-pub fn halfway<N: Number>(a: [f32; 3], b: [f32; 3]) -> [N; 3] {
-    let (a, b) = (lift::<N>(a), lift::<N>(b));
+pub fn halfway<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
     let sum = [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
     let scale = inner(sum, sum).sqrt().recip();
     sum.map(|x| x * scale)

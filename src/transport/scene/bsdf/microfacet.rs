@@ -5,7 +5,7 @@
 //! factors (Smith1967).
 
 use super::beckmann::visible_slopes;
-use super::local::{halfway, inner, lift, normalised};
+use super::local::{add_scaled, halfway, inner, normalised};
 use crate::transport::number::Number;
 use crate::transport::rays::sampler::{circle, dot};
 
@@ -170,14 +170,14 @@ impl<N: Number> Microfacets<N> {
 
     /// What a surface of such mirrors, reflecting all light, makes of light from `wo`: D G / (4 cos wi).
     #[inline]
-    pub fn reflection(&self, wi: [f32; 3], wo: [f32; 3]) -> N {
+    pub fn reflection(&self, wi: [N; 3], wo: [N; 3]) -> N {
         let m = halfway(wi, wo);
-        N::lift(0.25) * self.density(m) * self.shadowing_over_cosine(lift(wi)) * self.shadowing(lift(wo))
+        N::lift(0.25) * self.density(m) * self.shadowing_over_cosine(wi) * self.shadowing(wo)
     }
 
     /// [`Self::reflection`] and its derivatives by the two roughnesses.
     #[inline]
-    pub fn reflection_slopes(&self, wi: [f32; 3], wo: [f32; 3]) -> (N, [N; 2]) {
+    pub fn reflection_slopes(&self, wi: [N; 3], wo: [N; 3]) -> (N, [N; 2]) {
         let value = self.reflection(wi, wo);
         if !value.above(0.0) {
             return (N::lift(0.0), [N::lift(0.0); 2]);
@@ -188,29 +188,101 @@ impl<N: Number> Microfacets<N> {
 
     /// The logarithmic derivatives of density and shadowings.
     #[inline(always)]
-    fn log_slopes(&self, wi: [f32; 3], wo: [f32; 3], m: [N; 3]) -> ([N; 2], [N; 2], [N; 2]) {
+    fn log_slopes(&self, wi: [N; 3], wo: [N; 3], m: [N; 3]) -> ([N; 2], [N; 2], [N; 2]) {
         (
             self.density_slopes(m),
-            self.shadowing_slopes(lift(wi)),
-            self.shadowing_slopes(lift(wo)),
+            self.shadowing_slopes(wi),
+            self.shadowing_slopes(wo),
         )
+    }
+
+    /// The gradient of the logarithm of [`Self::density`] by the normal's components.
+    #[inline]
+    fn density_gradient(&self, m: [N; 3]) -> [N; 3] {
+        let [q, z2] = self.stretched(m);
+        let across = |factor: N| [0, 1].map(|a| factor * m[a] / (self.alpha[a] * self.alpha[a]));
+        let two = N::lift(2.0);
+        match self.distribution {
+            Distribution::Beckmann => {
+                let [x, y] = across(-two / z2);
+                [x, y, (two * q / z2 - two - two) / m[2]]
+            }
+            Distribution::Ggx => {
+                let factor = -(two + two) / (q + z2);
+                let [x, y] = across(factor);
+                [x, y, factor * m[2]]
+            }
+        }
+    }
+
+    /// The gradient of the logarithm of [`Self::shadowing_over_cosine`].
+    #[inline]
+    fn shadowing_over_cosine_gradient(&self, v: [N; 3]) -> [N; 3] {
+        let parts = self.stretched_direction(v);
+        let [square, z] = parts;
+        let (by_z, across) = match self.distribution {
+            Distribution::Beckmann => match Self::steepness(parts) {
+                Some((a, root)) => {
+                    let below = N::lift(2.276) + N::lift(2.0 * 2.577) * a;
+                    let by_a = N::lift(2.181) / (N::lift(3.535) + N::lift(2.181) * a) - below / fit_below(a);
+                    (by_a / root, -(by_a * a + N::lift(1.0)) / square)
+                }
+                None => (-z.recip(), N::lift(0.0)),
+            },
+            Distribution::Ggx => {
+                let root = (z * z + square).sqrt();
+                (-root.recip(), -(root * (z + root)).recip())
+            }
+        };
+        let [x, y] = [0, 1].map(|a| across * self.alpha[a] * self.alpha[a] * v[a]);
+        [x, y, if v[2].below(0.0) { -by_z } else { by_z }]
+    }
+
+    /// The gradient of the logarithm of [`Self::shadowing`].
+    #[inline]
+    pub fn shadowing_gradient(&self, v: [N; 3]) -> [N; 3] {
+        let [x, y, z] = self.shadowing_over_cosine_gradient(v);
+        [x, y, z + v[2].recip()]
+    }
+
+    /// The gradients of the logarithm of [`Self::reflection`] by the two directions.
+    #[inline]
+    pub fn reflection_gradients(&self, wi: [N; 3], wo: [N; 3]) -> [[N; 3]; 2] {
+        let h = [0, 1, 2].map(|a| wi[a] + wo[a]);
+        let by_h = along_sphere(h, |m| self.density_gradient(m));
+        let one = N::lift(1.0);
+        [
+            add_scaled(self.shadowing_over_cosine_gradient(wi), by_h, one),
+            add_scaled(self.shadowing_gradient(wo), by_h, one),
+        ]
+    }
+
+    /// The gradients of the logarithm of [`Self::refraction`] by the two directions, as far as they turn together: the
+    /// angles to the normal stay.
+    #[inline]
+    pub fn refraction_gradients(&self, wi: [N; 3], wo: [N; 3], e: N, bend: &Bend<N>) -> [[N; 3]; 2] {
+        let by_h = self.density_gradient(bend.m).map(|x| x / bend.length);
+        [
+            add_scaled(self.shadowing_over_cosine_gradient(wi), by_h, N::lift(1.0)),
+            add_scaled(self.shadowing_gradient(wo), by_h, e),
+        ]
     }
 
     /// What a surface of such mirrors, refracting all light without gathering it in a smaller angle, makes of light
     /// from `wo`: D G |wi·m| |wo·m| / (cos wi |h|²), with h = wi + e wo for the relative index e. `wi` is above the
     /// surface and `wo` below it. Zero where one of them sees the back of m.
     #[inline]
-    pub fn refraction(&self, wi: [f32; 3], wo: [f32; 3], e: N) -> N {
+    pub fn refraction(&self, wi: [N; 3], wo: [N; 3], e: N) -> N {
         let Some(bend) = Bend::new(wi, wo, e) else {
             return N::lift(0.0);
         };
         let sides = -bend.wi_m * bend.wo_m / bend.square;
-        self.density(bend.m) * self.shadowing_over_cosine(lift(wi)) * self.shadowing(lift(wo)) * sides
+        self.density(bend.m) * self.shadowing_over_cosine(wi) * self.shadowing(wo) * sides
     }
 
     /// [`Self::refraction`] and its derivatives by the two roughnesses and by the relative index.
     #[inline]
-    pub fn refraction_slopes(&self, wi: [f32; 3], wo: [f32; 3], e: N) -> (N, [N; 2], N) {
+    pub fn refraction_slopes(&self, wi: [N; 3], wo: [N; 3], e: N) -> (N, [N; 2], N) {
         let zero = N::lift(0.0);
         let value = self.refraction(wi, wo, e);
         let Some(bend) = Bend::new(wi, wo, e).filter(|_| value.above(0.0)) else {
@@ -218,11 +290,20 @@ impl<N: Number> Microfacets<N> {
         };
         let (d, i, o) = self.log_slopes(wi, wo, bend.m);
         // The products with h have the derivatives wi·wo and wo·wo; what is left of |h| is in the density's.
-        let wo = lift(wo);
-        let cosines = inner(lift(wi), wo) / bend.wi_m + inner(wo, wo) / bend.wo_m;
+        let cosines = inner(wi, wo) / bend.wi_m + inner(wo, wo) / bend.wo_m;
         let along = self.density_slope_along(bend.h, wo) + cosines / bend.length;
         (value, [0, 1].map(|a| value * (d[a] + i[a] + o[a])), value * along)
     }
+}
+
+/// The gradient by h of a function of h / |h|, whose gradient by that unit vector is `gradient`.
+#[inline(always)]
+pub fn along_sphere<N: Number>(h: [N; 3], gradient: impl Fn([N; 3]) -> [N; 3]) -> [N; 3] {
+    let scale = inner(h, h).sqrt().recip();
+    let m = h.map(|x| x * scale);
+    let g = gradient(m);
+    let along = inner(m, g);
+    [0, 1, 2].map(|a| (g[a] - m[a] * along) * scale)
 }
 
 #[inline(always)]
@@ -249,8 +330,7 @@ pub struct Bend<N> {
 impl<N: Number> Bend<N> {
     /// None where a direction sees the back of the normal, or no normal does it.
     #[inline]
-    pub fn new(wi: [f32; 3], wo: [f32; 3], e: N) -> Option<Self> {
-        let (wi, wo) = (lift::<N>(wi), lift::<N>(wo));
+    pub fn new(wi: [N; 3], wo: [N; 3], e: N) -> Option<Self> {
         let h = [0, 1, 2].map(|a| wi[a] + e * wo[a]);
         let square = inner(h, h);
         let root = square.sqrt();

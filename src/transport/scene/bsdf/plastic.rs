@@ -3,7 +3,7 @@
 use super::conductor::{mirror_cosine, smooth_sample, unclamped};
 use super::dielectric::mirror_image;
 use super::fresnel::{diffuse_fresnel, diffuse_fresnel_slope, fresnel, fresnel_slopes};
-use super::local::{Lobe, LobeSample, cosine_hemisphere, mirrored, weigh};
+use super::local::{Lobe, LobeSample, add_scaled, cosine_hemisphere, mirrored, torque, upright, weigh};
 use super::microfacet::{Distribution, Microfacets};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -35,6 +35,12 @@ fn base<N: Number>(diffuse: N, internal: N, eta: N, nonlinear: bool) -> [N; 3] {
     }
 }
 
+/// What [`base`] makes of the colours, weighted by `d`.
+#[inline]
+fn bases<N: Number>(diffuse: Rgb<N>, internal: N, eta: N, nonlinear: bool, d: Rgb<N>) -> N {
+    weigh(d, diffuse.map(|x| base(x, internal, eta, nonlinear)[0]))
+}
+
 /// A smooth coat of index `eta` over a diffuse base, which reflects on the upper side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plastic<N> {
@@ -50,32 +56,32 @@ pub struct Plastic<N> {
 impl<N: Number> Plastic<N> {
     /// The value of the base times the cosine of `wo`.
     #[inline]
-    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
-        if wi[2] <= 0.0 || wo[2] <= 0.0 {
+    pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
             return Rgb::zero();
         }
         let one = N::lift(1.0);
-        let passed = [wi, wo].map(|w| one - fresnel(N::lift(w[2]), self.eta));
+        let passed = [wi, wo].map(|w| one - fresnel(w[2], self.eta));
         let internal = diffuse_fresnel(self.eta.recip());
-        let factor = passed[0] * passed[1] * N::lift(wo[2]);
+        let factor = passed[0] * passed[1] * wo[2];
         self.diffuse
             .map(|x| base(x, internal, self.eta, self.nonlinear)[0] * factor)
     }
 
     /// Derivatives of [`Self::eval`], weighted by `d`.
     #[inline]
-    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+    pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
         let (one, two) = (N::lift(1.0), N::lift(2.0));
         let mut out = self.without_derivatives();
-        if wi[2] <= 0.0 || wo[2] <= 0.0 {
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
             return out;
         }
-        let [[fi, _, di], [fo, _, d_o]] = [wi, wo].map(|w| fresnel_slopes(N::lift(w[2]), self.eta));
+        let [[fi, _, di], [fo, _, d_o]] = [wi, wo].map(|w| fresnel_slopes(w[2], self.eta));
         let (ti, to) = (one - fi, one - fo);
         let inverse = self.eta.recip();
         let internal = diffuse_fresnel(inverse);
         let by_eta = -diffuse_fresnel_slope(inverse) * inverse * inverse;
-        let cosine = N::lift(wo[2]);
+        let cosine = wo[2];
         for c in 0..3 {
             let [value, by_diffuse, by_internal] = base(self.diffuse[c], internal, self.eta, self.nonlinear);
             let weight = d[c] * cosine;
@@ -84,6 +90,21 @@ impl<N: Number> Plastic<N> {
                 weight * (ti * to * (by_internal * by_eta - two * value * inverse) - value * (di * to + ti * d_o));
         }
         out
+    }
+
+    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    #[inline]
+    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
+            return [N::lift(0.0); 3];
+        }
+        let one = N::lift(1.0);
+        let [[fi, di, _], [fo, d_o, _]] = [wi, wo].map(|w| fresnel_slopes(w[2], self.eta));
+        let internal = diffuse_fresnel(self.eta.recip());
+        let weight = bases(self.diffuse, internal, self.eta, self.nonlinear, d);
+        let by_wi = -di * (one - fo) * wo[2];
+        let by_wo = (one - fi) * (one - fo - d_o * wo[2]);
+        torque(wi, wo, upright(weight * by_wi), upright(weight * by_wo))
     }
 
     /// The factor of the mirror image.
@@ -175,6 +196,8 @@ pub struct Coat<N> {
     pub values: [N; 3],
     pub by_alpha: [N; 3],
     pub by_eta: [N; 3],
+    /// The derivatives of the two transmittances by the cosines of their directions.
+    pub by_cosine: [N; 2],
 }
 
 impl<N: Number> RoughPlastic<N> {
@@ -185,14 +208,14 @@ impl<N: Number> RoughPlastic<N> {
 
     /// The value times the cosine of `wo`.
     #[inline]
-    pub fn eval(&self, coat: &Coat<N>, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
-        if wi[2] <= 0.0 || wo[2] <= 0.0 {
+    pub fn eval(&self, coat: &Coat<N>, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
             return Rgb::zero();
         }
-        let f = fresnel(N::lift(mirror_cosine(wi, wo)), self.eta);
+        let f = fresnel(mirror_cosine(wi, wo), self.eta);
         let mirrors = f * self.facets().reflection(wi, wo);
         let [ti, to, internal] = coat.values;
-        let factor = ti * to * N::lift(wo[2]);
+        let factor = ti * to * wo[2];
         let channel = |c: usize| {
             self.specular[c] * mirrors + base(self.diffuse[c], internal, self.eta, self.nonlinear)[0] * factor
         };
@@ -202,7 +225,7 @@ impl<N: Number> RoughPlastic<N> {
     /// Derivatives of [`Self::eval`], those of the coat's table included, weighted by `d`. Roughnesses that are clamped
     /// have none.
     #[inline]
-    pub fn eval_adjoint(&self, coat: &Coat<N>, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+    pub fn eval_adjoint(&self, coat: &Coat<N>, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
         let (none, two) = (N::lift(0.0), N::lift(2.0));
         let mut out = Self {
             eta: none,
@@ -211,17 +234,17 @@ impl<N: Number> RoughPlastic<N> {
             specular: Rgb::zero(),
             ..*self
         };
-        if wi[2] <= 0.0 || wo[2] <= 0.0 {
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
             return out;
         }
-        let [f, _, by_eta] = fresnel_slopes(N::lift(mirror_cosine(wi, wo)), self.eta);
+        let [f, _, by_eta] = fresnel_slopes(mirror_cosine(wi, wo), self.eta);
         let (mirrors, slopes) = self.facets().reflection_slopes(wi, wo);
         let weight = weigh(d, self.specular);
         out.specular = d * Rgb::splat(f * mirrors);
         out.eta = weight * by_eta * mirrors;
         let mut by_alpha = weight * f * (slopes[0] + slopes[1]);
         let [ti, to, internal] = coat.values;
-        let cosine = N::lift(wo[2]);
+        let cosine = wo[2];
         for c in 0..3 {
             let [value, by_diffuse, by_internal] = base(self.diffuse[c], internal, self.eta, self.nonlinear);
             let weight = d[c] * cosine;
@@ -232,6 +255,26 @@ impl<N: Number> RoughPlastic<N> {
         }
         out.alpha = unclamped(self.alpha, by_alpha);
         out
+    }
+
+    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    #[inline]
+    pub fn torque(&self, coat: &Coat<N>, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
+            return [N::lift(0.0); 3];
+        }
+        let f = fresnel(mirror_cosine(wi, wo), self.eta);
+        let mirrors = weigh(d, self.specular) * f * self.facets().reflection(wi, wo);
+        let [ti, to, internal] = coat.values;
+        let weight = bases(self.diffuse, internal, self.eta, self.nonlinear, d);
+        let [di, d_o] = coat.by_cosine;
+        let [by_i, by_o] = self.facets().reflection_gradients(wi, wo);
+        torque(
+            wi,
+            wo,
+            add_scaled(upright(weight * di * to * wo[2]), by_i, mirrors),
+            add_scaled(upright(weight * ti * (to + d_o * wo[2])), by_o, mirrors),
+        )
     }
 }
 

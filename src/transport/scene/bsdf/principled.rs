@@ -2,13 +2,15 @@
 //! Burley2015).
 
 use super::conductor::{mirror_cosine, smooth_sample};
-use super::dielectric::{refracted_at, refraction, refraction_pdf, refraction_slopes, signed_mirror_cosine};
+use super::dielectric::{
+    refracted_at, refraction, refraction_pdf, refraction_slopes, refraction_torque, signed_mirror_cosine,
+};
 use super::disney::{Diffusion, INV_PI, disney_alpha, disney_alpha_adjoint, lerp, tint, tint_adjoint};
 use super::fresnel::{
     fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, relative_index, schlick_weight,
 };
-use super::local::{LobeSample, above, cosine_hemisphere, halfway, lift, mirrored, weigh};
-use super::microfacet::{Distribution, Microfacets};
+use super::local::{LobeSample, above, add_scaled, cosine_hemisphere, halfway, mirrored, torque, upright, weigh};
+use super::microfacet::{Distribution, Microfacets, along_sphere};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{circle, dot};
@@ -65,22 +67,41 @@ struct ClearCoat<N> {
     density: N,
     slope: N,
     /// Reflectance times shadowing.
-    factor: f32,
+    factor: N,
 }
 
 impl<N: Number> ClearCoat<N> {
     #[inline]
-    fn new(gloss: N, wi: [f32; 3], wo: [f32; 3]) -> Self {
+    fn new(gloss: N, wi: [N; 3], wo: [N; 3]) -> Self {
         let alpha = lerp(N::lift(COAT_ALPHA[0]), N::lift(COAT_ALPHA[1]), gloss);
         let (density, slope) = coat_density(alpha, halfway(wi, wo));
-        let shadowing = Microfacets::<f32>::new(Distribution::Ggx, [COAT_SHADOWING; 2], true);
-        let fresnel = COAT_REFLECTANCE + (1.0 - COAT_REFLECTANCE) * schlick_weight(mirror_cosine(wi, wo));
+        let shadowing = Microfacets::new(Distribution::Ggx, [N::lift(COAT_SHADOWING); 2], true);
+        let [least, rest] = [COAT_REFLECTANCE, 1.0 - COAT_REFLECTANCE].map(N::lift);
+        let fresnel = least + rest * schlick_weight(mirror_cosine(wi, wo));
         Self {
             density,
             slope: slope * (N::lift(COAT_ALPHA[1]) - N::lift(COAT_ALPHA[0])),
-            factor: 0.25 * fresnel * shadowing.shadowing(lift(wi)) * shadowing.shadowing(lift(wo)),
+            factor: N::lift(0.25) * fresnel * shadowing.shadowing(wi) * shadowing.shadowing(wo),
         }
     }
+
+    /// The gradients of the logarithm of density times shadowing by the two directions, as far as they turn together.
+    #[inline]
+    fn gradients(gloss: N, wi: [N; 3], wo: [N; 3]) -> [[N; 3]; 2] {
+        let alpha = lerp(N::lift(COAT_ALPHA[0]), N::lift(COAT_ALPHA[1]), gloss);
+        let shadowing = Microfacets::new(Distribution::Ggx, [N::lift(COAT_SHADOWING); 2], true);
+        let h = [0, 1, 2].map(|a| wi[a] + wo[a]);
+        let by_h = along_sphere(h, |m| coat_density_gradient(alpha, m));
+        [wi, wo].map(|w| add_scaled(shadowing.shadowing_gradient(w), by_h, N::lift(1.0)))
+    }
+}
+
+/// The gradient of the logarithm of [`coat_density`] by the normal's components.
+#[inline]
+fn coat_density_gradient<N: Number>(alpha: N, m: [N; 3]) -> [N; 3] {
+    let square = alpha * alpha;
+    let factor = N::lift(-2.0) / (m[0] * m[0] + m[1] * m[1] + square * m[2] * m[2]);
+    [factor * m[0], factor * m[1], factor * square * m[2]]
 }
 
 /// The density and its logarithm's derivative by the roughness.
@@ -113,28 +134,28 @@ impl<N: Number> Principled<N> {
 
     /// The value for radiance times the cosine of `wo`.
     #[inline]
-    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+    pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
         let [solid, glass] = self.shares();
         let sides = wi[2] * wo[2];
-        if sides < 0.0 {
+        if sides.below(0.0) {
             let value = glass * refraction(&self.facets(), self.eta, wi, wo);
             return self.base_color.map(root) * Rgb::splat(value);
         }
-        if sides == 0.0 {
+        if !sides.above(0.0) {
             return Rgb::zero();
         }
         let mirrors = self.facets().reflection(above(wi, wi), above(wi, wo));
-        let f = fresnel(N::lift(signed_mirror_cosine(wi, wo)), self.eta);
-        if wi[2] < 0.0 {
+        let f = fresnel(signed_mirror_cosine(wi, wo), self.eta);
+        if wi[2].below(0.0) {
             return Rgb::splat(glass * f * mirrors);
         }
-        let (one, cosine) = (N::lift(1.0), N::lift(wo[2]));
-        let weight = N::lift(schlick_weight(mirror_cosine(wi, wo)));
+        let (one, cosine) = (N::lift(1.0), wo[2]);
+        let weight = schlick_weight(mirror_cosine(wi, wo));
         let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
         let diffusion = Diffusion::new(wi, wo);
-        let shape = solid * diffusion.shape(self.roughness, self.flatness) * N::lift(INV_PI * wo[2]);
-        let sheen = self.sheen * (one - self.metallic) * N::lift(diffusion.sheen) * cosine;
-        let clear = self.clearcoat * coat.density * N::lift(coat.factor) * cosine;
+        let shape = solid * diffusion.shape(self.roughness, self.flatness) * (N::lift(INV_PI) * cosine);
+        let sheen = self.sheen * (one - self.metallic) * diffusion.sheen * cosine;
+        let clear = self.clearcoat * coat.density * coat.factor * cosine;
         let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
         let channel = |c: usize| {
             let color = self.base_color[c];
@@ -151,7 +172,7 @@ impl<N: Number> Principled<N> {
     /// Derivatives of [`Self::eval`], weighted by `d`. The root of a base colour of zero, which transmitted light is
     /// multiplied by, counts as constant there.
     #[inline]
-    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+    pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
         let (none, one) = (N::lift(0.0), N::lift(1.0));
         let mut out = Self {
             base_color: Rgb::zero(),
@@ -172,7 +193,7 @@ impl<N: Number> Principled<N> {
         let (mut by_solid, mut by_glass) = (none, none);
         let by_alpha;
         let sides = wi[2] * wo[2];
-        if sides < 0.0 {
+        if sides.below(0.0) {
             let (value, slopes, by_eta) = refraction_slopes(&self.facets(), self.eta, wi, wo);
             let roots = self.base_color.map(root);
             let weight = weigh(d, roots);
@@ -180,24 +201,24 @@ impl<N: Number> Principled<N> {
             by_glass = weight * value;
             out.eta = weight * glass * by_eta;
             by_alpha = slopes.map(|slope| weight * glass * slope);
-        } else if sides > 0.0 {
+        } else if sides.above(0.0) {
             let (mirrors, slopes) = self.facets().reflection_slopes(above(wi, wi), above(wi, wo));
-            let [f, _, f_by_eta] = fresnel_slopes(N::lift(signed_mirror_cosine(wi, wo)), self.eta);
-            if wi[2] < 0.0 {
+            let [f, _, f_by_eta] = fresnel_slopes(signed_mirror_cosine(wi, wo), self.eta);
+            if wi[2].below(0.0) {
                 let weight = d.sum();
                 by_glass = weight * f * mirrors;
                 out.eta = weight * glass * f_by_eta * mirrors;
                 by_alpha = slopes.map(|slope| weight * glass * f * slope);
             } else {
-                let cosine = N::lift(wo[2]);
+                let cosine = wo[2];
                 let dielectric = one - self.metallic;
-                let weight = N::lift(schlick_weight(mirror_cosine(wi, wo)));
+                let weight = schlick_weight(mirror_cosine(wi, wo));
                 let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
                 let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
                 let diffusion = Diffusion::new(wi, wo);
                 let [shape, by_roughness, by_flatness] = diffusion.shape_slopes(self.roughness, self.flatness);
-                let lambert = N::lift(INV_PI * wo[2]);
-                let sheen = N::lift(diffusion.sheen) * cosine;
+                let lambert = N::lift(INV_PI) * cosine;
+                let sheen = diffusion.sheen * cosine;
                 let (mut by_tint, mut by_mirrors, mut by_f, mut by_r0) = (Rgb::zero(), none, none, none);
                 let (mut by_shape, mut by_sheen) = (none, none);
                 for c in 0..3 {
@@ -229,7 +250,7 @@ impl<N: Number> Principled<N> {
                 out.flatness = by_shape * solid * by_flatness;
                 out.sheen = by_sheen * dielectric * sheen;
                 out.metallic -= by_sheen * self.sheen * sheen;
-                let clear = d.sum() * coat.density * N::lift(coat.factor) * cosine;
+                let clear = d.sum() * coat.density * coat.factor * cosine;
                 out.clearcoat = clear;
                 out.clearcoat_gloss = clear * self.clearcoat * coat.slope;
             }
@@ -242,6 +263,47 @@ impl<N: Number> Principled<N> {
         out.metallic -= by_solid * (one - self.spec_trans) + by_glass * self.spec_trans;
         out.spec_trans = (one - self.metallic) * (by_glass - by_solid);
         out
+    }
+
+    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    #[inline]
+    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+        let sides = wi[2] * wo[2];
+        if sides.below(0.0) {
+            let value = weigh(d, self.eval(wi, wo));
+            return refraction_torque(&self.facets(), self.eta, wi, wo).map(|x| x * value);
+        }
+        if !sides.above(0.0) {
+            return [N::lift(0.0); 3];
+        }
+        let (i, o) = (above(wi, wi), above(wi, wo));
+        let [by_i, by_o] = self.facets().reflection_gradients(i, o);
+        if wi[2].below(0.0) {
+            let value = weigh(d, self.eval(wi, wo));
+            return torque(i, o, by_i, by_o).map(|x| x * value);
+        }
+        let [solid, _] = self.shares();
+        let one = N::lift(1.0);
+        let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
+        let diffusion = Diffusion::new(wi, wo);
+        // What reflects as microfacets do is what the others leave of the value.
+        let shape = diffusion.shape(self.roughness, self.flatness);
+        let diffuse = weigh(d, self.base_color) * solid * N::lift(INV_PI);
+        let tint = tint(self.base_color).map(|x| lerp(one, x, self.sheen_tint));
+        let sheen = weigh(d, tint) * self.sheen * (one - self.metallic) * diffusion.sheen;
+        let clear = d.sum() * self.clearcoat * coat.density * coat.factor;
+        let glossy = weigh(d, self.eval(wi, wo)) - (diffuse * shape + sheen + clear) * wo[2];
+        let [shape_i, shape_o] = diffusion.shape_by_cosines(self.roughness, self.flatness);
+        let upright_i = upright(diffuse * shape_i * wo[2]);
+        let upright_o = upright(diffuse * (shape_o * wo[2] + shape) + sheen + clear);
+        let [coat_i, coat_o] = ClearCoat::gradients(self.clearcoat_gloss, wi, wo);
+        let clear = clear * wo[2];
+        torque(
+            wi,
+            wo,
+            add_scaled(add_scaled(upright_i, by_i, glossy), coat_i, clear),
+            add_scaled(add_scaled(upright_o, by_o, glossy), coat_o, clear),
+        )
     }
 }
 

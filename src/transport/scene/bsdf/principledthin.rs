@@ -3,12 +3,13 @@
 use super::conductor::{mirror_cosine, smooth_sample};
 use super::disney::{Diffusion, INV_PI, disney_alpha, disney_alpha_adjoint, lerp, tint, tint_adjoint};
 use super::fresnel::{fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, schlick_weight};
-use super::local::{LobeSample, above, cosine_hemisphere, flipped, halfway, mirrored, weigh};
+use super::local::{
+    LobeSample, above, add_scaled, cosine_hemisphere, flipped, halfway, inner, mirrored, torque, upright, weigh,
+};
 use super::microfacet::{Distribution, Microfacets};
 use super::principled::lobe_shares;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
-use crate::transport::rays::sampler::dot;
 
 /// How the roughness of what passes straight through grows with the index (Burley2015).
 const WIDENING: [f32; 2] = [0.65, -0.35];
@@ -62,33 +63,33 @@ impl<N: Number> PrincipledThin<N> {
 
     /// The value times the cosine of `wo`.
     #[inline]
-    pub fn eval(&self, wi: [f32; 3], wo: [f32; 3]) -> Rgb<N> {
+    pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
         let (i, o) = (above(wi, wi), above(wi, wo));
         let one = N::lift(1.0);
         let through = N::lift(0.5) * self.diff_trans;
         let solid = one - self.spec_trans;
-        if i[2] == 0.0 || o[2] == 0.0 {
+        if !i[2].above(0.0) || !(o[2].above(0.0) || o[2].below(0.0)) {
             return Rgb::zero();
         }
-        if o[2] < 0.0 {
-            let diffuse = solid * through * N::lift(-o[2] * INV_PI);
+        if o[2].below(0.0) {
+            let diffuse = solid * through * (-o[2] * N::lift(INV_PI));
             let mirrored = flipped(o);
             let mut value = diffuse;
             if passes(i, o) {
-                let f = fresnel(N::lift(mirror_cosine(i, mirrored)), self.eta);
+                let f = fresnel(mirror_cosine(i, mirrored), self.eta);
                 value += self.spec_trans * (one - f) * self.widened_facets().reflection(i, mirrored);
             }
             return self.base_color * Rgb::splat(value);
         }
         let cosine = mirror_cosine(i, o);
         let mirrors = self.spec_trans * self.facets().reflection(i, o);
-        let f = fresnel(N::lift(cosine), self.eta);
-        let weight = N::lift(schlick_weight(cosine));
+        let f = fresnel(cosine, self.eta);
+        let weight = schlick_weight(cosine);
         let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
         let diffusion = Diffusion::new(i, o);
-        let solid = solid * (one - through) * N::lift(o[2]);
+        let solid = solid * (one - through) * o[2];
         let shape = solid * diffusion.shape(self.roughness, self.flatness) * N::lift(INV_PI);
-        let sheen = solid * self.sheen * N::lift(diffusion.sheen);
+        let sheen = solid * self.sheen * diffusion.sheen;
         let channel = |c: usize| {
             lerp(f, lerp(tint[c] * r0, one, weight), self.spec_tint) * mirrors
                 + self.base_color[c] * shape
@@ -99,7 +100,7 @@ impl<N: Number> PrincipledThin<N> {
 
     /// Derivatives of [`Self::eval`], weighted by `d`.
     #[inline]
-    pub fn eval_adjoint(&self, wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Self {
+    pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
         let (none, one) = (N::lift(0.0), N::lift(1.0));
         let mut out = Self {
             base_color: Rgb::zero(),
@@ -115,26 +116,26 @@ impl<N: Number> PrincipledThin<N> {
             ..*self
         };
         let (i, o) = (above(wi, wi), above(wi, wo));
-        if i[2] == 0.0 || o[2] == 0.0 {
+        if !i[2].above(0.0) || !(o[2].above(0.0) || o[2].below(0.0)) {
             return out;
         }
         let half = N::lift(0.5);
         let through = half * self.diff_trans;
         let solid = one - self.spec_trans;
-        if o[2] < 0.0 {
+        if o[2].below(0.0) {
             self.transmission_adjoint(i, o, d, &mut out);
             return out;
         }
         let cosine = mirror_cosine(i, o);
         let (mirrors, slopes) = self.facets().reflection_slopes(i, o);
-        let [f, _, f_by_eta] = fresnel_slopes(N::lift(cosine), self.eta);
-        let weight = N::lift(schlick_weight(cosine));
+        let [f, _, f_by_eta] = fresnel_slopes(cosine, self.eta);
+        let weight = schlick_weight(cosine);
         let (tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
         let diffusion = Diffusion::new(i, o);
         let [shape, by_roughness, by_flatness] = diffusion.shape_slopes(self.roughness, self.flatness);
         let shape = shape * N::lift(INV_PI);
-        let fuzz = N::lift(diffusion.sheen);
-        let share = solid * (one - through) * N::lift(o[2]);
+        let fuzz = diffusion.sheen;
+        let share = solid * (one - through) * o[2];
         let (mut by_tint, mut by_mirrors, mut by_f, mut by_r0) = (Rgb::zero(), none, none, none);
         let (mut by_shape, mut by_sheen) = (none, none);
         for c in 0..3 {
@@ -158,7 +159,7 @@ impl<N: Number> PrincipledThin<N> {
         out.flatness = by_shape * share * by_flatness * N::lift(INV_PI);
         out.sheen = by_sheen * share * fuzz;
         // What the shares of the diffuse lobe and of sheen are multiplied by.
-        let by_share = (by_shape * shape + by_sheen * self.sheen * fuzz) * N::lift(o[2]);
+        let by_share = (by_shape * shape + by_sheen * self.sheen * fuzz) * o[2];
         out.diff_trans = -half * solid * by_share;
         out.spec_trans = by_mirrors * mirrors - (one - through) * by_share;
         let by_alpha = slopes.map(|slope| by_mirrors * self.spec_trans * slope);
@@ -168,18 +169,71 @@ impl<N: Number> PrincipledThin<N> {
         out
     }
 
+    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    #[inline]
+    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+        let (i, o) = (above(wi, wi), above(wi, wo));
+        if !i[2].above(0.0) || !(o[2].above(0.0) || o[2].below(0.0)) {
+            return [N::lift(0.0); 3];
+        }
+        let one = N::lift(1.0);
+        let through = N::lift(0.5) * self.diff_trans;
+        let solid = (one - self.spec_trans) * N::lift(INV_PI);
+        if o[2].below(0.0) {
+            let weight = weigh(d, self.base_color);
+            let (by_i, by_o) = self.transmission_gradients(i, o);
+            let by_i = by_i.map(|x| x * weight);
+            return torque(i, o, by_i, add_scaled(upright(-weight * solid * through), by_o, weight));
+        }
+        let diffusion = Diffusion::new(i, o);
+        let tint = tint(self.base_color).map(|x| lerp(one, x, self.sheen_tint));
+        let shape = diffusion.shape(self.roughness, self.flatness);
+        let diffuse = weigh(d, self.base_color) * solid * (one - through);
+        let sheen = weigh(d, tint) * (one - self.spec_trans) * (one - through) * self.sheen * diffusion.sheen;
+        let glossy = weigh(d, self.eval(wi, wo)) - (diffuse * shape + sheen) * o[2];
+        let [shape_i, shape_o] = diffusion.shape_by_cosines(self.roughness, self.flatness);
+        let [by_i, by_o] = self.facets().reflection_gradients(i, o);
+        torque(
+            i,
+            o,
+            add_scaled(upright(diffuse * shape_i * o[2]), by_i, glossy),
+            add_scaled(upright(diffuse * (shape_o * o[2] + shape) + sheen), by_o, glossy),
+        )
+    }
+
+    /// The gradients of the glossy part of what is transmitted, over the base colour. The angle between `i` and the
+    /// mirror image of `o` changes when both turn.
+    #[inline]
+    fn transmission_gradients(&self, i: [N; 3], o: [N; 3]) -> ([N; 3], [N; 3]) {
+        if !passes(i, o) {
+            return ([N::lift(0.0); 3], [N::lift(0.0); 3]);
+        }
+        let mirrored = flipped(o);
+        let facets = self.widened_facets();
+        let [f, by_cosine, _] = fresnel_slopes(mirror_cosine(i, mirrored), self.eta);
+        let mirrors = self.spec_trans * facets.reflection(i, mirrored);
+        let [by_i, by_mirrored] = facets.reflection_gradients(i, mirrored);
+        let value = (N::lift(1.0) - f) * mirrors;
+        // The cosine is half of the length of the sum of both.
+        let turning = halfway(i, mirrored).map(|x| -N::lift(0.5) * by_cosine * mirrors * x);
+        (
+            add_scaled(turning, by_i, value),
+            flipped(add_scaled(turning, by_mirrored, value)),
+        )
+    }
+
     /// Derivatives of what is transmitted.
     #[inline]
-    fn transmission_adjoint(&self, i: [f32; 3], o: [f32; 3], d: Rgb<N>, out: &mut Self) {
+    fn transmission_adjoint(&self, i: [N; 3], o: [N; 3], d: Rgb<N>, out: &mut Self) {
         let (none, one, half) = (N::lift(0.0), N::lift(1.0), N::lift(0.5));
         let through = half * self.diff_trans;
         let solid = one - self.spec_trans;
-        let lambert = N::lift(-o[2] * INV_PI);
+        let lambert = -o[2] * N::lift(INV_PI);
         let weight = weigh(d, self.base_color);
         let mut glossy = none;
         if passes(i, o) {
             let mirrored = flipped(o);
-            let [f, _, f_by_eta] = fresnel_slopes(N::lift(mirror_cosine(i, mirrored)), self.eta);
+            let [f, _, f_by_eta] = fresnel_slopes(mirror_cosine(i, mirrored), self.eta);
             let (value, slopes) = self.widened_facets().reflection_slopes(i, mirrored);
             let passed = one - f;
             glossy = passed * value;
@@ -198,8 +252,8 @@ impl<N: Number> PrincipledThin<N> {
 
 /// Whether `o` below the sheet leaves on the far side of the normal halfway between `i` and the mirror image of `o`.
 #[inline]
-fn passes(i: [f32; 3], o: [f32; 3]) -> bool {
-    dot(o, halfway(i, flipped(o))) < 0.0
+fn passes<N: Number>(i: [N; 3], o: [N; 3]) -> bool {
+    inner(o, halfway(i, flipped(o))).below(0.0)
 }
 
 /// The lobes, in the order in which draws choose them.

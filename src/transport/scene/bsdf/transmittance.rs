@@ -58,28 +58,42 @@ impl TransmittanceTable {
 
     /// Transmittance for a direction of this cosine.
     pub fn transmittance(&self, cosine: f32) -> f32 {
-        self.lookup(cosine)[0] as f32
+        self.lookup(f64::from(cosine))[0] as f32
     }
 
     /// The row between those of the table, linearly.
-    fn lookup(&self, cosine: f32) -> [f64; 3] {
-        let place = cosine.clamp(0.0, 1.0) * (ENTRIES - 1) as f32;
-        let first = (place as usize).min(ENTRIES - 2);
-        let rest = f64::from(place) - first as f64;
+    fn lookup<N: Number>(&self, cosine: N) -> [N; 3] {
+        let (first, rest) = Self::place(cosine);
         let (a, b) = (self.rows[first], self.rows[first + 1]);
-        [0, 1, 2].map(|part| a[part] + (b[part] - a[part]) * rest)
+        [0, 1, 2].map(|part| number::<N>(a[part]) + number::<N>(b[part] - a[part]) * rest)
+    }
+
+    /// The row before a cosine, and how far behind it the cosine lies.
+    fn place<N: Number>(cosine: N) -> (usize, N) {
+        let place = cosine.max(N::lift(0.0)).min(N::lift(1.0)) * N::lift((ENTRIES - 1) as f32);
+        let first = (place.value() as usize).min(ENTRIES - 2);
+        (first, place - N::lift(first as f32))
+    }
+
+    /// The derivative of the transmittance by the cosine.
+    fn slope<N: Number>(&self, cosine: N) -> N {
+        let (first, _) = Self::place(cosine);
+        let inside = cosine.above(0.0) && !cosine.above(1.0);
+        let rise = self.rows[first + 1][0] - self.rows[first][0];
+        number(if inside { rise * (ENTRIES - 1) as f64 } else { 0.0 })
     }
 
     /// The coat for these directions. `alpha` and `eta` are those of the table, or so near that its derivatives tell the
     /// difference.
-    pub fn coat<N: Number>(&self, alpha: N, eta: N, wi: [f32; 3], wo: [f32; 3]) -> Coat<N> {
-        let rows = [self.lookup(wi[2]), self.lookup(wo[2]), self.rows[ENTRIES]];
+    pub fn coat<N: Number>(&self, alpha: N, eta: N, wi: [N; 3], wo: [N; 3]) -> Coat<N> {
+        let rows = [self.lookup(wi[2]), self.lookup(wo[2]), self.rows[ENTRIES].map(number)];
         let moved = [alpha - number(self.alpha), eta - number(self.eta)];
-        let [by_alpha, by_eta] = [1, 2].map(|part| rows.map(|row| number::<N>(row[part])));
+        let [by_alpha, by_eta] = [1, 2].map(|part| rows.map(|row| row[part]));
         Coat {
-            values: [0, 1, 2].map(|i| number::<N>(rows[i][0]) + by_alpha[i] * moved[0] + by_eta[i] * moved[1]),
+            values: [0, 1, 2].map(|i| rows[i][0] + by_alpha[i] * moved[0] + by_eta[i] * moved[1]),
             by_alpha,
             by_eta,
+            by_cosine: [self.slope(wi[2]), self.slope(wo[2])],
         }
     }
 }

@@ -1,0 +1,230 @@
+//! How a leaf of a BSDF faces a path: the directions in the frame that its model is evaluated in. That is the local frame
+//! of the surface, turned over on the back of a two-sided BSDF, or the frame of a normal map or a bump map in it.
+
+use super::bsdf::local::{flipped, lift};
+use super::bsdf::relief::Relief;
+use super::interaction::Interaction;
+use super::records::{SceneView, Sink};
+use super::tangent::derivatives;
+use super::texture::{stencil, texture_adjoint, texture_eval, texture_slopes};
+use crate::resident::layout::{LeafRecord, NONE, leaf};
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::dot;
+
+/// A leaf and the direction that a path comes from, in both frames.
+#[derive(Debug, Clone, Copy)]
+pub struct Facing<'a, N> {
+    leaf: &'a LeafRecord,
+    /// In the surface's frame, turned over if the relief is.
+    from: [f32; 3],
+    /// As the leaf's model sees it.
+    pub wi: [N; 3],
+    relief: Option<Relief<N>>,
+}
+
+/// A direction that light comes from, as a leaf sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<N> {
+    pub wo: [N; 3],
+    /// The share of that light that the relief does not shadow.
+    pub factor: N,
+}
+
+/// `d`, turned over if the leaf has this flag.
+#[inline(always)]
+fn turned<N: Number>(leaf: &LeafRecord, flag: u32, d: [N; 3]) -> [N; 3] {
+    if leaf.flags & flag != 0 { flipped(d) } else { d }
+}
+
+/// How a leaf faces a path; None where its model is that of the other side. `look` returns a parameter's values.
+#[inline]
+pub fn facing<'a, 'b, N: Number + 'b>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'b [N],
+    leaf: &'a LeafRecord,
+    at: &Interaction,
+) -> Option<Facing<'a, N>> {
+    if leaf.relief == NONE || at.smooth {
+        return Some(Facing {
+            leaf,
+            from: at.wi,
+            wi: lift(turned(leaf, leaf::TURNED, at.wi)),
+            relief: None,
+        });
+    }
+    relieved(scene, &look, leaf, at)
+}
+
+/// The same for a leaf with a relief. Compiled once a number type, as models are.
+#[inline(never)]
+fn relieved<'a, 'b, N: Number + 'b>(
+    scene: &SceneView,
+    look: &dyn Fn(u32) -> &'b [N],
+    leaf: &'a LeafRecord,
+    at: &Interaction,
+) -> Option<Facing<'a, N>> {
+    let from = turned(leaf, leaf::RELIEF_TURNED, at.wi);
+    let m = if leaf.flags & leaf::BUMP != 0 {
+        let bump = Bump::new(scene, leaf, at);
+        let slopes = texture_slopes(&scene.textures[leaf.relief as usize], at.hit.uv);
+        bump.normal(slopes.map(|at| texture_eval(look(at.slot), &at)[0]))
+    } else {
+        let at = stencil(scene, leaf.relief, at.hit.uv);
+        let texel = texture_eval(look(at.slot), &at);
+        texel.0.map(|x| N::lift(2.0) * x - N::lift(1.0))
+    };
+    let relief = Relief::new(m, from, leaf.flags & leaf::FLIPS != 0);
+    let wi = relief.to_local(from);
+    let other_side = match leaf.flags & (leaf::FRONT | leaf::BACK) {
+        leaf::FRONT => !wi[2].above(0.0),
+        leaf::BACK => !wi[2].below(0.0),
+        _ => false,
+    };
+    (!other_side).then(|| Facing {
+        leaf,
+        from,
+        wi: turned(leaf, leaf::TURNED, wi),
+        relief: Some(relief),
+    })
+}
+
+impl<N: Number> Facing<'_, N> {
+    /// The local direction `wo` as the model sees it; None where it lies on different sides of the surface and of the
+    /// relief.
+    #[inline]
+    pub fn see(&self, wo: [f32; 3]) -> Option<Seen<N>> {
+        let leaf = self.leaf;
+        let Some(relief) = &self.relief else {
+            let wo = lift(turned(leaf, leaf::TURNED, wo));
+            return Some(Seen {
+                wo,
+                factor: N::lift(1.0),
+            });
+        };
+        let to = turned(leaf, leaf::RELIEF_TURNED, wo);
+        let seen = relief.to_local(to);
+        let factor = match leaf.flags & leaf::SHADOWS {
+            0 => N::lift(1.0),
+            _ => relief.shadowing(to),
+        };
+        agree(seen[2], to[2]).then(|| Seen {
+            wo: turned(leaf, leaf::TURNED, seen),
+            factor,
+        })
+    }
+
+    /// Sends the derivatives by the relief's texels. `torque` is the derivative by turning the directions that the model
+    /// sees, `by_factor` that by the share that is not shadowed of the light from `wo`.
+    #[inline(never)]
+    pub fn adjoint<S: Sink<N>>(
+        &self,
+        scene: &SceneView,
+        at: &Interaction,
+        wo: [f32; 3],
+        (torque, by_factor): ([N; 3], N),
+        sink: &mut S,
+    ) {
+        let (leaf, uv) = (self.leaf, at.hit.uv);
+        let Some(relief) = &self.relief else { return };
+        // A mirror image of both directions reverses rotations, but about the normal.
+        let torque = match leaf.flags & leaf::TURNED {
+            0 => torque,
+            _ => [-torque[0], -torque[1], torque[2]],
+        };
+        let by_factor = match leaf.flags & leaf::SHADOWS {
+            0 => N::lift(0.0),
+            _ => by_factor,
+        };
+        let by_normal = relief.adjoint(torque, turned(leaf, leaf::RELIEF_TURNED, wo), by_factor);
+        if leaf.flags & leaf::BUMP == 0 {
+            let by_texel = Rgb(by_normal) * 2.0;
+            return texture_adjoint(&stencil(scene, leaf.relief, uv), by_texel, sink);
+        }
+        let by_slopes = Bump::new(scene, leaf, at).adjoint(by_normal);
+        let slopes = texture_slopes(&scene.textures[leaf.relief as usize], uv);
+        for (at, slope) in slopes.iter().zip(by_slopes) {
+            texture_adjoint(at, Rgb([slope, N::lift(0.0), N::lift(0.0)]), sink);
+        }
+    }
+}
+
+impl Facing<'_, f32> {
+    /// A direction as the model sees it in the surface's local frame; None where it lies on different sides of the surface
+    /// and of the relief.
+    #[inline]
+    pub fn leave(&self, direction: [f32; 3]) -> Option<[f32; 3]> {
+        let leaf = self.leaf;
+        let seen = turned(leaf, leaf::TURNED, direction);
+        let Some(relief) = &self.relief else {
+            return Some(seen);
+        };
+        let to = relief.to_surface(seen);
+        agree(seen[2], to[2]).then(|| turned(leaf, leaf::RELIEF_TURNED, to))
+    }
+
+    /// Whether a path may go straight on.
+    #[inline]
+    pub fn passes(&self) -> bool {
+        self.relief
+            .is_none_or(|relief| agree(relief.to_local(self.from)[2], self.from[2]))
+    }
+}
+
+/// Whether cosines with the relief's and with the surface's normal are of one sign.
+#[inline(always)]
+fn agree<N: Number>(seen: N, cosine: f32) -> bool {
+    (seen * N::lift(cosine)).above(0.0)
+}
+
+/// How a height over the texture's coordinates turns the normal: the tangents' derivatives in the surface's local frame,
+/// the first of which lies along x.
+#[derive(Debug, Clone, Copy)]
+struct Bump {
+    /// ∂p/∂u along x; ∂p/∂v along x and along y.
+    along: [f32; 3],
+    /// On the heights.
+    scale: f32,
+}
+
+impl Bump {
+    #[inline]
+    fn new(scene: &SceneView, leaf: &LeafRecord, at: &Interaction) -> Self {
+        let [du, dv] = derivatives(scene, &at.hit);
+        let along = [dot(at.s, du), dot(at.s, dv), dot(at.t, dv)];
+        // Where the tangents do not span the surface its heights have no slopes.
+        if along[0] * along[2] == 0.0 {
+            return Self {
+                along: [1.0, 0.0, 1.0],
+                scale: 0.0,
+            };
+        }
+        Self {
+            along,
+            scale: leaf.bump_scale,
+        }
+    }
+
+    /// The vector along the normal of a surface whose height has these derivatives by u and v.
+    #[inline]
+    fn normal<N: Number>(&self, slopes: [N; 2]) -> [N; 3] {
+        let [u, v] = slopes.map(|slope| slope * N::lift(self.scale));
+        let [a, b, c] = self.along.map(N::lift);
+        let side = N::lift(self.side());
+        [-u * c * side, (u * b - v * a) * side, a * c * side]
+    }
+
+    /// The sign that turns the vector to the surface's own normal.
+    #[inline]
+    fn side(&self) -> f32 {
+        if self.along[0] * self.along[2] < 0.0 { -1.0 } else { 1.0 }
+    }
+
+    /// The derivatives by the slopes, from those by [`Self::normal`].
+    #[inline]
+    fn adjoint<N: Number>(&self, d: [N; 3]) -> [N; 2] {
+        let [a, b, c] = self.along.map(N::lift);
+        let scale = N::lift(self.scale * self.side());
+        [(d[1] * b - d[0] * c) * scale, -d[1] * a * scale]
+    }
+}

@@ -1,0 +1,84 @@
+//! The coin of `scenes/relief.json`, small: the same picture, the same derivatives by its normals, and the same normals
+//! after ten iterations on both devices.
+
+use std::path::Path;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::Options;
+use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
+use prbopt::gradcheck::{self, Setup};
+use prbopt::kernels::loss::Loss;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::scene;
+use prbopt::transport::rays::pixel::PixelTable;
+use prbopt::transport::rays::random::{Pass, pass_key};
+
+use super::gpu;
+use super::worlds::{Outcome, compare, gradients, image};
+
+const ADAM: Optimizer = Optimizer::Adam {
+    beta_1: 0.9,
+    beta_2: 0.99,
+    epsilon: 1e-8,
+    mask_updates: false,
+};
+const ITERATIONS: u32 = 10;
+
+/// The scene with 8 × 8 texels and pictures of 12 × 12 pixels.
+fn text() -> String {
+    let text = include_str!("../../scenes/relief_target.json");
+    let text = text.replace("\"width\": 96, \"height\": 96", "\"width\": 12, \"height\": 12");
+    text.replace("[64, 64]", "[8, 8]")
+}
+
+fn run(device: &mut dyn Device) -> Outcome {
+    let scene = scene::parse(&text(), Path::new("scenes/relief.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let setup = Setup::new(&scene, &gradcheck::Options::default()).expect("the scene is sound");
+    let (mut resident, mut params) = (setup.resident, setup.params);
+    resident.set_constant_reference([0.8, 0.6, 0.3]);
+    let sensors: Vec<u32> = (0..resident.sensors.len() as u32).collect();
+    let table = PixelTable::new(&resident.sensors, &sensors).expect("few pixels");
+    let batch = Batch { table, drawn: None };
+    let slot = params.find("coin.bsdf.normalmap").expect("it is a parameter");
+    for (i, parameter) in params.parameters.iter_mut().enumerate().filter(|(i, _)| *i != slot) {
+        assert_ne!(i, slot);
+        parameter.tuning = None;
+    }
+    device.load(resident, params, ADAM).expect("a small scene");
+    let mut outcome = Outcome::new();
+    image(device, &batch, "image", &mut outcome);
+    gradients(device, &batch, &mut outcome);
+    let found = outcome
+        .iter()
+        .find(|(name, _)| name == "gradient of coin.bsdf.normalmap");
+    let (_, gradient) = found.expect("it has a gradient");
+    assert!(gradient.iter().filter(|g| **g != 0.0).count() > 150, "{gradient:?}");
+    for count in 1..=ITERATIONS {
+        let keys = |pass| Keys {
+            objective: pass_key(5, count, Pass::Objective),
+            pass: pass_key(5, count, pass),
+        };
+        device.render(&batch, keys(Pass::Primal), 4).expect("renders");
+        device.loss(&batch, keys(Pass::Primal), Loss::L2).expect("a loss");
+        device.backpropagate(&batch, keys(Pass::Adjoint), 4).expect("gradients");
+        let step = Step {
+            optimizer: ADAM,
+            rate: 1.0,
+            count,
+        };
+        device.step(&step).expect("finite gradients");
+        device.rebuild().expect("rebuilds");
+    }
+    outcome.push((
+        "normals after ten iterations".into(),
+        device.read(slot, ArrayKind::Values).expect("values"),
+    ));
+    outcome
+}
+
+#[test]
+fn devices_agree_on_the_coin() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let (cpu, gpu) = (run(&mut Cpu::new()), run(&mut gpu));
+    compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
+}
