@@ -45,10 +45,10 @@ fn replay_pixel(index: u32) -> vec3u {
     }
     let pixel = batch_pixel(index);
     let sensor = sensors[pixel.sensor];
-    let backdrop = pixel_backdrop(sensor, launch.objective, pixel);
+    let backdrop = pixel_backdrop(sensor, objective_key(), pixel);
     var sum = vec3u(0u);
     for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
-        let sampled = sample_ray(sensor, pixel, launch.key, sample);
+        let sampled = sample_ray(sensor, pixel, pass_key(), sample);
         if !sampled.ray.valid {
             continue;
         }

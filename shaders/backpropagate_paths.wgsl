@@ -8,34 +8,28 @@
 
 @group(0) @binding(9) var<storage, read> adjoint_image: array<vec4f>;
 
-// Paths, contributions, paths whose replay left too much radiance (drift).
-var<workgroup> counts: array<vec3u, RAY_GROUP>;
-
 @compute @workgroup_size(RAY_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let index = launch.first_pixel + (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
-    counts[lane] = vec3u(0u);
-    if index < launch.last_pixel {
-        counts[lane] = replay_pixel(index);
+    if index >= launch.last_pixel {
+        return;
     }
-    for (var half = RAY_GROUP / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if lane < half {
-            counts[lane] += counts[lane + half];
-        }
-    }
-    workgroupBarrier();
-    if lane < 3u {
-        workgroup_count(lane);
+    // Each pixel adds for itself: a sum over the workgroup would keep the whole walk's variables alive across barriers, for
+    // which software drivers compile minutes longer, and is little beside the additions to gradients.
+    let counts = replay_pixel(index);
+    for (var i = 0u; i < 3u; i++) {
+        add_count(i, counts[i]);
     }
 }
 
-// Adds one of the workgroup's counts to its pair of words.
-fn workgroup_count(lane: u32) {
-    let count = counts[0][lane];
-    let low = atomicAdd(&statistics[2u * lane], count);
+// Adds to one of the statistics (paths, contributions, paths whose replay left too much radiance), each a pair of words.
+fn add_count(i: u32, count: u32) {
+    if count == 0u {
+        return;
+    }
+    let low = atomicAdd(&statistics[2u * i], count);
     if low + count < low {
-        atomicAdd(&statistics[2u * lane + 1u], 1u);
+        atomicAdd(&statistics[2u * i + 1u], 1u);
     }
 }
 
@@ -49,7 +43,7 @@ fn replay_pixel(index: u32) -> vec3u {
     let sensor = sensors[pixel.sensor];
     var sum = vec3u(0u);
     for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
-        let sampled = sample_ray(sensor, pixel, launch.key, sample);
+        let sampled = sample_ray(sensor, pixel, pass_key(), sample);
         if !sampled.ray.valid {
             continue;
         }

@@ -77,7 +77,7 @@ fn reference_over_backdrop(pixel: Pixel) -> vec3f {
     }
     var behind = sensors[pixel.sensor].backdrop_color.xyz;
     if kind == BACKDROP_RANDOM {
-        behind = random_backdrop(launch.objective, pixel);
+        behind = random_backdrop(objective_key(), pixel);
     }
     return color.xyz * color.w + behind * (1.0 - color.w);
 }

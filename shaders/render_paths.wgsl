@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     let pixel = batch_pixel(index);
     let sensor = sensors[pixel.sensor];
     for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
-        let sampled = sample_ray(sensor, pixel, launch.key, sample);
+        let sampled = sample_ray(sensor, pixel, pass_key(), sample);
         if !sampled.ray.valid {
             image[index] = vec4f(0.0, 0.0, 0.0, -1.0);
             return;

@@ -2,10 +2,6 @@
 
 #import bind/scene
 
-// Whether surfaces are found through the BVH: a pipeline constant, so that scenes with few surfaces do not pay for
-// the search.
-override BVH: bool = false;
-
 // One kind of plane (minimum x, y, z, maximum x, y, z) of four children of a node; `half` is 0 or 1.
 fn node_planes(node: u32, kind: u32, half: u32) -> vec4f {
     return float_record(launch.nodes_at + 14u * node + 2u * kind + half);

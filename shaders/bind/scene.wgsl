@@ -1,5 +1,6 @@
 // The records of a path-traced scene, and the tables computed from its parameters' values.
 
+#import bind/contents
 #import bind/launch
 
 @group(0) @binding(19) var<uniform> settings: PathSettings;

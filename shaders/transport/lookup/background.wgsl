@@ -1,5 +1,6 @@
 // Emitters at infinity: a constant, or a latitude-longitude map looked up bilinearly as Mitsuba's `envmap` does.
 
+#import bind/contents
 #import bind/launch
 #import bind/parameters
 #import common/math
@@ -59,17 +60,13 @@ fn env_eval(at: EnvStencil, scale: f32) -> vec3f {
 
 // The emitter's radiance for the unit direction `d` (world).
 fn background_eval(d: vec3f) -> vec3f {
-    switch scene.background {
-        case BACKGROUND_NONE: {
-            return vec3f(0.0);
-        }
-        case BACKGROUND_CONSTANT: {
-            return emitter_texel(0u);
-        }
-        default: {
-            return env_eval(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale);
-        }
+    if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
+        return env_eval(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale);
     }
+    if scene.background == BACKGROUND_CONSTANT {
+        return emitter_texel(0u);
+    }
+    return vec3f(0.0);
 }
 
 #ifdef REPLAY
@@ -88,15 +85,10 @@ fn env_adjoint(at: EnvStencil, scale: f32, g: vec3f) {
 
 // The adjoint of background_eval.
 fn background_adjoint(d: vec3f, g: vec3f) {
-    switch scene.background {
-        case BACKGROUND_NONE: {
-        }
-        case BACKGROUND_CONSTANT: {
-            emitter_add(0u, g);
-        }
-        default: {
-            env_adjoint(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale, g);
-        }
+    if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
+        env_adjoint(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale, g);
+    } else if scene.background == BACKGROUND_CONSTANT {
+        emitter_add(0u, g);
     }
 }
 

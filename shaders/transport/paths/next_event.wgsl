@@ -79,7 +79,7 @@ fn sample_light(
         if any(passes) {
             // Send the derivative by the light's radiance.
             let d_radiance = path_alive(path, d_beta * open);
-            if record.kind == LIGHT_ENVMAP {
+            if is_light(record.kind, LIGHT_ENVMAP) {
                 sink_background(drawn.direction, d_radiance);
             } else {
                 light_adjoint(record, drawn.uv, d_radiance);
@@ -95,7 +95,7 @@ fn sample_light(
 
 // The radiance or intensity of the light that was sampled.
 fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
-    if record.kind == LIGHT_ENVMAP {
+    if is_light(record.kind, LIGHT_ENVMAP) {
         return background_eval(drawn.direction);
     }
     return light_value(record, drawn.uv);
@@ -131,7 +131,8 @@ fn shadow(
         if hit.found && settings.surfaces_only == 1u {
             return through;
         }
-        if hit.found && surface_record(hit.surface).bsdf != NONE {
+        if hit.found && SCATTERING_SURFACES && surface_record(hit.surface).bsdf != NONE {
+#ifdef STRAIGHT
             let at = interaction_new(hit, drawn.direction);
             if (at.flags & BSDF_NULL) == 0u {
                 return through;
@@ -151,9 +152,12 @@ fn shadow(
                 null_adjoint(at, select(vec3f(0.0), d, known));
             }
 #endif
+#else
+            return through;
+#endif
         }
         // Visit the medium before it.
-        if medium != NONE {
+        if MEDIA && medium != NONE {
             let inside = medium_record(medium);
             let end = select(far, hit.t, hit.found);
             let come = select(vec3f(0.0), lit, zeros == vec3u(0u));

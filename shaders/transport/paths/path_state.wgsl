@@ -74,7 +74,7 @@ fn path_draw_hero(sampler: ptr<function, Sampler>) -> u32 {
 
 // Whether the path is in the box of a medium that no surface intersects.
 fn path_is_surface_free(path: ptr<function, Path>) -> bool {
-    if (*path).medium == NONE {
+    if !MEDIA || (*path).medium == NONE {
         return false;
     }
     let medium = medium_record((*path).medium);

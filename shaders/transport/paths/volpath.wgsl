@@ -47,7 +47,7 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
             hit = intersect((*path).origin, (*path).direction, (*path).far);
         }
         // Sample a free flight through the medium.
-        if (*path).medium != NONE && !flown {
+        if MEDIA && (*path).medium != NONE && !flown {
 #ifdef REPLAY
             if mode == REPLAY && settings.gradient_kind == GRADIENT_DRT {
                 offer_tentative_collisions(path, hit.t);
@@ -85,7 +85,7 @@ fn escape(path: ptr<function, Path>) {
         return;
     }
     var weight = path_norm(path);
-    if path_competes(path) && scene.background == BACKGROUND_ENVMAP {
+    if path_competes(path) && ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
         weight *= mis((*path).pdf, envmap_pdf((*path).direction));
     }
     path_add(path, background_eval((*path).direction) * weight);
@@ -119,7 +119,7 @@ fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
 // of one loop, so that the code that they share is inlined once.
 fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler: ptr<function, Sampler>) -> bool {
     let incoming = (*path).direction;
-    let on_surface = (*vertex).on_surface;
+    let on_surface = SCATTERING_SURFACES && ((*vertex).on_surface || !MEDIA);
     var index = 0u;
     var blend = vec4f(0.0);
     var p = (*vertex).p;
@@ -241,7 +241,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
 #endif
     }
     // A surface without BSDF only separates media, and the camera looks through hidden emitters.
-    if record.bsdf == NONE || hidden {
+    if !SCATTERING_SURFACES || record.bsdf == NONE || hidden {
         if settings.surfaces_only == 1u && !hidden && !path_counts_null(path) {
             return false;
         }
@@ -270,7 +270,7 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
     adjoint.reservoir.total = 0.0;
     var replayed: Replayed;
     var first: Path;
-    for (var turn = 0u; turn < 3u; turn++) {
+    for (var turn = 0u; turn < select(2u, 3u, MEDIA); turn++) {
         var draws = sampler;
         var path: Path;
         if turn < 2u {

@@ -51,7 +51,7 @@ fn drawn_pixel(objective: vec4u, index: u32) -> Pixel {
 // The pixel at `index` of the batch.
 fn batch_pixel(index: u32) -> Pixel {
     if launch.drawn != 0u {
-        return drawn_pixel(launch.objective, index);
+        return drawn_pixel(objective_key(), index);
     }
     return table_pixel(index);
 }

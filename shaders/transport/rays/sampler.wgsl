@@ -25,7 +25,7 @@ fn sampler_new(counter: Counter) -> Sampler {
 // The next number, uniform in [0, 1).
 fn sampler_draw(sampler: ptr<function, Sampler>) -> f32 {
     if (*sampler).used == 4u {
-        (*sampler).values = random_uniform(launch.key, (*sampler).counter);
+        (*sampler).values = random_uniform(pass_key(), (*sampler).counter);
         (*sampler).counter.block += 1u;
         (*sampler).used = 0u;
     }

@@ -11,9 +11,9 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
     var place: Place;
     if record.cells.x > 0u {
         place = sample_texture(record, shape, u);
-    } else if shape.kind == SURFACE_SPHERE && shape.side > 0.0 {
+    } else if is_shape(shape.kind, SURFACE_SPHERE) && shape.side > 0.0 {
         return sample_sphere(record, p, u);
-    } else if shape.kind == SURFACE_CUBE || shape.kind == SURFACE_MESH {
+    } else if is_shape(shape.kind, SURFACE_CUBE) || is_shape(shape.kind, SURFACE_MESH) {
         place = sample_emissive_triangle(record, sampler_draw(sampler), u);
     } else {
         place = sample_uniform(record, shape, u);
@@ -43,9 +43,9 @@ struct Place {
 fn sample_uniform(record: Light, shape: Surface, u: vec2f) -> Place {
     // Shares of the area as shares of u and v.
     var uv = u;
-    if shape.kind == SURFACE_DISK {
+    if is_shape(shape.kind, SURFACE_DISK) {
         uv.x = sqrt(u.x);
-    } else if shape.kind == SURFACE_SPHERE {
+    } else if is_shape(shape.kind, SURFACE_SPHERE) {
         uv.y = arc_cosine(1.0 - 2.0 * u.y) / PI;
     }
     let local = at_uv(shape.kind, uv);
@@ -61,38 +61,30 @@ struct LocalPlace {
 
 // The point of a rectangle, disk, cylinder or sphere with the coordinates `uv`.
 fn at_uv(kind: u32, uv: vec2f) -> LocalPlace {
-    switch kind {
-        case SURFACE_DISK: {
-            return LocalPlace(vec3f(uv.x * circle(uv.y), 0.0), vec3f(0.0, 0.0, 1.0));
-        }
-        case SURFACE_CYLINDER: {
-            let around_axis = circle(uv.x);
-            return LocalPlace(vec3f(around_axis, 2.0 * uv.y - 1.0), vec3f(around_axis, 0.0));
-        }
-        case SURFACE_SPHERE: {
-            let polar = circle(0.5 * uv.y);
-            let n = vec3f(circle(uv.x) * polar.y, polar.x);
-            return LocalPlace(n, n);
-        }
-        default: {
-            return LocalPlace(vec3f(2.0 * uv - 1.0, 0.0), vec3f(0.0, 0.0, 1.0));
-        }
+    if is_shape(kind, SURFACE_DISK) {
+        return LocalPlace(vec3f(uv.x * circle(uv.y), 0.0), vec3f(0.0, 0.0, 1.0));
     }
+    if is_shape(kind, SURFACE_CYLINDER) {
+        let around_axis = circle(uv.x);
+        return LocalPlace(vec3f(around_axis, 2.0 * uv.y - 1.0), vec3f(around_axis, 0.0));
+    }
+    if is_shape(kind, SURFACE_SPHERE) {
+        let polar = circle(0.5 * uv.y);
+        let n = vec3f(circle(uv.x) * polar.y, polar.x);
+        return LocalPlace(n, n);
+    }
+    return LocalPlace(vec3f(2.0 * uv - 1.0, 0.0), vec3f(0.0, 0.0, 1.0));
 }
 
 // Area per unit of u times v, over its mean: how a rectangle, disk, cylinder or sphere is stretched at `uv`.
 fn stretch(kind: u32, uv: vec2f) -> f32 {
-    switch kind {
-        case SURFACE_DISK: {
-            return 2.0 * uv.x;
-        }
-        case SURFACE_SPHERE: {
-            return 0.5 * PI * circle(0.5 * uv.y).y;
-        }
-        default: {
-            return 1.0;
-        }
+    if is_shape(kind, SURFACE_DISK) {
+        return 2.0 * uv.x;
     }
+    if is_shape(kind, SURFACE_SPHERE) {
+        return 0.5 * PI * circle(0.5 * uv.y).y;
+    }
+    return 1.0;
 }
 
 // Index at which the cumulative probabilities of a row of a light's table begin.
@@ -188,7 +180,7 @@ fn area_pdf(p: vec3f, direction: vec3f, hit: Hit) -> f32 {
     var pdf = 0.0;
     if record.cells.x > 0u {
         pdf = dot(to, to) / cosine * texture_pdf(record, shape.kind, hit.uv);
-    } else if shape.kind == SURFACE_SPHERE && shape.side > 0.0 {
+    } else if is_shape(shape.kind, SURFACE_SPHERE) && shape.side > 0.0 {
         let sphere = sphere_of(record);
         let to_center = sphere.xyz - p;
         let square = dot(to_center, to_center);

@@ -113,6 +113,8 @@ fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
 #endif
 }
 
+#ifdef DISCRETE
+
 // The factor of a leaf's lobe that is not smooth, which sends light along the local direction `wo`.
 fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> vec3f {
 #ifdef MODELS
@@ -129,6 +131,8 @@ fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> vec3f {
     return vec3f(1.0);
 #endif
 }
+
+#endif
 
 // The value for the local direction `wo` over the smooth lobes, and the pdf with which bsdf_sample draws that direction.
 fn bsdf_eval(at: Interaction, wo: vec3f) -> BsdfValue {
@@ -168,9 +172,11 @@ fn bsdf_sample(at: Interaction, sampler: ptr<function, Sampler>) -> BsdfSample {
 // Samples a local direction from a leaf; the pdf of a smooth lobe counts as more than zero only.
 fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> LobeSample {
     let faced = facing(leaf, at);
+#ifdef STRAIGHT
     if leaf.kind == LEAF_NULL {
         return LobeSample(-at.wi, select(0.0, 1.0, facing_passes(faced)), LOBE_STRAIGHT, 1.0);
     }
+#endif
     let first = sampler_draw(sampler);
     let second = sampler_draw(sampler);
     var drawn = lobe_sample_none();
@@ -217,15 +223,19 @@ fn choose_leaf(at: Interaction, sampler: ptr<function, Sampler>, sampled: ptr<fu
 // that of the smooth lobes.
 fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> vec3f {
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
+#ifdef DISCRETE
     if sampled.lobe != LOBE_SMOOTH {
         return leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, sampled.lobe, sampled.wo) * (1.0 / pdf);
     }
+#endif
     // The value of a diffuse leaf is its pdf times the reflectance.
     if leaf.factors == 0u && is_lambertian(leaf) {
         return texture_value(leaf.first_texture, at.hit.uv);
     }
     return value * (1.0 / pdf);
 }
+
+#ifdef STRAIGHT
 
 // Whether a leaf lets light pass straight through.
 fn leaf_is_straight(leaf: Leaf) -> bool {
@@ -243,6 +253,8 @@ fn null_transmission(at: Interaction) -> vec3f {
     }
     return sum;
 }
+
+#endif
 
 // Whether the surface takes no part in what comes: a single diffuse leaf that is black and stays so.
 fn bsdf_is_black(at: Interaction) -> bool {
@@ -264,12 +276,14 @@ fn bsdf_is_black(at: Interaction) -> bool {
 fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
+#ifdef DISCRETE
         if lobe != LOBE_SMOOTH {
             if i == sampled_leaf {
                 discrete_adjoint(at, leaf, lobe, wo, d);
             }
             continue;
         }
+#endif
         let faced = facing(leaf, at);
         let seen = facing_see(faced, leaf, wo);
         if !seen.lit {
@@ -310,6 +324,8 @@ fn relief_is_wanted(leaf: Leaf, uv: vec2f) -> bool {
 
 #endif
 
+#ifdef DISCRETE
+
 // Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
 // That lobe sends light along the local direction `wo`.
 fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, wo: vec3f, d: vec3f) {
@@ -340,6 +356,8 @@ fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, wo: vec3f, d: vec3f)
     }
 }
 
+#endif
+
 // Sends `d`, the derivative by a leaf's weight, to the textures of its factors.
 fn weight_adjoint(leaf: Leaf, uv: vec2f, d: f32) {
     for (var i = 0u; i < leaf.factors; i++) {
@@ -355,6 +373,8 @@ fn weight_adjoint(leaf: Leaf, uv: vec2f, d: f32) {
     }
 }
 
+#ifdef STRAIGHT
+
 // Sends `d`, the derivative by null_transmission.
 fn null_adjoint(at: Interaction, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
@@ -365,4 +385,5 @@ fn null_adjoint(at: Interaction, d: vec3f) {
     }
 }
 
+#endif
 #endif

@@ -34,22 +34,16 @@ fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
     let v = sampler_draw(sampler);
     let record = light_record(choice.light);
     var drawn: Drawn;
-    switch record.kind {
-        case LIGHT_POINT, LIGHT_SPOT: {
-            drawn = sample_point(record, p);
-        }
-        case LIGHT_PROJECTOR: {
-            drawn = sample_projector(record, p);
-        }
-        case LIGHT_DIRECTIONAL: {
-            drawn = Drawn(0u, -record.direction.xyz, FAR, 1.0, 0.0, vec2f(0.0), true);
-        }
-        case LIGHT_AREA: {
-            drawn = sample_area(record, p, vec2f(u, v), sampler);
-        }
-        default: {
-            drawn = sample_envmap(vec2f(u, v));
-        }
+    if is_light(record.kind, LIGHT_POINT) || is_light(record.kind, LIGHT_SPOT) {
+        drawn = sample_point(record, p);
+    } else if is_light(record.kind, LIGHT_PROJECTOR) {
+        drawn = sample_projector(record, p);
+    } else if is_light(record.kind, LIGHT_DIRECTIONAL) {
+        drawn = Drawn(0u, -record.direction.xyz, FAR, 1.0, 0.0, vec2f(0.0), true);
+    } else if is_light(record.kind, LIGHT_AREA) {
+        drawn = sample_area(record, p, vec2f(u, v), sampler);
+    } else if is_light(record.kind, LIGHT_ENVMAP) {
+        drawn = sample_envmap(vec2f(u, v));
     }
     drawn.light = choice.light;
     drawn.weight *= choice.choices;
@@ -97,7 +91,7 @@ fn sample_point(record: Light, p: vec3f) -> Drawn {
     let direction = to / distance;
     var weight = 1.0 / square;
     var uv = vec2f(0.0);
-    if record.kind == LIGHT_SPOT {
+    if is_light(record.kind, LIGHT_SPOT) {
         weight *= spot_falloff(record, direction);
         if record.light_texture != NONE {
             uv = picture_uv(record, transform_point(record.to_local, p), 0.5);
@@ -235,7 +229,7 @@ fn envmap_stencil_pdf(at: EnvStencil, sine: f32) -> f32 {
 
 // The pdf with which light_sample draws the direction `d` towards the environment map; 0 without one.
 fn envmap_pdf(d: vec3f) -> f32 {
-    if settings.environment == NONE {
+    if !ENVIRONMENT_MAP || settings.environment == NONE {
         return 0.0;
     }
     let local = unit(transform_vector(scene.world_to_env, d));
@@ -257,7 +251,7 @@ fn light_color(record: Light) -> vec3f {
         return vec3f(1.0);
     }
     let first = parameter_first(record.slot);
-    if record.kind == LIGHT_PROJECTOR {
+    if is_light(record.kind, LIGHT_PROJECTOR) {
         return vec3f(value(first));
     }
     return value_color(first);
@@ -277,7 +271,7 @@ fn light_adjoint(record: Light, uv: vec2f, d: vec3f) {
         return;
     }
     let by_color = d * texture_eval(at);
-    if record.kind == LIGHT_PROJECTOR {
+    if is_light(record.kind, LIGHT_PROJECTOR) {
         sink_number(record.slot, by_color.x + by_color.y + by_color.z);
     } else {
         sink_color(record.slot, by_color);

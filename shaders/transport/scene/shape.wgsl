@@ -55,7 +55,7 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
         if !hit.found {
             return no_hit(far);
         }
-        if hit.number >= TRIANGLE {
+        if (SHAPES & (1u << SURFACE_MESH)) != 0u && hit.number >= TRIANGLE {
             return describe_triangle(hit);
         }
         return describe(hit.number, Found(hit.t, hit.place, true), origin, direction);
@@ -80,26 +80,23 @@ fn meet(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> Found {
     let record = surface_record(surface);
     let o = transform_point(record.to_local, origin);
     let d = transform_vector(record.to_local, direction);
-    switch record.kind {
-        case SURFACE_CUBE: {
-            return meet_cube(o, d, far);
-        }
-        case SURFACE_SPHERE: {
-            return meet_sphere(o, d, far);
-        }
-        case SURFACE_RECTANGLE: {
-            return meet_rectangle(o, d, far);
-        }
-        case SURFACE_DISK: {
-            return meet_disk(o, d, far);
-        }
-        case SURFACE_CYLINDER: {
-            return meet_cylinder(o, d, far);
-        }
-        default: {
-            return MISSED;
-        }
+    if is_shape(record.kind, SURFACE_CUBE) {
+        return meet_cube(o, d, far);
     }
+    if is_shape(record.kind, SURFACE_SPHERE) {
+        return meet_sphere(o, d, far);
+    }
+    if is_shape(record.kind, SURFACE_RECTANGLE) {
+        return meet_rectangle(o, d, far);
+    }
+    if is_shape(record.kind, SURFACE_DISK) {
+        return meet_disk(o, d, far);
+    }
+    if is_shape(record.kind, SURFACE_CYLINDER) {
+        return meet_cylinder(o, d, far);
+    }
+    // Meshes are met by the BVH alone.
+    return MISSED;
 }
 
 // Surface data of a hit on a mesh's triangle.
@@ -132,20 +129,20 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
     var p = o + found.t * d;
     var normal = vec3f(0.0, 0.0, 1.0);
     var uv = 0.5 * p.xy + 0.5;
-    if record.kind == SURFACE_CUBE {
+    if is_shape(record.kind, SURFACE_CUBE) {
         let axis = found.part >> 1u;
         let side = select(-1.0, 1.0, (found.part & 1u) == 1u);
         normal = select(vec3f(0.0), vec3f(side), vec3u(0u, 1u, 2u) == vec3u(axis));
         uv = cube_uv(found.part, p);
         p = select(p, normal, abs(normal) == vec3f(1.0));
-    } else if record.kind == SURFACE_SPHERE {
+    } else if is_shape(record.kind, SURFACE_SPHERE) {
         normal = unit(p);
         p = normal;
         uv = vec2f(turns(normal), arc_cosine(clamp(normal.z, -1.0, 1.0)) / PI);
-    } else if record.kind == SURFACE_DISK {
+    } else if is_shape(record.kind, SURFACE_DISK) {
         p.z = 0.0;
         uv = vec2f(sqrt(dot(p, p)), turns(p));
-    } else if record.kind == SURFACE_CYLINDER {
+    } else if is_shape(record.kind, SURFACE_CYLINDER) {
         normal = unit(vec3f(p.xy, 0.0));
         p = vec3f(normal.xy, p.z);
         uv = vec2f(turns(normal), 0.5 * p.z + 0.5);

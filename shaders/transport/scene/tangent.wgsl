@@ -32,7 +32,7 @@ fn tangents(hit: Hit) -> Frame {
 // The derivatives by u and v in the world; zero where they are not known, as at a sphere's poles.
 fn derivatives(hit: Hit) -> Derivatives {
     let record = surface_record(hit.surface);
-    if record.kind == SURFACE_MESH {
+    if is_shape(record.kind, SURFACE_MESH) {
         return triangle_derivatives(hit.primitive);
     }
     let local = local_derivatives(record.kind, hit.primitive, transform_point(record.to_local, hit.p));
@@ -41,7 +41,7 @@ fn derivatives(hit: Hit) -> Derivatives {
 
 // The same in the space of a shape that is no mesh.
 fn local_derivatives(kind: u32, part: u32, p: vec3f) -> Derivatives {
-    if kind == SURFACE_CUBE {
+    if is_shape(kind, SURFACE_CUBE) {
         // Texture coordinates are linear in the point.
         let origin = cube_uv(part, vec3f(0.0));
         let x = cube_uv(part, vec3f(1.0, 0.0, 0.0)) - origin;
@@ -51,17 +51,17 @@ fn local_derivatives(kind: u32, part: u32, p: vec3f) -> Derivatives {
     }
     let radius = sqrt(p.x * p.x + p.y * p.y);
     let around = vec3f(-TURN * p.y, TURN * p.x, 0.0);
-    if kind == SURFACE_DISK {
+    if is_shape(kind, SURFACE_DISK) {
         var out = vec3f(0.0);
         if radius > 0.0 {
             out = vec3f(p.xy / radius, 0.0);
         }
         return Derivatives(out, around);
     }
-    if kind == SURFACE_CYLINDER {
+    if is_shape(kind, SURFACE_CYLINDER) {
         return Derivatives(around, vec3f(0.0, 0.0, 2.0));
     }
-    if kind == SURFACE_SPHERE {
+    if is_shape(kind, SURFACE_SPHERE) {
         var meridian = vec3f(0.0);
         if radius > 0.0 {
             meridian = vec3f(p.x * p.z / radius, p.y * p.z / radius, -radius);

@@ -25,7 +25,7 @@ fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
     }
     let u = record.to_uv[0].x * uv.x + record.to_uv[0].y * uv.y + record.to_uv[0].z;
     let v = record.to_uv[1].x * uv.x + record.to_uv[1].y * uv.y + record.to_uv[1].z;
-    if record.kind == TEXTURE_BITMAP {
+    if BITMAPS && record.kind == TEXTURE_BITMAP {
         image_stencil(record, vec2f(u, v), &at);
     } else if (u - floor(u) > 0.5) != (v - floor(v) > 0.5) {
         at.slot = record.other_slot;

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod arrays;
+mod contents;
 mod context;
 mod passes;
 mod paths;

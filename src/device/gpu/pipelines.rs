@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::contents::Contents;
 use super::context::{Context, Pipeline, bind_group_layout};
-use super::shaders::{Constant, Dialect, FOLDER_VARIABLE, Kernel, Leaves, Library};
+use super::shaders::{Dialect, FOLDER_VARIABLE, Kernel, Library};
 use crate::device::{DeviceError, Result};
-use crate::resident::{Resident, Transport};
+use crate::resident::Resident;
 
 /// The kernels compiled for a scene.
 #[derive(Debug)]
@@ -15,9 +16,9 @@ pub(super) struct Pipelines {
     /// Whether the texts are those that the tests have seen.
     embedded: bool,
     pub dialect: Dialect,
+    /// Degree of the spherical harmonics.
     degree: u32,
-    bvh: bool,
-    leaves: Leaves,
+    contents: Contents,
     compiled: HashMap<Kernel, Pipeline>,
 }
 
@@ -37,27 +38,29 @@ impl Pipelines {
             embedded: folder.is_none(),
             dialect,
             degree: 0,
-            bvh: false,
-            leaves: Leaves::default(),
+            contents: Contents::default(),
             compiled: HashMap::new(),
         })
     }
 
     /// Follows a scene: what depends on its figures will be compiled anew.
     pub(super) fn follow(&mut self, resident: &Resident) {
-        let degree = resident.scene.sh_degree;
-        let (bvh, leaves) = match &resident.transport {
-            Transport::Field(_) | Transport::Splats(_) => (false, Leaves::default()),
-            Transport::Paths(paths) => (!paths.bvh.nodes.is_empty(), Leaves::of(&paths.bsdfs)),
-        };
-        let other_degree = degree != self.degree;
-        let other_paths = (bvh, leaves) != (self.bvh, self.leaves);
-        (self.degree, self.bvh, self.leaves) = (degree, bvh, leaves);
-        self.compiled.retain(|kernel, _| match kernel.constant() {
-            Some(Constant::Degree) => !other_degree,
-            Some(Constant::Bvh) => !other_paths,
-            None => true,
+        let (degree, contents) = (resident.scene.sh_degree, Contents::of(resident));
+        let (other_degree, other_contents) = (degree != self.degree, contents != self.contents);
+        (self.degree, self.contents) = (degree, contents);
+        self.compiled.retain(|kernel, _| match kernel {
+            Kernel::Render | Kernel::Backpropagate => !other_degree,
+            kernel => !(kernel.follows_paths() && other_contents),
         });
+    }
+
+    /// The values of a kernel's constants.
+    fn constants(&self, kernel: Kernel) -> Vec<(&'static str, f64)> {
+        match kernel {
+            Kernel::Render | Kernel::Backpropagate => vec![("SH_DEGREE", f64::from(self.degree))],
+            kernel if kernel.follows_paths() => self.contents.constants(),
+            _ => Vec::new(),
+        }
     }
 
     /// Follows a plan of parameters: where their number of buffers changes, all is compiled anew.
@@ -88,7 +91,7 @@ impl Pipelines {
     fn compile(&self, context: &Context, kernel: Kernel) -> Result<Pipeline> {
         let composed = self
             .library
-            .compose(kernel, self.dialect, self.leaves)
+            .compose(kernel, self.dialect, self.contents.leaves)
             .map_err(|e| DeviceError::Unavailable(e.to_string()))?;
         if !self.embedded {
             // Says the file and line; wgpu would count lines of the composed text.
@@ -123,14 +126,7 @@ impl Pipelines {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let constants: Vec<(&str, f64)> = kernel
-            .constant()
-            .map(|constant| match constant {
-                Constant::Degree => (constant.name(), f64::from(self.degree)),
-                Constant::Bvh => (constant.name(), f64::from(u8::from(self.bvh))),
-            })
-            .into_iter()
-            .collect();
+        let constants = self.constants(kernel);
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(kernel.entry()),
             layout: Some(&pipeline_layout),

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+pub use super::contents::Leaves;
 use super::preprocess::{Composed, PreprocessError, compose};
-use crate::resident::bsdfs::Bsdfs;
-use crate::resident::layout::{NONE, bsdf, leaf};
 
 macro_rules! embed {
     ($($path:literal),* $(,)?) => {
@@ -21,6 +20,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/elements",
     "bind/gradients",
     "bind/bvh",
+    "bind/contents",
     "bind/launch",
     "bind/parameters",
     "bind/update",
@@ -148,59 +148,6 @@ impl Accumulation {
     }
 }
 
-/// The kinds of BSDFs that shaders of paths are written for: what a scene does not have is left out, since it would cost
-/// registers, and time to compile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Leaves(u32);
-
-impl Leaves {
-    const NAMES: [&'static str; 7] = [
-        "CONDUCTORS",
-        "DIELECTRICS",
-        "PLASTICS",
-        "PRINCIPLED",
-        "PRINCIPLED_THIN",
-        "TANGENTS",
-        "RELIEFS",
-    ];
-    /// All of them.
-    pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
-
-    /// Each of them alone.
-    pub fn each() -> impl Iterator<Item = Self> {
-        // Reliefs are aligned with tangents.
-        let needed = |i: usize| if i == 6 { 32 } else { 0 };
-        (0..Self::NAMES.len()).map(move |i| Self(1 << i | needed(i)))
-    }
-
-    /// Those of a scene.
-    pub fn of(bsdfs: &Bsdfs) -> Self {
-        let kinds = bsdfs.leaves.iter().map(|record| match record.kind {
-            leaf::CONDUCTOR | leaf::ROUGH_CONDUCTOR => 1,
-            leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::ROUGH_DIELECTRIC => 2,
-            leaf::PLASTIC | leaf::ROUGH_PLASTIC => 4,
-            leaf::PRINCIPLED => 8,
-            leaf::PRINCIPLED_THIN => 16,
-            _ => 0,
-        });
-        let tangents = bsdfs.bsdfs.iter().map(|record| match record.flags & bsdf::ANISOTROPIC {
-            0 => 0,
-            _ => 32,
-        });
-        let reliefs = bsdfs
-            .leaves
-            .iter()
-            .map(|record| if record.relief == NONE { 0 } else { 64 });
-        Self(kinds.chain(tangents).chain(reliefs).fold(0, |all, one| all | one))
-    }
-
-    fn defines(self) -> impl Iterator<Item = &'static str> {
-        let names = Self::NAMES.into_iter().enumerate();
-        let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
-        named.chain((self.0 != 0).then_some("MODELS"))
-    }
-}
-
 /// A buffer that shaders name; the number is its binding in group 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -240,25 +187,6 @@ pub enum Access {
     Uniform,
     Read,
     Write,
-}
-
-/// A figure that pipelines are compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Constant {
-    /// Degree of the spherical harmonics.
-    Degree,
-    /// Whether surfaces are found by way of a hierarchy: 0 or 1.
-    Bvh,
-}
-
-impl Constant {
-    /// Its name in WGSL.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Degree => "SH_DEGREE",
-            Self::Bvh => "BVH",
-        }
-    }
 }
 
 /// What kernels are composed for, beside a scene's kinds of BSDFs.
@@ -521,18 +449,9 @@ impl Kernel {
         defines
     }
 
-    /// Whether rays meet surfaces in it.
-    fn meets_surfaces(self) -> bool {
+    /// Whether it follows paths, so that it is compiled for what a scene has.
+    pub(super) fn follows_paths(self) -> bool {
         matches!(self, Self::RenderPaths | Self::BackpropagatePaths | Self::RenderAov)
-    }
-
-    /// The scene's figure that is a constant of its pipeline.
-    pub fn constant(self) -> Option<Constant> {
-        match self {
-            Self::Render | Self::Backpropagate => Some(Constant::Degree),
-            Self::RenderPaths | Self::RenderAov | Self::BackpropagatePaths => Some(Constant::Bvh),
-            _ => None,
-        }
     }
 }
 
@@ -574,7 +493,7 @@ impl Library {
     /// A mistake in the directives.
     pub fn compose(&self, kernel: Kernel, dialect: Dialect, leaves: Leaves) -> Result<Composed, PreprocessError> {
         let mut defines = kernel.defines(dialect);
-        if kernel.meets_surfaces() {
+        if kernel.follows_paths() {
             defines.extend(leaves.defines());
         }
         compose(&self.0, kernel.entry(), &defines)

@@ -1,0 +1,25 @@
+// What a scene has, as constants of its pipelines: drivers leave out what it has not, which would cost registers, and time
+// to compile. Without values everything is there.
+
+#import common/layout
+
+// Whether surfaces are found through the BVH.
+override BVH: bool = false;
+// Whether there are media, surfaces that scatter light, an environment map, and textures that are images.
+override MEDIA: bool = true;
+override SCATTERING_SURFACES: bool = true;
+override ENVIRONMENT_MAP: bool = true;
+override BITMAPS: bool = true;
+// The kinds of shapes and of lights, a bit each.
+override SHAPES: u32 = 0xffffffffu;
+override LIGHTS: u32 = 0xffffffffu;
+
+// Whether a shape's kind is `kind`.
+fn is_shape(actual: u32, kind: u32) -> bool {
+    return (SHAPES & (1u << kind)) != 0u && actual == kind;
+}
+
+// Whether a light's kind is `kind`.
+fn is_light(actual: u32, kind: u32) -> bool {
+    return (LIGHTS & (1u << kind)) != 0u && actual == kind;
+}

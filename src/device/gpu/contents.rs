@@ -1,0 +1,136 @@
+//! What a scene has: shaders of paths are compiled for nothing else, which would cost registers, and time to compile.
+
+use crate::resident::bsdfs::Bsdfs;
+use crate::resident::layout::{NONE, background, bsdf, leaf, texture};
+use crate::resident::paths::PathScene;
+use crate::resident::{Resident, Transport};
+
+/// The kinds of BSDFs that shaders of paths are written for: what a scene does not have is left out, since it would cost
+/// registers, and time to compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leaves(u32);
+
+impl Leaves {
+    const CONDUCTORS: u32 = 1;
+    const DIELECTRICS: u32 = 2;
+    const PLASTICS: u32 = 4;
+    const PRINCIPLED: u32 = 8;
+    const PRINCIPLED_THIN: u32 = 16;
+    /// Frames that lie along the texture coordinates.
+    const TANGENTS: u32 = 32;
+    /// Normal maps and bump maps.
+    const RELIEFS: u32 = 64;
+    /// Lobes that send light in one direction only.
+    const DISCRETE: u32 = 128;
+    /// Lobes that let light pass straight through.
+    const STRAIGHT: u32 = 256;
+
+    /// What shaders call them, in the order of their bits.
+    const NAMES: [&'static str; 9] = [
+        "CONDUCTORS",
+        "DIELECTRICS",
+        "PLASTICS",
+        "PRINCIPLED",
+        "PRINCIPLED_THIN",
+        "TANGENTS",
+        "RELIEFS",
+        "DISCRETE",
+        "STRAIGHT",
+    ];
+    /// All of them.
+    pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
+
+    /// Each of them alone, with those that it needs.
+    pub fn each() -> impl Iterator<Item = Self> {
+        (0..Self::NAMES.len()).map(|i| match 1 << i {
+            Self::RELIEFS => Self(Self::RELIEFS | Self::TANGENTS),
+            Self::STRAIGHT => Self(Self::STRAIGHT | Self::DISCRETE),
+            one => Self(one),
+        })
+    }
+
+    /// Those of a scene.
+    pub fn of(bsdfs: &Bsdfs) -> Self {
+        let kinds = bsdfs.leaves.iter().map(|record| match record.kind {
+            leaf::NULL => Self::DISCRETE | Self::STRAIGHT,
+            leaf::CONDUCTOR => Self::CONDUCTORS | Self::DISCRETE,
+            leaf::ROUGH_CONDUCTOR => Self::CONDUCTORS,
+            leaf::DIELECTRIC => Self::DIELECTRICS | Self::DISCRETE,
+            leaf::THIN_DIELECTRIC => Self::DIELECTRICS | Self::DISCRETE | Self::STRAIGHT,
+            leaf::ROUGH_DIELECTRIC => Self::DIELECTRICS,
+            leaf::PLASTIC => Self::PLASTICS | Self::DISCRETE,
+            leaf::ROUGH_PLASTIC => Self::PLASTICS,
+            leaf::PRINCIPLED => Self::PRINCIPLED,
+            leaf::PRINCIPLED_THIN => Self::PRINCIPLED_THIN,
+            _ => 0,
+        });
+        let tangents = bsdfs.bsdfs.iter().map(|record| match record.flags & bsdf::ANISOTROPIC {
+            0 => 0,
+            _ => Self::TANGENTS,
+        });
+        let reliefs = bsdfs.leaves.iter().map(|record| match record.relief {
+            NONE => 0,
+            _ => Self::RELIEFS,
+        });
+        Self(kinds.chain(tangents).chain(reliefs).fold(0, |all, one| all | one))
+    }
+
+    /// What the preprocessor is told.
+    pub(super) fn defines(self) -> impl Iterator<Item = &'static str> {
+        let names = Self::NAMES.into_iter().enumerate();
+        let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
+        // A scene whose surfaces are diffuse or let light pass needs no models.
+        let models = self.0 & !(Self::DISCRETE | Self::STRAIGHT) != 0;
+        named.chain(models.then_some("MODELS"))
+    }
+}
+
+/// What the shaders of paths are compiled for: text that is left out, and constants of pipelines, the twins of
+/// `shaders/bind/contents.wgsl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Contents {
+    pub leaves: Leaves,
+    bvh: bool,
+    media: bool,
+    scattering_surfaces: bool,
+    environment_map: bool,
+    bitmaps: bool,
+    /// A bit for each kind of shape and of light.
+    shapes: u32,
+    lights: u32,
+}
+
+impl Contents {
+    /// Those of a scene; nothing where paths are not followed.
+    pub(super) fn of(resident: &Resident) -> Self {
+        let Transport::Paths(paths) = &resident.transport else {
+            return Self::default();
+        };
+        let PathScene { bsdfs, surfaces, .. } = paths;
+        let bits = |kinds: &mut dyn Iterator<Item = u32>| kinds.fold(0, |all, kind| all | 1 << kind);
+        Self {
+            leaves: Leaves::of(bsdfs),
+            bvh: !paths.bvh.nodes.is_empty(),
+            media: !paths.media.is_empty(),
+            scattering_surfaces: !bsdfs.bsdfs.is_empty(),
+            environment_map: resident.scene.background == background::ENVMAP,
+            bitmaps: bsdfs.textures.iter().any(|record| record.kind == texture::BITMAP),
+            shapes: bits(&mut surfaces.iter().map(|record| record.kind)),
+            lights: bits(&mut paths.lights.iter().map(|record| record.kind)),
+        }
+    }
+
+    /// The values of pipelines' constants.
+    pub(super) fn constants(&self) -> Vec<(&'static str, f64)> {
+        let flag = |name, is_there: bool| (name, f64::from(u8::from(is_there)));
+        vec![
+            flag("BVH", self.bvh),
+            flag("MEDIA", self.media),
+            flag("SCATTERING_SURFACES", self.scattering_surfaces),
+            flag("ENVIRONMENT_MAP", self.environment_map),
+            flag("BITMAPS", self.bitmaps),
+            ("SHAPES", f64::from(self.shapes)),
+            ("LIGHTS", f64::from(self.lights)),
+        ]
+    }
+}
