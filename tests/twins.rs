@@ -26,7 +26,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/field/radiance_field",
-        &["scatter_sample", "occupancy_cell", "cell_index", "cell_exit"],
+        &["sample_adjoint", "occupancy_cell", "cell_index", "cell_exit"],
         "a sink, and cells found eight at a time, in Rust; skipped one by one here",
     ),
     (

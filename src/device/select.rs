@@ -85,7 +85,7 @@ pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary]) -> Result<Sele
              use --device cpu"
                 .into(),
         )),
-        // Who names an adapter wants it, whatever it is.
+        // An adapter that is named by the user is taken even if it is a software driver.
         (DeviceKind::Auto, Some(index)) if choice.adapter.is_some() || adapters[index].kind.is_hardware() => {
             Ok(Selection::Gpu(index))
         }

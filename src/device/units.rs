@@ -122,4 +122,17 @@ mod tests {
         assert!(units_in_one(0.0, 9, 9, 9).is_normal());
         assert_eq!([1.0, 1.99, 2.0, 0.75, 1e-300].map(exponent), [0, 0, 1, -1, -997]);
     }
+
+    /// The twins of shaders, which this crate alone sees.
+    #[test]
+    fn shaders_know_the_same_range_and_digits() {
+        let text = include_str!("../../shaders/common/fixed.wgsl");
+        for declared in [
+            format!("const FIXED_LARGEST: f32 = {}.0;", LIMIT),
+            format!("const FIXED_FEWEST_DIGITS: i32 = {};", RESOLUTION[0]),
+            format!("const FIXED_MOST_DIGITS: i32 = {};", RESOLUTION[1]),
+        ] {
+            assert!(text.contains(&declared), "{declared}");
+        }
+    }
 }

@@ -200,7 +200,7 @@ impl Bsdfs {
         let texture = self.texture(&relief.texture, params);
         let mut sides = self.sides(nested, params);
         if !relief.flips {
-            // The side of the relief that a path meets is not told by that of the surface.
+            // A path may meet the front of the relief on the back of the surface, and the other way round.
             let all = either_side(sides);
             sides = [all.clone(), all];
         }

@@ -73,7 +73,7 @@ pub fn emissive_triangles(
             true => (turned(*triangle), turned(*uvs)),
             false => (*triangle, *uvs),
         };
-        // One that is too small to be drawn would only be in the way.
+        // A triangle whose share of the area rounds to zero is never sampled.
         if begins < ends {
             emissive_triangles.push(EmissiveTriangleRecord {
                 a,

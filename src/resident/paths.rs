@@ -130,7 +130,7 @@ fn weigh(paths: &mut PathScene, weights: &[f32]) {
     paths.settings.weighted = 1;
     let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
     if total == 0.0 {
-        // Paths meet what they can meet, and nothing is drawn.
+        // All weights are zero: no light is sampled, and paths find lights by hitting them.
         paths.settings.lights = 0;
         return;
     }
@@ -167,7 +167,8 @@ fn describe(scene: &Scene) -> PathSettings {
     record.hide_emitters = u32::from(integrator.hide_emitters);
     record.gradient = match integrator.gradient {
         Gradient::Auto if integrator.estimator == Estimator::Tape => layout::gradient::FREE_FLIGHT,
-        // What comes through a point and what is scattered there are alike where light comes from everywhere.
+        // Under a background, transmitted and in-scattered radiance nearly cancel, so that `paired` has less variance; with
+        // lamps alone they do not.
         Gradient::Auto if matches!(scene.background, Background::None) => layout::gradient::DRT,
         Gradient::Auto => layout::gradient::PAIRED,
         Gradient::FreeFlight => layout::gradient::FREE_FLIGHT,

@@ -143,7 +143,7 @@ fn color_slope(raw: f32) -> f32 {
 #ifdef REPLAY
 
 // Receives the gradient of a sample: by raw density and by raw colour.
-fn scatter_sample(
+fn sample_adjoint(
     at: ptr<function, Stencil>,
     at_color: ptr<function, Stencil>,
     basis: ptr<function, Basis>,
@@ -161,7 +161,7 @@ fn scatter_sample(
 #endif
 
 // Walks a segment. The primal mode adds to `radiance`; the replay, compiled in by REPLAY, subtracts from it and sends
-// `d_radiance` (the derivative of the loss by the ray's radiance) times the sample's derivatives to scatter_sample.
+// `d_radiance` (the derivative of the loss by the ray's radiance) times the sample's derivatives to sample_adjoint.
 fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance: vec3f, replay: bool) {
     let h = scene.step_length;
     let needed = select(OCCUPANCY_RENDERS, OCCUPANCY_LEARNS, replay);
@@ -206,7 +206,7 @@ fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance
             let slopes = vec3f(color_slope(raw_color.x), color_slope(raw_color.y), color_slope(raw_color.z));
             let by_sigma = d_radiance * ((*state).transmittance * color - (*state).radiance);
             let d_sigma = (by_sigma.x + by_sigma.y + by_sigma.z) * h * density_slope(raw_sigma);
-            scatter_sample(&at, &at_color, &basis, d_sigma, d_radiance * weight * slopes);
+            sample_adjoint(&at, &at_color, &basis, d_sigma, d_radiance * weight * slopes);
 #endif
         } else {
             (*state).radiance += weight * color;

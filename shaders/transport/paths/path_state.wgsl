@@ -121,7 +121,7 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     if mode == PRIMAL {
         (*path).radiance += lit;
     } else {
-        // Zero in fact.
+        // The count stays below 2^31, so that this is zero; the compiler cannot know, and so cannot simplify two_sum.
         let zero = (*path).count >> 31u;
         let sum = two_sum((*path).radiance, as_rounded(lit, zero), zero);
         let gathered = two_sum(sum.rounded, (*path).radiance_low + sum.left_out, zero);

@@ -1,5 +1,4 @@
-// The pixel of a ray, the ray of a sample, and random choices per pixel (as opposed to per ray):
-// src/transport/rays/pixel.rs and the parts of src/transport/field/march.rs that do not concern radiance fields.
+// The pixel of a ray, the ray of a sample, and random choices per pixel (as opposed to per ray).
 
 #import bind/launch
 #import transport/rays/camera

@@ -61,7 +61,7 @@ fn texture_slopes(record: Texture, uv: vec2f) -> TextureSlopes {
         return TextureSlopes(at, at);
     }
     let w = at.weights;
-    // Weights are products of those along x and along y; what they add up to is the other's.
+    // Bilinear weights are products of one along x and one along y: a sum over one axis leaves the weight of the other.
     let left = w.x + w.z;
     let right = w.y + w.w;
     let top = w.x + w.y;

@@ -144,7 +144,7 @@ impl Kernel for CompareChunk<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(self) -> [f64; 3] {
-        // All are zero, and so is the loss, for masked pixels and places without one.
+        // Values and references of masked pixels and of unused places stay zero, so that their loss is zero.
         let (mut x, mut r) = ([Places::default(); 3], [Places::default(); 3]);
         let masked = match self.chunk.runs(&self.inputs.sensors, self.batch, self.keys) {
             // Compilers make vectors of runs whose length they know.

@@ -205,7 +205,7 @@ impl Squares {
 fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut Squares) -> bool {
     let rule = task.rule;
     let masked = rule.masks_updates();
-    // What nothing has touched is zero, and need not come from memory nor go there.
+    // The gradient of an untouched block is zero, and need not be loaded nor stored.
     let mut zeros = [0.0; BLOCK];
     // SAFETY: the caller steps each block once, on one thread.
     let (values, gradient, first, second) = unsafe {

@@ -316,4 +316,11 @@ mod tests {
         );
         assert!(admit(85, Accumulation::FixedPoint).is_ok() && admit(86, Accumulation::FixedPoint).is_err());
     }
+
+    /// The twin of shaders, which this module alone sees.
+    #[test]
+    fn shaders_know_where_the_second_buffer_begins() {
+        let declared = format!("const SECOND_BANK: u32 = {SECOND_BANK:#x}u;");
+        assert!(include_str!("../../../shaders/common/layout.wgsl").contains(&declared), "{declared}");
+    }
 }

@@ -202,7 +202,7 @@ impl Bins {
             for bin in 1..binning.bins {
                 sum.join(&bounds[bin - 1]);
                 count += counts[bin - 1];
-                // Without primitives on the left there is no sum but a product of infinity and zero.
+                // The area of an empty left side is infinite, and its product with no primitives is not a number.
                 if count == 0 {
                     continue;
                 }

@@ -207,7 +207,7 @@ fn segment_distance(first: &[DVec3; 2], second: &[DVec3; 2]) -> f64 {
     let determinant = dd * ee - de * de;
     let s = (de * e.dot(r) - ee * d.dot(r)) / determinant;
     let t = (dd * e.dot(r) - de * d.dot(r)) / determinant;
-    // Of parallel segments, whose determinant is zero but for rounding, an end is as near as any point.
+    // The determinant of parallel segments is zero but for rounding; one of their ends is then among the nearest points.
     let inside = match (0.0..=1.0).contains(&s) && (0.0..=1.0).contains(&t) {
         true => (r + d * s - e * t).length(),
         false => f64::INFINITY,

@@ -80,7 +80,7 @@ fn distances(map: &DAffine3) -> [f64; 2] {
     let (eigenvalues, axes) = eigen(m.transpose() * m);
     let b = axes.transpose() * (m.transpose() * c);
     let extreme = |sign: f64| {
-        // Mirrored, the least is a largest.
+        // Negating matrix and vector turns the smallest distance into the largest, so that one search finds both.
         let mu = eigenvalues.map(|x| sign * x);
         let b = sign * b;
         let top = mu.into_iter().fold(f64::NEG_INFINITY, f64::max);

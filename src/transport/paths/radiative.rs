@@ -101,7 +101,7 @@ impl<N: Number> Incident<N> for Estimated<N> {
 
     #[inline]
     fn after_turn<F: Fields<N>, S: Sink<N>>(walk: &mut Walk<'_, N, F, S, Self>, vertex: &Vertex, lobe: Lobe) {
-        // What has no parameters needs no radiance.
+        // Where no parameter of the vertex is tuned no derivative is sent, so that no radiance is needed.
         if !vertex.is_wanted(walk.scene, &walk.adjoint.sink) {
             return;
         }
@@ -109,7 +109,7 @@ impl<N: Number> Incident<N> for Estimated<N> {
         let extra = &mut walk.adjoint.extra;
         let unit = walk.adjoint.incident.ahead == Ahead::Unit;
         if lobe == Lobe::Null {
-            // To go straight on is no scattering.
+            // A null lobe keeps the direction: the path goes on without roulette, nor is it replaced by unit radiance.
             ahead = match unit {
                 true => go_on::<N, F, UNIT_RADIANCE>(walk.scene, walk.fields, ahead, extra),
                 false => go_on::<N, F, GATHER>(walk.scene, walk.fields, ahead, extra),

@@ -74,7 +74,7 @@ pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 
     }
     let [width, height] = record.size.map(|side| side as f32);
     let [w00, w10, w01, w11] = at.weights;
-    // Weights are products of those along x and along y; what they add up to is the other's.
+    // Bilinear weights are products of one along x and one along y: a sum over one axis leaves the weight of the other.
     let (left, right, top, bottom) = (w00 + w01, w10 + w11, w00 + w10, w01 + w11);
     let by_x = [-top, top, -bottom, bottom].map(|weight| weight * width);
     let by_y = [-left, -right, left, right].map(|weight| weight * height);

@@ -139,7 +139,7 @@ pub(in crate::device::cpu) fn sum_bytes(shapes: &[(Shape, bool)]) -> u64 {
 /// Whether a sum is of fewer than [`LIMIT`] units.
 #[inline(always)]
 fn in_range(sum: i64) -> bool {
-    // The band beyond, at both ends, is what an addition of LIMIT makes negative.
+    // Adding LIMIT makes exactly the sums beyond it, at both ends, negative.
     sum.wrapping_add(LIMIT) >= 0
 }
 
@@ -205,7 +205,7 @@ impl<'a> Accumulate<'a> {
     #[inline(always)]
     pub(in crate::device::cpu) fn add(&mut self, slot: usize, index: usize, value: f32) {
         let units = value * self.sums.scales[slot];
-        // Not of what is no number either.
+        // A value that is not a number fails this comparison too.
         let fits = units.abs() < LIMIT as f32;
         if !fits {
             self.refuse(slot, index, value);

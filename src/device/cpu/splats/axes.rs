@@ -75,7 +75,7 @@ fn cos_sin(angles: &Each) -> [Each; 2] {
         let s = r * r;
         let sin = r + r * s * (-0.166_666_55 + s * (8.332_156e-3 - s * 1.951_463_2e-4));
         let cos = (1.0 - 0.5 * s) + s * s * (0.041_666_655 + s * (-1.388_765e-3 + s * 2.446_317_5e-5));
-        // The number of quarter turns stands in the lowest bits: odd ones change places, and two of them signs.
+        // The lowest two bits count quarter turns: odd counts swap sine and cosine, and the second bit sets the signs.
         let quarters = shifted.to_bits();
         let is_odd = quarters & 1 == 1;
         let (even, odd) = (if is_odd { sin } else { cos }, if is_odd { cos } else { sin });

@@ -161,7 +161,7 @@ impl Gather<'_> {
                 let weight = Weight::of(blocks, &group.shapes[i], block);
                 state.blend(&group.shapes[i], weight.value.keep(weight.is_blended));
             }
-            // What comes through only becomes less: if all pixels are open in the end, they were all the time.
+            // Transmittance never grows: pixels that are open after the last splat were open throughout.
             if L::bits(state.is_open()) == ALL {
                 return;
             }

@@ -64,8 +64,8 @@ impl Kernel for Replay<'_> {
         for i in (0..self.list.len()).rev() {
             bring_shape(self.shapes, self.list, i.wrapping_sub(AHEAD));
             let shape = &self.shapes[self.list[i] as usize];
-            // All before any is undone: a processor looks ahead by a few blocks of work, and finds more to do at once
-            // where the steps that wait for each other are few.
+            // All weights are computed before any is undone: they are independent of each other, so that the processor
+            // overlaps them, while the steps of undoing form a chain.
             for block in bits::<BLOCKS>(u64::from(self.reached[i])) {
                 let weight = Weight::of(&blocks, shape, block);
                 let mut value = weight.value.keep(weight.is_blended);

@@ -286,7 +286,7 @@ impl<N: Number> Principled<N> {
         let one = N::lift(1.0);
         let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
         let diffusion = Diffusion::new(wi, wo);
-        // What reflects as microfacets do is what the others leave of the value.
+        // The microfacets' reflection is the whole value less diffuse lobe, sheen and clear coat.
         let shape = diffusion.shape(self.roughness, self.flatness);
         let diffuse = weigh(d, self.base_color) * solid * N::lift(INV_PI);
         let tint = tint(self.base_color).map(|x| lerp(one, x, self.sheen_tint));

@@ -158,7 +158,7 @@ impl<N: Number> PrincipledThin<N> {
         out.eta = by_f * f_by_eta + by_r0 * normal_reflectance_slope(self.eta);
         out.flatness = by_shape * share * by_flatness * N::lift(INV_PI);
         out.sheen = by_sheen * share * fuzz;
-        // What the shares of the diffuse lobe and of sheen are multiplied by.
+        // The derivative by the factor that the diffuse lobe and sheen share.
         let by_share = (by_shape * shape + by_sheen * self.sheen * fuzz) * o[2];
         out.diff_trans = -half * solid * by_share;
         out.spec_trans = by_mirrors * mirrors - (one - through) * by_share;

@@ -36,8 +36,8 @@ impl TransmittanceTable {
     /// The table of a coat with this roughness and index.
     pub fn new(distribution: Distribution, alpha: f64, eta: f64) -> Self {
         let by_alpha = entries(distribution, Dual::new(alpha, 1.0), Dual::constant(eta));
-        // The reflectance has an infinite slope by the index at the critical angle, which nodes meet or miss: a
-        // difference over a step that many of them cross does not.
+        // The derivative by the index diverges at the critical angle, near which the nodes of the quadrature are too
+        // sparse; a central difference over a step that spans many nodes converges.
         let step = ETA_STEP * eta;
         let [above, below] = [eta + step, eta - step].map(|eta| entries(distribution, alpha, eta));
         let mut rows = [[0.0; 3]; ENTRIES + 1];
@@ -143,7 +143,7 @@ fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &[(f64
             }
             let seen = number::<N>(density * weight * share) * facing / m[2] * facets.shadowing_over_cosine(wi);
             let m = m.map(|x| x / length);
-            // One, with the density's derivative.
+            // The density over the detached density: its value is one, its derivative that of the density's logarithm.
             let likelihood = facets.density(m);
             if !likelihood.above(0.0) {
                 continue;
@@ -165,7 +165,7 @@ fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &[(f64
             }
         }
     }
-    // What wi sees is all there is: this takes the error of the nodes and of Beckmann's fitted shadowing out.
+    // The total is one but for errors of the quadrature and of Beckmann's fitted shadowing, which the division removes.
     [reflected / total, transmitted / total]
 }
 
