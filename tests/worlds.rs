@@ -45,8 +45,9 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
             .collect();
         errors.sort_by(f64::total_cmp);
         let ninth = errors[errors.len() * 9 / 10];
+        // What rounding leaves of differences by the shortest steps, 1e-4 of normals and roughnesses, is 1.3e-10.
         assert!(
-            ninth < 1e-10,
+            ninth < 5e-10,
             "{}: a tenth of the errors exceed {ninth:.1e}",
             small.name
         );
