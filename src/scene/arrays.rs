@@ -152,6 +152,8 @@ macro_rules! visitors {
                     }
                 }
                 Texture::Bitmap(map) => all.push(Visited::new(& $($mutable)? map.data, quantity)),
+                Texture::Attribute(map) => all.push(Visited::new(& $($mutable)? map.values, quantity)),
+                Texture::Volume { volume, .. } => all.push($lookup(volume, quantity)),
             }
         }
 
@@ -164,6 +166,13 @@ macro_rules! visitors {
             }
         }
     };
+}
+
+/// Every array of a BSDF.
+pub(super) fn of_bsdf(bsdf: &Bsdf) -> Vec<&Array> {
+    let mut all = Vec::new();
+    bsdf_arrays(bsdf, &mut all);
+    all.into_iter().map(|visited| visited.array).collect()
 }
 
 visitors!(all, phase_arrays, placed, bsdf_arrays, texture_arrays);

@@ -5,6 +5,7 @@
 
 mod area;
 mod arrays;
+mod attributes;
 mod bsdf;
 mod change;
 mod cie;
@@ -63,11 +64,7 @@ pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
-pub use self::world::{
-    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light,
-    LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules, Surface, Texture,
-    TextureMap, Variant, World, Wrap,
-};
+pub use self::world::{Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules, Surface, Texture, TextureMap, Variant, World, Wrap};
 
 pub use crate::io::dataset::Distortion;
 pub use crate::kernels::loss::Loss;
@@ -128,6 +125,7 @@ impl Scene {
             Source::Reflectance { path, .. } | Source::Radiance { path, .. } | Source::Relief { path, .. } => {
                 Some(path.as_path())
             }
+            Source::Attribute { path, .. } => Some(path.as_path()),
             _ => None,
         });
         let grouped = self.world.groups.iter().flat_map(|group| &group.surfaces);
@@ -179,6 +177,8 @@ pub enum Source {
     Leaves { seed: u64 },
     /// The procedural relief of a coin ([`coin`]), at any resolution: heights in one channel, normals in three.
     Coin { seed: u64 },
+    /// The values of a mesh's vertices or faces, in a `.ply`.
+    Attribute { path: PathBuf, name: String },
     /// As the [`Placement`] of the splats says.
     Placed,
 }

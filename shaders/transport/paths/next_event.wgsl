@@ -82,7 +82,7 @@ fn sample_light(
             if is_light(record.kind, LIGHT_ENVMAP) {
                 sink_background(drawn.direction, d_radiance);
             } else {
-                light_adjoint(record, drawn.uv, d_radiance);
+                light_adjoint(record, drawn.point, d_radiance);
             }
             let by_logarithm = d_radiance * radiance;
             let arrived = select(vec3f(0.0), through.transmittance, passes) * weight * radiance;
@@ -98,7 +98,7 @@ fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     if is_light(record.kind, LIGHT_ENVMAP) {
         return background_eval(drawn.direction);
     }
-    return light_value(record, drawn.uv);
+    return light_value(record, drawn.point);
 }
 
 // What arrives along a shadow ray if `open`: the product of the factors that are not zero, and the number of masks that

@@ -233,10 +233,10 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
             weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit));
         }
         let light = light_record(record.light);
-        path_add(path, light_value(light, hit.uv) * weight);
+        path_add(path, light_value(light, hit.point) * weight);
 #ifdef REPLAY
         if mode == REPLAY {
-            light_adjoint(light, hit.uv, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+            light_adjoint(light, hit.point, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
         }
 #endif
     }

@@ -94,7 +94,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if record.kind == light::ENVMAP {
             self.adjoint.sink.background(drawn.direction, d_radiance.0);
         } else {
-            light_adjoint(scene, fields, record, drawn.uv, d_radiance, &mut self.adjoint.sink);
+            light_adjoint(scene, fields, record, &drawn.point, d_radiance, &mut self.adjoint.sink);
         }
         backpropagate_shadow_ray(scene, fields, medium, p, drawn, lit, start, &mut self.adjoint);
         let arrived = through.open(through.transmittance) * weight * radiance;
@@ -241,7 +241,7 @@ fn drawn_radiance<N: Number, F: Fields<N>>(
             drawn.direction,
         ));
     }
-    light_value(scene, fields, record, drawn.uv)
+    light_value(scene, fields, record, &drawn.point)
 }
 
 /// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium, and `mask` for each
@@ -328,6 +328,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
 mod tests {
     use super::*;
     use crate::resident::Resident;
+    use crate::transport::scene::shape::SurfacePoint;
     use crate::transport::scene::tables::Tables;
     use std::path::Path;
 
@@ -350,7 +351,7 @@ mod tests {
                 distance: 3.0 - begin,
                 weight: 1.0,
                 pdf: 0.0,
-                uv: [0.0; 2],
+                point: SurfacePoint::new([0.0; 3], [0.0; 2]),
             };
             let mut length = 0.0;
             let medium = u32::from((-1.0..1.0).contains(&begin));

@@ -230,10 +230,10 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                 weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit));
             }
             let light = &scene.lights[record.light as usize];
-            path.add::<MODE>(light_value(scene, self.fields, light, hit.uv) * weight);
+            path.add::<MODE>(light_value(scene, self.fields, light, &hit.point) * weight);
             if MODE == REPLAY {
                 let factor = Rgb::splat(N::lift(weight));
-                self.adjoint.send_light(scene, self.fields, path, light, hit.uv, factor);
+                self.adjoint.send_light(scene, self.fields, path, light, &hit.point, factor);
             }
         }
         // A surface without BSDF only separates media, and the camera looks through hidden emitters.
