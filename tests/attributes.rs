@@ -37,18 +37,29 @@ fn diffuse(name: &str) -> String {
 fn attributes_that_do_not_fit_are_refused() {
     let refused = |bsdf: &str| parse(&text(Path::new(SHEET), bsdf)).expect_err(bsdf);
     let message = refused(&diffuse("vertex_colour"));
-    assert!(message.contains("has none of that name: did you mean `vertex_color`"), "{message}");
+    assert!(
+        message.contains("has none of that name: did you mean `vertex_color`"),
+        "{message}"
+    );
     let message = refused(r#"{"type": "roughconductor", "alpha": {"type": "mesh_attribute", "name": "vertex_color"}}"#);
-    assert!(message.contains("it has three values") && message.contains("where one is needed"), "{message}");
+    assert!(
+        message.contains("it has three values") && message.contains("where one is needed"),
+        "{message}"
+    );
     let folder = tempfile::tempdir().expect("a temporary folder");
     let at = |name: &str| folder.path().join(name);
     let mut mesh = read_ply(Path::new(SHEET), false, false).expect("a mesh");
-    let color = mesh.attributes.iter_mut().find(|a| a.name == "vertex_color").expect("it has colours");
+    let color = mesh
+        .attributes
+        .iter_mut()
+        .find(|a| a.name == "vertex_color")
+        .expect("it has colours");
     color.values[4] = 200.0;
     write_ply(&at("bright.ply"), &mesh).expect("writable");
     let scene = parse(&text(&at("bright.ply"), &diffuse("vertex_color"))).expect("its values are not read yet");
     let message = Resident::new(&scene).expect_err("too bright").to_string();
-    let expected = "bright.ply: value 1, channel 1, of `sheet.vertex_color` is 200; a reflectance must lie between 0 and 1";
+    let expected =
+        "bright.ply: value 1, channel 1, of `sheet.vertex_color` is 200; a reflectance must lie between 0 and 1";
     assert!(message.contains(expected), "{message}");
     // A quadrangle becomes two triangles, which no value of a face belongs to.
     let quad = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\nelement face 1\n\
@@ -56,7 +67,10 @@ fn attributes_that_do_not_fit_are_refused() {
     std::fs::write(at("quad.ply"), quad).expect("writable");
     let scene = parse(&text(&at("quad.ply"), &diffuse("face_tint"))).expect("its faces are not read yet");
     let message = Resident::new(&scene).expect_err("cut up").to_string();
-    assert!(message.contains("`face_tint` needs a mesh all of whose faces are triangles"), "{message}");
+    assert!(
+        message.contains("`face_tint` needs a mesh all of whose faces are triangles"),
+        "{message}"
+    );
 }
 
 /// A picture by these parameters.
@@ -72,7 +86,9 @@ fn picture(scene: &Scene, from: Option<&Path>) -> (Cpu, Vec<[f32; 4]>) {
         read_all(folder, &mut params).expect("they are there");
     }
     let mut device = Cpu::new();
-    device.load(resident, params, Optimizer::Sgd { momentum: 0.0 }).expect("it fits");
+    device
+        .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+        .expect("it fits");
     let look = RenderSettings {
         seed: 3,
         iteration: 0,
@@ -90,7 +106,9 @@ fn values_are_written_so_that_they_are_read_again() {
     let slot = device.params().find("sheet.vertex_color").expect("it is a parameter");
     let count = device.params().parameters[slot].values.len();
     let values: Vec<f32> = (0..count).map(|i| (i * 7 % 11) as f32 / 11.0).collect();
-    device.write(slot, prbopt::device::ArrayKind::Values, &values).expect("they fit");
+    device
+        .write(slot, prbopt::device::ArrayKind::Values, &values)
+        .expect("they fit");
     let look = RenderSettings {
         seed: 3,
         iteration: 0,
@@ -102,7 +120,8 @@ fn values_are_written_so_that_they_are_read_again() {
     write_all(folder.path(), &mut device).expect("writable");
     write_meshes(folder.path(), &scene, &mut device).expect("writable");
     assert_eq!(picture(&scene, Some(folder.path())).1, after, "from values");
-    let again = parse(&text(&folder.path().join("sheet.ply"), &diffuse("vertex_color"))).unwrap_or_else(|m| panic!("{m}"));
+    let again =
+        parse(&text(&folder.path().join("sheet.ply"), &diffuse("vertex_color"))).unwrap_or_else(|m| panic!("{m}"));
     assert_eq!(picture(&again, None).1, after, "from the mesh");
 }
 

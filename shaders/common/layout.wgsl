@@ -105,7 +105,9 @@ struct Scene {
     density_activation: u32,
     color_activation: u32,
     background: u32,
-    padding: vec2u,
+    // Parameter that holds env_scale for paths; NONE without a map.
+    env_scale_slot: u32,
+    padding: u32,
     filters: array<FilterTable, FILTERS>,
 }
 

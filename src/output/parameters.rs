@@ -60,7 +60,10 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
         };
         let mut found = Vec::new();
         for (index, parameter) in device.params().parameters.iter().enumerate() {
-            let name = parameter.path.strip_prefix(&surface.name).and_then(|rest| rest.strip_prefix('.'));
+            let name = parameter
+                .path
+                .strip_prefix(&surface.name)
+                .and_then(|rest| rest.strip_prefix('.'));
             if let (Kind::Attribute, Some(_), Some(name)) = (parameter.kind, parameter.tuning, name) {
                 found.push((index, name.to_owned()));
             }
@@ -71,7 +74,11 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
         let mut mesh = mesh::read_ply(path, false, false)?;
         for (index, name) in found {
             let values = device.read(index, ArrayKind::Values)?;
-            if let Some(attribute) = mesh.attributes.iter_mut().find(|a| a.name == name && a.values.len() == values.len()) {
+            if let Some(attribute) = mesh
+                .attributes
+                .iter_mut()
+                .find(|a| a.name == name && a.values.len() == values.len())
+            {
                 attribute.values = values;
             }
         }

@@ -125,7 +125,8 @@ mod tests {
                 translation: middle,
             };
             for flip in [false, true] {
-                let (emissive_triangles, area) = emissive_triangles(&cube(&to_world), flip, NONE).expect("it has an area");
+                let (emissive_triangles, area) =
+                    emissive_triangles(&cube(&to_world), flip, NONE).expect("it has an area");
                 assert_eq!(emissive_triangles.len(), 12);
                 let side = |f: &EmissiveTriangleRecord| normal(f).dot(Vec3::from_array(f.a) - Vec3::from(middle));
                 assert!(emissive_triangles.iter().all(|f| (side(f) < 0.0) == flip));
@@ -135,8 +136,8 @@ mod tests {
                 assert_eq!((emissive_triangles[0].begins, emissive_triangles[11].ends), (0.0, 1.0));
             }
         }
-        let (_, area) =
-            emissive_triangles(&cube(&Affine3A::from_scale(Vec3::new(1.0, 2.0, 3.0))), false, NONE).expect("it has an area");
+        let (_, area) = emissive_triangles(&cube(&Affine3A::from_scale(Vec3::new(1.0, 2.0, 3.0))), false, NONE)
+            .expect("it has an area");
         assert_eq!(area, 88.0);
     }
 

@@ -140,6 +140,7 @@ pub struct SceneRecord {
     pub occupancy_size: [u32; 4],
     /// Width and height of the environment map.
     pub env_size: [u32; 2],
+    /// Factor on the environment map's radiance along rays through a radiance field; 1 without a map.
     pub env_scale: f32,
     /// Distance between samples in world units.
     pub step_length: f32,
@@ -151,7 +152,9 @@ pub struct SceneRecord {
     pub density_activation: u32,
     pub color_activation: u32,
     pub background: u32,
-    pub padding: [u32; 2],
+    /// Parameter that holds that factor for paths; [`NONE`] without a map.
+    pub env_scale_slot: u32,
+    pub padding: u32,
     pub filters: [FilterTable; FILTERS],
 }
 

@@ -316,7 +316,10 @@ impl Build<'_> {
         }
         let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
         self.containers.extend(container);
-        record.bsdf = self.paths.bsdfs.add(&surface.bsdf, &surface.bsdf_path, &surface.name, self.params);
+        record.bsdf = self
+            .paths
+            .bsdfs
+            .add(&surface.bsdf, &surface.bsdf_path, &surface.name, self.params);
         if let Some(emitter) = surface.emitter.as_ref().filter(|emitter| !emitter.directional) {
             record.light = self.paths.lights.len() as u32;
             let mut light = self.area_light(surface, kind, &to_world, first_triangle)?;

@@ -62,7 +62,13 @@ macro_rules! visitors {
             match & $($mutable)? scene.background {
                 Background::None => {}
                 Background::Constant { radiance } => all.push(Visited::new(radiance, Quantity::Light)),
-                Background::Envmap { data, .. } => all.push(Visited::new(data, environment)),
+                Background::Envmap { data, scale, .. } => {
+                    all.push(Visited::new(data, environment));
+                    // Rays through a radiance field have no derivatives by it.
+                    if environment == Quantity::Environment {
+                        all.push(Visited::new(scale, Quantity::Light));
+                    }
+                }
             }
             for medium in & $($mutable)? scene.world.media {
                 all.push($lookup(& $($mutable)? medium.sigma_t, Quantity::Extinction));

@@ -35,7 +35,10 @@ pub(super) fn bind(value: &Value<'_>, surface: &mut Surface) {
             ..
         } = &*geometry
         else {
-            value.error(format!("{what}, but is no `ply`"), "only meshes of `ply` files have attributes");
+            value.error(
+                format!("{what}, but is no `ply`"),
+                "only meshes of `ply` files have attributes",
+            );
             return;
         };
         match found(path, &attribute, channels) {
@@ -96,7 +99,9 @@ pub(super) fn values(path: &Path, name: &str, shape: Shape) -> Result<Vec<f32>> 
 impl Bsdf {
     /// Whether it shows values of the mesh that it is on, so that it is another on another mesh.
     pub fn shows_attributes(&self) -> bool {
-        super::arrays::of_bsdf(self).iter().any(|array| array.kind == Kind::Attribute)
+        super::arrays::of_bsdf(self)
+            .iter()
+            .any(|array| array.kind == Kind::Attribute)
     }
 }
 

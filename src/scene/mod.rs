@@ -64,7 +64,11 @@ pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
-pub use self::world::{Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules, Surface, Texture, TextureMap, Variant, World, Wrap};
+pub use self::world::{
+    Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance,
+    Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules,
+    Surface, Texture, TextureMap, Variant, World, Wrap,
+};
 
 pub use crate::io::dataset::Distortion;
 pub use crate::kernels::loss::Loss;
@@ -205,6 +209,13 @@ pub struct Array {
     pub tuning: Option<Tuning>,
 }
 
+impl Array {
+    /// A few numbers without a place, not optimised; `path` names them.
+    pub fn value(path: &str, values: &[f32]) -> Self {
+        lookup::value(path.to_string(), values.to_vec())
+    }
+}
+
 /// The activation from raw density to extinction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DensityActivation {
@@ -258,7 +269,8 @@ pub enum Background {
     /// Latitude–longitude map; shape width×height×1×3.
     Envmap {
         data: Array,
-        scale: f32,
+        /// Factor on all of it: one channel.
+        scale: Array,
         /// How often next-event estimation chooses it, in proportion to those of all lights.
         sampling_weight: f32,
         /// Rotates the map's frame into the world.

@@ -117,7 +117,10 @@ pub(super) fn by_uv(value: &Value<'_>, texture: Option<Texture>, what: &str) -> 
         Some(Texture::Volume { .. }) => "volume",
         _ => return texture,
     };
-    value.error(format!("a `{kind}` in {what}"), "expected a `bitmap` or a `checkerboard`");
+    value.error(
+        format!("a `{kind}` in {what}"),
+        "expected a `bitmap` or a `checkerboard`",
+    );
     None
 }
 

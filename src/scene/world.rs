@@ -285,11 +285,17 @@ pub struct NestedBsdf {
 #[derive(Debug, Clone)]
 pub enum Texture {
     Constant(Array),
-    Checkerboard { colors: Box<[Array; 2]>, to_uv: Affine2 },
+    Checkerboard {
+        colors: Box<[Array; 2]>,
+        to_uv: Affine2,
+    },
     Bitmap(TextureMap),
     Attribute(AttributeMap),
     /// A volume at the points of the surface; `path` is the texture's.
-    Volume { path: String, volume: Lookup },
+    Volume {
+        path: String,
+        volume: Lookup,
+    },
 }
 
 impl Texture {

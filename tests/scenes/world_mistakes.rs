@@ -391,17 +391,17 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         FLOOR,
         r#""reflectance": {"type": "mesh_attribute", "name": "color"}"#,
-        "14:110: there is no attribute called \"color\" at floor.bsdf.reflectance.name: names of attributes begin with `vertex_` or `face_`",
+        "14:112: there is no attribute called \"color\" at floor.bsdf.reflectance.name: names of attributes begin with `vertex_` or `face_`",
     ),
     (
         FLOOR,
         r#""reflectance": {"type": "mesh_attribute", "name": "vertex_color"}"#,
-        "14:14: `floor` shows `vertex_color` of its mesh, but is no `ply` at floor: only meshes of `ply` files have attributes",
+        "14:12: `floor` shows `vertex_color` of its mesh, but is no `ply` at floor: only meshes of `ply` files have attributes",
     ),
     (
         FLOOR,
         r#""reflectance": {"type": "volume"}"#,
-        "14:76: `volume` lacks `volume` at floor.bsdf.reflectance: give a `gridvolume` or a `constvolume`",
+        "14:77: `volume` lacks `volume` at floor.bsdf.reflectance: give a `gridvolume` or a `constvolume`",
     ),
     (
         SUN,
@@ -411,7 +411,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         FLOOR_BSDF,
         r#""bsdf": {"type": "bumpmap", "h": {"type": "mesh_attribute", "name": "vertex_h"}, "b": {"type": "diffuse"}}"#,
-        "14:77: a `mesh_attribute` in a `bumpmap` at floor.bsdf.h: expected a `bitmap` or a `checkerboard`",
+        "14:67: a `mesh_attribute` in a `bumpmap` at floor.bsdf.h: expected a `bitmap` or a `checkerboard`",
     ),
     // Emitters.
     (

@@ -554,7 +554,7 @@ impl SmallWorld {
                     source: Source::Fill(vec![0.0]),
                     tuning: None,
                 },
-                scale: 0.8,
+                scale: Array::value("sky.scale", &[0.8]),
                 sampling_weight: 1.0,
                 to_world: Affine3A::from_rotation_y(0.4),
             };
@@ -582,7 +582,7 @@ impl SmallWorld {
                     [0.1, 0.9]
                 }
                 () if ends("specular") => [0.2, 0.9],
-                () if parameter.quantity == Quantity::Roughness => [0.2, 0.6],
+                () if ends("vertex_rough") => [0.2, 0.6],
                 () if parameter.quantity == Quantity::Normal => [0.3, 0.7],
                 () if parameter.quantity == Quantity::Height => [0.0, 0.5],
                 () => [0.3, 1.5],

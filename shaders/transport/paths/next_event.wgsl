@@ -2,7 +2,7 @@
 // transmittance on them.
 
 #import transport/paths/adjoint
-#import transport/lookup/background
+#import transport/scene/sky
 #import transport/scene/bsdf
 #import transport/scene/interaction
 #import transport/scene/light
@@ -80,7 +80,7 @@ fn sample_light(
             // Send the derivative by the light's radiance.
             let d_radiance = path_alive(path, d_beta * open);
             if is_light(record.kind, LIGHT_ENVMAP) {
-                sink_background(drawn.direction, d_radiance);
+                sky_adjoint(drawn.direction, d_radiance);
             } else {
                 light_adjoint(record, drawn.point, d_radiance);
             }
@@ -96,7 +96,7 @@ fn sample_light(
 // The radiance or intensity of the light that was sampled.
 fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     if is_light(record.kind, LIGHT_ENVMAP) {
-        return background_eval(drawn.direction);
+        return sky_value(drawn.direction);
     }
     return light_value(record, drawn.point);
 }

@@ -49,7 +49,7 @@ fn sample_uniform(record: Light, shape: Surface, u: vec2f) -> Place {
     }
     let local = at_uv(shape.kind, uv);
     let q = transform_point(shape.to_world, local.p);
-    return Place(surface_point(q, uv), world_normal(shape, local.normal), record.position.w, record.position.w);
+    return Place(surface_point_new(q, uv), world_normal(shape, local.normal), record.position.w, record.position.w);
 }
 
 // A point in local space and the normal there.
@@ -99,7 +99,7 @@ fn sample_texture(record: Light, shape: Surface, u: vec2f) -> Place {
     let uv = min((cell + vec2f(column.place, row.place)) / vec2f(record.cells), vec2f(BELOW_ONE));
     let local = at_uv(shape.kind, uv);
     let area = 1.0 / texture_pdf(record, shape.kind, uv);
-    let point = surface_point(transform_point(shape.to_world, local.p), uv);
+    let point = surface_point_new(transform_point(shape.to_world, local.p), uv);
     return Place(point, world_normal(shape, local.normal), area, area);
 }
 
@@ -164,7 +164,7 @@ fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
     let middle = dot(to, direction);
     let half = sqrt(max(radius * radius - (square - middle * middle), 0.0));
     let distance = middle - half;
-    let point = surface_point(along(p, direction, distance), vec2f(0.0));
+    let point = surface_point_new(along(p, direction, distance), vec2f(0.0));
     return Drawn(0u, direction, distance, 1.0 / cap.x, cap.x, point, true);
 }
 

@@ -97,7 +97,7 @@ fn sample_point(record: Light, p: vec3f) -> Drawn {
             uv = picture_uv(record, transform_point(record.to_local, p), 0.5);
         }
     }
-    return Drawn(0u, direction, distance, weight, 0.0, surface_point(vec3f(0.0), uv), weight > 0.0 && is_finite(weight));
+    return Drawn(0u, direction, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), weight > 0.0 && is_finite(weight));
 }
 
 // Where a point in the frame of a spot or a projector lies in its picture. `half` is 1/2, or -1/2 for a picture that is
@@ -119,7 +119,7 @@ fn sample_projector(record: Light, p: vec3f) -> Drawn {
     // Over the cosine, which is local z / distance.
     let weight = PI * distance / (local.z * local.z * local.z);
     let inside = all(uv >= vec2f(0.0)) && all(uv <= vec2f(1.0));
-    return Drawn(0u, to / distance, distance, weight, 0.0, surface_point(vec3f(0.0), uv), inside && is_finite(weight));
+    return Drawn(0u, to / distance, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), inside && is_finite(weight));
 }
 
 // Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the

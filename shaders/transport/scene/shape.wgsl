@@ -16,7 +16,7 @@ struct SurfacePoint {
 }
 
 // A point of no mesh.
-fn surface_point(p: vec3f, uv: vec2f) -> SurfacePoint {
+fn surface_point_new(p: vec3f, uv: vec2f) -> SurfacePoint {
     return SurfacePoint(p, uv, NONE, vec2f(0.0));
 }
 
@@ -38,7 +38,7 @@ struct Hit {
 
 // No intersection before `far`.
 fn no_hit(far: f32) -> Hit {
-    return Hit(far, 0u, 0u, surface_point(vec3f(0.0), vec2f(0.0)), 0.0, vec3f(0.0), vec3f(0.0), false);
+    return Hit(far, 0u, 0u, surface_point_new(vec3f(0.0), vec2f(0.0)), 0.0, vec3f(0.0), vec3f(0.0), false);
 }
 
 // Relative error bound of a point on a surface and of its transform to local space: about ten roundings of half an
@@ -165,7 +165,7 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
     }
     normal = world_normal(record, normal);
     let clearance = ROUNDING * terms_along(record.to_world, p, normal);
-    let point = surface_point(transform_point(record.to_world, p), uv);
+    let point = surface_point_new(transform_point(record.to_world, p), uv);
     return Hit(found.t, surface, found.part, point, clearance, normal, normal, true);
 }
 

@@ -24,7 +24,7 @@ struct TextureStencil {
 }
 
 // The first value of a texture.
-fn first_texel(record: Texture) -> TextureStencil {
+fn texture_stencil_first(record: Texture) -> TextureStencil {
     var at: TextureStencil;
     at.slot = record.slot;
     at.channels = record.channels;
@@ -36,7 +36,7 @@ fn first_texel(record: Texture) -> TextureStencil {
 // The texels at `uv`, of what is looked up by these alone: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
 // v = 0.
 fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
-    var at = first_texel(record);
+    var at = texture_stencil_first(record);
     if record.kind == TEXTURE_CONSTANT {
         return at;
     }
@@ -70,7 +70,7 @@ fn stencil(index: u32, point: SurfacePoint) -> TextureStencil {
 
 // The values of the vertices or of the face around a point of a mesh, times the texture's factor.
 fn attribute_stencil(record: Texture, point: SurfacePoint) -> TextureStencil {
-    var at = first_texel(record);
+    var at = texture_stencil_first(record);
     let scale = record.to_uv[0].x;
     at.count = 4u;
     if record.kind == TEXTURE_FACES {
@@ -90,7 +90,7 @@ fn attribute_stencil(record: Texture, point: SurfacePoint) -> TextureStencil {
 
 // The texels of a volume at a point of a surface.
 fn solid_stencil(record: Texture, point: SurfacePoint) -> TextureStencil {
-    var at = first_texel(record);
+    var at = texture_stencil_first(record);
     let volume = volume_record(record.other_slot);
     let near = volume_stencil(volume, point.p);
     for (var k = 0u; k < 4u; k++) {

@@ -66,6 +66,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/rays/sensor",
     "transport/lookup/sh",
     "transport/scene/shape",
+    "transport/scene/sky",
     "transport/scene/tangent",
     "transport/scene/texture",
     "transport/paths/path_state",

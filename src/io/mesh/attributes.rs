@@ -28,11 +28,18 @@ pub(super) fn find(names: &[&str]) -> Vec<Found> {
     for colors in [["r", "g", "b"], ["red", "green", "blue"]] {
         if let Some(first) = names.windows(3).position(|three| three == colors) {
             let name = "color".to_owned();
-            found.push(Found { name, first, channels: 3 });
+            found.push(Found {
+                name,
+                first,
+                channels: 3,
+            });
         }
     }
     for (i, name) in names.iter().enumerate() {
-        let Some((stem, _)) = name.rsplit_once('_').filter(|(stem, end)| is_component(end) && !stem.is_empty()) else {
+        let Some((stem, _)) = name
+            .rsplit_once('_')
+            .filter(|(stem, end)| is_component(end) && !stem.is_empty())
+        else {
             continue;
         };
         match found.last_mut() {
@@ -69,7 +76,10 @@ mod tests {
         assert_eq!(of(&["rough_0"]), one("rough", 0, 1));
         assert_eq!(of(&["texture_u", "a_x", "a_y", "a_z"]), one("a", 1, 3));
         assert_eq!(of(&["a_0", "a_1", "b_0"]), one("b", 2, 1));
-        assert_eq!(of(&["a_foo", "_0", "my_name_0", "my_name_1", "my_name_2"]), one("my_name", 2, 3));
+        assert_eq!(
+            of(&["a_foo", "_0", "my_name_0", "my_name_1", "my_name_2"]),
+            one("my_name", 2, 3)
+        );
         let two = [one("a", 0, 1), one("a", 2, 1)].concat();
         assert_eq!(of(&["a_0", "other", "a_1"]), two);
     }

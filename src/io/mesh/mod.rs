@@ -100,7 +100,10 @@ impl Mesh {
         for attribute in &self.attributes {
             if let Some(i) = attribute.values.iter().position(|v| !v.is_finite()) {
                 let (name, at) = (&attribute.name, i / attribute.channels);
-                let message = format!("value {at} of `{name}` holds {}, expected finite numbers", attribute.values[i]);
+                let message = format!(
+                    "value {at} of `{name}` holds {}, expected finite numbers",
+                    attribute.values[i]
+                );
                 return Err(IoError::new(path, message));
             }
         }

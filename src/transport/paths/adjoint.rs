@@ -12,8 +12,8 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::light::light_adjoint;
-use crate::transport::scene::shape::SurfacePoint;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
+use crate::transport::scene::shape::SurfacePoint;
 
 /// The state of an adjoint beside that of the path. `I` says how the radiance still to come is known.
 #[derive(Debug)]
