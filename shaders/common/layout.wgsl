@@ -481,7 +481,16 @@ struct Launch {
     exponent: i32,
     // What a pass over the first surfaces looks for.
     aov: u32,
+    // Whether samples are spread over pixels, and how far that is.
+    exposure: u32,
 }
+
+// Samples are drawn from their pixel's filter.
+const EXPOSURE_NONE: u32 = 0u;
+// A sample of each pixel is rendered or spread.
+const EXPOSURE_SAMPLE: u32 = 1u;
+// All are spread.
+const EXPOSURE_DONE: u32 = 2u;
 
 const OPTIMIZER_ADAM: u32 = 0u;
 const OPTIMIZER_SGD: u32 = 1u;

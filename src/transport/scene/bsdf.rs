@@ -441,7 +441,13 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         } else {
             let model = model(scene, &look, leaf, point);
             let by_model = by_value * Rgb::splat(seen.factor);
-            values_adjoint(scene, leaf, point, &model.eval_adjoint(facing.wi, seen.wo, by_model), sink);
+            values_adjoint(
+                scene,
+                leaf,
+                point,
+                &model.eval_adjoint(facing.wi, seen.wo, by_model),
+                sink,
+            );
             if relief_is_wanted(scene, leaf, point, sink) {
                 let torque = model.torque(facing.wi, seen.wo, by_model);
                 let by_factor = (by_value * model.eval(facing.wi, seen.wo)).sum();
@@ -457,7 +463,12 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
 
 /// Whether `sink` needs derivatives by a leaf's relief.
 #[inline]
-fn relief_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, leaf: &LeafRecord, point: &SurfacePoint, sink: &S) -> bool {
+fn relief_is_wanted<N: Number, S: Sink<N>>(
+    scene: &SceneView,
+    leaf: &LeafRecord,
+    point: &SurfacePoint,
+    sink: &S,
+) -> bool {
     leaf.relief != NONE && sink.wants(stencil(scene, leaf.relief, point).slot)
 }
 
