@@ -95,7 +95,8 @@ fn moments(pictures: &[Vec<[f32; 4]>]) -> (Vec<f64>, Vec<f64>) {
     (means, squares)
 }
 
-/// Both ways have the same means; that of all pixels' samples together has less variance. The largest of 1134 deviations
+/// Both ways have the same means; that of all pixels' samples together has less variance. Differences below 2e-3 do not
+/// count: tails of a filter that no sample is drawn from show no variance. The largest of 1134 deviations
 /// of the means exceeds 5.5 standard errors by chance in one of 10 000 runs; a picture that is moved by a pixel is seen.
 #[test]
 fn spread_samples_have_the_mean_of_drawn_ones_and_less_variance() {
@@ -111,7 +112,7 @@ fn spread_samples_have_the_mean_of_drawn_ones_and_less_variance() {
                 let pairs = (0..ours.len() - step).map(|i| {
                     let square = our_squares[i + step] + their_squares[i];
                     let difference = (ours[i + step] - theirs[i]).abs();
-                    if difference < 1e-4 {
+                    if difference < 2e-3 {
                         0.0
                     } else {
                         difference / square.sqrt()
