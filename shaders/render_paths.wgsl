@@ -1,5 +1,6 @@
 // The primal pass over a path-traced scene: the mean RGB of a pixel's samples and the fraction of rays that reach the
-// background unscattered, which is -1 for a masked pixel.
+// background unscattered, which is -1 for a masked pixel. Where samples are spread over pixels (develop.wgsl): a sample alone,
+// uniform in its pixel.
 
 #import bind/launch
 #import transport/rays/pixel
@@ -14,14 +15,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         return;
     }
     var sum = vec4f(0.0);
-    if launch.first_sample > 0u {
+    if launch.first_sample > 0u && launch.exposure == EXPOSURE_NONE {
         sum = image[index];
         if sum.w < 0.0 {
             return;
         }
     }
     let pixel = batch_pixel(index);
-    let sensor = sensors[pixel.sensor];
+    var sensor = sensors[pixel.sensor];
+    if launch.exposure == EXPOSURE_SAMPLE {
+        sensor = spread_sensor(sensor);
+    }
     for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
         let sampled = sample_ray(sensor, pixel, pass_key(), sample);
         if !sampled.ray.valid {
@@ -32,7 +36,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         let path = gather(sampled.ray, sensor.medium, sampler);
         sum += vec4f(path.radiance * sampled.weight, select(0.0, 1.0, path.straight));
     }
-    if launch.last_sample == launch.spp {
+    if launch.last_sample == launch.spp && launch.exposure == EXPOSURE_NONE {
         sum = sum / f32(launch.spp);
     }
     image[index] = sum;

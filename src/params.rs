@@ -39,6 +39,8 @@ pub enum Kind {
     Texture,
     /// An environment map: columns wrap, rows 0 and height-1 are the poles.
     Envmap,
+    /// Values of a mesh's vertices or faces, a list along x.
+    Attribute,
     /// A few numbers without a place (a colour).
     Value,
     /// A list along x whose length may change in a run, the same for all parameters of its object.
@@ -51,7 +53,7 @@ impl Kind {
         match self {
             Self::Grid => 3,
             Self::Texture => 2,
-            Self::Envmap | Self::Value | Self::Points => 0,
+            Self::Envmap | Self::Attribute | Self::Value | Self::Points => 0,
         }
     }
 }

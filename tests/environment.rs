@@ -10,7 +10,7 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
 use prbopt::resident::environment::environment_table;
-use prbopt::scene::{self, Background, Scene};
+use prbopt::scene::{self, Background, Scene, Source};
 use prbopt::transport::lookup::background::{env_eval, env_stencil};
 use prbopt::transport::rays::random::{Counter, Pass, pass_key};
 use prbopt::transport::rays::sampler::{Sampler, WALK};
@@ -107,7 +107,7 @@ impl Map {
             && turned
         {
             *to_world = Affine3A::from_rotation_x(0.7) * Affine3A::from_rotation_y(2.0);
-            *scale = 0.3;
+            scale.source = Source::Fill(vec![0.3]);
         }
         Resident::new(&scene).expect("it is sound").0
     }
@@ -232,7 +232,7 @@ fn the_luminance_has_next_to_no_variance() {
                 let d = drawn.direction;
                 let m = &world.common.world_to_env;
                 let local = [0, 1, 2].map(|a| m[a][0] * d[0] + m[a][1] * d[1] + m[a][2] * d[2]);
-                let [r, g, b]: [f32; 3] = env_eval(values, &env_stencil(world.common.env_size, local), 1.0);
+                let [r, g, b]: [f32; 3] = env_eval(values, &env_stencil(world.common.env_size, local));
                 let x = f64::from((0.2126 * r + 0.7152 * g + 0.0722 * b) * drawn.weight);
                 sum += x;
                 squares += x * x;

@@ -143,7 +143,8 @@ fn records_agree() {
     let (walk, _) = module(Kernel::Backpropagate, Accumulation::FloatAtomic);
     compare_record!(&walk, SceneRecord, "Scene", [
         world_to_unit, world_to_field, world_to_env, sigma_size, sh_size, occupancy_size, env_size, env_scale,
-        step_length, stop, has_field, sh_degree, density_activation, color_activation, background, filters,
+        step_length, stop, has_field, sh_degree, density_activation, color_activation, background, env_scale_slot,
+        filters,
     ]);
     compare_record!(&walk, SensorRecord, "Sensor", [
         to_world, distortion, backdrop_color, focal, center, width, height, near_clip, far_clip,
@@ -159,7 +160,7 @@ fn records_agree() {
         starts_at, sensors_at, occupancy_at, reach_at, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, coats_at,
-        digits, exponent, aov,
+        digits, exponent, aov, exposure,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -175,12 +176,12 @@ fn records_agree() {
         kind, flags, first_factor, factors, first_texture, coat, textures, relief, rates, bump_scale,
     ]);
     compare_record!(&world, FactorRecord, "Factor", [texture = "factor_texture", complement]);
-    compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape]);
+    compare_record!(&world, CornerRecord, "Corner", [normals, uv_ab, uv_c, shape, face]);
     compare_record!(&world, LightRecord, "Light", [
         position, direction, to_local, kind, slot, surface, cos_beam, first_emissive, emissive_triangles,
         texture = "light_texture", table, extent, cells, probability, cumulative,
     ]);
-    compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c, uv_ab, uv_c]);
+    compare_record!(&world, EmissiveTriangleRecord, "EmissiveTriangle", [a, begins, b, ends, c, triangle, uv_ab, uv_c]);
     compare_record!(&world, TextureRecord, "Texture", [
         to_uv, kind, slot, other_slot, channels, size, filter = "filter_kind", wrap,
     ]);

@@ -129,8 +129,8 @@ fn points_move_with_their_texture_coordinates() {
             let (Some(here), Some(there)) = (meet(towards), meet(aside)) else {
                 continue;
             };
-            let moved = Vec3::from(there.p) - Vec3::from(here.p);
-            let [du, dv] = [0, 1].map(|i| there.uv[i] - here.uv[i]);
+            let moved = Vec3::from(there.point.p) - Vec3::from(here.point.p);
+            let [du, dv] = [0, 1].map(|i| there.point.uv[i] - here.point.uv[i]);
             // Across an edge, a seam or a pole there is no derivative, and grazing rays go far.
             if here.primitive != there.primitive || du.abs() > 0.5 || moved.length() > 0.02 {
                 continue;

@@ -27,6 +27,7 @@ fn options() -> Options {
 
 #[test]
 fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
+    let mut coarse = Vec::new();
     for small in worlds() {
         let setup = small.setup("free_flight", &options());
         let report = check(&setup, Some(&mut Cpu::new()), &options())
@@ -46,14 +47,13 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
         errors.sort_by(f64::total_cmp);
         let ninth = errors[errors.len() * 9 / 10];
         // What rounding leaves of differences by the shortest steps, 1e-4 of normals and roughnesses, is 1.3e-10.
-        assert!(
-            ninth < 5e-10,
-            "{}: a tenth of the errors exceed {ninth:.1e}",
-            small.name
-        );
+        if ninth >= 5e-10 {
+            coarse.push(format!("{}: a tenth of the errors exceed {ninth:.1e}", small.name));
+        }
         let dark = [
             ("black medium", "sun.irradiance"),
             ("fog without end", "sky.data"),
+            ("fog without end", "sky.scale"),
             ("fog without end", "sun.irradiance"),
             // Its share is zero.
             (
@@ -66,13 +66,22 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
         ];
         for parameter in &report.parameters {
             // What shines is seldom lit by something else.
-            let shines = ["bulb.bsdf", "panel.bsdf", "brick.bsdf", "coin.bsdf", "tube.bsdf"]
-                .iter()
-                .any(|lamp| parameter.path.starts_with(lamp));
+            let shines = [
+                "bulb.bsdf",
+                "panel.bsdf",
+                "brick.bsdf",
+                "coin.bsdf",
+                "tube.bsdf",
+                "lamp.bsdf",
+                "globe.bsdf",
+            ]
+            .iter()
+            .any(|lamp| parameter.path.starts_with(lamp));
             let reached = parameter.largest > 0.0 || shines || dark.contains(&(small.name, &parameter.path));
             assert!(reached, "{}: nothing reaches {}", small.name, parameter.path);
         }
     }
+    assert!(coarse.is_empty(), "{}", coarse.join("\n"));
 }
 
 /// The same noise, path by path: both are exact derivatives of the same sum, so that only rounding is between them.

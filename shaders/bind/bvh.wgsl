@@ -38,5 +38,11 @@ fn corner_record(index: u32) -> Corner {
     let at = launch.corners_at + 5u * index;
     let normals = array<vec4f, 3>(float_record(at), float_record(at + 1u), float_record(at + 2u));
     let rest = records[at + 4u];
-    return Corner(normals, float_record(at + 3u), bitcast<vec2f>(rest.xy), rest.z, 0u);
+    return Corner(normals, float_record(at + 3u), bitcast<vec2f>(rest.xy), rest.z, rest.w);
+}
+
+// The vertices of a triangle's corners in their mesh.
+fn corner_vertices(index: u32) -> vec3u {
+    let at = launch.corners_at + 5u * index;
+    return vec3u(records[at].w, records[at + 1u].w, records[at + 2u].w);
 }

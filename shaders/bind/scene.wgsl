@@ -101,8 +101,9 @@ fn emissive_triangle_record(index: u32) -> EmissiveTriangle {
     let at = launch.emissive_triangles_at + 5u * index;
     let a = float_record(at);
     let b = float_record(at + 1u);
-    let c = float_record(at + 2u).xyz;
-    return EmissiveTriangle(a.xyz, a.w, b.xyz, b.w, c, 0u, float_record(at + 3u), float_record(at + 4u).xy, vec2u(0u));
+    let c = records[at + 2u];
+    let corner = bitcast<vec3f>(c.xyz);
+    return EmissiveTriangle(a.xyz, a.w, b.xyz, b.w, corner, c.w, float_record(at + 3u), float_record(at + 4u).xy, vec2u(0u));
 }
 
 fn bsdf_record(index: u32) -> Bsdf {

@@ -105,7 +105,9 @@ struct Scene {
     density_activation: u32,
     color_activation: u32,
     background: u32,
-    padding: vec2u,
+    // Parameter that holds env_scale for paths; NONE without a map.
+    env_scale_slot: u32,
+    padding: u32,
     filters: array<FilterTable, FILTERS>,
 }
 
@@ -207,6 +209,9 @@ const LIGHT_PROJECTOR: u32 = 5u;
 const TEXTURE_CONSTANT: u32 = 0u;
 const TEXTURE_CHECKERBOARD: u32 = 1u;
 const TEXTURE_BITMAP: u32 = 2u;
+const TEXTURE_VERTICES: u32 = 3u;
+const TEXTURE_FACES: u32 = 4u;
+const TEXTURE_VOLUME: u32 = 5u;
 
 const GRADIENT_FREE_FLIGHT: u32 = 0u;
 const GRADIENT_DRT: u32 = 1u;
@@ -312,7 +317,8 @@ struct Corner {
     uv_c: vec2f,
     // Index of the triangle's shape.
     shape: u32,
-    padding: u32,
+    // Its number in its mesh.
+    face: u32,
 }
 
 // A light that next-event estimation samples.
@@ -351,14 +357,15 @@ struct EmissiveTriangle {
     b: vec3f,
     ends: f32,
     c: vec3f,
-    padding: u32,
+    // Of a mesh: its number among all meshes'; else NONE.
+    triangle: u32,
     // u, v of the first two corners, and of the third.
     uv_ab: vec4f,
     uv_c: vec2f,
     padding_uv: vec2u,
 }
 
-// A texture: one value, two that alternate, or an image.
+// A texture: one value, two that alternate, an image, values of a mesh's vertices or faces, or a volume.
 struct Texture {
     to_uv: array<vec4f, 2>,
     kind: u32,
@@ -474,7 +481,16 @@ struct Launch {
     exponent: i32,
     // What a pass over the first surfaces looks for.
     aov: u32,
+    // Whether samples are spread over pixels, and how far that is.
+    exposure: u32,
 }
+
+// Samples are drawn from their pixel's filter.
+const EXPOSURE_NONE: u32 = 0u;
+// A sample of each pixel is rendered or spread.
+const EXPOSURE_SAMPLE: u32 = 1u;
+// All are spread.
+const EXPOSURE_DONE: u32 = 2u;
 
 const OPTIMIZER_ADAM: u32 = 0u;
 const OPTIMIZER_SGD: u32 = 1u;

@@ -201,6 +201,12 @@ pub trait Device {
     /// Renders a batch into the device's image: RGB means of `spp` samples and the transmittance, -1 if masked.
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()>;
 
+    /// The same of a view that is only looked at: samples may count in all pixels that the film's filter reaches, so that
+    /// pixels depend on each other and have less variance. Without such a way it is [`Self::render`].
+    fn develop(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.render(batch, keys, spp)
+    }
+
     /// Renders one of the channels of [`crate::resident::layout::aov`] in the place of radiance; the fourth number of a pixel is
     /// -1 if it is masked, else 0.
     ///

@@ -441,7 +441,10 @@ impl<'a> Run<'a> {
         let (folder, rule, stop) = (self.job.folder, self.job.rule, self.job.stop);
         if !interrupted {
             let results = folder.results();
-            room::wait(self.progress, stop, || parameters::write_all(&results, self.device))?;
+            room::wait(self.progress, stop, || {
+                parameters::write_all(&results, self.device)?;
+                parameters::write_meshes(&results, self.job.scene, self.device)
+            })?;
             self.judge_half()?;
         }
         room::wait(self.progress, stop, || metrics.flush())?;

@@ -34,7 +34,7 @@ pub struct RenderSettings {
 /// The device fails, or the view has more than 2³² pixels.
 pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -> Result<Vec<[f32; 4]>> {
     let (batch, keys) = whole_view(device, sensor, look)?;
-    device.render(&batch, keys, look.spp)?;
+    device.develop(&batch, keys, look.spp)?;
     Ok(device.image()?)
 }
 

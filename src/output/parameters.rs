@@ -10,12 +10,12 @@ use super::run_folder::create;
 use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
 use crate::io::tensors::Reader;
-use crate::io::{Grid, Image, UNIT_CUBE, image, npy, srgb, vol};
+use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
-use crate::scene::SPLAT_ARRAYS;
+use crate::scene::{Geometry, SPLAT_ARRAYS, Scene};
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy`, environment maps and textures
-/// as `.exr`, textures as `.png` to look at, too, values as `.json`. A `.vol` states the box where the grid stands; the unit
+/// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
 /// cube if it is turned.
 ///
 /// # Errors
@@ -43,6 +43,46 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
         let values = device.read(index, ArrayKind::Values)?;
         write_picture(folder, &description, &values)?;
         write(folder, &description, values)?;
+    }
+    Ok(())
+}
+
+/// Writes the meshes of a scene whose vertices or faces have values that are optimised, as `.ply` with the values of a
+/// device, each by the name of its shape.
+///
+/// # Errors
+/// A file cannot be written or a mesh no longer read, or the device is lost.
+pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<()> {
+    let grouped = scene.world.groups.iter().flat_map(|group| &group.surfaces);
+    for surface in scene.world.surfaces.iter().chain(grouped) {
+        let Geometry::Mesh { path, .. } = &surface.geometry else {
+            continue;
+        };
+        let mut found = Vec::new();
+        for (index, parameter) in device.params().parameters.iter().enumerate() {
+            let name = parameter
+                .path
+                .strip_prefix(&surface.name)
+                .and_then(|rest| rest.strip_prefix('.'));
+            if let (Kind::Attribute, Some(_), Some(name)) = (parameter.kind, parameter.tuning, name) {
+                found.push((index, name.to_owned()));
+            }
+        }
+        if found.is_empty() {
+            continue;
+        }
+        let mut mesh = mesh::read_ply(path, false, false)?;
+        for (index, name) in found {
+            let values = device.read(index, ArrayKind::Values)?;
+            if let Some(attribute) = mesh
+                .attributes
+                .iter_mut()
+                .find(|a| a.name == name && a.values.len() == values.len())
+            {
+                attribute.values = values;
+            }
+        }
+        mesh::write_ply(&folder.join(format!("{}.ply", surface.name)), &mesh)?;
     }
     Ok(())
 }
@@ -173,6 +213,15 @@ fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
                 },
             )?;
         }
+        Kind::Attribute => {
+            let values = Grid {
+                size: shape.size,
+                channels: shape.channels,
+                bounds: UNIT_CUBE,
+                data,
+            };
+            npy::write(&path("npy"), &values)?;
+        }
         Kind::Value => write_json(&path("json"), &json!({ "value": data }))?,
         // All of an object's are in one file.
         Kind::Points => {}
@@ -223,6 +272,7 @@ fn extensions(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Grid => &["vol", "npy"],
         Kind::Envmap | Kind::Texture => &["exr"],
+        Kind::Attribute => &["npy"],
         Kind::Value => &["json"],
         Kind::Points => &["safetensors"],
     }
@@ -237,7 +287,7 @@ fn file(folder: &Path, parameter: &Parameter, extension: &str) -> PathBuf {
 
 fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
     let (size, channels, values) = match parameter.kind {
-        Kind::Grid => {
+        Kind::Grid | Kind::Attribute => {
             let grid = if path.extension().is_some_and(|e| e == "npy") {
                 npy::read(path)?
             } else {
@@ -270,6 +320,14 @@ fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
         let (shown, expected) = (path.display(), parameter.shape.channels);
         bail!(
             "{shown}: has {channels} channels, but {} has {expected} in this scene",
+            parameter.path
+        );
+    }
+    if parameter.kind == Kind::Attribute && size != parameter.shape.size {
+        let (shown, expected) = (path.display(), parameter.shape.size[0]);
+        bail!(
+            "{shown}: has {} values, but {} has {expected} in this scene",
+            size.iter().product::<usize>(),
             parameter.path
         );
     }

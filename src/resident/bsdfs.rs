@@ -1,10 +1,12 @@
 //! BSDFs flattened: each side of a surface is a mixture of leaves, whose weights are products of textures' values.
 
 use bytemuck::Zeroable;
-use glam::Affine2;
+use glam::{Affine2, Vec2};
 
-use super::layout::{self, BsdfRecord, FactorRecord, LeafRecord, NONE, TextureRecord, bsdf as flag, leaf};
-use super::paths::wrap_code;
+use super::layout::{
+    self, BsdfRecord, FactorRecord, LeafRecord, NONE, TextureRecord, VolumeRecord, bsdf as flag, leaf,
+};
+use super::paths::{volume_record, wrap_code};
 use super::slot;
 use crate::params::ParamSet;
 use crate::scene::{Array, Bsdf, Material, Model, NestedBsdf, Relief, Texture};
@@ -16,6 +18,8 @@ pub struct Bsdfs {
     pub leaves: Vec<LeafRecord>,
     pub factors: Vec<FactorRecord>,
     pub textures: Vec<TextureRecord>,
+    /// The volumes of textures, until they are placed among the scene's.
+    volumes: Vec<VolumeRecord>,
     /// For each BSDF its path in the scene: what several surfaces share is one record.
     paths: Vec<String>,
 }
@@ -28,12 +32,16 @@ struct Part {
 }
 
 impl Bsdfs {
-    /// Adds the BSDF at `path` and returns its index; [`NONE`] if light just passes.
-    pub(super) fn add(&mut self, bsdf: &Bsdf, path: &str, params: &ParamSet) -> u32 {
+    /// Adds the BSDF at `path` of a shape and returns its index; [`NONE`] if light just passes.
+    pub(super) fn add(&mut self, bsdf: &Bsdf, path: &str, shape: &str, params: &ParamSet) -> u32 {
         if matches!(bsdf, Bsdf::Null) {
             return NONE;
         }
-        if let Some(known) = self.paths.iter().position(|known| known == path) {
+        let path = match bsdf.shows_attributes() {
+            true => format!("{path} of {shape}"),
+            false => path.to_string(),
+        };
+        if let Some(known) = self.paths.iter().position(|known| *known == path) {
             return known as u32;
         }
         let sides = self.sides(bsdf, params);
@@ -51,8 +59,17 @@ impl Bsdfs {
         let [front, back] = sides.map(|parts| self.push(parts));
         (record.front, record.back) = (front, back);
         self.bsdfs.push(record);
-        self.paths.push(path.to_string());
+        self.paths.push(path);
         self.bsdfs.len() as u32 - 1
+    }
+
+    /// Moves the volumes of textures behind those of media.
+    pub(super) fn place_volumes(&mut self, volumes: &mut Vec<VolumeRecord>) {
+        let solid = |record: &&mut TextureRecord| record.kind == layout::texture::VOLUME;
+        for record in self.textures.iter_mut().filter(solid) {
+            record.other_slot += volumes.len() as u32;
+        }
+        volumes.append(&mut self.volumes);
     }
 
     /// Treats every texture as one that a run may change.
@@ -68,9 +85,9 @@ impl Bsdfs {
     /// Whether a leaf looks different when it is turned about its normal: its roughnesses along the tangents are two
     /// textures, or its anisotropy is not zero for ever.
     fn is_anisotropic(&self, leaf: &LeafRecord) -> bool {
-        let slot = |i: u32| self.textures[(leaf.first_texture + i) as usize].slot;
+        let texture = |i: u32| self.textures[(leaf.first_texture + i) as usize];
         match leaf.kind {
-            leaf::ROUGH_CONDUCTOR | leaf::ROUGH_DIELECTRIC => slot(3) != slot(4),
+            leaf::ROUGH_CONDUCTOR | leaf::ROUGH_DIELECTRIC => texture(3) != texture(4),
             leaf::PRINCIPLED | leaf::PRINCIPLED_THIN => true,
             _ => false,
         }
@@ -237,6 +254,19 @@ impl Bsdfs {
                 };
                 record.wrap = wrap_code(map.wrap);
                 (&map.data, &map.to_uv)
+            }
+            Texture::Attribute(map) => {
+                record.kind = match map.name.starts_with("face_") {
+                    true => layout::texture::FACES,
+                    false => layout::texture::VERTICES,
+                };
+                (&map.values, &Affine2::from_scale(Vec2::splat(map.scale)))
+            }
+            Texture::Volume { volume, .. } => {
+                record.kind = layout::texture::VOLUME;
+                record.other_slot = self.volumes.len() as u32;
+                self.volumes.push(volume_record(volume, params));
+                (&volume.array, &Affine2::IDENTITY)
             }
         };
         record.slot = place(array);

@@ -2,7 +2,7 @@
 
 use glam::{Affine3A, Vec3};
 
-use super::layout::{CornerRecord, EmissiveTriangleRecord, Triangle};
+use super::layout::{CornerRecord, EmissiveTriangleRecord, NONE, Triangle};
 
 /// How u and v lead over the faces of the cube [-1, 1]³, as in Mitsuba: from (p + 1) / 2, where p is the coordinate along
 /// an axis, or minus that. Faces are numbered 2 · axis, plus 1 on the positive side.
@@ -52,11 +52,13 @@ pub fn mesh(triangles: &[Triangle], corners: &[CornerRecord]) -> Vec<(Triangle, 
     triangles.iter().copied().zip(uvs).collect()
 }
 
-/// The records of a light that shines from these triangles, from their backs if `flip_normals`, and their area. None if
-/// the area is zero or no finite number.
+/// The records of a light that shines from these triangles, from their backs if `flip_normals`, and their area; `first`
+/// is the number of the first among all meshes', [`NONE`] if they are of none. None if the area is zero or no finite
+/// number.
 pub fn emissive_triangles(
     triangles: &[(Triangle, CornerUvs)],
     flip_normals: bool,
+    first: u32,
 ) -> Option<(Vec<EmissiveTriangleRecord>, f32)> {
     let areas: Vec<f64> = triangles.iter().map(|(triangle, _)| area(triangle)).collect();
     let total: f64 = areas.iter().sum();
@@ -65,7 +67,7 @@ pub fn emissive_triangles(
     }
     let mut sum = 0.0;
     let mut emissive_triangles = Vec::with_capacity(triangles.len());
-    for ((triangle, uvs), area) in triangles.iter().zip(areas) {
+    for (i, ((triangle, uvs), area)) in triangles.iter().zip(areas).enumerate() {
         let begins = (sum / total) as f32;
         sum += area;
         let ends = (sum / total) as f32;
@@ -81,7 +83,7 @@ pub fn emissive_triangles(
                 b,
                 ends,
                 c,
-                padding: 0,
+                triangle: if first == NONE { NONE } else { first + i as u32 },
                 uv_ab: [uv_a[0], uv_a[1], uv_b[0], uv_b[1]],
                 uv_c,
                 padding_uv: [0; 2],
@@ -123,7 +125,8 @@ mod tests {
                 translation: middle,
             };
             for flip in [false, true] {
-                let (emissive_triangles, area) = emissive_triangles(&cube(&to_world), flip).expect("it has an area");
+                let (emissive_triangles, area) =
+                    emissive_triangles(&cube(&to_world), flip, NONE).expect("it has an area");
                 assert_eq!(emissive_triangles.len(), 12);
                 let side = |f: &EmissiveTriangleRecord| normal(f).dot(Vec3::from_array(f.a) - Vec3::from(middle));
                 assert!(emissive_triangles.iter().all(|f| (side(f) < 0.0) == flip));
@@ -133,8 +136,8 @@ mod tests {
                 assert_eq!((emissive_triangles[0].begins, emissive_triangles[11].ends), (0.0, 1.0));
             }
         }
-        let (_, area) =
-            emissive_triangles(&cube(&Affine3A::from_scale(Vec3::new(1.0, 2.0, 3.0))), false).expect("it has an area");
+        let (_, area) = emissive_triangles(&cube(&Affine3A::from_scale(Vec3::new(1.0, 2.0, 3.0))), false, NONE)
+            .expect("it has an area");
         assert_eq!(area, 88.0);
     }
 
@@ -142,14 +145,15 @@ mod tests {
     fn triangles_without_area_are_left_out() {
         let [o, x, y, z] = [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
         let soup = [[o, o, x], [o, x, y], [x, x, x], [o, y, z], [z, z, o]].map(|t| (t, CornerUvs::default()));
-        let (kept, area) = emissive_triangles(&soup, false).expect("it has an area");
+        let (kept, area) = emissive_triangles(&soup, false, 7).expect("it has an area");
+        assert_eq!((kept[0].triangle, kept[1].triangle), (8, 10));
         assert_eq!((kept.len(), area), (2, 1.0));
         assert_eq!((kept[0].ends, kept[1].begins, kept[1].ends), (0.5, 0.5, 1.0));
-        assert!(emissive_triangles(&soup[2..3], false).is_none());
+        assert!(emissive_triangles(&soup[2..3], false, NONE).is_none());
         let huge = [(
             [[-f32::MAX; 3], [f32::MAX, 0.0, 0.0], [0.0, f32::MAX, 1.0]],
             CornerUvs::default(),
         )];
-        assert!(emissive_triangles(&huge, false).is_none());
+        assert!(emissive_triangles(&huge, false, NONE).is_none());
     }
 }

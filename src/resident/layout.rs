@@ -140,6 +140,7 @@ pub struct SceneRecord {
     pub occupancy_size: [u32; 4],
     /// Width and height of the environment map.
     pub env_size: [u32; 2],
+    /// Factor on the environment map's radiance along rays through a radiance field; 1 without a map.
     pub env_scale: f32,
     /// Distance between samples in world units.
     pub step_length: f32,
@@ -151,7 +152,9 @@ pub struct SceneRecord {
     pub density_activation: u32,
     pub color_activation: u32,
     pub background: u32,
-    pub padding: [u32; 2],
+    /// Parameter that holds that factor for paths; [`NONE`] without a map.
+    pub env_scale_slot: u32,
+    pub padding: u32,
     pub filters: [FilterTable; FILTERS],
 }
 
@@ -436,14 +439,23 @@ pub struct FactorRecord {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct CornerRecord {
-    /// Unit normals in the world; zero where the face's own is used.
+    /// Unit normals in the world; zero where the face's own is used. The fourth entries are the bits of the corners' vertices
+    /// in their mesh.
     pub normals: [[f32; 4]; 3],
     /// u, v of the first two corners, and of the third.
     pub uv_ab: [f32; 4],
     pub uv_c: [f32; 2],
     /// Which shape the triangle belongs to.
     pub shape: u32,
-    pub padding: u32,
+    /// Its number in its mesh.
+    pub face: u32,
+}
+
+impl CornerRecord {
+    /// The corners' vertices in their mesh.
+    pub fn vertices(&self) -> [u32; 3] {
+        self.normals.map(|normal| normal[3].to_bits())
+    }
 }
 
 /// A light that is sampled.
@@ -491,7 +503,8 @@ pub struct EmissiveTriangleRecord {
     pub b: [f32; 3],
     pub ends: f32,
     pub c: [f32; 3],
-    pub padding: u32,
+    /// Of a mesh: its number among all meshes'; else [`NONE`].
+    pub triangle: u32,
     /// u, v of the first two corners, and of the third.
     pub uv_ab: [f32; 4],
     pub uv_c: [f32; 2],
@@ -503,16 +516,21 @@ pub mod texture {
     pub const CONSTANT: u32 = 0;
     pub const CHECKERBOARD: u32 = 1;
     pub const BITMAP: u32 = 2;
+    /// Values of a mesh's vertices, or of its faces.
+    pub const VERTICES: u32 = 3;
+    pub const FACES: u32 = 4;
+    /// A volume at the surface's points.
+    pub const VOLUME: u32 = 5;
 }
 
-/// A texture: one value, two that alternate, or an image.
+/// A texture: one value, two that alternate, an image, values of a mesh's vertices or faces, or a volume.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct TextureRecord {
-    /// Rows of the map of u and v; the fourth entries are unused.
+    /// Rows of the map of u and v; the fourth entries are unused. The first entry of all is the factor on a mesh's values.
     pub to_uv: [[f32; 4]; 2],
     pub kind: u32,
-    /// Parameter that holds its values, and of a checkerboard that of the other squares.
+    /// Parameter that holds its values; of a checkerboard that of the other squares, of a volume the volume.
     pub slot: u32,
     pub other_slot: u32,
     /// Numbers of a value: one or three.

@@ -18,10 +18,11 @@ impl PathScene {
                 continue;
             }
             let kind = self.surfaces[light.surface as usize].kind;
-            if matches!(kind, surface::CUBE | surface::MESH) {
+            let record = &self.bsdfs.textures[light.texture as usize];
+            if matches!(kind, surface::CUBE | surface::MESH) || record.kind == texture::VOLUME {
                 continue;
             }
-            light.cells = cells(&self.bsdfs.textures[light.texture as usize]);
+            light.cells = cells(record);
             light.table = end as u32;
             end += light_table_len(light);
         }

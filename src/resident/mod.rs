@@ -25,7 +25,7 @@ use glam::Affine3A;
 
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
-use crate::scene::{Array, Background, Rules, Scene, Sensor, Splats, Visited};
+use crate::scene::{Array, Background, Rules, Scene, Sensor, Source, Splats, Visited};
 use bytemuck::Zeroable;
 use field::FieldScene;
 use layout::{Rows, SceneRecord, SensorRecord};
@@ -185,6 +185,7 @@ pub fn fit_background(record: &mut SceneRecord, emitter: Option<usize>, shapes: 
 
 /// Fills in the background's records and returns the parameter of its radiance.
 fn describe_background(background: &Background, record: &mut SceneRecord, params: &ParamSet) -> Option<usize> {
+    (record.env_scale, record.env_scale_slot) = (1.0, layout::NONE);
     match background {
         Background::None => None,
         Background::Constant { radiance } => {
@@ -195,7 +196,11 @@ fn describe_background(background: &Background, record: &mut SceneRecord, params
             data, scale, to_world, ..
         } => {
             record.background = layout::background::ENVMAP;
-            record.env_scale = *scale;
+            // A scene of a radiance field has no such parameter.
+            record.env_scale_slot = params.find(&scale.path).map_or(layout::NONE, |slot| slot as u32);
+            if let Source::Fill(values) = &scale.source {
+                record.env_scale = values[0];
+            }
             record.world_to_env = rows(&to_world.inverse());
             Some(slot(params, data))
         }

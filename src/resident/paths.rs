@@ -99,6 +99,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         containers,
         ..
     } = build;
+    paths.bsdfs.place_volumes(&mut paths.volumes);
     if paths.settings.surfaces_only == 0 {
         containers::check(scene, &containers)?;
     }
@@ -227,16 +228,7 @@ impl Build<'_> {
     }
 
     fn volume(&mut self, lookup: &Lookup) -> u32 {
-        let mut record = VolumeRecord::zeroed();
-        record.world_to_unit = rows(&lookup.to_world.inverse());
-        record.slot = slot(self.params, &lookup.array) as u32;
-        record.filter = match (lookup.constant, lookup.nearest) {
-            (true, _) => layout::lookup::CONSTANT,
-            (false, true) => layout::lookup::NEAREST,
-            (false, false) => layout::lookup::TRILINEAR,
-        };
-        record.wrap = wrap_code(lookup.wrap);
-        self.paths.volumes.push(record);
+        self.paths.volumes.push(volume_record(lookup, self.params));
         self.paths.volumes.len() as u32 - 1
     }
 
@@ -325,7 +317,10 @@ impl Build<'_> {
         }
         let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
         self.containers.extend(container);
-        record.bsdf = self.paths.bsdfs.add(&surface.bsdf, &surface.bsdf_path, self.params);
+        record.bsdf = self
+            .paths
+            .bsdfs
+            .add(&surface.bsdf, &surface.bsdf_path, &surface.name, self.params);
         if let Some(emitter) = surface.emitter.as_ref().filter(|emitter| !emitter.directional) {
             record.light = self.paths.lights.len() as u32;
             let mut light = self.area_light(surface, kind, &to_world, first_triangle)?;
@@ -369,16 +364,16 @@ impl Build<'_> {
                 mesh.normals.iter().map(turn).collect()
             }
         };
-        for [a, b, c] in triangles {
+        for ([a, b, c], face) in triangles.into_iter().zip(0..) {
             let at = |v: u32| positions[v as usize].to_array();
             self.triangles.push([a, b, c].map(at));
             let mut record = CornerRecord::zeroed();
-            record.shape = shape;
+            (record.shape, record.face) = (shape, face);
             let uv = |v: u32| mesh.uvs.get(v as usize).copied().unwrap_or_default();
             record.uv_ab = [uv(a), uv(b)].as_flattened().try_into().expect("two pairs");
             record.uv_c = uv(c);
             for (k, v) in [a, b, c].into_iter().enumerate() {
-                record.normals[k] = normals[v as usize].extend(0.0).to_array();
+                record.normals[k] = normals[v as usize].extend(f32::from_bits(v)).to_array();
             }
             self.paths.corners.push(record);
         }
@@ -428,15 +423,18 @@ impl Build<'_> {
                 )),
             },
             _ => {
-                let triangles = match kind {
-                    layout::surface::CUBE => emissive_triangles::cube(to_world),
-                    _ => emissive_triangles::mesh(
-                        &self.triangles[first_triangle..],
-                        &self.paths.corners[first_triangle..],
+                let (triangles, first) = match kind {
+                    layout::surface::CUBE => (emissive_triangles::cube(to_world), NONE),
+                    _ => (
+                        emissive_triangles::mesh(
+                            &self.triangles[first_triangle..],
+                            &self.paths.corners[first_triangle..],
+                        ),
+                        first_triangle as u32,
                     ),
                 };
                 let Some((emissive_triangles, area)) =
-                    emissive_triangles::emissive_triangles(&triangles, surface.flip_normals)
+                    emissive_triangles::emissive_triangles(&triangles, surface.flip_normals, first)
                 else {
                     return self.refuse(format!(
                         "the area light `{}` has an area of zero or without bound: expected a shape that can shine",
@@ -487,6 +485,20 @@ impl Build<'_> {
         self.paths.lights.push(record);
         self.weights.push(light.sampling_weight);
     }
+}
+
+/// The record of a volume; its size follows from its parameter's.
+pub(super) fn volume_record(lookup: &Lookup, params: &ParamSet) -> VolumeRecord {
+    let mut record = VolumeRecord::zeroed();
+    record.world_to_unit = rows(&lookup.to_world.inverse());
+    record.slot = slot(params, &lookup.array) as u32;
+    record.filter = match (lookup.constant, lookup.nearest) {
+        (true, _) => layout::lookup::CONSTANT,
+        (false, true) => layout::lookup::NEAREST,
+        (false, false) => layout::lookup::TRILINEAR,
+    };
+    record.wrap = wrap_code(lookup.wrap);
+    record
 }
 
 pub(super) fn wrap_code(wrap: Wrap) -> u32 {

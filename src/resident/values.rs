@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::params::{ParamSet, Parameter, Quantity};
+use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::scene::{Array, Scene, Source, Visited};
 
 /// A value that is not possible.
@@ -21,7 +21,8 @@ impl Fault<'_> {
             | Source::ImageFile(path)
             | Source::Reflectance { path, .. }
             | Source::Radiance { path, .. }
-            | Source::Relief { path, .. } => path,
+            | Source::Relief { path, .. }
+            | Source::Attribute { path, .. } => path,
             _ => &scene.path,
         }
     }
@@ -36,7 +37,12 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
             let message = no_normal(parameter)?;
             return Some(Fault { array, message });
         }
-        let (what, possible, advice) = rule(quantity)?;
+        let (what, possible, advice) = match (quantity, array.kind) {
+            (Quantity::Reflectance, Kind::Attribute | Kind::Grid) => {
+                ("a reflectance", is_share as fn(f32) -> bool, "must lie between 0 and 1")
+            }
+            _ => rule(quantity)?,
+        };
         let at = parameter.values.iter().position(|v| !possible(*v))?;
         let (place, value) = (place(parameter, at), parameter.values[at]);
         let message = format!(
@@ -103,6 +109,9 @@ fn place(parameter: &Parameter, index: usize) -> String {
     let (texel, channel) = (index / shape.channels, index % shape.channels);
     if shape.texels() == 1 {
         return format!("channel {channel}");
+    }
+    if parameter.kind == Kind::Attribute {
+        return format!("value {texel}, channel {channel},");
     }
     let [nx, ny, _] = shape.size;
     let (x, y, z) = (texel % nx, texel / nx % ny, texel / (nx * ny));

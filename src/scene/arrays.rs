@@ -62,7 +62,13 @@ macro_rules! visitors {
             match & $($mutable)? scene.background {
                 Background::None => {}
                 Background::Constant { radiance } => all.push(Visited::new(radiance, Quantity::Light)),
-                Background::Envmap { data, .. } => all.push(Visited::new(data, environment)),
+                Background::Envmap { data, scale, .. } => {
+                    all.push(Visited::new(data, environment));
+                    // Rays through a radiance field have no derivatives by it.
+                    if environment == Quantity::Environment {
+                        all.push(Visited::new(scale, Quantity::Light));
+                    }
+                }
             }
             for medium in & $($mutable)? scene.world.media {
                 all.push($lookup(& $($mutable)? medium.sigma_t, Quantity::Extinction));
@@ -152,6 +158,8 @@ macro_rules! visitors {
                     }
                 }
                 Texture::Bitmap(map) => all.push(Visited::new(& $($mutable)? map.data, quantity)),
+                Texture::Attribute(map) => all.push(Visited::new(& $($mutable)? map.values, quantity)),
+                Texture::Volume { volume, .. } => all.push($lookup(volume, quantity)),
             }
         }
 
@@ -164,6 +172,13 @@ macro_rules! visitors {
             }
         }
     };
+}
+
+/// Every array of a BSDF.
+pub(super) fn of_bsdf(bsdf: &Bsdf) -> Vec<&Array> {
+    let mut all = Vec::new();
+    bsdf_arrays(bsdf, &mut all);
+    all.into_iter().map(|visited| visited.array).collect()
 }
 
 visitors!(all, phase_arrays, placed, bsdf_arrays, texture_arrays);

@@ -138,7 +138,10 @@ fn bump_map(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
             "give a `bitmap` of heights, with `raw` true",
         );
     }
-    let texture = found.and_then(|(_, value)| texture::read_scalar(&value, Quantity::Height));
+    let texture = found.and_then(|(_, value)| {
+        let read = texture::read_scalar(&value, Quantity::Height);
+        texture::by_uv(&value, read, "a `bumpmap`")
+    });
     relief(object, nesting, texture, Some(scale))
 }
 

@@ -51,7 +51,7 @@ fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
 }
 
 fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
-    let scale = object.number("scale", 1.0);
+    let scale = Array::value(&format!("{name}.scale"), &[object.number("scale", 1.0)]);
     let to_world = transform::read_rotation(object, "to_world");
     let (shape, source) = match (object.get("filename"), object.get("data")) {
         (Some(file), None) => image(&file)?,

@@ -59,7 +59,8 @@ fn color(object: &mut Object<'_>, name: &str, key: &'static str) -> Array {
 /// The texture `key`.
 fn picture(object: &mut Object<'_>, key: &'static str) -> Option<Texture> {
     let value = object.get(key)?;
-    texture::read(&value, Quantity::Light)
+    let texture = texture::read(&value, Quantity::Light);
+    texture::by_uv(&value, texture, "a light without a surface")
 }
 
 /// The picture of a spot, which only makes sense if it varies, and in front of it.

@@ -5,6 +5,7 @@
 
 mod area;
 mod arrays;
+mod attributes;
 mod bsdf;
 mod change;
 mod cie;
@@ -64,9 +65,9 @@ pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::world::{
-    Aov, AovKind, AreaEmitter, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light,
-    LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules, Surface, Texture,
-    TextureMap, Variant, World, Wrap,
+    Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance,
+    Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules,
+    Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -128,6 +129,7 @@ impl Scene {
             Source::Reflectance { path, .. } | Source::Radiance { path, .. } | Source::Relief { path, .. } => {
                 Some(path.as_path())
             }
+            Source::Attribute { path, .. } => Some(path.as_path()),
             _ => None,
         });
         let grouped = self.world.groups.iter().flat_map(|group| &group.surfaces);
@@ -179,6 +181,8 @@ pub enum Source {
     Leaves { seed: u64 },
     /// The procedural relief of a coin ([`coin`]), at any resolution: heights in one channel, normals in three.
     Coin { seed: u64 },
+    /// The values of a mesh's vertices or faces, in a `.ply`.
+    Attribute { path: PathBuf, name: String },
     /// As the [`Placement`] of the splats says.
     Placed,
 }
@@ -203,6 +207,13 @@ pub struct Array {
     pub source: Source,
     /// Set if the `optimize` block names it; `shape` and `source` then follow its `initial` and `start_resolution`.
     pub tuning: Option<Tuning>,
+}
+
+impl Array {
+    /// A few numbers without a place, not optimised; `path` names them.
+    pub fn value(path: &str, values: &[f32]) -> Self {
+        lookup::value(path.to_string(), values.to_vec())
+    }
 }
 
 /// The activation from raw density to extinction.
@@ -258,7 +269,8 @@ pub enum Background {
     /// Latitude–longitude map; shape width×height×1×3.
     Envmap {
         data: Array,
-        scale: f32,
+        /// Factor on all of it: one channel.
+        scale: Array,
         /// How often next-event estimation chooses it, in proportion to those of all lights.
         sampling_weight: f32,
         /// Rotates the map's frame into the world.

@@ -153,6 +153,13 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
             );
             None
         }
+        Kind::Attribute => {
+            value.error(
+                "`initial` of a mesh's values from a file",
+                "name the mesh that has them in `filename` of the shape, or give a number or a colour",
+            );
+            None
+        }
         Kind::Texture => texture::image(value, false, channels, tunable.quantity),
         Kind::Envmap => emitter::image(value),
         Kind::Value => {
@@ -183,6 +190,13 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
             );
             None
         }
+        Kind::Attribute => {
+            value.error(
+                "values of a mesh have no resolution",
+                "remove `start_resolution`: there is one for each vertex or face",
+            );
+            None
+        }
         Kind::Texture => texture::size_of(value, array.shape.channels),
         Kind::Value => {
             let advice = "remove `start_resolution`, or make it a `gridvolume` if it is a volume";
@@ -195,7 +209,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } | Source::Leaves { .. } | Source::Coin { .. } => {
             array.shape = shape
         }
-        Source::Placed => {}
+        Source::Placed | Source::Attribute { .. } => {}
         Source::GridFile(_)
         | Source::ImageFile(_)
         | Source::Reflectance { .. }

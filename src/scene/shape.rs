@@ -7,8 +7,8 @@ use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
 use super::{
-    AreaEmitter, Bsdf, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, Texture, bsdf, emitter, texture,
-    transform,
+    AreaEmitter, Bsdf, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, Texture, attributes, bsdf, emitter,
+    texture, transform,
 };
 
 /// The shape called `name`; its media are added to `media`.
@@ -27,7 +27,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
     let unsaid = !object.mentions(Class::Bsdf);
     let NestedBsdf { path: bsdf_path, bsdf } = self::bsdf(&mut object, name, emitter.is_some());
     object.finish();
-    let surface = Surface {
+    let mut surface = Surface {
         name: name.to_string(),
         geometry: geometry?,
         to_world,
@@ -38,6 +38,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         exterior,
         emitter,
     };
+    attributes::bind(value, &mut surface);
     let bounds = surface.interior != surface.exterior && matches!(surface.bsdf, Bsdf::Null);
     let open = match &surface.geometry {
         Geometry::Rectangle => Some("a `rectangle` has no inside"),

@@ -6,7 +6,7 @@ use crate::params::Shape;
 use super::coin::coin;
 use super::files::Texels;
 use super::leaves::leaves;
-use super::{Blob, Source, files, plume};
+use super::{Blob, Source, attributes, files, plume};
 
 impl Source {
     /// The values for an array of the given shape, `[z][y][x][channel]`.
@@ -29,6 +29,7 @@ impl Source {
             Source::ImageFile(path) => files::image_values(path, shape),
             Source::Reflectance { path, raw } => files::texture_values(path, *raw, Texels::Reflectance, shape),
             Source::Radiance { path, raw } => files::texture_values(path, *raw, Texels::Radiance, shape),
+            Source::Attribute { path, name } => attributes::values(path, name, shape),
             Source::Relief { path, raw } => files::texture_values(path, *raw, Texels::Relief, shape),
         }
     }

@@ -1,4 +1,4 @@
-//! Textures: `bitmap` and `checkerboard`, and numbers and colours as constant ones.
+//! Textures: `bitmap`, `checkerboard`, `mesh_attribute` and `volume`, and numbers and colours as constant ones.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
 use super::volume::{self, Channels, Wanted};
-use super::{Array, Source, Texture, TextureMap, Wrap, files, lookup, uv};
+use super::{Array, AttributeMap, Source, Texture, TextureMap, Wrap, attributes, files, lookup, uv};
 
 /// Mitsuba's default values of the two kinds of square.
 const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
@@ -37,6 +37,8 @@ fn read_channels(value: &Value<'_>, quantity: Quantity, channels: usize) -> Opti
     let mut object = value.plugin(Class::Texture)?;
     let texture = match object.name {
         "bitmap" => bitmap(&mut object, wanted).map(Texture::Bitmap),
+        "mesh_attribute" => mesh_attribute(&mut object, channels),
+        "volume" => solid(&mut object, wanted),
         _ => Some(checkerboard(&mut object, wanted)),
     };
     object.finish();
@@ -73,6 +75,53 @@ fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Texture {
     let colors = Box::new([color("color0", CHECKERBOARD[0]), color("color1", CHECKERBOARD[1])]);
     let to_uv = uv::read(object, "to_uv");
     Texture::Checkerboard { colors, to_uv }
+}
+
+/// Values of the mesh that the texture is on, which `attributes::bind` finds.
+fn mesh_attribute(object: &mut Object<'_>, channels: usize) -> Option<Texture> {
+    let scale = object.number("scale", 1.0);
+    let value = object.require("name", "the attribute, such as \"vertex_color\"")?;
+    let name = value.string()?;
+    if !attributes::PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        let what = format!("there is no attribute called {name:?}");
+        value.error(what, "names of attributes begin with `vertex_` or `face_`");
+        return None;
+    }
+    let path = object.value.path.clone();
+    Some(Texture::Attribute(AttributeMap {
+        name: name.to_string(),
+        scale,
+        values: lookup::value(path.clone(), vec![0.0; channels]),
+        path,
+    }))
+}
+
+/// A volume at the points of a surface.
+fn solid(object: &mut Object<'_>, wanted: Wanted) -> Option<Texture> {
+    let value = object.require("volume", "a `gridvolume` or a `constvolume`")?;
+    let target = value.resolve()?;
+    let volume = match wanted.channels {
+        Channels::Exactly(1) => lookup::read_scalar(&target, &target.path, wanted.quantity),
+        _ => lookup::read(&target, &target.path, wanted.quantity),
+    };
+    Some(Texture::Volume {
+        path: object.value.path.clone(),
+        volume: volume?,
+    })
+}
+
+/// Refuses textures that are looked up by other things than u and v; `what` is the place that takes none of them.
+pub(super) fn by_uv(value: &Value<'_>, texture: Option<Texture>, what: &str) -> Option<Texture> {
+    let kind = match &texture {
+        Some(Texture::Attribute(_)) => "mesh_attribute",
+        Some(Texture::Volume { .. }) => "volume",
+        _ => return texture,
+    };
+    value.error(
+        format!("a `{kind}` in {what}"),
+        "expected a `bitmap` or a `checkerboard`",
+    );
+    None
 }
 
 fn bitmap(object: &mut Object<'_>, wanted: Wanted) -> Option<TextureMap> {
@@ -189,11 +238,23 @@ pub(super) fn rename(texture: &mut Texture, from: &str, to: &str) {
         Texture::Constant(array) => vec![array],
         Texture::Checkerboard { colors, .. } => colors.iter_mut().collect(),
         Texture::Bitmap(map) => vec![&mut map.data],
+        Texture::Attribute(map) => {
+            move_below(&mut map.path, from, to);
+            vec![]
+        }
+        Texture::Volume { path, volume } => {
+            move_below(path, from, to);
+            vec![&mut volume.array]
+        }
     };
     for array in arrays {
-        if let Some(rest) = array.path.strip_prefix(from).filter(|rest| rest.starts_with('.')) {
-            array.path = format!("{to}{rest}");
-        }
+        move_below(&mut array.path, from, to);
+    }
+}
+
+fn move_below(path: &mut String, from: &str, to: &str) {
+    if let Some(rest) = path.strip_prefix(from).filter(|rest| rest.starts_with('.')) {
+        *path = format!("{to}{rest}");
     }
 }
 

@@ -170,7 +170,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
         &["rgb", "srgb", "spectrum", "uniform", "rawconstant", "d65"],
     ),
     (Class::Splats, &["splats"]),
-    (Class::Texture, &["bitmap", "checkerboard"]),
+    (Class::Texture, &["bitmap", "checkerboard", "mesh_attribute", "volume"]),
     (Class::Volume, &["gridvolume", "constvolume", "blobs", "plume"]),
 ];
 
@@ -208,7 +208,6 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
         &["bsplinecurve", "ellipsoids", "ellipsoidsmesh", "linearcurve", "sdfgrid"],
     ),
     (Class::Spectrum, &["blackbody", "irregular", "regular"]),
-    (Class::Texture, &["mesh_attribute", "volume"]),
 ];
 
 /// Parameters of Mitsuba's types that are not supported.

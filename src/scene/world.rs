@@ -285,8 +285,17 @@ pub struct NestedBsdf {
 #[derive(Debug, Clone)]
 pub enum Texture {
     Constant(Array),
-    Checkerboard { colors: Box<[Array; 2]>, to_uv: Affine2 },
+    Checkerboard {
+        colors: Box<[Array; 2]>,
+        to_uv: Affine2,
+    },
     Bitmap(TextureMap),
+    Attribute(AttributeMap),
+    /// A volume at the points of the surface; `path` is the texture's.
+    Volume {
+        path: String,
+        volume: Lookup,
+    },
 }
 
 impl Texture {
@@ -294,7 +303,7 @@ impl Texture {
     pub fn picture_size(&self) -> [usize; 2] {
         match self {
             Self::Bitmap(map) => [map.data.shape.size[0], map.data.shape.size[1]],
-            Self::Constant(_) | Self::Checkerboard { .. } => [1, 1],
+            Self::Constant(_) | Self::Checkerboard { .. } | Self::Attribute(_) | Self::Volume { .. } => [1, 1],
         }
     }
 
@@ -309,7 +318,7 @@ impl Texture {
             Self::Constant(value) => {
                 value.tuning.is_none() && matches!(&value.source, Source::Fill(all) if all.iter().all(|x| *x == number))
             }
-            Self::Checkerboard { .. } | Self::Bitmap(_) => false,
+            Self::Checkerboard { .. } | Self::Bitmap(_) | Self::Attribute(_) | Self::Volume { .. } => false,
         }
     }
 }
@@ -322,6 +331,19 @@ pub struct TextureMap {
     pub nearest: bool,
     pub wrap: Wrap,
     pub to_uv: Affine2,
+}
+
+/// Values of a mesh's vertices, interpolated over its triangles, or of its faces.
+#[derive(Debug, Clone)]
+pub struct AttributeMap {
+    /// The texture's path in the file.
+    pub path: String,
+    /// `vertex_` or `face_` and what the mesh's file calls it.
+    pub name: String,
+    /// Factor on the values.
+    pub scale: f32,
+    /// Those of the shape that the texture is on, along x.
+    pub values: Array,
 }
 
 /// Lookups outside of the unit interval of a grid or an image.

@@ -6,6 +6,7 @@
 mod compare;
 mod gpu;
 mod known;
+mod looked_at;
 mod materials;
 mod meshes;
 mod relief;

@@ -152,7 +152,7 @@ pub(super) fn sky() -> Background {
 pub(super) fn envmap() -> Background {
     Background::Envmap {
         data: array("sky.data", Kind::Envmap, [12, 7, 1], &[1.0, 0.9, 0.7], [0.0, 10.0]),
-        scale: 1.3,
+        scale: value("sky.scale", &[1.3], [0.0, 10.0]),
         sampling_weight: 1.0,
         to_world: Affine3A::from_quat(Quat::from_rotation_x(0.4)),
     }

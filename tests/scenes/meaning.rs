@@ -232,7 +232,10 @@ fn environment_maps_without_a_file() {
         (data.shape.size, data.shape.channels, data.kind),
         ([8, 4, 1], 3, Kind::Envmap)
     );
-    assert_eq!((data.path.as_str(), *scale), ("background.data", 2.0));
+    assert_eq!(
+        (data.path.as_str(), &scale.source),
+        ("background.data", &Source::Fill(vec![2.0]))
+    );
 }
 
 #[test]

@@ -387,6 +387,32 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         r#""reflectance": {"type": "checkerboard", "to_uv": [[1, 0, 0], [0, 1, 0], [0, 1, 1]]}"#,
         "14:111: the matrix is not affine at floor.bsdf.reflectance.to_uv: its last row must be [0, 0, 1]",
     ),
+    // Textures that are looked up by other things than texture coordinates.
+    (
+        FLOOR,
+        r#""reflectance": {"type": "mesh_attribute", "name": "color"}"#,
+        "14:112: there is no attribute called \"color\" at floor.bsdf.reflectance.name: names of attributes begin with `vertex_` or `face_`",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "mesh_attribute", "name": "vertex_color"}"#,
+        "14:12: `floor` shows `vertex_color` of its mesh, but is no `ply` at floor: only meshes of `ply` files have attributes",
+    ),
+    (
+        FLOOR,
+        r#""reflectance": {"type": "volume"}"#,
+        "14:77: `volume` lacks `volume` at floor.bsdf.reflectance: give a `gridvolume` or a `constvolume`",
+    ),
+    (
+        SUN,
+        r#"{"type": "spot", "texture": {"type": "volume", "volume": 0.5}}"#,
+        "16:38: a `volume` in a light without a surface at sun.texture: expected a `bitmap` or a `checkerboard`",
+    ),
+    (
+        FLOOR_BSDF,
+        r#""bsdf": {"type": "bumpmap", "h": {"type": "mesh_attribute", "name": "vertex_h"}, "b": {"type": "diffuse"}}"#,
+        "14:67: a `mesh_attribute` in a `bumpmap` at floor.bsdf.h: expected a `bitmap` or a `checkerboard`",
+    ),
     // Emitters.
     (
         SKY,

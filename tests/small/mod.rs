@@ -344,7 +344,7 @@ impl Small {
                 scale,
             } => Background::Envmap {
                 data: array("sky.data", Kind::Envmap, [width, height, 1]),
-                scale,
+                scale: Array::value("sky.scale", &[scale]),
                 sampling_weight: 1.0,
                 to_world: Affine3A::from_rotation_z(0.4),
             },

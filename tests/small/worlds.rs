@@ -49,6 +49,22 @@ pub fn mesh(name: &str) -> String {
     format!(r#""type": "obj", "filename": {:?}"#, path.to_string_lossy())
 }
 
+/// A mesh of `tests/data/meshes` whose vertices and faces have values, as a shape's type and file.
+pub fn sheet() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/meshes/sheet.ply");
+    format!(r#""type": "ply", "filename": {:?}"#, path.to_string_lossy())
+}
+
+/// A texture of the values of a mesh.
+pub fn attribute(name: &str, scale: f32) -> String {
+    format!(r#"{{"type": "mesh_attribute", "name": "{name}", "scale": {scale}}}"#)
+}
+
+/// A texture of a volume.
+pub fn solid(volume: &str) -> String {
+    format!(r#"{{"type": "volume", "volume": {volume}}}"#)
+}
+
 /// An image texture of one value, of which the tests draw the texels.
 pub fn image(size: [usize; 2], more: &str) -> String {
     format!(r#"{{"type": "bitmap", "data": {{"resolution": {size:?}, "value": 0.5}} {more}}}"#)
@@ -411,6 +427,56 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "values of vertices and faces, on surfaces and on a lamp",
+            integrator: r#", "max_depth": 4"#,
+            objects: format!(
+                r#"{}, {sky},
+                   "paper": {{{sheet}, "to_world": [{{"scale": 0.9}}, {{"rotate": {{"axis": [0, 1, 0], "angle": 20}}}}],
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "blendbsdf", "weight": {}, "a": {{"type": "diffuse", "reflectance": {}}},
+                        "b": {{"type": "roughconductor", "alpha": {}, "specular_reflectance": {}}}}}}}}},
+                   "tin": {{{sheet}, "face_normals": true, "to_world": [{{"scale": [-0.5, 0.5, 0.5]}}, {{"translate": [0.4, 0.3, 0.8]}}],
+                    "bsdf": {{"type": "normalmap", "normalmap": {}, "bsdf": {{"type": "roughplastic", "diffuse_reflectance": {}}}}}}},
+                   "lamp": {{{sheet}, "flip_normals": true,
+                    "to_world": [{{"scale": 0.7}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -90}}}}, {{"translate": [0, 1.5, 0]}}],
+                    "emitter": {{"type": "area", "radiance": {}}}}}"#,
+                wall("ground", "0.5", -60.0),
+                attribute("face_share", 1.0),
+                attribute("vertex_color", 0.8),
+                attribute("vertex_rough", 1.0),
+                attribute("face_tint", 1.0),
+                attribute("vertex_normal", 1.0),
+                attribute("vertex_color", 1.0),
+                attribute("vertex_color", 3.0),
+                sheet = sheet(),
+            ),
+            zeros: vec![("lamp.vertex_color", 4, 1), ("paper.face_tint", 5, 2)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "volumes as textures, of surfaces and of lamps",
+            integrator: r#", "max_depth": 4"#,
+            objects: format!(
+                r#"{}, {sky},
+                   "ball": {{"type": "sphere", "radius": 0.6, "center": [-0.4, -0.3, 0],
+                    "bsdf": {{"type": "mask", "opacity": {}, "b": {{"type": "principled", "base_color": {}, "roughness": {}}}}}}},
+                   "paper": {{{sheet}, "to_world": [{{"scale": 0.6}}, {{"translate": [0.5, 0.2, 0.4]}}],
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}},
+                   "globe": {{"type": "sphere", "radius": 0.3, "center": [0.5, 0.9, 0.2], "emitter": {{"type": "area", "radiance": {}}}}},
+                   "panel": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": {}}},
+                    "to_world": [{{"scale": 0.5}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}}"#,
+                wall("ground", &solid(&grid([3, 2, 3], 3, "")), -60.0),
+                solid(&grid([2, 3, 2], 1, "")),
+                solid(&grid([3, 3, 3], 3, "")),
+                solid("0.4"),
+                solid(&grid([2, 2, 3], 1, "")),
+                solid(&grid([3, 3, 2], 3, "")),
+                solid(&grid([2, 2, 2], 3, "")),
+                sheet = sheet(),
+            ),
+            zeros: vec![("panel.emitter.radiance.volume", 4, 1)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "from within the medium",
             integrator: r#", "hide_emitters": true"#,
             sensor: r#", "medium": {"type": "ref", "id": "box.interior"},
@@ -488,7 +554,7 @@ impl SmallWorld {
                     source: Source::Fill(vec![0.0]),
                     tuning: None,
                 },
-                scale: 0.8,
+                scale: Array::value("sky.scale", &[0.8]),
                 sampling_weight: 1.0,
                 to_world: Affine3A::from_rotation_y(0.4),
             };
@@ -516,6 +582,7 @@ impl SmallWorld {
                     [0.1, 0.9]
                 }
                 () if ends("specular") => [0.2, 0.9],
+                () if ends("vertex_rough") => [0.2, 0.6],
                 () if parameter.quantity == Quantity::Normal => [0.3, 0.7],
                 () if parameter.quantity == Quantity::Height => [0.0, 0.5],
                 () => [0.3, 1.5],

@@ -51,22 +51,26 @@ fn emitter_texel(texel: u32) -> vec3f {
     return value_color(launch.emitter.first + 3u * texel);
 }
 
-// Radiance of the map.
-fn env_eval(at: EnvStencil, scale: f32) -> vec3f {
-    let sum = emitter_texel(at.texels.x) * at.weights.x + emitter_texel(at.texels.y) * at.weights.y
+// Radiance of the map, before its scale.
+fn env_eval(at: EnvStencil) -> vec3f {
+    return emitter_texel(at.texels.x) * at.weights.x + emitter_texel(at.texels.y) * at.weights.y
         + emitter_texel(at.texels.z) * at.weights.z + emitter_texel(at.texels.w) * at.weights.w;
-    return sum * scale;
 }
 
-// The emitter's radiance for the unit direction `d` (world).
-fn background_eval(d: vec3f) -> vec3f {
+// The emitter's radiance for the unit direction `d` (world), of a map before its scale.
+fn background_color(d: vec3f) -> vec3f {
     if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
-        return env_eval(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale);
+        return env_eval(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))));
     }
     if scene.background == BACKGROUND_CONSTANT {
         return emitter_texel(0u);
     }
     return vec3f(0.0);
+}
+
+// The emitter's radiance for the unit direction `d` (world) along rays through a radiance field.
+fn background_eval(d: vec3f) -> vec3f {
+    return background_color(d) * scene.env_scale;
 }
 
 #ifdef REPLAY
@@ -76,20 +80,25 @@ fn emitter_add(texel: u32, g: vec3f) {
 }
 
 // The adjoint of env_eval.
-fn env_adjoint(at: EnvStencil, scale: f32, g: vec3f) {
-    emitter_add(at.texels.x, g * (at.weights.x * scale));
-    emitter_add(at.texels.y, g * (at.weights.y * scale));
-    emitter_add(at.texels.z, g * (at.weights.z * scale));
-    emitter_add(at.texels.w, g * (at.weights.w * scale));
+fn env_adjoint(at: EnvStencil, g: vec3f) {
+    emitter_add(at.texels.x, g * at.weights.x);
+    emitter_add(at.texels.y, g * at.weights.y);
+    emitter_add(at.texels.z, g * at.weights.z);
+    emitter_add(at.texels.w, g * at.weights.w);
+}
+
+// The adjoint of background_color.
+fn background_color_adjoint(d: vec3f, g: vec3f) {
+    if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
+        env_adjoint(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), g);
+    } else if scene.background == BACKGROUND_CONSTANT {
+        emitter_add(0u, g);
+    }
 }
 
 // The adjoint of background_eval.
 fn background_adjoint(d: vec3f, g: vec3f) {
-    if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
-        env_adjoint(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), scene.env_scale, g);
-    } else if scene.background == BACKGROUND_CONSTANT {
-        emitter_add(0u, g);
-    }
+    background_color_adjoint(d, g * scene.env_scale);
 }
 
 #endif

@@ -21,10 +21,10 @@ fn aov_eval(kind: u32, ray: Ray) -> vec3f {
             return vec3f(hit.t, 0.0, 0.0);
         }
         case AOV_POSITION: {
-            return hit.p;
+            return hit.point.p;
         }
         case AOV_UV: {
-            return vec3f(hit.uv, 0.0);
+            return vec3f(hit.point.uv, 0.0);
         }
         case AOV_GEO_NORMAL: {
             return hit.normal;

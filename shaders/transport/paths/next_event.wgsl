@@ -2,7 +2,7 @@
 // transmittance on them.
 
 #import transport/paths/adjoint
-#import transport/lookup/background
+#import transport/scene/sky
 #import transport/scene/bsdf
 #import transport/scene/interaction
 #import transport/scene/light
@@ -80,9 +80,9 @@ fn sample_light(
             // Send the derivative by the light's radiance.
             let d_radiance = path_alive(path, d_beta * open);
             if is_light(record.kind, LIGHT_ENVMAP) {
-                sink_background(drawn.direction, d_radiance);
+                sky_adjoint(drawn.direction, d_radiance);
             } else {
-                light_adjoint(record, drawn.uv, d_radiance);
+                light_adjoint(record, drawn.point, d_radiance);
             }
             let by_logarithm = d_radiance * radiance;
             let arrived = select(vec3f(0.0), through.transmittance, passes) * weight * radiance;
@@ -96,9 +96,9 @@ fn sample_light(
 // The radiance or intensity of the light that was sampled.
 fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     if is_light(record.kind, LIGHT_ENVMAP) {
-        return background_eval(drawn.direction);
+        return sky_value(drawn.direction);
     }
-    return light_value(record, drawn.uv);
+    return light_value(record, drawn.point);
 }
 
 // What arrives along a shadow ray if `open`: the product of the factors that are not zero, and the number of masks that

@@ -34,7 +34,7 @@ fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf:
         return;
     }
     (*path).eta *= sampled.eta;
-    path_turn(path, at.hit.p, p, sampled.direction, sampled.lobe == LOBE_SMOOTH, pdf);
+    path_turn(path, at.hit.point.p, p, sampled.direction, sampled.lobe == LOBE_SMOOTH, pdf);
 }
 
 // The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.

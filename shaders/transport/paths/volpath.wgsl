@@ -8,7 +8,7 @@
 // The mode is a variable, not a shader variant: compilers inline the walk at each call, and one call serves all modes.
 
 #import transport/paths/adjoint
-#import transport/lookup/background
+#import transport/scene/sky
 #import transport/rays/camera
 #import transport/paths/reservoir
 #import transport/paths/next_event
@@ -88,10 +88,10 @@ fn escape(path: ptr<function, Path>) {
     if path_competes(path) && ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
         weight *= mis((*path).pdf, envmap_pdf((*path).direction));
     }
-    path_add(path, background_eval((*path).direction) * weight);
+    path_add(path, sky_value((*path).direction) * weight);
 #ifdef REPLAY
     if mode == REPLAY {
-        sink_background((*path).direction, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+        sky_adjoint((*path).direction, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
     }
 #endif
 }
@@ -233,10 +233,10 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
             weight *= mis((*path).pdf, area_pdf((*path).scattered_at, (*path).direction, hit));
         }
         let light = light_record(record.light);
-        path_add(path, light_value(light, hit.uv) * weight);
+        path_add(path, light_value(light, hit.point) * weight);
 #ifdef REPLAY
         if mode == REPLAY {
-            light_adjoint(light, hit.uv, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+            light_adjoint(light, hit.point, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
         }
 #endif
     }

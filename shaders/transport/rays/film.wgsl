@@ -1,4 +1,4 @@
-// Reconstruction filters by importance sampling: a sample's film position is drawn in proportion to the size of its
+// Reconstruction filters. Passes of an optimisation draw from them: a sample's film position is drawn in proportion to the size of its
 // pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight one;
 // else the weight is the sign of the filter there, times what makes the mean weight one.
 
@@ -64,6 +64,41 @@ fn table_quantile(table: u32, u: f32) -> vec2f {
         part = (u - begin.x) / width.x;
     }
     return vec2f((f32(low) + part) / CELLS_PER_RADIUS - 1.0, select(1.0, -1.0, width.y < 0.0));
+}
+
+// The number of pixels beside its own that a sample counts in, on either side.
+fn filter_reach(sensor: Sensor) -> u32 {
+    return u32(ceil(max(sensor.filter_size - 0.5, 0.0)));
+}
+
+// Pixels beside the film, on either side, that samples are spread from, too.
+fn film_border(sensor: Sensor) -> u32 {
+    return select(0u, filter_reach(sensor), sensor.sample_border == 1u);
+}
+
+// The sensor that takes the samples which are spread: they are uniform in the pixels of its film and of its border.
+fn spread_sensor(sensor: Sensor) -> Sensor {
+    let border = film_border(sensor);
+    var wide = sensor;
+    wide.filter_kind = FILTER_BOX;
+    wide.width += 2u * border;
+    wide.height += 2u * border;
+    wide.center += f32(border);
+    return wide;
+}
+
+// The filter along one axis at `offset` pixels from its centre, but for a factor: the density that samples are drawn by.
+fn filter_weight(sensor: Sensor, offset: f32) -> f32 {
+    let x = offset / sensor.filter_size;
+    if abs(x) >= 1.0 {
+        return 0.0;
+    }
+    if sensor.filter_kind == FILTER_TENT {
+        return 1.0 - abs(x);
+    }
+    let cell = min(u32((x + 1.0) * CELLS_PER_RADIUS), FILTER_CELLS - 1u);
+    // A cell's share, in units that make weights of about one.
+    return (table_entry(sensor.filter_table, cell + 1u).y - table_entry(sensor.filter_table, cell).y) * CELLS_PER_RADIUS;
 }
 
 // Samples the film position of `pixel` along one axis of `extent` pixels, with the uniform number `u`.

@@ -18,7 +18,7 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
     } else {
         place = sample_uniform(record, shape, u);
     }
-    let to = place.q - p;
+    let to = place.point.p - p;
     let square = dot(to, to);
     let distance = sqrt(square);
     let direction = to / distance;
@@ -27,16 +27,15 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
         return DARK;
     }
     let weight = cosine * place.area / square;
-    return Drawn(0u, direction, distance, weight, square / (cosine * place.by_area), place.uv, true);
+    return Drawn(0u, direction, distance, weight, square / (cosine * place.by_area), place.point, true);
 }
 
 // A point on a light, one over its area pdf, and the same to the rounding of area_pdf.
 struct Place {
-    q: vec3f,
+    point: SurfacePoint,
     normal: vec3f,
     area: f32,
     by_area: f32,
-    uv: vec2f,
 }
 
 // A uniform point of a rectangle, disk, cylinder or sphere.
@@ -50,7 +49,7 @@ fn sample_uniform(record: Light, shape: Surface, u: vec2f) -> Place {
     }
     let local = at_uv(shape.kind, uv);
     let q = transform_point(shape.to_world, local.p);
-    return Place(q, world_normal(shape, local.normal), record.position.w, record.position.w, uv);
+    return Place(surface_point_new(q, uv), world_normal(shape, local.normal), record.position.w, record.position.w);
 }
 
 // A point in local space and the normal there.
@@ -100,7 +99,8 @@ fn sample_texture(record: Light, shape: Surface, u: vec2f) -> Place {
     let uv = min((cell + vec2f(column.place, row.place)) / vec2f(record.cells), vec2f(BELOW_ONE));
     let local = at_uv(shape.kind, uv);
     let area = 1.0 / texture_pdf(record, shape.kind, uv);
-    return Place(transform_point(shape.to_world, local.p), world_normal(shape, local.normal), area, area, uv);
+    let point = surface_point_new(transform_point(shape.to_world, local.p), uv);
+    return Place(point, world_normal(shape, local.normal), area, area);
 }
 
 // The area pdf of sample_texture at `uv`.
@@ -139,7 +139,10 @@ fn sample_emissive_triangle(record: Light, share: f32, u: vec2f) -> Place {
     let area = 0.5 * size / (facet.ends - facet.begins);
     let uv_a = facet.uv_ab.xy;
     let uv = uv_a + (facet.uv_ab.zw - uv_a) * to_b + (facet.uv_c - uv_a) * to_c;
-    return Place(q, face / size, area, record.position.w, uv);
+    // Records of a light that shines backwards name the corners the other way round.
+    let backwards = surface_record(record.surface).side < 0.0;
+    let weights = select(vec2f(to_b, to_c), vec2f(to_c, to_b), backwards);
+    return Place(SurfacePoint(q, uv, facet.triangle, weights), face / size, area, record.position.w);
 }
 
 // The sphere of an area light: centre and radius in the world. `to_world` of a sphere is a similarity.
@@ -160,7 +163,9 @@ fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
     // The nearer intersection of the ray with the sphere.
     let middle = dot(to, direction);
     let half = sqrt(max(radius * radius - (square - middle * middle), 0.0));
-    return Drawn(0u, direction, middle - half, 1.0 / cap.x, cap.x, vec2f(0.0), true);
+    let distance = middle - half;
+    let point = surface_point_new(along(p, direction, distance), vec2f(0.0));
+    return Drawn(0u, direction, distance, 1.0 / cap.x, cap.x, point, true);
 }
 
 // Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.
@@ -175,11 +180,11 @@ fn cone(square: f32, radius: f32) -> vec2f {
 fn area_pdf(p: vec3f, direction: vec3f, hit: Hit) -> f32 {
     let shape = surface_record(hit.surface);
     let record = light_record(shape.light);
-    let to = hit.p - p;
+    let to = hit.point.p - p;
     let cosine = -dot(direction, hit.normal);
     var pdf = 0.0;
     if record.cells.x > 0u {
-        pdf = dot(to, to) / cosine * texture_pdf(record, shape.kind, hit.uv);
+        pdf = dot(to, to) / cosine * texture_pdf(record, shape.kind, hit.point.uv);
     } else if is_shape(shape.kind, SURFACE_SPHERE) && shape.side > 0.0 {
         let sphere = sphere_of(record);
         let to_center = sphere.xyz - p;

@@ -46,16 +46,16 @@ struct Choice {
 }
 
 // A factor of a leaf's weight.
-fn factor_value(factor: Factor, uv: vec2f) -> f32 {
-    let x = texture_value(factor.factor_texture, uv).x;
+fn factor_value(factor: Factor, point: SurfacePoint) -> f32 {
+    let x = texture_value(factor.factor_texture, point).x;
     return select(x, 1.0 - x, factor.complement == 1u);
 }
 
 // A leaf's weight: the product of its factors.
-fn leaf_weight(leaf: Leaf, uv: vec2f) -> f32 {
+fn leaf_weight(leaf: Leaf, point: SurfacePoint) -> f32 {
     var weight = 1.0;
     for (var i = 0u; i < leaf.factors; i++) {
-        weight *= factor_value(factor_record(leaf.first_factor + i), uv);
+        weight *= factor_value(factor_record(leaf.first_factor + i), point);
     }
     return weight;
 }
@@ -67,7 +67,7 @@ fn choice(at: Interaction) -> Choice {
     }
     var total = 0.0;
     for (var i = 0u; i < at.leaves.y; i++) {
-        total += leaf_weight(leaf_record(at.leaves.x + i), at.hit.uv);
+        total += leaf_weight(leaf_record(at.leaves.x + i), at.hit.point);
     }
     var least = select(0.0, EXPLORED * each, (at.flags & BSDF_VARIES) != 0u);
     if total <= 0.0 {
@@ -101,11 +101,11 @@ fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
         return BsdfValue(vec3f(0.0), 0.0);
     }
     if is_lambertian(leaf) {
-        let reflectance = texture_value(leaf.first_texture, at.hit.uv);
+        let reflectance = texture_value(leaf.first_texture, at.hit.point);
         return BsdfValue(diffuse_eval(reflectance, seen.wo), diffuse_pdf(seen.wo));
     }
 #ifdef MODELS
-    let v = leaf_values(leaf, at.hit.uv);
+    let v = leaf_values(leaf, at.hit.point);
     let value = model_eval(leaf, v, faced.wi, seen.wo) * seen.factor;
     return BsdfValue(value, model_pdf(leaf, v, faced.wi, seen.wo));
 #else
@@ -124,7 +124,7 @@ fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> vec3f {
         return vec3f(0.0);
     }
     if leaf.kind != LEAF_NULL {
-        return model_discrete(leaf, leaf_values(leaf, at.hit.uv), faced.wi, lobe) * seen.factor;
+        return model_discrete(leaf, leaf_values(leaf, at.hit.point), faced.wi, lobe) * seen.factor;
     }
     return vec3f(seen.factor);
 #else
@@ -140,7 +140,7 @@ fn bsdf_eval(at: Interaction, wo: vec3f) -> BsdfValue {
     var sum = BsdfValue(vec3f(0.0), 0.0);
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
-        let weight = leaf_weight(leaf, at.hit.uv);
+        let weight = leaf_weight(leaf, at.hit.point);
         let found = leaf_eval(leaf, at, wo);
         sum.value += found.value * weight;
         sum.pdf += choice_probability(chances, weight, at.leaves.y) * found.pdf;
@@ -184,7 +184,7 @@ fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> 
         drawn = LobeSample(diffuse_sample(vec2f(first, second)), 1.0, LOBE_SMOOTH, 1.0);
     } else {
 #ifdef MODELS
-        let v = leaf_values(leaf, at.hit.uv);
+        let v = leaf_values(leaf, at.hit.point);
         drawn = model_sample(leaf, v, faced.wi, first, vec2f(second, sampler_draw(sampler)));
 #endif
     }
@@ -204,7 +204,7 @@ fn choose_leaf(at: Interaction, sampler: ptr<function, Sampler>, sampled: ptr<fu
     var left = sampler_draw(sampler);
     var found = false;
     for (var i = 0u; i < at.leaves.y; i++) {
-        let weight = leaf_weight(leaf_record(at.leaves.x + i), at.hit.uv);
+        let weight = leaf_weight(leaf_record(at.leaves.x + i), at.hit.point);
         let probability = choice_probability(chances, weight, at.leaves.y);
         if probability > 0.0 {
             (*sampled).leaf = i;
@@ -225,12 +225,12 @@ fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> 
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
 #ifdef DISCRETE
     if sampled.lobe != LOBE_SMOOTH {
-        return leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, sampled.lobe, sampled.wo) * (1.0 / pdf);
+        return leaf_weight(leaf, at.hit.point) * leaf_discrete(leaf, at, sampled.lobe, sampled.wo) * (1.0 / pdf);
     }
 #endif
     // The value of a diffuse leaf is its pdf times the reflectance.
     if leaf.factors == 0u && is_lambertian(leaf) {
-        return texture_value(leaf.first_texture, at.hit.uv);
+        return texture_value(leaf.first_texture, at.hit.point);
     }
     return value * (1.0 / pdf);
 }
@@ -248,7 +248,7 @@ fn null_transmission(at: Interaction) -> vec3f {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         if leaf_is_straight(leaf) {
-            sum += leaf_weight(leaf, at.hit.uv) * leaf_discrete(leaf, at, LOBE_STRAIGHT, -at.wi);
+            sum += leaf_weight(leaf, at.hit.point) * leaf_discrete(leaf, at, LOBE_STRAIGHT, -at.wi);
         }
     }
     return sum;
@@ -266,7 +266,7 @@ fn bsdf_is_black(at: Interaction) -> bool {
         return false;
     }
     let varies = mode != PRIMAL && (at.flags & BSDF_VARIES) != 0u;
-    return !varies && all(texture_value(leaf.first_texture, at.hit.uv) == vec3f(0.0));
+    return !varies && all(texture_value(leaf.first_texture, at.hit.point) == vec3f(0.0));
 }
 
 #ifdef REPLAY
@@ -289,19 +289,19 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
         if !seen.lit {
             continue;
         }
-        let by_value = d * leaf_weight(leaf, at.hit.uv);
+        let by_value = d * leaf_weight(leaf, at.hit.point);
         var value = vec3f(0.0);
         if is_lambertian(leaf) {
-            texture_adjoint(stencil(leaf.first_texture, at.hit.uv), diffuse_adjoint(seen.wo, by_value));
-            value = diffuse_eval(texture_value(leaf.first_texture, at.hit.uv), seen.wo);
+            texture_adjoint(stencil(leaf.first_texture, at.hit.point), diffuse_adjoint(seen.wo, by_value));
+            value = diffuse_eval(texture_value(leaf.first_texture, at.hit.point), seen.wo);
         } else {
 #ifdef MODELS
-            let v = leaf_values(leaf, at.hit.uv);
+            let v = leaf_values(leaf, at.hit.point);
             let by_model = by_value * seen.factor;
-            values_adjoint(leaf, at.hit.uv, model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model));
+            values_adjoint(leaf, at.hit.point, model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model));
             value = model_eval(leaf, v, faced.wi, seen.wo);
 #ifdef RELIEFS
-            if relief_is_wanted(leaf, at.hit.uv) {
+            if relief_is_wanted(leaf, at.hit.point) {
                 let by_turning = model_torque(leaf, v, faced.wi, seen.wo, by_model);
                 facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
             }
@@ -310,7 +310,7 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
 #endif
         }
         if leaf.factors > 0u {
-            weight_adjoint(leaf, at.hit.uv, dot(d, value));
+            weight_adjoint(leaf, at.hit.point, dot(d, value));
         }
     }
 }
@@ -318,8 +318,8 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
 #ifdef RELIEFS
 
 // Whether derivatives by a leaf's relief are needed.
-fn relief_is_wanted(leaf: Leaf, uv: vec2f) -> bool {
-    return leaf.relief != NONE && parameter_tuned(stencil(leaf.relief, uv).slot);
+fn relief_is_wanted(leaf: Leaf, point: SurfacePoint) -> bool {
+    return leaf.relief != NONE && parameter_tuned(stencil(leaf.relief, point).slot);
 }
 
 #endif
@@ -335,16 +335,16 @@ fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, wo: vec3f, d: vec3f)
     if !seen.lit {
         return;
     }
-    let by_value = d * leaf_weight(leaf, at.hit.uv);
+    let by_value = d * leaf_weight(leaf, at.hit.point);
     var value = vec3f(seen.factor);
     if leaf.kind != LEAF_NULL {
-        let v = leaf_values(leaf, at.hit.uv);
+        let v = leaf_values(leaf, at.hit.point);
         let by_model = by_value * seen.factor;
-        values_adjoint(leaf, at.hit.uv, model_discrete_adjoint(leaf, v, faced.wi, lobe, by_model));
+        values_adjoint(leaf, at.hit.point, model_discrete_adjoint(leaf, v, faced.wi, lobe, by_model));
         value *= model_discrete(leaf, v, faced.wi, lobe);
     }
 #ifdef RELIEFS
-    if leaf.kind == LEAF_NULL && relief_is_wanted(leaf, at.hit.uv) {
+    if leaf.kind == LEAF_NULL && relief_is_wanted(leaf, at.hit.point) {
         facing_adjoint(faced, leaf, at, wo, vec3f(0.0), by_value.x + by_value.y + by_value.z);
     }
 #endif
@@ -352,24 +352,24 @@ fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, wo: vec3f, d: vec3f)
     let value = vec3f(1.0);
 #endif
     if leaf.factors > 0u {
-        weight_adjoint(leaf, at.hit.uv, dot(d, value));
+        weight_adjoint(leaf, at.hit.point, dot(d, value));
     }
 }
 
 #endif
 
 // Sends `d`, the derivative by a leaf's weight, to the textures of its factors.
-fn weight_adjoint(leaf: Leaf, uv: vec2f, d: f32) {
+fn weight_adjoint(leaf: Leaf, point: SurfacePoint, d: f32) {
     for (var i = 0u; i < leaf.factors; i++) {
         let factor = factor_record(leaf.first_factor + i);
         // The product of the other factors: one of them may be zero.
         var slope = select(d, -d, factor.complement == 1u);
         for (var j = 0u; j < leaf.factors; j++) {
             if j != i {
-                slope *= factor_value(factor_record(leaf.first_factor + j), uv);
+                slope *= factor_value(factor_record(leaf.first_factor + j), point);
             }
         }
-        texture_adjoint(stencil(factor.factor_texture, uv), vec3f(slope, 0.0, 0.0));
+        texture_adjoint(stencil(factor.factor_texture, point), vec3f(slope, 0.0, 0.0));
     }
 }
 

@@ -96,10 +96,10 @@ fn relieved(leaf: Leaf, at: Interaction, faced: ptr<function, Facing>) {
     let before = turned(leaf, LEAF_RELIEF_TURNED, at.wi);
     var m = vec3f(0.0);
     if (leaf.flags & LEAF_BUMP) != 0u {
-        let slopes = texture_slopes(texture_record(leaf.relief), at.hit.uv);
+        let slopes = texture_slopes(texture_record(leaf.relief), at.hit.point.uv);
         m = bump_normal(bump_new(leaf, at), vec2f(texture_eval(slopes.by_u).x, texture_eval(slopes.by_v).x));
     } else {
-        m = 2.0 * texture_value(leaf.relief, at.hit.uv) - 1.0;
+        m = 2.0 * texture_value(leaf.relief, at.hit.point) - 1.0;
     }
     let relief = relief_new(m, before, (leaf.flags & LEAF_FLIPS) != 0u);
     let wi = relief_to_local(relief, before);
@@ -164,11 +164,11 @@ fn facing_adjoint(faced: Facing, leaf: Leaf, at: Interaction, wo: vec3f, by_turn
     let shadowing = select(0.0, by_factor, (leaf.flags & LEAF_SHADOWS) != 0u);
     let by_normal = relief_adjoint(faced.relief, turning, turned(leaf, LEAF_RELIEF_TURNED, wo), shadowing);
     if (leaf.flags & LEAF_BUMP) == 0u {
-        texture_adjoint(stencil(leaf.relief, at.hit.uv), 2.0 * by_normal);
+        texture_adjoint(stencil(leaf.relief, at.hit.point), 2.0 * by_normal);
         return;
     }
     let by_slopes = bump_adjoint(bump_new(leaf, at), by_normal);
-    let slopes = texture_slopes(texture_record(leaf.relief), at.hit.uv);
+    let slopes = texture_slopes(texture_record(leaf.relief), at.hit.point.uv);
     texture_adjoint(slopes.by_u, vec3f(by_slopes.x, 0.0, 0.0));
     texture_adjoint(slopes.by_v, vec3f(by_slopes.y, 0.0, 0.0));
 }

@@ -18,14 +18,14 @@ struct Drawn {
     // The pdf by solid angle; 0 for delta lights, which no path can hit.
     pdf: f32,
     // Where the light's texture is looked up.
-    uv: vec2f,
+    point: SurfacePoint,
     lit: bool,
 }
 
 // The largest float below one.
 const BELOW_ONE: f32 = 0.99999994;
 
-const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, vec2f(0.0), false);
+const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, SurfacePoint(vec3f(0.0), vec2f(0.0), 0u, vec2f(0.0)), false);
 
 // Samples a light and a direction towards it from `p`.
 fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
@@ -39,7 +39,7 @@ fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
     } else if is_light(record.kind, LIGHT_PROJECTOR) {
         drawn = sample_projector(record, p);
     } else if is_light(record.kind, LIGHT_DIRECTIONAL) {
-        drawn = Drawn(0u, -record.direction.xyz, FAR, 1.0, 0.0, vec2f(0.0), true);
+        drawn = Drawn(0u, -record.direction.xyz, FAR, 1.0, 0.0, DARK.point, true);
     } else if is_light(record.kind, LIGHT_AREA) {
         drawn = sample_area(record, p, vec2f(u, v), sampler);
     } else if is_light(record.kind, LIGHT_ENVMAP) {
@@ -97,7 +97,7 @@ fn sample_point(record: Light, p: vec3f) -> Drawn {
             uv = picture_uv(record, transform_point(record.to_local, p), 0.5);
         }
     }
-    return Drawn(0u, direction, distance, weight, 0.0, uv, weight > 0.0 && is_finite(weight));
+    return Drawn(0u, direction, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), weight > 0.0 && is_finite(weight));
 }
 
 // Where a point in the frame of a spot or a projector lies in its picture. `half` is 1/2, or -1/2 for a picture that is
@@ -119,7 +119,7 @@ fn sample_projector(record: Light, p: vec3f) -> Drawn {
     // Over the cosine, which is local z / distance.
     let weight = PI * distance / (local.z * local.z * local.z);
     let inside = all(uv >= vec2f(0.0)) && all(uv <= vec2f(1.0));
-    return Drawn(0u, to / distance, distance, weight, 0.0, uv, inside && is_finite(weight));
+    return Drawn(0u, to / distance, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), inside && is_finite(weight));
 }
 
 // Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the
@@ -164,7 +164,7 @@ fn sample_envmap(u: vec2f) -> Drawn {
     // u = atan2(x, -z) / 2 pi
     let local = vec3f(azimuth.y * polar.y, polar.x, -azimuth.x * polar.y);
     let pdf = envmap_stencil_pdf(env_cell(scene.env_size, cell, vec2f(fx, fy)), polar.y);
-    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, vec2f(0.0), pdf > 0.0);
+    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, DARK.point, pdf > 0.0);
 }
 
 // Samples a number in [0, 1) whose pdf is linear from `a` to `b`, both positive.
@@ -237,12 +237,12 @@ fn envmap_pdf(d: vec3f) -> f32 {
     return with_choice(light_record(settings.environment), envmap_stencil_pdf(at, length(local.xz)));
 }
 
-// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `uv`.
-fn light_value(record: Light, uv: vec2f) -> vec3f {
+// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `point`.
+fn light_value(record: Light, point: SurfacePoint) -> vec3f {
     if record.light_texture == NONE {
         return light_color(record);
     }
-    return light_color(record) * texture_eval(texture_stencil(texture_record(record.light_texture), uv));
+    return light_color(record) * texture_eval(stencil(record.light_texture, point));
 }
 
 // What a light's texture is multiplied by: its colour, the scale of a projector, or one.
@@ -260,12 +260,12 @@ fn light_color(record: Light) -> vec3f {
 #ifdef REPLAY
 
 // The adjoint of light_value: `d` are the derivatives by it.
-fn light_adjoint(record: Light, uv: vec2f, d: vec3f) {
+fn light_adjoint(record: Light, point: SurfacePoint, d: vec3f) {
     if record.light_texture == NONE {
         sink_color(record.slot, d);
         return;
     }
-    let at = texture_stencil(texture_record(record.light_texture), uv);
+    let at = stencil(record.light_texture, point);
     texture_adjoint(at, d * light_color(record));
     if record.slot == NONE {
         return;

@@ -81,10 +81,10 @@ fn sink_entries(index: u32, first: u32, d: vec3f, channels: u32) {
     gradient_add_color(slot, first, d);
 }
 
-// Sends derivatives by the background's radiance along the unit direction `d`.
+// Sends derivatives by the background's radiance along the unit direction `d`, of a map before its scale.
 fn sink_background(d: vec3f, d_radiance: vec3f) {
     if launch.emitter.tuned == 1u {
-        background_adjoint(d, d_radiance);
+        background_color_adjoint(d, d_radiance);
     }
 }
 

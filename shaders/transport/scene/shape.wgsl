@@ -5,27 +5,40 @@
 #import transport/scene/bvh
 #import transport/scene/records
 
+// A point of a surface: where it is, and all that textures are looked up by.
+struct SurfacePoint {
+    // In the world. Of a ray's intersection: projected onto the surface, which origin + t * direction misses by rounding.
+    p: vec3f,
+    uv: vec2f,
+    // Of a mesh its triangle, among all meshes', and the weights of the second and the third corner.
+    triangle: u32,
+    weights: vec2f,
+}
+
+// A point of no mesh.
+fn surface_point_new(p: vec3f, uv: vec2f) -> SurfacePoint {
+    return SurfacePoint(p, uv, NONE, vec2f(0.0));
+}
+
 // A ray's intersection with a surface, if `found`.
 struct Hit {
     t: f32,
     surface: u32,
     // Of a mesh the triangle's place: 4 * block + lane; of a cube the face: 2 * axis, plus 1 on the positive side.
     primitive: u32,
-    // The point in the world, projected onto the surface: origin + t * direction misses it by rounding.
-    p: vec3f,
+    point: SurfacePoint,
     // Offset along the normal that keeps a new ray from hitting the same surface by rounding.
     clearance: f32,
     // Geometric unit normal in the world: outwards from a closed shape, unless flipped.
     normal: vec3f,
     // Shading unit normal: on a mesh interpolated between vertex normals.
     shading: vec3f,
-    uv: vec2f,
     found: bool,
 }
 
 // No intersection before `far`.
 fn no_hit(far: f32) -> Hit {
-    return Hit(far, 0u, 0u, vec3f(0.0), 0.0, vec3f(0.0), vec3f(0.0), vec2f(0.0), false);
+    return Hit(far, 0u, 0u, surface_point_new(vec3f(0.0), vec2f(0.0)), 0.0, vec3f(0.0), vec3f(0.0), false);
 }
 
 // Relative error bound of a point on a surface and of its transform to local space: about ten roundings of half an
@@ -35,7 +48,7 @@ const ROUNDING: f32 = 16.0 * 1.1920929e-7;
 // The hit point, offset to the side on which a ray in `direction` leaves.
 fn leave(hit: Hit, direction: vec3f) -> vec3f {
     let step = select(hit.clearance, -hit.clearance, dot(hit.normal, direction) < 0.0);
-    return along(hit.p, hit.normal, step);
+    return along(hit.point.p, hit.normal, step);
 }
 
 // An intersection in local space.
@@ -119,7 +132,8 @@ fn describe_triangle(hit: BvhHit) -> Hit {
         shading = unit(record.side * mean);
     }
     let uv = first * corners.uv_ab.xy + hit.u * corners.uv_ab.zw + hit.v * corners.uv_c;
-    return Hit(hit.t, corners.shape, 4u * hit.place + hit.lane, p, clearance, normal, shading, uv, true);
+    let point = SurfacePoint(p, uv, hit.number & ~TRIANGLE, vec2f(hit.u, hit.v));
+    return Hit(hit.t, corners.shape, 4u * hit.place + hit.lane, point, clearance, normal, shading, true);
 }
 
 fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {
@@ -151,7 +165,8 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
     }
     normal = world_normal(record, normal);
     let clearance = ROUNDING * terms_along(record.to_world, p, normal);
-    return Hit(found.t, surface, found.part, transform_point(record.to_world, p), clearance, normal, normal, uv, true);
+    let point = surface_point_new(transform_point(record.to_world, p), uv);
+    return Hit(found.t, surface, found.part, point, clearance, normal, normal, true);
 }
 
 // The coordinates of a point of the cube's surface, given its face.

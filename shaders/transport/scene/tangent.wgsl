@@ -35,7 +35,7 @@ fn derivatives(hit: Hit) -> Derivatives {
     if is_shape(record.kind, SURFACE_MESH) {
         return triangle_derivatives(hit.primitive);
     }
-    let local = local_derivatives(record.kind, hit.primitive, transform_point(record.to_local, hit.p));
+    let local = local_derivatives(record.kind, hit.primitive, transform_point(record.to_local, hit.point.p));
     return Derivatives(transform_vector(record.to_world, local.dp_du), transform_vector(record.to_world, local.dp_dv));
 }
 

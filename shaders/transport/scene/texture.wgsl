@@ -3,23 +3,40 @@
 #import bind/parameters
 #import bind/scene
 #import transport/lookup/grid
+#import transport/lookup/volume
 #import transport/scene/records
+#import transport/scene/shape
 
-// The texels around a point of a texture, with bilinear weights.
+// The texels around a point of a texture, with linear weights.
 struct TextureStencil {
     // The parameter that holds the texels, and the numbers of a texel: one or three.
     slot: u32,
     channels: u32,
-    // Texels with a weight: one or four.
+    // Texels with a weight: one, four or eight.
     count: u32,
     texels: vec4u,
     weights: vec4f,
+#ifdef SOLIDS
+    // The fifth to the eighth.
+    other_texels: vec4u,
+    other_weights: vec4f,
+#endif
 }
 
-// The texels at `uv`: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
+// The first value of a texture.
+fn texture_stencil_first(record: Texture) -> TextureStencil {
+    var at: TextureStencil;
+    at.slot = record.slot;
+    at.channels = record.channels;
+    at.count = 1u;
+    at.weights.x = 1.0;
+    return at;
+}
+
+// The texels at `uv`, of what is looked up by these alone: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
 // v = 0.
 fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
-    var at = TextureStencil(record.slot, record.channels, 1u, vec4u(0u), vec4f(1.0, 0.0, 0.0, 0.0));
+    var at = texture_stencil_first(record);
     if record.kind == TEXTURE_CONSTANT {
         return at;
     }
@@ -33,14 +50,64 @@ fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
     return at;
 }
 
-// The texels of one of the scene's textures at `uv`.
-fn stencil(index: u32, uv: vec2f) -> TextureStencil {
-    return texture_stencil(texture_record(index), uv);
+// The texels of one of the scene's textures at a point of a surface.
+fn stencil(index: u32, point: SurfacePoint) -> TextureStencil {
+    let record = texture_record(index);
+#ifdef ATTRIBUTES
+    if record.kind == TEXTURE_VERTICES || record.kind == TEXTURE_FACES {
+        return attribute_stencil(record, point);
+    }
+#endif
+#ifdef SOLIDS
+    if record.kind == TEXTURE_VOLUME {
+        return solid_stencil(record, point);
+    }
+#endif
+    return texture_stencil(record, point.uv);
 }
 
+#ifdef ATTRIBUTES
+
+// The values of the vertices or of the face around a point of a mesh, times the texture's factor.
+fn attribute_stencil(record: Texture, point: SurfacePoint) -> TextureStencil {
+    var at = texture_stencil_first(record);
+    let scale = record.to_uv[0].x;
+    at.count = 4u;
+    if record.kind == TEXTURE_FACES {
+        at.texels.x = corner_record(point.triangle).face;
+        at.weights.x = scale;
+        return at;
+    }
+    let v = point.weights.x;
+    let w = point.weights.y;
+    at.texels = vec4u(corner_vertices(point.triangle), 0u);
+    at.weights = vec4f((1.0 - v - w) * scale, v * scale, w * scale, 0.0);
+    return at;
+}
+
+#endif
+#ifdef SOLIDS
+
+// The texels of a volume at a point of a surface.
+fn solid_stencil(record: Texture, point: SurfacePoint) -> TextureStencil {
+    var at = texture_stencil_first(record);
+    let volume = volume_record(record.other_slot);
+    let near = volume_stencil(volume, point.p);
+    for (var k = 0u; k < 4u; k++) {
+        at.texels[k] = corner_texel(near, k);
+        at.weights[k] = corner_weight(near, k);
+        at.other_texels[k] = corner_texel(near, k + 4u);
+        at.other_weights[k] = corner_weight(near, k + 4u);
+    }
+    at.count = volume_corners(volume);
+    return at;
+}
+
+#endif
+
 // Looks up a texture.
-fn texture_value(index: u32, uv: vec2f) -> vec3f {
-    return texture_eval(stencil(index, uv));
+fn texture_value(index: u32, point: SurfacePoint) -> vec3f {
+    return texture_eval(stencil(index, point));
 }
 
 #ifdef RELIEFS
@@ -111,6 +178,14 @@ fn texture_eval(at: TextureStencil) -> vec3f {
     sum += stencil_texel(at, at.texels.y) * at.weights.y;
     sum += stencil_texel(at, at.texels.z) * at.weights.z;
     sum += stencil_texel(at, at.texels.w) * at.weights.w;
+#ifdef SOLIDS
+    if at.count > 4u {
+        sum += stencil_texel(at, at.other_texels.x) * at.other_weights.x;
+        sum += stencil_texel(at, at.other_texels.y) * at.other_weights.y;
+        sum += stencil_texel(at, at.other_texels.z) * at.other_weights.z;
+        sum += stencil_texel(at, at.other_texels.w) * at.other_weights.w;
+    }
+#endif
     return sum;
 }
 
@@ -130,7 +205,15 @@ fn texture_adjoint(at: TextureStencil, d: vec3f) {
     var texels = at.texels;
     var weights = at.weights;
     for (var k = 0u; k < at.count; k++) {
-        sink_entries(at.slot, at.channels * texels.x, d * weights.x, at.channels);
+#ifdef SOLIDS
+        if k == 4u {
+            texels = at.other_texels;
+            weights = at.other_weights;
+        }
+#endif
+        if weights.x != 0.0 {
+            sink_entries(at.slot, at.channels * texels.x, d * weights.x, at.channels);
+        }
         texels = texels.yzwx;
         weights = weights.yzwx;
     }

@@ -22,6 +22,15 @@ pub(super) fn place_in_tile(column: usize, row: usize, [columns, rows]: [usize; 
     blocks * block * block + row % block * block + column % block
 }
 
+/// Where the pixel of a column and a row of a view is kept, counted from the view's first chunk.
+#[inline(always)]
+pub(super) fn place_in_view([x, y]: [u32; 2], [width, height]: [u32; 2]) -> usize {
+    let [across, down] = [x / TILE, y / TILE];
+    let rest = [(width, across), (height, down)].map(|(side, tile)| (side - tile * TILE).min(TILE) as usize);
+    let chunk = down * width.div_ceil(TILE) + across;
+    chunk as usize * CHUNK + place_in_tile((x % TILE) as usize, (y % TILE) as usize, rest)
+}
+
 /// A run of pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Chunk {

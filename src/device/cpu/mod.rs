@@ -181,6 +181,16 @@ impl Device for Cpu {
         Ok(())
     }
 
+    fn develop(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        let Passes::Paths(passes) = &self.passes else {
+            return self.render(batch, keys, spp);
+        };
+        let pass = Pass { batch, keys, spp };
+        passes.develop(&self.inputs, pass, &mut self.frame);
+        self.frame.note(pass);
+        Ok(())
+    }
+
     fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
         let pass = Pass { batch, keys, spp };
         let Passes::Paths(passes) = &self.passes else {

@@ -176,6 +176,8 @@ pub(super) struct Arrays {
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
     pub adjoint: wgpu::Buffer,
+    /// What pixels receive of samples that are spread, eight floats a pixel; as large as was needed so far.
+    pub film: wgpu::Buffer,
     pub pixels: u32,
     /// Eight words that an adjoint pass counts in.
     pub statistics: wgpu::Buffer,
@@ -213,6 +215,7 @@ impl Arrays {
             references: References::new(context, &resident.references)?,
             image: context.storage("image", 0)?,
             adjoint: context.storage("adjoint", 0)?,
+            film: context.storage("film", 0)?,
             pixels: 0,
             statistics: context.storage("statistics", 32)?,
             partials: context.storage("partials", 0)?,
@@ -243,6 +246,29 @@ impl Arrays {
         self.image = context.storage("image", bytes)?;
         self.adjoint = context.storage("adjoint", bytes)?;
         self.pixels = pixels;
+        Ok(())
+    }
+
+    /// Makes room for a film on which samples are spread.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub(super) fn fit_film(&mut self, context: &Context, pixels: u32) -> Result<()> {
+        let (bytes, limit) = (
+            32 * u64::from(pixels),
+            context.summary.max_binding_bytes.min(context.summary.max_buffer_bytes),
+        );
+        if bytes > limit {
+            return Err(DeviceError::TooLarge(format!(
+                "a film of {pixels} pixels does not fit {}, which takes {} at once; render a smaller picture, give the film \
+                 a `box` filter, or use --device cpu",
+                context.summary.name,
+                limit / 32
+            )));
+        }
+        if bytes > self.film.size() {
+            self.film = context.storage("film", bytes)?;
+        }
         Ok(())
     }
 
@@ -280,6 +306,7 @@ impl Arrays {
             &self.references.buffer,
             &self.image,
             &self.adjoint,
+            &self.film,
             &self.statistics,
             &self.partials,
         ];

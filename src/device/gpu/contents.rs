@@ -5,7 +5,7 @@ use crate::resident::layout::{NONE, background, bsdf, leaf, texture};
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
 
-/// The kinds of BSDFs that shaders of paths are written for: what a scene does not have is left out, since it would cost
+/// The kinds of BSDFs and of their textures that shaders of paths are written for: what a scene does not have is left out, since it would cost
 /// registers, and time to compile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaves(u32);
@@ -24,9 +24,13 @@ impl Leaves {
     const DISCRETE: u32 = 128;
     /// Lobes that let light pass straight through.
     const STRAIGHT: u32 = 256;
+    /// Textures that are values of meshes.
+    const ATTRIBUTES: u32 = 512;
+    /// Textures that are volumes.
+    const SOLIDS: u32 = 1024;
 
     /// What shaders call them, in the order of their bits.
-    const NAMES: [&'static str; 9] = [
+    const NAMES: [&'static str; 11] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -36,6 +40,8 @@ impl Leaves {
         "RELIEFS",
         "DISCRETE",
         "STRAIGHT",
+        "ATTRIBUTES",
+        "SOLIDS",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -72,7 +78,13 @@ impl Leaves {
             NONE => 0,
             _ => Self::RELIEFS,
         });
-        Self(kinds.chain(tangents).chain(reliefs).fold(0, |all, one| all | one))
+        let textures = bsdfs.textures.iter().map(|record| match record.kind {
+            texture::VERTICES | texture::FACES => Self::ATTRIBUTES,
+            texture::VOLUME => Self::SOLIDS,
+            _ => 0,
+        });
+        let all = kinds.chain(tangents).chain(reliefs).chain(textures);
+        Self(all.fold(0, |all, one| all | one))
     }
 
     /// What the preprocessor is told.
@@ -80,7 +92,8 @@ impl Leaves {
         let names = Self::NAMES.into_iter().enumerate();
         let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
         // A scene whose surfaces are diffuse or let light pass needs no models.
-        let models = self.0 & !(Self::DISCRETE | Self::STRAIGHT) != 0;
+        let others = Self::DISCRETE | Self::STRAIGHT | Self::ATTRIBUTES | Self::SOLIDS;
+        let models = self.0 & !others != 0;
         named.chain(models.then_some("MODELS"))
     }
 }

@@ -292,6 +292,12 @@ impl Device for Gpu {
         Ok(())
     }
 
+    fn develop(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.develop_pass(batch, keys, spp)?;
+        self.rendered = batch.pixels();
+        Ok(())
+    }
+
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
         let bytes = self
             .context

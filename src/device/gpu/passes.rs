@@ -1,17 +1,20 @@
 //! The three passes over the rays of a batch: primal, loss, adjoint.
 
+use std::ops::Range;
+
 use bytemuck::Zeroable;
 
 use super::adapters::AdapterKind;
 use super::paths::PathPasses;
 use super::pieces::{ADJOINT_SAMPLES, Cut, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
-use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, Slot};
+use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, Slot, exposure};
 use super::shaders::{Binding, Kernel};
 use super::{Gpu, Passes};
 use crate::device::units::Units;
 use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result, no_surfaces};
 use crate::kernels::loss::Loss;
 use crate::resident::field::FieldScene;
+use crate::transport::rays::film::{spread_sensor, spreads};
 
 /// Place among the statistics of what went wrong with sums in whole numbers: the twins of `shaders/bind/statistics.wgsl`.
 const FAULTS: usize = 6;
@@ -30,6 +33,54 @@ impl Gpu {
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
         self.over_rays(kernel, launch, cut, batch.pixels());
+        self.context.check()
+    }
+
+    /// Renders a view into the image whose samples are spread over pixels: one of each pixel at a time, which the pixels
+    /// around then gather.
+    pub(super) fn develop_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        let Passes::Paths(passes) = &self.passes else {
+            return self.render_pass(batch, keys, spp);
+        };
+        let (&[sensor], None) = (&batch.table.sensors[..], batch.drawn) else {
+            return self.render_pass(batch, keys, spp);
+        };
+        let record = &self.sensors[sensor as usize];
+        if !spreads(record) {
+            return self.render_pass(batch, keys, spp);
+        }
+        let wide = spread_sensor(record);
+        let sampled = wide.width * wide.height;
+        let cut = self.cut_paths(passes, 1);
+        for kernel in [Kernel::RenderPaths, Kernel::Develop] {
+            self.pipelines.prepare(&self.context, kernel)?;
+        }
+        self.bring_batch(batch)?;
+        self.arrays.fit_image(&self.context, sampled)?;
+        self.arrays.fit_film(&self.context, batch.pixels())?;
+        let launch = Launch {
+            exposure: exposure::SAMPLE,
+            ..self.launch(batch, keys, spp)
+        };
+        let pieces = |kernel: Kernel, sample: u32, launch: Launch| {
+            let count = if kernel == Kernel::Develop {
+                batch.pixels()
+            } else {
+                sampled
+            };
+            for (pixels, _) in cut.pieces(count, 1) {
+                self.over_piece(kernel, launch, pixels, sample..sample + 1);
+            }
+        };
+        for sample in 0..spp {
+            pieces(Kernel::RenderPaths, sample, launch);
+            pieces(Kernel::Develop, sample, launch);
+        }
+        let done = Launch {
+            exposure: exposure::DONE,
+            ..launch
+        };
+        pieces(Kernel::Develop, spp, done);
         self.context.check()
     }
 
@@ -168,17 +219,21 @@ impl Gpu {
     }
 
     /// Runs a kernel over all pieces of a pass.
-    fn over_rays(&self, kernel: Kernel, mut launch: Launch, cut: Cut, pixels: u32) {
-        let buffers = self.ray_buffers();
-        let pipeline = self.pipelines.get(kernel);
+    fn over_rays(&self, kernel: Kernel, launch: Launch, cut: Cut, pixels: u32) {
         for (pixels, samples) in cut.pieces(pixels, launch.spp) {
-            (launch.first_pixel, launch.last_pixel) = (pixels.start, pixels.end);
-            (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
-            let groups = (pixels.end - pixels.start).div_ceil(RAY_GROUP);
-            launch.groups_x = self.context.fold(groups)[0];
-            self.context
-                .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
+            self.over_piece(kernel, launch, pixels, samples);
         }
+    }
+
+    /// Runs a kernel over some samples of some pixels.
+    fn over_piece(&self, kernel: Kernel, mut launch: Launch, pixels: Range<u32>, samples: Range<u32>) {
+        (launch.first_pixel, launch.last_pixel) = (pixels.start, pixels.end);
+        (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
+        let groups = (pixels.end - pixels.start).div_ceil(RAY_GROUP);
+        launch.groups_x = self.context.fold(groups)[0];
+        let pipeline = self.pipelines.get(kernel);
+        self.context
+            .dispatch(pipeline, bytemuck::bytes_of(&launch), &self.ray_buffers(), groups);
     }
 
     fn bring_batch(&mut self, batch: &Batch) -> Result<()> {
@@ -280,6 +335,7 @@ impl Gpu {
             (Binding::Sensors, &arrays.sensors),
             (Binding::Image, &arrays.image),
             (Binding::Adjoint, &arrays.adjoint),
+            (Binding::Film, &arrays.film),
             (Binding::References, &arrays.references.buffer),
             (Binding::Statistics, &arrays.statistics),
             (Binding::Partials, &arrays.partials),

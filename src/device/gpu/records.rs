@@ -135,6 +135,17 @@ pub struct Launch {
     pub exponent: i32,
     /// Codes of [`crate::resident::layout::aov`], of a pass over the first surfaces.
     pub aov: u32,
+    /// Codes of [`exposure`].
+    pub exposure: u32,
+    pub padding: [u32; 3],
+}
+
+/// Codes of [`Launch::exposure`].
+pub mod exposure {
+    /// A sample of each pixel is rendered, or spread over pixels.
+    pub const SAMPLE: u32 = 1;
+    /// All are spread.
+    pub const DONE: u32 = 2;
 }
 
 /// A pass over a view of splats.

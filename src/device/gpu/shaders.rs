@@ -66,6 +66,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/rays/sensor",
     "transport/lookup/sh",
     "transport/scene/shape",
+    "transport/scene/sky",
     "transport/scene/tangent",
     "transport/scene/texture",
     "transport/paths/path_state",
@@ -84,6 +85,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "kernels/resample",
     "backpropagate_field",
     "backpropagate_paths",
+    "develop",
     "collect",
     "count_splats",
     "derivatives_splats",
@@ -126,6 +128,7 @@ pub enum Kernel {
     ListSplats,
     RenderSplats,
     DerivativesSplats,
+    Develop,
 }
 
 /// How many rays add to one gradient at once.
@@ -179,6 +182,7 @@ pub enum Binding {
     Splats = 23,
     Lists = 24,
     LookedAt = 25,
+    Film = 26,
 }
 
 /// How a kernel uses a buffer.
@@ -229,7 +233,7 @@ impl Dialect {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -248,6 +252,7 @@ impl Kernel {
         Self::ListSplats,
         Self::RenderSplats,
         Self::DerivativesSplats,
+        Self::Develop,
     ];
 
     /// The module that holds its entry point `main`.
@@ -271,6 +276,7 @@ impl Kernel {
             Self::ListSplats => "list_splats",
             Self::RenderSplats => "render_splats",
             Self::DerivativesSplats => "derivatives_splats",
+            Self::Develop => "develop",
         }
     }
 
@@ -386,6 +392,14 @@ impl Kernel {
                 (Settings, Uniform),
                 (Records, Read),
                 (Bounds, Read),
+            ],
+            Self::Develop => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Image, Write),
+                (Film, Write),
             ],
             Self::Collect => &[
                 (Work, Uniform),

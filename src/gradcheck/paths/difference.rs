@@ -45,8 +45,11 @@ pub fn default_step(objective: &Objective, parameter: usize, quantity: Quantity)
             return LINEAR;
         }
     }
-    let shines =
-        records.background as usize == parameter || records.lights.iter().any(|l| l.slot as usize == parameter);
+    let sky = [records.background, objective.scene().env_scale_slot];
+    let shines = sky
+        .iter()
+        .chain(records.lights.iter().map(|l| &l.slot))
+        .any(|slot| *slot as usize == parameter);
     match quantity {
         _ if shines => LINEAR,
         Quantity::Normal | Quantity::Height | Quantity::Roughness => CORNERED,

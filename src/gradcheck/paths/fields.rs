@@ -2,7 +2,7 @@
 
 use crate::params::ParamSet;
 use crate::resident::layout::{SceneRecord, VolumeRecord};
-use crate::transport::lookup::background::background_adjoint;
+use crate::transport::lookup::background::background_color_adjoint;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::volume::volume_adjoint;
 use crate::transport::number::Number;
@@ -75,7 +75,7 @@ impl Sink<f64> for Sums<'_> {
     }
 
     fn background(&mut self, d: [f32; 3], d_radiance: [f64; 3]) {
-        background_adjoint(self.scene, &mut self.gradient[self.background as usize], d, d_radiance);
+        background_color_adjoint(self.scene, &mut self.gradient[self.background as usize], d, d_radiance);
     }
 }
 
@@ -111,7 +111,7 @@ impl<T: FnMut(usize, usize, f64)> Sink<f64> for Tell<'_, T> {
         let at = env_stencil(self.scene.env_size, local);
         for k in 0..4 {
             for c in 0..3 {
-                let share = d_radiance[c] * f64::from(self.scene.env_scale) * f64::from(at.weights[k]);
+                let share = d_radiance[c] * f64::from(at.weights[k]);
                 (self.tell)(self.background as usize, at.texels[k] as usize * 3 + c, share);
             }
         }

@@ -1,15 +1,19 @@
 //! Triangle meshes: Wavefront OBJ, Stanford PLY and Mitsuba's serialized ones.
 
+mod attributes;
 mod obj;
 mod ply;
 mod serialized;
+mod write;
 
 use std::collections::HashMap;
 use std::path::Path;
 
+pub use attributes::Attribute;
 pub use obj::read_obj;
-pub use ply::read_ply;
+pub use ply::{AttributeHeader, read_ply, read_ply_attributes};
 pub use serialized::read_serialized;
+pub use write::write_ply;
 
 use super::{IoError, Result, open};
 
@@ -23,6 +27,8 @@ pub struct Mesh {
     pub uvs: Vec<[f32; 2]>,
     /// Indices of vertices, all of which exist.
     pub triangles: Vec<[u32; 3]>,
+    /// Of a `.ply`; those of faces only where all faces are triangles.
+    pub attributes: Vec<Attribute>,
 }
 
 impl Mesh {
@@ -87,6 +93,16 @@ impl Mesh {
                     "the {what} of vertex {} holds {}, expected finite numbers",
                     i / width,
                     values[i]
+                );
+                return Err(IoError::new(path, message));
+            }
+        }
+        for attribute in &self.attributes {
+            if let Some(i) = attribute.values.iter().position(|v| !v.is_finite()) {
+                let (name, at) = (&attribute.name, i / attribute.channels);
+                let message = format!(
+                    "value {at} of `{name}` holds {}, expected finite numbers",
+                    attribute.values[i]
                 );
                 return Err(IoError::new(path, message));
             }

@@ -123,6 +123,7 @@ impl Reader {
                 .unwrap_or_default(),
             uvs: self.corners.iter().map(uv).collect::<Option<_>>().unwrap_or_default(),
             triangles: self.triangles,
+            attributes: Vec::new(),
         }
     }
 }

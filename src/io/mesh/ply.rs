@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{Mesh, add_fan, bytes};
+use super::attributes::{Found, find};
+use super::{Attribute, Mesh, add_fan, bytes};
 use crate::io::{IoError, Result};
 
 type Parsed<T> = std::result::Result<T, String>;
@@ -24,6 +25,36 @@ pub fn read_ply(path: &Path, face_normals: bool, flip_tex_coords: bool) -> Resul
         mesh.uvs.iter_mut().for_each(|uv| uv[1] = 1.0 - uv[1]);
     }
     mesh.check(path)
+}
+
+/// An attribute that a file has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeHeader {
+    /// With `vertex_` or `face_`.
+    pub name: String,
+    /// Values of a vertex or a face: one or three.
+    pub channels: usize,
+    /// Vertices or faces.
+    pub count: usize,
+}
+
+/// The attributes of a mesh's vertices and faces, by the file's header alone.
+///
+/// # Errors
+/// The file cannot be read or has no proper header.
+pub fn read_ply_attributes(path: &Path) -> Result<Vec<AttributeHeader>> {
+    let bytes = bytes(path)?;
+    let (_, elements) = header(&bytes).map_err(|e| IoError::new(path, e))?;
+    let of = |element: &Element| {
+        let described = element.attributes().into_iter().map(|found| AttributeHeader {
+            name: format!("{}_{}", element.name, found.name),
+            channels: found.channels,
+            count: element.count as usize,
+        });
+        described.collect::<Vec<_>>()
+    };
+    let known = elements.iter().filter(|e| matches!(e.name.as_str(), "vertex" | "face"));
+    Ok(known.flat_map(of).collect())
 }
 
 /// Names of a vertex's properties, in the order of [`Mesh`]; the last two pairs are alternatives.
@@ -88,6 +119,33 @@ struct Element {
     name: String,
     count: u64,
     properties: Vec<Property>,
+}
+
+impl Element {
+    /// The attributes among its properties. Lists are none.
+    fn attributes(&self) -> Vec<Found> {
+        let name = |p: &'_ Property| match p.length {
+            Some(_) => String::new(),
+            None => p.name.clone(),
+        };
+        let names: Vec<String> = self.properties.iter().map(name).collect();
+        find(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Where each property's values are kept among attributes' that follow each other.
+    fn collected(&self) -> (Vec<Attribute>, Vec<Option<usize>>) {
+        let mut places = vec![None; self.properties.len()];
+        let mut attributes = Vec::new();
+        for (index, found) in self.attributes().into_iter().enumerate() {
+            places[found.first..][..found.channels].fill(Some(index));
+            attributes.push(Attribute {
+                name: format!("{}_{}", self.name, found.name),
+                channels: found.channels,
+                values: Vec::new(),
+            });
+        }
+        (attributes, places)
+    }
 }
 
 fn parse(bytes: &[u8]) -> Parsed<Mesh> {
@@ -188,12 +246,16 @@ fn vertices(mesh: &mut Mesh, element: &Element, values: &mut Values) -> Parsed<(
     }
     let uv = [6..8, 8..10, 10..12].into_iter().find(|pair| has(pair.clone()));
     let normals = has(3..6);
+    let (mut attributes, places) = element.collected();
     for _ in 0..element.count {
         let mut vertex = [0.0f32; VERTEX.len()];
-        for (property, name) in element.properties.iter().zip(&names) {
+        for ((property, name), place) in element.properties.iter().zip(&names).zip(&places) {
             values.property(property, |value| {
                 if let Some(i) = *name {
                     vertex[i] = value as f32;
+                }
+                if let Some(i) = *place {
+                    attributes[i].values.push(value as f32);
                 }
             })?;
         }
@@ -205,6 +267,7 @@ fn vertices(mesh: &mut Mesh, element: &Element, values: &mut Values) -> Parsed<(
             mesh.uvs.push([vertex[uv.start], vertex[uv.start + 1]]);
         }
     }
+    mesh.attributes.extend(attributes);
     Ok(())
 }
 
@@ -214,12 +277,16 @@ fn faces(mesh: &mut Mesh, element: &Element, values: &mut Values) -> Parsed<()> 
         return Err("has faces without a list of vertex_indices".into());
     }
     let mut polygon = Vec::new();
+    let (mut attributes, places) = element.collected();
     for _ in 0..element.count {
         polygon.clear();
         let mut bad = None;
-        for property in &element.properties {
+        for (property, place) in element.properties.iter().zip(&places) {
             let wanted = is_polygon(property);
             values.property(property, |value| {
+                if let Some(i) = *place {
+                    attributes[i].values.push(value as f32);
+                }
                 let index = value as u32;
                 if wanted && f64::from(index) == value {
                     polygon.push(index);
@@ -235,6 +302,10 @@ fn faces(mesh: &mut Mesh, element: &Element, values: &mut Values) -> Parsed<()> 
             return Err(format!("has a face of {} corners, expected at least 3", polygon.len()));
         }
         add_fan(&mut mesh.triangles, &polygon);
+    }
+    // Faces that were cut up are not those that the values belong to.
+    if mesh.triangles.len() as u64 == element.count {
+        mesh.attributes.extend(attributes);
     }
     Ok(())
 }

@@ -524,6 +524,14 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         ),
     ),
     (
+        Class::Texture,
+        plain("mesh_attribute", &[must("name", Form::Text), may("scale", ANY)]),
+    ),
+    (
+        Class::Texture,
+        plain("volume", &[must("volume", Form::Volume(Limit::Any))]),
+    ),
+    (
         Class::Volume,
         plain(
             "gridvolume",

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::super::quantity::Quantity;
 use super::super::world::{Material, Model, Relief};
 use super::super::{Bsdf, NestedBsdf, Source, Texture};
-use super::world::wrap;
-use super::{channels, file, fill, numbers};
+use super::world::{lookup, wrap};
+use super::{channels, file, fill, number, numbers};
 
 /// The name that the object at `path` has in the one at `parent`, if it stands there.
 pub(super) fn key_in<'a>(path: &'a str, parent: &str) -> Option<&'a str> {
@@ -131,6 +131,8 @@ fn texture_path(texture: &Texture) -> &str {
         Texture::Constant(value) => &value.path,
         Texture::Checkerboard { colors, .. } => colors[0].path.trim_end_matches(".color0"),
         Texture::Bitmap(map) => &map.data.path,
+        Texture::Attribute(map) => &map.path,
+        Texture::Volume { path, .. } => path,
     }
 }
 
@@ -143,6 +145,8 @@ fn contents(texture: &Texture) -> Value {
             "color1": fill(&colors[1]),
             "to_uv": plane_matrix(to_uv),
         }),
+        Texture::Attribute(map) => json!({"type": "mesh_attribute", "name": map.name, "scale": number(map.scale)}),
+        Texture::Volume { volume, .. } => json!({"type": "volume", "volume": lookup(volume)}),
         Texture::Bitmap(map) => {
             let mut object = json!({
                 "type": "bitmap",

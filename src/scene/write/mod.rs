@@ -211,7 +211,7 @@ fn source(array: &Array) -> Value {
         | Source::Relief { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})
         }
-        Source::Placed | Source::Leaves { .. } | Source::Coin { .. } => Value::Null,
+        Source::Placed | Source::Leaves { .. } | Source::Coin { .. } | Source::Attribute { .. } => Value::Null,
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",
             "resolution": array.shape.size,
@@ -241,7 +241,7 @@ fn background(background: &Background) -> Value {
             sampling_weight,
             to_world,
         } => {
-            let mut object = json!({"type": "envmap", "scale": number(*scale), "to_world": matrix(to_world)});
+            let mut object = json!({"type": "envmap", "scale": first_value(scale), "to_world": matrix(to_world)});
             object["sampling_weight"] = number(*sampling_weight);
             match &data.source {
                 Source::ImageFile(path) => object["filename"] = file(path),
@@ -249,6 +249,14 @@ fn background(background: &Background) -> Value {
             }
             object
         }
+    }
+}
+
+/// The number of an array of one.
+fn first_value(array: &Array) -> Value {
+    match &array.source {
+        Source::Fill(values) => number(values[0]),
+        _ => json!(1.0),
     }
 }
 

@@ -42,7 +42,7 @@ fn scattering(medium: &Medium) -> Value {
     object
 }
 
-fn lookup(lookup: &Lookup) -> Value {
+pub(super) fn lookup(lookup: &Lookup) -> Value {
     let array = &lookup.array;
     // A single number would be read as one channel.
     let value = match &array.source {

@@ -45,46 +45,45 @@ pub fn env_cell(size: [u32; 2], [column, row]: [u32; 2], [fx, fy]: [f32; 2]) -> 
     }
 }
 
-/// Radiance of a map with RGB texels.
+/// Radiance of a map with RGB texels, before its scale.
 #[inline(always)]
-pub fn env_eval<N: Number>(data: &[N], at: &EnvStencil, scale: f32) -> [N; 3] {
+pub fn env_eval<N: Number>(data: &[N], at: &EnvStencil) -> [N; 3] {
     let mut radiance = [N::lift(0.0); 3];
     for c in 0..3 {
         for k in 0..4 {
             radiance[c] += data[at.texels[k] as usize * 3 + c] * N::lift(at.weights[k]);
         }
-        radiance[c] *= N::lift(scale);
     }
     radiance
 }
 
 /// The adjoint of [`env_eval`].
 #[inline(always)]
-pub fn env_adjoint<N: Number>(gradient: &mut [N], at: &EnvStencil, scale: f32, g: [N; 3]) {
+pub fn env_adjoint<N: Number>(gradient: &mut [N], at: &EnvStencil, g: [N; 3]) {
     for k in 0..4 {
         for c in 0..3 {
-            gradient[at.texels[k] as usize * 3 + c] += (g[c] * N::lift(scale)) * N::lift(at.weights[k]);
+            gradient[at.texels[k] as usize * 3 + c] += g[c] * N::lift(at.weights[k]);
         }
     }
 }
 
-/// The emitter's radiance for the unit direction `d` (world); `data` as
+/// The emitter's radiance for the unit direction `d` (world), of a map before its scale; `data` as
 /// [`crate::transport::field::radiance_field::View::emitter`].
 #[inline(always)]
-pub fn background_eval<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) -> [N; 3] {
+pub fn background_color<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) -> [N; 3] {
     match scene.background {
         background::NONE => [N::lift(0.0); 3],
         background::CONSTANT => [data[0], data[1], data[2]],
         _ => {
             let local = normalize(transform_vector(&scene.world_to_env, d));
-            env_eval(data, &env_stencil(scene.env_size, local), scene.env_scale)
+            env_eval(data, &env_stencil(scene.env_size, local))
         }
     }
 }
 
-/// The adjoint of [`background_eval`].
+/// The adjoint of [`background_color`].
 #[inline(always)]
-pub fn background_adjoint<N: Number>(scene: &SceneRecord, gradient: &mut [N], d: [f32; 3], g: [N; 3]) {
+pub fn background_color_adjoint<N: Number>(scene: &SceneRecord, gradient: &mut [N], d: [f32; 3], g: [N; 3]) {
     match scene.background {
         background::NONE => {}
         background::CONSTANT => {
@@ -94,9 +93,21 @@ pub fn background_adjoint<N: Number>(scene: &SceneRecord, gradient: &mut [N], d:
         }
         _ => {
             let local = normalize(transform_vector(&scene.world_to_env, d));
-            env_adjoint(gradient, &env_stencil(scene.env_size, local), scene.env_scale, g);
+            env_adjoint(gradient, &env_stencil(scene.env_size, local), g);
         }
     }
+}
+
+/// The emitter's radiance for the unit direction `d` (world) along rays through a radiance field.
+#[inline(always)]
+pub fn background_eval<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) -> [N; 3] {
+    background_color(scene, data, d).map(|color| color * N::lift(scene.env_scale))
+}
+
+/// The adjoint of [`background_eval`].
+#[inline(always)]
+pub fn background_adjoint<N: Number>(scene: &SceneRecord, gradient: &mut [N], d: [f32; 3], g: [N; 3]) {
+    background_color_adjoint(scene, gradient, d, g.map(|g| g * N::lift(scene.env_scale)));
 }
 
 #[cfg(test)]
@@ -107,7 +118,7 @@ mod tests {
     fn directions_meet_the_texels_that_mitsuba_gives_them() {
         // Four columns, three rows; texel value = index. -Z is u = 0, the seam between the last and the first column.
         let data: Vec<f64> = (0..12).flat_map(|i| [f64::from(i); 3]).collect();
-        let at = |d: [f32; 3]| env_eval(&data, &env_stencil([4, 3], d), 1.0)[0];
+        let at = |d: [f32; 3]| env_eval(&data, &env_stencil([4, 3], d))[0];
         assert!(
             (at([0.0, 1.0, 0.0]) - (at([1e-4, 1.0, 0.0]))).abs() < 4.0,
             "the first row is the upper pole"

@@ -13,6 +13,7 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::light::light_adjoint;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
+use crate::transport::scene::shape::SurfacePoint;
 
 /// The state of an adjoint beside that of the path. `I` says how the radiance still to come is known.
 #[derive(Debug)]
@@ -175,7 +176,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         path.alive(d)
     }
 
-    /// Sends the derivative by a light's value at `uv`; its contribution was throughput · `factor` · value.
+    /// Sends the derivative by a light's value at `point`; its contribution was throughput · `factor` · value.
     #[inline]
     pub(super) fn send_light<F: Fields<N>>(
         &mut self,
@@ -183,11 +184,11 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         fields: &F,
         path: &PathState<N>,
         light: &LightRecord,
-        uv: [f32; 2],
+        point: &SurfacePoint,
         factor: Rgb<N>,
     ) {
         let d = path.alive(self.d_radiance * path.beta * factor);
-        light_adjoint(scene, fields, light, uv, d, &mut self.sink);
+        light_adjoint(scene, fields, light, point, d, &mut self.sink);
     }
 }
 

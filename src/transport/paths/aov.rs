@@ -18,8 +18,8 @@ pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &
     match kind {
         aov::ALBEDO => albedo(scene, fields, &hit, ray.direction),
         aov::DEPTH => [hit.t, 0.0, 0.0],
-        aov::POSITION => hit.p,
-        aov::UV => [hit.uv[0], hit.uv[1], 0.0],
+        aov::POSITION => hit.point.p,
+        aov::UV => [hit.point.uv[0], hit.point.uv[1], 0.0],
         aov::GEO_NORMAL => hit.normal,
         aov::SH_NORMAL => hit.shading,
         _ => [hit.surface as f32, 0.0, 0.0],

@@ -7,7 +7,6 @@ use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collisions};
 use super::volpath::Walk;
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
-use crate::transport::lookup::background::background_eval;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -18,6 +17,7 @@ use crate::transport::scene::light::{Drawn, light_adjoint, light_value};
 use crate::transport::scene::majorant::clip;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, intersect, leave};
+use crate::transport::scene::sky::{sky_adjoint, sky_value};
 
 /// The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
 const SHADOW: f32 = 1.0 - 5e-4;
@@ -92,9 +92,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let d_radiance = self.path.alive(d_beta * open);
         let lit = d_radiance * radiance;
         if record.kind == light::ENVMAP {
-            self.adjoint.sink.background(drawn.direction, d_radiance.0);
+            sky_adjoint(scene, fields, drawn.direction, d_radiance, &mut self.adjoint.sink);
         } else {
-            light_adjoint(scene, fields, record, drawn.uv, d_radiance, &mut self.adjoint.sink);
+            light_adjoint(scene, fields, record, &drawn.point, d_radiance, &mut self.adjoint.sink);
         }
         backpropagate_shadow_ray(scene, fields, medium, p, drawn, lit, start, &mut self.adjoint);
         let arrived = through.open(through.transmittance) * weight * radiance;
@@ -235,13 +235,9 @@ fn drawn_radiance<N: Number, F: Fields<N>>(
     drawn: &Drawn,
 ) -> Rgb<N> {
     if record.kind == light::ENVMAP {
-        return Rgb(background_eval(
-            scene.common,
-            fields.integrand(scene.background),
-            drawn.direction,
-        ));
+        return sky_value(scene, fields, drawn.direction);
     }
-    light_value(scene, fields, record, drawn.uv)
+    light_value(scene, fields, record, &drawn.point)
 }
 
 /// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium, and `mask` for each
@@ -328,6 +324,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
 mod tests {
     use super::*;
     use crate::resident::Resident;
+    use crate::transport::scene::shape::SurfacePoint;
     use crate::transport::scene::tables::Tables;
     use std::path::Path;
 
@@ -350,7 +347,7 @@ mod tests {
                 distance: 3.0 - begin,
                 weight: 1.0,
                 pdf: 0.0,
-                uv: [0.0; 2],
+                point: SurfacePoint::new([0.0; 3], [0.0; 2]),
             };
             let mut length = 0.0;
             let medium = u32::from((-1.0..1.0).contains(&begin));

@@ -86,7 +86,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             path.pass(at.hit.t, p);
         } else {
             path.eta *= drawn.eta;
-            path.turn(at.hit.p, p, drawn.direction, drawn.lobe, drawn.pdf);
+            path.turn(at.hit.point.p, p, drawn.direction, drawn.lobe, drawn.pdf);
         }
     }
 

@@ -14,7 +14,6 @@ use super::reservoir::send_reservoir;
 use super::tracking::{Extinction, Flight};
 use super::vertex::{self, Vertex};
 use crate::resident::layout::{NONE, background, gradient};
-use crate::transport::lookup::background::background_eval;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
@@ -28,6 +27,7 @@ use crate::transport::scene::light::{envmap_pdf, light_sample, light_value};
 use crate::transport::scene::phase::phase_adjoint;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest, describe, leave, nearest};
+use crate::transport::scene::sky::{sky_adjoint, sky_value};
 
 /// A walk: the scene and its parameters, the state of the path, its random numbers, and the state of the adjoint.
 #[derive(Debug)]
@@ -182,11 +182,10 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if path.competes(scene) && scene.common.background == background::ENVMAP {
             weight *= mis(path.pdf, envmap_pdf(scene, path.direction));
         }
-        let radiance = background_eval(scene.common, self.fields.integrand(scene.background), path.direction);
-        path.add::<MODE>(Rgb(radiance) * weight);
+        path.add::<MODE>(sky_value(scene, self.fields, path.direction) * weight);
         if MODE == REPLAY {
             let d = path.alive(self.adjoint.d_radiance * path.beta * weight);
-            self.adjoint.sink.background(path.direction, d.0);
+            sky_adjoint(scene, self.fields, path.direction, d, &mut self.adjoint.sink);
         }
     }
 
@@ -230,10 +229,11 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                 weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit));
             }
             let light = &scene.lights[record.light as usize];
-            path.add::<MODE>(light_value(scene, self.fields, light, hit.uv) * weight);
+            path.add::<MODE>(light_value(scene, self.fields, light, &hit.point) * weight);
             if MODE == REPLAY {
                 let factor = Rgb::splat(N::lift(weight));
-                self.adjoint.send_light(scene, self.fields, path, light, hit.uv, factor);
+                self.adjoint
+                    .send_light(scene, self.fields, path, light, &hit.point, factor);
             }
         }
         // A surface without BSDF only separates media, and the camera looks through hidden emitters.

@@ -1,4 +1,4 @@
-//! Reconstruction filters by importance sampling: a sample's film position is drawn in proportion to the size of its
+//! Reconstruction filters. Passes of an optimisation draw from them: a sample's film position is drawn in proportion to the size of its
 //! pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight one;
 //! else the weight is the sign of the filter there, times what makes the mean weight one.
 
@@ -67,6 +67,61 @@ pub fn table_quantile(table: &FilterTable, u: f32) -> [f32; 2] {
         1.0
     };
     [(low as f32 + part) / CELLS_PER_RADIUS - 1.0, sign]
+}
+
+/// Most pixels beside its own that a sample may count in, along an axis.
+pub const MAX_REACH: u32 = 16;
+
+/// Whether a sensor's samples count in all pixels around, when a view is rendered to be looked at: a box never reaches
+/// another pixel.
+#[inline]
+pub fn spreads(sensor: &SensorRecord) -> bool {
+    sensor.filter != filter::BOX && filter_reach(sensor) <= MAX_REACH
+}
+
+/// Pixels beside the film, on either side, that samples are spread from, too.
+#[inline(always)]
+pub fn film_border(sensor: &SensorRecord) -> u32 {
+    if sensor.sample_border == 1 {
+        filter_reach(sensor)
+    } else {
+        0
+    }
+}
+
+/// The sensor that takes the samples which are spread: they are uniform in the pixels of its film and of its border.
+#[inline]
+pub fn spread_sensor(sensor: &SensorRecord) -> SensorRecord {
+    let border = film_border(sensor);
+    SensorRecord {
+        filter: filter::BOX,
+        width: sensor.width + 2 * border,
+        height: sensor.height + 2 * border,
+        center: sensor.center.map(|x| x + border as f32),
+        ..*sensor
+    }
+}
+
+/// The number of pixels beside its own that a sample counts in, on either side.
+#[inline(always)]
+pub fn filter_reach(sensor: &SensorRecord) -> u32 {
+    (sensor.filter_size - 0.5).max(0.0).ceil() as u32
+}
+
+/// The filter along one axis at `offset` pixels from its centre, but for a factor: the density that samples are drawn by.
+#[inline(always)]
+pub fn filter_weight(scene: &SceneRecord, sensor: &SensorRecord, offset: f32) -> f32 {
+    let x = offset / sensor.filter_size;
+    if x.abs() >= 1.0 {
+        return 0.0;
+    }
+    if sensor.filter == filter::TENT {
+        return 1.0 - x.abs();
+    }
+    let row = &scene.filters[sensor.filter_table as usize].signed;
+    let cell = (((x + 1.0) * CELLS_PER_RADIUS) as usize).min(FILTER_CELLS - 1);
+    // A cell's share, in units that make weights of about one.
+    (row[cell + 1] - row[cell]) * CELLS_PER_RADIUS
 }
 
 /// Samples the film position of `pixel` along one axis of `extent` pixels, with the uniform number `u`.

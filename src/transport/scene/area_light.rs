@@ -4,11 +4,11 @@ use std::f32::consts::{FRAC_PI_2, PI};
 
 use super::light::{BELOW_ONE, Drawn, draw, with_choice};
 use super::records::SceneView;
-use super::shape::{Hit, cross, world_normal};
+use super::shape::{Hit, SurfacePoint, cross, world_normal};
 use crate::resident::environment::row_start;
 use crate::resident::layout::{LightRecord, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point};
-use crate::transport::rays::sampler::{Sampler, around, circle, dot};
+use crate::transport::rays::sampler::{Sampler, along, around, circle, dot};
 
 /// Samples a direction to an area light: by its texture's table, in the cone of a sphere, or uniform by area.
 #[inline]
@@ -26,7 +26,7 @@ pub(super) fn sample_area(
         surface::CUBE | surface::MESH => sample_emissive_triangle(scene, record, sampler.draw(), u),
         _ => sample_uniform(record, shape, u),
     };
-    let to = [0, 1, 2].map(|a| place.q[a] - p[a]);
+    let to = [0, 1, 2].map(|a| place.point.p[a] - p[a]);
     let square = dot(to, to);
     let distance = square.sqrt();
     let direction = to.map(|x| x / distance);
@@ -37,18 +37,17 @@ pub(super) fn sample_area(
         distance,
         weight: cosine * place.area / square,
         pdf: square / (cosine * place.by_area),
-        uv: place.uv,
+        point: place.point,
     })
 }
 
 /// A point on a light.
 struct Place {
-    q: [f32; 3],
+    point: SurfacePoint,
     normal: [f32; 3],
     /// One over its area pdf, and the same to the rounding of [`area_pdf`].
     area: f32,
     by_area: f32,
-    uv: [f32; 2],
 }
 
 /// A uniform point of a rectangle, disk, cylinder or sphere.
@@ -62,11 +61,10 @@ fn sample_uniform(record: &LightRecord, shape: &SurfaceRecord, u: [f32; 2]) -> P
     };
     let (p, normal) = at_uv(shape.kind, uv);
     Place {
-        q: transform_point(&shape.to_world, p),
+        point: SurfacePoint::new(transform_point(&shape.to_world, p), uv),
         normal: world_normal(shape, normal),
         area: record.position[3],
         by_area: record.position[3],
-        uv,
     }
 }
 
@@ -116,11 +114,10 @@ fn sample_texture(scene: &SceneView, record: &LightRecord, shape: &SurfaceRecord
     let (p, normal) = at_uv(shape.kind, uv);
     let area = 1.0 / texture_pdf(scene, record, shape.kind, uv);
     Place {
-        q: transform_point(&shape.to_world, p),
+        point: SurfacePoint::new(transform_point(&shape.to_world, p), uv),
         normal: world_normal(shape, normal),
         area,
         by_area: area,
-        uv,
     }
 }
 
@@ -165,15 +162,21 @@ fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32,
     let (to_b, to_c) = (1.0 - root, root * u[1]);
     let [au, av, bu, bv] = facet.uv_ab;
     let [cu, cv] = facet.uv_c;
+    // Records of a light that shines backwards name the corners the other way round.
+    let side = scene.surfaces[record.surface as usize].side;
     Place {
-        q: [0, 1, 2].map(|a| facet.a[a] + ab[a] * to_b + ac[a] * to_c),
+        point: SurfacePoint {
+            p: [0, 1, 2].map(|a| facet.a[a] + ab[a] * to_b + ac[a] * to_c),
+            uv: [
+                au + (bu - au) * to_b + (cu - au) * to_c,
+                av + (bv - av) * to_b + (cv - av) * to_c,
+            ],
+            triangle: facet.triangle,
+            weights: if side < 0.0 { [to_c, to_b] } else { [to_b, to_c] },
+        },
         normal: face.map(|x| x / size),
         area: 0.5 * size / (facet.ends - facet.begins),
         by_area: record.position[3],
-        uv: [
-            au + (bu - au) * to_b + (cu - au) * to_c,
-            av + (bv - av) * to_b + (cv - av) * to_c,
-        ],
     }
 }
 
@@ -201,13 +204,14 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
     // The nearer intersection of the ray with the sphere.
     let middle = dot(to, direction);
     let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
+    let distance = middle - half;
     Some(Drawn {
         light: 0,
         direction,
-        distance: middle - half,
+        distance,
         weight: 1.0 / pdf,
         pdf,
-        uv: [0.0; 2],
+        point: SurfacePoint::new(along(p, direction, distance), [0.0; 2]),
     })
 }
 
@@ -225,10 +229,10 @@ fn cone(square: f32, radius: f32) -> (f32, f32) {
 pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) -> f32 {
     let shape = &scene.surfaces[hit.surface as usize];
     let record = &scene.lights[shape.light as usize];
-    let to = [0, 1, 2].map(|a| hit.p[a] - p[a]);
+    let to = [0, 1, 2].map(|a| hit.point.p[a] - p[a]);
     let cosine = -dot(direction, hit.normal);
     let pdf = if record.cells[0] > 0 {
-        dot(to, to) / cosine * texture_pdf(scene, record, shape.kind, hit.uv)
+        dot(to, to) / cosine * texture_pdf(scene, record, shape.kind, hit.point.uv)
     } else if shape.kind == surface::SPHERE && shape.side > 0.0 {
         let (center, radius) = sphere_of(record);
         let to = [0, 1, 2].map(|a| center[a] - p[a]);

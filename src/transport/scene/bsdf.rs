@@ -23,6 +23,7 @@ pub mod transmittance;
 use super::facing::facing;
 use super::interaction::Interaction;
 use super::records::{Fields, SceneView, Sink};
+use super::shape::SurfacePoint;
 use super::texture::{stencil, texture_adjoint, texture_value};
 use crate::resident::layout::{self, FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, bsdf};
 use crate::transport::number::Number;
@@ -64,11 +65,11 @@ fn model<'a, 'b, N: Number + 'b>(
     scene: &SceneView<'a>,
     look: &dyn Fn(u32) -> &'b [N],
     leaf: &LeafRecord,
-    uv: [f32; 2],
+    point: &SurfacePoint,
 ) -> Model<'a, N> {
     let mut values = [Rgb::zero(); LEAF_TEXTURES];
     for (value, texture) in values.iter_mut().zip(textures(leaf)) {
-        *value = texture_value(scene, look, texture, uv);
+        *value = texture_value(scene, look, texture, point);
     }
     Model::new(leaf, scene.coats, &values)
 }
@@ -84,9 +85,9 @@ fn factor_value<'a, N: Number + 'a>(
     scene: &SceneView,
     look: impl Fn(u32) -> &'a [N],
     factor: &FactorRecord,
-    uv: [f32; 2],
+    point: &SurfacePoint,
 ) -> N {
-    let x = texture_value(scene, look, factor.texture, uv)[0];
+    let x = texture_value(scene, look, factor.texture, point)[0];
     if factor.complement == 1 { N::lift(1.0) - x } else { x }
 }
 
@@ -96,11 +97,11 @@ fn leaf_weight<'a, N: Number + 'a>(
     scene: &SceneView,
     look: impl Fn(u32) -> &'a [N] + Copy,
     leaf: &LeafRecord,
-    uv: [f32; 2],
+    point: &SurfacePoint,
 ) -> N {
     let mut weight = N::lift(1.0);
     for factor in factors(scene, leaf) {
-        weight *= factor_value(scene, look, factor, uv);
+        weight *= factor_value(scene, look, factor, point);
     }
     weight
 }
@@ -122,7 +123,7 @@ fn choice<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interacti
     }
     let mut total = 0.0;
     for leaf in leaves {
-        total += leaf_weight(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+        total += leaf_weight(scene, |slot| fields.sampling(slot), leaf, &at.hit.point);
     }
     let least = match at.record(scene).flags & bsdf::VARIES {
         _ if total <= 0.0 => each,
@@ -152,7 +153,7 @@ fn leaf_probability<N: Number, F: Fields<N>>(
     if leaves.len() == 1 {
         return 1.0;
     }
-    let weight = leaf_weight(scene, |slot| fields.sampling(slot), leaf, at.hit.uv);
+    let weight = leaf_weight(scene, |slot| fields.sampling(slot), leaf, &at.hit.point);
     choice_probability(choice, weight, leaves.len())
 }
 
@@ -169,9 +170,9 @@ fn leaf_eval<'a, N: Number + 'a>(
     match (leaf.kind, seen) {
         (layout::leaf::NULL, _) | (_, None) => Rgb::zero(),
         (_, Some((_, seen))) if is_lambertian(leaf) => {
-            diffuse_eval(texture_value(scene, look, leaf.first_texture, at.hit.uv), seen.wo)
+            diffuse_eval(texture_value(scene, look, leaf.first_texture, &at.hit.point), seen.wo)
         }
-        (_, Some((wi, seen))) => model(scene, &look, leaf, at.hit.uv).eval(wi, seen.wo) * Rgb::splat(seen.factor),
+        (_, Some((wi, seen))) => model(scene, &look, leaf, &at.hit.point).eval(wi, seen.wo) * Rgb::splat(seen.factor),
     }
 }
 
@@ -189,7 +190,7 @@ fn leaf_pdf<N: Number, F: Fields<N>>(
     match (leaf.kind, seen) {
         (layout::leaf::NULL, _) | (_, None) => 0.0,
         (_, Some((_, seen))) if is_lambertian(leaf) => diffuse_pdf(seen.wo),
-        (_, Some((wi, seen))) => model(scene, &look, leaf, at.hit.uv).pdf(wi, seen.wo),
+        (_, Some((wi, seen))) => model(scene, &look, leaf, &at.hit.point).pdf(wi, seen.wo),
     }
 }
 
@@ -211,7 +212,7 @@ fn leaf_discrete<'a, N: Number + 'a>(
     let factor = Rgb::splat(seen.factor);
     match leaf.kind {
         layout::leaf::NULL => factor,
-        _ => model(scene, &look, leaf, at.hit.uv).discrete(facing.wi.map(narrow), lobe) * factor,
+        _ => model(scene, &look, leaf, &at.hit.point).discrete(facing.wi.map(narrow), lobe) * factor,
     }
 }
 
@@ -251,7 +252,7 @@ fn bsdf_value<'a, N: Number + 'a>(
             // A leaf without factors is alone.
             return value;
         }
-        sum += value * Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
+        sum += value * Rgb::splat(leaf_weight(scene, look, leaf, &at.hit.point));
     }
     sum
 }
@@ -318,7 +319,7 @@ fn leaf_sample<N: Number, F: Fields<N>>(
     } else {
         let u1 = sampler.draw();
         let u2 = [sampler.draw(), sampler.draw()];
-        model(scene, &look, leaf, at.hit.uv).sample(facing?.wi, u1, u2)?
+        model(scene, &look, leaf, &at.hit.point).sample(facing?.wi, u1, u2)?
     };
     let direction = facing?.leave(drawn.direction)?;
     Some(LobeSample { direction, ..drawn })
@@ -376,10 +377,10 @@ pub fn bsdf_weight<'a, N: Number + 'a>(
     let leaf = &at.leaves(scene)[sample.leaf];
     let scale = 1.0 / sample.pdf;
     match sample.lobe {
-        Lobe::Smooth if is_plain(leaf) => texture_value(scene, look, leaf.first_texture, at.hit.uv),
+        Lobe::Smooth if is_plain(leaf) => texture_value(scene, look, leaf.first_texture, &at.hit.point),
         Lobe::Smooth => bsdf_value(scene, look, at, sample.wo) * scale,
         lobe => {
-            let weight = Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
+            let weight = Rgb::splat(leaf_weight(scene, look, leaf, &at.hit.point));
             weight * leaf_discrete(scene, look, leaf, at, (lobe, sample.wo)) * scale
         }
     }
@@ -389,7 +390,7 @@ pub fn bsdf_weight<'a, N: Number + 'a>(
 #[inline]
 pub fn bsdf_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, at: &Interaction, sink: &S) -> bool {
     let wanted = |texture: u32| {
-        let at = stencil(scene, texture, at.hit.uv);
+        let at = stencil(scene, texture, &at.hit.point);
         sink.wants(at.slot)
     };
     at.leaves(scene).iter().any(|leaf| {
@@ -404,12 +405,12 @@ pub fn bsdf_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, at: &Interaction
 fn values_adjoint<N: Number, S: Sink<N>>(
     scene: &SceneView,
     leaf: &LeafRecord,
-    uv: [f32; 2],
+    point: &SurfacePoint,
     slopes: &Values<N>,
     sink: &mut S,
 ) {
     for (texture, slope) in textures(leaf).zip(slopes) {
-        let at = stencil(scene, texture, uv);
+        let at = stencil(scene, texture, point);
         if sink.wants(at.slot) {
             texture_adjoint(&at, *slope, sink);
         }
@@ -427,21 +428,27 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &mut S,
 ) {
     let look = |slot| fields.integrand(slot);
-    let uv = at.hit.uv;
+    let point = &at.hit.point;
     for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind != layout::leaf::NULL) {
         let Some(facing) = facing(scene, look, leaf, at) else {
             continue;
         };
         let Some(seen) = facing.see(wo) else { continue };
-        let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
+        let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, point));
         if is_lambertian(leaf) {
             let slope = diffuse_adjoint(seen.wo, by_value);
-            texture_adjoint(&stencil(scene, leaf.first_texture, uv), slope, sink);
+            texture_adjoint(&stencil(scene, leaf.first_texture, point), slope, sink);
         } else {
-            let model = model(scene, &look, leaf, uv);
+            let model = model(scene, &look, leaf, point);
             let by_model = by_value * Rgb::splat(seen.factor);
-            values_adjoint(scene, leaf, uv, &model.eval_adjoint(facing.wi, seen.wo, by_model), sink);
-            if relief_is_wanted(scene, leaf, uv, sink) {
+            values_adjoint(
+                scene,
+                leaf,
+                point,
+                &model.eval_adjoint(facing.wi, seen.wo, by_model),
+                sink,
+            );
+            if relief_is_wanted(scene, leaf, point, sink) {
                 let torque = model.torque(facing.wi, seen.wo, by_model);
                 let by_factor = (by_value * model.eval(facing.wi, seen.wo)).sum();
                 facing.adjoint(scene, at, wo, (torque, by_factor), sink);
@@ -449,15 +456,20 @@ pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         }
         if leaf.factors > 0 {
             let value = leaf_eval(scene, look, leaf, at, wo);
-            weight_adjoint(scene, fields, leaf, uv, (d * value).sum(), sink);
+            weight_adjoint(scene, fields, leaf, point, (d * value).sum(), sink);
         }
     }
 }
 
 /// Whether `sink` needs derivatives by a leaf's relief.
 #[inline]
-fn relief_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, leaf: &LeafRecord, uv: [f32; 2], sink: &S) -> bool {
-    leaf.relief != NONE && sink.wants(stencil(scene, leaf.relief, uv).slot)
+fn relief_is_wanted<N: Number, S: Sink<N>>(
+    scene: &SceneView,
+    leaf: &LeafRecord,
+    point: &SurfacePoint,
+    sink: &S,
+) -> bool {
+    leaf.relief != NONE && sink.wants(stencil(scene, leaf.relief, point).slot)
 }
 
 /// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
@@ -472,23 +484,23 @@ fn discrete_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &mut S,
 ) {
     let look = |slot| fields.integrand(slot);
-    let uv = at.hit.uv;
+    let point = &at.hit.point;
     let Some(facing) = facing(scene, look, leaf, at) else {
         return;
     };
     let Some(seen) = facing.see(wo) else { return };
-    let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, uv));
+    let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, point));
     if leaf.kind != layout::leaf::NULL {
         let by_model = by_value * Rgb::splat(seen.factor);
-        let slopes = model(scene, &look, leaf, uv).discrete_adjoint(facing.wi.map(narrow), lobe, by_model);
-        values_adjoint(scene, leaf, uv, &slopes, sink);
-    } else if relief_is_wanted(scene, leaf, uv, sink) {
+        let slopes = model(scene, &look, leaf, point).discrete_adjoint(facing.wi.map(narrow), lobe, by_model);
+        values_adjoint(scene, leaf, point, &slopes, sink);
+    } else if relief_is_wanted(scene, leaf, point, sink) {
         let still = [N::lift(0.0); 3];
         facing.adjoint(scene, at, wo, (still, by_value.sum()), sink);
     }
     if leaf.factors > 0 {
         let value = leaf_discrete(scene, look, leaf, at, (lobe, wo));
-        weight_adjoint(scene, fields, leaf, uv, (d * value).sum(), sink);
+        weight_adjoint(scene, fields, leaf, point, (d * value).sum(), sink);
     }
 }
 
@@ -506,7 +518,7 @@ pub fn bsdf_weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let scale = 1.0 / sample.pdf;
     match sample.lobe {
         Lobe::Smooth if is_plain(leaf) => {
-            texture_adjoint(&stencil(scene, leaf.first_texture, at.hit.uv), d, sink);
+            texture_adjoint(&stencil(scene, leaf.first_texture, &at.hit.point), d, sink);
         }
         Lobe::Smooth => bsdf_adjoint(scene, fields, at, sample.wo, d * scale, sink),
         lobe => discrete_adjoint(scene, fields, at, leaf, (lobe, sample.wo), d * scale, sink),
@@ -519,7 +531,7 @@ fn weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
     leaf: &LeafRecord,
-    uv: [f32; 2],
+    point: &SurfacePoint,
     d: N,
     sink: &mut S,
 ) {
@@ -529,10 +541,10 @@ fn weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         // The product of the other factors: one of them may be zero.
         let mut slope = if factor.complement == 1 { -d } else { d };
         for (_, other) in all.iter().enumerate().filter(|(j, _)| *j != i) {
-            slope *= factor_value(scene, look, other, uv);
+            slope *= factor_value(scene, look, other, point);
         }
         let zero = N::lift(0.0);
-        texture_adjoint(&stencil(scene, factor.texture, uv), Rgb([slope, zero, zero]), sink);
+        texture_adjoint(&stencil(scene, factor.texture, point), Rgb([slope, zero, zero]), sink);
     }
 }
 
@@ -558,7 +570,7 @@ pub fn null_transmission<'a, N: Number + 'a>(
 ) -> Rgb<N> {
     let mut sum = Rgb::zero();
     for leaf in straight_leaves(scene, at) {
-        let weight = Rgb::splat(leaf_weight(scene, look, leaf, at.hit.uv));
+        let weight = Rgb::splat(leaf_weight(scene, look, leaf, &at.hit.point));
         sum += weight * leaf_discrete(scene, look, leaf, at, straight(at));
     }
     sum
@@ -585,7 +597,7 @@ pub fn bsdf_is_black<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at:
         [] => true,
         [leaf] if is_plain(leaf) => {
             let varies = replayed && at.record(scene).flags & bsdf::VARIES != 0;
-            let color = texture_value(scene, |slot| fields.sampling(slot), leaf.first_texture, at.hit.uv);
+            let color = texture_value(scene, |slot| fields.sampling(slot), leaf.first_texture, &at.hit.point);
             !varies && color == Rgb([0.0; 3])
         }
         _ => false,

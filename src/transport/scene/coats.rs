@@ -5,7 +5,7 @@ use super::bsdf::microfacet::Distribution;
 use super::bsdf::plastic::specular_weight;
 use super::bsdf::transmittance::{ENTRIES, TransmittanceTable};
 use crate::resident::bsdfs::Bsdfs;
-use crate::resident::layout::{LeafRecord, TextureRecord, leaf};
+use crate::resident::layout::{LeafRecord, TextureRecord, leaf, texture};
 
 /// Floats of a coat as shaders read it: the specular weight, then the table's rows.
 pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);
@@ -80,7 +80,7 @@ fn is_plastic(leaf: &LeafRecord) -> bool {
     matches!(leaf.kind, leaf::PLASTIC | leaf::ROUGH_PLASTIC)
 }
 
-/// The mean over texels and channels; both kinds of squares of a checkerboard count the same.
+/// The mean over texels and channels; both kinds of squares of a checkerboard count the same, as do all vertices.
 fn mean(record: &TextureRecord, values: &[&[f32]]) -> f32 {
     let of = |slot: u32| {
         let all = values[slot as usize];
@@ -88,5 +88,9 @@ fn mean(record: &TextureRecord, values: &[&[f32]]) -> f32 {
         sum / all.len() as f64
     };
     let means: Vec<f64> = record.slots().map(of).collect();
-    (means.iter().sum::<f64>() / means.len() as f64) as f32
+    let scale = match record.kind {
+        texture::VERTICES | texture::FACES => f64::from(record.to_uv[0][0]),
+        _ => 1.0,
+    };
+    (scale * means.iter().sum::<f64>() / means.len() as f64) as f32
 }

@@ -67,10 +67,10 @@ fn relieved<'a, 'b, N: Number + 'b>(
     let from = turned(leaf, leaf::RELIEF_TURNED, at.wi);
     let m = if leaf.flags & leaf::BUMP != 0 {
         let bump = Bump::new(scene, leaf, at);
-        let slopes = texture_slopes(&scene.textures[leaf.relief as usize], at.hit.uv);
+        let slopes = texture_slopes(&scene.textures[leaf.relief as usize], at.hit.point.uv);
         bump.normal(slopes.map(|at| texture_eval(look(at.slot), &at)[0]))
     } else {
-        let at = stencil(scene, leaf.relief, at.hit.uv);
+        let at = stencil(scene, leaf.relief, &at.hit.point);
         let texel = texture_eval(look(at.slot), &at);
         texel.0.map(|x| N::lift(2.0) * x - N::lift(1.0))
     };
@@ -125,7 +125,7 @@ impl<N: Number> Facing<'_, N> {
         (torque, by_factor): ([N; 3], N),
         sink: &mut S,
     ) {
-        let (leaf, uv) = (self.leaf, at.hit.uv);
+        let (leaf, point) = (self.leaf, &at.hit.point);
         let Some(relief) = &self.relief else { return };
         // A mirror image of both directions reverses rotations, but about the normal.
         let torque = match leaf.flags & leaf::TURNED {
@@ -139,10 +139,10 @@ impl<N: Number> Facing<'_, N> {
         let by_normal = relief.adjoint(torque, turned(leaf, leaf::RELIEF_TURNED, wo), by_factor);
         if leaf.flags & leaf::BUMP == 0 {
             let by_texel = Rgb(by_normal) * 2.0;
-            return texture_adjoint(&stencil(scene, leaf.relief, uv), by_texel, sink);
+            return texture_adjoint(&stencil(scene, leaf.relief, point), by_texel, sink);
         }
         let by_slopes = Bump::new(scene, leaf, at).adjoint(by_normal);
-        let slopes = texture_slopes(&scene.textures[leaf.relief as usize], uv);
+        let slopes = texture_slopes(&scene.textures[leaf.relief as usize], point.uv);
         for (at, slope) in slopes.iter().zip(by_slopes) {
             texture_adjoint(at, Rgb([slope, N::lift(0.0), N::lift(0.0)]), sink);
         }

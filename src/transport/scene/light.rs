@@ -4,7 +4,8 @@ use std::f32::consts::PI;
 
 use super::area_light::sample_area;
 use super::records::{Fields, SceneView, Sink};
-use super::texture::{texture_adjoint, texture_eval, texture_stencil};
+use super::shape::SurfacePoint;
+use super::texture::{stencil, texture_adjoint, texture_eval};
 use crate::resident::environment::{cells, first_of_row, first_weight};
 use crate::resident::layout::{LightRecord, NONE, light};
 use crate::transport::lookup::background::{EnvStencil, env_cell, env_stencil};
@@ -28,7 +29,7 @@ pub struct Drawn {
     /// The pdf by solid angle; 0 for delta lights, which no path can hit.
     pub pdf: f32,
     /// Where the light's texture is looked up.
-    pub uv: [f32; 2],
+    pub point: SurfacePoint,
 }
 
 /// Samples a light and a direction towards it from `p`. None if its contribution there is zero.
@@ -46,7 +47,7 @@ pub fn light_sample(scene: &SceneView, p: [f32; 3], sampler: &mut Sampler) -> Op
             distance: f32::INFINITY,
             weight: 1.0,
             pdf: 0.0,
-            uv: [0.0; 2],
+            point: SurfacePoint::new([0.0; 3], [0.0; 2]),
         },
         light::AREA => sample_area(scene, record, p, [u, v], sampler)?,
         _ => sample_envmap(scene, [u, v])?,
@@ -107,7 +108,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
         distance,
         weight,
         pdf: 0.0,
-        uv,
+        point: SurfacePoint::new([0.0; 3], uv),
     })
 }
 
@@ -140,7 +141,7 @@ fn sample_projector(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
         distance,
         weight,
         pdf: 0.0,
-        uv,
+        point: SurfacePoint::new([0.0; 3], uv),
     })
 }
 
@@ -186,7 +187,7 @@ fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
         distance: f32::INFINITY,
         weight: 1.0 / pdf,
         pdf,
-        uv: [0.0; 2],
+        point: SurfacePoint::new([0.0; 3], [0.0; 2]),
     })
 }
 
@@ -260,18 +261,18 @@ pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
     with_choice(scene, record, envmap_stencil_pdf(scene, &at, sine))
 }
 
-/// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `uv`.
+/// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `point`.
 #[inline]
 pub fn light_value<N: Number, F: Fields<N>>(
     scene: &SceneView,
     fields: &F,
     record: &LightRecord,
-    uv: [f32; 2],
+    point: &SurfacePoint,
 ) -> Rgb<N> {
     if record.texture == NONE {
         return light_color(fields, record);
     }
-    let at = texture_stencil(&scene.textures[record.texture as usize], uv);
+    let at = stencil(scene, record.texture, point);
     light_color(fields, record) * texture_eval(fields.integrand(at.slot), &at)
 }
 
@@ -281,14 +282,14 @@ pub fn light_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
     record: &LightRecord,
-    uv: [f32; 2],
+    point: &SurfacePoint,
     d: Rgb<N>,
     sink: &mut S,
 ) {
     if record.texture == NONE {
         return sink.value(record.slot, d.0, 3);
     }
-    let at = texture_stencil(&scene.textures[record.texture as usize], uv);
+    let at = stencil(scene, record.texture, point);
     texture_adjoint(&at, d * light_color(fields, record), sink);
     if record.slot == NONE {
         return;

@@ -13,6 +13,7 @@ pub mod majorant;
 pub mod phase;
 pub mod records;
 pub mod shape;
+pub mod sky;
 pub mod tables;
 pub mod tangent;
 pub mod texture;

@@ -109,7 +109,7 @@ pub trait Sink<N: Number> {
     fn value(&mut self, slot: u32, d: [N; 3], channels: u32) {
         self.entries(slot, 0, d, channels);
     }
-    /// Derivatives by the background's radiance along the unit direction `d` (world).
+    /// Derivatives by the background's radiance along the unit direction `d` (world), of a map before its scale.
     fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]);
 }
 

@@ -3,9 +3,33 @@
 use super::bvh::{self, Ray, Target};
 use super::records::SceneView;
 use crate::resident::emissive_triangles::CUBE_UV;
-use crate::resident::layout::{BLOCK, Rows, SurfaceRecord, surface};
+use crate::resident::layout::{BLOCK, NONE, Rows, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
+
+/// A point of a surface: where it is, and all that textures are looked up by.
+#[derive(Debug, Clone, Copy)]
+pub struct SurfacePoint {
+    /// In the world. Of a ray's intersection: projected onto the surface, which origin + t · direction misses by rounding.
+    pub p: [f32; 3],
+    pub uv: [f32; 2],
+    /// Of a mesh its triangle, among all meshes', and the weights of the second and the third corner.
+    pub triangle: u32,
+    pub weights: [f32; 2],
+}
+
+impl SurfacePoint {
+    /// A point of no mesh.
+    #[inline(always)]
+    pub fn new(p: [f32; 3], uv: [f32; 2]) -> Self {
+        Self {
+            p,
+            uv,
+            triangle: NONE,
+            weights: [0.0; 2],
+        }
+    }
+}
 
 /// A ray's intersection with a surface.
 #[derive(Debug, Clone, Copy)]
@@ -14,15 +38,13 @@ pub struct Hit {
     pub surface: u32,
     /// Of a mesh the triangle's place: 4 · block + lane; of a cube the face: 2 · axis, plus 1 on the positive side.
     pub primitive: u32,
-    /// The point in the world, projected onto the surface: origin + t · direction misses it by rounding.
-    pub p: [f32; 3],
+    pub point: SurfacePoint,
     /// Offset along the normal that keeps a new ray from hitting the same surface by rounding.
     pub clearance: f32,
     /// Geometric unit normal in the world: outwards from a closed shape, unless flipped.
     pub normal: [f32; 3],
     /// Shading unit normal: on a mesh interpolated between vertex normals.
     pub shading: [f32; 3],
-    pub uv: [f32; 2],
 }
 
 /// Relative error bound of a point on a surface and of its transform to local space: about ten roundings of half an
@@ -37,7 +59,7 @@ pub fn leave(hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
     } else {
         hit.clearance
     };
-    along(hit.p, hit.normal, step)
+    along(hit.point.p, hit.normal, step)
 }
 
 /// Where a ray first meets a surface, before [`describe`] says what is there.
@@ -151,7 +173,12 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
         t,
         surface: corners.shape,
         primitive: BLOCK as u32 * block + lane,
-        p,
+        point: SurfacePoint {
+            p,
+            uv,
+            triangle: number,
+            weights: [u, v],
+        },
         clearance: ROUNDING * size,
         normal,
         shading: if dot(shading, shading) > 0.0 {
@@ -159,7 +186,6 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
         } else {
             normal
         },
-        uv,
     }
 }
 
@@ -216,11 +242,10 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
         t,
         surface: number,
         primitive: part,
-        p: transform_point(&record.to_world, p),
+        point: SurfacePoint::new(transform_point(&record.to_world, p), uv),
         clearance: ROUNDING * terms_along(&record.to_world, p, normal),
         normal,
         shading: normal,
-        uv,
     }
 }
 

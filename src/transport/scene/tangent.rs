@@ -43,7 +43,7 @@ fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32;
             CUBE_UV[part as usize].map(|(axis, sign)| [0, 1, 2].map(|a| if a == axis { 2.0 * sign } else { 0.0 }))
         }
         surface::DISK => {
-            let [x, y, _] = transform_point(to_local, hit.p);
+            let [x, y, _] = transform_point(to_local, hit.point.p);
             let radius = (x * x + y * y).sqrt();
             let out = if radius > 0.0 {
                 [x / radius, y / radius, 0.0]
@@ -53,11 +53,11 @@ fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32;
             [out, [-TURN * y, TURN * x, 0.0]]
         }
         surface::CYLINDER => {
-            let [x, y, _] = transform_point(to_local, hit.p);
+            let [x, y, _] = transform_point(to_local, hit.point.p);
             [[-TURN * y, TURN * x, 0.0], [0.0, 0.0, 2.0]]
         }
         surface::SPHERE => {
-            let [x, y, z] = transform_point(to_local, hit.p);
+            let [x, y, z] = transform_point(to_local, hit.point.p);
             let radius = (x * x + y * y).sqrt();
             let meridian = match radius > 0.0 {
                 true => [x * z / radius, y * z / radius, -radius],

@@ -1,35 +1,45 @@
 //! Textures: values over a surface, and their adjoint: [`texture_eval`] beside [`texture_adjoint`].
 
 use super::records::{SceneView, Sink};
+use super::shape::SurfacePoint;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
+use crate::transport::lookup::volume::volume_stencil;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
-/// The texels around a point of a texture, with bilinear weights.
+/// The texels around a point of a texture, with linear weights.
 #[derive(Debug, Clone, Copy)]
 pub struct TextureStencil {
     /// The parameter that holds the texels.
     pub slot: u32,
     /// Numbers of a texel: one or three.
     pub channels: u32,
-    /// Texels with a weight: one or four.
+    /// Texels with a weight: one, four or eight.
     count: usize,
-    texels: [u32; 4],
-    weights: [f32; 4],
+    texels: [u32; 8],
+    weights: [f32; 8],
 }
 
-/// The texels at `uv`: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
+impl TextureStencil {
+    /// The first value of a texture.
+    #[inline(always)]
+    fn first(record: &TextureRecord) -> Self {
+        Self {
+            slot: record.slot,
+            channels: record.channels,
+            count: 1,
+            texels: [0; 8],
+            weights: [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        }
+    }
+}
+
+/// The texels at `uv`, of what is looked up by these alone: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
 /// v = 0.
 #[inline]
 pub fn texture_stencil(record: &TextureRecord, uv: [f32; 2]) -> TextureStencil {
-    let mut at = TextureStencil {
-        slot: record.slot,
-        channels: record.channels,
-        count: 1,
-        texels: [0; 4],
-        weights: [1.0, 0.0, 0.0, 0.0],
-    };
+    let mut at = TextureStencil::first(record);
     if record.kind == texture::CONSTANT {
         return at;
     }
@@ -44,10 +54,47 @@ pub fn texture_stencil(record: &TextureRecord, uv: [f32; 2]) -> TextureStencil {
     at
 }
 
-/// The texels of one of the scene's textures at `uv`.
+/// The texels of one of the scene's textures at a point of a surface.
 #[inline]
-pub fn stencil(scene: &SceneView, texture: u32, uv: [f32; 2]) -> TextureStencil {
-    texture_stencil(&scene.textures[texture as usize], uv)
+pub fn stencil(scene: &SceneView, texture: u32, point: &SurfacePoint) -> TextureStencil {
+    let record = &scene.textures[texture as usize];
+    match record.kind {
+        texture::VERTICES | texture::FACES => attribute_stencil(scene, record, point),
+        texture::VOLUME => solid_stencil(scene, record, point),
+        _ => texture_stencil(record, point.uv),
+    }
+}
+
+/// The values of the vertices or of the face around a point of a mesh, times the texture's factor.
+#[inline(never)]
+fn attribute_stencil(scene: &SceneView, record: &TextureRecord, point: &SurfacePoint) -> TextureStencil {
+    let mut at = TextureStencil::first(record);
+    let corners = &scene.corners[point.triangle as usize];
+    let scale = record.to_uv[0][0];
+    at.count = 4;
+    if record.kind == texture::FACES {
+        at.texels[0] = corners.face;
+        at.weights[0] = scale;
+        return at;
+    }
+    let [a, b, c] = corners.vertices();
+    let [v, w] = point.weights;
+    at.texels[..3].copy_from_slice(&[a, b, c]);
+    at.weights[..3].copy_from_slice(&[(1.0 - v - w) * scale, v * scale, w * scale]);
+    at
+}
+
+/// The texels of a volume at a point of a surface.
+#[inline(never)]
+fn solid_stencil(scene: &SceneView, record: &TextureRecord, point: &SurfacePoint) -> TextureStencil {
+    let mut at = TextureStencil::first(record);
+    let volume = &scene.volumes[record.other_slot as usize];
+    let around = volume_stencil(volume, point.p);
+    (at.texels, at.weights) = (*around.texels(), *around.weights());
+    if volume.filter == lookup::TRILINEAR {
+        at.count = 8;
+    }
+    at
 }
 
 /// Looks up a texture; `look` returns a parameter's values.
@@ -56,9 +103,9 @@ pub fn texture_value<'a, N: Number + 'a>(
     scene: &SceneView,
     look: impl Fn(u32) -> &'a [N],
     texture: u32,
-    uv: [f32; 2],
+    point: &SurfacePoint,
 ) -> Rgb<N> {
-    let at = stencil(scene, texture, uv);
+    let at = stencil(scene, texture, point);
     texture_eval(look(at.slot), &at)
 }
 
@@ -73,15 +120,18 @@ pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 
         return [at; 2];
     }
     let [width, height] = record.size.map(|side| side as f32);
-    let [w00, w10, w01, w11] = at.weights;
+    let [w00, w10, w01, w11, ..] = at.weights;
     // Bilinear weights are products of one along x and one along y: a sum over one axis leaves the weight of the other.
     let (left, right, top, bottom) = (w00 + w01, w10 + w11, w00 + w10, w01 + w11);
     let by_x = [-top, top, -bottom, bottom].map(|weight| weight * width);
     let by_y = [-left, -right, left, right].map(|weight| weight * height);
     [0, 1].map(|axis| {
         let (x, y) = (record.to_uv[0][axis], record.to_uv[1][axis]);
-        let weights = [0, 1, 2, 3].map(|k| by_x[k] * x + by_y[k] * y);
-        TextureStencil { weights, ..at }
+        let mut slopes = at;
+        for k in 0..4 {
+            slopes.weights[k] = by_x[k] * x + by_y[k] * y;
+        }
+        slopes
     })
 }
 
@@ -102,13 +152,13 @@ fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) 
     let (left, top) = (x.floor(), y.floor());
     let (fx, fy) = (x - left, y - top);
     at.count = 4;
-    at.texels = [
+    at.texels[..4].copy_from_slice(&[
         texel(left, top),
         texel(left + 1.0, top),
         texel(left, top + 1.0),
         texel(left + 1.0, top + 1.0),
-    ];
-    at.weights = [(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy];
+    ]);
+    at.weights[..4].copy_from_slice(&[(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy]);
 }
 
 /// The value at a stencil; `data` are the values of its parameter. One channel is repeated.
@@ -127,6 +177,11 @@ pub fn texture_eval<N: Number>(data: &[N], at: &TextureStencil) -> Rgb<N> {
     for k in 0..4 {
         sum += texel(k) * at.weights[k];
     }
+    if at.count > 4 {
+        for k in 4..8 {
+            sum += texel(k) * at.weights[k];
+        }
+    }
     sum
 }
 
@@ -138,7 +193,7 @@ pub fn texture_adjoint<N: Number, S: Sink<N>>(at: &TextureStencil, d: Rgb<N>, si
     } else {
         d
     };
-    for k in 0..at.count {
+    for k in (0..at.count).filter(|k| at.weights[*k] != 0.0) {
         let share = d * at.weights[k];
         sink.entries(at.slot, at.channels * at.texels[k], share.0, at.channels);
     }

@@ -29,13 +29,13 @@
 const LEAST_SHARE: f32 = 0.03;
 
 // The values of a leaf's textures at a point, in the order of its model's fields; a number is the first channel.
-fn leaf_values(leaf: Leaf, uv: vec2f) -> array<vec3f, LEAF_TEXTURES> {
+fn leaf_values(leaf: Leaf, point: SurfacePoint) -> array<vec3f, LEAF_TEXTURES> {
     var found: array<vec3f, LEAF_TEXTURES>;
     for (var i = 0u; i < LEAF_TEXTURES; i++) {
         if i >= leaf.textures {
             break;
         }
-        found[i] = texture_eval(texture_stencil(texture_record(leaf.first_texture + i), uv));
+        found[i] = texture_eval(stencil(leaf.first_texture + i, point));
     }
     return found;
 }
@@ -369,13 +369,13 @@ fn model_discrete(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u
 alias Slopes = array<vec3f, LEAF_TEXTURES>;
 
 // Sends the derivatives by the values of a leaf's textures to these.
-fn values_adjoint(leaf: Leaf, uv: vec2f, slopes: Slopes) {
+fn values_adjoint(leaf: Leaf, point: SurfacePoint, slopes: Slopes) {
     var sent = slopes;
     for (var i = 0u; i < LEAF_TEXTURES; i++) {
         if i >= leaf.textures {
             break;
         }
-        texture_adjoint(texture_stencil(texture_record(leaf.first_texture + i), uv), sent[i]);
+        texture_adjoint(stencil(leaf.first_texture + i, point), sent[i]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The passes over surfaces, media and lights: a path at a time.
 
-use std::ops::Add;
+use std::ops::{Add, Range};
 
 use rayon::prelude::*;
 
@@ -15,6 +15,7 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::device::units::{Units, spread};
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
+use crate::resident::layout::SensorRecord;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::aov::aov_eval;
@@ -42,7 +43,7 @@ pub(in crate::device::cpu) struct PathPasses {
 }
 
 /// The parameters as slices.
-struct Values<'a>(Vec<&'a [f32]>);
+pub(super) struct Values<'a>(Vec<&'a [f32]>);
 
 impl Fields<f32> for Values<'_> {
     const TWO_SIDED: bool = false;
@@ -58,7 +59,7 @@ impl Fields<f32> for Values<'_> {
 }
 
 impl<'a> Values<'a> {
-    fn new(params: &'a ParamSet) -> Self {
+    pub(super) fn new(params: &'a ParamSet) -> Self {
         Self(params.parameters.iter().map(|p| &p.values[..]).collect())
     }
 }
@@ -78,7 +79,13 @@ pub(in crate::device::cpu) struct Beginning {
 
 #[inline(always)]
 fn begin(inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
-    let sensor = &inputs.sensors[pixel.sensor as usize];
+    begin_by(&inputs.sensors, inputs, pixel, key, sample)
+}
+
+/// The same by these sensors.
+#[inline(always)]
+fn begin_by(sensors: &[SensorRecord], inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
+    let sensor = &sensors[pixel.sensor as usize];
     let Sampled { ray, weight, .. } = sample_ray(&inputs.scene, sensor, pixel, key, sample)?;
     let [walk, extra] = streams(key, pixel, sample);
     Some(Beginning {
@@ -107,6 +114,11 @@ impl PathPasses {
         self.tables.rebuild(&inputs.scene, &self.scene, &values);
     }
 
+    /// What depends on the parameters' values.
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
         (self.tables.bytes() + self.sums.bytes()) as u64 + self.tape_bytes
     }
@@ -124,6 +136,8 @@ impl PathPasses {
                 values: &values,
                 pass,
                 chunk,
+                sensors: &inputs.sensors,
+                samples: 0..pass.spp,
                 out,
             }
             .run();
@@ -261,13 +275,17 @@ fn incident(variant: Variant) -> Ahead {
     }
 }
 
-struct RenderChunk<'a> {
-    inputs: &'a Inputs,
-    scene: &'a SceneView<'a>,
-    values: &'a Values<'a>,
-    pass: Pass<'a>,
-    chunk: Chunk,
-    out: &'a mut [[f32; 4]],
+/// Renders a chunk: the mean of some samples of each pixel.
+pub(super) struct RenderChunk<'a> {
+    pub inputs: &'a Inputs,
+    /// The scene's sensors, or others in their places.
+    pub sensors: &'a [SensorRecord],
+    pub scene: &'a SceneView<'a>,
+    pub values: &'a Values<'a>,
+    pub pass: Pass<'a>,
+    pub chunk: Chunk,
+    pub samples: Range<u32>,
+    pub out: &'a mut [[f32; 4]],
 }
 
 /// Paths that are followed together: enough to fill vectors until most of them have ended, and few enough for their
@@ -277,9 +295,9 @@ const TOGETHER: usize = 256;
 const REPLAYED_TOGETHER: usize = 128;
 
 impl RenderChunk<'_> {
-    fn run(self) {
-        let Pass { batch, keys, spp } = self.pass;
-        let scale = 1.0 / spp as f32;
+    pub(super) fn run(self) {
+        let Pass { batch, keys, .. } = self.pass;
+        let scale = 1.0 / self.samples.len() as f32;
         let (scene, values, pilot) = (self.scene, self.values, Pilots(self.inputs.level));
         let mut sums = [[0.0f32; 4]; CHUNK];
         let mut rays = Vec::with_capacity(TOGETHER);
@@ -295,10 +313,10 @@ impl RenderChunk<'_> {
                 sum[3] += f32::from(u8::from(path.straight));
             });
         };
-        for Place { place, pixel, .. } in self.chunk.pixels(&self.inputs.sensors, batch, keys) {
+        for Place { place, pixel, .. } in self.chunk.pixels(self.sensors, batch, keys) {
             self.out[place] = [0.0; 4];
-            for sample in 0..spp {
-                let Some(begun) = begin(self.inputs, pixel, keys.pass, sample) else {
+            for sample in self.samples.clone() {
+                let Some(begun) = begin_by(self.sensors, self.inputs, pixel, keys.pass, sample) else {
                     self.out[place][3] = MASKED;
                     break;
                 };

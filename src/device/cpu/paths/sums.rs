@@ -291,7 +291,7 @@ impl Sink<f32> for Accumulate<'_> {
         let at = env_stencil(self.scene.env_size, local);
         for k in 0..4 {
             for c in 0..3 {
-                let value = d_radiance[c] * self.scene.env_scale * at.weights[k];
+                let value = d_radiance[c] * at.weights[k];
                 self.add(slot, at.texels[k] as usize * 3 + c, value);
             }
         }

@@ -1,0 +1,86 @@
+//! What a view shows, whose filter spreads samples over pixels, of textures that are values of a mesh or volumes under a
+//! scaled map: the same pictures and the same derivatives on both devices.
+
+use std::path::Path;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::Options;
+use prbopt::device::{Batch, Device};
+use prbopt::gradcheck::{self, Setup};
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::optimize::{RenderSettings, render_view};
+use prbopt::scene;
+use prbopt::transport::rays::pixel::PixelTable;
+
+use super::gpu;
+use super::worlds::{Outcome, compare, gradients, image};
+
+/// A painted sheet, a ball of a solid and a painted lamp under a map, seen through this filter.
+fn text(filter: &str, border: bool) -> String {
+    let sheet = r#""type": "ply", "filename": "tests/data/meshes/sheet.ply""#;
+    let attribute =
+        |name: &str, scale: f32| format!(r#"{{"type": "mesh_attribute", "name": "{name}", "scale": {scale}}}"#);
+    format!(
+        r#"{{"integrator": {{"type": "path", "max_depth": 4}},
+            "paper": {{{sheet}, "bsdf": {{"type": "twosided", "b": {{"type": "diffuse", "reflectance": {}}}}}}},
+            "tile": {{{sheet}, "to_world": [{{"scale": 0.5}}, {{"translate": [0.4, 0.3, 0.6]}}], "bsdf": {{"type": "diffuse", "reflectance": {}}}}},
+            "ball": {{"type": "sphere", "radius": 0.5, "center": [-0.5, -0.3, 0.5], "bsdf": {{"type": "diffuse", "reflectance": {{"type": "volume",
+                "volume": {{"type": "gridvolume", "resolution": [3, 4, 2], "value": [0.8, 0.5, 0.3], "to_world": [{{"translate": [-0.5, -0.5, -0.5]}}, {{"scale": 2}}]}}}}}}}},
+            "lamp": {{{sheet}, "flip_normals": true, "to_world": [{{"scale": 0.4}}, {{"translate": [0, 0.5, 2]}}], "emitter": {{"type": "area", "radiance": {}}}}},
+            "sky": {{"type": "envmap", "data": {{"resolution": [6, 4], "value": [0.5, 0.6, 0.7]}}, "scale": 0.7}},
+            "camera": {{"type": "perspective", "fov": 40, "to_world": [{{"look_at": {{"origin": [0.3, 0.4, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                "film": {{"type": "hdrfilm", "width": 19, "height": 18, "sample_border": {border}, "rfilter": {filter}}}}}}}"#,
+        attribute("vertex_color", 0.9),
+        attribute("face_tint", 1.0),
+        attribute("vertex_color", 3.0),
+    )
+}
+
+fn outcome(device: &mut dyn Device, filter: &str, border: bool) -> Outcome {
+    let scene = scene::parse(&text(filter, border), Path::new("looked_at.json")).unwrap_or_else(|e| panic!("{e}"));
+    let setup = Setup::new(&scene, &gradcheck::Options::default()).expect("the scene is sound");
+    let (mut resident, params) = (setup.resident, setup.params);
+    resident.set_constant_reference([0.3, 0.4, 0.2]);
+    let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
+    let batch = Batch { table, drawn: None };
+    device
+        .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+        .expect("a small scene");
+    let mut outcome = Outcome::new();
+    let look = RenderSettings {
+        seed: 4,
+        iteration: 0,
+        spp: 3,
+    };
+    let seen = render_view(device, 0, look).expect("it renders");
+    outcome.push(("what is looked at".into(), seen.into_flattened()));
+    image(device, &batch, "image", &mut outcome);
+    gradients(device, &batch, &mut outcome);
+    outcome
+}
+
+#[test]
+fn devices_show_the_same() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    for (filter, border) in [
+        (r#"{"type": "gaussian"}"#, false),
+        (r#"{"type": "lanczos", "lobes": 2}"#, true),
+        (r#"{"type": "tent", "radius": 1.5}"#, false),
+    ] {
+        let (cpu, gpu) = (
+            outcome(&mut Cpu::new(), filter, border),
+            outcome(&mut gpu, filter, border),
+        );
+        for part in [
+            "paper.vertex_color",
+            "tile.face_tint",
+            "lamp.vertex_color",
+            "reflectance.volume",
+            "sky.scale",
+        ] {
+            let (_, gradient) = cpu.iter().find(|(name, _)| name.ends_with(part)).expect(part);
+            assert!(gradient.iter().any(|g| *g != 0.0), "{part}");
+        }
+        compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{filter}: {e}"));
+    }
+}
