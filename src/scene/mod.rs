@@ -260,6 +260,7 @@ pub struct RadianceField {
 
 /// The emitter at infinity.
 #[derive(Debug, Clone, Default)]
+#[allow(clippy::large_enum_variant, reason = "a scene has one")]
 pub enum Background {
     /// No emitter: black.
     #[default]
