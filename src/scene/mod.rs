@@ -29,6 +29,7 @@ pub mod materials;
 mod medium;
 mod object;
 mod optimize;
+mod painted;
 mod parameters;
 mod phase;
 mod plume;

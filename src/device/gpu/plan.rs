@@ -321,6 +321,9 @@ mod tests {
     #[test]
     fn shaders_know_where_the_second_buffer_begins() {
         let declared = format!("const SECOND_BANK: u32 = {SECOND_BANK:#x}u;");
-        assert!(include_str!("../../../shaders/common/layout.wgsl").contains(&declared), "{declared}");
+        assert!(
+            include_str!("../../../shaders/common/layout.wgsl").contains(&declared),
+            "{declared}"
+        );
     }
 }
