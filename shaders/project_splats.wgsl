@@ -18,6 +18,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
     let of_splat = splat_parameters(i);
     var splat = project(of_splat, settings.side);
+    splat.center += settings.offset;
     let far = reach(of_splat, settings.side);
     if far.x >= 0.0 {
         splat.columns = tiles_along(splat.center.x, far.x, settings.tiles_x);

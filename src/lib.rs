@@ -10,6 +10,7 @@
 //! optimize drives a device::Device: render → loss → backpropagate → regularise → step
 //!              output  ──▶           run folder: images, grids, metrics, checkpoint
 //!              report  ──▶           the page that shows a run, or several
+//!              serve   ──▶           the page of a run at work, with a view that one turns
 //! ```
 //!
 //! `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
@@ -39,5 +40,7 @@ pub mod gradcheck;
 pub mod output;
 
 pub mod report;
+
+pub mod serve;
 
 pub mod cli;

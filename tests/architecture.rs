@@ -51,6 +51,21 @@ const RULES: &[(&str, &[&str])] = &[
         &["io", "kernels::quality", "optimize::Observer", "output", "params"],
     ),
     (
+        "serve",
+        &[
+            "device",
+            "optimize::Observer",
+            "optimize::Wish",
+            "output",
+            "params",
+            "report::colormap",
+            "resident",
+            "scene",
+            // Cameras, and which random numbers a look draws.
+            "transport::rays",
+        ],
+    ),
+    (
         "cli",
         &[
             "device",
@@ -63,6 +78,7 @@ const RULES: &[(&str, &[&str])] = &[
             "report",
             "resident",
             "scene",
+            "serve",
             "transport",
         ],
     ),

@@ -192,7 +192,7 @@ fn records_agree() {
     let (splats, _) = module(Kernel::DerivativesSplats, Accumulation::FloatAtomic);
     compare_record!(&splats, SplatSettings, "SplatSettings", [
         position, scale, rotation, color, opacity, background, count, group, groups, groups_x, tiles_x, tiles_y, width,
-        height, first_pixel, side,
+        height, first_pixel, side, offset,
     ]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
     compare_record!(&step, Elements, "Elements", [

@@ -77,8 +77,7 @@ struct SplatSettings {
     height: u32,
     first_pixel: u32,
     side: f32,
-    padding_0: u32,
-    padding_1: u32,
+    offset: vec2f,
 }
 
 // A reconstruction filter f, summed over cells of equal width from the left: the distribution function of |f|, and the

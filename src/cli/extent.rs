@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use glam::{Affine3A, Vec3};
+use glam::{Affine3A, Vec3, Vec3A};
 
 use crate::io::Result;
-use crate::scene::{Bsdf, Geometry, Scene, Surface};
+use crate::scene::{Bsdf, Geometry, Scene, Sensor, Surface};
 
 /// An axis-aligned box.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,6 +90,14 @@ impl Extent {
     pub(super) fn radius(&self) -> f32 {
         0.5 * (self.high - self.low).length()
     }
+}
+
+/// The mean up direction of the cameras; the nearest axis of the world if one is close.
+pub(super) fn upward(sensors: &[Sensor]) -> Vec3 {
+    let sum: Vec3A = sensors.iter().map(|s| s.to_world.matrix3.y_axis).sum();
+    let mean = Vec3::from(sum).normalize_or(Vec3::Y);
+    let axes = [Vec3::X, Vec3::Y, Vec3::Z].into_iter().flat_map(|axis| [axis, -axis]);
+    axes.into_iter().find(|axis| axis.dot(mean) > 0.9).unwrap_or(mean)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod render;
 pub mod report;
 pub mod schema;
 pub mod shared;
+pub mod view;
 
 use clap::{Parser, Subcommand};
 
@@ -53,6 +54,8 @@ pub enum Command {
     Render(render::RenderArgs),
     /// Make the page that shows a run, or several side by side
     Report(report::ReportArgs),
+    /// Serve the page of a run that is over, with a view that one turns
+    View(view::ViewArgs),
     /// Compare two images: figures, and an exit code for scripts
     Compare(compare::CompareArgs),
     /// Compare gradients with finite differences; the exit code says whether they are right
@@ -125,6 +128,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Optimize(args) => optimize::run(args),
         Command::Render(args) => render::run(args),
         Command::Report(args) => report::run(args),
+        Command::View(args) => view::run(args),
         Command::Info(args) => info::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Gradcheck(args) => gradcheck::run(args),

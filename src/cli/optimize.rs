@@ -10,14 +10,17 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, OutputArgs, SetArgs, command_line, default_folder};
-use crate::optimize::{Job, Report, Run};
+use super::shared::{DeviceArgs, OutputArgs, ServeArgs, SetArgs, announce_page, command_line, default_folder, subject};
+use crate::device::{self, Device};
+use crate::optimize::{Job, Observer, Report, Run, Wish};
 use crate::output::checkpoint::Checkpoint;
+use crate::output::metrics::Figures;
 use crate::output::progress::{Progress, decibels, duration};
 use crate::output::record::{self, Record};
 use crate::output::run_folder::{Opening, RunFolder};
 use crate::report::Live;
-use crate::scene::Optimize;
+use crate::scene::{Optimize, Scene};
+use crate::serve::{Page, Reports, Setting};
 
 /// Arguments of `prbopt optimize`.
 #[derive(Debug, Args)]
@@ -25,6 +28,7 @@ use crate::scene::Optimize;
     prbopt optimize scenes/two_blobs.json\n  \
     prbopt optimize lego.json --iterations 2000 -o runs/quick\n  \
     prbopt optimize lego.json --resume\n  \
+    prbopt optimize lego.json --serve\n  \
     prbopt optimize lego.json --set optimize.loss=l1 --set object.interior.sh_degree=1")]
 pub struct OptimizeArgs {
     /// The scene file, or - for standard input
@@ -44,6 +48,8 @@ pub struct OptimizeArgs {
     /// Seed of all random numbers, instead of the scene's
     #[arg(long)]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub serve: ServeArgs,
     #[command(flatten)]
     pub set: SetArgs,
     #[command(flatten)]
@@ -99,9 +105,15 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     };
     announce(&progress, &record, &path, from);
     let stop = stop_on_signal(args.voice.speaks())?;
-    let live = Live::new(&folder);
+    let watchers = Watchers {
+        page: open_page(&args, &scene, &rule, &folder, &stop)?,
+        live: Live::new(&folder),
+    };
+    if let Some(page) = &watchers.page {
+        announce_page(&progress, page);
+    }
     let job = Job {
-        observer: &live,
+        observer: &watchers,
         scene: &scene,
         rule: &rule,
         folder: &folder,
@@ -118,7 +130,10 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     let report = run.finish()?;
     let resume_command = job.resume_command;
     // All results are on the disk: a report that cannot be written does not fail the run.
-    let page = live.finish();
+    let page = watchers.live.finish();
+    if let Some(page) = watchers.page {
+        page.end(&parting(&report, &folder, &resume_command));
+    }
     if let Err(error) = &page {
         progress.note(&format!("warning: there is no report: {}", super::sentence(error)));
     }
@@ -136,6 +151,75 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     }
     conclude(&args, &progress, &folder, &report, page.ok().as_deref());
     Ok(Outcome::Done)
+}
+
+/// All that follows a run.
+#[derive(Debug)]
+struct Watchers {
+    live: Live,
+    page: Option<Page>,
+}
+
+impl Observer for Watchers {
+    fn iterated(&self, figures: &Figures) {
+        self.live.iterated(figures);
+        self.page.iter().for_each(|page| page.iterated(figures));
+    }
+
+    fn watches(&self) -> bool {
+        self.page.as_ref().is_some_and(Observer::watches)
+    }
+
+    fn stepping(&self, device: &mut dyn Device) -> device::Result<()> {
+        self.page.as_ref().map_or(Ok(()), |page| page.stepping(device))
+    }
+
+    fn attend(&self, device: &mut dyn Device) -> device::Result<Wish> {
+        self.page.as_ref().map_or(Ok(Wish::GoOn), |page| page.attend(device))
+    }
+
+    fn saved(&self, iteration: u32) {
+        self.page.iter().for_each(|page| page.saved(iteration));
+    }
+}
+
+/// The page of `--serve`.
+fn open_page(
+    args: &OptimizeArgs,
+    scene: &Scene,
+    rule: &Optimize,
+    folder: &RunFolder,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<Page>> {
+    let Some(address) = args.serve.serve else {
+        return Ok(None);
+    };
+    let setting = Setting {
+        title: folder.path().display().to_string(),
+        scene,
+        subject: subject(scene)?,
+        reports: Reports::File(folder.report()),
+        seed: rule.seed,
+        iterations: rule.iterations,
+        stop: Some(Arc::clone(stop)),
+    };
+    Page::open(address, setting).map(Some)
+}
+
+/// What pages are told at the end of a run.
+fn parting(report: &Report, folder: &RunFolder, resume_command: &str) -> String {
+    let shown = folder.path().display().to_string();
+    let view = command_line(["prbopt", "view", &shown]);
+    match report.interrupted {
+        true => format!(
+            "stopped after iteration {}; go on with: {resume_command}",
+            report.iteration
+        ),
+        false => format!(
+            "finished after {} iterations; look at it with: {view}",
+            report.iteration
+        ),
+    }
 }
 
 fn opening(args: &OptimizeArgs) -> Opening {

@@ -1,9 +1,13 @@
 //! Flags that several commands share.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::extent::{Extent, upward};
 
 use crate::device::Device;
 use crate::device::select::{self, DeviceChoice, DeviceKind};
@@ -12,6 +16,7 @@ use crate::output::progress::{Progress, Style};
 use crate::params::ParamSet;
 use crate::resident::values;
 use crate::scene::{self, Change, Diagnostics, Scene};
+use crate::serve::{Page, Subject};
 
 /// Reads the values of `scene`'s parameters from the files of a folder.
 ///
@@ -146,6 +151,40 @@ impl SetArgs {
             .iter()
             .flat_map(|change| ["--set".into(), change.to_string()])
             .collect()
+    }
+}
+
+/// A page of a run.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ServeArgs {
+    /// Serve a page that shows the run as it goes, with a view that one turns [default address: 127.0.0.1:7878, or the
+    /// next free port]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true)]
+    pub serve: Option<Option<SocketAddr>>,
+}
+
+/// What the cameras of pages turn around.
+///
+/// # Errors
+/// A mesh cannot be read.
+pub(super) fn subject(scene: &Scene) -> anyhow::Result<Option<Subject>> {
+    let extent = Extent::of(scene)?.filter(|extent| extent.radius() > 0.0);
+    Ok(extent.map(|extent| Subject {
+        center: extent.center(),
+        radius: extent.radius(),
+        up: upward(&scene.sensors),
+    }))
+}
+
+/// Says where a page is. Nobody could open it otherwise, so that a quiet run says it, too.
+pub(super) fn announce_page(progress: &Progress, page: &Page) {
+    let (url, tunnel) = (page.url(), page.tunnel());
+    progress.event("serve", json!({ "url": url, "tunnel": tunnel }));
+    if !progress.is_json() {
+        eprintln!(
+            "page: {url}
+  seen from another machine by: {tunnel}"
+        );
     }
 }
 

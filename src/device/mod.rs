@@ -192,6 +192,13 @@ pub trait Device {
     /// The cameras of the scene.
     fn sensors(&self) -> &[SensorRecord];
 
+    /// Puts `record` in the place of a sensor's. Its film may have another number of pixels; nothing but renders through
+    /// this sensor changes.
+    ///
+    /// # Panics
+    /// There is no sensor of this index.
+    fn replace_sensor(&mut self, sensor: u32, record: SensorRecord);
+
     /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
     fn is_pipelined(&self) -> bool;
 

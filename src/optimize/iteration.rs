@@ -54,6 +54,7 @@ impl Run<'_> {
             [] => Ok(0.0),
             due => self.device.regularise(due),
         })?;
+        self.job.observer.stepping(self.device)?;
         let rate = rate_factor(&rule.schedule, index, rule.iterations);
         let step = Step {
             optimizer: rule.optimizer,

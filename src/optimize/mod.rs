@@ -17,6 +17,7 @@ mod views;
 
 use std::sync::atomic::AtomicBool;
 
+use crate::device::{self, Device};
 use crate::output::metrics::Figures;
 use crate::output::run_folder::RunFolder;
 use crate::scene::{Optimize, Scene};
@@ -30,15 +31,51 @@ pub(crate) use run::Run;
 /// Iterations without any gradient after which a parameter is reported as a mistake.
 pub const PATIENCE: u32 = 20;
 
-/// Follows a run through the files in its folder.
+/// How an observer wants a run to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// With the next iteration.
+    GoOn,
+    /// It is to be asked again.
+    Wait,
+    /// It is to be asked again after a checkpoint.
+    Save,
+}
+
+/// Follows a run. It may look at what the device holds, and render through a sensor of its own, but changes neither
+/// parameters nor anything else that the run reads.
 pub trait Observer: std::fmt::Debug {
     /// Called after an iteration whose line is in `metrics.jsonl`; the run waits for its return.
-    fn iterated(&self);
+    fn iterated(&self, figures: &Figures);
+
+    /// Whether it renders. The last of the device's sensors is then its own, to be replaced at will.
+    fn watches(&self) -> bool {
+        false
+    }
+
+    /// Called with an iteration's gradients on the device, before its step.
+    ///
+    /// # Errors
+    /// The device's.
+    fn stepping(&self, _device: &mut dyn Device) -> device::Result<()> {
+        Ok(())
+    }
+
+    /// Called before each iteration, again and again until it wants the run to go on, or the run is stopped.
+    ///
+    /// # Errors
+    /// The device's.
+    fn attend(&self, _device: &mut dyn Device) -> device::Result<Wish> {
+        Ok(Wish::GoOn)
+    }
+
+    /// Called when a checkpoint that it wanted is on the disk.
+    fn saved(&self, _iteration: u32) {}
 }
 
 /// No observer.
 impl Observer for () {
-    fn iterated(&self) {}
+    fn iterated(&self, _figures: &Figures) {}
 }
 
 /// The input of a run.

@@ -11,7 +11,7 @@ use super::estimate::{self, Estimate};
 use super::held_out::write_reference;
 use super::references::{self, Targets};
 use super::views::{Preview, RenderSettings, chosen_views, previews, render_view, training_views};
-use super::{Job, PATIENCE, Report, held_out, stage};
+use super::{Job, PATIENCE, Report, Wish, held_out, stage};
 use crate::device::{ArrayKind, Device, DeviceError, Term};
 use crate::io::IoError;
 use crate::io::atomic::Pending;
@@ -26,7 +26,7 @@ use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::Resident;
-use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer};
+use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer, Sensor};
 
 /// A run in progress.
 pub(crate) struct Run<'a> {
@@ -108,6 +108,10 @@ impl<'a> Run<'a> {
             progress,
         )?;
         let previews = previews(scene, &chosen, &mut resident);
+        if job.observer.watches() {
+            let spare = crate::resident::sensor_record(&Sensor::default());
+            resident.sensors.push(spare);
+        }
         // Estimate the memory.
         let references = resident.references.bytes();
         let estimate = Estimate::new(
@@ -232,6 +236,7 @@ impl<'a> Run<'a> {
         }
         let mut last_save = Instant::now();
         while self.state.iteration < rule.iterations {
+            self.attend()?;
             if self.job.stop.load(Ordering::SeqCst) {
                 return Ok(true);
             }
@@ -241,7 +246,7 @@ impl<'a> Run<'a> {
             let added = metrics.add(&figures);
             self.pass_over_lack_of_room(added)?;
             self.progress.iteration(&figures);
-            self.job.observer.iterated();
+            self.job.observer.iterated(&figures);
             self.last = Some(figures);
             self.check_reach()?;
             if rule.output.images_every > 0 && self.state.iteration.is_multiple_of(rule.output.images_every) {
@@ -254,6 +259,24 @@ impl<'a> Run<'a> {
             }
         }
         Ok(false)
+    }
+
+    /// Lets the observer look, and waits for as long as it wants.
+    fn attend(&mut self) -> Result<()> {
+        while !self.job.stop.load(Ordering::SeqCst) {
+            match self.job.observer.attend(self.device)? {
+                Wish::GoOn => break,
+                Wish::Wait => {}
+                Wish::Save => {
+                    let saved = self.save().and_then(|()| self.finish_saving());
+                    self.pass_over_lack_of_room(saved)?;
+                    if self.saved == Some(self.state.iteration) {
+                        self.job.observer.saved(self.state.iteration);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Writes what the report shows beside the textures, maps and numbers that are found: those that the run begins with,

@@ -91,6 +91,10 @@ impl Device for Diary {
     fn sensors(&self) -> &[SensorRecord] {
         &self.resident.sensors
     }
+    fn replace_sensor(&mut self, sensor: u32, record: SensorRecord) {
+        self.resident.sensors[sensor as usize] = record;
+    }
+
     fn is_pipelined(&self) -> bool {
         self.resident.transport.is_pipelined()
     }

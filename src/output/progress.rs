@@ -86,6 +86,11 @@ impl Progress {
         }
     }
 
+    /// Whether a machine is told, by lines of JSON.
+    pub fn is_json(&self) -> bool {
+        self.style == Style::Json
+    }
+
     /// A line for machines: an object with `event` as its first member.
     pub fn event(&self, name: &str, value: Value) {
         if self.style != Style::Json {

@@ -10,6 +10,7 @@ use anyhow::Result;
 
 use super::{Reporter, data};
 use crate::optimize::Observer;
+use crate::output::metrics::Figures;
 use crate::output::run_folder::RunFolder;
 
 /// The shortest time between two updates.
@@ -67,7 +68,7 @@ impl Drop for Live {
 }
 
 impl Observer for Live {
-    fn iterated(&self) {
+    fn iterated(&self, _: &Figures) {
         let due = self.due.lock().is_ok_and(|due| Instant::now() >= *due);
         if let Some(wake) = self.wake.as_ref().filter(|_| due) {
             // If the channel is full, the worker has a pending update already.

@@ -1,5 +1,6 @@
 //! Splats as devices read them: where their parameters stand.
 
+use super::layout::SensorRecord;
 use crate::params::{ParamSet, Shape};
 
 /// A picture of splats.
@@ -40,9 +41,54 @@ impl SplatScene {
     }
 }
 
+/// Where splats come to lie on a film: a place of the picture, times `side`, plus `offset`, is in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Placed {
+    /// Pixels of the picture's longer side.
+    pub side: f32,
+    pub offset: [f32; 2],
+}
+
+impl Placed {
+    /// The film of a sensor shows the part of the picture on which [`SensorRecord::to_world`] puts a unit square, the
+    /// unit being the longer side of either: all of it by the identity. The factors of both axes are alike.
+    pub fn of(sensor: &SensorRecord) -> Self {
+        let [across, down, _] = sensor.to_world;
+        let side = sensor.width.max(sensor.height) as f32 / across[0];
+        Self {
+            side,
+            // A picture that fills its film has offsets of -0, to which every number can be added and stay as it is.
+            offset: [-(across[3] * side), -(down[3] * side)],
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resident::sensor_record;
+    use crate::scene::Sensor;
+    use glam::{Affine3A, Vec3};
+
+    /// A film that shows the whole picture changes no bit of a place; one that shows the quarter on the lower right puts
+    /// the middle of the picture into its corner.
+    #[test]
+    fn films_show_parts_of_the_picture() {
+        let mut sensor = Sensor {
+            width: 30,
+            height: 20,
+            ..Sensor::default()
+        };
+        let whole = Placed::of(&sensor_record(&sensor));
+        assert_eq!(
+            (whole.side, whole.offset.map(f32::to_bits)),
+            (30.0, [(-0f32).to_bits(); 2])
+        );
+        let scale = Affine3A::from_scale(Vec3::splat(0.5));
+        sensor.to_world = Affine3A::from_translation(Vec3::new(0.5, 1.0 / 3.0, 0.0)) * scale;
+        let part = Placed::of(&sensor_record(&sensor));
+        assert_eq!((part.side, part.offset), (60.0, [-30.0, -20.0]));
+    }
 
     #[test]
     fn the_number_of_splats_is_that_of_their_positions() {

@@ -30,6 +30,7 @@ pub mod materials;
 mod medium;
 mod object;
 mod optimize;
+mod painted;
 mod parameters;
 mod phase;
 mod plume;

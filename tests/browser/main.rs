@@ -8,6 +8,7 @@
 
 mod chromium;
 mod likeness;
+mod live;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,15 @@ struct Open<'b> {
 }
 
 impl<'b> Open<'b> {
-    fn new(browser: &'b Chromium, file: &Path, [width, height]: [u32; 2], dark: bool) -> Self {
+    fn new(browser: &'b Chromium, file: &Path, size: [u32; 2], dark: bool) -> Self {
+        let absolute = file.canonicalize().expect("there");
+        let open = Self::at(browser, &format!("file://{}", absolute.display()), size, dark);
+        open.settle();
+        open
+    }
+
+    /// Any address, in a window of this size.
+    fn at(browser: &'b Chromium, url: &str, [width, height]: [u32; 2], dark: bool) -> Self {
         let tab = browser.tab();
         tab.call("Runtime.enable", json!({}));
         tab.call("Log.enable", json!({}));
@@ -75,11 +84,8 @@ impl<'b> Open<'b> {
         tab.call("Emulation.setDeviceMetricsOverride", size);
         let scheme = json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
         tab.call("Emulation.setEmulatedMedia", json!({"features": [scheme]}));
-        let absolute = file.canonicalize().expect("there");
-        tab.open(&format!("file://{}", absolute.display()));
-        let open = Self { tab };
-        open.settle();
-        open
+        tab.open(url);
+        Self { tab }
     }
 
     /// What the page's console has complained of.
@@ -153,7 +159,8 @@ impl<'b> Open<'b> {
 
     fn close(self) {
         let elsewhere = self.ask(
-            "performance.getEntriesByType('resource').map((e) => e.name).filter((n) => !n.startsWith('data:')).join()",
+            "performance.getEntriesByType('resource').map((e) => e.name) \
+               .filter((n) => !n.startsWith('data:') && !n.startsWith(location.origin + '/')).join()",
         );
         assert_eq!(elsewhere, "", "nothing is loaded from elsewhere");
         let complaints = self.complaints();

@@ -4,10 +4,10 @@ use std::f32::consts::TAU;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use glam::{Affine3A, Mat3A, Vec3, Vec3A};
+use glam::{Affine3A, Mat3A, Vec3};
 use serde::Deserialize;
 
-use crate::cli::extent::Extent;
+use crate::cli::extent::{Extent, upward};
 use crate::scene::{Scene, Sensor};
 
 /// Largest elevation of a circle's camera, in radians.
@@ -73,14 +73,6 @@ fn half_view(sensor: &Sensor) -> f32 {
     half(sensor.width, sensor.focal[0]).min(half(sensor.height, sensor.focal[1]))
 }
 
-/// The mean up direction of the cameras; the nearest axis of the world if one is close.
-fn upward(sensors: &[Sensor]) -> Vec3 {
-    let sum: Vec3A = sensors.iter().map(|s| s.to_world.matrix3.y_axis).sum();
-    let mean = Vec3::from(sum).normalize_or(Vec3::Y);
-    let axes = [Vec3::X, Vec3::Y, Vec3::Z].into_iter().flat_map(|axis| [axis, -axis]);
-    axes.into_iter().find(|axis| axis.dot(mean) > 0.9).unwrap_or(mean)
-}
-
 /// A camera at `origin` that looks at `target`.
 fn look(origin: Vec3, target: Vec3, up: Vec3) -> Result<Affine3A> {
     let forward = (target - origin).normalize_or_zero();
@@ -137,6 +129,7 @@ fn between(places: &[Place], at: f32) -> Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glam::Vec3A;
 
     #[test]
     fn a_circle_sees_all_of_the_scene_from_every_side() {

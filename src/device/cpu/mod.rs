@@ -159,6 +159,10 @@ impl Device for Cpu {
         &self.inputs.sensors
     }
 
+    fn replace_sensor(&mut self, sensor: u32, record: SensorRecord) {
+        self.inputs.sensors[sensor as usize] = record;
+    }
+
     fn is_pipelined(&self) -> bool {
         match &self.passes {
             Passes::Field(_) | Passes::Splats(_) => false,

@@ -278,6 +278,13 @@ impl Device for Gpu {
         &self.sensors
     }
 
+    fn replace_sensor(&mut self, sensor: u32, record: SensorRecord) {
+        self.sensors[sensor as usize] = record;
+        let at = u64::from(sensor) * size_of::<SensorRecord>() as u64;
+        self.context
+            .upload(&self.arrays.sensors, at, bytemuck::bytes_of(&record));
+    }
+
     fn is_pipelined(&self) -> bool {
         false
     }

@@ -171,9 +171,9 @@ pub struct SplatSettings {
     pub height: u32,
     /// The view's first pixel in the image of the batch.
     pub first_pixel: u32,
-    /// The longer side in pixels.
+    /// The longer side of the picture in pixels, and what is added to places, in pixels.
     pub side: f32,
-    pub padding: [u32; 2],
+    pub offset: [f32; 2],
 }
 
 /// Work on the elements of one parameter.

@@ -8,7 +8,7 @@ use super::records::{ELEMENT_GROUP, Slot, SplatSettings};
 use super::shaders::{Binding, Kernel};
 use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
 use crate::resident::layout::SensorRecord;
-use crate::resident::splats::SplatScene;
+use crate::resident::splats::{Placed, SplatScene};
 
 /// Edge of a tile in pixels: the twin of `shaders/bind/splats.wgsl`.
 const TILE: u32 = 16;
@@ -105,6 +105,7 @@ fn settings_of(
     let slots = &scene.slots;
     let [tiles_x, tiles_y] = [sensor.width, sensor.height].map(|side| side.div_ceil(TILE));
     let most = (CELLS / (tiles_x * tiles_y).max(1)).clamp(1, 1024);
+    let film = Placed::of(sensor);
     let count = scene.count as u32;
     let group = count.div_ceil(most).max(GROUP);
     SplatSettings {
@@ -123,8 +124,8 @@ fn settings_of(
         width: sensor.width,
         height: sensor.height,
         first_pixel,
-        side: sensor.width.max(sensor.height) as f32,
-        padding: [0; 2],
+        side: film.side,
+        offset: film.offset,
     }
 }
 

@@ -27,7 +27,7 @@ struct StopAfter<'a> {
 }
 
 impl Observer for StopAfter<'_> {
-    fn iterated(&self) {
+    fn iterated(&self, _: &Figures) {
         if self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.stop.store(true, Ordering::SeqCst);
         }

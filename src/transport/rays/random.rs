@@ -21,6 +21,8 @@ pub enum Pass {
     Preview = 4,
     /// Order of views, random weights and other choices made on the host.
     Host = 5,
+    /// Renders for who watches a run: they may come at any time and as often as they like.
+    Watch = 6,
 }
 
 /// The key of a pass of an iteration.
@@ -105,7 +107,14 @@ mod tests {
     fn passes_and_iterations_have_keys_of_their_own() {
         let mut keys = Vec::new();
         for iteration in 0..50 {
-            for pass in [Pass::Objective, Pass::Primal, Pass::Adjoint, Pass::Preview, Pass::Host] {
+            for pass in [
+                Pass::Objective,
+                Pass::Primal,
+                Pass::Adjoint,
+                Pass::Preview,
+                Pass::Host,
+                Pass::Watch,
+            ] {
                 keys.push(pass_key(7, iteration, pass));
             }
         }

@@ -18,7 +18,7 @@ use crate::device::cpu::update::Updates;
 use crate::device::cpu::vector::level::Level;
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::params::ParamSet;
-use crate::resident::splats::{SplatScene, SplatSlots};
+use crate::resident::splats::{Placed, SplatScene, SplatSlots};
 
 /// Records of a round of tiles, unless a single tile has more.
 const ROUND: usize = 1 << 17;
@@ -45,6 +45,8 @@ pub(in crate::device::cpu) struct SplatPasses {
 struct View {
     width: usize,
     height: usize,
+    /// Where the film lies in the picture.
+    film: Placed,
     shapes: Vec<Shape>,
     boxes: Vec<TileBox>,
     lists: Lists,
@@ -61,7 +63,7 @@ impl View {
     }
 
     fn side(&self) -> f32 {
-        self.width.max(self.height) as f32
+        self.film.side
     }
 
     /// A tile's first pixel, and its columns and rows in the picture.
@@ -85,6 +87,7 @@ impl View {
                 read,
                 first: span * SPAN,
                 side,
+                offset: self.film.offset,
                 tiles: [across, down],
                 shapes,
                 boxes,
@@ -134,6 +137,7 @@ impl SplatPasses {
         for (view, &sensor) in self.views.iter_mut().zip(sensors) {
             let record = &inputs.sensors[sensor as usize];
             (view.width, view.height) = (record.width as usize, record.height as usize);
+            view.film = Placed::of(record);
             view.project(inputs.level, &self.scene.slots, &inputs.params, self.scene.count)?;
         }
         let background = background(inputs);

@@ -99,6 +99,8 @@ pub(super) struct Project<'a> {
     /// The first one's index.
     pub(super) first: usize,
     pub(super) side: f32,
+    /// Added to places, in pixels.
+    pub(super) offset: [f32; 2],
     /// Tiles a row and a column.
     pub(super) tiles: [usize; 2],
     pub(super) shapes: &'a mut [Shape],
@@ -116,8 +118,8 @@ impl Kernel for Project<'_> {
             let mut center = of.position;
             let mut log_opacity = [0.0; WIDTH];
             for l in 0..WIDTH {
-                center[0][l] *= self.side;
-                center[1][l] *= self.side;
+                center[0][l] = center[0][l] * self.side + self.offset[0];
+                center[1][l] = center[1][l] * self.side + self.offset[1];
                 log_opacity[l] = Number::ln(of.opacity[l]) * std::f32::consts::LOG2_E;
             }
             let mut ridge = [[0.0; WIDTH]; 2];
@@ -356,6 +358,7 @@ pub(super) mod tests {
             read: reader(&arrays),
             first: 0,
             side,
+            offset: [-0.0; 2],
             tiles,
             shapes: &mut shapes,
             boxes: &mut boxes,

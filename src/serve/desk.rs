@@ -1,0 +1,330 @@
+//! What passes between the run and the pages: news for them, wishes from them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::wanted::{Choice, Wanted};
+
+/// Pages that follow at most.
+const READERS: usize = 8;
+
+/// The kinds of news, by the names of their events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Topic {
+    /// Figures of the last iteration.
+    Figures,
+    /// Whether the run is at work, paused or over.
+    Standing,
+    /// A new picture, and what it shows.
+    Picture,
+    /// A new report.
+    Report,
+    /// A checkpoint that was asked for is on the disk.
+    Saved,
+}
+
+const TOPICS: [(Topic, &str); 5] = [
+    (Topic::Saved, "saved"),
+    (Topic::Figures, "figures"),
+    (Topic::Standing, "standing"),
+    (Topic::Picture, "picture"),
+    (Topic::Report, "report"),
+];
+
+/// The newest of each kind, and how many there have been.
+#[derive(Debug, Default)]
+struct News {
+    texts: [Arc<str>; TOPICS.len()],
+    counts: [u64; TOPICS.len()],
+}
+
+/// What a page has been told: the counts of the news that it has read.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Read([u64; TOPICS.len()]);
+
+/// A view that is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Order {
+    pub wanted: Wanted,
+    /// Counts what was ordered.
+    pub number: u64,
+    pub at: Instant,
+}
+
+#[derive(Debug)]
+struct State {
+    news: News,
+    /// The newest picture, as a PNG.
+    picture: Arc<[u8]>,
+    order: Order,
+    readers: usize,
+    paused: bool,
+    /// Whether a checkpoint is asked for.
+    save: bool,
+    over: bool,
+}
+
+/// One for a run and all pages that look at it.
+#[derive(Debug)]
+pub(super) struct Desk {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// What may be chosen of views.
+    choice: Choice,
+    /// Set to stop the run; none where nothing runs.
+    stop: Option<Arc<AtomicBool>>,
+}
+
+/// A command of a page that cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused(pub String);
+
+impl Desk {
+    pub(super) fn new(choice: Choice, stop: Option<Arc<AtomicBool>>) -> Self {
+        let order = Order {
+            wanted: choice.first(),
+            number: 1,
+            at: Instant::now(),
+        };
+        Self {
+            state: Mutex::new(State {
+                news: News::default(),
+                picture: Arc::from([]),
+                order,
+                readers: 0,
+                paused: false,
+                save: false,
+                over: false,
+            }),
+            changed: Condvar::new(),
+            choice,
+            stop,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a run to be paused, saved and stopped.
+    pub(super) fn is_run(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Whether the run has been asked to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst))
+    }
+
+    /// Tells all pages.
+    pub(super) fn tell(&self, topic: Topic, value: &Value) {
+        self.lock().news.put(topic, value);
+        self.changed.notify_all();
+    }
+
+    /// Shows all pages a picture.
+    pub(super) fn show(&self, picture: Vec<u8>, about: &Value) {
+        let mut state = self.lock();
+        state.picture = picture.into();
+        state.news.put(Topic::Picture, about);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The newest picture; empty before the first.
+    pub(super) fn picture(&self) -> Arc<[u8]> {
+        Arc::clone(&self.lock().picture)
+    }
+
+    /// What is to be shown, if a page looks on.
+    pub(super) fn order(&self) -> Option<Order> {
+        let state = self.lock();
+        (state.readers > 0).then(|| state.order.clone())
+    }
+
+    /// Follows a command; the path names it.
+    pub(super) fn command(&self, path: &str, body: &[u8]) -> Option<Result<(), Refused>> {
+        if path == "/view" {
+            let wanted = self.choice.parse(body);
+            return Some(wanted.map(|wanted| self.place(wanted)).map_err(Refused));
+        }
+        let stop = self.stop.as_ref()?;
+        let mut state = self.lock();
+        match path {
+            "/pause" => state.paused = true,
+            "/go_on" => state.paused = false,
+            "/save" => state.save = true,
+            "/stop" => stop.store(true, Ordering::SeqCst),
+            _ => return None,
+        }
+        let standing = standing(&state, self.is_stopping());
+        state.news.put(Topic::Standing, &standing);
+        drop(state);
+        self.changed.notify_all();
+        Some(Ok(()))
+    }
+
+    fn place(&self, wanted: Wanted) {
+        let mut state = self.lock();
+        state.order = Order {
+            wanted,
+            number: state.order.number + 1,
+            at: Instant::now(),
+        };
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Whether a checkpoint was asked for since this was last asked.
+    pub(super) fn takes_save(&self) -> bool {
+        std::mem::take(&mut self.lock().save)
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.lock().paused
+    }
+
+    /// Waits until a page wants something else than the order of this number, or for a while.
+    pub(super) fn wait(&self, number: u64, most: Duration) {
+        let state = self.lock();
+        let unchanged = |state: &mut State| {
+            state.order.number == number && !state.save && !state.over && (state.paused || self.stop.is_none())
+        };
+        let _ = self.changed.wait_timeout_while(state, most, unchanged);
+    }
+
+    /// Tells all pages that nothing more will come, and why, and waits until they have gone, or for a while. Only the first
+    /// call does anything.
+    pub(super) fn end(&self, why: &str, most: Duration) {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.over, true) {
+            return;
+        }
+        state
+            .news
+            .put(Topic::Standing, &json!({ "state": "over", "text": why }));
+        self.changed.notify_all();
+        let _ = self.changed.wait_timeout_while(state, most, |state| state.readers > 0);
+    }
+
+    /// A place for one more page that follows; None if there are too many.
+    pub(super) fn follow(&self) -> Option<Reader<'_>> {
+        let mut state = self.lock();
+        if state.readers >= READERS {
+            return None;
+        }
+        state.readers += 1;
+        drop(state);
+        self.changed.notify_all();
+        Some(Reader {
+            desk: self,
+            read: Read::default(),
+        })
+    }
+}
+
+/// What pages are told of a run that is not over.
+fn standing(state: &State, stopping: bool) -> Value {
+    let word = match (stopping, state.paused) {
+        (true, _) => "stopping",
+        (_, true) => "paused",
+        _ => "running",
+    };
+    json!({ "state": word })
+}
+
+impl News {
+    fn put(&mut self, topic: Topic, value: &Value) {
+        self.texts[topic as usize] = value.to_string().into();
+        self.counts[topic as usize] += 1;
+    }
+}
+
+/// A page that follows.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    desk: &'a Desk,
+    read: Read,
+}
+
+impl Reader<'_> {
+    /// The news since the last call, as events of a stream: none after `most`, and nothing at all any more once all is over.
+    pub(super) fn events(&mut self, most: Duration) -> Option<String> {
+        let state = self.desk.lock();
+        let nothing_new = |state: &mut State| state.news.counts == self.read.0 && !state.over;
+        let waited = self.desk.changed.wait_timeout_while(state, most, nothing_new);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut text = String::new();
+        for (topic, name) in TOPICS {
+            let i = topic as usize;
+            if state.news.counts[i] != self.read.0[i] {
+                text += &format!("event: {name}\ndata: {}\n\n", state.news.texts[i]);
+            }
+        }
+        self.read.0 = state.news.counts;
+        (!text.is_empty() || !state.over).then_some(text)
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.desk.lock().readers -= 1;
+        self.desk.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn desk(stop: Option<Arc<AtomicBool>>) -> Desk {
+        Desk::new(Choice::default(), stop)
+    }
+
+    #[test]
+    fn readers_get_the_newest_of_each_kind_once() {
+        let desk = desk(None);
+        let mut reader = desk.follow().expect("a place");
+        desk.tell(Topic::Figures, &json!(1));
+        desk.tell(Topic::Figures, &json!(2));
+        desk.tell(Topic::Report, &json!({}));
+        let at_once = Duration::ZERO;
+        let told = reader.events(at_once).expect("goes on");
+        assert_eq!(told, "event: figures\ndata: 2\n\nevent: report\ndata: {}\n\n");
+        assert_eq!(reader.events(at_once).as_deref(), Some(""));
+        desk.end("done", at_once);
+        assert!(reader.events(at_once).is_some_and(|text| text.contains("\"over\"")));
+        assert_eq!(reader.events(at_once), None);
+    }
+
+    #[test]
+    fn places_are_few_and_given_back() {
+        let desk = desk(None);
+        assert_eq!(desk.order(), None, "nobody looks on");
+        let all: Vec<_> = std::iter::from_fn(|| desk.follow()).collect();
+        assert_eq!(all.len(), READERS);
+        assert!(desk.order().is_some());
+        drop(all);
+        assert!(desk.follow().is_some());
+    }
+
+    #[test]
+    fn commands_are_those_of_a_run() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let run = desk(Some(Arc::clone(&stop)));
+        assert_eq!(run.command("/pause", b""), Some(Ok(())));
+        assert!(run.is_paused());
+        assert_eq!(run.command("/go_on", b""), Some(Ok(())));
+        assert!(!run.is_paused() && !run.takes_save());
+        assert_eq!(run.command("/save", b""), Some(Ok(())));
+        assert!(run.takes_save() && !run.takes_save());
+        assert_eq!(run.command("/stop", b""), Some(Ok(())));
+        assert!(stop.load(Ordering::SeqCst));
+        assert_eq!(run.command("/nothing", b""), None);
+        let finished = desk(None);
+        assert_eq!(finished.command("/pause", b""), None);
+    }
+}
