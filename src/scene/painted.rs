@@ -17,7 +17,7 @@ impl Surface {
 fn add<'a>(texture: &'a Texture, found: &mut Vec<&'a TextureMap>) {
     match texture {
         Texture::Bitmap(map) => found.push(map),
-        Texture::Constant(_) | Texture::Checkerboard { .. } => {}
+        Texture::Constant(_) | Texture::Checkerboard { .. } | Texture::Attribute(_) | Texture::Volume { .. } => {}
     }
 }
 
