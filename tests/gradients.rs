@@ -10,7 +10,7 @@ use prbopt::gradcheck::field::fields::{Fields, Plain, Role, Scatter};
 use prbopt::gradcheck::field::objective::{Adjoint, Objective};
 use prbopt::gradcheck::report::Verdict;
 use prbopt::gradcheck::{Index, Options, Setup, Weighting, check, compare, differences};
-use prbopt::transport::field::radiance_field::Sink;
+use prbopt::transport::field::radiance_field::SampleSink;
 use prbopt::transport::lookup::sh::Basis;
 use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
@@ -363,7 +363,7 @@ struct Faulty<'a> {
     count: u32,
 }
 
-impl Sink<f64> for Faulty<'_> {
+impl SampleSink<f64> for Faulty<'_> {
     fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: f64, d_color: [f64; 3]) {
         self.count += 1;
         let [r, g, b] = d_color;

@@ -14,11 +14,11 @@ use prbopt::kernels::regularizer::Penalty;
 use prbopt::params::Tuning;
 use prbopt::resident::layout::SceneRecord;
 use prbopt::transport::field::march::backpropagate;
-use prbopt::transport::field::radiance_field::NoSink;
+use prbopt::transport::field::radiance_field::NoSamples;
 use prbopt::transport::number::Number;
 use prbopt::transport::paths::replay_cache::CACHED;
 use prbopt::transport::rays::random::{Pass, pass_key};
-use prbopt::transport::scene::records::NoSink as WorldNoSink;
+use prbopt::transport::scene::records::NoSink;
 use small::worlds::{SmallWorld, cube, grid, worlds};
 use small::{Small, table};
 
@@ -34,7 +34,7 @@ fn setup(small: &Small) -> Setup {
 fn left_over<N: Number>(scene: &SceneRecord, fields: &Fields<N>, cast: &Cast, eps: f64) -> f64 {
     let view = Plain { scene, fields };
     let one = [N::lift(1.0); 3];
-    let (gathered, replayed) = backpropagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink);
+    let (gathered, replayed) = backpropagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSamples);
     assert_eq!(gathered.count, replayed.count, "the replay takes the same steps");
     let bound = |c: usize| 8.0 * f64::from(replayed.count + 1) * eps * gathered.radiance[c].value();
     let ratio = |c: usize| match replayed.left[c].value().abs() {
@@ -99,7 +99,7 @@ fn replays_of_worlds_end_with_nothing_left() {
             let setup = small.setup(gradient, &Options::default());
             let objective = Objective::new(&setup, setup.resident.transport.paths().settings.gradient);
             for cast in &objective.casts {
-                let mut nothing = WorldNoSink;
+                let mut nothing = NoSink;
                 let (first, replay) = objective.replay([1.0; 3], cast, &mut nothing);
                 assert_eq!(
                     first.count, replay.count,
@@ -145,7 +145,7 @@ fn long_paths_are_replayed_beyond_their_notes() {
     for gradient in ["drt", "paired"] {
         let setup = small.setup(gradient, &Options::default());
         let objective = Objective::new(&setup, setup.resident.transport.paths().settings.gradient);
-        let depth = |cast| objective.replay([1.0; 3], cast, &mut WorldNoSink).0.depth as usize;
+        let depth = |cast| objective.replay([1.0; 3], cast, &mut NoSink).0.depth as usize;
         let long = objective
             .casts
             .iter()
@@ -187,7 +187,7 @@ fn a_replay_of_another_scene_leaves_something() {
         let (scene, one) = (&objective.scene, [1.0; 3]);
         let go = |fields| {
             let view = Plain { scene, fields };
-            backpropagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSink).0
+            backpropagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSamples).0
         };
         let (right, wrong) = (go(&objective.fields), go(&changed));
         let bound = 8.0 * f64::from(right.count + 1) * f64::EPSILON * right.radiance[0];

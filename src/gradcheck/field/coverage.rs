@@ -9,7 +9,7 @@ use super::difference::{color_kinks, density_kinks};
 use super::fields::{Plain, Role};
 use super::objective::{Cast, Objective};
 use crate::resident::layout::{SceneRecord, background};
-use crate::transport::field::radiance_field::View;
+use crate::transport::field::radiance_field::FieldView;
 use crate::transport::lookup::background::env_stencil;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::sh::Basis;
@@ -144,7 +144,7 @@ impl<F: Fn(Role, u32, u8)> Watched<'_, F> {
     }
 }
 
-impl<F: Fn(Role, u32, u8)> View<f64> for Watched<'_, F> {
+impl<F: Fn(Role, u32, u8)> FieldView<f64> for Watched<'_, F> {
     /// Two-sided walks also visit samples of zero density.
     const TWO_SIDED: bool = true;
     type Bases = Basis;

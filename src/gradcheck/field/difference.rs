@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::fields::{Plain, Role};
 use super::objective::{Cast, Objective};
 use crate::resident::layout::{SceneRecord, color, density};
-use crate::transport::field::radiance_field::View;
+use crate::transport::field::radiance_field::FieldView;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::sh::Basis;
 
@@ -151,7 +151,7 @@ impl Perturbed<'_> {
     }
 }
 
-impl View<f64> for Perturbed<'_> {
+impl FieldView<f64> for Perturbed<'_> {
     const TWO_SIDED: bool = true;
     type Bases = Basis;
     fn sigma_sampled(&self, at: &Stencil) -> f64 {

@@ -3,7 +3,7 @@
 use crate::params::ParamSet;
 use crate::resident::layout::SceneRecord;
 use crate::resident::{Resident, Transport};
-use crate::transport::field::radiance_field::{Sink, View};
+use crate::transport::field::radiance_field::{FieldView, SampleSink};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::grid::{Stencil, grid_adjoint, grid_adjoint_sh, grid_eval, grid_eval_sh, grid_stencil};
 use crate::transport::lookup::sh::Basis;
@@ -114,7 +114,7 @@ pub struct Plain<'a, N> {
     pub fields: &'a Fields<N>,
 }
 
-impl<N: Number> View<N> for Plain<'_, N> {
+impl<N: Number> FieldView<N> for Plain<'_, N> {
     const TWO_SIDED: bool = false;
     type Bases = Basis;
     fn sigma_sampled(&self, at: &Stencil) -> N {
@@ -149,7 +149,7 @@ pub struct Scatter<'a, N> {
     pub gradient: &'a mut Fields<N>,
 }
 
-impl<N: Number> Sink<N> for Scatter<'_, N> {
+impl<N: Number> SampleSink<N> for Scatter<'_, N> {
     #[inline(always)]
     fn sample(&mut self, p: [f32; 3], basis: &Basis, d_sigma: N, d_color: [N; 3]) {
         let Self { scene, gradient } = self;

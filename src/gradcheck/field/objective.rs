@@ -13,7 +13,7 @@ use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::transport::field::march::{Gathered, Replayed, backpropagate, gather};
-use crate::transport::field::radiance_field::{Sink, View};
+use crate::transport::field::radiance_field::{FieldView, SampleSink};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, drawn_pixel, linear_weight, pixel_backdrop, sample_ray};
@@ -107,12 +107,12 @@ impl Objective {
     }
 
     /// The radiance along a ray, under a view of the parameters.
-    pub fn gather<N: Number, V: View<N>>(&self, view: &V, cast: &Cast) -> Gathered<N> {
+    pub fn gather<N: Number, V: FieldView<N>>(&self, view: &V, cast: &Cast) -> Gathered<N> {
         gather(&self.scene, view, &cast.ray, cast.jitter, cast.backdrop)
     }
 
     /// Replays one ray; derivatives go to `sink`.
-    pub fn replay<S: Sink<f64>>(&self, seed: u32, cast: &Cast, sink: &mut S) -> (Gathered<f64>, Replayed<f64>) {
+    pub fn replay<S: SampleSink<f64>>(&self, seed: u32, cast: &Cast, sink: &mut S) -> (Gathered<f64>, Replayed<f64>) {
         let d_radiance = self.weight(seed, cast);
         backpropagate(
             &self.scene,
@@ -126,7 +126,7 @@ impl Objective {
     }
 
     /// F and its gradient by path replay, all rays in order; `wrap` may wrap the accumulating sink in another.
-    pub fn adjoint_through<'a, S: Sink<f64>>(
+    pub fn adjoint_through<'a, S: SampleSink<f64>>(
         &'a self,
         seed: u32,
         gradient: &'a mut Fields<f64>,

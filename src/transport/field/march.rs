@@ -1,6 +1,6 @@
 //! From a film position to radiance and back: the primal estimator and its adjoint, for one ray.
 
-use super::radiance_field::{NoSink, Segment, Sink, State, View, field_segment, walk};
+use super::radiance_field::{FieldView, NoSamples, SampleSink, Segment, State, field_segment, walk};
 use crate::resident::layout::SceneRecord;
 use crate::transport::lookup::background::background_eval;
 use crate::transport::lookup::sh::{Basis, MAX_COEFFICIENTS};
@@ -51,7 +51,7 @@ impl<N: Number> March<N> {
 
     /// Continues for a few samples; true if the ray is not finished.
     #[inline(always)]
-    pub fn walk<V: View<N>, S: Sink<N>, const MODE: u8>(
+    pub fn walk<V: FieldView<N>, S: SampleSink<N>, const MODE: u8>(
         &mut self,
         scene: &SceneRecord,
         view: &V,
@@ -66,7 +66,7 @@ impl<N: Number> March<N> {
 
     /// Finishes a primal path: adds the background behind the medium.
     #[inline(always)]
-    pub fn end_primal<V: View<N>>(&mut self, scene: &SceneRecord, view: &V) {
+    pub fn end_primal<V: FieldView<N>>(&mut self, scene: &SceneRecord, view: &V) {
         let behind = self.behind(scene, view);
         for c in 0..3 {
             self.state.radiance[c] += self.state.transmittance * behind[c];
@@ -76,7 +76,7 @@ impl<N: Number> March<N> {
     /// Finishes a replay: sends the emitter's gradient and leaves the remaining radiance, zero up to rounding, in the
     /// state.
     #[inline(always)]
-    pub fn end_replay<V: View<N>, S: Sink<N>>(
+    pub fn end_replay<V: FieldView<N>, S: SampleSink<N>>(
         &mut self,
         scene: &SceneRecord,
         view: &V,
@@ -97,7 +97,7 @@ impl<N: Number> March<N> {
     }
 
     #[inline(always)]
-    fn behind<V: View<N>>(&self, scene: &SceneRecord, view: &V) -> [N; 3] {
+    fn behind<V: FieldView<N>>(&self, scene: &SceneRecord, view: &V) -> [N; 3] {
         match self.backdrop {
             Some(color) => [N::lift(color[0]), N::lift(color[1]), N::lift(color[2])],
             None => background_eval(scene, view.emitter(), self.direction),
@@ -125,7 +125,7 @@ pub struct Replayed<N> {
 
 /// The primal estimate of a ray's radiance.
 #[inline(always)]
-pub fn gather<N: Number, V: View<N>>(
+pub fn gather<N: Number, V: FieldView<N>>(
     scene: &SceneRecord,
     view: &V,
     ray: &Ray,
@@ -146,7 +146,7 @@ pub fn gather<N: Number, V: View<N>>(
 }
 
 #[inline(always)]
-fn primal<N: Number, V: View<N>>(
+fn primal<N: Number, V: FieldView<N>>(
     scene: &SceneRecord,
     view: &V,
     ray: &Ray,
@@ -154,7 +154,7 @@ fn primal<N: Number, V: View<N>>(
     backdrop: Option<[f32; 3]>,
 ) -> March<N> {
     let mut path = March::new(scene, ray, jitter, backdrop);
-    while path.walk::<V, NoSink, PRIMAL>(scene, view, [N::lift(0.0); 3], &mut NoSink) {}
+    while path.walk::<V, NoSamples, PRIMAL>(scene, view, [N::lift(0.0); 3], &mut NoSamples) {}
     path.end_primal(scene, view);
     path
 }
@@ -162,7 +162,7 @@ fn primal<N: Number, V: View<N>>(
 /// The adjoint: walks the ray for its radiance, then replays it with the same random state and sends the derivatives
 /// of `d_radiance` · radiance to `sink`.
 #[inline(always)]
-pub fn backpropagate<N: Number, V: View<N>, S: Sink<N>>(
+pub fn backpropagate<N: Number, V: FieldView<N>, S: SampleSink<N>>(
     scene: &SceneRecord,
     view: &V,
     ray: &Ray,

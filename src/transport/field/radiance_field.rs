@@ -22,7 +22,7 @@ use crate::transport::rays::camera::{Ray, normalize, transform_point, transform_
 ///
 /// `sampled` is the side that decisions use, `integrand` the side that is differentiated; they differ only in finite
 /// differences with frozen sampling.
-pub trait View<N: Number> {
+pub trait FieldView<N: Number> {
     /// Whether the two sides differ.
     const TWO_SIDED: bool;
     /// The spherical harmonics of a ray's direction, in the layout that lookups need.
@@ -104,7 +104,7 @@ pub struct Sample<N> {
 }
 
 /// Receives the gradients of a replay.
-pub trait Sink<N: Number> {
+pub trait SampleSink<N: Number> {
     /// Positions at which a gathering walk is about to take samples.
     #[inline(always)]
     fn approach(&mut self, _p: &[[f32; LANES]; 3]) {}
@@ -119,9 +119,9 @@ pub trait Sink<N: Number> {
 
 /// A sink that discards everything, for walks without derivatives.
 #[derive(Debug, Default)]
-pub struct NoSink;
+pub struct NoSamples;
 
-impl<N: Number> Sink<N> for NoSink {
+impl<N: Number> SampleSink<N> for NoSamples {
     #[inline(always)]
     fn sample(&mut self, _: [f32; 3], _: &Basis, _: N, _: [N; 3]) {}
     #[inline(always)]
@@ -358,7 +358,7 @@ pub fn opacities<N: Number>(scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; 
 /// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin processes one
 /// position at a time and takes the same samples in the same order.
 #[inline(always)]
-pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
+pub fn walk<N: Number, V: FieldView<N>, S: SampleSink<N>, const MODE: u8>(
     scene: &SceneRecord,
     view: &V,
     segment: &Segment,
@@ -453,7 +453,7 @@ pub fn walk<N: Number, V: View<N>, S: Sink<N>, const MODE: u8>(
 /// Advances to the next [`LANES`] positions of which at least one lies in a cell that is `needed`; None at the
 /// segment's end. Returns the positions and the mask of needed ones.
 #[inline(always)]
-fn next_places<N: Number, V: View<N>>(
+fn next_places<N: Number, V: FieldView<N>>(
     scene: &SceneRecord,
     view: &V,
     segment: &Segment,

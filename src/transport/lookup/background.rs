@@ -68,7 +68,7 @@ pub fn env_adjoint<N: Number>(gradient: &mut [N], at: &EnvStencil, g: [N; 3]) {
 }
 
 /// The emitter's radiance for the unit direction `d` (world), of a map before its scale; `data` as
-/// [`crate::transport::field::radiance_field::View::emitter`].
+/// [`crate::transport::field::radiance_field::FieldView::emitter`].
 #[inline(always)]
 pub fn background_color<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) -> [N; 3] {
     match scene.background {

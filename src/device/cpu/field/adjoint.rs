@@ -25,7 +25,7 @@ use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
 use crate::resident::field::FieldSlots;
 use crate::resident::layout::SceneRecord;
-use crate::transport::field::radiance_field::{LANES, Sample, Sink, State};
+use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
 
@@ -178,7 +178,7 @@ struct Recorder<'a, W> {
     level: PhantomData<W>,
 }
 
-impl<W: Wide> Sink<f32> for Recorder<'_, W> {
+impl<W: Wide> SampleSink<f32> for Recorder<'_, W> {
     #[inline(always)]
     fn approach(&mut self, p: &[[f32; LANES]; 3]) {
         self.keys = W::keys(&self.bricks, p);

@@ -8,7 +8,7 @@ use crate::device::cpu::chunk::{Pixels, Place};
 use crate::device::cpu::passes::Inputs;
 use crate::resident::layout::SceneRecord;
 use crate::transport::field::march::March;
-use crate::transport::field::radiance_field::{NoSink, Sink, View};
+use crate::transport::field::radiance_field::{FieldView, NoSamples, SampleSink};
 use crate::transport::mode::{GATHER, PRIMAL};
 use crate::transport::rays::pixel::{Sampled, pixel_backdrop, sample_ray};
 
@@ -28,13 +28,13 @@ pub(in crate::device::cpu) struct Lane {
 }
 
 /// A sink that is told whose samples come next, keeps those of a packet, and replays them.
-pub(in crate::device::cpu) trait PacketSink: Sink<f32> {
+pub(in crate::device::cpu) trait PacketSink: SampleSink<f32> {
     fn turn(&mut self, lane: u32);
     /// Replays all samples since the packet began, of rays whose replays begin.
     fn replay(&mut self, scene: &SceneRecord, lanes: &mut [Lane]);
 }
 
-impl PacketSink for NoSink {
+impl PacketSink for NoSamples {
     #[inline(always)]
     fn turn(&mut self, _: u32) {}
     #[inline(always)]
@@ -119,8 +119,8 @@ impl Packet {
 
     /// Walks all paths to their ends.
     #[inline(always)]
-    pub(in crate::device::cpu) fn gather<V: View<f32>>(&mut self, scene: &SceneRecord, view: &V) {
-        self.turns::<V, _, PRIMAL>(scene, view, &mut NoSink);
+    pub(in crate::device::cpu) fn gather<V: FieldView<f32>>(&mut self, scene: &SceneRecord, view: &V) {
+        self.turns::<V, _, PRIMAL>(scene, view, &mut NoSamples);
         for lane in &mut self.lanes {
             lane.path.end_primal(scene, view);
         }
@@ -129,7 +129,7 @@ impl Packet {
     /// Walks all paths to their ends, then replays them, sending the gradients of lane i to `sink` after
     /// `sink.turn(i)`. Leaves the radiances that the paths gathered in `self.radiances`.
     #[inline(always)]
-    pub(in crate::device::cpu) fn backpropagate<V: View<f32>, S: PacketSink>(
+    pub(in crate::device::cpu) fn backpropagate<V: FieldView<f32>, S: PacketSink>(
         &mut self,
         scene: &SceneRecord,
         view: &V,
@@ -150,7 +150,7 @@ impl Packet {
 
     /// Walks all paths to their ends, turn by turn.
     #[inline(always)]
-    fn turns<V: View<f32>, S: PacketSink, const MODE: u8>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
+    fn turns<V: FieldView<f32>, S: PacketSink, const MODE: u8>(&mut self, scene: &SceneRecord, view: &V, sink: &mut S) {
         self.active.clear();
         self.active.extend(0..self.lanes.len() as u32);
         while !self.active.is_empty() {

@@ -7,7 +7,7 @@ use crate::device::cpu::passes::Inputs;
 use crate::device::cpu::vector::wide::{Wide, eval_sh, prefetch_sh};
 use crate::resident::field::FieldSlots;
 use crate::resident::layout::{SceneRecord, color};
-use crate::transport::field::radiance_field::{LANES, Lattice, Segment, View, color_activate};
+use crate::transport::field::radiance_field::{FieldView, LANES, Lattice, Segment, color_activate};
 use crate::transport::lookup::grid::{Stencil, Stencils, grid_eval};
 use crate::transport::lookup::sh::Basis;
 
@@ -45,7 +45,7 @@ impl<'a, W> Arrays<'a, W> {
     }
 }
 
-impl<W: Wide> View<f32> for Arrays<'_, W> {
+impl<W: Wide> FieldView<f32> for Arrays<'_, W> {
     const TWO_SIDED: bool = false;
     type Bases = W::Bases;
 
