@@ -91,7 +91,7 @@ impl Rest {
         if let Some(what) = obstacle(scene, paths) {
             return Err(format!("`{}` cannot be optimised: {what}", first.array.path));
         }
-        let to_world: Vec<Affine3A> = paths.surfaces.iter().map(|record| affine(record)).collect();
+        let to_world: Vec<Affine3A> = paths.surfaces.iter().map(affine).collect();
         let mut motions: Vec<_> = of_surfaces.map(|(parts, pivot)| motion(parts, pivot, params)).collect();
         motions.resize(paths.surfaces.len() + paths.lights.len(), None);
         // Lights without a surface come after those of surfaces.

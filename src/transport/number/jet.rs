@@ -62,6 +62,7 @@ impl<N: Number, const COUNT: usize> Sub for Jet<N, COUNT> {
     }
 }
 
+#[allow(clippy::suspicious_arithmetic_impl, reason = "derivatives of products and quotients")]
 impl<N: Number, const COUNT: usize> Mul for Jet<N, COUNT> {
     type Output = Self;
     #[inline(always)]
@@ -73,6 +74,7 @@ impl<N: Number, const COUNT: usize> Mul for Jet<N, COUNT> {
     }
 }
 
+#[allow(clippy::suspicious_arithmetic_impl, reason = "derivatives of products and quotients")]
 impl<N: Number, const COUNT: usize> Div for Jet<N, COUNT> {
     type Output = Self;
     #[inline(always)]

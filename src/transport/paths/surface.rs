@@ -110,7 +110,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             return;
         };
         if F::TWO_SIDED && MODE != REPLAY && scene.moves() {
-            value = value * self.lit_ratio(at, origin, &drawn);
+            value *= self.lit_ratio(at, origin, &drawn);
         }
         if MODE == PRIMAL && (0..3).all(|c| vanishes(value[c])) {
             return;

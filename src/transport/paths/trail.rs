@@ -116,7 +116,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE == REPLAY {
             points.adjoint(scene, fields, open.d, &mut self.adjoint.sink);
         } else if F::TWO_SIDED {
-            self.path.beta = self.path.beta * points.ratio(scene, fields);
+            self.path.beta *= points.ratio(scene, fields);
         }
     }
 

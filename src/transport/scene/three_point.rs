@@ -310,7 +310,7 @@ fn seen_value<M: Number>(
         for factor in factors(scene, record) {
             let x = texture(factor.texture)[0];
             let share = if factor.complement == 1 { M::lift(1.0) - x } else { x };
-            value = value * Rgb::splat(share);
+            value *= Rgb::splat(share);
         }
         sum += value;
     }
