@@ -9,7 +9,8 @@ use super::bvh::{self, Corners};
 use super::emissive_triangles::{cube, emissive_triangles, mesh};
 use super::geometry::{cylinder_area, inverse, radius};
 use super::layout::{
-    self, CornerRecord, EmissiveTriangleRecord, LightRecord, NONE, SurfaceRecord, Triangle, leaf, light, surface, texture,
+    self, CornerRecord, EmissiveTriangleRecord, LightRecord, NONE, SurfaceRecord, Triangle, leaf, light, surface,
+    texture,
 };
 use super::paths::{Estimator, PathScene};
 use super::{rows, slot};
@@ -243,7 +244,9 @@ impl PathScene {
                 .filter(|slot| *slot != NONE)
             {
                 let positions = values[slot as usize];
-                *triangle = rest.vertices().map(|v| [0, 1, 2].map(|a| positions[3 * v as usize + a]));
+                *triangle = rest
+                    .vertices()
+                    .map(|v| [0, 1, 2].map(|a| positions[3 * v as usize + a]));
                 continue;
             }
             let Some(map) = &moved[shape] else { continue };

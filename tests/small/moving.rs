@@ -171,8 +171,9 @@ pub fn continuous_worlds() -> Vec<SmallWorld> {
         )
     };
     let panel = r#""panel": {"type": "rectangle", "emitter": {"type": "area", "radiance": 5},
-        "to_world": [{"scale": 0.5}, {"rotate": {"axis": [1, 0, 0], "angle": 120}}, {"translate": [0.2, 1.5, 1]}]"#;
-    let bulb = r#""bulb": {"type": "sphere", "radius": 0.3, "center": [-1.2, 0.2, 0.8], "emitter": {"type": "area", "radiance": 4}}"#;
+        "to_world": [{"scale": 0.5}, {"rotate": {"axis": [1, 0, 0], "angle": 120}}, {"translate": [0.2, 1.8, 1]}]"#;
+    let bulb = r#""bulb": {"type": "sphere", "radius": 0.3, "emitter": {"type": "area", "radiance": 4},
+        "to_world": [{"translate": [-2.2, 0.2, 0.8]}]}"#;
     let lamp = r#""lamp": {"type": "point", "position": [0.5, 0.7, 1.5], "intensity": 8}"#;
     let spot = r#""beam": {"type": "spot", "intensity": 30, "cutoff_angle": 35, "beam_width": 5,
         "to_world": [{"look_at": {"origin": [-1, 1, 3], "target": [0, 0, -0.5], "up": [0, 1, 0]}}]}"#;

@@ -119,7 +119,9 @@ impl ThreePoints<'_> {
         };
         let to_after = match &self.after {
             Onwards::Direction(d) => lift(*d),
-            Onwards::Surface(anchor) | Onwards::Point(anchor, _) => minus(plus(lift(anchor.hit.point.p), places.after), x),
+            Onwards::Surface(anchor) | Onwards::Point(anchor, _) => {
+                minus(plus(lift(anchor.hit.point.p), places.after), x)
+            }
         };
         let n = plus(lift(self.here.hit.shading), places.here.normal);
         let along = plus(lift(self.here.along), places.here.tangent);
