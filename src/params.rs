@@ -98,6 +98,14 @@ pub enum Quantity {
     Light,
     /// Radiance of an environment map that paths are drawn towards, in proportion to it.
     Environment,
+    /// By how much a shape is moved, along the axes of the world.
+    Translation,
+    /// How a shape is turned: along the axis, as long as the angle in degrees.
+    Orientation,
+    /// Factors on a shape's extents along the axes of the world.
+    Extent,
+    /// Where the vertices of a mesh are in the world.
+    Vertex,
     /// Where splats stand in the picture.
     Position,
     /// Logarithms of splats' standard deviations.

@@ -192,6 +192,15 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ),
     ("transport/number/", "WGSL has no generics"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
+    ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
+    (
+        "transport/scene/motion",
+        "what moves is differentiated on the CPU alone",
+    ),
+    (
+        "transport/scene/three_point",
+        "what moves is differentiated on the CPU alone",
+    ),
     (
         "transport/paths/replay_cache",
         "takes memory for each path, which a GPU lacks",

@@ -403,6 +403,7 @@ fn check_field(setup: &Setup, device: Option<&mut dyn Device>, options: &Options
         passed: parameters.iter().all(|p| p.passed),
         parameters,
         tracking: Vec::new(),
+        fresh: Vec::new(),
     };
     let gradients = adjoints.iter().map(|adjoint| {
         let roles = setup.checked.iter().map(|&p| Role::of(&setup.resident, p));

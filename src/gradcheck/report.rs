@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::field::difference::Difference;
 use super::field::entries::Place;
 use super::paths::entries::coordinates;
+use super::paths::fresh::FreshReport;
 use super::paths::tracking::TrackingReport;
 use super::{Options, Weighting};
 use crate::device::DeviceInfo;
@@ -240,6 +241,9 @@ pub struct Report {
     /// Differential tracking against free flight, for each extinction, if the scene uses it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tracking: Vec<TrackingReport>,
+    /// Path replay beside differences of images drawn anew, for what moves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fresh: Vec<FreshReport>,
 }
 
 impl fmt::Display for Report {
@@ -265,7 +269,35 @@ impl fmt::Display for Report {
         }
         let kind = self.device.as_ref().map(|d| d.kind);
         self.parameters.iter().try_for_each(|p| p.show(f, kind))?;
-        self.tracking.iter().try_for_each(|t| t.show(f, kind))
+        self.tracking.iter().try_for_each(|t| t.show(f, kind))?;
+        self.fresh.iter().try_for_each(|fresh| fresh.show(f))
+    }
+}
+
+impl FreshReport {
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{}, beside differences of images drawn anew, mean of {} passes: silhouettes and the borders of shadows are \
+             in the latter alone",
+            self.path, self.passes
+        )?;
+        writeln!(
+            f,
+            "  {:>18} {:>15} {:>15} {:>15} {:>9}",
+            "x,y,z,channel", "PRB f64", "differences", "left out", "± error"
+        )?;
+        self.rows.iter().try_for_each(|row| {
+            let [x, y, z, c] = row.index;
+            let index = format!("{x},{y},{z},{c}");
+            let (replayed, fresh) = (row.replayed, row.fresh);
+            let left_out = fresh - replayed;
+            writeln!(
+                f,
+                "  {index:>18} {replayed:>15.8e} {fresh:>15.8e} {left_out:>15.8e} {:>9.1e}",
+                row.error
+            )
+        })
     }
 }
 

@@ -11,6 +11,7 @@ mod geometry;
 pub mod layout;
 mod light_tables;
 pub mod majorants;
+pub mod motion;
 pub mod pages;
 pub mod paths;
 pub mod photographs;

@@ -1,7 +1,6 @@
 //! Surfaces, media and lights flattened into records.
 
 use std::collections::HashMap;
-use std::f32::consts::PI;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -13,12 +12,13 @@ use super::bsdfs::Bsdfs;
 use super::bvh::{self, Bvh};
 use super::containers::{self, Container};
 use super::emissive_triangles;
-use super::geometry::{cylinder, cylinder_area, inverse, radius, smooth_normals};
+use super::geometry::{cylinder, inverse, smooth_normals};
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
     SurfaceRecord, Triangle, VolumeRecord,
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
+use super::motion::{Rest, illuminate};
 use super::surface_free::mark_surface_free;
 use crate::io::mesh::Mesh;
 use crate::io::{self, IoError};
@@ -50,6 +50,8 @@ pub struct PathScene {
     pub emissive_triangles: Vec<EmissiveTriangleRecord>,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
+    /// Shapes that a run moves, and where all stand before.
+    pub rest: Rest,
     /// For each medium how its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
 }
@@ -80,6 +82,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             corners: Vec::new(),
             emissive_triangles: Vec::new(),
             background: background.map_or(NONE, |slot| slot as u32),
+            rest: Rest::default(),
             rules: Vec::new(),
         },
     };
@@ -120,6 +123,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         Rules::Volpath | Rules::Path | Rules::Prb => paths.lights.len() as u32,
     };
     weigh(&mut paths, &weights);
+    paths.rest = Rest::new(scene, &paths, triangles, params).map_err(|what| IoError::new(&scene.path, what))?;
+    let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+    paths.place(&values);
     Ok(paths)
 }
 
@@ -391,37 +397,27 @@ impl Build<'_> {
         light.kind = layout::light::AREA;
         light.surface = self.paths.surfaces.len() as u32;
         match kind {
-            layout::surface::SPHERE => match radius(to_world) {
-                Some(radius) => {
-                    light.position = to_world.translation.extend(4.0 * PI * radius * radius).to_array();
-                    light.direction[3] = radius;
-                    Ok(light)
-                }
-                None => self.refuse(format!(
-                    "the area light `{}` is a sphere that is not scaled alike along all axes: only round ones can \
-                     shine; scale it alike, or use a mesh",
+            layout::surface::SPHERE | layout::surface::CYLINDER if !illuminate(&mut light, kind, to_world) => {
+                let (what, need) = match kind {
+                    layout::surface::SPHERE => (
+                        "a sphere that is not scaled alike along all axes: only round ones",
+                        "scale it alike",
+                    ),
+                    _ => (
+                        "a cylinder that is not round or not upright: only right circular ones",
+                        "scale it alike across its axis",
+                    ),
+                };
+                self.refuse(format!(
+                    "the area light `{}` is {what} can shine; {need}, or use a mesh",
                     surface.name
-                )),
-            },
-            layout::surface::RECTANGLE => {
-                light.position[3] = 4.0 * to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
+                ))
+            }
+            layout::surface::SPHERE | layout::surface::CYLINDER => Ok(light),
+            layout::surface::RECTANGLE | layout::surface::DISK => {
+                illuminate(&mut light, kind, to_world);
                 Ok(light)
             }
-            layout::surface::DISK => {
-                light.position[3] = PI * to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
-                Ok(light)
-            }
-            layout::surface::CYLINDER => match cylinder_area(to_world) {
-                Some(area) => {
-                    light.position[3] = area;
-                    Ok(light)
-                }
-                None => self.refuse(format!(
-                    "the area light `{}` is a cylinder that is not round or not upright: only right circular ones can \
-                     shine; scale it alike across its axis, or use a mesh",
-                    surface.name
-                )),
-            },
             _ => {
                 let (triangles, first) = match kind {
                     layout::surface::CUBE => (emissive_triangles::cube(to_world), NONE),

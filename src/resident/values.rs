@@ -90,6 +90,10 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => {
             Some(("a splat", f32::is_finite, "must have finite numbers"))
         }
+        Quantity::Translation | Quantity::Orientation | Quantity::Vertex => {
+            Some(("a place", f32::is_finite, "must be finite"))
+        }
+        Quantity::Extent => Some(("a scale", |v| v > 0.0 && v.is_finite(), "must be positive")),
         Quantity::Density
         | Quantity::Coefficients
         | Quantity::Emission

@@ -83,6 +83,10 @@ macro_rules! visitors {
                 if let Some(emitter) = & $($mutable)? surface.emitter {
                     $texture(& $($mutable)? emitter.radiance, Quantity::Light, &mut all);
                 }
+                for part in & $($mutable)? surface.motion {
+                    let quantity = part.quantity;
+                    all.push(Visited::new(& $($mutable)? part.array, quantity));
+                }
             }
             for group in & $($mutable)? scene.world.groups {
                 for surface in & $($mutable)? group.surfaces {
@@ -93,6 +97,10 @@ macro_rules! visitors {
                 all.push(Visited::new(& $($mutable)? light.intensity, Quantity::Light));
                 if let Some(texture) = & $($mutable)? light.texture {
                     $texture(texture, Quantity::Light, &mut all);
+                }
+                for part in & $($mutable)? light.motion {
+                    let quantity = part.quantity;
+                    all.push(Visited::new(& $($mutable)? part.array, quantity));
                 }
             }
             all

@@ -46,6 +46,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Light> {
         intensity,
         texture,
         sampling_weight,
+        motion: Vec::new(),
     })
 }
 

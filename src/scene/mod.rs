@@ -28,6 +28,7 @@ mod lookup;
 mod material;
 pub mod materials;
 mod medium;
+mod motion;
 mod object;
 mod optimize;
 mod painted;
@@ -62,6 +63,7 @@ use glam::{Affine3A, Quat, Vec3};
 pub use self::arrays::Visited;
 pub use self::change::Change;
 pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
+pub use self::motion::Motion;
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
@@ -186,6 +188,8 @@ pub enum Source {
     Attribute { path: PathBuf, name: String },
     /// As the [`Placement`] of the splats says.
     Placed,
+    /// The vertices of a mesh, a [`Geometry::Mesh`], moved into the world.
+    Vertices { geometry: Geometry, to_world: Affine3A },
 }
 
 /// A Gaussian: `value` exp(−½ |p − `center`|² / `radius`²) for a point p of the unit cube.

@@ -4,6 +4,7 @@ use crate::params::{Kind, Shape, Tuning, position};
 
 use super::diagnostics::suggest;
 use super::emitter;
+use super::motion;
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
@@ -22,6 +23,7 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     }
     let mistaken = value.context.has_errors();
     let field = scene.field.is_some();
+    motion::name(&entries, scene);
     let mut tunables = arrays::all_mut(scene);
     let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
     for (path, entry) in &entries {
@@ -140,6 +142,13 @@ fn bounds(object: &mut Object<'_>, quantity: Quantity) -> [f32; 2] {
 /// The parameter `initial`: a number, one number per channel, or a file.
 fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> {
     let Shape { channels, .. } = tunable.array.shape;
+    if tunable.quantity == Quantity::Vertex {
+        value.error(
+            format!("`initial` of `{}`", tunable.array.path),
+            "vertices begin where the file of the mesh has them: name another file there",
+        );
+        return None;
+    }
     let filled = |values| (tunable.array.shape, Source::Fill(values));
     if value.as_str().is_none() {
         return volume::channel_values(value, tunable.wanted()).map(filled);
@@ -209,7 +218,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } | Source::Leaves { .. } | Source::Coin { .. } => {
             array.shape = shape
         }
-        Source::Placed | Source::Attribute { .. } => {}
+        Source::Placed | Source::Vertices { .. } | Source::Attribute { .. } => {}
         Source::GridFile(_)
         | Source::ImageFile(_)
         | Source::Reflectance { .. }

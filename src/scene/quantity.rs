@@ -13,6 +13,7 @@ impl Quantity {
         match self {
             Quantity::Density | Quantity::Coefficients | Quantity::Normal | Quantity::Height => Limit::Any,
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
+            Quantity::Translation | Quantity::Orientation | Quantity::Vertex => Limit::Any,
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => Limit::Within(0.0, 1.0),
             Quantity::Specular => Limit::Within(0.0, 1.0),
@@ -20,7 +21,7 @@ impl Quantity {
             Quantity::Index | Quantity::BendingIndex => Limit::Within(MIN_INDEX, MAX_INDEX),
             Quantity::DenserIndex => Limit::Within(1.0, MAX_INDEX),
             Quantity::ComplexIndex => Limit::NonNegative,
-            Quantity::Roughness => Limit::Positive,
+            Quantity::Roughness | Quantity::Extent => Limit::Positive,
             Quantity::Asymmetry => Limit::Between(-1.0, 1.0),
         }
     }
@@ -30,6 +31,8 @@ impl Quantity {
         match self {
             Quantity::Density | Quantity::Coefficients | Quantity::Height => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Position | Quantity::Rotation | Quantity::Color => [f32::NEG_INFINITY, f32::INFINITY],
+            Quantity::Translation | Quantity::Orientation | Quantity::Vertex => [f32::NEG_INFINITY, f32::INFINITY],
+            Quantity::Extent => [1e-3, f32::INFINITY],
             // From an eighth of a pixel of a picture of 1024 to the picture itself.
             Quantity::Scale => [-9.0, 0.0],
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => [0.0, f32::INFINITY],

@@ -37,6 +37,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         interior,
         exterior,
         emitter,
+        motion: Vec::new(),
     };
     attributes::bind(value, &mut surface);
     let bounds = surface.interior != surface.exterior && matches!(surface.bsdf, Bsdf::Null);

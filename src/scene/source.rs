@@ -1,6 +1,8 @@
 //! The initial values of a parameter, read or computed after all checks.
 
 use crate::io::Result;
+use glam::Vec3;
+
 use crate::params::Shape;
 
 use super::coin::coin;
@@ -17,6 +19,11 @@ impl Source {
         match self {
             Source::Fill(values) => Ok(fill(values, shape)),
             // Splats are placed together, where the picture is known that they are to show.
+            Source::Vertices { geometry, to_world } => {
+                let mesh = geometry.mesh()?;
+                let place = |p: &[f32; 3]| to_world.transform_point3(Vec3::from_array(*p)).to_array();
+                Ok(mesh.positions.iter().flat_map(place).collect())
+            }
             Source::Placed => Ok(vec![0.0; shape.len()]),
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),

@@ -1,6 +1,7 @@
 //! Warnings about a scene as a whole.
 
 use super::context::Context;
+use super::motion;
 use super::{Backdrop, Background, Scene, Source};
 
 /// Records all warnings.
@@ -14,6 +15,7 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
         context.warn("some films are `linear` and some `srgb`: one medium cannot look right in both");
     }
     darkness(context, scene);
+    motion::warn(context, scene);
 }
 
 /// A path-traced scene without light.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use glam::{Affine2, Affine3A};
 
+use super::motion::Motion;
 use super::quantity::Quantity;
 use super::{Array, Source};
 use crate::io;
@@ -79,6 +80,8 @@ pub struct Surface {
     pub interior: Option<usize>,
     pub exterior: Option<usize>,
     pub emitter: Option<AreaEmitter>,
+    /// The parts of its place in the world that a run changes.
+    pub motion: Vec<Motion>,
 }
 
 /// What makes a surface shine.
@@ -413,6 +416,8 @@ pub struct Light {
     pub texture: Option<Texture>,
     /// How often next-event estimation chooses it, in proportion to those of all lights.
     pub sampling_weight: f32,
+    /// The parts of its place in the world that a run changes.
+    pub motion: Vec<Motion>,
 }
 
 impl Light {

@@ -112,6 +112,7 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         interior: media[0],
         exterior: media[1],
         emitter: None,
+        motion: Vec::new(),
     }
 }
 
@@ -140,6 +141,7 @@ fn light(name: &str, kind: LightKind, intensity: f32) -> Light {
         ),
         texture: None,
         sampling_weight: 1.0,
+        motion: Vec::new(),
     }
 }
 

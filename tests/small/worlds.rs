@@ -19,6 +19,8 @@ pub struct SmallWorld {
     pub integrator: &'static str,
     pub sensor: &'static str,
     pub objects: String,
+    /// The block `optimize`, after a comma, as JSON.
+    pub optimize: String,
     /// Puts an environment map of 5 × 4 texels behind it all.
     pub envmap: bool,
     /// Entries of the parameters whose paths end like this are set to zero: every `n`-th, from `first` on.
@@ -534,11 +536,12 @@ impl SmallWorld {
             r#"{{"integrator": {{"type": "volpath", "gradient": "{gradient}" {}}},
                 "camera": {{"type": "perspective", "fov": 28 {} {},
                     "film": {{"type": "hdrfilm", "width": 4, "height": 4, "rfilter": {{"type": "box"}}}}}},
-                {}}}"#,
+                {}{}}}"#,
             self.integrator,
             self.sensor,
             if placed { "" } else { view },
-            self.objects
+            self.objects,
+            self.optimize
         );
         let mut scene = scene::parse(&text, Path::new("small.json"))
             .unwrap_or_else(|mistakes| panic!("{}: {mistakes}\nin {text}", self.name));
@@ -570,6 +573,9 @@ impl SmallWorld {
             let path = parameter.path.clone();
             let ends = |suffix: &str| path.ends_with(suffix);
             let [low, high] = match () {
+                () if parameter.quantity == Quantity::Translation => [-0.1, 0.1],
+                () if parameter.quantity == Quantity::Orientation => [-15.0, 15.0],
+                () if parameter.quantity == Quantity::Extent => [0.8, 1.1],
                 () if ends("sigma_t") => [0.2, 2.0],
                 () if ends("albedo") => [0.3, 0.95],
                 () if ends("weight") || ends("opacity") => [0.1, 0.9],

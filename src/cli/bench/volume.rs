@@ -95,6 +95,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         interior: Some(0),
         exterior: None,
         emitter: None,
+        motion: Vec::new(),
     };
     let scene = Scene {
         path: PathBuf::from("bench"),

@@ -245,6 +245,13 @@ impl Device for Gpu {
                     .into(),
             ));
         }
+        if let Transport::Paths(paths) = &resident.transport
+            && !paths.rest.motions.is_empty()
+        {
+            return Err(DeviceError::Unavailable(
+                "shapes that move (`to_world`) are differentiated on the CPU only; use --device cpu".into(),
+            ));
+        }
         let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport)));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.admit(&names, &shapes, &self.context.summary, accumulation)?;

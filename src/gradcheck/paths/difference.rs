@@ -20,6 +20,9 @@ const LEVELS: usize = 3;
 const EXTINCTION: f64 = 2e-4;
 const FACTOR: f64 = 2e-3;
 const LINEAR: f64 = 0.1;
+/// For what moves: a path that grazes a surface bends sharply.
+const LENGTH: f64 = 1e-5;
+const DEGREES: f64 = 1e-3;
 /// For what has corners: normals and heights, roughnesses.
 const CORNERED: f64 = 1e-4;
 
@@ -52,6 +55,8 @@ pub fn default_step(objective: &Objective, parameter: usize, quantity: Quantity)
         .any(|slot| *slot as usize == parameter);
     match quantity {
         _ if shines => LINEAR,
+        Quantity::Translation | Quantity::Extent | Quantity::Vertex => LENGTH,
+        Quantity::Orientation => DEGREES,
         Quantity::Normal | Quantity::Height | Quantity::Roughness => CORNERED,
         _ => FACTOR,
     }

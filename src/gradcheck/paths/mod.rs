@@ -4,6 +4,7 @@
 pub mod difference;
 pub mod entries;
 pub mod fields;
+pub mod fresh;
 pub mod objective;
 pub mod tracking;
 
@@ -52,6 +53,7 @@ pub fn check(
         gradient::FREE_FLIGHT => Vec::new(),
         tracking => tracking::check(setup, tracking, &checked, device, options)?,
     };
+    let fresh = fresh::compare(setup, &checked);
     let losses = options.weightings.iter().enumerate().map(|(w, &weighting)| LossReport {
         weighting,
         value: adjoints[w].loss,
@@ -68,6 +70,7 @@ pub fn check(
         passed: parameters.iter().all(|p| p.passed) && tracking.iter().all(|t| t.passed),
         parameters,
         tracking,
+        fresh,
     };
     let gradients = adjoints.into_iter().map(|adjoint| {
         let mut gradient = adjoint.gradient;

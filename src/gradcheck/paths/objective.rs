@@ -99,6 +99,7 @@ impl Objective {
         let mut records = setup.resident.transport.paths().clone();
         records.settings.gradient = gradient;
         let values: Vec<&[f32]> = setup.params.parameters.iter().map(|p| &p.values[..]).collect();
+        records.place(&values);
         let scene = setup.resident.scene;
         Self {
             tables: Tables::new(&scene, &records, &values),

@@ -80,6 +80,7 @@ pub fn check(setup: &Setup, scene: &SplatScene, device: Option<&mut dyn Device>,
         passed: parameters.iter().all(|p| p.passed),
         parameters,
         tracking: Vec::new(),
+        fresh: Vec::new(),
     };
     let of_checked = |adjoint: Adjoint| setup.checked.iter().map(|&p| adjoint.gradient[p].clone()).collect();
     Ok(Outcome {

@@ -213,7 +213,7 @@ pub fn of_world(triangles: &[Triangle], surfaces: &[SurfaceRecord]) -> Bvh {
 }
 
 /// A box around a surface that is not a mesh. All lie within the cube [-1, 1]³ of their own space.
-fn box_of_surface(record: &SurfaceRecord) -> Corners {
+pub(super) fn box_of_surface(record: &SurfaceRecord) -> Corners {
     /// What the rounding of a hit may move it by, as a part of the largest coordinate.
     const MARGIN: f32 = 1e-4;
     let m: &Rows = &record.to_world;

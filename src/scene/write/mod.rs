@@ -211,7 +211,11 @@ fn source(array: &Array) -> Value {
         | Source::Relief { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})
         }
-        Source::Placed | Source::Leaves { .. } | Source::Coin { .. } | Source::Attribute { .. } => Value::Null,
+        Source::Placed
+        | Source::Vertices { .. }
+        | Source::Leaves { .. }
+        | Source::Coin { .. }
+        | Source::Attribute { .. } => Value::Null,
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",
             "resolution": array.shape.size,

@@ -2,6 +2,7 @@
 //!
 //! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex, `surface` what happens at one on a surface; [`tracking`] and [`next_event`]
 //! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
+//! `trail` remembers the last points of a path where shapes move, and
 //! [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
 //! [`flights`] are made side by side. [`radiative`] is radiative backpropagation, the
 //! baseline.
@@ -17,5 +18,6 @@ pub mod replay_cache;
 pub mod reservoir;
 mod surface;
 pub mod tracking;
+mod trail;
 pub mod vertex;
 pub mod volpath;

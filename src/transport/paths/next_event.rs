@@ -348,6 +348,7 @@ mod tests {
                 weight: 1.0,
                 pdf: 0.0,
                 point: SurfacePoint::new([0.0; 3], [0.0; 2]),
+                normal: [0.0; 3],
             };
             let mut length = 0.0;
             let medium = u32::from((-1.0..1.0).contains(&begin));

@@ -7,6 +7,7 @@
 use super::adjoint::Adjoint;
 use super::path_state::PathState;
 use super::tracking::Flight;
+use super::trail::Trail;
 use super::vertex::Vertex;
 use super::volpath::{Met, Walk};
 use crate::transport::mode::{GATHER, UNIT_RADIANCE};
@@ -206,6 +207,7 @@ pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
         path,
         sampler,
         adjoint,
+        trail: Trail::default(),
     };
     walk.replay();
     let mut path = walk.path;
@@ -224,6 +226,7 @@ impl<'a, N: Number, F: Fields<N>> Walk<'a, N, F, NoSink, Replayed> {
             path,
             sampler,
             adjoint: Adjoint::new(Rgb::zero(), NoSink, sampler, None, Replayed),
+            trail: Trail::default(),
         }
     }
 }

@@ -66,6 +66,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
             bsdf_weight_adjoint(scene, fields, at, &drawn, d, &mut self.adjoint.sink);
         }
+        if scene.moves() {
+            let d = match MODE {
+                REPLAY => by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive * weight,
+                _ => Rgb::zero(),
+            };
+            self.leave_trail(at, &drawn, d);
+        }
         if self.path.is_dark::<MODE>() {
             return false;
         }
@@ -95,12 +102,16 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     fn light_surface<const MODE: u8>(&mut self, at: &Interaction) {
         let (scene, fields) = (self.scene, self.fields);
         let towards_viewer = at.incoming.map(|x| -x);
-        let Some(drawn) = light_sample(scene, at.leave(towards_viewer), &mut self.sampler) else {
+        let origin = at.leave(towards_viewer);
+        let Some(drawn) = light_sample(scene, origin, &mut self.sampler) else {
             return;
         };
-        let Some((value, pdf)) = bsdf_eval(scene, fields, at, drawn.direction) else {
+        let Some((mut value, pdf)) = bsdf_eval(scene, fields, at, drawn.direction) else {
             return;
         };
+        if F::TWO_SIDED && MODE != REPLAY && scene.moves() {
+            value *= self.lit_ratio(at, origin, &drawn);
+        }
         if MODE == PRIMAL && (0..3).all(|c| vanishes(value[c])) {
             return;
         }
@@ -119,6 +130,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
                 d,
                 &mut self.adjoint.sink,
             );
+        }
+        if MODE == REPLAY && scene.moves() {
+            self.send_lit(at, origin, &drawn, d * value);
         }
     }
 }

@@ -12,6 +12,7 @@ use super::radiative::{Incident, Replayed};
 use super::replay_cache::ReplayCache;
 use super::reservoir::send_reservoir;
 use super::tracking::{Extinction, Flight};
+use super::trail::Trail;
 use super::vertex::{self, Vertex};
 use crate::resident::layout::{NONE, background, gradient};
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
@@ -37,6 +38,7 @@ pub struct Walk<'a, N, F, S, I> {
     pub(super) path: PathState<N>,
     pub(super) sampler: Sampler,
     pub(super) adjoint: Adjoint<'a, N, S, I>,
+    pub(super) trail: Trail<N>,
 }
 
 /// A straight part of a path, up to the next surface.
@@ -173,6 +175,9 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     /// Adds the background's radiance, weighted by MIS against next-event estimation.
     #[inline]
     pub(super) fn escape<const MODE: u8>(&mut self) {
+        if self.scene.moves() {
+            self.follow_trail::<MODE>(None);
+        }
         let (scene, path) = (self.scene, &mut self.path);
         path.straight = path.depth == 0;
         if !scene.has_background() || (path.depth == 0 && scene.settings.hide_emitters == 1) {
@@ -219,6 +224,10 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     /// Handles a surface: adds its emission, then passes through it, makes it the next vertex, or ends the path.
     #[inline]
     pub(super) fn hit_surface<const MODE: u8>(&mut self, hit: &Hit) -> Met {
+        let moves = self.scene.moves();
+        if moves {
+            self.follow_trail::<MODE>(Some(hit));
+        }
         let (scene, path) = (self.scene, &mut self.path);
         let record = &scene.surfaces[hit.surface as usize];
         let hidden = record.light != NONE && path.depth == 0 && scene.settings.hide_emitters == 1;
@@ -229,13 +238,18 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                 weight *= mis(path.pdf, area_pdf(scene, path.scattered_at, path.direction, hit));
             }
             let light = &scene.lights[record.light as usize];
-            path.add::<MODE>(light_value(scene, self.fields, light, &hit.point) * weight);
+            let factor = Rgb::splat(N::lift(weight));
+            let mut radiance = light_value(scene, self.fields, light, &hit.point);
+            if moves {
+                radiance += self.seen_light::<MODE>(light, hit, factor);
+            }
+            self.path.add::<MODE>(radiance * weight);
             if MODE == REPLAY {
-                let factor = Rgb::splat(N::lift(weight));
                 self.adjoint
-                    .send_light(scene, self.fields, path, light, &hit.point, factor);
+                    .send_light(scene, self.fields, &self.path, light, &hit.point, factor);
             }
         }
+        let path = &mut self.path;
         // A surface without BSDF only separates media, and the camera looks through hidden emitters.
         if record.bsdf == NONE || hidden {
             if scene.settings.surfaces_only == 1 && !hidden && !path.counts_null(scene) {
@@ -395,6 +409,7 @@ impl<'a, 's, N: Number, F: Fields<N>, S: Sink<N>> Walk<'a, N, F, &'s mut S, Repl
             path,
             sampler,
             adjoint: Adjoint::new(Rgb(d_radiance), sink, extra, Some(cache), Replayed),
+            trail: Trail::default(),
         }
     }
 }

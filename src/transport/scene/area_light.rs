@@ -38,6 +38,7 @@ pub(super) fn sample_area(
         weight: cosine * place.area / square,
         pdf: square / (cosine * place.by_area),
         point: place.point,
+        normal: place.normal,
     })
 }
 
@@ -205,6 +206,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
     let middle = dot(to, direction);
     let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
     let distance = middle - half;
+    let normal = normalize([0, 1, 2].map(|a| direction[a] * distance - to[a]));
     Some(Drawn {
         light: 0,
         direction,
@@ -212,6 +214,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
         weight: 1.0 / pdf,
         pdf,
         point: SurfacePoint::new(along(p, direction, distance), [0.0; 2]),
+        normal,
     })
 }
 

@@ -54,7 +54,7 @@ pub struct BsdfSample {
 
 /// Indices of a leaf's textures.
 #[inline(always)]
-fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
+pub(super) fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
     leaf.first_texture..leaf.first_texture + leaf.textures
 }
 
@@ -75,7 +75,7 @@ fn model<'a, 'b, N: Number + 'b>(
 }
 
 #[inline]
-fn factors<'a>(scene: &SceneView<'a>, leaf: &LeafRecord) -> &'a [FactorRecord] {
+pub(super) fn factors<'a>(scene: &SceneView<'a>, leaf: &LeafRecord) -> &'a [FactorRecord] {
     &scene.factors[leaf.first_factor as usize..][..leaf.factors as usize]
 }
 

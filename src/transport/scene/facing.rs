@@ -33,7 +33,7 @@ pub struct Seen<N> {
 
 /// `d`, turned over if the leaf has this flag.
 #[inline(always)]
-fn turned<N: Number>(leaf: &LeafRecord, flag: u32, d: [N; 3]) -> [N; 3] {
+pub(super) fn turned<N: Number>(leaf: &LeafRecord, flag: u32, d: [N; 3]) -> [N; 3] {
     if leaf.flags & flag != 0 { flipped(d) } else { d }
 }
 

@@ -6,6 +6,7 @@ use super::area_light::sample_area;
 use super::records::{Fields, SceneView, Sink};
 use super::shape::SurfacePoint;
 use super::texture::{stencil, texture_adjoint, texture_eval};
+use super::three_point::Beam;
 use crate::resident::environment::{cells, first_of_row, first_weight};
 use crate::resident::layout::{LightRecord, NONE, light};
 use crate::transport::lookup::background::{EnvStencil, env_cell, env_stencil};
@@ -30,6 +31,8 @@ pub struct Drawn {
     pub pdf: f32,
     /// Where the light's texture is looked up.
     pub point: SurfacePoint,
+    /// The normal there, of an area light.
+    pub normal: [f32; 3],
 }
 
 /// Samples a light and a direction towards it from `p`. None if its contribution there is zero.
@@ -48,6 +51,7 @@ pub fn light_sample(scene: &SceneView, p: [f32; 3], sampler: &mut Sampler) -> Op
             weight: 1.0,
             pdf: 0.0,
             point: SurfacePoint::new([0.0; 3], [0.0; 2]),
+            normal: [0.0; 3],
         },
         light::AREA => sample_area(scene, record, p, [u, v], sampler)?,
         _ => sample_envmap(scene, [u, v])?,
@@ -109,6 +113,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
         weight,
         pdf: 0.0,
         point: SurfacePoint::new([0.0; 3], uv),
+        normal: [0.0; 3],
     })
 }
 
@@ -142,6 +147,7 @@ fn sample_projector(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
         weight,
         pdf: 0.0,
         point: SurfacePoint::new([0.0; 3], uv),
+        normal: [0.0; 3],
     })
 }
 
@@ -159,6 +165,21 @@ fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
     }
     let (cutoff, beam) = (record.direction[3].acos(), record.cos_beam.acos());
     (cutoff - cosine.acos()) / (cutoff - beam)
+}
+
+/// [`spot_falloff`], and its derivative by the cosine.
+#[inline]
+pub fn spot_beam(record: &LightRecord, direction: [f32; 3]) -> Beam {
+    let axis = [record.direction[0], record.direction[1], record.direction[2]];
+    let cosine = -dot(axis, direction);
+    let share = spot_falloff(record, direction);
+    let slope = if cosine >= record.cos_beam {
+        0.0
+    } else {
+        let (cutoff, beam) = (record.direction[3].acos(), record.cos_beam.acos());
+        1.0 / ((cutoff - beam) * (1.0 - cosine * cosine).sqrt())
+    };
+    Beam { share, slope }
 }
 
 /// Samples a direction from an environment map's table: a row by the marginal, a cell by the row's conditional, then a
@@ -188,6 +209,7 @@ fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
         weight: 1.0 / pdf,
         pdf,
         point: SurfacePoint::new([0.0; 3], [0.0; 2]),
+        normal: [0.0; 3],
     })
 }
 
@@ -303,7 +325,7 @@ pub fn light_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
 
 /// What a light's texture is multiplied by: its colour, the scale of a projector, or one.
 #[inline(always)]
-fn light_color<N: Number, F: Fields<N>>(fields: &F, record: &LightRecord) -> Rgb<N> {
+pub fn light_color<N: Number, F: Fields<N>>(fields: &F, record: &LightRecord) -> Rgb<N> {
     if record.slot == NONE {
         return Rgb::splat(N::lift(1.0));
     }

@@ -5,6 +5,7 @@ use crate::resident::layout::{
     BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
     PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord,
 };
+use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::number::Number;
@@ -39,6 +40,8 @@ pub struct SceneView<'a> {
     pub tables: &'a [f32],
     /// Slot of the background's radiance; [`NONE`] without a background.
     pub background: u32,
+    /// For each surface, then for each light, how it is moved; empty where all stand still.
+    pub motions: &'a [Option<Motion>],
 }
 
 impl<'a> SceneView<'a> {
@@ -63,6 +66,7 @@ impl<'a> SceneView<'a> {
             majorants: &tables.majorants,
             tables: &tables.lights,
             background: records.background,
+            motions: &records.rest.motions,
         }
     }
 
@@ -70,6 +74,12 @@ impl<'a> SceneView<'a> {
     #[inline(always)]
     pub fn has_background(&self) -> bool {
         self.background != NONE
+    }
+
+    /// Whether any surface is moved.
+    #[inline(always)]
+    pub fn moves(&self) -> bool {
+        !self.motions.is_empty()
     }
 }
 

@@ -90,3 +90,129 @@ fn triangle_derivatives(scene: &SceneView, place: u32) -> [[f32; 3]; 2] {
         [0, 1, 2].map(|a| scale * (du1 * ac[a] - du2 * ab[a])),
     ]
 }
+
+/// How a surface changes from point to point: the derivatives by moving over it, as rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slopes {
+    /// Of the shading normal.
+    pub normal: [[f32; 3]; 3],
+    /// Of ∂p/∂u, whose direction alone counts.
+    pub tangent: [[f32; 3]; 3],
+    /// Of the texture coordinates.
+    pub uv: [[f32; 3]; 2],
+}
+
+/// The derivatives at a hit; motions away from the surface count for nothing.
+#[inline(never)]
+pub fn slopes(scene: &SceneView, hit: &Hit) -> Slopes {
+    let record = &scene.surfaces[hit.surface as usize];
+    if record.kind == surface::MESH {
+        return triangle_slopes(scene, hit);
+    }
+    let p = transform_point(&record.to_local, hit.point.p);
+    let [x, y, z] = p;
+    let radius = (x * x + y * y).sqrt();
+    // In local space: the normal and its derivatives, those of ∂p/∂u, and those of the texture coordinates.
+    let about = match radius > 0.0 {
+        true => [-y / (TURN * radius * radius), x / (TURN * radius * radius), 0.0],
+        false => [0.0; 3],
+    };
+    let whirl = [[0.0, -TURN, 0.0], [TURN, 0.0, 0.0], [0.0; 3]];
+    let (round, tangent, uv) = match record.kind {
+        surface::SPHERE => {
+            let down = if radius > 0.0 { -2.0 / (TURN * radius) } else { 0.0 };
+            ([1.0, 1.0, 1.0], whirl, [about, [0.0, 0.0, down]])
+        }
+        surface::CYLINDER => ([1.0, 1.0, 0.0], whirl, [about, [0.0, 0.0, 0.5]]),
+        surface::DISK => {
+            let (a, b) = if radius > 0.0 {
+                (x / radius, y / radius)
+            } else {
+                (0.0, 0.0)
+            };
+            let scale = if radius > 0.0 { 1.0 / radius } else { 0.0 };
+            let across = [
+                [b * b * scale, -a * b * scale, 0.0],
+                [-a * b * scale, a * a * scale, 0.0],
+                [0.0; 3],
+            ];
+            ([0.0; 3], across, [[a, b, 0.0], about])
+        }
+        surface::CUBE => {
+            let rows = CUBE_UV[hit.primitive as usize]
+                .map(|(axis, sign)| [0, 1, 2].map(|a| if a == axis { 0.5 * sign } else { 0.0 }));
+            ([0.0; 3], [[0.0; 3]; 3], rows)
+        }
+        _ => ([0.0; 3], [[0.0; 3]; 3], [[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]),
+    };
+    let [inwards, outwards] = [&record.to_local, &record.to_world].map(|m| m.map(|row| [row[0], row[1], row[2]]));
+    let local_normal = [round[0] * x, round[1] * y, round[2] * z];
+    let raw = [0, 1, 2].map(|a| (0..3).map(|b| inwards[b][a] * local_normal[b]).sum::<f32>());
+    let length = dot(raw, raw).sqrt();
+    let mut normal = [[0.0; 3]; 3];
+    if length > 0.0 {
+        let bend =
+            [0, 1, 2].map(|a| [0, 1, 2].map(|b| (0..3).map(|k| inwards[k][a] * round[k] * inwards[k][b]).sum::<f32>()));
+        normal = across(&bend, hit.shading, record.side / length);
+    }
+    Slopes {
+        normal,
+        tangent: product(&outwards, &product(&tangent, &inwards)),
+        uv: uv.map(|row| [0, 1, 2].map(|b| (0..3).map(|k| row[k] * inwards[k][b]).sum())),
+    }
+}
+
+/// Those of a triangle, on which texture coordinates and the sum of the corners' normals are linear.
+#[inline]
+fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
+    let (block, lane) = (hit.primitive as usize / BLOCK, hit.primitive as usize % BLOCK);
+    let record = &scene.bvh.blocks[block];
+    let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| record.corners[first + axis][lane]));
+    let corners = &scene.corners[record.triangles[lane] as usize];
+    let [ab, ac] = [b, c].map(|corner| [0, 1, 2].map(|axis| corner[axis] - a[axis]));
+    let face = cross(ab, ac);
+    let square = dot(face, face);
+    if square == 0.0 {
+        return Slopes {
+            normal: [[0.0; 3]; 3],
+            tangent: [[0.0; 3]; 3],
+            uv: [[0.0; 3]; 2],
+        };
+    }
+    // The shares of b and of c grow along these.
+    let to_b = cross(ac, face).map(|x| x / square);
+    let to_c = cross(face, ab).map(|x| x / square);
+    let [u, v, x, y] = corners.uv_ab;
+    let uv = [[x - u, corners.uv_c[0] - u], [y - v, corners.uv_c[1] - v]];
+    let side = scene.surfaces[hit.surface as usize].side;
+    let [na, nb, nc] = corners.normals;
+    let bend = [0, 1, 2].map(|k| [0, 1, 2].map(|axis| (nb[k] - na[k]) * to_b[axis] + (nc[k] - na[k]) * to_c[axis]));
+    let shares = {
+        let from_a = [0, 1, 2].map(|axis| hit.point.p[axis] - a[axis]);
+        [dot(to_b, from_a), dot(to_c, from_a)]
+    };
+    let raw = [0, 1, 2].map(|k| na[k] + (nb[k] - na[k]) * shares[0] + (nc[k] - na[k]) * shares[1]);
+    let length = dot(raw, raw).sqrt();
+    Slopes {
+        normal: if length > 0.0 {
+            across(&bend, hit.shading, side / length)
+        } else {
+            [[0.0; 3]; 3]
+        },
+        tangent: [[0.0; 3]; 3],
+        uv: uv.map(|[b, c]| [0, 1, 2].map(|axis| b * to_b[axis] + c * to_c[axis])),
+    }
+}
+
+/// The part of a matrix's image across the unit vector `n`, times a number.
+#[inline]
+fn across(m: &[[f32; 3]; 3], n: [f32; 3], scale: f32) -> [[f32; 3]; 3] {
+    let along = [0, 1, 2].map(|b| (0..3).map(|k| n[k] * m[k][b]).sum::<f32>());
+    [0, 1, 2].map(|a| [0, 1, 2].map(|b| scale * (m[a][b] - n[a] * along[b])))
+}
+
+/// The product of two matrices.
+#[inline]
+fn product(a: &[[f32; 3]; 3], b: &[[f32; 3]; 3]) -> [[f32; 3]; 3] {
+    [0, 1, 2].map(|row| [0, 1, 2].map(|column| (0..3).map(|k| a[row][k] * b[k][column]).sum()))
+}

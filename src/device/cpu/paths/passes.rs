@@ -111,6 +111,7 @@ impl PathPasses {
     /// Rebuilds what depends on the parameters' values.
     pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
         let Values(values) = Values::new(&inputs.params);
+        self.scene.place(&values);
         self.tables.rebuild(&inputs.scene, &self.scene, &values);
     }
 
@@ -120,7 +121,7 @@ impl PathPasses {
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        (self.tables.bytes() + self.sums.bytes()) as u64 + self.tape_bytes
+        (self.tables.bytes() + self.sums.bytes() + self.scene.rest.bytes()) as u64 + self.tape_bytes
     }
 
     /// Renders a batch, chunk by chunk.

@@ -1,0 +1,141 @@
+//! What derivatives by places leave out: their means beside differences of images whose sampling is not frozen, in which
+//! silhouettes and the borders of shadows move too (docs/method.md, section 21). It is told, and not judged.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::entries::{Checked, coordinates};
+use super::fields::Tell;
+use super::objective::{Objective, cast};
+use crate::device::{Batch, Keys};
+use crate::gradcheck::Setup;
+use crate::params::Quantity;
+use crate::resident::layout::gradient;
+use crate::transport::rays::random::{Pass, pass_key};
+
+/// Paths in total, pixels of a pass, and limits of the number of passes.
+const PATHS: u32 = 1 << 16;
+const PIXELS: u32 = 1 << 12;
+const PASSES: [u32; 2] = [16, 1 << 10];
+/// Entries of a parameter that are looked at.
+const ENTRIES: usize = 6;
+/// Steps of lengths and factors, and of degrees: geometry is f32, whose rounding must be small beside them.
+const LENGTH: f32 = 5e-3;
+const DEGREES: f32 = 0.25;
+
+/// One entry of what moves.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct FreshRow {
+    /// x, y, z, channel.
+    pub index: [usize; 4],
+    /// The mean derivative by path replay, and by differences of the mean image.
+    pub replayed: f64,
+    pub fresh: f64,
+    /// The standard error of what is between both.
+    pub error: f64,
+}
+
+/// The comparison for one parameter.
+#[derive(Debug, Clone, Serialize)]
+pub struct FreshReport {
+    pub path: String,
+    pub passes: u32,
+    pub rows: Vec<FreshRow>,
+}
+
+/// Whether a parameter moves something.
+fn moves(quantity: Quantity) -> bool {
+    matches!(
+        quantity,
+        Quantity::Translation | Quantity::Orientation | Quantity::Extent | Quantity::Vertex
+    )
+}
+
+/// Compares what moves among `checked`.
+pub fn compare(setup: &Setup, checked: &[Checked]) -> Vec<FreshReport> {
+    let moving = checked
+        .iter()
+        .filter(|c| moves(setup.params.parameters[c.parameter].quantity));
+    moving
+        .map(|c| {
+            let wanted: Vec<usize> = c.entries.iter().map(|entry| entry.flat).take(ENTRIES).collect();
+            let passes = (PATHS / setup.batch.pixels().clamp(1, PIXELS)).clamp(PASSES[0], PASSES[1]);
+            FreshReport {
+                path: setup.params.parameters[c.parameter].path.clone(),
+                passes,
+                rows: rows(setup, c.parameter, &wanted, passes),
+            }
+        })
+        .collect()
+}
+
+/// Means over `passes` passes for these entries of the parameter `of`, by the same random numbers on all sides.
+pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<FreshRow> {
+    let parameter = &setup.params.parameters[of];
+    let step = if parameter.quantity == Quantity::Orientation {
+        DEGREES
+    } else {
+        LENGTH
+    };
+    let here = Objective::without_paths(setup, gradient::FREE_FLIGHT);
+    let moved: Vec<[Objective; 2]> = wanted
+        .iter()
+        .map(|&flat| {
+            [step, -step].map(|by| {
+                let mut moved = setup.clone();
+                moved.params.parameters[of].values[flat] += by;
+                Objective::without_paths(&moved, gradient::FREE_FLIGHT)
+            })
+        })
+        .collect();
+    let batch = Batch {
+        drawn: (setup.batch.pixels() > PIXELS).then_some(PIXELS).or(setup.batch.drawn),
+        ..setup.batch.clone()
+    };
+    let weight = 1.0 / (3.0 * f64::from(batch.pixels()));
+    // One pass: for each entry the derivative by path replay and the difference.
+    let pass = |k: u32| -> Vec<[f64; 2]> {
+        let keys = Keys {
+            objective: pass_key(u64::from(k), 0, Pass::Objective),
+            pass: pass_key(u64::from(k), 0, Pass::Adjoint),
+        };
+        let casts = cast(&setup.resident, &batch, keys, 1, 0..batch.pixels());
+        let mut replayed = vec![0.0; parameter.values.len()];
+        let mut sink = Tell {
+            scene: here.scene(),
+            background: here.records().background,
+            tell: |slot: usize, flat: usize, d: f64| {
+                if slot == of {
+                    replayed[flat] += d;
+                }
+            },
+        };
+        for cast in &casts {
+            here.replay([weight; 3], cast, &mut sink);
+        }
+        let mean = |objective: &Objective| -> f64 {
+            let of_path = |cast| objective.gather(&objective.fields, cast).iter().sum::<f64>() * weight;
+            casts.iter().map(of_path).sum()
+        };
+        let difference = |[more, less]: &[Objective; 2]| (mean(more) - mean(less)) / (2.0 * f64::from(step));
+        wanted
+            .iter()
+            .zip(&moved)
+            .map(|(&flat, moved)| [replayed[flat], difference(moved)])
+            .collect()
+    };
+    let found: Vec<Vec<[f64; 2]>> = (1..=passes).into_par_iter().map(pass).collect();
+    let n = f64::from(passes);
+    let row = |(i, &flat): (usize, &usize)| {
+        let mean = |of: &dyn Fn([f64; 2]) -> f64| found.iter().map(|pass| of(pass[i])).sum::<f64>() / n;
+        let (replayed, fresh) = (mean(&|[replayed, _]| replayed), mean(&|[_, fresh]| fresh));
+        let variance = mean(&|[replayed_here, fresh_here]| (fresh_here - replayed_here - (fresh - replayed)).powi(2));
+        FreshRow {
+            index: coordinates(parameter.shape, flat),
+            replayed,
+            fresh,
+            error: (variance / (n - 1.0)).sqrt(),
+        }
+    };
+    wanted.iter().enumerate().map(row).collect()
+}

@@ -1,0 +1,347 @@
+//! Shapes that a run moves: where they stand for the values of their parameters, and what cannot be moved.
+//!
+//! A point p of such a shape, which the file puts into the world, comes to stand at c + t + R (s ∘ (p − c)): scaled by s
+//! along the axes of the world and turned by R about the shape's own origin c, then moved by t.
+
+use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3, Vec3A};
+
+use super::bvh::{self, Corners};
+use super::emissive_triangles::{cube, emissive_triangles, mesh};
+use super::geometry::{cylinder_area, inverse, radius};
+use super::layout::{
+    self, CornerRecord, EmissiveTriangleRecord, LightRecord, NONE, SurfaceRecord, Triangle, leaf, light, surface,
+    texture,
+};
+use super::paths::{Estimator, PathScene};
+use super::{rows, slot};
+use crate::params::{ParamSet, Quantity};
+use crate::scene::{self, LightKind, Scene, World};
+
+/// How a surface or a light is moved: the parameters, [`NONE`] where it is not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Motion {
+    /// Three numbers, along the axes of the world.
+    pub translate: u32,
+    /// The axis of a rotation, as long as its angle in degrees.
+    pub rotate: u32,
+    /// One factor, or three along the axes of the world.
+    pub scale: u32,
+    /// Whether there is one factor.
+    pub round: bool,
+    /// The vertices of a mesh; they are where they are, and nothing else moves them.
+    pub vertices: u32,
+    /// What turns and scales leave where it is.
+    pub pivot: [f32; 3],
+}
+
+/// Where surfaces stand before they are moved.
+#[derive(Debug, Clone, Default)]
+pub struct Rest {
+    /// For each surface, then for each light, how it is moved; empty where all stand still.
+    pub motions: Vec<Option<Motion>>,
+    to_world: Vec<Affine3A>,
+    lights: Vec<LightRecord>,
+    triangles: Vec<Triangle>,
+    corners: Vec<CornerRecord>,
+}
+
+impl Rest {
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.motions[..]) + size_of_val(&self.triangles[..]) + size_of_val(&self.corners[..])
+    }
+
+    /// The motions of a scene's surfaces, which stand in `paths` and `triangles` as the file has them.
+    ///
+    /// # Errors
+    /// One sentence: what stands in the scene that has no derivatives by what is moved.
+    pub(super) fn new(
+        scene: &Scene,
+        paths: &PathScene,
+        triangles: Vec<Triangle>,
+        params: &ParamSet,
+    ) -> Result<Self, String> {
+        let World { surfaces, lights, .. } = &scene.world;
+        let of_surfaces = surfaces
+            .iter()
+            .map(|surface| (&surface.motion, surface.to_world.translation));
+        let Some(first) = surfaces
+            .iter()
+            .map(|surface| &surface.motion)
+            .chain(lights.iter().map(|light| &light.motion))
+            .find_map(|parts| parts.first())
+        else {
+            return Ok(Self::default());
+        };
+        for surface in surfaces {
+            let vertices = surface.motion.iter().find(|part| part.quantity == Quantity::Vertex);
+            let Some(path) = vertices.map(|part| &part.array.path) else {
+                continue;
+            };
+            if surface.motion.len() > 1 {
+                return Err(format!(
+                    "`{path}` and the `to_world` of the same mesh cannot both be optimised: name one"
+                ));
+            }
+            if surface.emitter.is_some() {
+                return Err(format!(
+                    "`{path}` cannot be optimised: the mesh shines, and points of it are drawn by area; move it by `to_world`"
+                ));
+            }
+        }
+        if let Some(what) = obstacle(scene, paths) {
+            return Err(format!("`{}` cannot be optimised: {what}", first.array.path));
+        }
+        let to_world: Vec<Affine3A> = paths.surfaces.iter().map(affine).collect();
+        let mut motions: Vec<_> = of_surfaces.map(|(parts, pivot)| motion(parts, pivot, params)).collect();
+        motions.resize(paths.surfaces.len() + paths.lights.len(), None);
+        // Lights without a surface come after those of surfaces.
+        let first_light = paths.surfaces.len() + paths.lights.iter().filter(|record| record.surface != NONE).count();
+        for (motion_of, light) in motions[first_light..].iter_mut().zip(lights) {
+            let pivot = match &light.kind {
+                LightKind::Point { position } => Vec3A::from_array(*position),
+                LightKind::Spot { to_world, .. } | LightKind::Projector { to_world, .. } => to_world.translation,
+                LightKind::Directional { .. } => Vec3A::ZERO,
+            };
+            *motion_of = motion(&light.motion, pivot, params);
+        }
+        Ok(Self {
+            motions,
+            to_world,
+            lights: paths.lights.clone(),
+            triangles,
+            corners: paths.corners.clone(),
+        })
+    }
+}
+
+/// What of a scene has no derivatives by what moves.
+fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
+    if !scene.world.media.is_empty() {
+        return Some(
+            "there are media, whose boundaries and free flights have no derivatives by what moves; remove the media"
+                .into(),
+        );
+    }
+    if matches!(paths.estimator, Estimator::Radiative(_)) {
+        return Some("radiative backpropagation does not follow what moves; use the integrator `prb`".into());
+    }
+    let bends = paths.bsdfs.leaves.iter().find_map(|record| match record.kind {
+        leaf::NULL => Some("`null` or `mask`"),
+        leaf::CONDUCTOR => Some("`conductor`"),
+        leaf::DIELECTRIC => Some("`dielectric`"),
+        leaf::THIN_DIELECTRIC => Some("`thindielectric`"),
+        leaf::PLASTIC => Some("`plastic`"),
+        _ if record.relief != NONE => Some("`normalmap` or `bumpmap`"),
+        _ => None,
+    });
+    let open = paths
+        .surfaces
+        .iter()
+        .any(|record| record.bsdf == NONE)
+        .then_some("`null` or `mask`");
+    if let Some(name) = bends.or(open) {
+        return Some(format!(
+            "there is a `bsdf` of the type {name}, through which light that goes on in one direction alone (or a normal that \
+             is not the surface's) would have to be followed by attached samples, which are not known; use rough BSDFs"
+        ));
+    }
+    let textures = paths.bsdfs.textures.iter();
+    let off_surface = textures.map(|record| record.kind).find_map(|kind| match kind {
+        texture::VERTICES | texture::FACES => Some("`mesh_attribute`"),
+        texture::VOLUME => Some("`volume`"),
+        _ => None,
+    });
+    if let Some(name) = off_surface {
+        return Some(format!(
+            "there is a texture of the type {name}, which has no derivatives by the point that it is looked up at; use a \
+             `bitmap`"
+        ));
+    }
+    let pictured =
+        |record: &LightRecord| record.kind == light::PROJECTOR || record.kind == light::SPOT && record.texture != NONE;
+    paths.lights.iter().any(pictured).then(|| {
+        "there is a light that throws a picture, which has no derivatives by what it falls on; use a `point` or a plain \
+         `spot`"
+            .into()
+    })
+}
+
+/// How something is moved by these parts of its place.
+fn motion(parts: &[scene::Motion], pivot: Vec3A, params: &ParamSet) -> Option<Motion> {
+    if parts.is_empty() {
+        return None;
+    }
+    let part = |quantity: Quantity| parts.iter().find(|part| part.quantity == quantity);
+    let slot_of = |quantity| part(quantity).map_or(NONE, |part| slot(params, &part.array) as u32);
+    Some(Motion {
+        translate: slot_of(Quantity::Translation),
+        rotate: slot_of(Quantity::Orientation),
+        scale: slot_of(Quantity::Extent),
+        round: part(Quantity::Extent).is_some_and(|part| part.array.shape.channels == 1),
+        vertices: slot_of(Quantity::Vertex),
+        pivot: pivot.to_array(),
+    })
+}
+
+/// The map of a record into the world.
+fn affine(record: &SurfaceRecord) -> Affine3A {
+    let m = &record.to_world;
+    let column = |k: usize| Vec3A::new(m[0][k], m[1][k], m[2][k]);
+    Affine3A {
+        matrix3: glam::Mat3A::from_cols(column(0), column(1), column(2)),
+        translation: column(3),
+    }
+}
+
+impl Motion {
+    /// The map that moves the surface from its place in the file.
+    pub fn map(&self, values: &[&[f32]]) -> DAffine3 {
+        let three = |slot: u32, otherwise: f64| match slot {
+            NONE => DVec3::splat(otherwise),
+            slot => {
+                let given = values[slot as usize];
+                DVec3::from_array([0, 1, 2].map(|a: usize| f64::from(given[a.min(given.len() - 1)])))
+            }
+        };
+        let (shift, turn) = (three(self.translate, 0.0), three(self.rotate, 0.0));
+        let radians = turn * (std::f64::consts::PI / 180.0);
+        let pivot = DVec3::from_array(self.pivot.map(f64::from));
+        let matrix = DMat3::from_quat(DQuat::from_scaled_axis(radians)) * DMat3::from_diagonal(three(self.scale, 1.0));
+        DAffine3 {
+            matrix3: matrix,
+            translation: pivot + shift - matrix * pivot,
+        }
+    }
+}
+
+impl PathScene {
+    /// Moves surfaces, their lights and the hierarchy to where `values`, those of all parameters, put them.
+    pub fn place(&mut self, values: &[&[f32]]) {
+        if self.rest.motions.is_empty() {
+            return;
+        }
+        let wide = |m: &Affine3A| DAffine3::from_cols_array(&m.to_cols_array().map(f64::from));
+        let moved: Vec<Option<DAffine3>> = self.rest.motions.iter().map(|m| m.map(|m| m.map(values))).collect();
+        for (number, map) in moved.iter().enumerate() {
+            let Some(map) = map else { continue };
+            if number >= self.surfaces.len() {
+                self.aim(number - self.surfaces.len(), map);
+                continue;
+            }
+            let to_world = *map * wide(&self.rest.to_world[number]);
+            let to_world = Affine3A::from_cols_array(&to_world.to_cols_array().map(|x| x as f32));
+            let record = &mut self.surfaces[number];
+            record.to_world = rows(&to_world);
+            record.to_local = rows(&inverse(&to_world));
+        }
+        let mut triangles = self.rest.triangles.clone();
+        let corners = self.corners.iter_mut().zip(&self.rest.corners);
+        for (triangle, (corner, rest)) in triangles.iter_mut().zip(corners) {
+            let shape = corner.shape as usize;
+            if let Some(slot) = self.rest.motions[shape]
+                .map(|motion| motion.vertices)
+                .filter(|slot| *slot != NONE)
+            {
+                let positions = values[slot as usize];
+                *triangle = rest
+                    .vertices()
+                    .map(|v| [0, 1, 2].map(|a| positions[3 * v as usize + a]));
+                continue;
+            }
+            let Some(map) = &moved[shape] else { continue };
+            let place = |p: [f32; 3]| map.transform_point3(DVec3::from_array(p.map(f64::from)));
+            *triangle = triangle.map(|p| place(p).to_array().map(|x| x as f32));
+            let turned = map.matrix3.inverse().transpose();
+            for (normal, rest) in corner.normals.iter_mut().zip(&rest.normals) {
+                let n = turned * DVec3::from_array([0, 1, 2].map(|a: usize| f64::from(rest[a])));
+                *normal = n.normalize_or_zero().as_vec3().extend(rest[3]).to_array();
+            }
+        }
+        self.shine(&triangles);
+        if !self.bvh.nodes.is_empty() {
+            let boxes: Vec<Corners> = self.surfaces.iter().map(bvh::box_of_surface).collect();
+            self.bvh.refit(&triangles, &boxes);
+            [self.settings.low, self.settings.high] = self.bvh.bounds;
+        }
+    }
+
+    /// Moves a light without a surface.
+    fn aim(&mut self, number: usize, map: &DAffine3) {
+        let rest = &self.rest.lights[number];
+        let three = |v: [f32; 4]| DVec3::new(v[0].into(), v[1].into(), v[2].into());
+        let record = &mut self.lights[number];
+        let position = map.transform_point3(three(rest.position)).as_vec3();
+        let axis = (map.matrix3 * three(rest.direction)).as_vec3();
+        record.position = position.extend(rest.position[3]).to_array();
+        record.direction = axis.extend(rest.direction[3]).to_array();
+    }
+
+    /// Lets area lights follow their surfaces.
+    fn shine(&mut self, triangles: &[Triangle]) {
+        let before = std::mem::take(&mut self.emissive_triangles);
+        for record in self.lights.iter_mut().filter(|record| record.kind == light::AREA) {
+            let shape = &self.surfaces[record.surface as usize];
+            let to_world = affine(shape);
+            let stands = self.rest.motions[record.surface as usize].is_none();
+            let parts = if matches!(shape.kind, surface::CUBE | surface::MESH) {
+                let (first, count) = (record.first_emissive as usize, record.emissive_triangles as usize);
+                let parts = match stands {
+                    true => None,
+                    false => cut(shape, record.surface, &to_world, triangles, &self.corners),
+                };
+                let (parts, area) =
+                    parts.unwrap_or_else(|| (before[first..first + count].to_vec(), record.position[3]));
+                record.position[3] = area;
+                parts
+            } else {
+                illuminate(record, shape.kind, &to_world);
+                Vec::new()
+            };
+            record.first_emissive = self.emissive_triangles.len() as u32;
+            record.emissive_triangles = parts.len() as u32;
+            self.emissive_triangles.extend(parts);
+        }
+    }
+}
+
+/// The emissive triangles of a cube or a mesh, and their area; None if that is zero.
+fn cut(
+    shape: &SurfaceRecord,
+    number: u32,
+    to_world: &Affine3A,
+    triangles: &[Triangle],
+    corners: &[CornerRecord],
+) -> Option<(Vec<EmissiveTriangleRecord>, f32)> {
+    let flipped = shape.side < 0.0;
+    if shape.kind == surface::CUBE {
+        return emissive_triangles(&cube(to_world), flipped, NONE);
+    }
+    let of_shape = |corner: &CornerRecord| corner.shape == number;
+    let first = corners.iter().position(of_shape)?;
+    let count = corners[first..].iter().take_while(|corner| of_shape(corner)).count();
+    let whole = first..first + count;
+    emissive_triangles(&mesh(&triangles[whole.clone()], &corners[whole]), flipped, first as u32)
+}
+
+/// The area, and of a sphere the place, of a light that is no cube or mesh. False if such a shape cannot shine.
+pub(super) fn illuminate(record: &mut LightRecord, kind: u32, to_world: &Affine3A) -> bool {
+    let across = || to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
+    match kind {
+        layout::surface::SPHERE => {
+            let Some(radius) = radius(to_world) else { return false };
+            record.position = to_world
+                .translation
+                .extend(4.0 * std::f32::consts::PI * radius * radius)
+                .to_array();
+            record.direction[3] = radius;
+        }
+        layout::surface::CYLINDER => match cylinder_area(to_world) {
+            Some(area) => record.position[3] = area,
+            None => return false,
+        },
+        layout::surface::DISK => record.position[3] = std::f32::consts::PI * across(),
+        _ => record.position[3] = 4.0 * across(),
+    }
+    true
+}

@@ -1,0 +1,137 @@
+//! Places of shapes and lights that a run changes: `to_world.translate`, `.rotate` and `.scale`. They are parameters only
+//! where the `optimize` block names them, as a scene in which all stands still has no use for them.
+
+use super::context::Context;
+use super::quantity::Quantity;
+use super::reader::Value;
+use super::{Array, Geometry, LightKind, Scene, Source, Surface, lookup};
+use crate::io;
+use crate::io::mesh::Mesh;
+use crate::params::{Kind, Shape};
+
+/// A part of the place of a shape or a light that a run changes: its `to_world` is moved after the file's own.
+#[derive(Debug, Clone)]
+pub struct Motion {
+    /// Three numbers, or one factor for a shape that stays round; or three for each vertex.
+    pub array: Array,
+    /// [`Quantity::Translation`], [`Quantity::Orientation`], [`Quantity::Extent`] or [`Quantity::Vertex`].
+    pub quantity: Quantity,
+}
+
+/// The parts of a place: key, what it measures, and the value that leaves the shape where the file has it.
+const PARTS: [(&str, Quantity, f32); 3] = [
+    ("to_world.translate", Quantity::Translation, 0.0),
+    ("to_world.rotate", Quantity::Orientation, 0.0),
+    ("to_world.scale", Quantity::Extent, 1.0),
+];
+
+/// The key of a mesh's vertices.
+const VERTICES: &str = "vertex_positions";
+
+/// Makes parameters of the places of shapes and lights that `entries` name.
+pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
+    for (path, entry) in entries {
+        for surface in &mut scene.world.surfaces {
+            let vertices = path.strip_prefix(&surface.name).and_then(|rest| rest.strip_prefix('.'));
+            if vertices == Some(VERTICES) {
+                surface.motion.extend(vertex_positions(path, entry, surface));
+            }
+            let round = matches!(surface.geometry, Geometry::Sphere { .. } | Geometry::Cylinder { .. });
+            surface.motion.extend(part(path, &surface.name, |_| true, round));
+        }
+        for light in &mut scene.world.lights {
+            let can = |quantity| match (&light.kind, &light.texture) {
+                (LightKind::Point { .. }, _) => quantity == Quantity::Translation,
+                (LightKind::Spot { .. }, None) => quantity != Quantity::Extent,
+                _ => false,
+            };
+            light.motion.extend(part(path, &light.name, can, false));
+        }
+    }
+}
+
+/// The part of the place of what is called `name` that `path` means, if it can be moved so.
+fn part(path: &str, name: &str, can: impl Fn(Quantity) -> bool, round: bool) -> Option<Motion> {
+    let key = path.strip_prefix(name)?.strip_prefix('.')?;
+    let (_, quantity, rest) = PARTS.into_iter().find(|(part, ..)| key == *part)?;
+    let count = if round && quantity == Quantity::Extent { 1 } else { 3 };
+    can(quantity).then(|| Motion {
+        array: lookup::value(path.to_string(), vec![rest; count]),
+        quantity,
+    })
+}
+
+/// The vertices of a mesh.
+fn vertex_positions(path: &str, entry: &Value<'_>, surface: &Surface) -> Option<Motion> {
+    let Geometry::Mesh { face_normals, .. } = &surface.geometry else {
+        return None;
+    };
+    if !face_normals {
+        entry.error(
+            format!("`{path}` cannot be optimised: the normals of the mesh would have to follow"),
+            "say \"face_normals\": true, or move the mesh by `to_world`",
+        );
+        return None;
+    }
+    match surface.geometry.mesh() {
+        Err(why) => {
+            entry.error("these vertices cannot be used", why);
+            None
+        }
+        Ok(mesh) => Some(Motion {
+            array: Array {
+                path: path.to_string(),
+                kind: Kind::Value,
+                shape: Shape {
+                    size: [mesh.positions.len(), 1, 1],
+                    channels: 3,
+                },
+                source: Source::Vertices {
+                    geometry: surface.geometry.clone(),
+                    to_world: surface.to_world,
+                },
+                tuning: None,
+            },
+            quantity: Quantity::Vertex,
+        }),
+    }
+}
+
+impl Geometry {
+    /// The mesh, read from its file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no valid mesh.
+    ///
+    /// # Panics
+    /// It is no mesh.
+    pub fn mesh(&self) -> io::Result<Mesh> {
+        match self {
+            Self::Mesh {
+                path,
+                format,
+                face_normals,
+                flip_tex_coords,
+            } => format.read(path, *face_normals, *flip_tex_coords),
+            other => panic!("{other:?} is no mesh"),
+        }
+    }
+}
+
+/// Says what derivatives by places leave out, once.
+pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
+    let moves = |quantity| {
+        matches!(
+            quantity,
+            Quantity::Translation | Quantity::Orientation | Quantity::Extent | Quantity::Vertex
+        )
+    };
+    let visited = scene.visit();
+    if let Some(first) = visited.iter().find(|visited| moves(visited.quantity)) {
+        context.warn(format!(
+            "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows move with it: they are \
+             whole only where what moves covers, uncovers and shadows nothing",
+            first.array.path
+        ));
+    }
+}

@@ -1,0 +1,237 @@
+//! What a walk remembers where shapes move: the points between which it goes, and the derivatives by these. Factors of the
+//! throughput that depend on three points are complete when the path has found the third.
+
+use super::radiative::Incident;
+use super::volpath::Walk;
+use crate::resident::layout::{LightRecord, NONE, bsdf, light};
+use crate::transport::mode::REPLAY;
+use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::along;
+use crate::transport::scene::bsdf::BsdfSample;
+use crate::transport::scene::interaction::Interaction;
+use crate::transport::scene::light::{Drawn, light_color, spot_beam};
+use crate::transport::scene::motion::{Anchor, ByMoved, is_wanted, moved, moved_adjoint};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
+use crate::transport::scene::shape::{Hit, SurfacePoint};
+use crate::transport::scene::tangent::derivatives;
+use crate::transport::scene::texture::{texture_eval, texture_slopes};
+use crate::transport::scene::three_point::{Beam, Onwards, ThreePoints};
+
+/// The last points of a path. Elsewhere than in the walk, which is the smaller where all stands still.
+#[derive(Debug, Clone)]
+pub(super) struct Trail<N>(Option<Box<Points<N>>>);
+
+/// The last points of a path that has met a surface.
+#[derive(Debug, Clone, Copy)]
+struct Points<N> {
+    /// The last one on a surface.
+    last: Anchor,
+    /// A scattering whose third point is not known yet.
+    open: Option<Open<N>>,
+}
+
+/// A scattering whose third point is not known yet.
+#[derive(Debug, Clone, Copy)]
+struct Open<N> {
+    at: Interaction,
+    wo: [f32; 3],
+    here: Anchor,
+    before: Option<Anchor>,
+    /// In a replay the derivatives by the logarithm of its factor.
+    d: Rgb<N>,
+}
+
+impl<N> Default for Trail<N> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<N> Trail<N> {
+    /// The last point on a surface; None before the first.
+    #[inline]
+    fn last(&self) -> Option<Anchor> {
+        self.0.as_ref().map(|points| points.last)
+    }
+}
+
+/// The anchor of a point that a path meets: its first is seen by the camera.
+#[inline]
+fn anchor(scene: &SceneView, hit: &Hit, turnable: Option<[f32; 3]>, seen: Option<[f32; 3]>) -> Anchor {
+    Anchor {
+        hit: *hit,
+        along: turnable.unwrap_or_else(|| derivatives(scene, hit)[0]),
+        seen,
+    }
+}
+
+impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
+    /// The anchor of a vertex, and what its frame is taken from: any tangent serves a BSDF that looks alike from all sides.
+    #[inline]
+    fn here(&self, at: &Interaction) -> Anchor {
+        let turnable = at.record(self.scene).flags & bsdf::ANISOTROPIC == 0;
+        let seen = self.trail.0.is_none().then_some(at.incoming);
+        anchor(self.scene, &at.hit, turnable.then_some(at.s), seen)
+    }
+
+    /// Remembers a scattering; in a replay `d` are the derivatives by the logarithm of its factor.
+    #[inline(never)]
+    pub(super) fn leave_trail(&mut self, at: &Interaction, drawn: &BsdfSample, d: Rgb<N>) {
+        let here = self.here(at);
+        let open = Open {
+            at: *at,
+            wo: drawn.wo,
+            here,
+            before: self.trail.last(),
+            d,
+        };
+        let points = Points {
+            last: here,
+            open: Some(open),
+        };
+        match &mut self.trail.0 {
+            Some(known) => **known = points,
+            none => *none = Some(Box::new(points)),
+        }
+    }
+
+    /// Completes the last scattering: the path has met `hit`, or gone far away.
+    #[inline(never)]
+    pub(super) fn follow_trail<const MODE: u8>(&mut self, hit: Option<&Hit>) {
+        let Some(open) = self.trail.0.as_mut().and_then(|points| points.open.take()) else {
+            return;
+        };
+        let (scene, fields) = (self.scene, self.fields);
+        let points = ThreePoints {
+            at: &open.at,
+            wo: open.wo,
+            here: open.here,
+            before: open.before,
+            after: match hit {
+                Some(hit) => Onwards::Surface(anchor(scene, hit, Some(hit.normal), None)),
+                None => Onwards::Direction(self.path.direction),
+            },
+        };
+        if MODE == REPLAY {
+            points.adjoint(scene, fields, open.d, &mut self.adjoint.sink);
+        } else if F::TWO_SIDED {
+            self.path.beta *= points.ratio(scene, fields);
+        }
+    }
+
+    /// The three points of next-event estimation.
+    #[inline]
+    fn lit_points<'b>(&self, at: &'b Interaction, origin: [f32; 3], drawn: &Drawn) -> ThreePoints<'b> {
+        let scene = self.scene;
+        let record = &scene.lights[drawn.light as usize];
+        let after = match record.kind {
+            light::AREA => Onwards::Surface(drawn_anchor(record, origin, drawn)),
+            light::POINT | light::SPOT => {
+                let beam = if record.kind == light::SPOT {
+                    spot_beam(record, drawn.direction)
+                } else {
+                    EVERYWHERE
+                };
+                Onwards::Point(light_anchor(scene, drawn.light), beam)
+            }
+            _ => Onwards::Direction(drawn.direction),
+        };
+        ThreePoints {
+            at,
+            wo: at.to_local(drawn.direction),
+            here: self.here(at),
+            before: self.trail.last(),
+            after,
+        }
+    }
+
+    /// What motion makes of the value of a BSDF for a drawn light.
+    #[inline(never)]
+    pub(super) fn lit_ratio(&self, at: &Interaction, origin: [f32; 3], drawn: &Drawn) -> Rgb<N> {
+        self.lit_points(at, origin, drawn).ratio(self.scene, self.fields)
+    }
+
+    /// Sends the derivatives by motion of next-event estimation, `d` by the logarithm of what arrived.
+    #[inline(never)]
+    pub(super) fn send_lit(&mut self, at: &Interaction, origin: [f32; 3], drawn: &Drawn, d: Rgb<N>) {
+        let points = self.lit_points(at, origin, drawn);
+        points.adjoint(self.scene, self.fields, d, &mut self.adjoint.sink);
+    }
+
+    /// By how much the radiance of a light that the camera sees differs, because its texture has moved.
+    #[inline(never)]
+    pub(super) fn seen_light<const MODE: u8>(&mut self, record: &LightRecord, hit: &Hit, factor: Rgb<N>) -> Rgb<N> {
+        let (scene, fields) = (self.scene, self.fields);
+        let none = Rgb::zero();
+        if self.trail.0.is_some() || record.texture == NONE {
+            return none;
+        }
+        let anchor = anchor(scene, hit, Some(hit.normal), Some(self.path.direction));
+        let color = light_color(fields, record);
+        let slopes = texture_slopes(&scene.textures[record.texture as usize], hit.point.uv)
+            .map(|at| texture_eval(fields.integrand(at.slot), &at) * color);
+        if MODE == REPLAY {
+            if is_wanted(scene, &anchor, &self.adjoint.sink) {
+                let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);
+                let mut by_hit = ByMoved::zero();
+                by_hit.uv = slopes.map(|slope| (d * slope).sum());
+                moved_adjoint(scene, fields, &anchor, &by_hit, &mut self.adjoint.sink);
+            }
+            return none;
+        }
+        if !F::TWO_SIDED {
+            return none;
+        }
+        let [now, _] = moved(scene, fields, &anchor);
+        slopes[0] * Rgb::splat(now.uv[0]) + slopes[1] * Rgb::splat(now.uv[1])
+    }
+}
+
+/// The point of an area light that was drawn from `origin`.
+#[inline]
+fn drawn_anchor(record: &LightRecord, origin: [f32; 3], drawn: &Drawn) -> Anchor {
+    let p = along(origin, drawn.direction, drawn.distance);
+    let point = SurfacePoint { p, ..drawn.point };
+    Anchor {
+        hit: Hit {
+            t: drawn.distance,
+            surface: record.surface,
+            primitive: 0,
+            point,
+            clearance: 0.0,
+            normal: drawn.normal,
+            shading: drawn.normal,
+        },
+        along: drawn.normal,
+        seen: None,
+    }
+}
+
+/// The intensity of a light that shines alike in all directions.
+const EVERYWHERE: Beam = Beam { share: 1.0, slope: 0.0 };
+
+/// The place of a light without a surface: what moves it stands after what moves surfaces.
+#[inline]
+fn light_anchor(scene: &SceneView, number: u32) -> Anchor {
+    let record = &scene.lights[number as usize];
+    let [p, axis] = [record.position, record.direction].map(|v| [v[0], v[1], v[2]]);
+    let axis = if record.kind == light::SPOT {
+        axis
+    } else {
+        [0.0, 0.0, 1.0]
+    };
+    Anchor {
+        hit: Hit {
+            t: 0.0,
+            surface: scene.surfaces.len() as u32 + number,
+            primitive: 0,
+            point: SurfacePoint::new(p, [0.0; 2]),
+            clearance: 0.0,
+            normal: axis,
+            shading: axis,
+        },
+        along: axis,
+        seen: None,
+    }
+}

@@ -1,0 +1,346 @@
+//! Scattering in three-point form: light that goes from one point by a second to a third, as a function of where all three
+//! are, and its derivatives by their motion (docs/method.md, section 21).
+
+use super::bsdf::leaf::Model;
+use super::bsdf::local::{inner, lift, outer};
+use super::bsdf::{factors, textures};
+use super::facing::turned;
+use super::interaction::Interaction;
+use super::motion::{
+    Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, minus, moved, moved_adjoint, plus, scaled,
+};
+use super::records::{Fields, SceneView, Sink};
+use super::texture::{texture_eval, texture_slopes, texture_value};
+use crate::resident::layout::{LEAF_TEXTURES, leaf};
+use crate::transport::number::Number;
+use crate::transport::number::jet::Jet;
+use crate::transport::number::rgb::Rgb;
+
+/// What a path goes to from a surface.
+#[derive(Debug, Clone, Copy)]
+pub enum Onwards {
+    /// A direction that stands still: of what is far away.
+    Direction([f32; 3]),
+    /// A point drawn on a surface, by area.
+    Surface(Anchor),
+    /// The place of a light without extent, whose normal is the axis of its beam.
+    Point(Anchor, Beam),
+}
+
+/// How the intensity of a light without extent depends on the direction.
+#[derive(Debug, Clone, Copy)]
+pub struct Beam {
+    /// The share of it that is sent to where the path is, and its derivative by the cosine of the angle to the axis.
+    pub share: f32,
+    pub slope: f32,
+}
+
+/// A path's way over a surface.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreePoints<'a> {
+    pub at: &'a Interaction,
+    /// The local direction that it goes on in.
+    pub wo: [f32; 3],
+    pub here: Anchor,
+    /// Where it comes from; None for the camera, whose ray stands still.
+    pub before: Option<Anchor>,
+    pub after: Onwards,
+}
+
+/// How the three points have moved, and the area at the third.
+#[derive(Debug, Clone, Copy)]
+struct Places<N> {
+    before: [N; 3],
+    here: Moved<N>,
+    after: [N; 3],
+    area: [N; 3],
+}
+
+/// Vectors to both neighbours, the frame that they are seen in, and the vector that its first axis is taken from.
+#[derive(Debug, Clone, Copy)]
+struct Sight<N> {
+    to: [[N; 3]; 2],
+    along: [N; 3],
+    s: [N; 3],
+    t: [N; 3],
+    n: [N; 3],
+}
+
+/// Variables of a surface's value: both local directions and the texture coordinates.
+const VARIABLES: usize = 8;
+
+impl<N: Number> Sight<N> {
+    /// The unit vectors to both neighbours.
+    #[inline]
+    fn directions(&self) -> [[N; 3]; 2] {
+        self.to.map(direction)
+    }
+
+    /// The same in the local frame.
+    #[inline]
+    fn local(&self) -> [[N; 3]; 2] {
+        let axes = [self.s, self.t, self.n];
+        self.directions().map(|d| axes.map(|axis| inner(axis, d)))
+    }
+
+    /// What the first axis is the direction of.
+    #[inline]
+    fn across(&self) -> [N; 3] {
+        minus(self.along, scaled(self.n, inner(self.n, self.along)))
+    }
+}
+
+impl ThreePoints<'_> {
+    /// The places now, and for the values that the records were made from.
+    #[inline]
+    fn places<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> [Places<N>; 2] {
+        let none = [N::lift(0.0); 3];
+        let here = moved(scene, fields, &self.here);
+        let before = self.before.as_ref().map(|anchor| moved(scene, fields, anchor));
+        let after = match &self.after {
+            Onwards::Surface(anchor) | Onwards::Point(anchor, _) => Some(moved(scene, fields, anchor)),
+            Onwards::Direction(_) => None,
+        };
+        [0, 1].map(|k| Places {
+            before: before.map_or(none, |moved| moved[k].p),
+            here: here[k],
+            after: after.map_or(none, |moved| moved[k].p),
+            area: after.map_or(none, |moved| moved[k].area),
+        })
+    }
+
+    /// What the surface sees from these places.
+    #[inline]
+    fn sight<N: Number>(&self, places: &Places<N>) -> Sight<N> {
+        let x = plus(lift(self.here.hit.point.p), places.here.p);
+        let to_before = match &self.before {
+            None => lift(self.at.incoming.map(|d| -d)),
+            Some(anchor) => minus(plus(lift(anchor.hit.point.p), places.before), x),
+        };
+        let to_after = match &self.after {
+            Onwards::Direction(d) => lift(*d),
+            Onwards::Surface(anchor) | Onwards::Point(anchor, _) => {
+                minus(plus(lift(anchor.hit.point.p), places.after), x)
+            }
+        };
+        let n = plus(lift(self.here.hit.shading), places.here.normal);
+        let along = plus(lift(self.here.along), places.here.tangent);
+        let mut sight = Sight {
+            to: [to_before, to_after],
+            along,
+            s: along,
+            t: along,
+            n,
+        };
+        sight.s = direction(sight.across());
+        sight.t = outer(n, sight.s);
+        sight
+    }
+
+    /// The density of a path by the area of its third point, over that by the solid angle, times the growth of areas. Of a
+    /// beam, `still` is the cosine of the angle to its axis where the records have it.
+    #[inline]
+    fn density<N: Number>(&self, places: &Places<N>, sight: &Sight<N>, still: N) -> N {
+        let to = sight.to[1];
+        let square = inner(to, to);
+        match self.after {
+            Onwards::Direction(_) => N::lift(1.0),
+            Onwards::Point(_, beam) => {
+                let change = N::lift(beam.slope) * (beam_cosine(places.area, to) - still);
+                (N::lift(beam.share) + change) / square
+            }
+            Onwards::Surface(_) => inner(places.area, to).abs() / (square * square.sqrt()),
+        }
+    }
+
+    /// The ratio of what goes over the surface to what would go if everything stood where the records have it; one, to the
+    /// bit, where it does.
+    #[inline(never)]
+    pub fn ratio<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Rgb<N> {
+        let look = |slot| fields.integrand(slot);
+        let places: [Places<N>; 2] = self.places(scene, fields);
+        let sights = places.map(|places| self.sight(&places));
+        let [now, then] = sights.map(|sight| sight.local());
+        // Local directions are those of the walk, plus what moves them.
+        let fixed = [lift(self.at.wi), lift(self.wo)];
+        let seen = [0, 1].map(|k| plus(fixed[k], minus(now[k], then[k])));
+        let value = |uv: [N; 2], [wi, wo]: [[N; 3]; 2]| {
+            let texture = |texture: u32| {
+                let mut value = texture_value(scene, look, texture, &self.at.hit.point);
+                let slopes = texture_slopes(&scene.textures[texture as usize], self.at.hit.point.uv);
+                for (at, d) in slopes.iter().zip(uv) {
+                    value += texture_eval(look(at.slot), at) * Rgb::splat(d);
+                }
+                value
+            };
+            seen_value(scene, self.at, &texture, wi, wo)
+        };
+        let [new, old] = [value(places[0].here.uv, seen), value(places[1].here.uv, fixed)];
+        let still = beam_cosine(places[1].area, sights[1].to[1]);
+        let [grown, was] = [0, 1].map(|k| self.density(&places[k], &sights[k], still));
+        let density = grown / was;
+        Rgb([0, 1, 2].map(|c| match old[c].value() == 0.0 {
+            true => density,
+            false => new[c] / old[c] * density,
+        }))
+    }
+
+    /// Whether `sink` needs derivatives by how any of the three points moves.
+    #[inline]
+    pub fn is_wanted<N: Number, S: Sink<N>>(&self, scene: &SceneView, sink: &S) -> bool {
+        let wanted = |anchor: &Anchor| is_wanted(scene, anchor, sink);
+        let after = matches!(&self.after, Onwards::Surface(anchor) | Onwards::Point(anchor, _) if wanted(anchor));
+        after || wanted(&self.here) || self.before.as_ref().is_some_and(wanted)
+    }
+
+    /// The adjoint of [`Self::ratio`] where everything stands where the records have it: `d` are the derivatives by it.
+    #[inline(never)]
+    pub fn adjoint<N: Number, F: Fields<N>, S: Sink<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>, sink: &mut S) {
+        if !self.is_wanted(scene, sink) {
+            return;
+        }
+        let [_, places] = self.places(scene, fields);
+        let sight = self.sight(&places);
+        let by_value = self.value_slopes(scene, fields, d);
+        let [by_wi, by_wo] = [0, 3].map(|first| [0, 1, 2].map(|a| by_value[first + a]));
+        let local = [by_wi, by_wo];
+        let directions = sight.directions();
+        // From local directions to the vectors to both neighbours and to the axes.
+        let mut by_to = [0, 1].map(|k| {
+            let [x, y, z] = local[k];
+            let by_direction = plus(plus(scaled(sight.s, x), scaled(sight.t, y)), scaled(sight.n, z));
+            direction_adjoint(sight.to[k], by_direction)
+        });
+        let by_axis = [0, 1, 2].map(|axis| {
+            let [i, o] = [0, 1].map(|k| scaled(directions[k], local[k][axis]));
+            plus(i, o)
+        });
+        let (by_normal, by_along) = frame_adjoint(&sight, by_axis);
+        // The density by area.
+        let mut by_area = [N::lift(0.0); 3];
+        let (all, to) = (d.sum(), sight.to[1]);
+        let falloff = match self.after {
+            Onwards::Direction(_) => 0.0,
+            Onwards::Point(_, beam) => {
+                let by_cosine = all * N::lift(beam.slope) / N::lift(beam.share);
+                by_area = scaled(directions[1], -by_cosine);
+                by_to[1] = minus(by_to[1], direction_adjoint(to, scaled(places.area, by_cosine)));
+                2.0
+            }
+            Onwards::Surface(_) => {
+                let scale = all / inner(places.area, to);
+                by_area = scaled(to, scale);
+                by_to[1] = plus(by_to[1], scaled(places.area, scale));
+                3.0
+            }
+        };
+        by_to[1] = minus(by_to[1], scaled(to, all * N::lift(falloff) / inner(to, to)));
+        // Send them to what moves the points.
+        let mut by_here = ByMoved::zero();
+        by_here.uv = [by_value[6], by_value[7]];
+        (by_here.normal, by_here.tangent) = (by_normal, by_along);
+        if let Onwards::Surface(_) | Onwards::Point(..) = self.after {
+            by_here.p = minus(by_here.p, by_to[1]);
+        }
+        let point = |p, area| ByMoved {
+            p,
+            area,
+            ..ByMoved::zero()
+        };
+        if let Some(before) = &self.before {
+            by_here.p = minus(by_here.p, by_to[0]);
+            moved_adjoint(scene, fields, before, &point(by_to[0], [N::lift(0.0); 3]), sink);
+        }
+        moved_adjoint(scene, fields, &self.here, &by_here, sink);
+        if let Onwards::Surface(after) | Onwards::Point(after, _) = &self.after {
+            moved_adjoint(scene, fields, after, &point(by_to[1], by_area), sink);
+        }
+    }
+
+    /// The gradient of `d` · (value over what it is here).
+    #[inline]
+    fn value_slopes<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>) -> [N; VARIABLES] {
+        let look = |slot| fields.integrand(slot);
+        let point = &self.at.hit.point;
+        let texture = |texture: u32| {
+            let value: Rgb<N> = texture_value(scene, look, texture, point);
+            let [by_u, by_v] =
+                texture_slopes(&scene.textures[texture as usize], point.uv).map(|at| texture_eval(look(at.slot), &at));
+            Rgb([0, 1, 2].map(|c| {
+                let mut jet = Jet::constant(value[c]);
+                (jet.slopes[6], jet.slopes[7]) = (by_u[c], by_v[c]);
+                jet
+            }))
+        };
+        let variables = |v: [f32; 3], first: usize| [0, 1, 2].map(|a| Jet::variable(N::lift(v[a]), first + a));
+        let value: Rgb<Jet<N, VARIABLES>> = seen_value(
+            scene,
+            self.at,
+            &texture,
+            variables(self.at.wi, 0),
+            variables(self.wo, 3),
+        );
+        let mut sum = [N::lift(0.0); VARIABLES];
+        for c in (0..3).filter(|&c| value[c].value() != 0.0) {
+            let scale = d[c] / value[c].value;
+            for (sum, slope) in sum.iter_mut().zip(value[c].slopes) {
+                *sum += scale * slope;
+            }
+        }
+        sum
+    }
+}
+
+/// The value of the smooth lobes where textures and local directions are numbers that may carry derivatives, of leaves
+/// without reliefs; `texture` returns the value of one.
+#[inline(never)]
+fn seen_value<M: Number>(
+    scene: &SceneView,
+    at: &Interaction,
+    texture: &dyn Fn(u32) -> Rgb<M>,
+    wi: [M; 3],
+    wo: [M; 3],
+) -> Rgb<M> {
+    let mut sum = Rgb::zero();
+    for record in at.leaves(scene) {
+        let mut values = [Rgb::zero(); LEAF_TEXTURES];
+        for (value, number) in values.iter_mut().zip(textures(record)) {
+            *value = texture(number);
+        }
+        let [wi, wo] = [wi, wo].map(|d| turned(record, leaf::TURNED, d));
+        let mut value = Model::new(record, scene.coats, &values).eval(wi, wo);
+        for factor in factors(scene, record) {
+            let x = texture(factor.texture)[0];
+            let share = if factor.complement == 1 { M::lift(1.0) - x } else { x };
+            value *= Rgb::splat(share);
+        }
+        sum += value;
+    }
+    sum
+}
+
+/// The cosine of the angle between a beam's axis and the way from it to a path, which goes back along `to`.
+#[inline]
+fn beam_cosine<N: Number>(axis: [N; 3], to: [N; 3]) -> N {
+    -inner(axis, direction(to))
+}
+
+/// The derivatives by the normal and by what the first axis is taken from, from those by the three axes.
+#[inline]
+fn frame_adjoint<N: Number>(sight: &Sight<N>, [by_s, by_t, by_n]: [[N; 3]; 3]) -> ([N; 3], [N; 3]) {
+    // t = n × s.
+    let by_n = plus(by_n, outer(sight.s, by_t));
+    let by_s = plus(by_s, outer(by_t, sight.n));
+    // s is the direction of a vector across n.
+    let by_across = direction_adjoint(sight.across(), by_s);
+    let along = inner(sight.n, by_across);
+    let by_along = minus(by_across, scaled(sight.n, along));
+    let by_n = minus(
+        by_n,
+        plus(
+            scaled(by_across, inner(sight.n, sight.along)),
+            scaled(sight.along, along),
+        ),
+    );
+    (by_n, by_along)
+}

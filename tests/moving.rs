@@ -1,0 +1,382 @@
+//! Gradients by the places of shapes: path replay against finite differences with the sampling frozen, conventional
+//! reverse-mode AD and forward mode; the f32 device against f64; and against differences of converged images.
+
+mod small;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::gradcheck::paths::fields::Sides;
+use prbopt::gradcheck::paths::fresh::{FreshRow, rows};
+use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::report::{Row, Verdict};
+use prbopt::gradcheck::{Options, check};
+use prbopt::resident::Resident;
+use prbopt::resident::layout::gradient;
+use prbopt::scene;
+use prbopt::transport::number::Number;
+use prbopt::transport::number::dual::Dual;
+use prbopt::transport::number::tape::{Recorded, Tape};
+use prbopt::transport::rays::camera::normalize;
+use prbopt::transport::rays::sampler::dot;
+use prbopt::transport::scene::shape::intersect;
+use prbopt::transport::scene::tangent::{derivatives, slopes};
+use small::moving::{continuous_worlds, moving_worlds};
+use small::worlds::{attribute, mesh, sheet, solid};
+use std::path::Path;
+
+/// What rounding leaves of differences: radiance of 0.01 to the last bit of f64, over the shortest step, 2.5e-6.
+const ROUNDING: f64 = 1e-12;
+
+/// Passes of the means of images that are drawn anew.
+const PASSES: u32 = 2000;
+
+fn options() -> Options {
+    Options {
+        entries: 24,
+        seed: 5,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
+    for small in moving_worlds() {
+        let setup = small.setup("free_flight", &options());
+        let report = check(&setup, Some(&mut Cpu::new()), &options())
+            .expect("the check runs")
+            .report;
+        let rounded = |row: &Row| (row.prb - row.difference).abs() < ROUNDING;
+        let failed =
+            |row: &Row| !(row.passed() || rounded(row) && row.device.is_none_or(|d| d.verdict == Verdict::Pass));
+        let fails = report.parameters.iter().flat_map(|p| &p.rows).any(failed);
+        assert!(!fails, "{}\n{report}", small.name);
+        for loss in &report.losses {
+            let device = loss.device.expect("there is a device");
+            assert!((device - loss.value).abs() < 1e-5, "{}: {loss:?}", small.name);
+        }
+        let mut errors: Vec<f64> = report
+            .parameters
+            .iter()
+            .flat_map(|p| &p.rows)
+            .map(|r| if rounded(r) { 0.0 } else { r.error })
+            .collect();
+        errors.sort_by(f64::total_cmp);
+        let ninth = errors[errors.len() * 9 / 10];
+        assert!(ninth < 1e-7, "{}: a tenth of the errors exceed {ninth:.1e}", small.name);
+        for parameter in &report.parameters {
+            assert!(
+                parameter.largest > 0.0,
+                "{}: nothing reaches {}",
+                small.name,
+                parameter.path
+            );
+        }
+    }
+}
+
+/// The same noise, path by path: both are exact derivatives of the same sum, so that only rounding is between them.
+#[test]
+fn replay_agrees_with_conventional_ad_path_by_path() {
+    for small in moving_worlds() {
+        let setup = small.setup("free_flight", &options());
+        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let mut variables = 0;
+        let fields = Sides::new(&setup.params, |v| {
+            variables += 1;
+            Recorded::variable(variables - 1, v.into())
+        });
+        for cast in objective.casts.iter().step_by(3) {
+            Tape::begin(None);
+            let radiance = objective.gather(&fields, cast);
+            let weight = [0.5f32, -0.25, 1.0];
+            let mut sum = Recorded::lift(0.0);
+            for c in 0..3 {
+                sum += radiance[c] * Recorded::lift(weight[c]);
+            }
+            let by_tape = sum.gradient(variables);
+            let mut by_replay = objective.fields.zeros();
+            objective.replay(weight.map(f64::from), cast, &mut objective.sums(&mut by_replay));
+            let largest = by_tape.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            for (i, (a, b)) in by_replay.concat().iter().zip(&by_tape).enumerate() {
+                let error = (a - b).abs();
+                assert!(
+                    error <= 1e-11 * largest,
+                    "{}, entry {i}: {a} by replay, {b} by tape",
+                    small.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn replay_agrees_with_forward_mode() {
+    for small in moving_worlds() {
+        let setup = small.setup("free_flight", &options());
+        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let adjoint = objective.adjoint(1);
+        let mut fields = Sides::new(&setup.params, |v| Dual::constant(v.into()));
+        for &slot in &setup.checked {
+            let gradient = &adjoint.gradient[slot];
+            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+            for entry in (0..gradient.len()).step_by(gradient.len() / 4 + 1) {
+                fields.integrand[slot][entry].slope = 1.0;
+                let mut slope = 0.0;
+                for cast in &objective.casts {
+                    let (radiance, weight) = (objective.gather(&fields, cast), objective.weight(1, cast));
+                    slope += (0..3).map(|c| weight[c] * radiance[c].slope).sum::<f64>();
+                }
+                fields.integrand[slot][entry].slope = 0.0;
+                let error = (slope - gradient[entry]).abs();
+                assert!(error <= 1e-11 * largest, "{}, {slot} {entry}: {slope}", small.name);
+            }
+        }
+    }
+}
+
+/// Differences of images whose sampling is not frozen: directions and points of lights are drawn anew for what has moved.
+/// Only the means agree, which are compared by the standard error over independent passes.
+#[test]
+fn where_nothing_is_covered_derivatives_are_those_of_the_image() {
+    let mut failures = Vec::new();
+    for small in continuous_worlds() {
+        let setup = small.setup("free_flight", &options());
+        for &slot in &setup.checked {
+            let parameter = &setup.params.parameters[slot];
+            let wanted: Vec<usize> = (0..parameter.values.len()).collect();
+            for row in rows(&setup, slot, &wanted, PASSES) {
+                let FreshRow {
+                    replayed,
+                    fresh,
+                    error,
+                    index,
+                } = row;
+                let found = format!(
+                    "{}, {} {index:?}: {replayed:.3e}, {fresh:.3e} ± {error:.1e}",
+                    small.name, parameter.path
+                );
+                println!("{found}");
+                // Few paths hit a lamp on one side of a step alone, and 2000 passes know the standard error of those to
+                // half only: six, which is nothing to lamps without extent, whose errors are 1e-6 of the derivative. The rest
+                // is the difference's second order, and the rounding of geometry.
+                if (fresh - replayed).abs() >= 6.0 * error + 2e-3 * fresh.abs() + 1e-5 {
+                    failures.push(found);
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// How normals, tangents and texture coordinates change along a surface, against hits of neighbouring rays.
+#[test]
+fn slopes_are_those_of_neighbouring_hits() {
+    const STEP: f32 = 2e-3;
+    let mut kinds = [0; 6];
+    for small in moving_worlds() {
+        let setup = small.setup("free_flight", &options());
+        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let view = objective.view();
+        for cast in &objective.casts {
+            let (origin, direction) = (cast.ray.origin, cast.ray.direction);
+            let Some(hit) = intersect(&view, origin, direction, f32::INFINITY) else {
+                continue;
+            };
+            let grazing = dot(direction, hit.normal).abs() < 0.3;
+            for axis in 0..3 {
+                // On both sides, so that curvature cancels.
+                let beside = [-STEP, STEP].map(|step| {
+                    let mut beside = origin;
+                    beside[axis] += step;
+                    intersect(&view, beside, direction, f32::INFINITY)
+                });
+                let [Some(last), Some(next)] = beside else { continue };
+                let over = [0, 1, 2].map(|a| next.point.p[a] - last.point.p[a]);
+                let far = dot(over, over).sqrt() > 8.0 * STEP;
+                let turns = (0..2).any(|k| (next.point.uv[k] - last.point.uv[k]).abs() > 0.2);
+                let alike = [&last, &next]
+                    .iter()
+                    .all(|other| (other.surface, other.primitive) == (hit.surface, hit.primitive));
+                if grazing || far || turns || !alike {
+                    continue;
+                }
+                kinds[view.surfaces[hit.surface as usize].kind as usize] += 1;
+                let slopes = slopes(&view, &hit);
+                let along = |rows: &[[f32; 3]]| rows.iter().map(|row| dot(*row, over)).collect::<Vec<_>>();
+                let change = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>();
+                let [before, after] = [&last, &next].map(|hit| normalize(derivatives(&view, hit)[0]));
+                let raw = derivatives(&view, &hit)[0];
+                let turned = along(&slopes.tangent);
+                let guess = [-0.5, 0.5].map(|side| normalize([0, 1, 2].map(|a| raw[a] + side * turned[a])));
+                for (what, found, expected) in [
+                    ("normal", along(&slopes.normal), change(&next.shading, &last.shading)),
+                    ("uv", along(&slopes.uv), change(&next.point.uv, &last.point.uv)),
+                    ("tangent", change(&guess[1], &guess[0]), change(&after, &before)),
+                ] {
+                    let largest = expected.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+                    for (a, b) in found.iter().zip(&expected) {
+                        let kind = view.surfaces[hit.surface as usize].kind;
+                        assert!(
+                            (a - b).abs() < 0.03 * largest + 2e-5,
+                            "{}, kind {kind}, {what}: {found:?}, {expected:?}",
+                            small.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(kinds.iter().all(|hits| *hits > 10), "hits of the kinds: {kinds:?}");
+}
+
+/// What is said to a scene whose ball moves: by the reader, or when it is made ready. None if it is whole.
+fn said(integrator: &str, ball: &str, objects: &str, parameters: &[&str]) -> Option<String> {
+    let parameters: Vec<String> = parameters.iter().map(|path| format!(r#""{path}": {{}}"#)).collect();
+    let text = format!(
+        r#"{{"integrator": {{"type": "{integrator}"}},
+            "camera": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 4, "height": 4}}}},
+            "ball": {{{ball}}}, "lamp": {{"type": "point", "intensity": 2}} {objects},
+            "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{{}}}}}}}"#,
+        parameters.join(", ")
+    );
+    match scene::parse(&text, Path::new("moving.json")) {
+        Err(mistakes) => Some(mistakes.to_string()),
+        Ok(scene) => Resident::new(&scene).err().map(|error| error.to_string()),
+    }
+}
+
+/// What has no derivatives by what moves is refused, and stands still without a word.
+#[test]
+fn what_has_no_derivatives_by_what_moves_is_refused() {
+    let mesh = mesh("octahedron");
+    let of = |bsdf: &str| format!(r#""type": "sphere", "bsdf": {bsdf}"#);
+    let picture = r#"{"type": "bitmap", "data": {"resolution": [4, 4], "value": 0.5}}"#;
+    let lights = [
+        format!(r#", "beamer": {{"type": "projector", "fov": 40, "irradiance": {picture}}}"#),
+        format!(r#", "beamer": {{"type": "spot", "intensity": 3, "texture": {picture}}}"#),
+    ];
+    let under = r#""b": {"type": "diffuse"}"#;
+    let sheet = sheet();
+    let cases = [
+        (
+            "prb",
+            of(r#"{"type": "conductor"}"#),
+            "",
+            "`conductor`, through which light",
+        ),
+        (
+            "prb",
+            of(r#"{"type": "dielectric"}"#),
+            "",
+            "`dielectric`, through which light",
+        ),
+        (
+            "prb",
+            of(r#"{"type": "thindielectric"}"#),
+            "",
+            "`thindielectric`, through which light",
+        ),
+        (
+            "prb",
+            of(r#"{"type": "plastic"}"#),
+            "",
+            "`plastic`, through which light",
+        ),
+        (
+            "prb",
+            of(r#"{"type": "null"}"#),
+            "",
+            "`null` or `mask`, through which light",
+        ),
+        (
+            "prb",
+            of(&format!(r#"{{"type": "mask", "opacity": 0.5, {under}}}"#)),
+            "",
+            "`null` or `mask`, through which light",
+        ),
+        (
+            "prb",
+            of(&format!(r#"{{"type": "bumpmap", "heights": {picture}, {under}}}"#)),
+            "",
+            "`normalmap` or `bumpmap`, through which light",
+        ),
+        (
+            "prb",
+            r#""type": "sphere""#.into(),
+            &lights[0],
+            "there is a light that throws a picture",
+        ),
+        (
+            "prb",
+            r#""type": "sphere""#.into(),
+            &lights[1],
+            "there is a light that throws a picture",
+        ),
+        (
+            "volpath",
+            of(r#"{"type": "null"}, "interior": {"type": "homogeneous"}, "center": [0, 0, 9]"#),
+            "",
+            "there are media",
+        ),
+        (
+            "rb",
+            r#""type": "sphere""#.into(),
+            "",
+            "radiative backpropagation does not follow what moves",
+        ),
+        (
+            "prb",
+            of(&format!(r#"{{"type": "diffuse", "reflectance": {}}}"#, solid("0.4"))),
+            "",
+            "a texture of the type `volume`",
+        ),
+        (
+            "prb",
+            format!(
+                r#"{sheet}, "bsdf": {{"type": "diffuse", "reflectance": {}}}"#,
+                attribute("vertex_color", 1.0)
+            ),
+            "",
+            "a texture of the type `mesh_attribute`",
+        ),
+    ];
+    for (integrator, ball, objects, expected) in cases {
+        let place = ["ball.to_world.translate"];
+        let message =
+            said(integrator, &ball, objects, &place).unwrap_or_else(|| panic!("{ball} {objects}: it is whole"));
+        let refused = "`ball.to_world.translate` cannot be optimised: ";
+        assert!(message.contains(refused) && message.contains(expected), "{message}");
+        assert!(message.lines().count() == 1, "{message}");
+    }
+    let plain = r#""type": "sphere""#;
+    let all = [
+        "ball.to_world.translate",
+        "ball.to_world.rotate",
+        "ball.to_world.scale",
+        "lamp.to_world.translate",
+    ];
+    assert_eq!(said("prb", plain, "", &all), None);
+    let flat = format!(r#"{mesh}, "face_normals": true"#);
+    assert_eq!(said("prb", &flat, "", &["ball.vertex_positions"]), None);
+    for (ball, parameters, expected) in [
+        (
+            mesh.clone(),
+            &["ball.vertex_positions"][..],
+            "`ball.vertex_positions` cannot be optimised: the normals of the mesh would have to follow",
+        ),
+        (
+            flat.clone(),
+            &["ball.vertex_positions", "ball.to_world.scale"],
+            "`ball.vertex_positions` and the `to_world` of the same mesh cannot both be optimised: name one",
+        ),
+        (
+            format!(r#"{flat}, "emitter": {{"type": "area"}}"#),
+            &["ball.vertex_positions"],
+            "`ball.vertex_positions` cannot be optimised: the mesh shines",
+        ),
+        (plain.into(), &["lamp.to_world.scale"], "lamp.to_world.scale"),
+        (plain.into(), &["ball.vertex_positions"], "ball.vertex_positions"),
+    ] {
+        let message = said("prb", &ball, "", parameters).unwrap_or_else(|| panic!("{parameters:?}: it is whole"));
+        assert!(message.contains(expected), "{message}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Small worlds of shapes that a run moves.
+
+use super::worlds::{SmallWorld, image, mesh, wall};
+
+/// Shapes that a run moves, among lights: `parts` are paths of their places, and `objects` the world.
+fn moving(name: &'static str, parts: &[&str], objects: String) -> SmallWorld {
+    let parts: Vec<String> = parts.iter().map(|part| format!(r#""{part}": {{}}"#)).collect();
+    SmallWorld {
+        name,
+        integrator: r#", "max_depth": 4"#,
+        optimize: format!(
+            r#", "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{{}}}}}"#,
+            parts.join(", ")
+        ),
+        objects,
+        ..SmallWorld::default()
+    }
+}
+
+/// The table of what moves: every kind of shape, and every way that a point of it is used.
+pub fn moving_worlds() -> Vec<SmallWorld> {
+    // What has a dot is a parameter, anything else a shape.
+    let place = |shape: &str| -> Vec<String> {
+        match shape.contains('.') {
+            true => vec![shape.to_string()],
+            false => ["translate", "rotate", "scale"]
+                .map(|part| format!("{shape}.to_world.{part}"))
+                .to_vec(),
+        }
+    };
+    let named = |shapes: &[&str]| -> Vec<String> { shapes.iter().flat_map(|shape| place(shape)).collect() };
+    let world = |name, shapes: &[&str], objects: String| {
+        let parts = named(shapes);
+        moving(name, &parts.iter().map(String::as_str).collect::<Vec<_>>(), objects)
+    };
+    let lamp = r#""lamp": {"type": "point", "position": [1, 2, 3], "intensity": 8}"#;
+    let sky = r#""sky": {"type": "constant"}"#;
+    let panel = r#""panel": {"type": "rectangle", "emitter": {"type": "area", "radiance": 3},
+        "to_world": [{"rotate": {"axis": [1, 0, 0], "angle": 100}}, {"translate": [0.2, 2, 0.5]}]}"#;
+    let ground = wall("ground", &image([4, 3], ""), -60.0);
+    let rough = r#"{"type": "roughconductor", "alpha": 0.4}"#;
+    let ball = |bsdf: &str| {
+        format!(r#""ball": {{"type": "sphere", "center": [0.1, 0.2, 0.3], "radius": 0.7, "bsdf": {bsdf}}}"#)
+    };
+    let turned = r#""to_world": [{"rotate": {"axis": [1, 0.3, 0], "angle": -35}}, {"translate": [0.1, 0, 0.2]}]"#;
+    let shape = |name: &str, kind: &str, bsdf: &str| format!(r#""{name}": {{{kind}, "bsdf": {bsdf}, {turned}}}"#);
+    let painted = format!(r#"{{"type": "diffuse", "reflectance": {}}}"#, image([4, 3], ""));
+    let brushed = r#"{"type": "roughconductor", "alpha_u": 0.25, "alpha_v": 0.6}"#;
+    let both = |bsdf: &str| format!(r#"{{"type": "twosided", "inner": {bsdf}}}"#);
+    let shining = |kind: &str, height: f64| {
+        format!(
+            r#"{{{kind}, "emitter": {{"type": "area", "radiance": 6}},
+                "to_world": [{{"scale": 0.3}}, {{"rotate": {{"axis": [1, 0, 0.2], "angle": 95}}}}, {{"translate": [{height}, 1.8, 0.6]}}]}}"#
+        )
+    };
+    let floor = wall("ground", "0.7", -60.0);
+    vec![
+        world(
+            "a textured wall under a point",
+            &["ground"],
+            format!("{ground}, {lamp}"),
+        ),
+        world(
+            "a ball over a wall under a panel and a sky",
+            &["ball", "ground"],
+            format!(
+                r#"{}, {ground}, {panel}, {sky}"#,
+                ball(r#"{"type": "diffuse", "reflectance": 0.6}"#)
+            ),
+        ),
+        world(
+            "a painted ball over a wall",
+            &["ball"],
+            format!(r#"{}, {floor}, {lamp}, {sky}"#, ball(&painted)),
+        ),
+        world(
+            "a rough metal ball",
+            &["ball"],
+            format!(r#"{}, {floor}, {panel}, {lamp}"#, ball(rough)),
+        ),
+        world(
+            "a rough glass ball before a wall",
+            &["ball", "ground"],
+            format!(
+                r#"{}, {ground}, {lamp}, {sky}"#,
+                ball(r#"{"type": "roughdielectric", "alpha": 0.5, "int_ior": 1.3}"#)
+            ),
+        ),
+        world(
+            "a brushed disk and a principled cube",
+            &["plate", "box"],
+            format!(
+                r#"{}, {}, {floor}, {panel}, {lamp}"#,
+                shape("plate", r#""type": "disk""#, &both(brushed)),
+                r#""box": {"type": "cube", "to_world": [{"scale": 0.4}, {"translate": [0.5, 0.6, 0.8]}],
+                    "bsdf": {"type": "principled", "roughness": 0.5, "anisotropic": 0.5, "metallic": 0.4}}"#
+            ),
+        ),
+        world(
+            "a painted and brushed cylinder",
+            &["pipe", "inner"],
+            format!(
+                r#"{}, {}, {floor}, {panel}, {sky}"#,
+                shape(
+                    "pipe",
+                    r#""type": "cylinder", "radius": 0.5, "p0": [0, -0.2, 0]"#,
+                    &both(brushed)
+                ),
+                r#""inner": {"type": "cylinder", "p0": [-0.9, 0, 1], "p1": [-0.7, 0.8, 1], "radius": 0.3,
+                    "bsdf": {"type": "twosided", "paint": {"type": "diffuse", "reflectance": {"type": "bitmap", "data": {"resolution": [4, 3], "value": 0.5}}}}}"#
+            ),
+        ),
+        world(
+            "a painted mesh with smooth normals",
+            &["coil"],
+            format!(
+                r#"{}, {floor}, {panel}, {lamp}"#,
+                shape("coil", &mesh("octahedron"), &painted)
+            ),
+        ),
+        world(
+            "lights that move",
+            &["strip", "bulb", "dish", "tube", "brick", "ring"],
+            format!(
+                r#""strip": {}, "bulb": {}, "dish": {}, "tube": {}, "brick": {}, "ring": {}, {ground}, {}"#,
+                shining(r#""type": "rectangle""#, -1.2),
+                shining(r#""type": "sphere""#, 1.1),
+                shining(r#""type": "disk""#, 0.0),
+                shining(r#""type": "cylinder""#, 0.5),
+                shining(r#""type": "cube""#, -0.6),
+                shining(&mesh("octahedron"), 1.9),
+                ball(rough)
+            ),
+        ),
+        moving(
+            "a point and a spot that move",
+            &[
+                "lamp.to_world.translate",
+                "beam.to_world.translate",
+                "beam.to_world.rotate",
+                "ball.to_world.translate",
+            ],
+            format!(
+                r#"{}, {floor}, {lamp}, "beam": {{"type": "spot", "intensity": 30, "cutoff_angle": 30, "beam_width": 5,
+                    "to_world": [{{"look_at": {{"origin": [-1, 2, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}}}]}}"#,
+                ball(rough)
+            ),
+        ),
+        moving(
+            "vertices",
+            &["coil.vertex_positions", "ball.to_world.translate"],
+            format!(
+                r#"{}, {}, {floor}, {panel}, {lamp}"#,
+                shape(
+                    "coil",
+                    &format!(r#"{}, "face_normals": true"#, mesh("octahedron")),
+                    &both(brushed)
+                ),
+                r#""ball": {"type": "sphere", "center": [0.9, 0.9, 0.9], "radius": 0.4}"#
+            ),
+        ),
+    ]
+}
+
+/// Worlds in which nothing that moves covers, uncovers or shadows anything, so that derivatives are whole: a wall that fills
+/// the view, and a room seen from within.
+pub fn continuous_worlds() -> Vec<SmallWorld> {
+    let front = |bsdf: &str| {
+        format!(
+            r#""wall": {{"type": "rectangle", "bsdf": {bsdf}, "to_world": [{{"scale": 6}}, {{"translate": [0, 0, -0.5]}}]}}"#
+        )
+    };
+    let panel = r#""panel": {"type": "rectangle", "emitter": {"type": "area", "radiance": 5},
+        "to_world": [{"scale": 0.5}, {"rotate": {"axis": [1, 0, 0], "angle": 120}}, {"translate": [0.2, 1.8, 1]}]"#;
+    let bulb = r#""bulb": {"type": "sphere", "radius": 0.3, "emitter": {"type": "area", "radiance": 4},
+        "to_world": [{"translate": [-2.2, 0.2, 0.8]}]}"#;
+    let lamp = r#""lamp": {"type": "point", "position": [0.5, 0.7, 1.5], "intensity": 8}"#;
+    let spot = r#""beam": {"type": "spot", "intensity": 30, "cutoff_angle": 35, "beam_width": 5,
+        "to_world": [{"look_at": {"origin": [-1, 1, 3], "target": [0, 0, -0.5], "up": [0, 1, 0]}}]}"#;
+    let painted = format!(
+        r#"{{"type": "diffuse", "reflectance": {}}}"#,
+        image([4, 4], r#", "to_uv": [{"scale": 3}]"#)
+    );
+    let rough = r#"{"type": "roughconductor", "alpha_u": 0.3, "alpha_v": 0.6}"#;
+    let of = |shapes: &[&str]| -> Vec<String> {
+        let parts = ["translate", "rotate", "scale"];
+        shapes
+            .iter()
+            .flat_map(|shape| parts.map(|part| format!("{shape}.to_world.{part}")))
+            .collect()
+    };
+    let world = |name, parts: Vec<String>, objects: String| {
+        moving(name, &parts.iter().map(String::as_str).collect::<Vec<_>>(), objects)
+    };
+    vec![
+        world(
+            "a painted wall under lights that move",
+            [
+                of(&["panel", "bulb"]),
+                [
+                    "lamp.to_world.translate",
+                    "beam.to_world.translate",
+                    "beam.to_world.rotate",
+                ]
+                .map(String::from)
+                .to_vec(),
+            ]
+            .concat(),
+            format!("{}, {panel}}}, {bulb}, {lamp}, {spot}", front(&painted)),
+        ),
+        world(
+            "a painted wall that moves",
+            of(&["wall"]),
+            format!("{}, {panel}}}, {lamp}, {spot}", front(&painted)),
+        ),
+        world(
+            "a brushed wall that moves",
+            of(&["wall"]),
+            format!("{}, {bulb}, {lamp}", front(rough)),
+        ),
+        SmallWorld {
+            sensor: r#", "to_world": [{"look_at": {"origin": [0, 0, 1.5], "target": [0, 0.1, 0], "up": [0, 1, 0]}}]"#,
+            ..world(
+                "a room that moves, its lamp too",
+                [of(&["room"]), vec!["lamp.to_world.translate".to_string()]].concat(),
+                format!(
+                    r#""room": {{"type": "cube", "flip_normals": true, "to_world": [{{"scale": 2}}],
+                        "bsdf": {{"type": "diffuse", "reflectance": 0.7}}}}, {lamp}"#
+                ),
+            )
+        },
+    ]
+}
