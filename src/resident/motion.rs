@@ -1,7 +1,7 @@
 //! Shapes that a run moves: where they stand for the values of their parameters, and what cannot be moved.
 //!
 //! A point p of such a shape, which the file puts into the world, comes to stand at c + t + R (s ∘ (p − c)): scaled by s
-//! along the axes of the world and turned by R about the shape's own origin c, a sphere's centre, then moved by t.
+//! along the axes of the world and turned by R about the shape's own origin c, then moved by t.
 
 use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3, Vec3A};
 
@@ -15,7 +15,7 @@ use super::layout::{
 use super::paths::{Estimator, PathScene};
 use super::{rows, slot};
 use crate::params::{ParamSet, Quantity};
-use crate::scene::{self, Geometry, LightKind, Scene, World};
+use crate::scene::{self, LightKind, Scene, World};
 
 /// How a surface or a light is moved: the parameters, [`NONE`] where it is not.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,13 +62,9 @@ impl Rest {
         params: &ParamSet,
     ) -> Result<Self, String> {
         let World { surfaces, lights, .. } = &scene.world;
-        let of_surfaces = surfaces.iter().map(|surface| {
-            let origin = match surface.geometry {
-                Geometry::Sphere { center, .. } => Vec3A::from_array(center),
-                _ => Vec3A::ZERO,
-            };
-            (&surface.motion, surface.to_world.transform_point3a(origin))
-        });
+        let of_surfaces = surfaces
+            .iter()
+            .map(|surface| (&surface.motion, surface.to_world.translation));
         let Some(first) = surfaces
             .iter()
             .map(|surface| &surface.motion)
