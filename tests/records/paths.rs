@@ -191,7 +191,13 @@ fn corners_of_meshes_are_recorded_in_their_order() {
         ];
         let expected = order.map(|k| uvs[k]);
         assert_eq!(found.as_slice(), expected.as_flattened(), "{map}");
-        let normals = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, z, 0.0]];
+        // The fourth number is that of the vertex among the mesh's values.
+        let vertex = f32::from_bits;
+        let normals = [
+            [1.0, 0.0, 0.0, vertex(0)],
+            [0.0, 1.0, 0.0, vertex(1)],
+            [0.0, 0.0, z, vertex(2)],
+        ];
         assert_eq!(record.normals, order.map(|k| normals[k]), "{map}");
         let corners = [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0 * z]];
         assert_eq!(super::triangles(&world.bvh), [(0, order.map(|k| corners[k]))]);
@@ -202,7 +208,8 @@ fn corners_of_meshes_are_recorded_in_their_order() {
                 "to_uv": [{{"scale": [3, 7]}}, {{"translate": [0.25, 0.5]}}]}}}}}},
            {CAMERA}, "sky": {{"type": "constant"}}"#
     ));
-    assert_eq!(world.corners[0].normals, [[0.0; 4]; 3]);
+    let numbered = [0, 1, 2].map(|k| [0.0, 0.0, 0.0, f32::from_bits(k)]);
+    assert_eq!(world.corners[0].normals, numbered);
     assert_eq!(
         world.bsdfs.textures[0].to_uv,
         [[3.0, 0.0, 0.25, 0.0], [0.0, 7.0, 0.5, 0.0]]
