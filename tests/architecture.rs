@@ -59,6 +59,7 @@ const RULES: &[(&str, &[&str])] = &[
             "output",
             "params",
             "report::colormap",
+            "report::page",
             "resident",
             "scene",
             // Cameras, and which random numbers a look draws.

@@ -9,7 +9,7 @@ pub mod colormap;
 mod data;
 mod grids;
 mod live;
-mod page;
+pub(crate) mod page;
 mod pictures;
 
 use std::path::{Path, PathBuf};

@@ -39,20 +39,25 @@ pub(super) fn html(runs: &[RunData], views: &[ViewShown]) -> String {
         ("{{data}}", data(runs, views)),
         ("{{script}}", SCRIPT.to_owned()),
     ];
-    // Each mark occurs once and in this order, so that inserted text is never searched for marks.
-    let mut page = String::new();
-    let mut rest = PAGE;
-    for (mark, text) in &parts {
+    fill(PAGE, &parts)
+}
+
+/// A page with texts in the places of its marks, each of which occurs once and in this order, so that inserted text is never
+/// searched for marks.
+pub(crate) fn fill(page: &str, parts: &[(&str, String)]) -> String {
+    let mut filled = String::new();
+    let mut rest = page;
+    for (mark, text) in parts {
         let (before, after) = rest.split_once(mark).expect("the page has every mark, in this order");
-        page += before;
-        page += text;
+        filled += before;
+        filled += text;
         rest = after;
     }
-    page + rest
+    filled + rest
 }
 
 /// Escapes text for HTML.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

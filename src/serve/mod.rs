@@ -33,7 +33,7 @@ use crate::device::{self, Device};
 use crate::optimize::{Observer, Wish};
 use crate::output::metrics::Figures;
 use crate::params::Kind;
-use crate::report::colormap;
+use crate::report::{colormap, page};
 use crate::resident::rows;
 use crate::scene::{Scene, SensorKind};
 
@@ -364,7 +364,7 @@ fn html(setting: &Setting, choice: &Choice) -> String {
         "colors": (0..=16).map(|i| colormap::amounts()[i * 255 / 16]).collect::<Vec<_>>(),
         "first": choice.first().sensor, "has_camera": choice.has_camera(), "run": run,
     });
-    let title: String = setting.title.chars().map(escaped).collect();
+    let title = page::escape(&setting.title);
     // A `</script>` in a string would end the element, so `<` is escaped.
     let data = data.to_string().replace('<', "\\u003c");
     let parts = [
@@ -373,23 +373,5 @@ fn html(setting: &Setting, choice: &Choice) -> String {
         ("{{data}}", data),
         ("{{script}}", SCRIPT.to_owned()),
     ];
-    let mut page = String::new();
-    let mut rest = PAGE;
-    for (mark, text) in &parts {
-        let (before, after) = rest.split_once(mark).expect("the page has every mark, in this order");
-        page += before;
-        page += text;
-        rest = after;
-    }
-    page + rest
-}
-
-fn escaped(c: char) -> String {
-    match c {
-        '&' => "&amp;".into(),
-        '<' => "&lt;".into(),
-        '>' => "&gt;".into(),
-        '"' => "&quot;".into(),
-        c => c.into(),
-    }
+    page::fill(PAGE, &parts)
 }
