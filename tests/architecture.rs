@@ -246,19 +246,43 @@ fn knows(code: &str, kind: &str) -> bool {
     crate_paths(code).iter().any(names)
 }
 
-/// Kinds of transport are made of the same pieces and stand beside each other.
+/// The rooms of `transport/`, each with those that it may name: the pieces from the simplest to the scene, then the kinds of
+/// transport, which stand beside each other.
+const ROOMS: [(&str, &[&str]); 7] = [
+    ("number", &[]),
+    ("rays", &[]),
+    ("lookup", &["number", "rays"]),
+    ("scene", &["number", "rays", "lookup"]),
+    ("field", &["number", "rays", "lookup", "scene"]),
+    ("paths", &["number", "rays", "lookup", "scene"]),
+    ("splats", &["number", "rays", "lookup", "scene"]),
+];
+
 #[test]
-fn kinds_of_transport_do_not_know_each_other() {
-    for (kind, other) in [("field", "paths"), ("paths", "field")] {
-        let folder = root().join("src/transport").join(kind);
-        let sources = files(&folder, "rs");
-        assert!(sources.len() >= 3, "the sources are in {}", folder.display());
-        for file in sources {
-            let text = fs::read_to_string(folder.join(&file)).expect("sources are text");
-            assert!(
-                !knows(&code(&text), other),
-                "transport/{kind}/{file} names transport::{other}"
-            );
+fn rooms_of_transport_know_only_those_before_them() {
+    let transport = root().join("src/transport");
+    let mut rooms: Vec<String> = fs::read_dir(&transport)
+        .expect("it is a folder")
+        .map(|entry| entry.expect("it can be listed").path())
+        .filter(|path| path.is_dir())
+        .map(|path| path.file_name().expect("it has a name").to_string_lossy().into_owned())
+        .collect();
+    rooms.sort_unstable();
+    let mut named = ROOMS.map(|(room, _)| room);
+    named.sort_unstable();
+    assert_eq!(rooms, named);
+    for (room, known) in ROOMS {
+        for file in files(&transport.join(room), "rs") {
+            let text = fs::read_to_string(transport.join(room).join(&file)).expect("sources are text");
+            for (other, _) in ROOMS
+                .iter()
+                .filter(|(other, _)| *other != room && !known.contains(other))
+            {
+                assert!(
+                    !knows(&code(&text), other),
+                    "transport/{room}/{file} names transport::{other}"
+                );
+            }
         }
     }
     assert!(knows(

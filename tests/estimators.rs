@@ -5,7 +5,7 @@ mod small;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::{ArrayKind, Device, DeviceError, Keys, ReplayStats};
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
@@ -121,7 +121,7 @@ fn against_replay(setup: &Setup, gradient: u32, incident: Ahead, passes: u32, fa
     let pass = |k: u32| {
         let mut setup = setup.clone();
         setup.keys = keys(k);
-        let objective = Objective::new(&setup, gradient);
+        let objective = PathObjective::new(&setup, gradient);
         let mut sums = [objective.fields.zeros(), objective.fields.zeros()];
         for cast in &objective.casts {
             let weight = objective.weight(7, cast);

@@ -7,7 +7,7 @@ use prbopt::device::cpu::Cpu;
 use prbopt::device::select::{self, DeviceChoice, DeviceKind};
 use prbopt::gradcheck::field::entries::Place;
 use prbopt::gradcheck::field::fields::{Fields, Plain, Role, Scatter};
-use prbopt::gradcheck::field::objective::{Adjoint, Objective};
+use prbopt::gradcheck::field::objective::{Adjoint, FieldObjective};
 use prbopt::gradcheck::report::Verdict;
 use prbopt::gradcheck::{Index, Options, Setup, Weighting, check, compare, differences};
 use prbopt::transport::field::radiance_field::SampleSink;
@@ -183,8 +183,8 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
 }
 
 fn replay_with(
-    objective: &Objective,
-    cast: &prbopt::gradcheck::field::objective::Cast,
+    objective: &FieldObjective,
+    cast: &prbopt::gradcheck::field::objective::CastRay,
     weight: [f64; 3],
     gradient: &mut Fields<f64>,
 ) {

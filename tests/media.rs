@@ -3,7 +3,7 @@
 mod small;
 
 use prbopt::gradcheck::Options;
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::resident::layout::gradient;
 use small::worlds::{SmallWorld, cube, grid};
 
@@ -47,7 +47,7 @@ fn a_furnace_shows_its_sky() {
         ..SmallWorld::default()
     };
     let setup = furnace.setup("drt", &Options::default());
-    let objective = Objective::new(&setup, gradient::DRT);
+    let objective = PathObjective::new(&setup, gradient::DRT);
     for cast in &objective.casts {
         for x in objective.gather(&objective.fields, cast) {
             assert!((x - 0.7).abs() < 1e-5, "{x}");

@@ -6,7 +6,7 @@ mod small;
 use prbopt::device::cpu::Cpu;
 use prbopt::gradcheck::paths::fields::Sides;
 use prbopt::gradcheck::paths::fresh::{FreshRow, rows};
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::report::{Row, Verdict};
 use prbopt::gradcheck::{Options, check};
 use prbopt::resident::Resident;
@@ -78,7 +78,7 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
 fn replay_agrees_with_conventional_ad_path_by_path() {
     for small in moving_worlds() {
         let setup = small.setup("free_flight", &options());
-        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
         let mut variables = 0;
         let fields = Sides::new(&setup.params, |v| {
             variables += 1;
@@ -112,7 +112,7 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
 fn replay_agrees_with_forward_mode() {
     for small in moving_worlds() {
         let setup = small.setup("free_flight", &options());
-        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
         let adjoint = objective.adjoint(1);
         let mut fields = Sides::new(&setup.params, |v| Dual::constant(v.into()));
         for &slot in &setup.checked {
@@ -175,7 +175,7 @@ fn slopes_are_those_of_neighbouring_hits() {
     let mut kinds = [0; 6];
     for small in moving_worlds() {
         let setup = small.setup("free_flight", &options());
-        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
         let view = objective.view();
         for cast in &objective.casts {
             let (origin, direction) = (cast.ray.origin, cast.ray.direction);

@@ -5,8 +5,8 @@ mod small;
 use prbopt::device::cpu::Cpu;
 use prbopt::device::{ArrayKind, Device, Keys, ReplayStats, Step, Term};
 use prbopt::gradcheck::field::fields::{Fields, Plain};
-use prbopt::gradcheck::field::objective::Cast;
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::field::objective::CastRay;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
@@ -31,7 +31,7 @@ fn setup(small: &Small) -> Setup {
 
 /// What a replay leaves over, as a multiple of its bound 8 (n + 1) eps · (sum of the contributions' sizes). No
 /// contribution is negative here, so that their sum is the radiance itself.
-fn left_over<N: Number>(scene: &SceneRecord, fields: &Fields<N>, cast: &Cast, eps: f64) -> f64 {
+fn left_over<N: Number>(scene: &SceneRecord, fields: &Fields<N>, cast: &CastRay, eps: f64) -> f64 {
     let view = Plain { scene, fields };
     let one = [N::lift(1.0); 3];
     let (gathered, replayed) = backpropagate(scene, &view, &cast.ray, cast.jitter, cast.backdrop, one, &mut NoSamples);
@@ -97,7 +97,7 @@ fn replays_of_worlds_end_with_nothing_left() {
     for small in worlds() {
         for gradient in ["free_flight", "drt", "paired"] {
             let setup = small.setup(gradient, &Options::default());
-            let objective = Objective::new(&setup, setup.resident.transport.paths().settings.gradient);
+            let objective = PathObjective::new(&setup, setup.resident.transport.paths().settings.gradient);
             for cast in &objective.casts {
                 let mut nothing = NoSink;
                 let (first, replay) = objective.replay([1.0; 3], cast, &mut nothing);
@@ -144,7 +144,7 @@ fn long_paths_are_replayed_beyond_their_notes() {
     };
     for gradient in ["drt", "paired"] {
         let setup = small.setup(gradient, &Options::default());
-        let objective = Objective::new(&setup, setup.resident.transport.paths().settings.gradient);
+        let objective = PathObjective::new(&setup, setup.resident.transport.paths().settings.gradient);
         let depth = |cast| objective.replay([1.0; 3], cast, &mut NoSink).0.depth as usize;
         let long = objective
             .casts

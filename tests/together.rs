@@ -3,7 +3,7 @@
 mod small;
 
 use prbopt::gradcheck::Options;
-use prbopt::gradcheck::paths::objective::{Cast, Objective};
+use prbopt::gradcheck::paths::objective::{CastPath, PathObjective};
 use prbopt::params::ParamSet;
 use prbopt::resident::layout::{VolumeRecord, gradient};
 use prbopt::transport::lookup::grid::Stencil;
@@ -118,7 +118,7 @@ fn paths_together_are_paths_alone() {
         let estimator = [gradient::PAIRED, gradient::DRT, gradient::FREE_FLIGHT][i % 3];
         let mut setup = small.setup("paired", &Options::default());
         setup.spp = 24;
-        let objective = Objective::new(&setup, estimator);
+        let objective = PathObjective::new(&setup, estimator);
         let (scene, values, pilot) = (objective.view(), Values(&setup.params), Plain::default());
         // Primal.
         let rays = || objective.casts.iter().map(|cast| (cast.ray, cast.medium, cast.walk));
@@ -129,7 +129,7 @@ fn paths_together_are_paths_alone() {
             .collect();
         assert_eq!(together, alone, "{}", small.name);
         // Adjoint.
-        let weight = |cast: &Cast| objective.weight(3, cast).map(|w| w as f32);
+        let weight = |cast: &CastPath| objective.weight(3, cast).map(|w| w as f32);
         let begun: Vec<_> = objective
             .casts
             .iter()

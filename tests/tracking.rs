@@ -7,7 +7,7 @@ use std::f64::consts::PI;
 use std::ops::Range;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::paths::tracking::{Means, means};
 use prbopt::gradcheck::report::Verdict;
 use prbopt::gradcheck::{Options, Setup, check};
@@ -27,7 +27,7 @@ fn gradient_of(small: &SmallWorld, gradient: u32, spp: u32) -> Vec<f64> {
         setup.resident.sensors[0].focal = [1e4; 2];
     }
     setup.spp = spp;
-    let objective = Objective::new(&setup, gradient);
+    let objective = PathObjective::new(&setup, gradient);
     objective.adjoint(0).gradient.swap_remove(extinction(&setup))
 }
 

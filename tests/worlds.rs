@@ -6,7 +6,7 @@ mod small;
 use prbopt::device::cpu::Cpu;
 use prbopt::gradcheck::paths::difference::{default_step, difference};
 use prbopt::gradcheck::paths::fields::{Sides, Sums};
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::report::relative_error;
 use prbopt::gradcheck::{Options, Setup, check};
 use prbopt::resident::layout::{VolumeRecord, gradient};
@@ -89,7 +89,7 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
 fn replay_agrees_with_conventional_ad_path_by_path() {
     for small in worlds() {
         let setup = small.setup("free_flight", &options());
-        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
         let mut variables = 0;
         let fields = Sides::new(&setup.params, |v| {
             variables += 1;
@@ -123,7 +123,7 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
 fn replay_agrees_with_forward_mode() {
     for small in worlds() {
         let setup = small.setup("free_flight", &options());
-        let objective = Objective::new(&setup, gradient::FREE_FLIGHT);
+        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
         let adjoint = objective.adjoint(1);
         let mut fields = Sides::new(&setup.params, |v| Dual::constant(v.into()));
         for (slot, gradient) in adjoint.gradient.iter().enumerate() {
@@ -181,7 +181,7 @@ impl Sink<f64> for Faulty<'_> {
 
 /// Whether the whole gradient of every parameter is within the tolerance of differences, when the replay has a fault.
 fn verdicts(setup: &Setup, fault: Fault) -> Vec<bool> {
-    let mut objective = Objective::new(setup, gradient::FREE_FLIGHT);
+    let mut objective = PathObjective::new(setup, gradient::FREE_FLIGHT);
     let mut gradient = objective.fields.zeros();
     objective.adjoint_through(1, &mut gradient, |inner| Faulty { inner, fault, count: 0 });
     let rays: Vec<u32> = (0..objective.casts.len() as u32).collect();

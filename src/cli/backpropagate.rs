@@ -52,9 +52,9 @@ pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
     device.backpropagate(&batch, asked.keys(Pass::Adjoint), asked.spp)?;
     let written = write_gradients(&asked.folder(&args.scene), device.as_mut())?;
     for (path, largest) in &written {
-        if asked.voice.json {
+        if asked.verbosity.json {
             print_line(&json!({ "parameter": path, "largest": largest }).to_string());
-        } else if asked.voice.speaks() {
+        } else if asked.verbosity.speaks() {
             print_line(&format!("{path}: largest derivative {largest:.4e}"));
         }
     }

@@ -35,7 +35,7 @@ pub struct DerivativeArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: OutputArgs,
+    pub verbosity: OutputArgs,
 }
 
 impl DerivativeArgs {

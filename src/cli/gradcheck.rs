@@ -56,7 +56,7 @@ pub struct GradcheckArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: OutputArgs,
+    pub verbosity: OutputArgs,
 }
 
 impl ValueEnum for Weighting {
@@ -105,9 +105,9 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
         gradcheck::write::write(folder, &setup, &options, &outcome)?;
     }
     let report = &outcome.report;
-    if args.voice.json {
+    if args.verbosity.json {
         print_line(&serde_json::to_string(report)?);
-    } else if args.voice.speaks() {
+    } else if args.verbosity.speaks() {
         print_line(&report.to_string());
         let verdicts = report.parameters.iter().map(|p| p.passed);
         let verdicts: Vec<bool> = verdicts.chain(report.tracking.iter().map(|t| t.passed)).collect();

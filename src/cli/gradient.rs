@@ -107,7 +107,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     let stem = folder.join(format!("{}_{}", args.parameter, args.word()));
     let (files, end) = write_image(&stem, &found, size)?;
     let relative = found.difference / found.largest.max(f64::MIN_POSITIVE);
-    if args.derivative.voice.json {
+    if args.derivative.verbosity.json {
         print_line(
             &json!({
                 "files": files, "largest": found.largest, "largest_difference": found.difference,
@@ -115,7 +115,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
             })
             .to_string(),
         );
-    } else if args.derivative.voice.speaks() {
+    } else if args.derivative.verbosity.speaks() {
         files.iter().for_each(|file| print_line(&file.display().to_string()));
         eprintln!(
             "largest derivative {:.4e}; red is positive, blue negative, grey zero, and colours end at {end:.4e}",
@@ -204,7 +204,7 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
     };
     let asked = &args.derivative;
     let mut device = asked.device.open()?;
-    let progress = asked.voice.progress();
+    let progress = asked.verbosity.progress();
     let parameter = setup.checked[0];
     let mut resident = setup.resident;
     let views = setup.batch.table.sensors.clone();
@@ -231,9 +231,9 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
     let gradient = device.read(parameter, ArrayKind::Gradient)?;
     let files = write_gradient(folder, &described, &gradient)?;
     let largest = gradient.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
-    if args.derivative.voice.json {
+    if args.derivative.verbosity.json {
         print_line(&json!({ "files": files, "loss": loss.loss, "largest": largest }).to_string());
-    } else if args.derivative.voice.speaks() {
+    } else if args.derivative.verbosity.speaks() {
         files.iter().for_each(|file| print_line(&file.display().to_string()));
         eprintln!("loss {:.4e}, largest derivative {largest:.4e}", loss.loss);
     }

@@ -55,7 +55,7 @@ pub struct OptimizeArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: OutputArgs,
+    pub verbosity: OutputArgs,
 }
 
 /// Runs the command.
@@ -78,12 +78,12 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         .unwrap_or_else(|| default_folder("runs", &args.scene));
     let folder = RunFolder::open(&path, opening(&args))?;
     let checkpoint = open_checkpoint(&args, &folder)?;
-    let rule = overridden(block, &args, checkpoint.as_ref());
-    let mut progress = args.voice.progress();
+    let settings = overridden(block, &args, checkpoint.as_ref());
+    let mut progress = args.verbosity.progress();
     for warning in scene.warnings.iter().cloned().chain(folder.warning()) {
         progress.note(&format!("warning: {warning}"));
     }
-    if let Some(text) = resume_note(&args, &rule, checkpoint.as_ref()) {
+    if let Some(text) = resume_note(&args, &settings, checkpoint.as_ref()) {
         progress.note(&text);
     }
     // Record where and how the run is made.
@@ -94,8 +94,8 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         scene: args.scene.display().to_string(),
         device: device.info().clone(),
         arithmetic: device.arithmetic(),
-        seed: rule.seed,
-        iterations: rule.iterations,
+        seed: settings.seed,
+        iterations: settings.iterations,
         // A command that works in the user's shell, not the program's full path.
         command: iter::once("prbopt".to_owned())
             .chain(std::env::args().skip(1))
@@ -104,9 +104,9 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         started: record::now(),
     };
     announce(&progress, &record, &path, from);
-    let stop = stop_on_signal(args.voice.speaks())?;
+    let stop = stop_on_signal(args.verbosity.speaks())?;
     let watchers = Watchers {
-        page: open_page(&args, &scene, &rule, &folder, &stop)?,
+        page: open_page(&args, &scene, &settings, &folder, &stop)?,
         live: Live::new(&folder),
     };
     if let Some(page) = &watchers.page {
@@ -115,7 +115,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     let job = Job {
         observer: &watchers,
         scene: &scene,
-        rule: &rule,
+        settings: &settings,
         folder: &folder,
         stop: &stop,
         resume_command: resume_command(&args, &path),
@@ -144,7 +144,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
             "interrupted",
             json!({ "iteration": report.iteration, "command": command }),
         );
-        if args.voice.speaks() {
+        if args.verbosity.speaks() {
             eprintln!("stopped after iteration {}; go on with: {command}", report.iteration);
         }
         return Ok(Outcome::Interrupted);
@@ -187,7 +187,7 @@ impl Observer for Watchers {
 fn open_page(
     args: &OptimizeArgs,
     scene: &Scene,
-    rule: &Optimize,
+    settings: &Optimize,
     folder: &RunFolder,
     stop: &Arc<AtomicBool>,
 ) -> Result<Option<Page>> {
@@ -199,8 +199,8 @@ fn open_page(
         scene,
         subject: subject(scene)?,
         reports: Reports::File(folder.report()),
-        seed: rule.seed,
-        iterations: rule.iterations,
+        seed: settings.seed,
+        iterations: settings.iterations,
         stop: Some(Arc::clone(stop)),
     };
     Page::open(address, setting).map(Some)
@@ -242,14 +242,14 @@ fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Che
 
 /// The scene's block with iterations and seed from the command line, or else from the resumed run.
 fn overridden(block: &Optimize, args: &OptimizeArgs, checkpoint: Option<&Checkpoint>) -> Optimize {
-    let mut rule = block.clone();
+    let mut settings = block.clone();
     let before = checkpoint.map(Checkpoint::iterations);
-    rule.iterations = args.iterations.or(before).unwrap_or(rule.iterations);
-    rule.seed = args.seed.or(checkpoint.map(Checkpoint::seed)).unwrap_or(rule.seed);
-    rule
+    settings.iterations = args.iterations.or(before).unwrap_or(settings.iterations);
+    settings.seed = args.seed.or(checkpoint.map(Checkpoint::seed)).unwrap_or(settings.seed);
+    settings
 }
 
-fn resume_note(args: &OptimizeArgs, rule: &Optimize, checkpoint: Option<&Checkpoint>) -> Option<String> {
+fn resume_note(args: &OptimizeArgs, settings: &Optimize, checkpoint: Option<&Checkpoint>) -> Option<String> {
     if !args.resume {
         return None;
     }
@@ -257,8 +257,8 @@ fn resume_note(args: &OptimizeArgs, rule: &Optimize, checkpoint: Option<&Checkpo
         return Some("there is no checkpoint yet: the run begins anew".into());
     };
     let mut text = format!("going on from iteration {}", checkpoint.state().iteration);
-    if rule.iterations != checkpoint.iterations() {
-        let (was, is) = (checkpoint.iterations(), rule.iterations);
+    if settings.iterations != checkpoint.iterations() {
+        let (was, is) = (checkpoint.iterations(), settings.iterations);
         text += &format!("; the run is now {is} iterations long instead of {was}, its schedule is stretched from here");
     }
     Some(text)
@@ -331,7 +331,7 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         "results": folder.results(), "report": page,
     });
     progress.event("done", event);
-    if !args.voice.speaks() {
+    if !args.verbosity.speaks() {
         return;
     }
     eprintln!("{} iterations in {}", report.iteration, duration(report.seconds));

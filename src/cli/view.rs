@@ -33,7 +33,7 @@ pub struct ViewArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: OutputArgs,
+    pub verbosity: OutputArgs,
 }
 
 /// Runs the command, until Ctrl-C.
@@ -57,7 +57,7 @@ pub fn run(args: ViewArgs) -> Result<Outcome> {
         stop: None,
     };
     let page = Page::open(args.serve, setting)?;
-    announce_page(&args.voice.progress(), &page);
+    announce_page(&args.verbosity.progress(), &page);
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst))

@@ -173,7 +173,7 @@ pub trait Device {
     ///
     /// # Errors
     /// They would not; the sentence says what would.
-    fn admit(&self, _transport: &Transport, _shapes: &[(Shape, bool)], _optimizer: Optimizer) -> Result<()> {
+    fn check_fits(&self, _transport: &Transport, _shapes: &[(Shape, bool)], _optimizer: Optimizer) -> Result<()> {
         Ok(())
     }
 

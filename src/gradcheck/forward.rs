@@ -6,11 +6,11 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::field::fields::{Fields, Plain, Role};
-use super::field::objective::{self, Cast};
+use super::field::objective::{CastRay, cast_rays};
 use super::paths::fields::Sides;
-use super::paths::objective::Objective as Paths;
-use super::splats::objective::Objective as Splats;
-use super::{Index, Setup, asked, paths};
+use super::paths::objective::{PathObjective, cast_paths};
+use super::splats::objective::SplatObjective;
+use super::{Index, Setup, asked};
 use crate::params::{Kind, Parameter};
 use crate::resident::Transport;
 use crate::resident::layout::gradient;
@@ -132,9 +132,9 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
     let fields: Fields<f64> = Fields::new(resident, params, f64::lift);
     let mut moved = fields.clone();
     in_pieces(setup, |places| {
-        let casts = objective::cast(resident, &setup.batch, setup.keys, setup.spp, places);
+        let casts = cast_rays(resident, &setup.batch, setup.keys, setup.spp, places);
         let scene = &resident.scene;
-        let gather = |cast: &Cast| {
+        let gather = |cast: &CastRay| {
             let view = Plain { scene, fields: &dual };
             march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance
         };
@@ -142,7 +142,7 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
         let image = |t: f64| -> Vec<[f64; 3]> {
             shift(moved.of_mut(role), fields.of(role), direction, t);
             let view = Plain { scene, fields: &moved };
-            let gather = |cast: &Cast| march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance;
+            let gather = |cast: &CastRay| march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance;
             casts.par_iter().map(gather).collect()
         };
         Piece {
@@ -154,12 +154,12 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
 }
 
 fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
-    let objective = Paths::without_paths(setup, gradient::FREE_FLIGHT);
+    let objective = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);
     let mut dual: Sides<Dual> = Sides::new(&setup.params, |v| Dual::constant(v.into()));
     seed(&mut dual.integrand[parameter], direction);
     let mut moved = objective.fields.clone();
     in_pieces(setup, |places| {
-        let casts = paths::objective::cast(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
+        let casts = cast_paths(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
         let slopes = casts
             .par_iter()
             .map(|cast| objective.gather(&dual, cast).map(|c| c.slope))
@@ -178,7 +178,7 @@ fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Fo
 }
 
 fn of_splats(setup: &Setup, scene: &SplatScene, parameter: usize, direction: &[f64], step: f64) -> Forward {
-    let objective = Splats::new(setup, scene);
+    let objective = SplatObjective::new(setup, scene);
     let constant = |values: &Vec<f64>| values.iter().map(|v| Dual::constant(*v)).collect();
     let mut dual: Vec<Vec<Dual>> = objective.values.iter().map(constant).collect();
     seed(&mut dual[parameter], direction);

@@ -24,7 +24,7 @@ use field::coverage::{Coverage, seen_by};
 use field::difference::{Difference, Entry, default_step, difference};
 use field::entries::{Chosen, Place, choose, coordinates};
 use field::fields::Role;
-use field::objective::{Adjoint, Objective};
+use field::objective::{Adjoint, FieldObjective};
 use report::{LossReport, ParameterReport, Report, Row};
 
 /// Larger batches are thinned to randomly drawn pixels. Paths through media have a lower limit, as they take longer.
@@ -179,8 +179,8 @@ impl Setup {
     }
 
     /// The objective of a radiance field.
-    pub fn objective(&self) -> Objective {
-        Objective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
+    pub fn objective(&self) -> FieldObjective {
+        FieldObjective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
     }
 }
 
@@ -232,8 +232,8 @@ pub struct Differences {
 ///
 /// # Errors
 /// An index outside its parameter.
-pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> anyhow::Result<Vec<Differences>> {
-    let survey = Coverage::new(objective);
+pub fn differences(setup: &Setup, objective: &FieldObjective, options: &Options) -> anyhow::Result<Vec<Differences>> {
+    let coverage = Coverage::new(objective);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let mut all = Vec::new();
     for &parameter in &setup.checked {
@@ -244,7 +244,7 @@ pub fn differences(setup: &Setup, objective: &Objective, options: &Options) -> a
         let chosen = if options.indices.is_empty() {
             choose(
                 objective,
-                &survey,
+                &coverage,
                 (role, described.shape, described.kind),
                 options.entries,
                 options.seed,

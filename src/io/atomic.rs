@@ -42,7 +42,7 @@ pub struct Pending {
 pub fn write_behind(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<Pending> {
     let ((), file, temporary) = fill_temporary(path, fill).map_err(|e| unwritten(path, &e))?;
     let target = path.to_owned();
-    let worker = std::thread::spawn(move || settle(&target, file, temporary));
+    let worker = std::thread::spawn(move || move_into_place(&target, file, temporary));
     Ok(Pending {
         path: path.to_owned(),
         worker: Some(worker),
@@ -77,7 +77,7 @@ impl Drop for Pending {
 
 fn try_write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
     let (value, file, temporary) = fill_temporary(path, fill)?;
-    settle(path, file, temporary)?;
+    move_into_place(path, file, temporary)?;
     Ok(value)
 }
 
@@ -119,7 +119,7 @@ fn fill_temporary<T>(
 }
 
 /// Waits until a temporary file is on the disk and renames it.
-fn settle(path: &Path, file: File, temporary: TempPath) -> io::Result<()> {
+fn move_into_place(path: &Path, file: File, temporary: TempPath) -> io::Result<()> {
     file.sync_all()?;
     drop(file);
     temporary.persist(path)?;

@@ -240,11 +240,11 @@ impl Splats {
 impl Run<'_> {
     /// Changes the number of splats, if it changes after the iterations that are done.
     pub(super) fn grow(&mut self) -> Result<()> {
-        let (scene, rule) = (self.job.scene, self.job.rule);
-        let (Some(growth), Some(splats)) = (&rule.growth, &scene.splats) else {
+        let (scene, settings) = (self.job.scene, self.job.settings);
+        let (Some(growth), Some(splats)) = (&settings.growth, &scene.splats) else {
             return Ok(());
         };
-        let Some(wanted) = count_after(growth, splats.count(), self.state.iteration, rule.iterations) else {
+        let Some(wanted) = count_after(growth, splats.count(), self.state.iteration, settings.iterations) else {
             return Ok(());
         };
         let Some(errors) = self.errors()? else { return Ok(()) };
@@ -253,7 +253,7 @@ impl Run<'_> {
             .iter()
             .filter_map(|array| self.device.params().find(&array.path))
             .collect();
-        let kinds = (0..rule.optimizer.moments()).map(ArrayKind::Moment);
+        let kinds = (0..settings.optimizer.moments()).map(ArrayKind::Moment);
         let mut arrays = Vec::new();
         for kind in std::iter::once(ArrayKind::Values).chain(kinds) {
             let mut all = [const { Vec::new() }; 5];

@@ -54,11 +54,11 @@ impl Run<'_> {
     }
 
     fn picture_psnr(&mut self) -> Result<Option<f64>> {
-        let (rule, iteration) = (self.job.rule, self.state.iteration);
+        let (settings, iteration) = (self.job.settings, self.state.iteration);
         let batch = self.batches.at(iteration);
         let keys = Keys {
-            objective: pass_key(rule.seed, iteration, Pass::Objective),
-            pass: pass_key(rule.seed, iteration, Pass::Preview),
+            objective: pass_key(settings.seed, iteration, Pass::Objective),
+            pass: pass_key(settings.seed, iteration, Pass::Preview),
         };
         self.device.render(&batch, keys, 1)?;
         Ok(psnr(self.device.loss(&batch, keys, Loss::L2)?.mse))

@@ -18,10 +18,10 @@ const REBUILD_EVERY: u32 = 1;
 impl Run<'_> {
     /// Runs the next iteration and returns its figures.
     pub(super) fn iterate(&mut self) -> device::Result<Figures> {
-        let (rule, index) = (self.job.rule, self.state.iteration);
-        let [spp, spp_grad] = samples(rule, self.state.stage);
+        let (settings, index) = (self.job.settings, self.state.iteration);
+        let [spp, spp_grad] = samples(settings, self.state.stage);
         let begun = Instant::now();
-        let key = |pass| pass_key(rule.seed, index, pass);
+        let key = |pass| pass_key(settings.seed, index, pass);
         let keys = |pass| Keys {
             objective: key(Pass::Objective),
             pass: key(pass),
@@ -36,7 +36,9 @@ impl Run<'_> {
         } else {
             timed(&mut ms.primal, || self.device.render(&batch, keys(Pass::Primal), spp))?;
         }
-        let loss = timed(&mut ms.loss, || self.device.loss(&batch, keys(Pass::Primal), rule.loss))?;
+        let loss = timed(&mut ms.loss, || {
+            self.device.loss(&batch, keys(Pass::Primal), settings.loss)
+        })?;
         let replay = match replay {
             Some(replay) => replay,
             None => timed(&mut ms.adjoint, || {
@@ -55,9 +57,9 @@ impl Run<'_> {
             due => self.device.regularise(due),
         })?;
         self.job.observer.stepping(self.device)?;
-        let rate = rate_factor(&rule.schedule, index, rule.iterations);
+        let rate = rate_factor(&settings.schedule, index, settings.iterations);
         let step = Step {
-            optimizer: rule.optimizer,
+            optimizer: settings.optimizer,
             rate,
             count: self.state.steps + 1,
         };

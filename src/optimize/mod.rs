@@ -83,7 +83,7 @@ impl Observer for () {
 pub struct Job<'a> {
     pub scene: &'a Scene,
     /// The scene's block `optimize`, with the command line's changes.
-    pub rule: &'a Optimize,
+    pub settings: &'a Optimize,
     pub folder: &'a RunFolder,
     /// Set by the caller to stop after the present iteration.
     pub stop: &'a AtomicBool,

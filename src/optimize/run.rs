@@ -70,11 +70,11 @@ impl<'a> Run<'a> {
         device: &'a mut dyn Device,
         progress: &'a mut Progress,
     ) -> Result<Self> {
-        let (scene, rule) = (job.scene, job.rule);
+        let (scene, settings) = (job.scene, job.settings);
         // Check that the checkpoint belongs to this run.
         let identity = Identity {
             scene: scene_fingerprint(&scene.resolved, scene.folder(), &scene.files()),
-            seed: rule.seed,
+            seed: settings.seed,
             arithmetic: device.arithmetic(),
         };
         if let Some(checkpoint) = &checkpoint {
@@ -82,12 +82,12 @@ impl<'a> Run<'a> {
         }
         // Flatten the scene and check that its finest resolution fits the device.
         let (mut resident, mut params) = Resident::new(scene)?;
-        let finest = estimate::grown(&params, rule.growth, estimate::finest(&params, &rule.stages));
-        device.admit(&resident.transport, &finest, rule.optimizer)?;
-        let training = training_views(scene, &rule.references);
+        let finest = estimate::grown(&params, settings.growth, estimate::finest(&params, &settings.stages));
+        device.check_fits(&resident.transport, &finest, settings.optimizer)?;
+        let training = training_views(scene, &settings.references);
         let batches =
-            Batches::new(rule.batch, &resident.sensors, training.clone(), rule.seed).map_err(|e| anyhow!(e))?;
-        if resident.transport.is_pipelined() && rule.batch != BatchRule::AllViews {
+            Batches::new(settings.batch, &resident.sensors, training.clone(), settings.seed).map_err(|e| anyhow!(e))?;
+        if resident.transport.is_pipelined() && settings.batch != BatchRule::AllViews {
             bail!(
                 "`{}`: a pipelined `rbvolpath` carries the adjoint image of the iteration before, so that all must look at \
                  the same pixels: set `batch` to \"all\", or `variant` to \"unbiased\" or \"biased\"",
@@ -96,10 +96,10 @@ impl<'a> Run<'a> {
         }
         // Prepare the references, and render them from a target scene if there is one.
         let cache = job.folder.references();
-        let chosen = chosen_views(scene, rule, &training)?;
+        let chosen = chosen_views(scene, settings, &training)?;
         let (targets, truth) = references::prepare(
             scene,
-            &rule.references,
+            &settings.references,
             &training,
             &chosen,
             &mut resident,
@@ -116,14 +116,14 @@ impl<'a> Run<'a> {
         let references = resident.references.bytes();
         let estimate = Estimate::new(
             finest.iter().copied(),
-            rule.optimizer,
+            settings.optimizer,
             references,
             batches.largest_pixels(),
             device.sum_bytes(&resident.transport, &finest),
         );
         progress.note(&estimate.text());
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
-        let terms = terms(rule, &params)?;
+        let terms = terms(settings, &params)?;
 
         // Upload the scene, with initial values or those of the checkpoint.
         let mut state = State::default();
@@ -134,22 +134,22 @@ impl<'a> Run<'a> {
                     .iter_mut()
                     .filter_map(outside_bounds)
                     .for_each(|text| progress.note(&text));
-                device.load(resident, params, rule.optimizer)?;
+                device.load(resident, params, settings.optimizer)?;
             }
             Some(mut checkpoint) => {
                 state = checkpoint.state().clone();
-                let passed = rule.stages.get(..state.stage as usize);
+                let passed = settings.stages.get(..state.stage as usize);
                 let path = job.folder.checkpoint();
                 let Some(passed) = passed else {
-                    let (path, number, last) = (path.display(), state.stage + 1, rule.stages.len() + 1);
+                    let (path, number, last) = (path.display(), state.stage + 1, settings.stages.len() + 1);
                     bail!("{path}: is at stage {number}, but the scene has {last}; start anew with --force");
                 };
                 let shapes = checkpoint.shapes(&params.parameters)?;
                 for (parameter, shape) in params.parameters.iter().zip(&shapes) {
                     let expected = stage::shape_after(parameter, passed);
-                    let grows = parameter.kind == Kind::Points && rule.growth.is_some();
+                    let grows = parameter.kind == Kind::Points && settings.growth.is_some();
                     let possible = |shape: &Shape| {
-                        let most = rule.growth.map_or(0, |growth| growth.count as usize);
+                        let most = settings.growth.map_or(0, |growth| growth.count as usize);
                         let count = shape.size[0];
                         shape.size[1..] == [1, 1] && shape.channels == expected.channels && (1..=most).contains(&count)
                     };
@@ -184,8 +184,8 @@ impl<'a> Run<'a> {
                 }
                 checkpoint.restore_values(&mut params.parameters)?;
                 resident.fit(&shapes);
-                device.load(resident, params, rule.optimizer)?;
-                checkpoint.restore_moments(device, rule.optimizer)?;
+                device.load(resident, params, settings.optimizer)?;
+                checkpoint.restore_moments(device, settings.optimizer)?;
             }
         }
         Ok(Self {
@@ -227,15 +227,15 @@ impl<'a> Run<'a> {
 
     /// Iterates to the end; true if the run was stopped earlier.
     fn advance(&mut self, metrics: &mut Metrics) -> Result<bool> {
-        let rule = self.job.rule;
-        self.progress.begin(self.state.iteration, rule.iterations);
+        let settings = self.job.settings;
+        self.progress.begin(self.state.iteration, settings.iterations);
         self.write_references()?;
         if self.state.iteration == 0 {
             self.write_start_and_truth()?;
             self.preview()?;
         }
         let mut last_save = Instant::now();
-        while self.state.iteration < rule.iterations {
+        while self.state.iteration < settings.iterations {
             self.attend()?;
             if self.job.stop.load(Ordering::SeqCst) {
                 return Ok(true);
@@ -249,10 +249,10 @@ impl<'a> Run<'a> {
             self.job.observer.iterated(&figures);
             self.last = Some(figures);
             self.check_reach()?;
-            if rule.output.images_every > 0 && self.state.iteration.is_multiple_of(rule.output.images_every) {
+            if settings.output.images_every > 0 && self.state.iteration.is_multiple_of(settings.output.images_every) {
                 self.preview()?;
             }
-            if last_save.elapsed().as_secs_f32() >= rule.output.checkpoint_seconds {
+            if last_save.elapsed().as_secs_f32() >= settings.output.checkpoint_seconds {
                 let saved = self.save();
                 self.pass_over_lack_of_room(saved)?;
                 last_save = Instant::now();
@@ -320,16 +320,16 @@ impl<'a> Run<'a> {
 
     /// Changes the resolution if the next iteration begins a new stage; the previous stage's result is saved.
     fn enter_stages(&mut self) -> Result<()> {
-        let rule = self.job.rule;
-        while let Some(stage) = rule.stages.get(self.state.stage as usize) {
-            if self.state.iteration < stage::begins_at(stage, rule.iterations) {
+        let settings = self.job.settings;
+        while let Some(stage) = settings.stages.get(self.state.stage as usize) {
+            if self.state.iteration < stage::begins_at(stage, settings.iterations) {
                 break;
             }
             let coarse = self.job.folder.stage(self.state.stage + 1);
             room::wait(self.progress, self.job.stop, || {
                 parameters::write_all(&coarse, self.device)
             })?;
-            stage::enter(self.device, stage, rule.optimizer)?;
+            stage::enter(self.device, stage, settings.optimizer)?;
             self.state.stage += 1;
             if stage.moments == MomentRule::Reset {
                 self.state.steps = 0;
@@ -352,8 +352,8 @@ impl<'a> Run<'a> {
 
     /// Stops a run early if an optimised parameter has received no gradient: probably a mistake in the scene.
     fn check_reach(&self) -> Result<()> {
-        let rule = self.job.rule;
-        let due = PATIENCE.min(rule.iterations).max(2);
+        let settings = self.job.settings;
+        let due = PATIENCE.min(settings.iterations).max(2);
         if self.state.iteration != due || !self.state.learning {
             return Ok(());
         }
@@ -375,7 +375,7 @@ impl<'a> Run<'a> {
 
     /// Writes the references of the previewed views.
     fn write_references(&self) -> Result<()> {
-        if self.job.rule.output.images_every == 0 {
+        if self.job.settings.output.images_every == 0 {
             return Ok(());
         }
         for preview in &self.previews {
@@ -389,7 +389,7 @@ impl<'a> Run<'a> {
 
     /// Renders the previews that the scene asks for into `images/`.
     fn preview(&mut self) -> Result<()> {
-        if self.job.rule.output.images_every == 0 {
+        if self.job.settings.output.images_every == 0 {
             return Ok(());
         }
         let folder = self.job.folder.images();
@@ -420,14 +420,14 @@ impl<'a> Run<'a> {
     fn save(&mut self) -> Result<()> {
         self.finish_saving()?;
         self.state.seconds = self.seconds();
-        let (path, rule) = (self.job.folder.checkpoint(), self.job.rule);
+        let (path, settings) = (self.job.folder.checkpoint(), self.job.settings);
         let pending = checkpoint::save(
             &path,
             self.device,
-            rule.optimizer,
+            settings.optimizer,
             &self.identity,
             &self.state,
-            rule.iterations,
+            settings.iterations,
         )?;
         self.saving = Some((pending, self.state.iteration));
         Ok(())
@@ -461,7 +461,7 @@ impl<'a> Run<'a> {
     /// Saves the final state; at the end of the run also the result and the held-out views. The result is written
     /// before the checkpoint: on a nearly full disk it is smaller and more valuable.
     fn conclude(&mut self, interrupted: bool, metrics: &mut Metrics) -> Result<Report> {
-        let (folder, rule, stop) = (self.job.folder, self.job.rule, self.job.stop);
+        let (folder, settings, stop) = (self.job.folder, self.job.settings, self.job.stop);
         if !interrupted {
             let results = folder.results();
             room::wait(self.progress, stop, || {
@@ -479,7 +479,7 @@ impl<'a> Run<'a> {
         }
         let mut held_out = None;
         if !interrupted {
-            let every = rule.output.images_every;
+            let every = settings.output.images_every;
             if every > 0 && !self.state.iteration.is_multiple_of(every) {
                 self.preview()?;
             }
@@ -533,9 +533,9 @@ impl<'a> Run<'a> {
     /// Render settings at the present iteration.
     pub(super) fn look(&self) -> RenderSettings {
         RenderSettings {
-            seed: self.job.rule.seed,
+            seed: self.job.settings.seed,
             iteration: self.state.iteration,
-            spp: self.job.rule.output.spp,
+            spp: self.job.settings.output.spp,
         }
     }
 
@@ -545,7 +545,7 @@ impl<'a> Run<'a> {
 }
 
 /// The regularisers with the indices of their parameters; a term applied every n-th iteration gets n times its weight.
-fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
+fn terms(settings: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
     let term = |r: &Regularizer| {
         let parameter = params.find(&r.parameter);
         let parameter = parameter.ok_or_else(|| anyhow!("optimize.regularizers: `{}` is no parameter", r.parameter))?;
@@ -561,7 +561,7 @@ fn terms(rule: &Optimize, params: &ParamSet) -> Result<Vec<(Term, u32)>> {
             every,
         ))
     };
-    rule.regularizers.iter().map(term).collect()
+    settings.regularizers.iter().map(term).collect()
 }
 
 /// Projects a parameter's initial values onto its bounds, with a warning if any were outside. Steps project only

@@ -12,11 +12,11 @@ pub fn begins_at(stage: &Stage, iterations: u32) -> u32 {
 }
 
 /// Samples per pixel of the primal and of the adjoint pass after `passed` changes of resolution.
-pub fn samples(rule: &Optimize, passed: u32) -> [u32; 2] {
+pub fn samples(settings: &Optimize, passed: u32) -> [u32; 2] {
     let last = (passed as usize)
         .checked_sub(1)
-        .and_then(|index| rule.stages.get(index));
-    last.map_or([rule.spp, rule.spp_grad], |stage| [stage.spp, stage.spp_grad])
+        .and_then(|index| settings.stages.get(index));
+    last.map_or([settings.spp, settings.spp_grad], |stage| [stage.spp, stage.spp_grad])
 }
 
 /// The shape of a parameter after some stages: optimised grids and textures are refined, all others stay.

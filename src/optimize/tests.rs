@@ -282,7 +282,7 @@ fn drive(scene: &Scene, device: &mut Diary, folder: &Path, resume: bool, stop: b
     let job = Job {
         observer: &(),
         scene,
-        rule: scene.optimize.as_ref().expect("given"),
+        settings: scene.optimize.as_ref().expect("given"),
         folder: &folder,
         stop: &stop,
         resume_command: "prbopt optimize scene.json --resume".into(),

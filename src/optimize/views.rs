@@ -71,15 +71,15 @@ pub(super) fn training_views(scene: &Scene, references: &References) -> Vec<u32>
 }
 
 /// Indices of the previewed sensors.
-pub(super) fn chosen_views(scene: &Scene, rule: &Optimize, training: &[u32]) -> Result<Vec<u32>> {
-    if rule.output.sensors.is_empty() {
+pub(super) fn chosen_views(scene: &Scene, settings: &Optimize, training: &[u32]) -> Result<Vec<u32>> {
+    if settings.output.sensors.is_empty() {
         return Ok(training.first().copied().into_iter().collect());
     }
     let find = |name: &String| {
         let index = scene.sensors.iter().position(|s| s.name == *name);
         index.ok_or_else(|| anyhow!("optimize.output.sensors: there is no sensor named `{name}`"))
     };
-    let sensors = rule.output.sensors.iter();
+    let sensors = settings.output.sensors.iter();
     sensors.map(|name| find(name).map(|i| i as u32)).collect()
 }
 

@@ -108,8 +108,8 @@ mod tests {
     use super::*;
     use glam::{Mat3A, Vec3A};
 
-    fn normal(facet: &EmissiveTriangleRecord) -> Vec3 {
-        let [a, b, c] = [facet.a, facet.b, facet.c].map(Vec3::from_array);
+    fn normal(triangle: &EmissiveTriangleRecord) -> Vec3 {
+        let [a, b, c] = [triangle.a, triangle.b, triangle.c].map(Vec3::from_array);
         (b - a).cross(c - a)
     }
 
@@ -130,8 +130,8 @@ mod tests {
                 assert_eq!(emissive_triangles.len(), 12);
                 let side = |f: &EmissiveTriangleRecord| normal(f).dot(Vec3::from_array(f.a) - Vec3::from(middle));
                 assert!(emissive_triangles.iter().all(|f| (side(f) < 0.0) == flip));
-                let of_facets: f32 = emissive_triangles.iter().map(|f| 0.5 * normal(f).length()).sum();
-                assert!((of_facets - area).abs() < 1e-4 * area);
+                let of_triangles: f32 = emissive_triangles.iter().map(|f| 0.5 * normal(f).length()).sum();
+                assert!((of_triangles - area).abs() < 1e-4 * area);
                 assert!(emissive_triangles.windows(2).all(|f| f[0].ends == f[1].begins));
                 assert_eq!((emissive_triangles[0].begins, emissive_triangles[11].ends), (0.0, 1.0));
             }
@@ -144,12 +144,12 @@ mod tests {
     #[test]
     fn triangles_without_area_are_left_out() {
         let [o, x, y, z] = [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
-        let soup = [[o, o, x], [o, x, y], [x, x, x], [o, y, z], [z, z, o]].map(|t| (t, CornerUvs::default()));
-        let (kept, area) = emissive_triangles(&soup, false, 7).expect("it has an area");
+        let triangles = [[o, o, x], [o, x, y], [x, x, x], [o, y, z], [z, z, o]].map(|t| (t, CornerUvs::default()));
+        let (kept, area) = emissive_triangles(&triangles, false, 7).expect("it has an area");
         assert_eq!((kept[0].triangle, kept[1].triangle), (8, 10));
         assert_eq!((kept.len(), area), (2, 1.0));
         assert_eq!((kept[0].ends, kept[1].begins, kept[1].ends), (0.5, 0.5, 1.0));
-        assert!(emissive_triangles(&soup[2..3], false, NONE).is_none());
+        assert!(emissive_triangles(&triangles[2..3], false, NONE).is_none());
         let huge = [(
             [[-f32::MAX; 3], [f32::MAX, 0.0, 0.0], [0.0, f32::MAX, 1.0]],
             CornerUvs::default(),

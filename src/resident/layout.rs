@@ -475,7 +475,7 @@ pub struct LightRecord {
     pub surface: u32,
     /// Cosine of the angle at which a spot begins to fall off.
     pub cos_beam: f32,
-    /// The first facet of an area light on a cube or a mesh, and their number.
+    /// The first emissive triangle of an area light on a cube or a mesh, and their number.
     pub first_emissive: u32,
     pub emissive_triangles: u32,
     /// Texture that multiplies it; [`NONE`] without one.

@@ -18,7 +18,7 @@ mod worlds;
 use compare::{Outcome, compare};
 use gpu::gpu;
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{Cut, Options};
+use prbopt::device::gpu::{DispatchSize, Options};
 use prbopt::device::{ArrayKind, Batch, Device, DeviceError, Keys, Step, Term};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
@@ -162,24 +162,24 @@ fn every_way_to_accumulate_agrees() {
 
 #[test]
 fn fixed_point_sums_are_the_same_bits_however_a_pass_is_cut() {
-    let cuts = [
+    let sizes = [
         None,
         None,
-        Some(Cut { rays: 64, samples: 1 }),
-        Some(Cut { rays: 333, samples: 2 }),
+        Some(DispatchSize { rays: 64, samples: 1 }),
+        Some(DispatchSize { rays: 333, samples: 2 }),
     ];
     for case in [&cases()[3], &cases()[4]] {
         let mut first = None;
-        for cut in cuts {
+        for dispatch_size in sizes {
             let options = Options {
                 deterministic: true,
-                cut,
+                dispatch_size,
                 ..Options::default()
             };
             let Some(mut gpu) = gpu(options) else { return };
             let outcome = run(&mut gpu, case);
             let first = first.get_or_insert_with(|| outcome.clone());
-            assert!(*first == outcome, "{}: other bits with {cut:?}", case.name);
+            assert!(*first == outcome, "{}: other bits with {dispatch_size:?}", case.name);
         }
     }
 }
@@ -196,11 +196,11 @@ fn parameters_in_two_buffers_have_the_same_bits() {
             wide_atomics,
             ..Options::default()
         };
-        let cut = Options {
+        let divided = Options {
             bank: largest,
             ..options
         };
-        let (Some(mut one), Some(mut two)) = (gpu(options), gpu(cut)) else {
+        let (Some(mut one), Some(mut two)) = (gpu(options), gpu(divided)) else {
             return;
         };
         let (whole, parts) = (run(&mut one, case), run(&mut two, case));

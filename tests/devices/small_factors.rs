@@ -7,7 +7,7 @@ use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options as GpuOptions;
 use prbopt::device::{ArrayKind, Device};
 use prbopt::gradcheck::paths::fields::Sums;
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
@@ -107,7 +107,7 @@ struct Expected {
 }
 
 fn expected(setup: &Setup, factor: Factor, small: f32) -> Vec<Expected> {
-    let objective = Objective::new(setup, gradient::FREE_FLIGHT);
+    let objective = PathObjective::new(setup, gradient::FREE_FLIGHT);
     let (of, zeros) = (parameter(setup, factor), || objective.fields.zeros());
     let derivative = objective.adjoint(0).gradient.swap_remove(of);
     let (mut size, mut subtracted) = (zeros(), vec![0.0; derivative.len()]);

@@ -2,7 +2,7 @@
 //! lie apart, they are the float sums; the bits do not depend on how a pass is cut or on what the adapter adds at once.
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{Cut, Gpu, Options};
+use prbopt::device::gpu::{DispatchSize, Gpu, Options};
 use prbopt::device::{ArrayKind, Batch, Device, DeviceError};
 use prbopt::kernels::loss::Loss;
 use prbopt::resident::references::Pixels;
@@ -17,7 +17,7 @@ const WHOLE: Options = Options {
     float_atomics: true,
     wide_atomics: true,
     subgroups: true,
-    cut: None,
+    dispatch_size: None,
     bank: None,
 };
 
@@ -205,7 +205,7 @@ fn bits_do_not_depend_on_how_a_pass_is_cut() {
     for reference in [None, Some((|x| 1e3 * x) as fn(f32) -> f32)] {
         let [a, b] = [(1 << 18, 64), (64, 1)].map(|(rays, samples)| {
             let options = Options {
-                cut: Some(Cut { rays, samples }),
+                dispatch_size: Some(DispatchSize { rays, samples }),
                 ..WHOLE
             };
             gpu(options).map(|mut gpu| gradients(&mut gpu, &plain(), 3, reference))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use glam::{Affine2, Affine3A, Quat, Vec2, Vec3};
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{Cut, Options};
+use prbopt::device::gpu::{DispatchSize, Options};
 use prbopt::device::{ArrayKind, Batch, Device, Step};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
@@ -617,7 +617,7 @@ fn deterministic_sums_do_not_depend_on_how_paths_are_cut() {
     for (rays, samples) in [(1 << 18, 64), (64, 1), (77, 3)] {
         let options = Options {
             deterministic: true,
-            cut: Some(Cut { rays, samples }),
+            dispatch_size: Some(DispatchSize { rays, samples }),
             ..Options::default()
         };
         let Some(mut gpu) = gpu(options) else { return };

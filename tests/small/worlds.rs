@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use glam::Affine3A;
-use prbopt::gradcheck::paths::objective::Objective;
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::params::{Kind, Quantity, Shape};
 use prbopt::resident::layout::gradient;
@@ -516,7 +516,7 @@ impl SmallWorld {
         let mut setup = self.setup("drt", &Options::default());
         setup.resident.sensors[0].focal = [1e5; 2];
         setup.spp = spp;
-        let objective = Objective::new(&setup, gradient::DRT);
+        let objective = PathObjective::new(&setup, gradient::DRT);
         let n = objective.casts.len() as f64;
         let (mut sum, mut squares) = (0.0, 0.0);
         for cast in &objective.casts {

@@ -11,7 +11,7 @@ use std::path::Path;
 use prbopt::device::cpu::Cpu;
 use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
 use prbopt::gradcheck::forward::{Motion, direction, forward};
-use prbopt::gradcheck::splats::objective::Objective;
+use prbopt::gradcheck::splats::objective::SplatObjective;
 use prbopt::gradcheck::{Index, Options, Setup, check};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
@@ -259,7 +259,7 @@ fn forward_mode_agrees_with_the_replay_and_with_differences() {
     let Transport::Splats(splats) = &setup.resident.transport else {
         panic!("a picture of splats")
     };
-    let objective = Objective::new(&setup, splats);
+    let objective = SplatObjective::new(&setup, splats);
     let adjoint = objective.adjoint(1);
     for path in [
         "splats.position",

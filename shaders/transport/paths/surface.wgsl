@@ -6,7 +6,7 @@
 #import transport/scene/interaction
 
 // Meets a surface that has a BSDF, which becomes the next vertex. False if the path ends there.
-fn meet_bsdf(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
+fn hit_bsdf(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let at = interaction_new(hit, (*path).direction);
     (*path).depth += 1u;
     let straight = (at.flags & BSDF_NULL) != 0u && settings.surfaces_only == 0u;

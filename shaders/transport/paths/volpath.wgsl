@@ -249,7 +249,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         path_pass(path, hit.t, leave(hit, (*path).direction));
         return true;
     }
-    return meet_bsdf(path, hit, vertex);
+    return hit_bsdf(path, hit, vertex);
 }
 
 #ifdef REPLAY

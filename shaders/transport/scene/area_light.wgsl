@@ -127,22 +127,22 @@ fn sample_emissive_triangle(record: Light, share: f32, u: vec2f) -> Place {
             high = middle;
         }
     }
-    let facet = emissive_triangle_record(record.first_emissive + low);
-    let ab = facet.b - facet.a;
-    let ac = facet.c - facet.a;
+    let shining = emissive_triangle_record(record.first_emissive + low);
+    let ab = shining.b - shining.a;
+    let ac = shining.c - shining.a;
     let face = cross(ab, ac);
     let root = sqrt(1.0 - u.x);
     let to_b = 1.0 - root;
     let to_c = root * u.y;
-    let q = facet.a + ab * to_b + ac * to_c;
+    let q = shining.a + ab * to_b + ac * to_c;
     let size = sqrt(dot(face, face));
-    let area = 0.5 * size / (facet.ends - facet.begins);
-    let uv_a = facet.uv_ab.xy;
-    let uv = uv_a + (facet.uv_ab.zw - uv_a) * to_b + (facet.uv_c - uv_a) * to_c;
+    let area = 0.5 * size / (shining.ends - shining.begins);
+    let uv_a = shining.uv_ab.xy;
+    let uv = uv_a + (shining.uv_ab.zw - uv_a) * to_b + (shining.uv_c - uv_a) * to_c;
     // Records of a light that shines backwards name the corners the other way round.
     let backwards = surface_record(record.surface).side < 0.0;
     let weights = select(vec2f(to_b, to_c), vec2f(to_c, to_b), backwards);
-    return Place(SurfacePoint(q, uv, facet.triangle, weights), face / size, area, record.position.w);
+    return Place(SurfacePoint(q, uv, shining.triangle, weights), face / size, area, record.position.w);
 }
 
 // The sphere of an area light: centre and radius in the world. `to_world` of a sphere is a similarity.

@@ -107,10 +107,10 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> BvhHit {
                 depth++;
             }
             case CHILD_BLOCK: {
-                best = meet_block(index, ray, best);
+                best = intersect_block(index, ray, best);
             }
             case CHILD_SURFACE: {
-                let found = meet(index, ray.origin, ray.direction, far);
+                let found = intersect_shape(index, ray.origin, ray.direction, far);
                 if found.met && (found.t < best.t || (found.t == best.t && index < best.number)) {
                     best = BvhHit(found.t, index, found.part, 0u, 0.0, 0.0, true);
                 }
@@ -182,7 +182,7 @@ fn shear_corner(block: u32, corner: u32, ray: PreparedRay) -> array<vec4f, 3> {
 }
 
 // The nearest hit among the triangles of a block and `nearest`.
-fn meet_block(block: u32, ray: PreparedRay, nearest: BvhHit) -> BvhHit {
+fn intersect_block(block: u32, ray: PreparedRay, nearest: BvhHit) -> BvhHit {
     let a = shear_corner(block, 0u, ray);
     let b = shear_corner(block, 1u, ray);
     let c = shear_corner(block, 2u, ray);

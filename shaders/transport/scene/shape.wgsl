@@ -76,7 +76,7 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
     var nearest = Found(far, 0u, false);
     var surface = 0u;
     for (var i = 0u; i < settings.surfaces; i++) {
-        let found = meet(i, origin, direction, nearest.t);
+        let found = intersect_shape(i, origin, direction, nearest.t);
         if found.met {
             nearest = found;
             surface = i;
@@ -89,24 +89,24 @@ fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
 }
 
 // The first intersection with one surface other than a mesh, between 0 and `far`.
-fn meet(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> Found {
+fn intersect_shape(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> Found {
     let record = surface_record(surface);
     let o = transform_point(record.to_local, origin);
     let d = transform_vector(record.to_local, direction);
     if is_shape(record.kind, SURFACE_CUBE) {
-        return meet_cube(o, d, far);
+        return intersect_cube(o, d, far);
     }
     if is_shape(record.kind, SURFACE_SPHERE) {
-        return meet_sphere(o, d, far);
+        return intersect_sphere(o, d, far);
     }
     if is_shape(record.kind, SURFACE_RECTANGLE) {
-        return meet_rectangle(o, d, far);
+        return intersect_rectangle(o, d, far);
     }
     if is_shape(record.kind, SURFACE_DISK) {
-        return meet_disk(o, d, far);
+        return intersect_disk(o, d, far);
     }
     if is_shape(record.kind, SURFACE_CYLINDER) {
-        return meet_cylinder(o, d, far);
+        return intersect_cylinder(o, d, far);
     }
     // Meshes are met by the BVH alone.
     return MISSED;
@@ -213,7 +213,7 @@ fn world_normal(record: Surface, n: vec3f) -> vec3f {
     return unit(record.side * (m[0].xyz * n.x + m[1].xyz * n.y + m[2].xyz * n.z));
 }
 
-fn meet_cube(o: vec3f, d: vec3f, far: f32) -> Found {
+fn intersect_cube(o: vec3f, d: vec3f, far: f32) -> Found {
     var enter = -FAR;
     var exit = FAR;
     var first = 0u;
@@ -249,7 +249,7 @@ fn meet_cube(o: vec3f, d: vec3f, far: f32) -> Found {
     return Found(exit, last, exit > 0.0 && exit < far);
 }
 
-fn meet_sphere(o: vec3f, d: vec3f, far: f32) -> Found {
+fn intersect_sphere(o: vec3f, d: vec3f, far: f32) -> Found {
     // Solve from the foot of the perpendicular: o^2 - r^2 cancels for distant spheres (Haines2019).
     let dd = dot(d, d);
     let middle = -dot(o, d) / dd;
@@ -267,7 +267,7 @@ fn meet_sphere(o: vec3f, d: vec3f, far: f32) -> Found {
     return Found(exit, 0u, exit > 0.0 && exit < far);
 }
 
-fn meet_rectangle(o: vec3f, d: vec3f, far: f32) -> Found {
+fn intersect_rectangle(o: vec3f, d: vec3f, far: f32) -> Found {
     if d.z == 0.0 {
         return MISSED;
     }
@@ -277,7 +277,7 @@ fn meet_rectangle(o: vec3f, d: vec3f, far: f32) -> Found {
     return Found(t, 0u, t > 0.0 && t < far && abs(x) <= 1.0 && abs(y) <= 1.0);
 }
 
-fn meet_disk(o: vec3f, d: vec3f, far: f32) -> Found {
+fn intersect_disk(o: vec3f, d: vec3f, far: f32) -> Found {
     if d.z == 0.0 {
         return MISSED;
     }
@@ -288,8 +288,8 @@ fn meet_disk(o: vec3f, d: vec3f, far: f32) -> Found {
 }
 
 // The cylinder of radius one around the z axis, from z = -1 to 1, without caps.
-fn meet_cylinder(o: vec3f, d: vec3f, far: f32) -> Found {
-    // As in meet_sphere, in the plane of x and y.
+fn intersect_cylinder(o: vec3f, d: vec3f, far: f32) -> Found {
+    // As in intersect_sphere, in the plane of x and y.
     let dd = d.x * d.x + d.y * d.y;
     if dd == 0.0 {
         return MISSED;

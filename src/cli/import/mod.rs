@@ -1,9 +1,9 @@
 //! `prbopt import`: writes a scene file for a data set, a picture or a scene of Mitsuba's XML, and says what it chose.
 
+mod coverage;
 pub mod mitsuba;
 mod picture;
 mod recipe;
-mod survey;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -17,8 +17,8 @@ use crate::io::dataset::Location;
 use crate::io::{atomic, dataset, json};
 use crate::output::progress::print_line;
 use crate::scene;
+use coverage::{Coverage, HeldOut};
 use recipe::{Behind, Plan};
-use survey::{Coverage, HeldOut};
 
 /// Arguments of `prbopt import`.
 #[derive(Debug, clap::Args)]
@@ -128,25 +128,25 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
         "{}: exists already; overwrite it by --force, or choose another name with --output",
         output.display()
     );
-    let survey = Coverage::new(&args)?;
-    let content = survey.content();
+    let coverage = Coverage::new(&args)?;
+    let content = coverage.content();
     let plan = Plan {
         dataset: relative(&args.dataset, &output)?,
-        test_split: match &survey.held_out {
+        test_split: match &coverage.held_out {
             HeldOut::Split(file, _) => Some(relative(file, &output)?),
             HeldOut::Every(_) => None,
         },
-        hold_out: survey.hold_out(),
+        hold_out: coverage.hold_out(),
         downscale: args.downscale,
-        skip_missing: args.skip_missing && survey.missing > 0,
+        skip_missing: args.skip_missing && coverage.missing > 0,
         linear: args.linear,
-        behind: match survey.background {
+        behind: match coverage.background {
             BackgroundChoice::Color(color) => Behind::Color(color),
             BackgroundChoice::Random => Behind::Random,
             BackgroundChoice::None => Behind::Learned,
         },
         content,
-        bounds: dataset::bounds::fit(&survey.dataset, content)?,
+        bounds: dataset::bounds::fit(&coverage.dataset, content)?,
         resolution: args.resolution,
         sh_degree: args.sh_degree,
     };
@@ -158,7 +158,7 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     }
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
-        eprint!("{}", report(&args, &survey, &plan));
+        eprint!("{}", report(&args, &coverage, &plan));
         let shown = output.display().to_string();
         let next = command_line(["prbopt", "optimize", &shown]);
         eprintln!("wrote {shown}; reconstruct with: {next}");
@@ -167,7 +167,7 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
 }
 
 /// The choices, with reasons and the flags that change them.
-fn report(args: &ImportArgs, survey: &Coverage, plan: &Plan) -> String {
+fn report(args: &ImportArgs, coverage: &Coverage, plan: &Plan) -> String {
     let (center, half) = plan.cube();
     let edges = half * 2.0;
     let size = match edges == glam::DVec3::splat(edges.x) {
@@ -183,8 +183,8 @@ fn report(args: &ImportArgs, survey: &Coverage, plan: &Plan) -> String {
         "sRGB-coded values, as the images hold them (--linear)"
     };
     let mut lines = vec![
-        ("data set", survey.views_in_words()),
-        ("held out", survey.held_out_in_words()),
+        ("data set", coverage.views_in_words()),
+        ("held out", coverage.held_out_in_words()),
         (
             "box",
             format!(
@@ -192,7 +192,7 @@ fn report(args: &ImportArgs, survey: &Coverage, plan: &Plan) -> String {
                 center.x, center.y, center.z, plan.bounds.reason
             ),
         ),
-        ("background", survey.background_in_words(args)),
+        ("background", coverage.background_in_words(args)),
         ("colour", format!("fitted in {color}")),
         (
             "grids",
@@ -206,7 +206,7 @@ fn report(args: &ImportArgs, survey: &Coverage, plan: &Plan) -> String {
         ),
         ("run", plan.run_in_words()),
     ];
-    lines.extend(survey.dataset.notes.iter().map(|note| ("note", note.clone())));
+    lines.extend(coverage.dataset.notes.iter().map(|note| ("note", note.clone())));
     lines.iter().map(|(what, text)| format!("{what:<12}{text}\n")).collect()
 }
 

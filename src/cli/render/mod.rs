@@ -70,7 +70,7 @@ pub struct RenderArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
     #[command(flatten)]
-    pub voice: OutputArgs,
+    pub verbosity: OutputArgs,
 }
 
 impl RenderArgs {
@@ -100,7 +100,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         Some(_) => Vec::new(),
         None => destinations(&args, &scene, &chosen)?,
     };
-    let mut progress = args.voice.progress();
+    let mut progress = args.verbosity.progress();
     for warning in &scene.warnings {
         progress.note(&format!("warning: {warning}"));
     }
@@ -176,7 +176,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         let event =
             json!({ "sensor": film.name, "index": film.sensors[0], "spp": spp, "masked": masked, "files": files });
         progress.event("render", event);
-        if args.voice.speaks() {
+        if args.verbosity.speaks() {
             files.iter().for_each(|file| print_line(&file.display().to_string()));
         }
     }
@@ -303,7 +303,7 @@ const OTHER_PICTURES: &[&str] = &[
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
     let films = films(scene, chosen);
     if args.to_standard_output() {
-        if films.len() > 1 || args.voice.json {
+        if films.len() > 1 || args.verbosity.json {
             bail!("--output -: standard output takes one picture and nothing else; choose one sensor, without --json");
         }
         return Ok(vec![PathBuf::from("-")]);

@@ -108,7 +108,7 @@ impl Turntable {
         let animation = self.folder.join("turntable.png");
         atomic::write(&animation, |out| animate(&files, args.fps, out))?;
         progress.event("turntable", json!({ "file": animation }));
-        if args.voice.speaks() {
+        if args.verbosity.speaks() {
             print_line(&animation.display().to_string());
         }
         Ok(Outcome::Done)

@@ -3,7 +3,7 @@
 use crate::device::{DeviceError, Result};
 
 /// Refuses what the machine could hold in no way, where the system tells how much that is.
-pub(super) fn admit_bytes(needed: u64) -> Result<()> {
+pub(super) fn check_fits(needed: u64) -> Result<()> {
     match physical_bytes() {
         Some(there) if needed > there => Err(too_large(needed, there)),
         _ => Ok(()),
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn what_would_fit_is_told() {
-        assert!(admit_bytes(1).is_ok());
+        assert!(check_fits(1).is_ok());
         let message = too_large(8 << 30, 1 << 30).to_string();
         assert!(
             message.contains("8.0 GiB") && message.contains("0.50 times"),

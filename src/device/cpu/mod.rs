@@ -131,8 +131,8 @@ impl Device for Cpu {
         format!("cpu {}", self.inputs.level.name())
     }
 
-    fn admit(&self, _: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
-        memory::admit_bytes(parameter_bytes(shapes.iter().copied(), optimizer))
+    fn check_fits(&self, _: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
+        memory::check_fits(parameter_bytes(shapes.iter().copied(), optimizer))
     }
 
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
@@ -146,7 +146,7 @@ impl Device for Cpu {
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
         self.updates = Updates::new(&params, optimizer);
         for parameter in &mut params.parameters {
-            parameter.values = pages::settle(std::mem::take(&mut parameter.values));
+            parameter.values = pages::on_large_pages(std::mem::take(&mut parameter.values));
         }
         let (inputs, transport) = Inputs::new(self.inputs.level, self.inputs.tape_limit, resident, params);
         self.inputs = inputs;

@@ -11,7 +11,7 @@ pub(super) fn zeros(len: usize) -> Vec<f32> {
 }
 
 /// The same values, on large pages if they are many.
-pub(super) fn settle(values: Vec<f32>) -> Vec<f32> {
+pub(super) fn on_large_pages(values: Vec<f32>) -> Vec<f32> {
     if size_of_val(&values[..]) < LARGE {
         return values;
     }
@@ -28,7 +28,7 @@ mod tests {
     fn values_survive_the_move() {
         for len in [0, 1, 5000, (LARGE / 4) + 12_345] {
             let values: Vec<f32> = (0..len).map(|i| i as f32).collect();
-            assert_eq!(settle(values.clone()), values);
+            assert_eq!(on_large_pages(values.clone()), values);
         }
     }
 }

@@ -16,7 +16,7 @@ mod splats;
 mod update;
 
 pub use adapters::{AdapterKind, AdapterSummary, Adapters};
-pub use pieces::Cut;
+pub use pieces::DispatchSize;
 
 use super::{
     ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
@@ -49,7 +49,7 @@ pub struct Options {
     /// Add up over subgroups where the adapter does, and where sums need not have the same bits every time.
     pub subgroups: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
-    pub cut: Option<Cut>,
+    pub dispatch_size: Option<DispatchSize>,
     /// Entries of the largest buffer of parameters; as many as the adapter gives if None.
     pub bank: Option<usize>,
 }
@@ -61,7 +61,7 @@ impl Default for Options {
             float_atomics: true,
             wide_atomics: true,
             subgroups: true,
-            cut: None,
+            dispatch_size: None,
             bank: None,
         }
     }
@@ -212,13 +212,13 @@ impl Device for Gpu {
         format!("gpu {} {:?}", self.info.name, self.pipelines.dialect.accumulation)
     }
 
-    fn admit(&self, transport: &Transport, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
+    fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
         let names = match self.params.parameters.len() == shapes.len() {
             true => self.names(),
             false => Vec::new(),
         };
         let plan = Plan::new(shapes, self.room_of(adjoint_kernel(transport)));
-        plan.admit(
+        plan.check_fits(
             &names,
             shapes,
             &self.context.summary,
@@ -254,7 +254,7 @@ impl Device for Gpu {
         }
         let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport)));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
-        plan.admit(&names, &shapes, &self.context.summary, accumulation)?;
+        plan.check_fits(&names, &shapes, &self.context.summary, accumulation)?;
         self.pipelines.follow(&resident);
         self.pipelines.set_banks(plan.banks.len());
         self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;

@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 
 use super::adapters::AdapterKind;
 use super::paths::PathPasses;
-use super::pieces::{ADJOINT_SAMPLES, Cut, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
+use super::pieces::{ADJOINT_SAMPLES, DispatchSize, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, Slot, exposure};
 use super::shaders::{Binding, Kernel};
 use super::{Gpu, Passes};
@@ -23,16 +23,16 @@ const FAULT_NOT_FINITE: u32 = 2;
 impl Gpu {
     /// Renders a batch into the image.
     pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
-        let (kernel, cut) = match &self.passes {
+        let (kernel, dispatch) = match &self.passes {
             Passes::Splats(_) => return self.render_splats_pass(batch),
-            Passes::Field(field) => (Kernel::Render, self.cut_rays(field, spp, PRIMAL_SAMPLES)?),
-            Passes::Paths(passes) => (Kernel::RenderPaths, self.cut_paths(passes, spp)),
+            Passes::Field(field) => (Kernel::Render, self.ray_dispatches(field, spp, PRIMAL_SAMPLES)?),
+            Passes::Paths(passes) => (Kernel::RenderPaths, self.path_dispatches(passes, spp)),
         };
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
-        self.over_rays(kernel, launch, cut, batch.pixels());
+        self.over_rays(kernel, launch, dispatch, batch.pixels());
         self.context.check()
     }
 
@@ -51,7 +51,7 @@ impl Gpu {
         }
         let wide = spread_sensor(record);
         let sampled = wide.width * wide.height;
-        let cut = self.cut_paths(passes, 1);
+        let dispatch = self.path_dispatches(passes, 1);
         for kernel in [Kernel::RenderPaths, Kernel::Develop] {
             self.pipelines.prepare(&self.context, kernel)?;
         }
@@ -68,7 +68,7 @@ impl Gpu {
             } else {
                 sampled
             };
-            for (pixels, _) in cut.pieces(count, 1) {
+            for (pixels, _) in dispatch.pieces(count, 1) {
                 self.over_piece(kernel, launch, pixels, sample..sample + 1);
             }
         };
@@ -89,7 +89,7 @@ impl Gpu {
         let Passes::Paths(passes) = &self.passes else {
             return Err(no_surfaces());
         };
-        let cut = self.cut_paths(passes, spp);
+        let dispatch = self.path_dispatches(passes, spp);
         self.pipelines.prepare(&self.context, Kernel::RenderAov)?;
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
@@ -97,7 +97,7 @@ impl Gpu {
             aov,
             ..self.launch(batch, keys, spp)
         };
-        self.over_rays(Kernel::RenderAov, launch, cut, batch.pixels());
+        self.over_rays(Kernel::RenderAov, launch, dispatch, batch.pixels());
         self.context.check()
     }
 
@@ -152,10 +152,10 @@ impl Gpu {
 
     /// Replays a batch's rays and adds to the gradients.
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
-        let (kernel, cut) = match &self.passes {
+        let (kernel, dispatch) = match &self.passes {
             Passes::Splats(_) => return self.splats_adjoint_pass(batch, keys),
-            Passes::Field(field) => (Kernel::Backpropagate, self.cut_rays(field, spp, ADJOINT_SAMPLES)?),
-            Passes::Paths(passes) => (Kernel::BackpropagatePaths, self.cut_paths(passes, spp)),
+            Passes::Field(field) => (Kernel::Backpropagate, self.ray_dispatches(field, spp, ADJOINT_SAMPLES)?),
+            Passes::Paths(passes) => (Kernel::BackpropagatePaths, self.path_dispatches(passes, spp)),
         };
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
@@ -164,7 +164,7 @@ impl Gpu {
         let mut launch = self.launch(batch, keys, spp);
         (launch.digits, launch.exponent) = (units.digits, units.exponent);
         let pixels = batch.pixels().min(self.arrays.pixels);
-        self.over_rays(kernel, launch, cut, pixels);
+        self.over_rays(kernel, launch, dispatch, pixels);
         self.finish_adjoint(units)
     }
 
@@ -219,8 +219,8 @@ impl Gpu {
     }
 
     /// Runs a kernel over all pieces of a pass.
-    fn over_rays(&self, kernel: Kernel, launch: Launch, cut: Cut, pixels: u32) {
-        for (pixels, samples) in cut.pieces(pixels, launch.spp) {
+    fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, pixels: u32) {
+        for (pixels, samples) in dispatch.pieces(pixels, launch.spp) {
             self.over_piece(kernel, launch, pixels, samples);
         }
     }
@@ -249,7 +249,7 @@ impl Gpu {
     ///
     /// # Errors
     /// A single ray is longer than what the adapter walks.
-    fn cut_rays(&self, field: &FieldScene, spp: u32, budget: u64) -> Result<Cut> {
+    fn ray_dispatches(&self, field: &FieldScene, spp: u32, budget: u64) -> Result<DispatchSize> {
         let longest = field.longest_ray(&self.scene);
         let adapter = &self.context.summary;
         if adapter.kind == AdapterKind::Software && longest > SOFTWARE_SAMPLES {
@@ -259,13 +259,18 @@ impl Gpu {
                 adapter.name
             )));
         }
-        Ok(self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, budget)))
+        Ok(self
+            .options
+            .dispatch_size
+            .unwrap_or_else(|| DispatchSize::new(longest, spp, budget)))
     }
 
     /// How a pass over paths is cut.
-    fn cut_paths(&self, passes: &PathPasses, spp: u32) -> Cut {
+    fn path_dispatches(&self, passes: &PathPasses, spp: u32) -> DispatchSize {
         let longest = path_lookups(passes.scene.settings.max_depth);
-        self.options.cut.unwrap_or_else(|| Cut::new(longest, spp, PATH_LOOKUPS))
+        self.options
+            .dispatch_size
+            .unwrap_or_else(|| DispatchSize::new(longest, spp, PATH_LOOKUPS))
     }
 
     /// The record of a pass, before it is cut.

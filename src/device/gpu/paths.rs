@@ -76,8 +76,8 @@ impl PathArrays {
         shapes: &[(Shape, bool)],
     ) -> Result<Self> {
         let record = context.uniform("settings", size_of::<PathSettings>() as u64)?;
-        admit(&record_parts(scene), &context.summary)?;
-        admit(&bound_parts(scene, common), &context.summary)?;
+        check_fits(&record_parts(scene), &context.summary)?;
+        check_fits(&bound_parts(scene, common), &context.summary)?;
         context.upload(&record, 0, bytemuck::bytes_of(&scene.settings));
         let mut packed = Packed::default();
         let media: Vec<MediumRecord> = scene.media.iter().map(finite).collect();
@@ -161,7 +161,7 @@ fn bound_parts(paths: &PathScene, scene: &SceneRecord) -> [Part; 2] {
 ///
 /// # Errors
 /// The largest part: its size, the limit, and what would help.
-fn admit(parts: &[Part], adapter: &AdapterSummary) -> Result<()> {
+fn check_fits(parts: &[Part], adapter: &AdapterSummary) -> Result<()> {
     /// Room for the records that are small in any scene.
     const OTHERS: u64 = 1 << 20;
     let limit = adapter.max_binding_bytes.min(adapter.max_buffer_bytes);
@@ -322,8 +322,8 @@ mod tests {
         };
         let parts =
             |meshes: u64, images: u64| [("meshes", meshes << 20, "fewer"), ("bitmaps", images << 20, "smaller")];
-        assert!(admit(&parts(100, 27), &adapter).is_ok());
-        let message = admit(&parts(60, 70), &adapter).expect_err("130 MiB").to_string();
+        assert!(check_fits(&parts(100, 27), &adapter).is_ok());
+        let message = check_fits(&parts(60, 70), &adapter).expect_err("130 MiB").to_string();
         for part in [
             "bitmaps take 70 MiB",
             "a small GPU",

@@ -36,12 +36,12 @@ pub(super) const SOFTWARE_SAMPLES: u64 = 1 << 11;
 
 /// The most rays and samples of a pixel in a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub struct DispatchSize {
     pub rays: u32,
     pub samples: u32,
 }
 
-impl Cut {
+impl DispatchSize {
     /// The cut for rays of at most `longest` samples each, `spp` a pixel, within `budget` samples a dispatch.
     pub(super) fn new(longest: u64, spp: u32, budget: u64) -> Self {
         let longest = longest.max(1);
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn every_sample_of_every_pixel_is_taken_once_and_in_order() {
-        for (pixels, spp, cut) in [
-            (10, 5, Cut { rays: 4, samples: 2 }),
-            (7, 1, Cut { rays: 100, samples: 9 }),
+        for (pixels, spp, dispatch) in [
+            (10, 5, DispatchSize { rays: 4, samples: 2 }),
+            (7, 1, DispatchSize { rays: 100, samples: 9 }),
         ] {
             let mut seen = vec![0; pixels as usize];
-            for (p, s) in cut.pieces(pixels, spp) {
+            for (p, s) in dispatch.pieces(pixels, spp) {
                 for pixel in p {
                     assert_eq!(seen[pixel as usize], s.start);
                     seen[pixel as usize] = s.end;
@@ -86,25 +86,25 @@ mod tests {
     }
 
     #[test]
-    fn cuts_keep_to_their_budget() {
+    fn dispatches_keep_to_their_budget() {
         for longest in [0, 1, 100, 900, 4000] {
             for spp in [1, 16, 4096] {
                 for budget in [PRIMAL_SAMPLES, ADJOINT_SAMPLES] {
-                    let cut = Cut::new(longest, spp, budget);
-                    let samples = u64::from(cut.rays) * u64::from(cut.samples) * longest;
+                    let dispatch = DispatchSize::new(longest, spp, budget);
+                    let samples = u64::from(dispatch.rays) * u64::from(dispatch.samples) * longest;
                     assert!(
                         samples <= budget
-                            || cut
-                                == Cut {
+                            || dispatch
+                                == DispatchSize {
                                     rays: 1 << 12,
                                     samples: 1
                                 },
-                        "{cut:?}"
+                        "{dispatch:?}"
                     );
-                    assert!(cut.samples >= 1 && cut.samples <= spp);
+                    assert!(dispatch.samples >= 1 && dispatch.samples <= spp);
                 }
             }
         }
-        assert_eq!(Cut::new(222, 1, PRIMAL_SAMPLES).rays, 1 << 18);
+        assert_eq!(DispatchSize::new(222, 1, PRIMAL_SAMPLES).rays, 1 << 18);
     }
 }

@@ -91,7 +91,7 @@ impl Default for Plan {
 
 impl Plan {
     /// Lays parameters out, each tuned or not: from the largest to the smallest into the first bank with room, or, if
-    /// there is none, into the one with the least in it, which [`Self::admit`] refuses.
+    /// there is none, into the one with the least in it, which [`Self::check_fits`] refuses.
     pub(super) fn new(shapes: &[(Shape, bool)], room: Room) -> Self {
         let mut plan = Self {
             places: vec![Place::default(); shapes.len()],
@@ -145,7 +145,7 @@ impl Plan {
     ///
     /// # Errors
     /// A buffer exceeds a limit: which parameter it is, its size, the limit, and what would fit.
-    pub(super) fn admit(
+    pub(super) fn check_fits(
         &self,
         names: &[String],
         shapes: &[(Shape, bool)],
@@ -287,12 +287,12 @@ mod tests {
     fn a_refusal_names_what_would_fit_and_that_fits() {
         let names = ["s", "the coefficients", "e"].map(String::from);
         let limit = 128 << 20;
-        let admit = |edge, accumulation| {
+        let check_fits = |edge, accumulation| {
             let shapes = field(edge, 27);
             let adapter = adapter(limit);
-            Plan::new(&shapes, Room::new(&adapter, 4, accumulation)).admit(&names, &shapes, &adapter, accumulation)
+            Plan::new(&shapes, Room::new(&adapter, 4, accumulation)).check_fits(&names, &shapes, &adapter, accumulation)
         };
-        let message = admit(128, Accumulation::FloatAtomic)
+        let message = check_fits(128, Accumulation::FloatAtomic)
             .expect_err("216 MiB do not fit")
             .to_string();
         for part in [
@@ -305,16 +305,16 @@ mod tests {
         ] {
             assert!(message.contains(part), "{message}");
         }
-        assert!(admit(107, Accumulation::FloatAtomic).is_ok());
-        assert!(admit(108, Accumulation::FloatAtomic).is_err());
-        let message = admit(107, Accumulation::FixedPoint)
+        assert!(check_fits(107, Accumulation::FloatAtomic).is_ok());
+        assert!(check_fits(108, Accumulation::FloatAtomic).is_err());
+        let message = check_fits(107, Accumulation::FixedPoint)
             .expect_err("twice the bytes")
             .to_string();
         assert!(
             message.contains("fixed-point gradient") && message.contains("85×85×85"),
             "{message}"
         );
-        assert!(admit(85, Accumulation::FixedPoint).is_ok() && admit(86, Accumulation::FixedPoint).is_err());
+        assert!(check_fits(85, Accumulation::FixedPoint).is_ok() && check_fits(86, Accumulation::FixedPoint).is_err());
     }
 
     /// The twin of shaders, which this module alone sees.

@@ -119,7 +119,7 @@ impl Gpu {
             new[index].0.size = size;
         }
         let plan = Plan::new(&new, self.room());
-        plan.admit(
+        plan.check_fits(
             &self.names(),
             &new,
             &self.context.summary,
@@ -175,7 +175,7 @@ impl Gpu {
             .collect();
         let accumulation = self.pipelines.dialect.accumulation;
         let plan = Plan::new(&shapes, self.room());
-        plan.admit(&self.names(), &shapes, &self.context.summary, accumulation)?;
+        plan.check_fits(&self.names(), &shapes, &self.context.summary, accumulation)?;
         self.arrays.banks.clear();
         for bank in 0..plan.banks.len() {
             let bank = Bank::new(&self.context, &plan, bank, accumulation, self.optimizer)?;

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::difference::{color_kinks, density_kinks};
 use super::fields::{Plain, Role};
-use super::objective::{Cast, Objective};
+use super::objective::{CastRay, FieldObjective};
 use crate::resident::layout::{SceneRecord, background};
 use crate::transport::field::radiance_field::FieldView;
 use crate::transport::lookup::background::env_stencil;
@@ -30,23 +30,23 @@ pub struct Coverage {
 
 impl Coverage {
     /// Walks all rays.
-    pub fn new(objective: &Objective) -> Self {
+    pub fn new(objective: &FieldObjective) -> Self {
         let scene = &objective.scene;
         let flags = |n: usize| (0..n).map(|_| AtomicU8::new(0)).collect::<Vec<_>>();
         let fields = &objective.fields;
         let channels = scene.sh_size[3].max(1) as usize;
-        let survey = Self {
+        let coverage = Self {
             sigma: flags(fields.sigma.len()),
             sh: flags(fields.sh.len() / channels),
             emitter: flags(fields.emitter.len() / 3),
         };
         objective.casts.par_iter().for_each(|cast| {
             let mark = |role: Role, texel: u32, flags: u8| {
-                survey.of(role)[texel as usize].fetch_or(flags, Relaxed);
+                coverage.of(role)[texel as usize].fetch_or(flags, Relaxed);
             };
             look(objective, cast, mark);
         });
-        survey
+        coverage
     }
 
     fn of(&self, role: Role) -> &[AtomicU8] {
@@ -69,7 +69,7 @@ impl Coverage {
 }
 
 /// For each of `texels`, the rays whose lookups reach it, in order.
-pub fn seen_by(objective: &Objective, role: Role, texels: &[u32]) -> Vec<Vec<u32>> {
+pub fn seen_by(objective: &FieldObjective, role: Role, texels: &[u32]) -> Vec<Vec<u32>> {
     let count = texels.iter().max().map_or(0, |&t| t as usize + 1);
     let mut slots = vec![u32::MAX; count];
     for (slot, &texel) in texels.iter().enumerate() {
@@ -102,7 +102,7 @@ pub fn seen_by(objective: &Objective, role: Role, texels: &[u32]) -> Vec<Vec<u32
 }
 
 /// Calls `mark(role, texel, flags)` for every texel that a ray's lookups reach.
-fn look(objective: &Objective, cast: &Cast, mark: impl Fn(Role, u32, u8)) {
+fn look(objective: &FieldObjective, cast: &CastRay, mark: impl Fn(Role, u32, u8)) {
     let view = Watched {
         base: objective.view(),
         mark: &mark,

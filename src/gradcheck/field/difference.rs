@@ -11,7 +11,7 @@ use std::cell::Cell;
 use rayon::prelude::*;
 
 use super::fields::{Plain, Role};
-use super::objective::{Cast, Objective};
+use super::objective::{CastRay, FieldObjective};
 use crate::resident::layout::{SceneRecord, color, density};
 use crate::transport::field::radiance_field::FieldView;
 use crate::transport::lookup::grid::Stencil;
@@ -185,7 +185,7 @@ impl FieldView<f64> for Perturbed<'_> {
 
 /// Differences one entry over the rays that reach it.
 struct Differencer<'a> {
-    objective: &'a Objective,
+    objective: &'a FieldObjective,
     entry: Entry,
     step: f64,
     side: KinkSide,
@@ -198,7 +198,7 @@ const CENTRAL_LEVELS: usize = 3;
 const ONE_SIDED_LEVELS: usize = 4;
 
 /// The emitter with one entry changed by each step of the central differences.
-fn moved_emitters(objective: &Objective, entry: Entry, step: f64) -> Vec<(f64, Vec<f64>)> {
+fn moved_emitters(objective: &FieldObjective, entry: Entry, step: f64) -> Vec<(f64, Vec<f64>)> {
     if entry.role != Role::Emitter {
         return Vec::new();
     }
@@ -231,7 +231,7 @@ impl<'a> Differencer<'a> {
     }
 
     /// Differences of one group of samples at successively halved steps, extrapolated to step zero.
-    fn extrapolated(&self, group: Stencils, cast: &Cast, base: [f64; 3]) -> [f64; 3] {
+    fn extrapolated(&self, group: Stencils, cast: &CastRay, base: [f64; 3]) -> [f64; 3] {
         let radiance = |delta: f64| self.objective.gather(&self.view(Some(group), delta), cast).radiance;
         let (levels, ratio) = match group {
             Stencils::Central => (CENTRAL_LEVELS, 4.0),
@@ -259,7 +259,7 @@ impl<'a> Differencer<'a> {
     }
 
     /// The derivative of one ray's radiance, and the flags of its samples.
-    fn ray(&self, cast: &Cast) -> ([f64; 3], u8) {
+    fn ray(&self, cast: &CastRay) -> ([f64; 3], u8) {
         let resting = self.view(None, 0.0);
         let base = self.objective.gather(&resting, cast).radiance;
         let mut met = resting.met.get();
@@ -298,7 +298,7 @@ impl<'a> Differencer<'a> {
 }
 
 /// The derivatives of the objectives with weights `seeds` by `entry`; `rays` are those whose samples it reaches.
-pub fn difference(objective: &Objective, entry: Entry, rays: &[u32], step: f64, seeds: &[u32]) -> Difference {
+pub fn difference(objective: &FieldObjective, entry: Entry, rays: &[u32], step: f64, seeds: &[u32]) -> Difference {
     let emitters = moved_emitters(objective, entry, step);
     let differencer = |side| Differencer {
         objective,

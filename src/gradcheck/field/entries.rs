@@ -6,7 +6,7 @@ use rand_pcg::Pcg64;
 use super::coverage::{Coverage, KINK, MET};
 use super::difference::Entry;
 use super::fields::Role;
-use super::objective::Objective;
+use super::objective::FieldObjective;
 use crate::params::{Kind, Shape};
 use crate::resident::layout::density;
 use crate::transport::lookup::grid::{grid_eval, grid_stencil};
@@ -59,18 +59,18 @@ pub fn coordinates(shape: Shape, entry: Entry) -> [usize; 4] {
 /// Chooses about `count` entries: random ones that rays reach, and an eighth of `count` of each special case that
 /// occurs.
 pub fn choose(
-    objective: &Objective,
-    survey: &Coverage,
+    objective: &FieldObjective,
+    coverage: &Coverage,
     (role, shape, kind): (Role, Shape, Kind),
     count: usize,
     seed: u64,
 ) -> Vec<Chosen> {
-    let texels = survey.texels(role) as u32;
+    let texels = coverage.texels(role) as u32;
     if shape.len() <= count {
         let all = (0..texels).flat_map(|texel| (0..shape.channels as u32).map(move |channel| (texel, channel)));
         return all
             .map(|(texel, channel)| {
-                let met = survey.flags(role, texel) & MET != 0;
+                let met = coverage.flags(role, texel) & MET != 0;
                 let place = if met { Place::Drawn } else { Place::Unmet };
                 Chosen {
                     entry: Entry { role, texel, channel },
@@ -92,7 +92,7 @@ pub fn choose(
         (Place::Empty, count),
     ] {
         let candidates: Vec<u32> = (0..texels)
-            .filter(|&texel| belongs(objective, survey, (role, shape, kind), texel, place))
+            .filter(|&texel| belongs(objective, coverage, (role, shape, kind), texel, place))
             .collect();
         if candidates.is_empty() {
             continue;
@@ -112,13 +112,13 @@ pub fn choose(
 
 /// Whether a texel fits `place`.
 fn belongs(
-    objective: &Objective,
-    survey: &Coverage,
+    objective: &FieldObjective,
+    coverage: &Coverage,
     (role, shape, kind): (Role, Shape, Kind),
     texel: u32,
     place: Place,
 ) -> bool {
-    let flags = survey.flags(role, texel);
+    let flags = coverage.flags(role, texel);
     let met = flags & MET != 0;
     let at = coordinates(
         shape,
@@ -142,7 +142,7 @@ fn belongs(
 }
 
 /// Whether the extinction is zero at the centre of a texel.
-fn is_empty(objective: &Objective, shape: Shape, at: [usize; 4]) -> bool {
+fn is_empty(objective: &FieldObjective, shape: Shape, at: [usize; 4]) -> bool {
     let scene = &objective.scene;
     let p = [0, 1, 2].map(|a| (at[a] as f32 + 0.5) / shape.size[a] as f32);
     scene.density_activation == density::RELU

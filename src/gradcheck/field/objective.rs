@@ -20,7 +20,7 @@ use crate::transport::rays::pixel::{Pixel, Sampled, drawn_pixel, linear_weight, 
 
 /// A ray of the objective.
 #[derive(Debug, Clone, Copy)]
-pub struct Cast {
+pub struct CastRay {
     pub ray: Ray,
     pub jitter: f32,
     /// The colour that replaces the emitter behind this ray.
@@ -31,7 +31,7 @@ pub struct Cast {
 }
 
 /// Generates the rays of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the devices.
-pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
+pub fn cast_rays(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<CastRay> {
     let scene = resident.scene;
     let of_pixel = |place: u32| {
         let pixel = pixel_at(batch, keys, place);
@@ -42,7 +42,7 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
             .collect();
         rays.into_iter()
             .flatten()
-            .map(move |Sampled { ray, jitter, weight }| Cast {
+            .map(move |Sampled { ray, jitter, weight }| CastRay {
                 ray,
                 jitter,
                 backdrop,
@@ -63,11 +63,11 @@ pub(in crate::gradcheck) fn pixel_at(batch: &Batch, keys: Keys, place: u32) -> P
 
 /// The objective, its rays and parameters.
 #[derive(Debug)]
-pub struct Objective {
+pub struct FieldObjective {
     pub scene: SceneRecord,
     pub fields: Fields<f64>,
     /// Rays of the pixels that are not masked.
-    pub casts: Vec<Cast>,
+    pub casts: Vec<CastRay>,
     /// Pixels of the batch, including masked ones.
     pub pixels: u32,
     spp: u32,
@@ -80,20 +80,20 @@ pub struct Adjoint {
     pub gradient: Fields<f64>,
 }
 
-impl Objective {
+impl FieldObjective {
     /// The objective over all rays of a batch.
     pub fn new(resident: &Resident, params: &ParamSet, batch: &Batch, keys: Keys, spp: u32) -> Self {
         Self {
             scene: resident.scene,
             fields: Fields::new(resident, params, f64::lift),
-            casts: cast(resident, batch, keys, spp, 0..batch.pixels()),
+            casts: cast_rays(resident, batch, keys, spp, 0..batch.pixels()),
             pixels: batch.pixels(),
             spp,
         }
     }
 
     /// The derivative of F by a ray's radiance.
-    pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
+    pub fn weight(&self, seed: u32, cast: &CastRay) -> [f64; 3] {
         let scale = f64::from(cast.weight) / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
         [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
@@ -107,12 +107,17 @@ impl Objective {
     }
 
     /// The radiance along a ray, under a view of the parameters.
-    pub fn gather<N: Number, V: FieldView<N>>(&self, view: &V, cast: &Cast) -> Gathered<N> {
+    pub fn gather<N: Number, V: FieldView<N>>(&self, view: &V, cast: &CastRay) -> Gathered<N> {
         gather(&self.scene, view, &cast.ray, cast.jitter, cast.backdrop)
     }
 
     /// Replays one ray; derivatives go to `sink`.
-    pub fn replay<S: SampleSink<f64>>(&self, seed: u32, cast: &Cast, sink: &mut S) -> (Gathered<f64>, Replayed<f64>) {
+    pub fn replay<S: SampleSink<f64>>(
+        &self,
+        seed: u32,
+        cast: &CastRay,
+        sink: &mut S,
+    ) -> (Gathered<f64>, Replayed<f64>) {
         let d_radiance = self.weight(seed, cast);
         backpropagate(
             &self.scene,

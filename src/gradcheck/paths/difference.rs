@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 
-use super::objective::Objective;
+use super::objective::PathObjective;
 use crate::gradcheck::field::difference::Difference;
 use crate::gradcheck::field::objective::dot;
 use crate::params::Quantity;
@@ -27,7 +27,7 @@ const DEGREES: f64 = 1e-3;
 const CORNERED: f64 = 1e-4;
 
 /// The largest step of a parameter's entries.
-pub fn default_step(objective: &Objective, parameter: usize, quantity: Quantity) -> f64 {
+pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quantity) -> f64 {
     let records = objective.records();
     let is = |volume: u32| {
         let volume = records.volumes.get(volume as usize);
@@ -65,7 +65,7 @@ pub fn default_step(objective: &Objective, parameter: usize, quantity: Quantity)
 /// The derivatives of the objectives with weights `seeds` by an entry of a parameter; `rays` are the paths that it
 /// affects.
 pub fn difference(
-    objective: &mut Objective,
+    objective: &mut PathObjective,
     (parameter, flat): (usize, usize),
     rays: &[u32],
     step: f64,

@@ -5,7 +5,7 @@ use rand_core::Rng;
 use rand_pcg::Pcg64;
 
 use super::fields::Tell;
-use super::objective::Objective;
+use super::objective::PathObjective;
 use crate::gradcheck::field::entries::Place;
 use crate::gradcheck::{Options, Setup, asked};
 use crate::params::{Kind, Parameter, Shape};
@@ -34,7 +34,7 @@ pub fn coordinates(shape: Shape, flat: usize) -> [usize; 4] {
 }
 
 /// Calls `visit` with every pair of a path and an entry that it depends on.
-fn look(objective: &Objective, mut visit: impl FnMut(u32, usize, usize)) {
+fn look(objective: &PathObjective, mut visit: impl FnMut(u32, usize, usize)) {
     for (i, cast) in objective.casts.iter().enumerate() {
         let mut sink = Tell {
             scene: objective.scene(),
@@ -49,7 +49,7 @@ fn look(objective: &Objective, mut visit: impl FnMut(u32, usize, usize)) {
 ///
 /// # Errors
 /// An index outside its parameter.
-pub fn choose(setup: &Setup, objective: &Objective, options: &Options) -> Result<Vec<Checked>> {
+pub fn choose(setup: &Setup, objective: &PathObjective, options: &Options) -> Result<Vec<Checked>> {
     let mut met: Vec<Vec<bool>> = objective
         .fields
         .integrand
@@ -84,7 +84,7 @@ pub fn choose(setup: &Setup, objective: &Objective, options: &Options) -> Result
 }
 
 /// Records the paths that depend on each entry.
-fn find_rays(objective: &Objective, all: &mut [Checked]) {
+fn find_rays(objective: &PathObjective, all: &mut [Checked]) {
     let mut slots: Vec<Vec<u32>> = vec![Vec::new(); objective.fields.integrand.len()];
     let mut places = Vec::new();
     for (i, checked) in all.iter().enumerate() {

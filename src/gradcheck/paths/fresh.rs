@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::entries::{Checked, coordinates};
 use super::fields::Tell;
-use super::objective::{Objective, cast};
+use super::objective::{PathObjective, cast_paths};
 use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
 use crate::params::Quantity;
@@ -77,14 +77,14 @@ pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<Fres
     } else {
         LENGTH
     };
-    let here = Objective::without_paths(setup, gradient::FREE_FLIGHT);
-    let moved: Vec<[Objective; 2]> = wanted
+    let here = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);
+    let moved: Vec<[PathObjective; 2]> = wanted
         .iter()
         .map(|&flat| {
             [step, -step].map(|by| {
                 let mut moved = setup.clone();
                 moved.params.parameters[of].values[flat] += by;
-                Objective::without_paths(&moved, gradient::FREE_FLIGHT)
+                PathObjective::without_paths(&moved, gradient::FREE_FLIGHT)
             })
         })
         .collect();
@@ -99,7 +99,7 @@ pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<Fres
             objective: pass_key(u64::from(k), 0, Pass::Objective),
             pass: pass_key(u64::from(k), 0, Pass::Adjoint),
         };
-        let casts = cast(&setup.resident, &batch, keys, 1, 0..batch.pixels());
+        let casts = cast_paths(&setup.resident, &batch, keys, 1, 0..batch.pixels());
         let mut replayed = vec![0.0; parameter.values.len()];
         let mut sink = Tell {
             scene: here.scene(),
@@ -113,11 +113,11 @@ pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<Fres
         for cast in &casts {
             here.replay([weight; 3], cast, &mut sink);
         }
-        let mean = |objective: &Objective| -> f64 {
+        let mean = |objective: &PathObjective| -> f64 {
             let of_path = |cast| objective.gather(&objective.fields, cast).iter().sum::<f64>() * weight;
             casts.iter().map(of_path).sum()
         };
-        let difference = |[more, less]: &[Objective; 2]| (mean(more) - mean(less)) / (2.0 * f64::from(step));
+        let difference = |[more, less]: &[PathObjective; 2]| (mean(more) - mean(less)) / (2.0 * f64::from(step));
         wanted
             .iter()
             .zip(&moved)

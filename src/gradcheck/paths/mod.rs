@@ -17,7 +17,7 @@ use crate::resident::layout::gradient;
 use crate::resident::paths::{Estimator, PathScene};
 use difference::difference;
 use entries::{Checked, choose};
-use objective::{Adjoint, Objective};
+use objective::{Adjoint, PathObjective};
 
 /// Why a device with an estimator that draws other random numbers than path replay is not checked.
 const OTHER_PATHS: &str = "the device was not checked: radiative backpropagation follows paths of its own, so that only \
@@ -33,7 +33,7 @@ pub fn check(
     device: Option<&mut dyn Device>,
     options: &Options,
 ) -> anyhow::Result<Outcome> {
-    let objective = Objective::new(setup, gradient::FREE_FLIGHT);
+    let objective = PathObjective::new(setup, gradient::FREE_FLIGHT);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.par_iter().map(|&seed| objective.adjoint(seed)).collect();
     let checked = choose(setup, &objective, options)?;
@@ -99,7 +99,7 @@ pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
 /// Differences all chosen entries and judges the gradients.
 fn judge(
     setup: &Setup,
-    mut objective: Objective,
+    mut objective: PathObjective,
     checked: &[Checked],
     adjoints: &[Adjoint],
     found: &[DeviceAdjoint],

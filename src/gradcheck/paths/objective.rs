@@ -24,7 +24,7 @@ use crate::transport::scene::tables::Tables;
 
 /// A path of the objective.
 #[derive(Debug, Clone, Copy)]
-pub struct Cast {
+pub struct CastPath {
     pub ray: Ray,
     pub medium: u32,
     /// The random numbers of its walk, and of the draws that only its adjoint makes.
@@ -37,15 +37,15 @@ pub struct Cast {
 
 /// Generates the paths of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the
 /// devices.
-pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<Cast> {
-    let of_pixel = |place: u32| -> Vec<Cast> {
+pub fn cast_paths(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Range<u32>) -> Vec<CastPath> {
+    let of_pixel = |place: u32| -> Vec<CastPath> {
         let pixel = pixel_at(batch, keys, place);
         let sensor = &resident.sensors[pixel.sensor as usize];
-        let casts: Option<Vec<Cast>> = (0..spp)
+        let casts: Option<Vec<CastPath>> = (0..spp)
             .map(|sample| {
                 let Sampled { ray, weight, .. } = sample_ray(&resident.scene, sensor, pixel, keys.pass, sample)?;
                 let [walk, extra] = streams(keys.pass, pixel, sample);
-                Some(Cast {
+                Some(CastPath {
                     ray,
                     medium: sensor.medium,
                     walk,
@@ -62,13 +62,13 @@ pub fn cast(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, places: Ra
 
 /// The objective, its paths and parameters.
 #[derive(Debug)]
-pub struct Objective {
+pub struct PathObjective {
     scene: SceneRecord,
     records: PathScene,
     /// From the unperturbed parameters.
     tables: Tables,
     pub fields: Sides<f64>,
-    pub casts: Vec<Cast>,
+    pub casts: Vec<CastPath>,
     pixels: u32,
     spp: u32,
 }
@@ -81,7 +81,7 @@ pub struct Adjoint {
     pub gradient: Vec<Vec<f64>>,
 }
 
-impl Objective {
+impl PathObjective {
     /// The objective of a path-traced scene; `gradient` selects the estimator of the derivatives by the extinction.
     ///
     /// # Panics
@@ -89,12 +89,12 @@ impl Objective {
     pub fn new(setup: &Setup, gradient: u32) -> Self {
         let all = 0..setup.batch.pixels();
         Self {
-            casts: cast(&setup.resident, &setup.batch, setup.keys, setup.spp, all),
+            casts: cast_paths(&setup.resident, &setup.batch, setup.keys, setup.spp, all),
             ..Self::without_paths(setup, gradient)
         }
     }
 
-    /// As [`Objective::new`], without generating the paths.
+    /// As [`PathObjective::new`], without generating the paths.
     pub fn without_paths(setup: &Setup, gradient: u32) -> Self {
         let mut records = setup.resident.transport.paths().clone();
         records.settings.gradient = gradient;
@@ -118,13 +118,13 @@ impl Objective {
     }
 
     /// The derivative of the objective by a path's radiance.
-    pub fn weight(&self, seed: u32, cast: &Cast) -> [f64; 3] {
+    pub fn weight(&self, seed: u32, cast: &CastPath) -> [f64; 3] {
         let scale = f64::from(cast.weight) / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
         [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 
     /// The radiance of a path in any number type, continuing through factors of zero.
-    pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &Cast) -> [N; 3] {
+    pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &CastPath) -> [N; 3] {
         volpath::gather::<N, F, GATHER>(&self.view(), fields, &cast.ray, cast.medium, cast.walk)
             .radiance
             .0
@@ -134,10 +134,10 @@ impl Objective {
     pub fn replay<S: Sink<f64>>(
         &self,
         weight: [f64; 3],
-        cast: &Cast,
+        cast: &CastPath,
         sink: &mut S,
     ) -> (PathState<f64>, PathState<f64>) {
-        let Cast {
+        let CastPath {
             ray,
             medium,
             walk,
@@ -152,10 +152,10 @@ impl Objective {
         &self,
         incident: Ahead,
         weight: [f64; 3],
-        cast: &Cast,
+        cast: &CastPath,
         sink: &mut S,
     ) -> PathState<f64> {
-        let Cast {
+        let CastPath {
             ray,
             medium,
             walk,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::entries::{Checked, coordinates};
 use super::fields::Tell;
-use super::objective::{Objective, cast};
+use super::objective::{PathObjective, cast_paths};
 use super::with_gradient;
 use crate::device::{Batch, Device, Keys};
 use crate::gradcheck::field::entries::Place;
@@ -96,7 +96,7 @@ pub fn passes(batch: &Batch) -> u32 {
 /// `wanted` are flat indices of entries of the parameter `of`.
 pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: u32) -> Means {
     // Map flat indices to positions among `wanted`.
-    let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| Objective::new(setup, gradient));
+    let objectives = [tracking, gradient::FREE_FLIGHT].map(|gradient| PathObjective::new(setup, gradient));
     let values = &setup.params.parameters[of].values;
     let mut slots = vec![u32::MAX; values.len()];
     for (i, &flat) in wanted.iter().enumerate() {
@@ -114,7 +114,7 @@ pub fn means(setup: &Setup, tracking: u32, of: usize, wanted: &[usize], passes: 
             objective: pass_key(u64::from(k), 0, Pass::Objective),
             pass: pass_key(u64::from(k), 0, Pass::Adjoint),
         };
-        let casts = cast(&setup.resident, &batch, keys, 1, 0..batch.pixels());
+        let casts = cast_paths(&setup.resident, &batch, keys, 1, 0..batch.pixels());
         [0, 1].map(|i: usize| {
             let objective = &objectives[i];
             let mut sums = vec![0.0; wanted.len() + 1];
@@ -170,7 +170,7 @@ pub fn check(
     options: &Options,
 ) -> anyhow::Result<Vec<TrackingReport>> {
     let setup = with_gradient(setup, tracking);
-    let objective = Objective::new(&setup, tracking);
+    let objective = PathObjective::new(&setup, tracking);
     let records = objective.records();
     let extinctions: Vec<u32> = records
         .media

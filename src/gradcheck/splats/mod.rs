@@ -14,7 +14,7 @@ use super::report::{LossReport, ParameterReport, Report};
 use super::{Options, Outcome, Setup, asked, device_adjoints};
 use crate::device::Device;
 use crate::resident::splats::SplatScene;
-use objective::{Adjoint, Objective};
+use objective::{Adjoint, SplatObjective};
 
 /// The largest step of the differences: of all parameters, lengths being in units of the picture's longer side,
 /// positions change a weight the fastest.
@@ -29,7 +29,7 @@ const LEVELS: usize = 3;
 /// # Errors
 /// An index outside its parameter, or the device fails.
 pub fn check(setup: &Setup, scene: &SplatScene, device: Option<&mut dyn Device>, options: &Options) -> Result<Outcome> {
-    let objective = Objective::new(setup, scene);
+    let objective = SplatObjective::new(setup, scene);
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
     let adjoints: Vec<Adjoint> = seeds.iter().map(|&seed| objective.adjoint(seed)).collect();
     let info = device.as_ref().map(|d| d.info().clone());
@@ -90,7 +90,12 @@ pub fn check(setup: &Setup, scene: &SplatScene, device: Option<&mut dyn Device>,
 }
 
 /// Entries to check: those asked for, or mostly random ones that pixels see, and some that none does.
-fn choose(setup: &Setup, objective: &Objective, parameter: usize, options: &Options) -> Result<Vec<(usize, Place)>> {
+fn choose(
+    setup: &Setup,
+    objective: &SplatObjective,
+    parameter: usize,
+    options: &Options,
+) -> Result<Vec<(usize, Place)>> {
     let described = &setup.params.parameters[parameter];
     if !options.indices.is_empty() {
         let all = options
@@ -125,7 +130,7 @@ fn choose(setup: &Setup, objective: &Objective, parameter: usize, options: &Opti
 
 /// The derivatives of the objectives with weights `seeds` by an entry: central differences over the pixels that may
 /// depend on it, extrapolated to step zero (Richardson1911).
-fn difference(objective: &Objective, parameter: usize, flat: usize, step: f64, seeds: &[u32]) -> Difference {
+fn difference(objective: &SplatObjective, parameter: usize, flat: usize, step: f64, seeds: &[u32]) -> Difference {
     let pixels = objective.pixels_of(parameter, flat);
     let mut moved = objective.values.clone();
     let mut sums = |h: f64| -> Vec<f64> {

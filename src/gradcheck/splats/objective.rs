@@ -15,7 +15,7 @@ const TILE: usize = 16;
 
 /// The objective and its parameters.
 #[derive(Debug, Clone)]
-pub struct Objective {
+pub struct SplatObjective {
     /// The parameters, in the order of the scene.
     pub values: Vec<Vec<f64>>,
     slots: SplatSlots,
@@ -77,7 +77,7 @@ fn parameters<N: Copy>(slots: &SplatSlots, values: &[Vec<N>], i: usize) -> Param
     }
 }
 
-impl Objective {
+impl SplatObjective {
     /// The objective of a picture of splats.
     pub fn new(setup: &Setup, scene: &SplatScene) -> Self {
         let all = &setup.params.parameters;

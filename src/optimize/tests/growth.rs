@@ -47,7 +47,7 @@ fn run_on(scene: &Scene, folder: &Path, iterations: u32) -> Report {
     let job = Job {
         observer: &observer,
         scene,
-        rule: scene.optimize.as_ref().expect("given"),
+        settings: scene.optimize.as_ref().expect("given"),
         folder: &folder,
         stop: &stop,
         resume_command: "prbopt optimize splats.json --resume".into(),

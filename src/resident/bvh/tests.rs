@@ -5,7 +5,7 @@ use rand_pcg::Pcg32;
 
 use super::*;
 
-fn soup(count: usize, corner: impl Fn(&mut Pcg32, usize) -> [f32; 3]) -> Vec<Triangle> {
+fn random_triangles(count: usize, corner: impl Fn(&mut Pcg32, usize) -> [f32; 3]) -> Vec<Triangle> {
     let mut random = Pcg32::new(7, 11);
     (0..count).map(|i| [(); 3].map(|()| corner(&mut random, i))).collect()
 }
@@ -67,7 +67,7 @@ fn check(bvh: &Bvh, triangles: &[Triangle], surfaces: &[(u32, Corners)]) -> usiz
 #[test]
 fn every_triangle_is_in_one_leaf_and_within_its_boxes() {
     for count in [1, 2, 4, 5, 100, 5000, 200_000] {
-        let triangles = soup(count, |random, _| [(); 3].map(|()| uniform(random)));
+        let triangles = random_triangles(count, |random, _| [(); 3].map(|()| uniform(random)));
         let bvh = Bvh::new(&triangles, &[]);
         let levels = check(&bvh, &triangles, &[]);
         assert!(levels <= 12, "{levels} levels");
@@ -78,7 +78,7 @@ fn every_triangle_is_in_one_leaf_and_within_its_boxes() {
 
 #[test]
 fn surfaces_are_leaves() {
-    let triangles = soup(5000, |random, _| [(); 3].map(|()| uniform(random)));
+    let triangles = random_triangles(5000, |random, _| [(); 3].map(|()| uniform(random)));
     let mut random = Pcg32::new(5, 5);
     let surfaces: Vec<(u32, Corners)> = (0..50)
         .map(|i| {
@@ -112,7 +112,7 @@ fn degenerate_and_identical_triangles_are_split_by_number() {
         },
     ];
     for corner in corners {
-        let triangles = soup(30_000, corner);
+        let triangles = random_triangles(30_000, corner);
         let levels = check(&Bvh::new(&triangles, &[]), &triangles, &[]);
         assert!(levels <= MAX_LEVELS, "{levels} levels");
     }
@@ -121,7 +121,7 @@ fn degenerate_and_identical_triangles_are_split_by_number() {
 /// Centroids at 2⁻¹, 2⁻², … draw each cut to the end of the row, one triangle or two at a time.
 #[test]
 fn the_number_of_levels_is_bounded() {
-    let triangles = soup(4000, |_, i| [0.5f32.powi(i as i32 % 120); 3]);
+    let triangles = random_triangles(4000, |_, i| [0.5f32.powi(i as i32 % 120); 3]);
     let levels = check(&Bvh::new(&triangles, &[]), &triangles, &[]);
     assert!(levels <= MAX_LEVELS, "{levels} levels");
 }
@@ -129,7 +129,7 @@ fn the_number_of_levels_is_bounded() {
 /// The same bits, whatever the number of threads.
 #[test]
 fn equal_soups_give_equal_hierarchies() {
-    let triangles = soup(150_000, |random, _| [(); 3].map(|()| uniform(random)));
+    let triangles = random_triangles(150_000, |random, _| [(); 3].map(|()| uniform(random)));
     let build = |threads| {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -143,7 +143,7 @@ fn equal_soups_give_equal_hierarchies() {
 /// On a height field the heuristic beats halving by a wide margin; a cut that is chosen badly would not.
 #[test]
 fn boxes_of_siblings_hardly_overlap() {
-    let triangles = soup(4096, |random, i| {
+    let triangles = random_triangles(4096, |random, i| {
         let [x, y] = [(i % 64) as f32, (i / 64) as f32];
         [x + uniform(random), y + uniform(random), 0.1 * uniform(random)]
     });
@@ -186,7 +186,7 @@ fn few_surfaces_have_no_hierarchy() {
 /// the range of f32.
 #[test]
 fn the_unit_of_length_does_not_count() {
-    let triangles = soup(6000, |random, _| [(); 3].map(|()| uniform(random)));
+    let triangles = random_triangles(6000, |random, _| [(); 3].map(|()| uniform(random)));
     let surfaces = [(0, [[0.1; 3], [0.2; 3]]), (1, [[0.4; 3], [0.9, 0.5, 0.6]])];
     let build = |scale: f32| {
         let scaled: Vec<Triangle> = triangles.iter().map(|t| t.map(|p| p.map(|x| scale * x))).collect();
@@ -250,7 +250,7 @@ fn meshes_are_in_the_hierarchy_by_their_triangles() {
     let mut records = [SurfaceRecord::zeroed(); 2];
     (records[0].kind, records[1].kind) = (surface::MESH, surface::CUBE);
     records[1].to_world = [[0.0, 0.0, 0.0, 4.0]; 3];
-    let triangles = soup(3, |random, _| [(); 3].map(|()| uniform(random)));
+    let triangles = random_triangles(3, |random, _| [(); 3].map(|()| uniform(random)));
     let bvh = of_world(&triangles, &records);
     check(&bvh, &triangles, &[(1, box_of_surface(&records[1]))]);
     assert!(of_world(&[], &records).nodes.is_empty());

@@ -6,7 +6,7 @@ use super::gap_at;
 
 /// Triangles of a closed surface in the world, and boxes around them.
 #[derive(Debug)]
-pub(super) struct Soup {
+pub(super) struct ClosedMesh {
     /// In the order of the leaves of `boxes`.
     triangles: Vec<[DVec3; 3]>,
     boxes: Vec<Node>,
@@ -25,7 +25,7 @@ struct Node {
 /// Triangles of a leaf.
 const LEAF: usize = 4;
 
-impl Soup {
+impl ClosedMesh {
     /// A surface of at least one triangle.
     pub(super) fn new(mut triangles: Vec<[DVec3; 3]>) -> Self {
         let mut boxes = Vec::new();
@@ -98,7 +98,7 @@ impl Soup {
                 }
                 (_, Some(second)) => pairs.extend([(i, j + 1), (i, second)]),
                 _ => {
-                    let of = |soup: &Self, node: Node| soup.triangles[node.first..][..node.count].to_vec();
+                    let of = |mesh: &Self, node: Node| mesh.triangles[node.first..][..node.count].to_vec();
                     for s in of(self, a) {
                         for t in of(other, b) {
                             if near(&s, &t, gap_at(s[0], gap)) {

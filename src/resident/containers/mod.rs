@@ -10,7 +10,7 @@ use std::path::Path;
 
 use glam::{Affine3A, DAffine3, DMat3, DVec3};
 
-use self::closed_mesh::Soup;
+use self::closed_mesh::ClosedMesh;
 use self::ellipsoid::Ellipsoid;
 use super::layout::Triangle;
 use crate::io::{IoError, Result};
@@ -33,7 +33,7 @@ pub(super) struct Container {
 #[derive(Debug)]
 enum Boundary {
     Ellipsoid(Ellipsoid),
-    Soup(Soup),
+    ClosedMesh(ClosedMesh),
 }
 
 impl Container {
@@ -49,16 +49,16 @@ impl Container {
         let (boundary, outwards) = match &surface.geometry {
             Geometry::Rectangle | Geometry::Disk | Geometry::Cylinder { .. } => return Ok(None),
             Geometry::Sphere { .. } => (Boundary::Ellipsoid(Ellipsoid::new(double(to_world))), true),
-            Geometry::Cube => (Boundary::Soup(Soup::cube(&double(to_world))), true),
+            Geometry::Cube => (Boundary::ClosedMesh(ClosedMesh::cube(&double(to_world))), true),
             Geometry::Mesh { path, .. } => {
-                let soup = Soup::new(triangles.iter().map(|t| t.map(place)).collect());
-                let outwards = soup.volume() >= 0.0;
+                let mesh = ClosedMesh::new(triangles.iter().map(|t| t.map(place)).collect());
+                let outwards = mesh.volume() >= 0.0;
                 if !outwards && !surface.flip_normals && surface.exterior.is_none() {
                     let message = "the mesh bounds a medium but its faces look inwards, so that its `interior` is all that \
                                    lies around it; turn them round, or set \"flip_normals\": true";
                     return Err(IoError::new(path, message));
                 }
-                (Boundary::Soup(soup), outwards)
+                (Boundary::ClosedMesh(mesh), outwards)
             }
         };
         let (inner, outer) = match outwards != surface.flip_normals {
@@ -76,14 +76,14 @@ impl Container {
     fn holds(&self, p: DVec3) -> bool {
         match &self.boundary {
             Boundary::Ellipsoid(ellipsoid) => ellipsoid.holds(p),
-            Boundary::Soup(soup) => soup.holds(p),
+            Boundary::ClosedMesh(mesh) => mesh.holds(p),
         }
     }
 
     fn volume(&self) -> f64 {
         match &self.boundary {
             Boundary::Ellipsoid(ellipsoid) => ellipsoid.volume(),
-            Boundary::Soup(soup) => soup.volume().abs(),
+            Boundary::ClosedMesh(mesh) => mesh.volume().abs(),
         }
     }
 
@@ -91,15 +91,15 @@ impl Container {
     fn point(&self) -> DVec3 {
         match &self.boundary {
             Boundary::Ellipsoid(ellipsoid) => ellipsoid.point(),
-            Boundary::Soup(soup) => soup.triangles()[0][0],
+            Boundary::ClosedMesh(mesh) => mesh.triangles()[0][0],
         }
     }
 
     /// Where the boundaries of two containers meet, about.
     fn meets(&self, other: &Self) -> Option<DVec3> {
         match (&self.boundary, &other.boundary) {
-            (Boundary::Soup(a), Boundary::Soup(b)) => a.meets(b, GAP),
-            (Boundary::Ellipsoid(a), Boundary::Soup(b)) | (Boundary::Soup(b), Boundary::Ellipsoid(a)) => {
+            (Boundary::ClosedMesh(a), Boundary::ClosedMesh(b)) => a.meets(b, GAP),
+            (Boundary::Ellipsoid(a), Boundary::ClosedMesh(b)) | (Boundary::ClosedMesh(b), Boundary::Ellipsoid(a)) => {
                 b.triangles().iter().find(|t| a.meets_triangle(t, GAP)).map(centroid)
             }
             (Boundary::Ellipsoid(a), Boundary::Ellipsoid(b)) => a.meets(b, GAP).then(|| a.nearest(b.center())),

@@ -377,7 +377,7 @@ const report = (() => {
   let busy = false, again = false;
   try { sessionStorage.setItem("/reportfollow", "false"); } catch {}
   const hide = "html { overflow: hidden; } header, #follow, .note:has(#follow), footer { display: none !important; } main { padding-top: 4px; }";
-  function settle(frame) {
+  function showAlone(frame) {
     const page = frame.contentDocument;
     page.head.append(make("style", { textContent: hide }));
     page.documentElement.dataset.theme = document.documentElement.dataset.theme;
@@ -391,7 +391,7 @@ const report = (() => {
     const frame = make("iframe", { className: "coming", title: "report", src: at("/report") });
     const old = part("report").querySelector("iframe");
     await new Promise((done) => { frame.onload = done; part("report").append(frame); });
-    settle(frame);
+    showAlone(frame);
     frame.classList.remove("coming");
     old?.remove();
     frame.dataset.loads = Number(old?.dataset.loads ?? 0) + 1;

@@ -211,6 +211,9 @@ impl<N: Number> PathState<N> {
     }
 
     /// The weight of a real collision that the hero channel decided, without the albedo. `hero` is its extinction.
+    ///
+    /// Without spectral extinction and with one set of fields, all channels of the integrand are the hero's: the weight
+    /// σ / hero is exactly one and is left out.
     #[inline]
     pub fn multiply_real<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32) {
         let scale = 1.0 / hero;
@@ -228,7 +231,8 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// The weight of a null collision; `hero` is the hero channel's extinction, `mu` the majorant.
+    /// The weight of a null collision; `hero` is the hero channel's extinction, `mu` the majorant. It is exactly one, and
+    /// left out, where that of [`Self::multiply_real`] is.
     #[inline]
     pub fn multiply_null<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32, mu: f32) {
         if scene.settings.spectral != 1 && !F::TWO_SIDED {

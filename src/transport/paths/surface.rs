@@ -21,7 +21,7 @@ use crate::transport::scene::shape::Hit;
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// Meets a surface that has a BSDF: the next vertex, unless the path ends there.
     #[inline(never)]
-    pub(super) fn meet_bsdf<const MODE: u8>(&mut self, hit: &Hit) -> Met {
+    pub(super) fn hit_bsdf<const MODE: u8>(&mut self, hit: &Hit) -> Met {
         let (scene, path) = (self.scene, &mut self.path);
         let at = Interaction::new(scene, hit, path.direction);
         path.depth += 1;

@@ -259,7 +259,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             path.pass(hit.t, leave(hit, path.direction));
             return Met::Boundary;
         }
-        self.meet_bsdf::<MODE>(hit)
+        self.hit_bsdf::<MODE>(hit)
     }
 
     /// Scatters light at a point of a medium: next-event estimation, then a new direction. False if the path ends.

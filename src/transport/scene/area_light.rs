@@ -151,32 +151,32 @@ fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32,
             high = middle;
         }
     }
-    let facet = &emissive_triangles[low];
+    let shining = &emissive_triangles[low];
     let (mut ab, mut ac) = ([0.0; 3], [0.0; 3]);
     for a in 0..3 {
-        ab[a] = facet.b[a] - facet.a[a];
-        ac[a] = facet.c[a] - facet.a[a];
+        ab[a] = shining.b[a] - shining.a[a];
+        ac[a] = shining.c[a] - shining.a[a];
     }
     let face = cross(ab, ac);
     let root = (1.0 - u[0]).sqrt();
     let size = dot(face, face).sqrt();
     let (to_b, to_c) = (1.0 - root, root * u[1]);
-    let [au, av, bu, bv] = facet.uv_ab;
-    let [cu, cv] = facet.uv_c;
+    let [au, av, bu, bv] = shining.uv_ab;
+    let [cu, cv] = shining.uv_c;
     // Records of a light that shines backwards name the corners the other way round.
     let side = scene.surfaces[record.surface as usize].side;
     Place {
         point: SurfacePoint {
-            p: [0, 1, 2].map(|a| facet.a[a] + ab[a] * to_b + ac[a] * to_c),
+            p: [0, 1, 2].map(|a| shining.a[a] + ab[a] * to_b + ac[a] * to_c),
             uv: [
                 au + (bu - au) * to_b + (cu - au) * to_c,
                 av + (bv - av) * to_b + (cv - av) * to_c,
             ],
-            triangle: facet.triangle,
+            triangle: shining.triangle,
             weights: if side < 0.0 { [to_c, to_b] } else { [to_b, to_c] },
         },
         normal: face.map(|x| x / size),
-        area: 0.5 * size / (facet.ends - facet.begins),
+        area: 0.5 * size / (shining.ends - shining.begins),
         by_area: record.position[3],
     }
 }

@@ -111,53 +111,66 @@ pub struct Ray {
     pub t_max: f32,
 }
 
-/// The nearest hit, from either side. `meet` tests a surface: it returns the distance of the first hit between 0 and
+/// The nearest hit, from either side. `intersect_shape` tests a surface: it returns the distance of the first hit between 0 and
 /// `t_max`, and a part number that [`Target::Surface`] stores.
 #[inline]
-pub fn intersect(bvh: &Bvh, ray: &Ray, meet: &impl Fn(u32) -> Option<(f32, u32)>) -> Option<Hit> {
-    intersect_at(Level::widest(), bvh, ray, meet)
+pub fn intersect(bvh: &Bvh, ray: &Ray, intersect_shape: &impl Fn(u32) -> Option<(f32, u32)>) -> Option<Hit> {
+    intersect_at(Level::widest(), bvh, ray, intersect_shape)
 }
 
 /// [`intersect`] with an instruction set from [`Level::all`].
 #[inline]
-pub fn intersect_at(level: Level, bvh: &Bvh, ray: &Ray, meet: &impl Fn(u32) -> Option<(f32, u32)>) -> Option<Hit> {
+pub fn intersect_at(
+    level: Level,
+    bvh: &Bvh,
+    ray: &Ray,
+    intersect_shape: &impl Fn(u32) -> Option<(f32, u32)>,
+) -> Option<Hit> {
     match level {
-        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, false>(bvh, ray, meet),
+        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, false>(bvh, ray, intersect_shape),
         // SAFETY: the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { walk_avx2::<_, false>(bvh, ray, meet) },
+        Level::Avx2 => unsafe { walk_avx2::<_, false>(bvh, ray, intersect_shape) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { walk_avx512::<_, false>(bvh, ray, meet) },
+        Level::Avx512 => unsafe { walk_avx512::<_, false>(bvh, ray, intersect_shape) },
     }
 }
 
 /// Whether there is any hit: [`intersect`] without the search for the nearest.
 #[inline]
-pub fn is_blocked(bvh: &Bvh, ray: &Ray, meet: &impl Fn(u32) -> Option<(f32, u32)>) -> bool {
+pub fn is_blocked(bvh: &Bvh, ray: &Ray, intersect_shape: &impl Fn(u32) -> Option<(f32, u32)>) -> bool {
     let hit = match Level::widest() {
-        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, true>(bvh, ray, meet),
+        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, true>(bvh, ray, intersect_shape),
         // SAFETY: the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { walk_avx2::<_, true>(bvh, ray, meet) },
+        Level::Avx2 => unsafe { walk_avx2::<_, true>(bvh, ray, intersect_shape) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { walk_avx512::<_, true>(bvh, ray, meet) },
+        Level::Avx512 => unsafe { walk_avx512::<_, true>(bvh, ray, intersect_shape) },
     };
     hit.is_some()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1")]
-fn walk_avx2<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(bvh: &Bvh, ray: &Ray, meet: &M) -> Option<Hit> {
-    walk::<Avx, Sse, M, ANY>(bvh, ray, meet)
+fn walk_avx2<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(
+    bvh: &Bvh,
+    ray: &Ray,
+    intersect_shape: &M,
+) -> Option<Hit> {
+    walk::<Avx, Sse, M, ANY>(bvh, ray, intersect_shape)
 }
 
 /// The same vector types: AVX-512 adds mask registers and doubles the number of vector registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,avx512f,avx512vl,avx512dq")]
-fn walk_avx512<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(bvh: &Bvh, ray: &Ray, meet: &M) -> Option<Hit> {
-    walk::<Avx, Sse, M, ANY>(bvh, ray, meet)
+fn walk_avx512<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(
+    bvh: &Bvh,
+    ray: &Ray,
+    intersect_shape: &M,
+) -> Option<Hit> {
+    walk::<Avx, Sse, M, ANY>(bvh, ray, intersect_shape)
 }
 
 /// Values of a ray that box and triangle tests share.
@@ -251,7 +264,7 @@ impl Best {
 
 /// Traverses the BVH: the nearest hit, or with `ANY` the first one found.
 #[inline(always)]
-fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, meet: &M) -> Option<Hit>
+fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, intersect_shape: &M) -> Option<Hit>
 where
     V: Lanes<WIDTH>,
     T: Lanes<BLOCK>,
@@ -311,10 +324,10 @@ where
                 }
             }
             // Intersect the leaf.
-            child::BLOCK => meet_block::<T>(&bvh.blocks[index], index as u32, &prepared, ray.t_min, &mut best),
+            child::BLOCK => intersect_block::<T>(&bvh.blocks[index], index as u32, &prepared, ray.t_min, &mut best),
             child::SURFACE => {
                 let number = index as u32;
-                if let Some((t, part)) = meet(number)
+                if let Some((t, part)) = intersect_shape(number)
                     && t > ray.t_min
                 {
                     let target = Target::Surface { number, part };
@@ -371,7 +384,7 @@ fn edge<V: Lanes<BLOCK>>(p: [V; 3], q: [V; 3]) -> V {
 
 /// Tests the triangles of a block.
 #[inline(always)]
-fn meet_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepared, t_min: f32, best: &mut Best) {
+fn intersect_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepared, t_min: f32, best: &mut Best) {
     let origin = ray.axes.map(|axis| V::splat(ray.origin[axis]));
     let by = ray.by.map(V::splat);
     // Sheared vertices, relative to the ray: the ray is the line x = y = 0, scaled depth is z.

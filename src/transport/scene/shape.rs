@@ -79,7 +79,9 @@ pub fn nearest(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f3
             t_min: 0.0,
             t_max: far,
         };
-        let hit = bvh::intersect(scene.bvh, &ray, &|number| meet(scene, number, origin, direction, far))?;
+        let hit = bvh::intersect(scene.bvh, &ray, &|number| {
+            intersect_shape(scene, number, origin, direction, far)
+        })?;
         return Some(Nearest {
             t: hit.t,
             target: hit.target,
@@ -88,7 +90,7 @@ pub fn nearest(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f3
     let mut nearest = None;
     let mut far = far;
     for number in 0..scene.settings.surfaces {
-        if let Some((t, part)) = meet(scene, number, origin, direction, far) {
+        if let Some((t, part)) = intersect_shape(scene, number, origin, direction, far) {
             far = t;
             let target = Target::Surface { number, part };
             nearest = Some(Nearest { t, target });
@@ -117,18 +119,24 @@ pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: 
 /// The first intersection with one surface other than a mesh, between 0 and `far`: the distance, and for a cube the
 /// face: 2 · axis, plus 1 on the positive side.
 #[inline]
-fn meet(scene: &SceneView, number: u32, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<(f32, u32)> {
+fn intersect_shape(
+    scene: &SceneView,
+    number: u32,
+    origin: [f32; 3],
+    direction: [f32; 3],
+    far: f32,
+) -> Option<(f32, u32)> {
     let record = &scene.surfaces[number as usize];
     let o = transform_point(&record.to_local, origin);
     let d = transform_vector(&record.to_local, direction);
     match record.kind {
         // Meshes are intersected by the BVH alone, which never calls this.
         surface::MESH => None,
-        surface::CUBE => meet_cube(o, d, far),
-        surface::SPHERE => meet_sphere(o, d, far),
-        surface::DISK => meet_disk(o, d, far),
-        surface::CYLINDER => meet_cylinder(o, d, far),
-        _ => meet_rectangle(o, d, far),
+        surface::CUBE => intersect_cube(o, d, far),
+        surface::SPHERE => intersect_sphere(o, d, far),
+        surface::DISK => intersect_disk(o, d, far),
+        surface::CYLINDER => intersect_cylinder(o, d, far),
+        _ => intersect_rectangle(o, d, far),
     }
 }
 
@@ -279,7 +287,7 @@ pub fn world_normal(record: &SurfaceRecord, n: [f32; 3]) -> [f32; 3] {
 }
 
 #[inline]
-fn meet_cube(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+fn intersect_cube(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     let (mut enter, mut leave) = (f32::NEG_INFINITY, f32::INFINITY);
     let (mut first, mut last) = (0, 0);
     for a in 0..3 {
@@ -312,7 +320,7 @@ fn meet_cube(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
 }
 
 #[inline]
-fn meet_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+fn intersect_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     // Solve from the foot of the perpendicular: o² - r² cancels for distant spheres (Haines2019).
     let dd = dot(d, d);
     let middle = -dot(o, d) / dd;
@@ -330,7 +338,7 @@ fn meet_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
 }
 
 #[inline]
-fn meet_rectangle(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+fn intersect_rectangle(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     let t = -o[2] / d[2];
     if !(t > 0.0 && t < far) {
         return None;
@@ -340,7 +348,7 @@ fn meet_rectangle(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
 }
 
 #[inline]
-fn meet_disk(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+fn intersect_disk(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     let t = -o[2] / d[2];
     if !(t > 0.0 && t < far) {
         return None;
@@ -351,8 +359,8 @@ fn meet_disk(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
 
 /// The cylinder of radius one around the z axis, from z = -1 to 1, without caps.
 #[inline]
-fn meet_cylinder(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
-    // As in meet_sphere, in the plane of x and y.
+fn intersect_cylinder(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
+    // As in intersect_sphere, in the plane of x and y.
     let dd = d[0] * d[0] + d[1] * d[1];
     if dd == 0.0 {
         return None;

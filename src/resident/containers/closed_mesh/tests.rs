@@ -3,9 +3,9 @@ use glam::DQuat;
 
 const GAP: f64 = 1e-5;
 
-fn cube(scale: f64, turn: f64, at: [f64; 3]) -> Soup {
+fn cube(scale: f64, turn: f64, at: [f64; 3]) -> ClosedMesh {
     let turn = DQuat::from_rotation_z(turn);
-    Soup::cube(&DAffine3::from_scale_rotation_translation(
+    ClosedMesh::cube(&DAffine3::from_scale_rotation_translation(
         DVec3::splat(scale),
         turn,
         DVec3::from_array(at),
@@ -14,11 +14,11 @@ fn cube(scale: f64, turn: f64, at: [f64; 3]) -> Soup {
 
 #[test]
 fn a_cube_holds_what_is_inside() {
-    let soup = cube(0.5, 0.3, [1.0, 2.0, 3.0]);
-    assert!((soup.volume() - 1.0).abs() < 1e-12);
-    assert!(soup.holds(DVec3::new(1.2, 2.2, 2.9)));
-    assert!(!soup.holds(DVec3::new(1.0, 2.0, 4.0)) && !soup.holds(DVec3::ZERO));
-    let mirrored = Soup::cube(&DAffine3::from_scale(DVec3::new(-1.0, 1.0, 1.0)));
+    let mesh = cube(0.5, 0.3, [1.0, 2.0, 3.0]);
+    assert!((mesh.volume() - 1.0).abs() < 1e-12);
+    assert!(mesh.holds(DVec3::new(1.2, 2.2, 2.9)));
+    assert!(!mesh.holds(DVec3::new(1.0, 2.0, 4.0)) && !mesh.holds(DVec3::ZERO));
+    let mirrored = ClosedMesh::cube(&DAffine3::from_scale(DVec3::new(-1.0, 1.0, 1.0)));
     assert!((mirrored.volume() - 8.0).abs() < 1e-12, "its faces look outwards");
 }
 
@@ -298,11 +298,11 @@ fn volumes_and_insides_of_meshes_are_known() {
     let outwards = vec![[o, y, x], [o, x, z], [o, z, y], [x, y, z]];
     let inwards = outwards.iter().map(|[a, b, c]| [*a, *c, *b]).collect();
     assert!(
-        (Soup::new(outwards).volume() - 5.0).abs() < 1e-12,
+        (ClosedMesh::new(outwards).volume() - 5.0).abs() < 1e-12,
         "a sixth of 3 times 2 times 5"
     );
-    assert!((Soup::new(inwards).volume() + 5.0).abs() < 1e-12);
-    let soup = Soup::new(ball(8, 1.5, at));
+    assert!((ClosedMesh::new(inwards).volume() + 5.0).abs() < 1e-12);
+    let mesh = ClosedMesh::new(ball(8, 1.5, at));
     // The largest ball within touches the faces' middles, which lie deeper by less than 1 - cos² of half a step.
     let inner = 1.5 * (std::f64::consts::PI / 16.0).cos().powi(2);
     let mut numbers = Numbers(4);
@@ -311,10 +311,10 @@ fn volumes_and_insides_of_meshes_are_known() {
         let p = at + (numbers.point(1.6) - DVec3::new(3.0, -2.0, 5.0));
         let distance = p.distance(at);
         if distance < inner {
-            assert!(soup.holds(p), "{distance}");
+            assert!(mesh.holds(p), "{distance}");
             counts[0] += 1;
         } else if distance > 1.5 {
-            assert!(!soup.holds(p), "{distance}");
+            assert!(!mesh.holds(p), "{distance}");
             counts[1] += 1;
         }
     }
@@ -338,10 +338,10 @@ fn boxes_are_tight_and_halves_lie_side_by_side() {
                 [0; 3].map(|_| stretch * (at + 0.1 * numbers.point(1.0)))
             })
             .collect();
-        let soup = Soup::new(triangles);
-        let run = |node: &Node| &soup.triangles[node.first..][..node.count];
-        assert_eq!((soup.boxes[0].first, soup.boxes[0].count), (0, count));
-        for (i, node) in soup.boxes.iter().enumerate() {
+        let mesh = ClosedMesh::new(triangles);
+        let run = |node: &Node| &mesh.triangles[node.first..][..node.count];
+        assert_eq!((mesh.boxes[0].first, mesh.boxes[0].count), (0, count));
+        for (i, node) in mesh.boxes.iter().enumerate() {
             let points = run(node).as_flattened();
             let low = points.iter().copied().reduce(DVec3::min);
             let high = points.iter().copied().reduce(DVec3::max);
@@ -351,7 +351,7 @@ fn boxes_are_tight_and_halves_lie_side_by_side() {
                 continue;
             };
             assert!(node.count > LEAF);
-            let halves = [soup.boxes[i + 1], soup.boxes[second]];
+            let halves = [mesh.boxes[i + 1], mesh.boxes[second]];
             let of_both = halves.map(|half| (half.first, half.count));
             let half = node.count / 2;
             assert_eq!(of_both, [(node.first, half), (node.first + half, node.count - half)]);
@@ -373,7 +373,7 @@ fn boxes_are_tight_and_halves_lie_side_by_side() {
 #[test]
 fn every_triangle_of_a_large_surface_is_found() {
     let large = ball(10, 2.0, DVec3::new(1.0, 2.0, 3.0));
-    let soup = Soup::new(large.clone());
+    let mesh = ClosedMesh::new(large.clone());
     let gap = 1e-3;
     for triangle in &large {
         let middle = super::super::centroid(triangle);
@@ -390,8 +390,8 @@ fn every_triangle_of_a_large_surface_is_found() {
                     ]
                 })
                 .collect();
-            let probe = Soup::new(probe);
-            for found in [soup.meets(&probe, gap), probe.meets(&soup, gap)] {
+            let probe = ClosedMesh::new(probe);
+            for found in [mesh.meets(&probe, gap), probe.meets(&mesh, gap)] {
                 assert_eq!(found.is_some(), expected, "at {middle}");
                 assert!(
                     found.is_none_or(|at| at.distance(middle) < 0.5),
@@ -430,7 +430,7 @@ fn the_gap_grows_with_coordinates() {
 fn the_gap_is_that_of_the_farthest_corner() {
     let beam = |y: f64| {
         let (half, at) = (DVec3::new(500.0, 1.0, 1.0), DVec3::new(-499.0, y, 0.0));
-        Soup::cube(&DAffine3::from_scale_rotation_translation(half, DQuat::IDENTITY, at))
+        ClosedMesh::cube(&DAffine3::from_scale_rotation_translation(half, DQuat::IDENTITY, at))
     };
     for (part, expected) in [(0.9, true), (1.1, false)] {
         let (first, second) = (beam(0.0), beam(2.0 + part * 999.0 * GAP));
@@ -448,12 +448,12 @@ fn a_cube_has_its_six_faces() {
             DQuat::from_rotation_x(0.4),
             DVec3::new(1.0, 2.0, 3.0),
         );
-        let soup = Soup::cube(&map);
-        assert_eq!(soup.triangles().len(), 12);
-        assert!((soup.volume() - 8.0 * 0.5 * 0.3 * 0.2).abs() < 1e-12);
+        let mesh = ClosedMesh::cube(&map);
+        assert_eq!(mesh.triangles().len(), 12);
+        assert!((mesh.volume() - 8.0 * 0.5 * 0.3 * 0.2).abs() < 1e-12);
         for axis in 0..3 {
             for side in [-1.0, 1.0] {
-                let local: Vec<[DVec3; 3]> = soup
+                let local: Vec<[DVec3; 3]> = mesh
                     .triangles()
                     .iter()
                     .map(|t| t.map(|p| map.inverse().transform_point3(p)))

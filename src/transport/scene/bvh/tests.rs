@@ -74,11 +74,11 @@ fn hits_are_those_of_another_test() {
     let mut random = Pcg32::new(1, 2);
     let mut hits = 0;
     for (scale, offset) in [(1.0, 0.0), (1e-3, 0.0), (1e3, 0.0), (1.0, 50.0)] {
-        let soup = |random: &mut Pcg32| {
+        let triangles_at_random = |random: &mut Pcg32| {
             let center = point(random);
             [(); 3].map(|()| add([offset; 3], scale, add(center, 0.3, point(random))))
         };
-        let triangles: Vec<Triangle> = (0..300).map(|_| soup(&mut random)).collect();
+        let triangles: Vec<Triangle> = (0..300).map(|_| triangles_at_random(&mut random)).collect();
         let bvh = Bvh::new(&triangles, &[]);
         for _ in 0..400 {
             let origin = add([offset; 3], 2.0 * scale, point(&mut random));
@@ -123,26 +123,36 @@ fn hits_are_those_of_another_test() {
     assert!(hits > 200, "{hits} hits");
 }
 
-/// Difficult triangle soups: on an integer grid, so that hits coincide and rays run along edges; slivers; degenerate
+/// Difficult triangle triangle_sets: on an integer grid, so that hits coincide and rays run along edges; slivers; degenerate
 /// triangles; at scales from 10⁻²⁰ to 10¹⁵.
-fn soups() -> Vec<Vec<Triangle>> {
+fn triangle_sets() -> Vec<Vec<Triangle>> {
     let mut random = Pcg32::new(3, 4);
     let on_grid = |random: &mut Pcg32| point(random).map(|x| (3.0 * x).round());
-    let mut soups: Vec<Vec<Triangle>> = Vec::new();
-    soups.push((0..200).map(|_| [(); 3].map(|()| on_grid(&mut random))).collect());
+    let mut triangle_sets: Vec<Vec<Triangle>> = Vec::new();
+    triangle_sets.push((0..200).map(|_| [(); 3].map(|()| on_grid(&mut random))).collect());
     let sliver = |random: &mut Pcg32| {
         let (a, along) = (on_grid(random), point(random));
         [a, add(a, 1.0, along), add(add(a, 2.0, along), 1e-7, point(random))]
     };
-    soups.push((0..200).map(|_| sliver(&mut random)).collect());
-    let flat = soups[0].iter().map(|t| t.map(|p| [p[0], 1.0, p[2]])).collect();
-    soups.push(flat);
+    triangle_sets.push((0..200).map(|_| sliver(&mut random)).collect());
+    let flat = triangle_sets[0].iter().map(|t| t.map(|p| [p[0], 1.0, p[2]])).collect();
+    triangle_sets.push(flat);
     for scale in [1e-20, 1e-8, 1e15] {
-        let scaled = soups[0].iter().map(|t| t.map(|p| p.map(|x| scale * x))).collect();
-        soups.push(scaled);
+        let scaled = triangle_sets[0]
+            .iter()
+            .map(|t| t.map(|p| p.map(|x| scale * x)))
+            .collect();
+        triangle_sets.push(scaled);
     }
-    soups.push([soups[0].clone(), soups[0].clone(), soups[1].clone()].concat());
-    soups
+    triangle_sets.push(
+        [
+            triangle_sets[0].clone(),
+            triangle_sets[0].clone(),
+            triangle_sets[1].clone(),
+        ]
+        .concat(),
+    );
+    triangle_sets
 }
 
 /// Rays whose components and origins often lie on the grid or are zero.
@@ -177,7 +187,7 @@ fn rays(triangles: &[Triangle], count: usize) -> Vec<Ray> {
 #[test]
 fn hits_are_those_of_brute_force() {
     let mut hits = 0;
-    for triangles in soups() {
+    for triangles in triangle_sets() {
         let bvh = Bvh::new(&triangles, &[]);
         for ray in rays(&triangles, 300) {
             let expected = brute_force(&triangles, &bvh, &ray);
@@ -197,14 +207,14 @@ fn hits_are_those_of_brute_force() {
 #[test]
 fn refitted_hierarchies_find_what_new_ones_find() {
     let mut random = Pcg32::new(31, 2);
-    let mut soup = || -> Vec<Triangle> {
+    let mut triangles_at_random = || -> Vec<Triangle> {
         let triangle = |random: &mut Pcg32| {
             let center = point(random);
             [(); 3].map(|()| add(center, 0.2, point(random)))
         };
         (0..500).map(|_| triangle(&mut random)).collect()
     };
-    let (before, after) = (soup(), soup());
+    let (before, after) = (triangles_at_random(), triangles_at_random());
     let mut refitted = Bvh::new(&before, &[]);
     refitted.refit(&after, &[]);
     let rebuilt = Bvh::new(&after, &[]);
