@@ -170,11 +170,7 @@ fn derivatives_by_small_factors_are_as_exact_as_their_bound() {
             let mut devices: Vec<&mut dyn Device> = Vec::new();
             let mut cpu = Cpu::new();
             devices.push(&mut cpu);
-            // A GPU builds its pipelines for each world.
-            if let Some(graphics) = &mut graphics
-                && bright
-                && [1e-7, 1e-3].contains(&small)
-            {
+            if let Some(graphics) = &mut graphics {
                 devices.push(graphics);
             }
             // The largest errors and bound of the entries, over the sizes of their terms.
