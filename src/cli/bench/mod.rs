@@ -43,7 +43,7 @@ pub struct BenchArgs {
     /// noise of that gradient: its variance over `--runs` seeds, and the time of one estimate), estimators (path replay
     /// beside conventional differentiation and radiative backpropagation, from within glowing smoke where paths get as
     /// long as `--depths` allows: time, memory, mean and variance of the gradient), rays (a hierarchy over a mesh: the
-    /// time of building it on all threads, and of how many rays a second one thread finds the first hits,
+    /// time of building and of refitting it on all threads, and of how many rays a second one thread finds the first hits,
     /// cosine-distributed from all over its surface; the best of five) or splats (pictures of `--splats` splats: an
     /// iteration beside the least that its exponentials and bytes take, and how its time follows the number of splats)
     #[arg(value_name = "SCENE|WORKLOAD", default_value = "radiance_field", value_hint = clap::ValueHint::FilePath)]

@@ -1,4 +1,4 @@
-//! Benchmark of the BVH: building it over a mesh, and ray intersection.
+//! Benchmark of the BVH: building it over a mesh, refitting it, and ray intersection.
 
 use std::f32::consts::TAU;
 use std::path::Path;
@@ -28,6 +28,8 @@ struct Figures {
     triangles: usize,
     threads: usize,
     build_ms: f64,
+    /// Refitting all boxes to vertices that have moved.
+    refit_ms: f64,
     nodes: usize,
     blocks: usize,
     bytes: usize,
@@ -51,6 +53,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     let triangles = read(path)?;
     let mut bvh = Bvh::default();
     let build = best(|| bvh = Bvh::new(&triangles, &[]));
+    let refit = best(|| bvh.refit(&triangles, &[]));
     let rays = rays(&triangles, &bvh, args.rays, pass_key(args.seed, 0, Pass::Primal));
     let mut hits = 0;
     let mut levels = Vec::new();
@@ -68,6 +71,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         triangles: triangles.len(),
         threads: rayon::current_num_threads(),
         build_ms: build * 1e3,
+        refit_ms: refit * 1e3,
         nodes: bvh.nodes.len(),
         blocks: bvh.blocks.len(),
         bytes: bvh.nodes.len() * size_of::<NodeRecord>() + bvh.blocks.len() * size_of::<BlockRecord>(),
@@ -161,8 +165,8 @@ fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
     let mebibytes = figures.bytes as f64 / f64::from(1 << 20);
     print_line(&format!("{} triangles", figures.triangles));
     print_line(&format!(
-        "  build {:.1} ms on {} threads",
-        figures.build_ms, figures.threads
+        "  build {:.1} ms, refit {:.1} ms on {} threads",
+        figures.build_ms, figures.refit_ms, figures.threads
     ));
     print_line(&format!(
         "  {} nodes, {} blocks, {mebibytes:.1} MiB",
