@@ -1,6 +1,7 @@
 //! Upper bounds of every medium's extinction, cell by cell: which cells there are, and what bounds them.
 
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
+use rayon::prelude::*;
 
 use super::layout::{self, MediumRecord, SceneRecord, VolumeRecord};
 use super::paths::PathScene;
@@ -133,25 +134,41 @@ impl PathScene {
         let [along_x, along_y, along_z] = self.reach(medium);
         let (rule, medium) = (&self.rules[medium], &self.media[medium]);
         let size = self.volumes[medium.sigma_t as usize].size.map(|n| n as usize);
-        let mut majorants = Vec::with_capacity(along_x.len() * along_y.len() * along_z.len());
-        for &(z0, z1) in &along_z {
-            for &(y0, y1) in &along_y {
-                for &(x0, x1) in &along_x {
-                    let mut most = 0f32;
-                    for z in z0..=z1 {
-                        for y in y0..=y1 {
-                            let row = (z * size[1] + y) * size[0];
-                            let texels = &data[(row + x0) * size[3]..(row + x1 + 1) * size[3]];
-                            most = texels.iter().fold(most, |m, v| m.max(*v));
-                        }
-                    }
-                    let majorant = (most * medium.scale * rule.margin).max(rule.floor);
-                    majorants.push(if majorant < LEAST { 0.0 } else { majorant });
+        let majorant_of = |[x0, x1]: [usize; 2], [y0, y1]: [usize; 2], [z0, z1]: [usize; 2]| {
+            let mut most = 0f32;
+            for z in z0..=z1 {
+                for y in y0..=y1 {
+                    let row = (z * size[1] + y) * size[0];
+                    most = most.max(largest(&data[(row + x0) * size[3]..(row + x1 + 1) * size[3]]));
                 }
             }
-        }
-        majorants
+            let majorant = (most * medium.scale * rule.margin).max(rule.floor);
+            if majorant < LEAST { 0.0 } else { majorant }
+        };
+        let slab = |&(z0, z1): &(usize, usize)| {
+            let mut slab = Vec::with_capacity(along_x.len() * along_y.len());
+            for &(y0, y1) in &along_y {
+                let row = along_x
+                    .iter()
+                    .map(|&(x0, x1)| majorant_of([x0, x1], [y0, y1], [z0, z1]));
+                slab.extend(row);
+            }
+            slab
+        };
+        along_z.par_iter().flat_map_iter(slab).collect()
     }
+}
+
+/// The largest of some values, and zero. Eight running maxima, since each would wait for the one before.
+fn largest(values: &[f32]) -> f32 {
+    let (eights, rest) = values.as_chunks::<8>();
+    let mut most = [0f32; 8];
+    for eight in eights {
+        for (most, value) in most.iter_mut().zip(eight) {
+            *most = most.max(*value);
+        }
+    }
+    most.into_iter().chain(rest.iter().copied()).fold(0.0, f32::max)
 }
 
 /// The part of the unit cube's space that a medium's box covers: the unit cube itself unless it is turned.
