@@ -241,7 +241,8 @@ impl PathPasses {
         let Self {
             scene, tables, sums, ..
         } = self;
-        let largest = adjoint.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
+        let largest_of = |ds: &[[f32; 3]]| ds.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
+        let largest = adjoint.par_chunks(CHUNK).map(largest_of).reduce(|| 0.0, f32::max);
         let units = Units::new(largest, pass.batch.pixels(), pass.spp);
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
         let scales = texels.map(|texels| units.in_one(spread(texels)));
@@ -254,10 +255,9 @@ impl PathPasses {
             adjoint,
             sums,
         });
-        let merged = sums.merge();
-        sums.add_to(&mut updates.gradients);
+        let added = sums.add_to(&mut updates.gradients);
         updates.activity.iter_mut().for_each(Activity::touch_all);
-        merged.map_err(|slot| {
+        added.map_err(|slot| {
             DeviceError::Overflow(format!(
                 "the gradient of {} left the range of its sums; lower the learning rate, or bound the density \
                  away from zero",

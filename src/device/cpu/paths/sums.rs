@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::device::cpu::shared::SharedSlice;
 use crate::device::units::LIMIT;
 use crate::params::Shape;
 use crate::resident::layout::{SceneRecord, VolumeRecord, background};
@@ -22,7 +23,7 @@ const ENTRY_BYTES: u64 = size_of::<AtomicI64>() as u64;
 const CHUNK: usize = 4096;
 const NOWHERE: usize = usize::MAX;
 
-/// Sums of one pass: [`Self::begin`], contributions by [`Accumulate`], [`Self::merge`], [`Self::add_to`].
+/// Sums of one pass: [`Self::begin`], contributions by [`Accumulate`], [`Self::add_to`].
 #[derive(Debug)]
 pub(in crate::device::cpu) struct Sums {
     /// Copy by copy, for each parameter its entries; empty if it is not tuned.
@@ -68,51 +69,33 @@ impl Sums {
         self.broken = [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)];
     }
 
-    /// Sums up the copies; afterwards [`Self::totals`] are the sums.
+    /// Adds the sums of all copies to the gradients and zeroes them. An entry that received what is no number becomes NaN.
     ///
     /// # Errors
     /// The index of a parameter that left the range of its sums.
-    pub(in crate::device::cpu) fn merge(&mut self) -> Result<(), usize> {
-        let Some((first, others)) = self.copies.split_first_mut() else {
-            return Ok(());
-        };
+    pub(in crate::device::cpu) fn add_to(&mut self, gradients: &mut [Vec<f32>]) -> Result<(), usize> {
         let mut overflowed = Some(*self.overflow.get_mut()).filter(|slot| *slot != NOWHERE);
-        for (slot, totals) in first.iter_mut().enumerate() {
-            let totals = plain(totals);
-            let mut fits = true;
-            for other in &mut *others {
-                fits &= merge_into(totals, plain(&mut other[slot]));
-            }
-            fits &= totals
-                .par_chunks(CHUNK)
-                .all(|chunk| chunk.iter().all(|sum| in_range(*sum)));
-            overflowed = overflowed.or((!fits).then_some(slot));
-        }
-        overflowed.map_or(Ok(()), Err)
-    }
-
-    /// The sums in units, for each parameter its entries: what processes that share a batch would add up, if their
-    /// units are the same and the range holds what they have together.
-    pub(in crate::device::cpu) fn totals(&mut self) -> impl Iterator<Item = &mut [i64]> {
-        self.copies.first_mut().into_iter().flatten().map(|sums| plain(sums))
-    }
-
-    /// Adds the sums to the gradients and zeroes them. An entry that received what is no number becomes NaN.
-    pub(in crate::device::cpu) fn add_to(&mut self, gradients: &mut [Vec<f32>]) {
-        let units: Vec<f64> = self.scales.iter().map(|scale| 1.0 / f64::from(*scale)).collect();
-        for ((totals, gradient), unit) in self.totals().zip(&mut *gradients).zip(units) {
-            let chunks = totals.par_chunks_mut(CHUNK).zip(gradient.par_chunks_mut(CHUNK));
-            chunks.for_each(|(totals, gradient)| {
-                for (sum, g) in totals.iter_mut().zip(gradient) {
-                    *g += (*sum as f64 * unit) as f32;
-                    *sum = 0;
-                }
+        for (slot, gradient) in gradients.iter_mut().enumerate() {
+            let unit = 1.0 / f64::from(self.scales[slot]);
+            let copies: Vec<_> = self
+                .copies
+                .iter_mut()
+                .map(|copy| SharedSlice::new(plain(&mut copy[slot])))
+                .collect();
+            let fits = gradient.par_chunks_mut(CHUNK).enumerate().map(|(i, gradient)| {
+                let range = i * CHUNK..i * CHUNK + gradient.len();
+                // SAFETY: each range of entries is visited once, by one thread.
+                let chunk = copies.iter().map(|copy| unsafe { &mut copy.get()[range.clone()] });
+                add_chunk(chunk, unit, gradient)
             });
+            let fits = fits.reduce(|| true, |a, b| a && b);
+            overflowed = overflowed.or((!fits).then_some(slot));
         }
         let [slot, index] = [0, 1].map(|i| *self.broken[i].get_mut());
         if slot != NOWHERE {
             gradients[slot][index] = f32::NAN;
         }
+        overflowed.map_or(Ok(()), Err)
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> usize {
@@ -143,19 +126,26 @@ fn in_range(sum: i64) -> bool {
     sum.wrapping_add(LIMIT) >= 0
 }
 
-/// Adds the sums of another copy, which become zero; false if a sum on either side was out of range. If none was, no
-/// addition wraps.
-fn merge_into(totals: &mut [i64], others: &mut [i64]) -> bool {
-    let chunks = totals.par_chunks_mut(CHUNK).zip(others.par_chunks_mut(CHUNK));
-    let merged = chunks.map(|(totals, others)| {
-        let mut fits = true;
+/// Adds the sums that all copies have of some entries to their gradients, and zeroes them; false if a sum was out of range.
+/// The entries stay in the caches while they are taken together.
+fn add_chunk<'a>(mut copies: impl Iterator<Item = &'a mut [i64]>, unit: f64, gradient: &mut [f32]) -> bool {
+    let Some(totals) = copies.next() else {
+        return true;
+    };
+    let mut fits = true;
+    for others in copies {
         for (total, other) in totals.iter_mut().zip(others) {
+            // If neither is out of range, the addition does not wrap.
             fits &= in_range(*total) & in_range(*other);
             *total = total.wrapping_add(std::mem::take(other));
         }
-        fits
-    });
-    merged.reduce(|| true, |a, b| a && b)
+    }
+    for (total, g) in totals.iter_mut().zip(gradient) {
+        fits &= in_range(*total);
+        *g += (*total as f64 * unit) as f32;
+        *total = 0;
+    }
+    fits
 }
 
 /// Sums that nobody else looks at.
@@ -302,6 +292,7 @@ impl Sink<f32> for Accumulate<'_> {
 mod tests {
     use super::*;
     use bytemuck::Zeroable;
+    use std::sync::atomic::Ordering::Relaxed;
 
     /// The gradient of a single number after these contributions, in units of one, or the index of the parameter that
     /// left its range; in a copy of the thread's own and in one that all threads share.
@@ -314,10 +305,8 @@ mod tests {
             for &(value, times) in contributions {
                 (0..times).for_each(|_| sink.add(1, 0, value));
             }
-            let merged = sums.merge();
             let mut gradients = vec![Vec::new(), vec![0.0]];
-            sums.add_to(&mut gradients);
-            merged.map(|()| gradients[1][0])
+            sums.add_to(&mut gradients).map(|()| gradients[1][0])
         })
     }
 
@@ -363,11 +352,11 @@ mod tests {
         for copy in &mut sums.copies {
             *copy[0][0].get_mut() = LIMIT - 1;
         }
-        assert_eq!(sums.merge(), Err(0));
+        assert_eq!(sums.add_to(&mut [vec![0.0]]), Err(0));
     }
 
     #[test]
-    fn totals_are_whole_numbers_in_the_order_of_the_parameters() {
+    fn sums_of_all_copies_are_added_in_the_order_of_the_parameters() {
         let mut sums = Sums::default();
         sums.begin_copies(2, [2, 0, 3].into_iter(), vec![4.0, 1.0, 0.5]);
         let scene = SceneRecord::zeroed();
@@ -375,12 +364,9 @@ mod tests {
         sink.add(0, 1, 2.0);
         sink.add(2, 0, -6.0);
         *sums.copies[1][2][0].get_mut() = 10;
-        sums.merge().expect("small sums");
-        let totals: Vec<Vec<i64>> = sums.totals().map(|sums| sums.to_vec()).collect();
-        assert_eq!(totals, [vec![0, 8], vec![], vec![7, 0, 0]]);
         let mut gradients = vec![vec![1.0, 1.0], vec![], vec![0.0; 3]];
-        sums.add_to(&mut gradients);
+        sums.add_to(&mut gradients).expect("small sums");
         assert_eq!(gradients, [vec![1.0, 3.0], vec![], vec![14.0, 0.0, 0.0]]);
-        assert!(sums.totals().flatten().all(|sum| *sum == 0));
+        assert!(sums.copies.iter().flatten().flatten().all(|sum| sum.load(Relaxed) == 0));
     }
 }
