@@ -4,8 +4,8 @@ use prbopt::resident::Resident;
 use prbopt::scene;
 use prbopt::transport::rays::random::{Counter, Pass, pass_key};
 use prbopt::transport::rays::sampler::Sampler;
+use prbopt::transport::scene::bsdf::Bsdf;
 use prbopt::transport::scene::bsdf::local::Lobe;
-use prbopt::transport::scene::bsdf::{bsdf_eval, bsdf_sample, bsdf_weight};
 use prbopt::transport::scene::interaction::Interaction;
 use prbopt::transport::scene::records::{self, SceneView};
 use prbopt::transport::scene::shape::intersect;
@@ -98,10 +98,14 @@ fn directions_follow_their_pdfs_under_reliefs() {
         let mut number = 0;
         let draw = || {
             number += 1;
-            let sample = bsdf_sample(view, values, at, &mut sampler(number))?;
+            let sample = Bsdf::<f32, _>::new(view, values, at).sample(&mut sampler(number))?;
             (sample.lobe == Lobe::Smooth).then_some(sample.wo)
         };
-        let pdf = |wo: [f32; 3]| bsdf_eval(view, values, at, at.to_world(wo)).map_or(0.0, |(_, pdf)| f64::from(pdf));
+        let pdf = |wo: [f32; 3]| {
+            Bsdf::<f32, _>::new(view, values, at)
+                .eval(at.to_world(wo))
+                .map_or(0.0, |(_, pdf)| f64::from(pdf))
+        };
         let (found, cells) = statistic(label, 1 << 15, draw, pdf);
         assert!(
             cells > 20 && found < bound(cells),
@@ -118,13 +122,13 @@ fn samples_under_reliefs_have_the_weight_that_evaluation_gives() {
     meet(|view, values, at, label| {
         let mut seen = 0;
         for number in 0..2000 {
-            let Some(sample) = bsdf_sample(view, values, at, &mut sampler(number)) else {
+            let Some(sample) = Bsdf::<f32, _>::new(view, values, at).sample(&mut sampler(number)) else {
                 continue;
             };
-            let Some((value, pdf)) = bsdf_eval::<f32, _>(view, values, at, sample.direction) else {
+            let Some((value, pdf)) = Bsdf::<f32, _>::new(view, values, at).eval(sample.direction) else {
                 panic!("{label}: {sample:?} is not sent")
             };
-            let weight = bsdf_weight::<f32>(view, |slot| values.0[slot as usize], at, &sample);
+            let weight = Bsdf::<f32, _>::new(view, values, at).weight(&sample);
             assert!(
                 (pdf / sample.pdf - 1.0).abs() < 1e-2,
                 "{label}: {pdf}, not {}",

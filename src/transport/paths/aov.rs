@@ -3,7 +3,7 @@
 use crate::resident::layout::{NONE, aov};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{along, dot};
-use crate::transport::scene::bsdf::bsdf_eval;
+use crate::transport::scene::bsdf::Bsdf;
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::shape::{Hit, intersect};
@@ -39,7 +39,7 @@ fn albedo<F: Fields<f32>>(scene: &SceneView, fields: &F, hit: &Hit, direction: [
         smooth: true,
         ..Interaction::new(scene, hit, outgoing.map(|x| -x))
     };
-    match bsdf_eval::<f32, F>(scene, fields, &at, outgoing) {
+    match Bsdf::<f32, F>::new(scene, fields, &at).eval(outgoing) {
         Some((value, _)) => value.0.map(|x| x * std::f32::consts::PI),
         None => [0.0; 3],
     }

@@ -7,16 +7,16 @@ use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collisions};
 use super::volpath::Walk;
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
-use crate::transport::mode::{GATHER, REPLAY};
+use crate::transport::mode::REPLAY;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
-use crate::transport::scene::bsdf::{null_adjoint, null_transmission};
+use crate::transport::scene::bsdf::Bsdf;
 use crate::transport::scene::interaction::{Interaction, medium_beyond};
 use crate::transport::scene::light::{Drawn, light_adjoint, light_value};
 use crate::transport::scene::majorant::clip;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
-use crate::transport::scene::shape::{Hit, intersect, leave};
+use crate::transport::scene::shape::{Hit, intersect, is_blocked, leave};
 use crate::transport::scene::sky::{sky_adjoint, sky_value};
 
 /// The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
@@ -61,7 +61,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         pdf: f32,
     ) -> Lit<N> {
         let (scene, fields, start) = (self.scene, self.fields, self.sampler);
-        let Some(through) = self.cached_transmittance::<MODE>(p, medium, drawn) else {
+        let Some(Arrived { through, radiance }) = self.look_at_light::<MODE>(p, medium, drawn) else {
             return Lit::nothing();
         };
         // Add the contribution, weighted by MIS.
@@ -70,7 +70,6 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if drawn.pdf > 0.0 {
             weight *= mis(drawn.pdf, pdf);
         }
-        let radiance = drawn_radiance(scene, fields, record, drawn);
         let factor = value * through.transmittance * weight;
         let open = through.open(factor);
         let is_dark = through.zeros.iter().all(|zeros| *zeros > 0);
@@ -104,22 +103,19 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// The transmittance of a shadow ray, from the replay cache if the first walk stored it.
+    /// What arrives along a shadow ray, from the replay cache if the first walk stored it; None if it is occluded.
     #[inline]
-    fn cached_transmittance<const MODE: u8>(&mut self, p: [f32; 3], medium: u32, drawn: &Drawn) -> Option<Through<N>> {
-        if MODE == REPLAY
-            && let Some(cache) = &mut self.adjoint.cache
-            && let Some(found) = cache.shadow_rays.recall_with(&mut self.sampler)
-        {
-            return found;
+    fn look_at_light<const MODE: u8>(&mut self, p: [f32; 3], medium: u32, drawn: &Drawn) -> Option<Arrived<N>> {
+        let (scene, fields) = (self.scene, self.fields);
+        let look = |sampler: &mut Sampler| {
+            let through = shadow_transmittance(scene, fields, medium, p, drawn, sampler)?;
+            let radiance = drawn_radiance(scene, fields, &scene.lights[drawn.light as usize], drawn);
+            Some(Arrived { through, radiance })
+        };
+        match &mut self.adjoint.cache {
+            Some(cache) => cache.shadow_rays.redraw_or::<MODE>(&mut self.sampler, look),
+            None => look(&mut self.sampler),
         }
-        let found = shadow_transmittance(self.scene, self.fields, medium, p, drawn, &mut self.sampler);
-        if MODE == GATHER
-            && let Some(cache) = &mut self.adjoint.cache
-        {
-            cache.shadow_rays.store((found, self.sampler));
-        }
-        found
     }
 
     /// Sends the derivatives by the masks on a shadow ray, of which `zeros` transmit nothing of a channel. `lit` is the
@@ -132,7 +128,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         while let Some(hit) = intersect(scene, origin, drawn.direction, open) {
             if scene.surfaces[hit.surface as usize].bsdf != NONE {
                 let at = Interaction::new(scene, &hit, drawn.direction);
-                let share = null_transmission(scene, |slot| fields.integrand(slot), &at);
+                let bsdf = Bsdf::new(scene, fields, &at);
+                let share = bsdf.null_transmission();
                 let mut d = Rgb::zero();
                 for c in 0..3 {
                     match (vanishes(share[c]), zeros[c]) {
@@ -141,7 +138,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
                         _ => {}
                     }
                 }
-                null_adjoint(scene, fields, &at, d, sink);
+                bsdf.null_adjoint(d, sink);
             }
             origin = leave(&hit, drawn.direction);
             open -= hit.t;
@@ -149,9 +146,16 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     }
 }
 
-/// What arrives along a shadow ray that no surface occludes.
+/// What arrives along a shadow ray: the share that gets through, and the light's radiance or intensity.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Through<N> {
+pub(super) struct Arrived<N> {
+    through: Through<N>,
+    radiance: Rgb<N>,
+}
+
+/// What gets through along a shadow ray that no surface occludes.
+#[derive(Debug, Clone, Copy)]
+struct Through<N> {
     /// The product of the factors that are not zero.
     transmittance: Rgb<N>,
     /// Masks on the way that transmit nothing of a channel.
@@ -214,7 +218,7 @@ fn pass_mask<N: Number, F: Fields<N>>(
     if flags & bsdf::NULL == 0 {
         return false;
     }
-    let share: Rgb<N> = null_transmission(scene, |slot| fields.integrand(slot), &at);
+    let share: Rgb<N> = Bsdf::new(scene, fields, &at).null_transmission();
     through.masked = true;
     for c in 0..3 {
         if vanishes(share[c]) && !F::TRACKED {
@@ -253,6 +257,13 @@ fn shadow(
 ) -> bool {
     let (mut medium, mut origin) = (medium, p);
     let (mut far, mut open) = (drawn.distance, drawn.distance * SHADOW);
+    if scene.is_opaque {
+        let is_open = !is_blocked(scene, origin, drawn.direction, open);
+        if is_open && medium != NONE {
+            pass(&scene.media[medium as usize], origin, far);
+        }
+        return is_open;
+    }
     // Find the next surface.
     loop {
         let hit = intersect(scene, origin, drawn.direction, open);
@@ -294,6 +305,9 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
     mut sampler: Sampler,
     adjoint: &mut Adjoint<'_, N, S, I>,
 ) {
+    if scene.media.is_empty() {
+        return;
+    }
     let differential = scene.settings.gradient != gradient::FREE_FLIGHT;
     let pass = |medium: &MediumRecord, origin: [f32; 3], far: f32| {
         if differential {

@@ -1,14 +1,16 @@
-//! Flights, shadow rays and surfaces of an adjoint's first walk, kept so that the replay need not find them again.
+//! Flights, shadow rays, surfaces and what was drawn at these in an adjoint's first walk, kept so that the replay need not find them again.
 //!
 //! A replay makes the same flights and shadow rays from the same random numbers. The cache holds a fixed number of
 //! each per path, whatever its length; the replay finds the rest again, with bit-identical results.
 
 use arrayvec::ArrayVec;
 
-use super::next_event::Through;
+use super::next_event::Arrived;
+use super::surface::{Lighting, Turn};
 use super::tracking::{Flight, Flown};
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
+use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::records::{SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest};
@@ -21,11 +23,16 @@ pub const CACHED: usize = 32;
 pub struct ReplayCache<N> {
     /// Flights without side effects on the path, and the sampler's state after each.
     pub(super) flights: Cached<(Flown<N>, Sampler)>,
-    /// What gets through along shadow rays, None where occluded, likewise.
-    pub(super) shadow_rays: Cached<(Option<Through<N>>, Sampler)>,
+    /// What arrives along shadow rays, None where occluded, likewise.
+    pub(super) shadow_rays: Cached<(Option<Arrived<N>>, Sampler)>,
+    /// Lights that were drawn at surfaces, and directions that paths were turned into there, likewise.
+    pub(super) lights: Cached<(Option<Lighting<N>>, Sampler)>,
+    pub(super) turns: Cached<(Option<Turn<N>>, Sampler)>,
     /// Nearest surfaces of segments, and what was found there.
     pub(super) nearest: Cached<Option<Nearest>>,
     pub(super) hits: Cached<Hit>,
+    /// The radiance of an environment map where a path escapes, and its weight against next-event estimation.
+    pub(super) skies: Cached<(Rgb<N>, f32)>,
 }
 
 impl<N> ReplayCache<N> {
@@ -34,8 +41,11 @@ impl<N> ReplayCache<N> {
         Self {
             flights: Cached::new(),
             shadow_rays: Cached::new(),
+            lights: Cached::new(),
+            turns: Cached::new(),
             nearest: Cached::new(),
             hits: Cached::new(),
+            skies: Cached::new(),
         }
     }
 
@@ -43,8 +53,11 @@ impl<N> ReplayCache<N> {
     pub fn clear(&mut self) {
         self.flights.clear();
         self.shadow_rays.clear();
+        self.lights.clear();
+        self.turns.clear();
         self.nearest.clear();
         self.hits.clear();
+        self.skies.clear();
     }
 }
 
@@ -91,6 +104,12 @@ impl<T> Cached<T> {
 }
 
 impl<T: Copy> Cached<T> {
+    /// Whether a replay finds another result here.
+    #[inline(always)]
+    pub(super) fn has_next(&self) -> bool {
+        self.recalled < self.results.len()
+    }
+
     /// Appends a result while there is room.
     #[inline]
     pub(super) fn store(&mut self, result: T) {
@@ -130,5 +149,24 @@ impl<T: Copy> Cached<(T, Sampler)> {
         let (result, after) = self.recall()?;
         *sampler = after;
         Some(result)
+    }
+
+    /// What `draw` makes of random numbers, stored by a first walk and recalled by a replay.
+    #[inline(always)]
+    pub(super) fn redraw_or<const MODE: u8>(
+        &mut self,
+        sampler: &mut Sampler,
+        draw: impl FnOnce(&mut Sampler) -> T,
+    ) -> T {
+        if MODE == REPLAY
+            && let Some(found) = self.recall_with(sampler)
+        {
+            return found;
+        }
+        let found = draw(sampler);
+        if MODE == GATHER {
+            self.store((found, *sampler));
+        }
+        found
     }
 }

@@ -1,6 +1,9 @@
 //! What a path does at surfaces with a BSDF: next-event estimation, a new direction, and the derivatives by the BSDF's
 //! textures. Apart from the loop of the walk, so that paths through media alone run past none of it.
 
+use std::cell::LazyCell;
+use std::ops::Deref;
+
 use super::path_state::{PathState, vanishes};
 use super::radiative::Incident;
 use super::vertex::Vertex;
@@ -9,14 +12,28 @@ use crate::resident::layout::bsdf;
 use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::bsdf::local::Lobe;
-use crate::transport::scene::bsdf::{
-    BsdfSample, bsdf_adjoint, bsdf_eval, bsdf_is_black, bsdf_sample, bsdf_weight, bsdf_weight_adjoint,
-};
+use crate::transport::scene::bsdf::{Bsdf, BsdfSample, bsdf_is_wanted};
 use crate::transport::scene::interaction::Interaction;
-use crate::transport::scene::light::light_sample;
+use crate::transport::scene::light::{Drawn, light_sample};
 use crate::transport::scene::records::{Fields, Sink};
 use crate::transport::scene::shape::Hit;
+
+/// A light that was drawn at a surface, and the BSDF's value and pdf for its direction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lighting<N> {
+    drawn: Drawn,
+    value: Rgb<N>,
+    pdf: f32,
+}
+
+/// A direction that was drawn from a BSDF, and what the throughput is multiplied by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn<N> {
+    drawn: BsdfSample,
+    weight: Rgb<N>,
+}
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// Meets a surface that has a BSDF: the next vertex, unless the path ends there.
@@ -27,7 +44,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         path.depth += 1;
         let straight = at.record(scene).flags & bsdf::NULL != 0 && scene.settings.surfaces_only == 0;
         let ends = path.depth >= scene.settings.max_depth && !straight;
-        if ends || bsdf_is_black(scene, self.fields, &at, MODE != PRIMAL) {
+        if ends {
             return Met::End;
         }
         Met::Scatterer(Vertex::Surface(at))
@@ -37,34 +54,37 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     #[inline(never)]
     pub(super) fn scatter_at_surface<const MODE: u8>(&mut self, at: &Interaction) -> bool {
         let (scene, fields) = (self.scene, self.fields);
+        // Not looked up where a replay recalls all that is asked.
+        let bsdf = LazyCell::new(|| Bsdf::new(scene, fields, at));
+        if !self.recalls_turn::<MODE>() && bsdf.is_black(MODE != PRIMAL) {
+            return false;
+        }
         // At the end of a path, light may still pass straight through.
         let ends = self.path.depth >= scene.settings.max_depth;
         let is_smooth = at.record(scene).flags & bsdf::SMOOTH != 0;
         if MODE != UNIT_RADIANCE && scene.settings.lights > 0 && is_smooth && !ends {
-            self.light_surface::<MODE>(at);
+            self.light_surface::<MODE>(at, &bsdf);
         }
-        let Some(drawn) = bsdf_sample(scene, fields, at, &mut self.sampler) else {
+        let Some(Turn { drawn, weight }) = self.draw_turn::<MODE>(&bsdf) else {
             return false;
         };
         if ends && drawn.lobe != Lobe::Null {
             return false;
         }
         let (before, alive) = (self.path.zeros, self.path.alive(Rgb::splat(N::lift(1.0))));
-        let weight = bsdf_weight(scene, |slot| fields.integrand(slot), at, &drawn);
         self.path.multiply::<F>(weight);
         if F::TWO_SIDED {
-            let sampled = bsdf_weight(scene, |slot| fields.sampling(slot), at, &drawn);
-            self.path.multiply_sampled(sampled.0);
+            self.path.multiply_sampled(bsdf.sampled_weight(&drawn));
         }
         self.turn_at(at, &drawn);
         if MODE == UNIT_RADIANCE && drawn.lobe != Lobe::Null {
             self.path.add_unit_radiance(scene);
             return false;
         }
-        if MODE == REPLAY && Vertex::Surface(*at).is_wanted(scene, &self.adjoint.sink) {
+        if MODE == REPLAY && bsdf_is_wanted(scene, at, &self.adjoint.sink) {
             I::after_turn(self, &Vertex::Surface(*at), drawn.lobe);
             let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
-            bsdf_weight_adjoint(scene, fields, at, &drawn, d, &mut self.adjoint.sink);
+            bsdf.sample_adjoint(&drawn, d, &mut self.adjoint.sink);
         }
         if scene.moves() {
             let d = match MODE {
@@ -97,16 +117,64 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
+    /// Whether the first walk has kept how the path is turned here: then the surface is not black.
+    #[inline(always)]
+    fn recalls_turn<const MODE: u8>(&self) -> bool {
+        MODE == REPLAY && self.adjoint.cache.as_ref().is_some_and(|cache| cache.turns.has_next())
+    }
+
+    /// Draws a direction from a BSDF, or recalls the one that the first walk has drawn. None if the path ends.
+    #[inline(always)]
+    fn draw_turn<'b, const MODE: u8>(&mut self, bsdf: &impl Deref<Target = Bsdf<'b, N, F>>) -> Option<Turn<N>>
+    where
+        N: 'b,
+        F: 'b,
+    {
+        let draw = |sampler: &mut Sampler| {
+            let drawn = bsdf.sample(sampler)?;
+            let weight = bsdf.weight(&drawn);
+            Some(Turn { drawn, weight })
+        };
+        match &mut self.adjoint.cache {
+            Some(cache) => cache.turns.redraw_or::<MODE>(&mut self.sampler, draw),
+            None => draw(&mut self.sampler),
+        }
+    }
+
+    /// Draws a light from `origin`, or recalls the one that the first walk has drawn. None if it lights nothing here.
+    #[inline(always)]
+    fn draw_light<'b, const MODE: u8>(
+        &mut self,
+        bsdf: &impl Deref<Target = Bsdf<'b, N, F>>,
+        origin: [f32; 3],
+    ) -> Option<Lighting<N>>
+    where
+        N: 'b,
+        F: 'b,
+    {
+        let scene = self.scene;
+        let draw = |sampler: &mut Sampler| {
+            let drawn = light_sample(scene, origin, sampler)?;
+            let (value, pdf) = bsdf.eval(drawn.direction)?;
+            Some(Lighting { drawn, value, pdf })
+        };
+        match &mut self.adjoint.cache {
+            Some(cache) => cache.lights.redraw_or::<MODE>(&mut self.sampler, draw),
+            None => draw(&mut self.sampler),
+        }
+    }
+
     /// Next-event estimation at a surface.
     #[inline]
-    fn light_surface<const MODE: u8>(&mut self, at: &Interaction) {
-        let (scene, fields) = (self.scene, self.fields);
+    fn light_surface<'b, const MODE: u8>(&mut self, at: &Interaction, bsdf: &impl Deref<Target = Bsdf<'b, N, F>>)
+    where
+        N: 'b,
+        F: 'b,
+    {
+        let scene = self.scene;
         let towards_viewer = at.incoming.map(|x| -x);
         let origin = at.leave(towards_viewer);
-        let Some(drawn) = light_sample(scene, origin, &mut self.sampler) else {
-            return;
-        };
-        let Some((mut value, pdf)) = bsdf_eval(scene, fields, at, drawn.direction) else {
+        let Some(Lighting { drawn, mut value, pdf }) = self.draw_light::<MODE>(bsdf, origin) else {
             return;
         };
         if F::TWO_SIDED && MODE != REPLAY && scene.moves() {
@@ -118,18 +186,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let p = at.leave(drawn.direction);
         let medium = at.medium_in(scene, drawn.direction, self.path.medium);
         let d = self.sample_light::<MODE>(p, medium, &drawn, value, pdf).by_value;
-        if MODE == REPLAY
-            && !self.adjoint.incident.is_unit()
-            && Vertex::Surface(*at).is_wanted(scene, &self.adjoint.sink)
-        {
-            bsdf_adjoint(
-                scene,
-                fields,
-                at,
-                at.to_local(drawn.direction),
-                d,
-                &mut self.adjoint.sink,
-            );
+        if MODE == REPLAY && !self.adjoint.incident.is_unit() && bsdf_is_wanted(scene, at, &self.adjoint.sink) {
+            bsdf.adjoint(at.to_local(drawn.direction), d, &mut self.adjoint.sink);
         }
         if MODE == REPLAY && scene.moves() {
             self.send_lit(at, origin, &drawn, d * value);

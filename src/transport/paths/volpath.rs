@@ -183,11 +183,22 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if !scene.has_background() || (path.depth == 0 && scene.settings.hide_emitters == 1) {
             return;
         }
-        let mut weight = path.norm(scene);
-        if path.competes(scene) && scene.common.background == background::ENVMAP {
-            weight *= mis(path.pdf, envmap_pdf(scene, path.direction));
-        }
-        path.add::<MODE>(sky_value(scene, self.fields, path.direction) * weight);
+        let is_map = scene.common.background == background::ENVMAP;
+        let (direction, pdf) = (path.direction, path.pdf);
+        let shared = is_map && path.competes(scene);
+        let look = || {
+            let share = match shared {
+                true => mis(pdf, envmap_pdf(scene, direction)),
+                false => 1.0,
+            };
+            (sky_value(scene, self.fields, direction), share)
+        };
+        let (radiance, share) = match &mut self.adjoint.cache {
+            Some(cache) if is_map => cache.skies.recall_or::<MODE>(look),
+            _ => look(),
+        };
+        let weight = path.norm(scene) * share;
+        path.add::<MODE>(radiance * weight);
         if MODE == REPLAY {
             let d = path.alive(self.adjoint.d_radiance * path.beta * weight);
             sky_adjoint(scene, self.fields, path.direction, d, &mut self.adjoint.sink);

@@ -173,7 +173,8 @@ const LEAST: f32 = 1.0 / 33_554_432.0;
 /// The point of the unit circle at angle 2 π u, cosine and sine, by polynomials on an eighth of the circle.
 #[inline(always)]
 pub fn circle(u: f32) -> [f32; 2] {
-    let quadrant = (u * 4.0 + 0.5).floor();
+    // A conversion truncates, and nothing is below zero.
+    let quadrant = (u * 4.0 + 0.5) as i32 as f32;
     let x = (u * 4.0 - quadrant) * std::f32::consts::FRAC_PI_2;
     let x2 = x * x;
     let sine = x * (1.0 + x2 * (-1.0 / 6.0 + x2 * (1.0 / 120.0 + x2 * (-1.0 / 5040.0))));

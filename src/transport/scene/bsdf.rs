@@ -24,7 +24,7 @@ use super::facing::facing;
 use super::interaction::Interaction;
 use super::records::{Fields, SceneView, Sink};
 use super::shape::SurfacePoint;
-use super::texture::{stencil, texture_adjoint, texture_value};
+use super::texture::{stencil, texture_adjoint, texture_is_wanted, texture_value};
 use crate::resident::layout::{self, FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, bsdf};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -58,52 +58,25 @@ pub(super) fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
     leaf.first_texture..leaf.first_texture + leaf.textures
 }
 
-/// A leaf's model, from the values of its textures at a point. Compiled once a number type: parameters are found by a
-/// function that is not known here.
+/// The values of a leaf's textures at a point. Compiled once a number type: parameters are found by a function that is not
+/// known here.
 #[inline(never)]
-fn model<'a, 'b, N: Number + 'b>(
-    scene: &SceneView<'a>,
+fn values<'b, N: Number + 'b>(
+    scene: &SceneView,
     look: &dyn Fn(u32) -> &'b [N],
     leaf: &LeafRecord,
     point: &SurfacePoint,
-) -> Model<'a, N> {
+) -> Values<N> {
     let mut values = [Rgb::zero(); LEAF_TEXTURES];
     for (value, texture) in values.iter_mut().zip(textures(leaf)) {
         *value = texture_value(scene, look, texture, point);
     }
-    Model::new(leaf, scene.coats, &values)
+    values
 }
 
 #[inline]
 pub(super) fn factors<'a>(scene: &SceneView<'a>, leaf: &LeafRecord) -> &'a [FactorRecord] {
     &scene.factors[leaf.first_factor as usize..][..leaf.factors as usize]
-}
-
-/// A factor of a leaf's weight.
-#[inline]
-fn factor_value<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N],
-    factor: &FactorRecord,
-    point: &SurfacePoint,
-) -> N {
-    let x = texture_value(scene, look, factor.texture, point)[0];
-    if factor.complement == 1 { N::lift(1.0) - x } else { x }
-}
-
-/// A leaf's weight: the product of its factors.
-#[inline]
-fn leaf_weight<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N] + Copy,
-    leaf: &LeafRecord,
-    point: &SurfacePoint,
-) -> N {
-    let mut weight = N::lift(1.0);
-    for factor in factors(scene, leaf) {
-        weight *= factor_value(scene, look, factor, point);
-    }
-    weight
 }
 
 /// How leaves are chosen at a point: the sum of their weights on the sampling side, and the probability that each has
@@ -114,25 +87,6 @@ struct Choice {
     least: f32,
 }
 
-#[inline]
-fn choice<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction) -> Choice {
-    let leaves = at.leaves(scene);
-    let each = 1.0 / leaves.len() as f32;
-    if leaves.len() == 1 {
-        return Choice { total: 0.0, least: 1.0 };
-    }
-    let mut total = 0.0;
-    for leaf in leaves {
-        total += leaf_weight(scene, |slot| fields.sampling(slot), leaf, &at.hit.point);
-    }
-    let least = match at.record(scene).flags & bsdf::VARIES {
-        _ if total <= 0.0 => each,
-        0 => 0.0,
-        _ => EXPLORED * each,
-    };
-    Choice { total, least }
-}
-
 /// The probability with which a leaf of this weight is chosen; `count` is the number of leaves.
 #[inline]
 fn choice_probability(choice: &Choice, weight: f32, count: usize) -> f32 {
@@ -140,217 +94,10 @@ fn choice_probability(choice: &Choice, weight: f32, count: usize) -> f32 {
     choice.least + (1.0 - choice.least * count as f32) * chosen
 }
 
-/// The probability of a leaf at a point.
-#[inline]
-fn leaf_probability<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    choice: &Choice,
-    leaf: &LeafRecord,
-) -> f32 {
-    let leaves = at.leaves(scene);
-    if leaves.len() == 1 {
-        return 1.0;
-    }
-    let weight = leaf_weight(scene, |slot| fields.sampling(slot), leaf, &at.hit.point);
-    choice_probability(choice, weight, leaves.len())
-}
-
-/// The value of a leaf's smooth lobes.
-#[inline]
-fn leaf_eval<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N] + Copy,
-    leaf: &LeafRecord,
-    at: &Interaction,
-    wo: [f32; 3],
-) -> Rgb<N> {
-    let seen = facing(scene, look, leaf, at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
-    match (leaf.kind, seen) {
-        (layout::leaf::NULL, _) | (_, None) => Rgb::zero(),
-        (_, Some((_, seen))) if is_lambertian(leaf) => {
-            diffuse_eval(texture_value(scene, look, leaf.first_texture, &at.hit.point), seen.wo)
-        }
-        (_, Some((wi, seen))) => model(scene, &look, leaf, &at.hit.point).eval(wi, seen.wo) * Rgb::splat(seen.factor),
-    }
-}
-
-/// The pdf of a leaf's sampling of its smooth lobes.
-#[inline]
-fn leaf_pdf<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    leaf: &LeafRecord,
-    at: &Interaction,
-    wo: [f32; 3],
-) -> f32 {
-    let look = |slot| fields.sampling(slot);
-    let seen = facing(scene, look, leaf, at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
-    match (leaf.kind, seen) {
-        (layout::leaf::NULL, _) | (_, None) => 0.0,
-        (_, Some((_, seen))) if is_lambertian(leaf) => diffuse_pdf(seen.wo),
-        (_, Some((wi, seen))) => model(scene, &look, leaf, &at.hit.point).pdf(wi, seen.wo),
-    }
-}
-
-/// The factor of a leaf's lobe that is not smooth, which sends light along the local direction `wo`.
-#[inline]
-fn leaf_discrete<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N] + Copy,
-    leaf: &LeafRecord,
-    at: &Interaction,
-    (lobe, wo): (Lobe, [f32; 3]),
-) -> Rgb<N> {
-    let Some(facing) = facing(scene, look, leaf, at) else {
-        return Rgb::zero();
-    };
-    let Some(seen) = facing.see(wo) else {
-        return Rgb::zero();
-    };
-    let factor = Rgb::splat(seen.factor);
-    match leaf.kind {
-        layout::leaf::NULL => factor,
-        _ => model(scene, &look, leaf, &at.hit.point).discrete(facing.wi.map(narrow), lobe) * factor,
-    }
-}
-
 /// The value of a number as f32: lobes that are not smooth have no derivative by directions.
 #[inline(always)]
 fn narrow<N: Number>(x: N) -> f32 {
     x.value() as f32
-}
-
-/// The value for light from `outgoing`, over the smooth lobes, and the pdf with which [`bsdf_sample`] draws that
-/// direction; None where no leaf sends light there. A value of zero, as of a black texture, is no None.
-#[inline]
-pub fn bsdf_eval<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    outgoing: [f32; 3],
-) -> Option<(Rgb<N>, f32)> {
-    let wo = at.to_local(outgoing);
-    let pdf = bsdf_pdf(scene, fields, at, wo);
-    (pdf > 0.0).then(|| (bsdf_value(scene, |slot| fields.integrand(slot), at, wo), pdf))
-}
-
-/// The value for the local direction `wo`, over the smooth lobes.
-#[inline]
-fn bsdf_value<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N] + Copy,
-    at: &Interaction,
-    wo: [f32; 3],
-) -> Rgb<N> {
-    let leaves = at.leaves(scene);
-    let mut sum = Rgb::zero();
-    for leaf in leaves {
-        let value = leaf_eval(scene, look, leaf, at, wo);
-        if leaf.factors == 0 {
-            // A leaf without factors is alone.
-            return value;
-        }
-        sum += value * Rgb::splat(leaf_weight(scene, look, leaf, &at.hit.point));
-    }
-    sum
-}
-
-/// The pdf of [`bsdf_sample`] by solid angle, over the smooth lobes.
-#[inline]
-fn bsdf_pdf<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction, wo: [f32; 3]) -> f32 {
-    let choice = choice(scene, fields, at);
-    let mut sum = 0.0;
-    for leaf in at.leaves(scene) {
-        sum += leaf_probability(scene, fields, at, &choice, leaf) * leaf_pdf(scene, fields, leaf, at, wo);
-    }
-    sum
-}
-
-/// Samples a leaf, then a direction; None if the path ends.
-#[inline(never)]
-pub fn bsdf_sample<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    sampler: &mut Sampler,
-) -> Option<BsdfSample> {
-    let (number, probability) = choose_leaf(scene, fields, at, sampler)?;
-    let leaf = &at.leaves(scene)[number];
-    let drawn = leaf_sample(scene, fields, leaf, at, sampler)?;
-    let wo = drawn.direction;
-    let straight = drawn.lobe == Lobe::Null;
-    Some(BsdfSample {
-        direction: if straight { at.incoming } else { at.to_world(wo) },
-        wo,
-        pdf: match drawn.lobe {
-            Lobe::Smooth => bsdf_pdf(scene, fields, at, wo),
-            _ => probability * drawn.pdf,
-        },
-        lobe: drawn.lobe,
-        eta: drawn.eta,
-        leaf: number,
-    })
-}
-
-/// Samples a local direction from a leaf; the pdf of a smooth lobe is left out. None if the path ends.
-#[inline]
-fn leaf_sample<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    leaf: &LeafRecord,
-    at: &Interaction,
-    sampler: &mut Sampler,
-) -> Option<LobeSample> {
-    let look = |slot| fields.sampling(slot);
-    let alone = |direction, lobe| LobeSample {
-        direction,
-        pdf: 1.0,
-        lobe,
-        eta: 1.0,
-    };
-    let facing = facing(scene, look, leaf, at);
-    let drawn = if leaf.kind == layout::leaf::NULL {
-        return (facing?.passes()).then(|| alone(at.wi.map(|x| -x), Lobe::Null));
-    } else if is_lambertian(leaf) {
-        let u = [sampler.draw(), sampler.draw()];
-        alone(diffuse_sample(u), Lobe::Smooth)
-    } else {
-        let u1 = sampler.draw();
-        let u2 = [sampler.draw(), sampler.draw()];
-        model(scene, &look, leaf, &at.hit.point).sample(facing?.wi, u1, u2)?
-    };
-    let direction = facing?.leave(drawn.direction)?;
-    Some(LobeSample { direction, ..drawn })
-}
-
-/// Chooses a leaf: its number and its probability.
-#[inline]
-fn choose_leaf<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    sampler: &mut Sampler,
-) -> Option<(usize, f32)> {
-    let leaves = at.leaves(scene);
-    if leaves.len() < 2 {
-        return (leaves.len() == 1).then_some((0, 1.0));
-    }
-    let choice = choice(scene, fields, at);
-    let mut left = sampler.draw();
-    let mut last = None;
-    for (number, leaf) in leaves.iter().enumerate() {
-        let probability = leaf_probability(scene, fields, at, &choice, leaf);
-        if probability > 0.0 {
-            last = Some((number, probability));
-            if left < probability {
-                break;
-            }
-        }
-        left -= probability;
-    }
-    last
 }
 
 /// Whether the leaf is diffuse in the surface's own frame.
@@ -360,28 +107,474 @@ fn is_lambertian(leaf: &LeafRecord) -> bool {
 }
 
 /// Whether the leaf is Lambertian and alone: its value is its pdf times the reflectance.
-#[inline]
+#[inline(always)]
 fn is_plain(leaf: &LeafRecord) -> bool {
     leaf.factors == 0 && is_lambertian(leaf)
 }
 
-/// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability. `look` returns
-/// a parameter's values.
-#[inline]
-pub fn bsdf_weight<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N] + Copy,
-    at: &Interaction,
-    sample: &BsdfSample,
-) -> Rgb<N> {
-    let leaf = &at.leaves(scene)[sample.leaf];
-    let scale = 1.0 / sample.pdf;
-    match sample.lobe {
-        Lobe::Smooth if is_plain(leaf) => texture_value(scene, look, leaf.first_texture, &at.hit.point),
-        Lobe::Smooth => bsdf_value(scene, look, at, sample.wo) * scale,
-        lobe => {
-            let weight = Rgb::splat(leaf_weight(scene, look, leaf, &at.hit.point));
-            weight * leaf_discrete(scene, look, leaf, at, (lobe, sample.wo)) * scale
+/// A BSDF where a path meets it. Textures of the first leaf, mostly the only one, are looked up once for all that is asked
+/// of it at this point.
+#[derive(Debug)]
+pub struct Bsdf<'a, N, F> {
+    scene: &'a SceneView<'a>,
+    fields: &'a F,
+    at: &'a Interaction,
+    /// Those on the side that the path comes from.
+    leaves: &'a [LeafRecord],
+    /// The first leaf on the integrand's and on the sampling side; None if it lets light pass or there is none.
+    first: Option<Model<'a, N>>,
+    first_sampled: Option<Model<'a, f32>>,
+}
+
+/// A BSDF with the parameters of one side of the fields, which `look` returns.
+#[derive(Debug, Clone, Copy)]
+struct Side<'b, 'a, M, L> {
+    scene: &'a SceneView<'a>,
+    at: &'a Interaction,
+    leaves: &'a [LeafRecord],
+    first: &'b Option<Model<'a, M>>,
+    look: L,
+}
+
+impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
+    /// What `ask` says of a leaf's model.
+    #[inline(always)]
+    fn ask<T>(&self, leaf: &LeafRecord, ask: impl Fn(&Model<M>) -> T) -> T {
+        match self.first {
+            Some(model) if std::ptr::eq(leaf, &self.leaves[0]) => ask(model),
+            _ => ask(&Model::new(
+                leaf,
+                self.scene.coats,
+                &values(self.scene, &self.look, leaf, &self.at.hit.point),
+            )),
+        }
+    }
+
+    /// The reflectance of a Lambertian leaf.
+    #[inline(always)]
+    fn reflectance(&self, leaf: &LeafRecord) -> Rgb<M> {
+        match self.first {
+            Some(Model::Diffuse(reflectance)) if std::ptr::eq(leaf, &self.leaves[0]) => *reflectance,
+            _ => texture_value(self.scene, self.look, leaf.first_texture, &self.at.hit.point),
+        }
+    }
+
+    /// A factor of a leaf's weight.
+    #[inline]
+    fn factor_value(&self, factor: &FactorRecord) -> M {
+        let x = texture_value(self.scene, self.look, factor.texture, &self.at.hit.point)[0];
+        if factor.complement == 1 { M::lift(1.0) - x } else { x }
+    }
+
+    /// A leaf's weight: the product of its factors.
+    #[inline]
+    fn leaf_weight(&self, leaf: &LeafRecord) -> M {
+        let mut weight = M::lift(1.0);
+        for factor in factors(self.scene, leaf) {
+            weight *= self.factor_value(factor);
+        }
+        weight
+    }
+
+    /// The value of a leaf's smooth lobes.
+    #[inline]
+    fn leaf_eval(&self, leaf: &LeafRecord, wo: [f32; 3]) -> Rgb<M> {
+        let seen = facing(self.scene, self.look, leaf, self.at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
+        match (leaf.kind, seen) {
+            (layout::leaf::NULL, _) | (_, None) => Rgb::zero(),
+            (_, Some((_, seen))) if is_lambertian(leaf) => diffuse_eval(self.reflectance(leaf), seen.wo),
+            (_, Some((wi, seen))) => self.ask(leaf, |model| model.eval(wi, seen.wo)) * Rgb::splat(seen.factor),
+        }
+    }
+
+    /// The factor of a leaf's lobe that is not smooth, which sends light along the local direction `wo`.
+    #[inline]
+    fn leaf_discrete(&self, leaf: &LeafRecord, (lobe, wo): (Lobe, [f32; 3])) -> Rgb<M> {
+        let Some(facing) = facing(self.scene, self.look, leaf, self.at) else {
+            return Rgb::zero();
+        };
+        let Some(seen) = facing.see(wo) else {
+            return Rgb::zero();
+        };
+        let factor = Rgb::splat(seen.factor);
+        match leaf.kind {
+            layout::leaf::NULL => factor,
+            _ => self.ask(leaf, |model| model.discrete(facing.wi.map(narrow), lobe)) * factor,
+        }
+    }
+
+    /// The value for the local direction `wo`, over the smooth lobes.
+    #[inline]
+    fn value(&self, wo: [f32; 3]) -> Rgb<M> {
+        let mut sum = Rgb::zero();
+        for leaf in self.leaves {
+            let value = self.leaf_eval(leaf, wo);
+            if leaf.factors == 0 {
+                // A leaf without factors is alone.
+                return value;
+            }
+            sum += value * Rgb::splat(self.leaf_weight(leaf));
+        }
+        sum
+    }
+
+    /// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability.
+    #[inline]
+    fn weight(&self, sample: &BsdfSample) -> Rgb<M> {
+        let leaf = &self.leaves[sample.leaf];
+        let scale = 1.0 / sample.pdf;
+        match sample.lobe {
+            Lobe::Smooth if is_plain(leaf) => self.reflectance(leaf),
+            Lobe::Smooth => self.value(sample.wo) * scale,
+            lobe => {
+                let weight = Rgb::splat(self.leaf_weight(leaf));
+                weight * self.leaf_discrete(leaf, (lobe, sample.wo)) * scale
+            }
+        }
+    }
+}
+
+impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
+    #[inline]
+    fn choice(&self) -> Choice {
+        let leaves = self.leaves;
+        let each = 1.0 / leaves.len() as f32;
+        if leaves.len() == 1 {
+            return Choice { total: 0.0, least: 1.0 };
+        }
+        let mut total = 0.0;
+        for leaf in leaves {
+            total += self.leaf_weight(leaf);
+        }
+        let least = match self.at.record(self.scene).flags & bsdf::VARIES {
+            _ if total <= 0.0 => each,
+            0 => 0.0,
+            _ => EXPLORED * each,
+        };
+        Choice { total, least }
+    }
+
+    /// The probability of a leaf at a point.
+    #[inline]
+    fn leaf_probability(&self, choice: &Choice, leaf: &LeafRecord) -> f32 {
+        if self.leaves.len() == 1 {
+            return 1.0;
+        }
+        choice_probability(choice, self.leaf_weight(leaf), self.leaves.len())
+    }
+
+    /// The pdf of a leaf's sampling of its smooth lobes.
+    #[inline]
+    fn leaf_pdf(&self, leaf: &LeafRecord, wo: [f32; 3]) -> f32 {
+        let seen = facing(self.scene, self.look, leaf, self.at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
+        match (leaf.kind, seen) {
+            (layout::leaf::NULL, _) | (_, None) => 0.0,
+            (_, Some((_, seen))) if is_lambertian(leaf) => diffuse_pdf(seen.wo),
+            (_, Some((wi, seen))) => self.ask(leaf, |model| model.pdf(wi, seen.wo)),
+        }
+    }
+
+    /// The pdf of [`Bsdf::sample`] by solid angle, over the smooth lobes.
+    #[inline]
+    fn pdf(&self, wo: [f32; 3]) -> f32 {
+        let choice = self.choice();
+        let mut sum = 0.0;
+        for leaf in self.leaves {
+            sum += self.leaf_probability(&choice, leaf) * self.leaf_pdf(leaf, wo);
+        }
+        sum
+    }
+
+    /// Samples a local direction from a leaf; the pdf of a smooth lobe is left out. None if the path ends.
+    #[inline]
+    fn leaf_sample(&self, leaf: &LeafRecord, sampler: &mut Sampler) -> Option<LobeSample> {
+        let alone = |direction, lobe| LobeSample {
+            direction,
+            pdf: 1.0,
+            lobe,
+            eta: 1.0,
+        };
+        let facing = facing(self.scene, self.look, leaf, self.at);
+        let drawn = if leaf.kind == layout::leaf::NULL {
+            return (facing?.passes()).then(|| alone(self.at.wi.map(|x| -x), Lobe::Null));
+        } else if is_lambertian(leaf) {
+            let u = [sampler.draw(), sampler.draw()];
+            alone(diffuse_sample(u), Lobe::Smooth)
+        } else {
+            let u1 = sampler.draw();
+            let u2 = [sampler.draw(), sampler.draw()];
+            let wi = facing?.wi;
+            self.ask(leaf, |model| model.sample(wi, u1, u2))?
+        };
+        let direction = facing?.leave(drawn.direction)?;
+        Some(LobeSample { direction, ..drawn })
+    }
+
+    /// Chooses a leaf: its number and its probability.
+    #[inline]
+    fn choose_leaf(&self, sampler: &mut Sampler) -> Option<(usize, f32)> {
+        let leaves = self.leaves;
+        if leaves.len() < 2 {
+            return (leaves.len() == 1).then_some((0, 1.0));
+        }
+        let choice = self.choice();
+        let mut left = sampler.draw();
+        let mut last = None;
+        for (number, leaf) in leaves.iter().enumerate() {
+            let probability = self.leaf_probability(&choice, leaf);
+            if probability > 0.0 {
+                last = Some((number, probability));
+                if left < probability {
+                    break;
+                }
+            }
+            left -= probability;
+        }
+        last
+    }
+}
+
+impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
+    /// The BSDF of a surface with the parameters of `fields`.
+    #[inline]
+    pub fn new(scene: &'a SceneView<'a>, fields: &'a F, at: &'a Interaction) -> Self {
+        let leaves = at.leaves(scene);
+        let mut bsdf = Self {
+            scene,
+            fields,
+            at,
+            leaves,
+            first: None,
+            first_sampled: None,
+        };
+        let point = &at.hit.point;
+        match leaves.first() {
+            None => {}
+            Some(leaf) if leaf.kind == layout::leaf::NULL => {}
+            Some(leaf) if leaf.kind == layout::leaf::DIFFUSE => {
+                let color = texture_value(scene, |slot| fields.integrand(slot), leaf.first_texture, point);
+                let sampled = match F::TWO_SIDED {
+                    true => texture_value(scene, |slot| fields.sampling(slot), leaf.first_texture, point),
+                    false => Rgb(color.0.map(narrow)),
+                };
+                bsdf.first = Some(Model::Diffuse(color));
+                bsdf.first_sampled = Some(Model::Diffuse(sampled));
+            }
+            Some(leaf) => {
+                let found = values(scene, &|slot| fields.integrand(slot), leaf, point);
+                let sampled = match F::TWO_SIDED {
+                    true => values(scene, &|slot| fields.sampling(slot), leaf, point),
+                    false => found.map(|value| Rgb(value.0.map(narrow))),
+                };
+                bsdf.first = Some(Model::new(leaf, scene.coats, &found));
+                bsdf.first_sampled = Some(Model::new(leaf, scene.coats, &sampled));
+            }
+        }
+        bsdf
+    }
+
+    /// With the parameters that are differentiated.
+    #[inline(always)]
+    fn integrand(&self) -> Side<'_, 'a, N, impl Fn(u32) -> &'a [N] + Copy + use<'a, N, F>> {
+        let fields = self.fields;
+        Side {
+            scene: self.scene,
+            at: self.at,
+            leaves: self.leaves,
+            first: &self.first,
+            look: move |slot| fields.integrand(slot),
+        }
+    }
+
+    /// With the parameters that decisions look at.
+    #[inline(always)]
+    fn sampling(&self) -> Side<'_, 'a, f32, impl Fn(u32) -> &'a [f32] + Copy + use<'a, N, F>> {
+        let fields = self.fields;
+        Side {
+            scene: self.scene,
+            at: self.at,
+            leaves: self.leaves,
+            first: &self.first_sampled,
+            look: move |slot| fields.sampling(slot),
+        }
+    }
+
+    /// The value for light from `outgoing`, over the smooth lobes, and the pdf with which [`Self::sample`] draws that
+    /// direction; None where no leaf sends light there. A value of zero, as of a black texture, is no None.
+    #[inline]
+    pub fn eval(&self, outgoing: [f32; 3]) -> Option<(Rgb<N>, f32)> {
+        let wo = self.at.to_local(outgoing);
+        let pdf = self.sampling().pdf(wo);
+        (pdf > 0.0).then(|| (self.integrand().value(wo), pdf))
+    }
+
+    /// Samples a leaf, then a direction; None if the path ends.
+    #[inline(never)]
+    pub fn sample(&self, sampler: &mut Sampler) -> Option<BsdfSample> {
+        let (at, side) = (self.at, self.sampling());
+        let (number, probability) = side.choose_leaf(sampler)?;
+        let drawn = side.leaf_sample(&self.leaves[number], sampler)?;
+        let wo = drawn.direction;
+        let straight = drawn.lobe == Lobe::Null;
+        Some(BsdfSample {
+            direction: if straight { at.incoming } else { at.to_world(wo) },
+            wo,
+            pdf: match drawn.lobe {
+                Lobe::Smooth => side.pdf(wo),
+                _ => probability * drawn.pdf,
+            },
+            lobe: drawn.lobe,
+            eta: drawn.eta,
+            leaf: number,
+        })
+    }
+
+    /// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability.
+    #[inline]
+    pub fn weight(&self, sample: &BsdfSample) -> Rgb<N> {
+        self.integrand().weight(sample)
+    }
+
+    /// The same on the sampling side.
+    #[inline]
+    pub fn sampled_weight(&self, sample: &BsdfSample) -> [f32; 3] {
+        self.sampling().weight(sample).0
+    }
+
+    /// Sends `d`, the derivative by the value of the smooth lobes for the local direction `wo`, to the textures.
+    #[inline(never)]
+    pub fn adjoint<S: Sink<N>>(&self, wo: [f32; 3], d: Rgb<N>, sink: &mut S) {
+        let (scene, at, side) = (self.scene, self.at, self.integrand());
+        let point = &at.hit.point;
+        for leaf in self.leaves.iter().filter(|leaf| leaf.kind != layout::leaf::NULL) {
+            let Some(facing) = facing(scene, side.look, leaf, at) else {
+                continue;
+            };
+            let Some(seen) = facing.see(wo) else { continue };
+            let by_value = d * Rgb::splat(side.leaf_weight(leaf));
+            if is_lambertian(leaf) {
+                let slope = diffuse_adjoint(seen.wo, by_value);
+                texture_adjoint(&stencil(scene, leaf.first_texture, point), slope, sink);
+            } else {
+                let by_model = by_value * Rgb::splat(seen.factor);
+                let slopes = side.ask(leaf, |model| model.eval_adjoint(facing.wi, seen.wo, by_model));
+                values_adjoint(scene, leaf, point, &slopes, sink);
+                if relief_is_wanted(scene, leaf, point, sink) {
+                    let (torque, value) = side.ask(leaf, |model| {
+                        (
+                            model.torque(facing.wi, seen.wo, by_model),
+                            model.eval(facing.wi, seen.wo),
+                        )
+                    });
+                    facing.adjoint(scene, at, wo, (torque, (by_value * value).sum()), sink);
+                }
+            }
+            if leaf.factors > 0 {
+                let value = side.leaf_eval(leaf, wo);
+                self.weight_adjoint(leaf, (d * value).sum(), sink);
+            }
+        }
+    }
+
+    /// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
+    #[inline(never)]
+    fn discrete_adjoint<S: Sink<N>>(&self, leaf: &LeafRecord, (lobe, wo): (Lobe, [f32; 3]), d: Rgb<N>, sink: &mut S) {
+        let (scene, at, side) = (self.scene, self.at, self.integrand());
+        let point = &at.hit.point;
+        let Some(facing) = facing(scene, side.look, leaf, at) else {
+            return;
+        };
+        let Some(seen) = facing.see(wo) else { return };
+        let by_value = d * Rgb::splat(side.leaf_weight(leaf));
+        if leaf.kind != layout::leaf::NULL {
+            let by_model = by_value * Rgb::splat(seen.factor);
+            let wi = facing.wi.map(narrow);
+            let slopes = side.ask(leaf, |model| model.discrete_adjoint(wi, lobe, by_model));
+            values_adjoint(scene, leaf, point, &slopes, sink);
+        } else if relief_is_wanted(scene, leaf, point, sink) {
+            let still = [N::lift(0.0); 3];
+            facing.adjoint(scene, at, wo, (still, by_value.sum()), sink);
+        }
+        if leaf.factors > 0 {
+            let value = side.leaf_discrete(leaf, (lobe, wo));
+            self.weight_adjoint(leaf, (d * value).sum(), sink);
+        }
+    }
+
+    /// The adjoint of [`Self::weight`], with pdfs and probabilities detached.
+    #[inline]
+    pub fn sample_adjoint<S: Sink<N>>(&self, sample: &BsdfSample, d: Rgb<N>, sink: &mut S) {
+        let leaf = &self.leaves[sample.leaf];
+        let scale = 1.0 / sample.pdf;
+        match sample.lobe {
+            Lobe::Smooth if is_plain(leaf) => {
+                texture_adjoint(&stencil(self.scene, leaf.first_texture, &self.at.hit.point), d, sink);
+            }
+            Lobe::Smooth => self.adjoint(sample.wo, d * scale, sink),
+            lobe => self.discrete_adjoint(leaf, (lobe, sample.wo), d * scale, sink),
+        }
+    }
+
+    /// Sends `d`, the derivative by a leaf's weight, to the textures of its factors.
+    #[inline]
+    fn weight_adjoint<S: Sink<N>>(&self, leaf: &LeafRecord, d: N, sink: &mut S) {
+        let (scene, side) = (self.scene, self.integrand());
+        let all = factors(scene, leaf);
+        for (i, factor) in all.iter().enumerate() {
+            // The product of the other factors: one of them may be zero.
+            let mut slope = if factor.complement == 1 { -d } else { d };
+            for (_, other) in all.iter().enumerate().filter(|(j, _)| *j != i) {
+                slope *= side.factor_value(other);
+            }
+            let zero = N::lift(0.0);
+            let at = stencil(scene, factor.texture, &self.at.hit.point);
+            texture_adjoint(&at, Rgb([slope, zero, zero]), sink);
+        }
+    }
+
+    /// The leaves that let light pass straight through.
+    #[inline]
+    fn straight_leaves(&self) -> impl Iterator<Item = &'a LeafRecord> + use<'a, N, F> {
+        let passes = |leaf: &&LeafRecord| matches!(leaf.kind, layout::leaf::NULL | layout::leaf::THIN_DIELECTRIC);
+        self.leaves.iter().filter(passes)
+    }
+
+    /// The lobe of what passes straight through, and its local direction.
+    #[inline(always)]
+    fn straight(&self) -> (Lobe, [f32; 3]) {
+        (Lobe::Null, self.at.wi.map(|x| -x))
+    }
+
+    /// The share of light that passes straight through.
+    #[inline]
+    pub fn null_transmission(&self) -> Rgb<N> {
+        let side = self.integrand();
+        let mut sum = Rgb::zero();
+        for leaf in self.straight_leaves() {
+            let weight = Rgb::splat(side.leaf_weight(leaf));
+            sum += weight * side.leaf_discrete(leaf, self.straight());
+        }
+        sum
+    }
+
+    /// Sends `d`, the derivative by [`Self::null_transmission`].
+    #[inline]
+    pub fn null_adjoint<S: Sink<N>>(&self, d: Rgb<N>, sink: &mut S) {
+        for leaf in self.straight_leaves() {
+            self.discrete_adjoint(leaf, self.straight(), d, sink);
+        }
+    }
+
+    /// Whether the surface takes no part in what comes: a single diffuse leaf that is black and stays so.
+    #[inline]
+    pub fn is_black(&self, replayed: bool) -> bool {
+        match self.leaves {
+            [] => true,
+            [leaf] if is_plain(leaf) => {
+                let varies = replayed && self.at.record(self.scene).flags & bsdf::VARIES != 0;
+                !varies && self.sampling().reflectance(leaf) == Rgb([0.0; 3])
+            }
+            _ => false,
         }
     }
 }
@@ -389,14 +582,13 @@ pub fn bsdf_weight<'a, N: Number + 'a>(
 /// Whether `sink` needs derivatives by any texture of the BSDF.
 #[inline]
 pub fn bsdf_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, at: &Interaction, sink: &S) -> bool {
-    let wanted = |texture: u32| {
-        let at = stencil(scene, texture, &at.hit.point);
-        sink.wants(at.slot)
-    };
+    let point = &at.hit.point;
     at.leaves(scene).iter().any(|leaf| {
-        textures(leaf).any(wanted)
-            || factors(scene, leaf).iter().any(|factor| wanted(factor.texture))
-            || leaf.relief != NONE && wanted(leaf.relief)
+        textures(leaf).any(|texture| texture_is_wanted(scene, texture, point, sink))
+            || factors(scene, leaf)
+                .iter()
+                .any(|factor| texture_is_wanted(scene, factor.texture, point, sink))
+            || relief_is_wanted(scene, leaf, point, sink)
     })
 }
 
@@ -410,53 +602,8 @@ fn values_adjoint<N: Number, S: Sink<N>>(
     sink: &mut S,
 ) {
     for (texture, slope) in textures(leaf).zip(slopes) {
-        let at = stencil(scene, texture, point);
-        if sink.wants(at.slot) {
-            texture_adjoint(&at, *slope, sink);
-        }
-    }
-}
-
-/// Sends `d`, the derivative by the value of the smooth lobes for the local direction `wo`, to the textures.
-#[inline(never)]
-pub fn bsdf_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    wo: [f32; 3],
-    d: Rgb<N>,
-    sink: &mut S,
-) {
-    let look = |slot| fields.integrand(slot);
-    let point = &at.hit.point;
-    for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind != layout::leaf::NULL) {
-        let Some(facing) = facing(scene, look, leaf, at) else {
-            continue;
-        };
-        let Some(seen) = facing.see(wo) else { continue };
-        let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, point));
-        if is_lambertian(leaf) {
-            let slope = diffuse_adjoint(seen.wo, by_value);
-            texture_adjoint(&stencil(scene, leaf.first_texture, point), slope, sink);
-        } else {
-            let model = model(scene, &look, leaf, point);
-            let by_model = by_value * Rgb::splat(seen.factor);
-            values_adjoint(
-                scene,
-                leaf,
-                point,
-                &model.eval_adjoint(facing.wi, seen.wo, by_model),
-                sink,
-            );
-            if relief_is_wanted(scene, leaf, point, sink) {
-                let torque = model.torque(facing.wi, seen.wo, by_model);
-                let by_factor = (by_value * model.eval(facing.wi, seen.wo)).sum();
-                facing.adjoint(scene, at, wo, (torque, by_factor), sink);
-            }
-        }
-        if leaf.factors > 0 {
-            let value = leaf_eval(scene, look, leaf, at, wo);
-            weight_adjoint(scene, fields, leaf, point, (d * value).sum(), sink);
+        if texture_is_wanted(scene, texture, point, sink) {
+            texture_adjoint(&stencil(scene, texture, point), *slope, sink);
         }
     }
 }
@@ -469,137 +616,5 @@ fn relief_is_wanted<N: Number, S: Sink<N>>(
     point: &SurfacePoint,
     sink: &S,
 ) -> bool {
-    leaf.relief != NONE && sink.wants(stencil(scene, leaf.relief, point).slot)
-}
-
-/// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
-#[inline(never)]
-fn discrete_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    leaf: &LeafRecord,
-    (lobe, wo): (Lobe, [f32; 3]),
-    d: Rgb<N>,
-    sink: &mut S,
-) {
-    let look = |slot| fields.integrand(slot);
-    let point = &at.hit.point;
-    let Some(facing) = facing(scene, look, leaf, at) else {
-        return;
-    };
-    let Some(seen) = facing.see(wo) else { return };
-    let by_value = d * Rgb::splat(leaf_weight(scene, look, leaf, point));
-    if leaf.kind != layout::leaf::NULL {
-        let by_model = by_value * Rgb::splat(seen.factor);
-        let slopes = model(scene, &look, leaf, point).discrete_adjoint(facing.wi.map(narrow), lobe, by_model);
-        values_adjoint(scene, leaf, point, &slopes, sink);
-    } else if relief_is_wanted(scene, leaf, point, sink) {
-        let still = [N::lift(0.0); 3];
-        facing.adjoint(scene, at, wo, (still, by_value.sum()), sink);
-    }
-    if leaf.factors > 0 {
-        let value = leaf_discrete(scene, look, leaf, at, (lobe, wo));
-        weight_adjoint(scene, fields, leaf, point, (d * value).sum(), sink);
-    }
-}
-
-/// The adjoint of [`bsdf_weight`], with pdfs and probabilities detached.
-#[inline]
-pub fn bsdf_weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    sample: &BsdfSample,
-    d: Rgb<N>,
-    sink: &mut S,
-) {
-    let leaf = &at.leaves(scene)[sample.leaf];
-    let scale = 1.0 / sample.pdf;
-    match sample.lobe {
-        Lobe::Smooth if is_plain(leaf) => {
-            texture_adjoint(&stencil(scene, leaf.first_texture, &at.hit.point), d, sink);
-        }
-        Lobe::Smooth => bsdf_adjoint(scene, fields, at, sample.wo, d * scale, sink),
-        lobe => discrete_adjoint(scene, fields, at, leaf, (lobe, sample.wo), d * scale, sink),
-    }
-}
-
-/// Sends `d`, the derivative by a leaf's weight, to the textures of its factors.
-#[inline]
-fn weight_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    leaf: &LeafRecord,
-    point: &SurfacePoint,
-    d: N,
-    sink: &mut S,
-) {
-    let look = |slot| fields.integrand(slot);
-    let all = factors(scene, leaf);
-    for (i, factor) in all.iter().enumerate() {
-        // The product of the other factors: one of them may be zero.
-        let mut slope = if factor.complement == 1 { -d } else { d };
-        for (_, other) in all.iter().enumerate().filter(|(j, _)| *j != i) {
-            slope *= factor_value(scene, look, other, point);
-        }
-        let zero = N::lift(0.0);
-        texture_adjoint(&stencil(scene, factor.texture, point), Rgb([slope, zero, zero]), sink);
-    }
-}
-
-/// The leaves that let light pass straight through.
-#[inline]
-fn straight_leaves<'a>(scene: &SceneView<'a>, at: &Interaction) -> impl Iterator<Item = &'a LeafRecord> {
-    let passes = |leaf: &&LeafRecord| matches!(leaf.kind, layout::leaf::NULL | layout::leaf::THIN_DIELECTRIC);
-    at.leaves(scene).iter().filter(passes)
-}
-
-/// The lobe of what passes straight through, and its local direction.
-#[inline(always)]
-fn straight(at: &Interaction) -> (Lobe, [f32; 3]) {
-    (Lobe::Null, at.wi.map(|x| -x))
-}
-
-/// The share of light that passes straight through; `look` returns a parameter's values.
-#[inline]
-pub fn null_transmission<'a, N: Number + 'a>(
-    scene: &SceneView,
-    look: impl Fn(u32) -> &'a [N] + Copy,
-    at: &Interaction,
-) -> Rgb<N> {
-    let mut sum = Rgb::zero();
-    for leaf in straight_leaves(scene, at) {
-        let weight = Rgb::splat(leaf_weight(scene, look, leaf, &at.hit.point));
-        sum += weight * leaf_discrete(scene, look, leaf, at, straight(at));
-    }
-    sum
-}
-
-/// Sends `d`, the derivative by [`null_transmission`].
-#[inline]
-pub fn null_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    at: &Interaction,
-    d: Rgb<N>,
-    sink: &mut S,
-) {
-    for leaf in straight_leaves(scene, at) {
-        discrete_adjoint(scene, fields, at, leaf, straight(at), d, sink);
-    }
-}
-
-/// Whether the surface takes no part in what comes: a single diffuse leaf that is black and stays so.
-#[inline]
-pub fn bsdf_is_black<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction, replayed: bool) -> bool {
-    match at.leaves(scene) {
-        [] => true,
-        [leaf] if is_plain(leaf) => {
-            let varies = replayed && at.record(scene).flags & bsdf::VARIES != 0;
-            let color = texture_value(scene, |slot| fields.sampling(slot), leaf.first_texture, &at.hit.point);
-            !varies && color == Rgb([0.0; 3])
-        }
-        _ => false,
-    }
+    leaf.relief != NONE && texture_is_wanted(scene, leaf.relief, point, sink)
 }

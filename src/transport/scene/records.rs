@@ -3,7 +3,7 @@
 use crate::resident::bvh::Bvh;
 use crate::resident::layout::{
     BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
-    PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord,
+    PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord, bsdf,
 };
 use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
@@ -42,6 +42,8 @@ pub struct SceneView<'a> {
     pub background: u32,
     /// For each surface, then for each light, how it is moved; empty where all stand still.
     pub motions: &'a [Option<Motion>],
+    /// Whether no surface lets light pass straight through.
+    pub is_opaque: bool,
 }
 
 impl<'a> SceneView<'a> {
@@ -67,6 +69,10 @@ impl<'a> SceneView<'a> {
             tables: &tables.lights,
             background: records.background,
             motions: &records.rest.motions,
+            is_opaque: records.surfaces.iter().all(|surface| {
+                let record = records.bsdfs.bsdfs.get(surface.bsdf as usize);
+                record.is_some_and(|record| record.flags & bsdf::NULL == 0)
+            }),
         }
     }
 

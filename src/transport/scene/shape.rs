@@ -99,6 +99,21 @@ pub fn nearest(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f3
     nearest
 }
 
+/// Whether the ray meets any surface between 0 and `far`.
+#[inline]
+pub fn is_blocked(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> bool {
+    if !scene.bvh.nodes.is_empty() {
+        let ray = Ray {
+            origin,
+            direction,
+            t_min: 0.0,
+            t_max: far,
+        };
+        return bvh::is_blocked(scene.bvh, &ray, &|number| meet(scene, number, origin, direction, far));
+    }
+    (0..scene.settings.surfaces).any(|number| meet(scene, number, origin, direction, far).is_some())
+}
+
 /// Surface data at a ray's nearest intersection.
 #[inline]
 pub fn describe(scene: &SceneView, nearest: &Nearest, origin: [f32; 3], direction: [f32; 3]) -> Hit {

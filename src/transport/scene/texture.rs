@@ -48,7 +48,7 @@ pub fn texture_stencil(record: &TextureRecord, uv: [f32; 2]) -> TextureStencil {
     let v = m[1][0] * uv[0] + m[1][1] * uv[1] + m[1][2];
     if record.kind == texture::BITMAP {
         image_stencil(record, [u, v], &mut at);
-    } else if (u - u.floor() > 0.5) != (v - v.floor() > 0.5) {
+    } else if (u - floor(u) > 0.5) != (v - floor(v) > 0.5) {
         at.slot = record.other_slot;
     }
     at
@@ -97,6 +97,23 @@ fn solid_stencil(scene: &SceneView, record: &TextureRecord, point: &SurfacePoint
     at
 }
 
+/// Whether `sink` needs derivatives by what a texture has at a point.
+#[inline(always)]
+pub fn texture_is_wanted<N: Number, S: Sink<N>>(
+    scene: &SceneView,
+    texture: u32,
+    point: &SurfacePoint,
+    sink: &S,
+) -> bool {
+    let record = &scene.textures[texture as usize];
+    // All other kinds have one slot, which is known without looking for texels.
+    let slot = match record.kind {
+        texture::CHECKERBOARD => texture_stencil(record, point.uv).slot,
+        _ => record.slot,
+    };
+    sink.wants(slot)
+}
+
 /// Looks up a texture; `look` returns a parameter's values.
 #[inline]
 pub fn texture_value<'a, N: Number + 'a>(
@@ -140,35 +157,52 @@ pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 
 fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) {
     let [width, height] = record.size;
     let (x, y) = (uv[0] * width as f32, uv[1] * height as f32);
-    let texel = |x: f32, y: f32| {
-        let (column, row) = (wrap_index(record.wrap, x, width), wrap_index(record.wrap, y, height));
-        row * width + column
-    };
+    let column = |x: f32| wrapped(record.wrap, x, width);
+    let row = |y: f32| width * wrapped(record.wrap, y, height);
     if record.filter == lookup::NEAREST {
-        at.texels[0] = texel(x.floor(), y.floor());
+        at.texels[0] = row(floor(y)) + column(floor(x));
         return;
     }
     let (x, y) = (x - 0.5, y - 0.5);
-    let (left, top) = (x.floor(), y.floor());
+    let (left, top) = (floor(x), floor(y));
     let (fx, fy) = (x - left, y - top);
+    let ([left, right], [top, bottom]) = ([left, left + 1.0].map(column), [top, top + 1.0].map(row));
     at.count = 4;
-    at.texels[..4].copy_from_slice(&[
-        texel(left, top),
-        texel(left + 1.0, top),
-        texel(left, top + 1.0),
-        texel(left + 1.0, top + 1.0),
-    ]);
+    at.texels[..4].copy_from_slice(&[top + left, top + right, bottom + left, bottom + right]);
     at.weights[..4].copy_from_slice(&[(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy]);
+}
+
+/// The largest whole number that is not above x. Where the processor that is compiled for has no such instruction, the
+/// standard library's is a call.
+#[inline(always)]
+fn floor(x: f32) -> f32 {
+    const WHOLE: f32 = 8_388_608.0;
+    if x.abs() < WHOLE {
+        let truncated = x as i32 as f32;
+        return if truncated > x { truncated - 1.0 } else { truncated };
+    }
+    x
+}
+
+/// [`wrap_index`], which mostly has nothing to do.
+#[inline(always)]
+fn wrapped(mode: u32, x: f32, size: u32) -> u32 {
+    if x >= 0.0 && x < size as f32 {
+        return x as u32;
+    }
+    wrap_index(mode, x, size)
 }
 
 /// The value at a stencil; `data` are the values of its parameter. One channel is repeated.
 #[inline]
 pub fn texture_eval<N: Number>(data: &[N], at: &TextureStencil) -> Rgb<N> {
-    let channels = at.channels as usize;
     let texel = |k: usize| {
-        let first = channels * at.texels[k] as usize;
-        let last = channels - 1;
-        Rgb([0, 1, 2].map(|c: usize| data[first + c.min(last)]))
+        let texel = at.texels[k] as usize;
+        if at.channels == 1 {
+            return Rgb::splat(data[texel]);
+        }
+        let texel = &data[3 * texel..][..3];
+        Rgb([texel[0], texel[1], texel[2]])
     };
     if at.count == 1 {
         return texel(0);
