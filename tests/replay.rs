@@ -19,7 +19,7 @@ use prbopt::transport::number::Number;
 use prbopt::transport::paths::replay_cache::CACHED;
 use prbopt::transport::rays::random::{Pass, pass_key};
 use prbopt::transport::scene::records::NoSink;
-use small::worlds::{SmallWorld, cube, grid, worlds};
+use small::worlds::{SmallWorld, cube, grid, image, worlds};
 use small::{Small, table};
 
 fn setup(small: &Small) -> Setup {
@@ -127,38 +127,60 @@ fn replays_of_worlds_end_with_nothing_left() {
     }
 }
 
-/// Paths that make more flights and connections than are noted of them: the rest is tracked anew, in the right place.
-#[test]
-fn long_paths_are_replayed_beyond_their_notes() {
+/// A cloud and a closed room, in which paths are long.
+fn long_worlds() -> [SmallWorld; 2] {
     let sigma = grid([3, 3, 3], 1, "");
     let albedo = grid([3, 3, 3], 3, "");
     let medium = cube(&format!(r#""sigma_t": {sigma}, "albedo": {albedo}, "scale": 40"#));
-    let small = SmallWorld {
-        name: "long paths",
-        integrator: r#", "rr_depth": 1000"#,
-        objects: format!(
-            r#"{medium}, "sky": {{"type": "constant"}}, "lamp": {{"type": "point", "position": [1, 2, 1]}}"#
-        ),
-        set: vec![("albedo.data", vec![0.99])],
-        ..SmallWorld::default()
-    };
-    for gradient in ["drt", "paired"] {
-        let setup = small.setup(gradient, &Options::default());
-        let objective = PathObjective::new(&setup, setup.resident.transport.paths().settings.gradient);
-        let depth = |cast| objective.replay([1.0; 3], cast, &mut NoSink).0.depth as usize;
-        let long = objective
-            .casts
-            .iter()
-            .map(depth)
-            .filter(|depth| *depth > 2 * CACHED)
-            .count();
-        assert!(long > 0, "no path is long");
-        let stats = replay_on_device(&setup);
-        assert_eq!(
-            (stats.drifted, stats.rays),
-            (0, objective.casts.len() as u64),
-            "{gradient}"
-        );
+    let painted = image([6, 5], "");
+    [
+        SmallWorld {
+            name: "long paths in a cloud",
+            integrator: r#", "rr_depth": 1000"#,
+            objects: format!(
+                r#"{medium}, "sky": {{"type": "constant"}}, "lamp": {{"type": "point", "position": [1, 2, 1]}}"#
+            ),
+            set: vec![("albedo.data", vec![0.99])],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
+            name: "long paths in a room",
+            integrator: r#", "rr_depth": 1000, "max_depth": 100"#,
+            objects: format!(
+                r#""room": {{"type": "cube", "to_world": [{{"scale": 8}}],
+                    "bsdf": {{"type": "twosided", "nested": {{"type": "diffuse", "reflectance": {painted}}}}}}},
+                   "ball": {{"type": "sphere", "radius": 2, "bsdf": {{"type": "roughconductor", "alpha": 0.3}}}},
+                   "lamp": {{"type": "point", "position": [3, 2, 3]}}"#
+            ),
+            set: vec![("reflectance.data", vec![0.9]), ("reflectance", vec![0.9])],
+            ..SmallWorld::default()
+        },
+    ]
+}
+
+/// Paths that make more flights, connections and turns than are noted of them: the rest is found anew, in the right place.
+#[test]
+fn long_paths_are_replayed_beyond_their_notes() {
+    for small in long_worlds() {
+        for gradient in ["drt", "paired"] {
+            let setup = small.setup(gradient, &Options::default());
+            let objective = PathObjective::new(&setup, setup.resident.transport.paths().settings.gradient);
+            let depth = |cast| objective.replay([1.0; 3], cast, &mut NoSink).0.depth as usize;
+            let long = objective
+                .casts
+                .iter()
+                .map(depth)
+                .filter(|depth| *depth > 2 * CACHED)
+                .count();
+            assert!(long > 0, "{}: no path is long", small.name);
+            let stats = replay_on_device(&setup);
+            assert_eq!(
+                (stats.drifted, stats.rays),
+                (0, objective.casts.len() as u64),
+                "{}, {gradient}",
+                small.name
+            );
+        }
     }
 }
 

@@ -308,10 +308,10 @@ where
                         let other = key(k);
                         let farther = nearest.max(other);
                         nearest = nearest.min(other);
-                        // Insert in order of distance, the farthest at the bottom of the stack.
+                        // Insert in order of distance, the farthest at the bottom of the stack; any hit serves `ANY`.
                         let mut place = depth;
                         // SAFETY: entries between `base` and `depth` were written.
-                        while place > base && unsafe { waiting[place - 1].assume_init() } < farther {
+                        while !ANY && place > base && unsafe { waiting[place - 1].assume_init() } < farther {
                             waiting[place] = waiting[place - 1];
                             place -= 1;
                         }
@@ -385,14 +385,15 @@ fn edge<V: Lanes<BLOCK>>(p: [V; 3], q: [V; 3]) -> V {
 /// Tests the triangles of a block.
 #[inline(always)]
 fn intersect_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepared, t_min: f32, best: &mut Best) {
-    let origin = ray.axes.map(|axis| V::splat(ray.origin[axis]));
-    let by = ray.by.map(V::splat);
-    // Sheared vertices, relative to the ray: the ray is the line x = y = 0, scaled depth is z.
-    let [a, b, c] = [0, 3, 6].map(|first| {
-        let along = |k: usize| V::load(&block.corners[first + ray.axes[k]]).sub(origin[k]);
+    // Sheared vertices, relative to the ray: the ray is the line x = y = 0, scaled depth is z. Not by `map` of an array, which
+    // the compiler leaves a call, without the caller's instruction set.
+    let corner = |first: usize| {
+        let along = |k: usize| V::load(&block.corners[first + ray.axes[k]]).sub(V::splat(ray.origin[ray.axes[k]]));
+        let by = |k: usize| V::splat(ray.by[k]);
         let (x, y, z) = (along(0), along(1), along(2));
-        [x.sub(by[0].mul(z)), y.sub(by[1].mul(z)), by[2].mul(z)]
-    });
+        [x.sub(by(0).mul(z)), y.sub(by(1).mul(z)), by(2).mul(z)]
+    };
+    let (a, b, c) = (corner(0), corner(3), corner(6));
     let (u, v, w) = (edge(b, c), edge(c, a), edge(a, b));
     let zero = V::splat(0.0);
     let outside = u.min(v).min(w).lt(zero) & zero.lt(u.max(v).max(w));

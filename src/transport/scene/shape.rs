@@ -109,9 +109,11 @@ pub fn is_blocked(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far:
             t_min: 0.0,
             t_max: far,
         };
-        return bvh::is_blocked(scene.bvh, &ray, &|number| meet(scene, number, origin, direction, far));
+        return bvh::is_blocked(scene.bvh, &ray, &|number| {
+            intersect_shape(scene, number, origin, direction, far)
+        });
     }
-    (0..scene.settings.surfaces).any(|number| meet(scene, number, origin, direction, far).is_some())
+    (0..scene.settings.surfaces).any(|number| intersect_shape(scene, number, origin, direction, far).is_some())
 }
 
 /// Surface data at a ray's nearest intersection.
