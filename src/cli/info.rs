@@ -241,8 +241,8 @@ fn memory(scene: &Scene) -> u64 {
         .filter(|s| !s.held_out)
         .map(|s| s.width * s.height)
         .sum();
-    // Image, adjoint image, and how each pixel ended: its transmittance and the entries that it looked at.
-    const PIXEL: u64 = 16 + 12 + 8;
+    // Image, adjoint image, and where each pixel ended: the entries that it looked at.
+    const PIXEL: u64 = 16 + 12 + 4;
     let photographs = scene.sensors.iter().all(|s| s.reference.is_some());
     let reference = if photographs { 4 } else { 16 };
     parameters + splat_bytes(count) + (PIXEL + reference) * u64::from(pixels)

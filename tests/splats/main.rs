@@ -459,6 +459,30 @@ fn no_splat_panics_wherever_and_however_large_it_is() {
     }
 }
 
+/// Behind weights of up to 0.99 a hundredth of the light is left, of which a rounding of what was taken away would be a
+/// hundred roundings.
+#[test]
+fn opaque_splats_are_undone_to_a_few_roundings() {
+    let scene = scene(2, [90, 70], "");
+    let mut device = Cpu::new();
+    let batch = load(&mut device, &scene);
+    // A round splat in front of one that is opaque all over the picture.
+    let arrays: [&[f32]; 5] = [
+        &[0.5, 0.4, 0.5, 0.4],
+        &[-1.5, -1.5, 3.0, 3.0],
+        &[0.0; 2],
+        &[0.5; 6],
+        &[0.9, 1.0],
+    ];
+    for (parameter, values) in arrays.iter().enumerate() {
+        device.write(parameter, ArrayKind::Values, values).expect("written");
+    }
+    device.render(&batch, keys(), 1).expect("renders");
+    device.loss(&batch, keys(), Loss::L2).expect("compares");
+    let stats = device.backpropagate(&batch, keys(), 1).expect("backpropagates");
+    assert_eq!((stats.rays, stats.samples, stats.drifted), (90 * 70, 2 * 90 * 70, 0));
+}
+
 /// Two thousand splats that cover a picture make lists of 4 bytes for each of them and tile, and nothing else that
 /// grows with their number over a pixel.
 #[test]

@@ -4,6 +4,9 @@ use rayon::prelude::*;
 
 use super::chunk::{CHUNK, Chunk, Pixels as Runs, Place, chunks};
 use super::passes::{Inputs, Pass};
+use super::planes::{BLOCKS, Plane};
+use super::tiles::Tiles;
+use super::vector::lanes::WIDTH;
 use super::vector::level::Kernel;
 use super::vector::wide::Wide;
 use crate::device::{Batch, Keys, LossValue};
@@ -22,6 +25,8 @@ pub(super) struct Frame {
     keys: Option<Keys>,
     pub image: Vec<[f32; 4]>,
     pub adjoint: Vec<[f32; 3]>,
+    /// In the place of both where a picture is rendered tile by tile.
+    pub tiles: Tiles,
 }
 
 impl Frame {
@@ -38,20 +43,17 @@ impl Frame {
 
     /// An image of zeros for this many chunks.
     pub(super) fn begin(&mut self, chunks: usize) -> &mut [[f32; 4]] {
-        let image = self.room(chunks);
-        image.fill([0.0; 4]);
-        image
-    }
-
-    /// An image for this many chunks, holding whatever was there.
-    pub(super) fn room(&mut self, chunks: usize) -> &mut [[f32; 4]] {
         self.image.resize(chunks * CHUNK, [0.0; 4]);
+        self.image.fill([0.0; 4]);
         &mut self.image
     }
 
     /// The image in the batch's order; empty before the first render.
     pub(super) fn in_order(&self, sensors: &[SensorRecord]) -> Vec<[f32; 4]> {
         let Some(keys) = self.keys else { return Vec::new() };
+        if !self.tiles.is_empty() {
+            return self.tiles.in_order(sensors, &self.batch, keys);
+        }
         let mut ordered = vec![[0.0; 4]; self.batch.pixels() as usize];
         for (i, chunk) in chunks(sensors, &self.batch).into_iter().enumerate() {
             for Place { place, index, .. } in chunk.pixels(sensors, &self.batch, keys) {
@@ -63,8 +65,16 @@ impl Frame {
 
     /// Fills the adjoint image with the losses' slopes over 3 times the number of pixels.
     pub(super) fn compare(&mut self, inputs: &Inputs, batch: &Batch, keys: Keys, loss: Loss) -> LossValue {
-        let chunks = chunks(&inputs.sensors, batch);
         let scale = 1.0 / (3.0 * batch.pixels() as f32);
+        if !self.tiles.is_empty() {
+            let count = 3.0 * f64::from(batch.pixels());
+            let [loss, mse] = self
+                .tiles
+                .compare(inputs, batch, keys, loss, scale)
+                .map(|sum| sum / count);
+            return LossValue { loss, mse, masked: 0 };
+        }
+        let chunks = chunks(&inputs.sensors, batch);
         let Self { image, adjoint, .. } = self;
         adjoint.resize(image.len(), [0.0; 3]);
         let compared = adjoint.par_chunks_mut(CHUNK).zip(image.par_chunks(CHUNK)).zip(&chunks);
@@ -95,6 +105,9 @@ impl Frame {
 
     /// Takes an adjoint image in the batch's order; masked pixels have none.
     pub(super) fn set_adjoint(&mut self, sensors: &[SensorRecord], batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) {
+        if !self.tiles.is_empty() {
+            return self.tiles.set_adjoint(sensors, batch, keys, adjoint);
+        }
         let chunks = chunks(sensors, batch);
         self.adjoint.clear();
         self.adjoint.resize(chunks.len() * CHUNK, [0.0; 3]);
@@ -108,22 +121,12 @@ impl Frame {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        4 * (4 * self.image.len() + 3 * self.adjoint.len())
+        4 * (4 * self.image.len() + 3 * self.adjoint.len()) + self.tiles.bytes()
     }
 }
 
-/// A number for each place of a chunk, in lines of the cache of their own.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Places([f32; CHUNK]);
-
-impl Default for Places {
-    fn default() -> Self {
-        Self([0.0; CHUNK])
-    }
-}
-
-type Channels = [Places; 3];
+/// Planes whose numbers follow each other as the places of a chunk do.
+type Channels = [Plane<f32>; 3];
 
 /// The loss of a chunk, sixteen pixels at a time.
 struct CompareChunk<'a> {
@@ -145,82 +148,91 @@ impl Kernel for CompareChunk<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) -> [f64; 3] {
         // Values and references of masked pixels and of unused places stay zero, so that their loss is zero.
-        let (mut x, mut r) = ([Places::default(); 3], [Places::default(); 3]);
+        let (mut x, mut r) = ([Plane::of(0.0); 3], [Plane::of(0.0); 3]);
+        let mut slopes = [Plane::of(0.0); 3];
         let masked = match self.chunk.runs(&self.inputs.sensors, self.batch, self.keys) {
             // Compilers make vectors of runs whose length they know.
             (runs, RUN) => self.stage(runs, RUN, &mut x, &mut r),
             (runs, length) => self.stage(runs, length, &mut x, &mut r),
         };
-        let (scale, out) = (self.scale, &mut *self.adjoint);
+        let (scale, image, out) = (self.scale, x.each_ref(), &mut slopes);
         // A loop for each loss, so that none chooses a loss pixel by pixel.
         let [value, square] = match self.loss {
-            Loss::L1 => compared(Loss::L1, scale, &x, &r, None, out),
-            Loss::L2 => compared(Loss::L2, scale, &x, &r, None, out),
-            Loss::Huber { delta } => compared(Loss::Huber { delta }, scale, &x, &r, None, out),
-            Loss::RelativeL2 => compared(Loss::RelativeL2, scale, &x, &r, None, out),
-            Loss::LogL1 => compared(Loss::LogL1, scale, &x, &r, None, out),
+            Loss::L1 => compared(Loss::L1, scale, image, &r, None, out),
+            Loss::L2 => compared(Loss::L2, scale, image, &r, None, out),
+            Loss::Huber { delta } => compared(Loss::Huber { delta }, scale, image, &r, None, out),
+            Loss::RelativeL2 => compared(Loss::RelativeL2, scale, image, &r, None, out),
+            Loss::LogL1 => compared(Loss::LogL1, scale, image, &r, None, out),
             Loss::Linear { seed } => {
                 let weights = weights(
                     self.image,
                     self.chunk.pixels(&self.inputs.sensors, self.batch, self.keys),
                     seed,
                 );
-                compared(Loss::Linear { seed }, scale, &x, &r, Some(&weights), out)
+                compared(Loss::Linear { seed }, scale, image, &r, Some(&weights), out)
             }
         };
+        let slopes = slopes.each_ref().map(|plane| plane.0.as_flattened());
+        for (i, adjoint) in self.adjoint.iter_mut().enumerate() {
+            *adjoint = [slopes[0][i], slopes[1][i], slopes[2][i]];
+        }
         [value, square, f64::from(masked)]
     }
 }
 
-/// Sums of the loss and of the squared difference over a chunk; writes the slopes, `scale` times.
+/// Sums of the loss and of the squared difference over planes; writes the slopes, `scale` times.
 #[inline(always)]
-fn compared(
+pub(super) fn compared(
     loss: Loss,
     scale: f32,
-    x: &Channels,
+    x: [&Plane<f32>; 3],
     r: &Channels,
     weights: Option<&Channels>,
-    adjoint: &mut [[f32; 3]],
+    slopes: &mut Channels,
 ) -> [f64; 2] {
-    const LANES: usize = 16;
-    let mut sums = [[0f64; LANES]; 2];
-    for first in (0..CHUNK).step_by(LANES) {
-        let mut slopes = [[0f32; LANES]; 3];
-        let (mut values, mut squares) = ([0f32; LANES], [0f32; LANES]);
+    let (mut values, mut squares) = (Plane::of(0.0), Plane::of(0.0));
+    for block in 0..BLOCKS {
+        let (mut value, mut square) = ([0f32; WIDTH], [0f32; WIDTH]);
         for c in 0..3 {
-            for l in 0..LANES {
-                let weight = weights.map_or(0.0, |w| w[c].0[first + l]);
-                let [x, r] = [x[c].0[first + l], r[c].0[first + l]];
-                let (value, slope) = loss_eval(loss, x, r, weight);
-                values[l] += value;
-                squares[l] += (x - r) * (x - r);
-                slopes[c][l] = slope * scale;
+            let mut slope = [0f32; WIDTH];
+            for l in 0..WIDTH {
+                let weight = weights.map_or(0.0, |w| w[c][block][l]);
+                let [x, r] = [x[c][block][l], r[c][block][l]];
+                let (of_channel, by_x) = loss_eval(loss, x, r, weight);
+                value[l] += of_channel;
+                square[l] += (x - r) * (x - r);
+                slope[l] = by_x * scale;
             }
+            slopes[c][block] = slope;
         }
-        for l in 0..LANES {
-            sums[0][l] += f64::from(values[l]);
-            sums[1][l] += f64::from(squares[l]);
-        }
-        let adjoint = &mut adjoint[first..first + LANES];
-        for l in 0..LANES {
-            adjoint[l] = [slopes[0][l], slopes[1][l], slopes[2][l]];
+        (values[block], squares[block]) = (value, square);
+    }
+    [sum(&values), sum(&squares)]
+}
+
+/// The sum of a plane, lane by lane first. A loop of its own, of which compilers make vectors.
+#[inline(always)]
+fn sum(plane: &Plane<f32>) -> f64 {
+    let mut lanes = [0f64; WIDTH];
+    for block in 0..BLOCKS {
+        for l in 0..WIDTH {
+            lanes[l] += f64::from(plane[block][l]);
         }
     }
-    let mut total = [0.0; 2];
-    for l in 0..LANES {
-        total[0] += sums[0][l];
-        total[1] += sums[1][l];
+    let mut total = 0.0;
+    for l in 0..WIDTH {
+        total += lanes[l];
     }
     total
 }
 
 /// The weights of [`Loss::Linear`], none for masked pixels.
 fn weights(image: &[[f32; 4]], pixels: Runs, seed: u32) -> Box<Channels> {
-    let mut weights = Box::new([Places::default(); 3]);
+    let mut weights = Box::new([Plane::of(0.0); 3]);
     for Place { place, index, .. } in pixels {
         for c in 0..3 {
             if !is_masked(image[place]) {
-                weights[c].0[place] = linear_weight(seed, index, c as u32);
+                weights[c].0.as_flattened_mut()[place] = linear_weight(seed, index, c as u32);
             }
         }
     }
@@ -246,7 +258,7 @@ impl CompareChunk<'_> {
             self.reference(pixel, place..place + length, r);
             for i in 0..length {
                 for c in 0..3 {
-                    x[c].0[place + i] = seen[i][c];
+                    x[c].0.as_flattened_mut()[place + i] = seen[i][c];
                 }
             }
             let mut has_masked = false;
@@ -259,7 +271,8 @@ impl CompareChunk<'_> {
             for i in (0..length).filter(|&i| is_masked(seen[i])) {
                 masked += 1;
                 for c in 0..3 {
-                    (x[c].0[place + i], r[c].0[place + i]) = (0.0, 0.0);
+                    x[c].0.as_flattened_mut()[place + i] = 0.0;
+                    r[c].0.as_flattened_mut()[place + i] = 0.0;
                 }
             }
         }
@@ -279,7 +292,7 @@ impl CompareChunk<'_> {
                 let data = &data[begin..begin + count];
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c].0[places.start + i] = data[i][c];
+                        r[c].0.as_flattened_mut()[places.start + i] = data[i][c];
                     }
                 }
                 return;
@@ -288,7 +301,7 @@ impl CompareChunk<'_> {
                 let data = &data[begin..begin + count];
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c].0[places.start + i] = (data[i] >> (8 * c) & 255) as f32 * (1.0 / 255.0);
+                        r[c].0.as_flattened_mut()[places.start + i] = (data[i] >> (8 * c) & 255) as f32 * (1.0 / 255.0);
                     }
                 }
                 return;
@@ -296,7 +309,7 @@ impl CompareChunk<'_> {
             Pixels::Constant(of) if is_plain => {
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c].0[places.start + i] = of[c];
+                        r[c].0.as_flattened_mut()[places.start + i] = of[c];
                     }
                 }
                 return;
@@ -307,7 +320,7 @@ impl CompareChunk<'_> {
             let index = first.index + i as u32;
             let of = reference(&self.inputs.references, sensor, self.keys, Pixel { index, ..first });
             for c in 0..3 {
-                r[c].0[place] = of[c];
+                r[c].0.as_flattened_mut()[place] = of[c];
             }
         }
     }
@@ -315,7 +328,7 @@ impl CompareChunk<'_> {
 
 /// A pixel's reference over its backdrop; black where there is none.
 #[inline(always)]
-fn reference(pixels: &Pixels, sensor: &SensorRecord, keys: Keys, pixel: Pixel) -> [f32; 3] {
+pub(super) fn reference(pixels: &Pixels, sensor: &SensorRecord, keys: Keys, pixel: Pixel) -> [f32; 3] {
     if sensor.first_pixel == NO_REFERENCE {
         return [0.0; 3];
     }

@@ -8,9 +8,11 @@ mod memory;
 mod pages;
 mod passes;
 mod paths;
+mod planes;
 mod shared;
 mod splats;
 mod step;
+mod tiles;
 mod update;
 mod vector;
 

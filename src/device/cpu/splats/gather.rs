@@ -1,12 +1,13 @@
 //! A tile of a picture forwards: `gather` of `transport/splats/blend.rs`, a block of sixteen pixels after the other.
 
-use super::lists::TILE;
-use super::pixels::{Plane, ones, write};
-use super::shape::{BLOCKS, Blocks, LEAST, Shape, bits, bring_shape};
+use arrayvec::ArrayVec;
+
+use super::shape::{Blocks, Seen, Shape, bits, bring_shape};
+use crate::device::cpu::planes::{BLOCKS, Plane, TILE, ones};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
-use crate::transport::splats::blend::{MAX_WEIGHT, MIN_TRANSMITTANCE};
+use crate::transport::splats::blend::MIN_TRANSMITTANCE;
 
 /// Entries of a list that are taken together: the bits of a word.
 pub(super) const GROUP: usize = 64;
@@ -14,20 +15,18 @@ pub(super) const GROUP: usize = 64;
 /// Entries of a list by which shapes are asked for ahead.
 const AHEAD: usize = 8;
 
-/// How the pixels of a tile ended: what their undoing begins with.
+/// Where the pixels of a tile were finished, for their undoing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
-    pub(super) transmittance: Plane<f32>,
     /// Blocks of which a pixel was finished before the end of the list. The pixels of the others have looked at all of it.
     pub(super) finished: u16,
-    /// For each pixel of those blocks one more than the last entry that it has looked at.
+    /// For each pixel of those blocks one more than the last entry that it has looked at; none beside the picture.
     pub(super) count: Plane<u32>,
 }
 
 impl Default for End {
     fn default() -> Self {
         Self {
-            transmittance: Plane::of(1.0),
             finished: 0,
             count: Plane::of(0),
         }
@@ -35,20 +34,20 @@ impl Default for End {
 }
 
 impl End {
-    /// Takes out pixels that are not in the picture: they have looked at nothing.
-    fn leave_out(&mut self, inside: [usize; 2], entries: usize) {
+    /// Before the first entry of a list: only pixels beside the picture are finished.
+    #[inline(always)]
+    fn begin(&mut self, inside: [usize; 2], entries: usize) {
+        self.finished = 0;
+        if inside == [TILE; 2] {
+            return;
+        }
         let is_inside = ones(inside);
         for block in 0..BLOCKS {
-            if self.finished >> block & 1 == 0 {
-                self.count[block] = [entries as u32; WIDTH];
-            }
-            for l in 0..WIDTH {
-                if is_inside[block][l] == 0.0 {
-                    (self.transmittance[block][l], self.count[block][l]) = (1.0, 0);
-                }
+            if is_inside[block] != [1.0; WIDTH] {
+                self.finished |= 1 << block;
+                self.count[block] = is_inside[block].map(|is_inside| if is_inside == 1.0 { entries as u32 } else { 0 });
             }
         }
-        self.finished = u16::MAX;
     }
 }
 
@@ -63,8 +62,8 @@ pub(super) struct Gather<'a> {
     pub(super) background: [f32; 3],
     /// For each entry of the list the blocks in which it is blended, as bits.
     pub(super) reached: &'a mut [u16],
-    /// The tile's pixels in the frame.
-    pub(super) pixels: &'a mut [[f32; 4]],
+    /// The tile in the frame: colour and transmittance.
+    pub(super) image: &'a mut [Plane<f32>; 4],
     /// What is there is how another picture ended: a guess.
     pub(super) end: &'a mut End,
 }
@@ -74,54 +73,47 @@ impl Kernel for Gather<'_> {
 
     #[inline(always)]
     fn run<W: Wide>(mut self) {
-        // Pixels that are not in the picture are finished.
-        let mut transmittance = ones(self.inside);
-        let mut color = [Plane::of(0.0); 3];
+        let [red, green, blue, transmittance] = &mut *self.image;
+        // Pixels beside the picture are finished.
+        *transmittance = ones(self.inside);
+        for color in [red, green, blue] {
+            *color = Plane::of(0.0);
+        }
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let mut group = Group {
             first: 0,
-            shapes: [Shape::default(); GROUP],
+            splats: ArrayVec::new(),
             words: [0; BLOCKS],
             open: u16::MAX,
-            guess: std::mem::take(&mut self.end.finished),
+            guess: self.end.finished,
         };
+        self.end.begin(self.inside, self.list.len());
         for first in (0..self.list.len()).step_by(GROUP) {
             group.first = first;
             self.look_around(&blocks, &mut group);
             for block in 0..BLOCKS {
-                let mut state = Blend {
-                    transmittance: W::Lanes::load(&transmittance[block]),
-                    color: [0, 1, 2].map(|c| W::Lanes::load(&color[c][block])),
-                };
-                self.blend(&blocks, &mut group, block, &mut state);
-                state.transmittance.store(&mut transmittance[block]);
-                for c in 0..3 {
-                    state.color[c].store(&mut color[c][block]);
-                }
+                let mut state = Blend::<W::Lanes>::load(self.image, block);
+                self.blend(&mut group, block, &mut state);
+                state.store(self.image, block);
             }
         }
         for block in 0..BLOCKS {
-            let left = W::Lanes::load(&transmittance[block]);
+            let mut state = Blend::<W::Lanes>::load(self.image, block);
             for c in 0..3 {
-                let seen = W::Lanes::load(&color[c][block]);
-                let over = left.mul_add(W::Lanes::splat(self.background[c]), seen);
-                over.store(&mut color[c][block]);
+                state.color[c] = state
+                    .transmittance
+                    .mul_add(W::Lanes::splat(self.background[c]), state.color[c]);
             }
-        }
-        let [r, g, b] = &color;
-        write([r, g, b, &transmittance], self.inside, self.pixels);
-        self.end.transmittance = transmittance;
-        if self.inside != [TILE; 2] {
-            self.end.leave_out(self.inside, self.list.len());
+            state.store(self.image, block);
         }
     }
 }
 
 /// Up to 64 entries of a list.
-struct Group {
+struct Group<L> {
     /// The first one's place in the list.
     first: usize,
-    shapes: [Shape; GROUP],
+    splats: ArrayVec<Seen<L>, GROUP>,
     /// For each block the entries that are blended there, as bits.
     words: [u64; BLOCKS],
     /// Blocks of which some pixel is not finished.
@@ -133,14 +125,16 @@ struct Group {
 impl Gather<'_> {
     /// Finds out which entries reach which blocks.
     #[inline(always)]
-    fn look_around<L: Lanes>(&mut self, blocks: &Blocks<L>, group: &mut Group) {
+    fn look_around<L: Lanes>(&mut self, blocks: &Blocks<L>, group: &mut Group<L>) {
         let count = GROUP.min(self.list.len() - group.first);
         let mut reached = [[0u32; WIDTH]; GROUP / WIDTH];
+        group.splats.clear();
         for i in 0..count {
             let entry = group.first + i;
             bring_shape(self.shapes, self.list, entry + AHEAD);
-            group.shapes[i] = self.shapes[self.list[entry] as usize];
-            let bits = blocks.reached(&group.shapes[i]) & group.open;
+            let shape = &self.shapes[self.list[entry] as usize];
+            group.splats.push(blocks.see(shape));
+            let bits = blocks.reached(shape) & group.open;
             self.reached[entry] = bits;
             reached[i / WIDTH][i % WIDTH] = u32::from(bits);
         }
@@ -154,12 +148,12 @@ impl Gather<'_> {
 
     /// Blends a group's entries in a block.
     #[inline(always)]
-    fn blend<L: Lanes>(&mut self, blocks: &Blocks<L>, group: &mut Group, block: usize, state: &mut Blend<L>) {
+    fn blend<L: Lanes>(&mut self, group: &mut Group<L>, block: usize, state: &mut Blend<L>) {
         let begin = *state;
         if group.guess >> block & 1 == 0 {
             for i in bits::<GROUP>(group.words[block]) {
-                let weight = Weight::of(blocks, &group.shapes[i], block);
-                state.blend(&group.shapes[i], weight.value.keep(weight.is_blended));
+                let splat = &group.splats[i];
+                state.blend(splat, splat.weight(splat.measured(block)));
             }
             // Transmittance never grows: pixels that are open after the last splat were open throughout.
             if L::bits(state.is_open()) == ALL {
@@ -167,19 +161,19 @@ impl Gather<'_> {
             }
         }
         *state = begin;
-        self.blend_watching(blocks, group, block, state);
+        self.blend_watching(group, block, state);
     }
 
     /// [`Self::blend`], looking after each entry for pixels that are finished.
     #[inline(always)]
-    fn blend_watching<L: Lanes>(&mut self, blocks: &Blocks<L>, group: &mut Group, block: usize, state: &mut Blend<L>) {
+    fn blend_watching<L: Lanes>(&mut self, group: &mut Group<L>, block: usize, state: &mut Blend<L>) {
         let mut is_open = state.is_open();
         let mut rest = group.words[block];
         while rest != 0 {
             let i = rest.trailing_zeros() as usize % GROUP;
             rest &= rest - 1;
-            let weight = Weight::of(blocks, &group.shapes[i], block);
-            state.blend(&group.shapes[i], weight.value.keep(L::both(is_open, weight.is_blended)));
+            let splat = &group.splats[i];
+            state.blend(splat, splat.weight(splat.measured(block)).keep(is_open));
             let was_open = L::bits(is_open);
             is_open = state.is_open();
             let closed = was_open & !L::bits(is_open);
@@ -214,25 +208,6 @@ impl Gather<'_> {
 /// Bits of a vector's lanes.
 const ALL: u32 = (1 << WIDTH) - 1;
 
-/// A splat's weight at a block's pixels, at most [`MAX_WEIGHT`]; what it is where it is not blended is not defined.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Weight<L: Lanes> {
-    pub(super) value: L,
-    /// Pixels where it is not left out.
-    pub(super) is_blended: L::Mask,
-}
-
-impl<L: Lanes> Weight<L> {
-    #[inline(always)]
-    pub(super) fn of(blocks: &Blocks<L>, shape: &Shape, block: usize) -> Self {
-        let exponent = shape.exponent(blocks.measured(shape, block));
-        Self {
-            value: exponent.exp2().min(L::splat(MAX_WEIGHT)),
-            is_blended: exponent.at_least(L::splat(LEAST)),
-        }
-    }
-}
-
 /// `PixelState` of `transport/splats/blend.rs` for the pixels of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blend<L> {
@@ -241,6 +216,23 @@ pub(super) struct Blend<L> {
 }
 
 impl<L: Lanes> Blend<L> {
+    #[inline(always)]
+    fn load([red, green, blue, transmittance]: &[Plane<f32>; 4], block: usize) -> Self {
+        Self {
+            transmittance: L::load(&transmittance[block]),
+            color: [L::load(&red[block]), L::load(&green[block]), L::load(&blue[block])],
+        }
+    }
+
+    #[inline(always)]
+    fn store(self, [red, green, blue, transmittance]: &mut [Plane<f32>; 4], block: usize) {
+        let [r, g, b] = self.color;
+        r.store(&mut red[block]);
+        g.store(&mut green[block]);
+        b.store(&mut blue[block]);
+        self.transmittance.store(&mut transmittance[block]);
+    }
+
     /// Pixels that are not finished.
     #[inline(always)]
     fn is_open(&self) -> L::Mask {
@@ -248,11 +240,12 @@ impl<L: Lanes> Blend<L> {
     }
 
     #[inline(always)]
-    pub(super) fn blend(&mut self, shape: &Shape, weight: L) {
+    pub(super) fn blend(&mut self, splat: &Seen<L>, weight: L) {
         let share = self.transmittance * weight;
         for c in 0..3 {
-            self.color[c] = share.mul_add(L::splat(shape.color[c]), self.color[c]);
+            self.color[c] = share.mul_add(L::splat(splat.color[c]), self.color[c]);
         }
-        self.transmittance = self.transmittance - share;
+        // Rounded once: what the product has lost would be much of what is left behind a weight near one.
+        self.transmittance = self.transmittance.sub_product(self.transmittance, weight);
     }
 }

@@ -6,9 +6,6 @@ use rayon::prelude::*;
 
 use crate::device::cpu::shared::SharedSlice;
 
-/// Edge of a tile in pixels.
-pub(super) const TILE: usize = 16;
-
 /// Splats that are counted together at least, and the most groups of them.
 const GROUP: usize = 1024;
 const GROUPS: usize = 64;
@@ -73,18 +70,9 @@ impl Lists {
                 }
             }
         });
-        // A count becomes the place of its group's first entry.
-        self.starts.clear();
-        let mut total = 0u64;
-        for tile in 0..tiles {
-            self.starts.push(total as u32);
-            for g in 0..groups {
-                let count = std::mem::replace(&mut self.counts[g * tiles + tile], total as u32);
-                total += u64::from(count);
-            }
-        }
-        self.starts.push(total as u32);
+        let total: u64 = boxes.iter().map(|b| b.count()).sum();
         assert!(total <= u64::from(u32::MAX), "entries are numbered in 32 bits");
+        self.place_groups(tiles);
         self.entries.resize(total as usize, 0);
         let entries = SharedSlice::new(&mut self.entries);
         let placed = self.counts.par_chunks_mut(tiles.max(1)).zip(boxes.par_chunks(group));
@@ -100,6 +88,28 @@ impl Lists {
                 }
             }
         });
+    }
+
+    /// From counts of a group's entries in each tile to the places of their first ones, and to where lists start: group by
+    /// group, so that memory is read in its order.
+    fn place_groups(&mut self, tiles: usize) {
+        self.starts.clear();
+        self.starts.resize(tiles + 1, 0);
+        for group in self.counts.chunks(tiles.max(1)) {
+            for (sum, count) in self.starts.iter_mut().zip(group) {
+                *sum += count;
+            }
+        }
+        let mut next = 0;
+        for start in &mut self.starts {
+            next += std::mem::replace(start, next);
+        }
+        let mut places = self.starts.clone();
+        for group in self.counts.chunks_mut(tiles.max(1)) {
+            for (place, count) in places.iter_mut().zip(group) {
+                *place += std::mem::replace(count, *place);
+            }
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {

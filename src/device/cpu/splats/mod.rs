@@ -5,7 +5,6 @@ mod gather;
 mod lists;
 pub(super) mod pairs;
 pub(super) mod passes;
-mod pixels;
 mod project;
 mod replay;
 mod shape;

@@ -1,9 +1,9 @@
 //! The arithmetic that every pair of a pixel and a splat takes, and nothing else: a measure for benchmarks.
 
-use super::gather::{Blend, Weight};
-use super::pixels::Plane;
+use super::gather::Blend;
 use super::replay::{Sums, Undo};
-use super::shape::{BLOCKS, Blocks, Shape};
+use super::shape::{Blocks, Shape};
+use crate::device::cpu::planes::{BLOCKS, Plane};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
@@ -48,31 +48,33 @@ impl Kernel for &Pairs {
         let blocks = Blocks::<W::Lanes>::new([0.0; 2]);
         let mut undo = Undo {
             transmittance: Plane::of(1.0),
-            by_color: [Plane::of(1.0); 3],
+            by_color: &[Plane::of(1.0); 3],
             behind: Plane::of(0.0),
         };
+        let mut splats = [blocks.see(&self.shapes[0]); SPLATS];
+        for i in 0..SPLATS {
+            splats[i] = blocks.see(&self.shapes[i]);
+        }
         let mut total = W::Lanes::splat(0.0);
         for block in 0..BLOCKS {
             let mut state = Blend {
                 transmittance: W::Lanes::splat(1.0),
                 color: [W::Lanes::splat(0.0); 3],
             };
-            for shape in &self.shapes {
-                let weight = Weight::of(&blocks, shape, block);
-                state.blend(shape, weight.value.keep(weight.is_blended));
+            for splat in &splats {
+                state.blend(splat, splat.weight(splat.measured(block)));
             }
             state.transmittance.store(&mut undo.transmittance[block]);
             total = total + state.color[0] + state.color[1] + state.color[2];
         }
         let mut weights = Plane::of(0.0);
-        for shape in self.shapes.iter().rev() {
+        for splat in splats.iter().rev() {
             for block in 0..BLOCKS {
-                let weight = Weight::of(&blocks, shape, block);
-                weight.value.keep(weight.is_blended).store(&mut weights[block]);
+                splat.weight(splat.measured(block)).store(&mut weights[block]);
             }
             let mut sums = Sums::new();
             for block in 0..BLOCKS {
-                undo.blend(&blocks, shape, block, W::Lanes::load(&weights[block]), &mut sums);
+                undo.blend(splat, block, W::Lanes::load(&weights[block]), &mut sums);
             }
             for k in 0..8 {
                 total = total + sums.first[k];
@@ -106,7 +108,10 @@ mod tests {
         let blocks = Blocks::<crate::device::cpu::vector::lanes::PlainLanes>::new([0.0; 2]);
         for shape in &pairs.shapes {
             for block in 0..BLOCKS {
-                assert!(Weight::of(&blocks, shape, block).is_blended.iter().all(|b| *b));
+                let splat = blocks.see(shape);
+                let mut weights = [0.0; WIDTH];
+                splat.weight(splat.measured(block)).store(&mut weights);
+                assert!(weights.iter().all(|weight| *weight > 0.0));
             }
         }
     }

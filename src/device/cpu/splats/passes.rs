@@ -4,16 +4,17 @@
 use rayon::prelude::*;
 
 use super::gather::{End, Gather};
-use super::lists::{Lists, TILE, TileBox};
+use super::lists::{Lists, TileBox};
 use super::project::{Project, Reader, Update};
 use super::replay::{Found, Replay};
 use super::shape::Shape;
 use super::sums::Record;
-use crate::device::cpu::chunk::CHUNK;
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::memory;
 use crate::device::cpu::passes::{Inputs, Pass};
+use crate::device::cpu::planes::TILE;
 use crate::device::cpu::shared::SharedSlice;
+use crate::device::cpu::tiles::{Adjoint, Image};
 use crate::device::cpu::update::Updates;
 use crate::device::cpu::vector::level::Level;
 use crate::device::{DeviceError, ReplayStats, Result};
@@ -146,16 +147,16 @@ impl SplatPasses {
             .iter()
             .map(|view| view.tiles().iter().product::<usize>())
             .sum();
-        let mut image = frame.room(tiles);
+        let mut image = frame.tiles.room(tiles);
         for view in &mut self.views {
             let count = view.tiles().iter().product::<usize>();
-            let (here, rest) = image.split_at_mut(count * CHUNK);
+            let (here, rest) = image.split_at_mut(count);
             image = rest;
             let (mut ends, mut reached) = (std::mem::take(&mut view.ends), std::mem::take(&mut view.reached));
             ends.resize(count, End::default());
             let all_reached = SharedSlice::new(&mut reached);
-            let outputs = here.par_chunks_mut(CHUNK).zip(&mut ends).enumerate();
-            outputs.for_each(|(index, (pixels, end))| {
+            let outputs = here.par_iter_mut().zip(&mut ends).enumerate();
+            outputs.for_each(|(index, (image, end))| {
                 let (origin, inside) = view.tile(index);
                 // SAFETY: every tile's list has entries of its own.
                 let reached = unsafe { &mut all_reached.get()[view.lists.range(index)] };
@@ -166,7 +167,7 @@ impl SplatPasses {
                     inside,
                     background,
                     reached,
-                    pixels,
+                    image,
                     end,
                 });
             });
@@ -183,16 +184,16 @@ impl SplatPasses {
         updates: &mut Updates,
     ) -> Result<ReplayStats> {
         let background = background(inputs);
+        let tuned = inputs.emitter.filter(|&slot| !updates.gradients[slot].is_empty());
         let mut stats = ReplayStats::default();
         let mut first = 0;
         let mut by_background = [0f64; 3];
         let views = std::mem::take(&mut self.views);
         for view in &views {
             let chunks = view.tiles().iter().product::<usize>();
-            let places = first * CHUNK..(first + chunks) * CHUNK;
-            let adjoint = &frame.adjoint[places];
-            self.clear_derivatives();
-            let found = self.compute_derivatives(inputs, view, adjoint, background);
+            let tiles = first..first + chunks;
+            let (image, adjoint) = (&frame.tiles.image[tiles.clone()], &frame.tiles.adjoint[tiles]);
+            let found = self.compute_derivatives(inputs, view, (image, adjoint), (background, tuned.is_some()));
             stats = stats + found.stats;
             for c in 0..3 {
                 by_background[c] += found.by_background[c];
@@ -201,7 +202,7 @@ impl SplatPasses {
             first += chunks;
         }
         self.views = views;
-        if let Some(slot) = inputs.emitter.filter(|&slot| !updates.gradients[slot].is_empty()) {
+        if let Some(slot) = tuned {
             for c in 0..3 {
                 updates.gradients[slot][c] += by_background[c] as f32;
             }
@@ -210,22 +211,17 @@ impl SplatPasses {
         Ok(stats)
     }
 
-    /// Zeroes the sums of all splats.
-    fn clear_derivatives(&mut self) {
-        self.derivatives.clear();
-        self.derivatives.resize(self.scene.count, Record::default());
-    }
-
     /// Undoes all tiles of a view and sums what they send to each splat.
     fn compute_derivatives(
         &mut self,
         inputs: &Inputs,
         view: &View,
-        adjoint: &[[f32; 3]],
-        background: [f32; 3],
+        (image, adjoint): (&[Image], &[Adjoint]),
+        (background, tunes_background): ([f32; 3], bool),
     ) -> Found {
         let tiles = view.tiles().iter().product::<usize>();
         let mut found = Found::default();
+        self.derivatives.resize(self.scene.count, Record::default());
         let mut begin = 0;
         while begin < tiles {
             let starts = &view.lists.starts;
@@ -246,7 +242,6 @@ impl SplatPasses {
                     let range = (starts[index] - base) as usize..(starts[index + 1] - base) as usize;
                     // SAFETY: every tile's list has records of its own.
                     let records = unsafe { &mut records.get()[range] };
-                    let places = index * CHUNK..(index + 1) * CHUNK;
                     let (origin, inside) = view.tile(index);
                     inputs.level.run(Replay {
                         list: view.lists.of(index),
@@ -254,9 +249,11 @@ impl SplatPasses {
                         origin,
                         inside,
                         background,
+                        tunes_background,
                         reached: &view.reached[view.lists.range(index)],
                         end: &view.ends[index],
-                        adjoint: &adjoint[places],
+                        image: &image[index],
+                        adjoint: &adjoint[index],
                         records,
                     })
                 })
@@ -268,12 +265,20 @@ impl SplatPasses {
         found
     }
 
-    /// Adds a round's records to their splats, tile after tile.
+    /// Zeroes the sums of some splats.
+    fn clear_derivatives(sums: &mut [Record]) {
+        sums.fill(Record::default());
+    }
+
+    /// Adds a round's records to their splats, tile after tile; the first round begins with zeros.
     fn sum_records(&mut self, view: &View, tiles: std::ops::Range<usize>) {
         let span = self.scene.count.div_ceil(4 * rayon::current_num_threads()).max(SPAN);
         let (records, base) = (&self.records, view.lists.starts[tiles.start]);
         self.derivatives.par_chunks_mut(span).enumerate().for_each(|(i, sums)| {
             let first = (i * span) as u32;
+            if tiles.start == 0 {
+                Self::clear_derivatives(sums);
+            }
             for tile in tiles.clone() {
                 let list = view.lists.of(tile);
                 let at = (view.lists.starts[tile] - base) as usize;

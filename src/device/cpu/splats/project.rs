@@ -1,9 +1,10 @@
 //! From the parameters of splats to their shapes and tiles, and from derivatives back to gradients of the parameters.
 
 use super::axes::{Axes, Each};
-use super::lists::{TILE, TileBox};
+use super::lists::TileBox;
 use super::shape::{LEAST, Shape};
 use super::sums::Record;
+use crate::device::cpu::planes::TILE;
 use crate::device::cpu::vector::lanes::WIDTH;
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
@@ -234,7 +235,7 @@ impl Kernel for Update<'_> {
                     by_scale[axis][l] = if is_free { by_scale[axis][l] } else { 0.0 };
                 }
                 // The weight is the opacity times a Gaussian; a splat without opacity is in no list.
-                by_opacity[l] = if one[l] == 0.0 { 0.0 } else { one[l] / of.opacity[l] };
+                by_opacity[l] = if one[l] == 0.0 { 0.0 } else { -one[l] / of.opacity[l] };
             }
             add(position, first, count, &by_position);
             add(scale, first, count, &by_scale);
@@ -252,11 +253,11 @@ struct Along {
     rotation: Each,
 }
 
-/// From derivatives by the exponent times u, v, uu, uv and vv. The triangle that measures points and the axes differ by
+/// From derivatives by what is subtracted from the exponent, times u, v, uu, uv and vv. The triangle that measures points and the axes differ by
 /// a rotation, by which the moments are turned first: along the axes nothing cancels.
 #[inline(always)]
 fn along_axes(axes: &Axes, [u, v, uu, uv, vv]: &[Each; 5]) -> Along {
-    const TWICE: f32 = 2.0 * std::f32::consts::LN_2;
+    const TWICE: f32 = -2.0 * std::f32::consts::LN_2;
     let Axes {
         cos,
         sin,
@@ -450,7 +451,7 @@ pub(super) mod tests {
                 ];
                 let by_weight = f64::from(at[2]) - 0.3;
                 by.add(&exact.eval_adjoint(point, by_weight));
-                let by_power = by_weight * exact.eval(point);
+                let by_power = -by_weight * exact.eval(point);
                 let [x, y] = [0, 1].map(|axis| f64::from(point[axis]) - exact.center[axis]);
                 let u = f64::from(shapes[i].a) * x + f64::from(shapes[i].b) * y;
                 let v = f64::from(shapes[i].c) * y;

@@ -1,11 +1,11 @@
 //! A tile of a picture backwards: `replay` of `transport/splats/blend.rs`, a splat after the other, sixteen pixels of
 //! each block that it reaches at a time.
 
-use super::gather::{End, Weight};
-use super::pixels::{Plane, read};
-use super::shape::{BLOCKS, Blocks, Shape, bits, bring_shape};
+use super::gather::End;
+use super::shape::{Blocks, Seen, Shape, bits, bring_shape};
 use super::sums::Record;
 use crate::device::ReplayStats;
+use crate::device::cpu::planes::{BLOCKS, Plane, TILE, ones};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
@@ -37,11 +37,14 @@ pub(super) struct Replay<'a> {
     pub(super) origin: [f32; 2],
     pub(super) inside: [usize; 2],
     pub(super) background: [f32; 3],
+    /// Whether derivatives by it are asked for.
+    pub(super) tunes_background: bool,
     /// What `Gather` has noted and found.
     pub(super) reached: &'a [u16],
     pub(super) end: &'a End,
-    /// The loss's derivatives by the tile's pixels.
-    pub(super) adjoint: &'a [[f32; 3]],
+    pub(super) image: &'a [Plane<f32>; 4],
+    /// The loss's derivatives by the tile's pixels; none beside the picture.
+    pub(super) adjoint: &'a [Plane<f32>; 3],
     /// One an entry of the list, in its order.
     pub(super) records: &'a mut [Record],
 }
@@ -53,39 +56,58 @@ impl Kernel for Replay<'_> {
     fn run<W: Wide>(self) -> Found {
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let mut undo = Undo {
-            transmittance: self.end.transmittance,
-            // Pixels that are not in the picture have no derivatives.
-            by_color: [Plane::of(0.0); 3],
+            transmittance: self.image[3],
+            by_color: self.adjoint,
             behind: Plane::of(0.0),
         };
-        read(self.adjoint, self.inside, &mut undo.by_color);
-        let by_background = undo.over_adjoint::<W::Lanes>(self.background);
+        if self.inside != [TILE; 2] {
+            // Nothing is undone beside the picture.
+            let is_inside = ones(self.inside);
+            for block in 0..BLOCKS {
+                for l in 0..WIDTH {
+                    undo.transmittance[block][l] += 1.0 - is_inside[block][l];
+                }
+            }
+        }
+        undo.over_adjoint::<W::Lanes>(self.background);
+        let by_background = match self.tunes_background {
+            true => undo.by_background::<W::Lanes>(),
+            false => [0.0; 3],
+        };
         let mut weights = Plane::of(0.0);
+        let mut sums = Sums::<W::Lanes>::new();
         for i in (0..self.list.len()).rev() {
             bring_shape(self.shapes, self.list, i.wrapping_sub(AHEAD));
-            let shape = &self.shapes[self.list[i] as usize];
+            let splat = blocks.see(&self.shapes[self.list[i] as usize]);
             // All weights are computed before any is undone: they are independent of each other, so that the processor
             // overlaps them, while the steps of undoing form a chain.
             for block in bits::<BLOCKS>(u64::from(self.reached[i])) {
-                let weight = Weight::of(&blocks, shape, block);
-                let mut value = weight.value.keep(weight.is_blended);
+                let mut weight = splat.weight(splat.measured(block));
                 if self.end.finished >> block & 1 == 1 {
-                    value = value.keep(W::Lanes::above(&self.end.count[block], i as u32));
+                    weight = weight.keep(W::Lanes::above(&self.end.count[block], i as u32));
                 }
-                value.store(&mut weights[block]);
+                weight.store(&mut weights[block]);
             }
-            let mut sums = Sums::new();
+            // Taking sums together is a chain that leaves units idle; the weights of the next entry do not depend on it.
+            if W::Lanes::IS_ROOMY
+                && let Some(record) = self.records.get_mut(i + 1)
+            {
+                *record = sums.record();
+            }
+            sums = Sums::new();
             for block in bits::<BLOCKS>(u64::from(self.reached[i])) {
-                undo.blend(&blocks, shape, block, W::Lanes::load(&weights[block]), &mut sums);
+                undo.blend(&splat, block, W::Lanes::load(&weights[block]), &mut sums);
             }
-            self.records[i] = Record {
-                sums: W::Lanes::sums(&sums.first),
-                last: sums.last.sum(),
-            };
+            if !W::Lanes::IS_ROOMY {
+                self.records[i] = sums.record();
+            }
+        }
+        if let (true, Some(record)) = (W::Lanes::IS_ROOMY, self.records.first_mut()) {
+            *record = sums.record();
         }
         Found {
-            stats: self.stats(&undo.transmittance),
-            by_background: by_background.map(|by| f64::from(by.sum())),
+            stats: self.stats::<W::Lanes>(&undo.transmittance),
+            by_background,
         }
     }
 }
@@ -93,36 +115,38 @@ impl Kernel for Replay<'_> {
 impl Replay<'_> {
     /// What was undone, and of how many pixels the transmittance has not come back to 1.
     #[inline(always)]
-    fn stats(&self, transmittance: &Plane<f32>) -> ReplayStats {
+    fn stats<L: Lanes>(&self, transmittance: &Plane<f32>) -> ReplayStats {
         let mut stats = ReplayStats {
             rays: (self.inside[0] * self.inside[1]) as u64,
             ..ReplayStats::default()
         };
         for block in 0..BLOCKS {
-            let is_whole = self.end.finished >> block & 1 == 0;
-            let (mut samples, mut drifted) = (0u32, 0u32);
-            for l in 0..WIDTH {
-                let count = if is_whole {
-                    self.list.len() as u32
-                } else {
-                    self.end.count[block][l]
-                };
-                // Each blend and its undoing round three times at most.
-                let bound = 4.0 * f32::EPSILON * (1 + count) as f32;
-                drifted += u32::from((transmittance[block][l] - 1.0).abs() > bound);
-                samples += count;
+            let off = L::load(&transmittance[block]) - L::splat(1.0);
+            let off = off.max(L::splat(0.0) - off);
+            // Each blend and its undoing round three times at most.
+            let bound = |count: u32| 4.0 * f32::EPSILON * (1 + count) as f32;
+            if self.end.finished >> block & 1 == 0 {
+                let count = self.list.len() as u32;
+                stats.samples += WIDTH as u64 * u64::from(count);
+                stats.drifted += u64::from(L::bits(L::splat(bound(count)).below(off)).count_ones());
+                continue;
             }
-            stats.drifted += u64::from(drifted);
-            stats.samples += u64::from(samples);
+            let mut bounds = [0.0; WIDTH];
+            for l in 0..WIDTH {
+                let count = self.end.count[block][l];
+                stats.samples += u64::from(count);
+                bounds[l] = bound(count);
+            }
+            stats.drifted += u64::from(L::bits(L::load(&bounds).below(off)).count_ones());
         }
         stats
     }
 }
 
 /// `StateAdjoint` of `transport/splats/blend.rs`, and the transmittance, for the pixels of a tile.
-pub(super) struct Undo {
+pub(super) struct Undo<'a> {
     pub(super) transmittance: Plane<f32>,
-    pub(super) by_color: [Plane<f32>; 3],
+    pub(super) by_color: &'a [Plane<f32>; 3],
     /// Derivatives by the transmittance.
     pub(super) behind: Plane<f32>,
 }
@@ -144,48 +168,62 @@ impl<L: Lanes> Sums<L> {
     }
 }
 
-impl Undo {
-    /// The state after the last splat, from the derivatives by the colours; returns those by the background.
+impl<L: Lanes> Sums<L> {
+    /// The sums over all lanes.
     #[inline(always)]
-    fn over_adjoint<L: Lanes>(&mut self, background: [f32; 3]) -> [L; 3] {
-        let mut by_background = [L::splat(0.0); 3];
+    fn record(&self) -> Record {
+        Record {
+            sums: L::sums(&self.first),
+            last: self.last.sum(),
+        }
+    }
+}
+
+impl Undo<'_> {
+    /// The state after the last splat, from the derivatives by the colours.
+    #[inline(always)]
+    fn over_adjoint<L: Lanes>(&mut self, background: [f32; 3]) {
         for block in 0..BLOCKS {
-            let left = L::load(&self.transmittance[block]);
             let mut seen = L::splat(0.0);
             for c in 0..3 {
-                let adjoint = L::load(&self.by_color[c][block]);
-                seen = adjoint.mul_add(L::splat(background[c]), seen);
-                by_background[c] = left.mul_add(adjoint, by_background[c]);
+                seen = L::load(&self.by_color[c][block]).mul_add(L::splat(background[c]), seen);
             }
             seen.store(&mut self.behind[block]);
+        }
+    }
+
+    /// Derivatives by the background in that state.
+    #[inline(always)]
+    fn by_background<L: Lanes>(&self) -> [f64; 3] {
+        let mut by_background = [0.0; 3];
+        for c in 0..3 {
+            let mut sum = L::splat(0.0);
+            for block in 0..BLOCKS {
+                sum = L::load(&self.transmittance[block]).mul_add(L::load(&self.by_color[c][block]), sum);
+            }
+            by_background[c] = f64::from(sum.sum());
         }
         by_background
     }
 
     /// Undoes a splat in a block, and adds what derivatives by it need.
     #[inline(always)]
-    pub(super) fn blend<L: Lanes>(
-        &mut self,
-        blocks: &Blocks<L>,
-        shape: &Shape,
-        block: usize,
-        weight: L,
-        sums: &mut Sums<L>,
-    ) {
-        let [u, v] = blocks.measured(shape, block);
+    pub(super) fn blend<L: Lanes>(&mut self, splat: &Seen<L>, block: usize, weight: L, sums: &mut Sums<L>) {
+        let [u, v] = splat.measured(block);
         let is_free = weight.below(L::splat(MAX_WEIGHT));
         let before = L::load(&self.transmittance[block]) / (L::splat(1.0) - weight);
         before.store(&mut self.transmittance[block]);
         let hidden = L::load(&self.behind[block]);
         let mut adjoint = [hidden; 3];
-        let mut gain = L::splat(0.0) - hidden;
+        // What the weight's growth loses.
+        let mut less = hidden;
         for c in 0..3 {
             adjoint[c] = L::load(&self.by_color[c][block]);
-            gain = adjoint[c].mul_add(L::splat(shape.color[c]), gain);
+            less = less.sub_product(adjoint[c], L::splat(splat.color[c]));
         }
-        weight.mul_add(gain, hidden).store(&mut self.behind[block]);
+        hidden.sub_product(weight, less).store(&mut self.behind[block]);
         let share = before * weight;
-        let by_power = (share * gain).keep(is_free);
+        let by_power = (share * less).keep(is_free);
         let (by_u, by_v) = (by_power * u, by_power * v);
         let [one, by_1, by_2, uu, uv, vv, red, green] = &mut sums.first;
         *one = *one + by_power;

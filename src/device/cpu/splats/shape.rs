@@ -1,24 +1,15 @@
 //! Splats as tiles take them, and the blocks of sixteen pixels of a tile: which a splat reaches, and its weights there.
 
-use super::lists::TILE;
+use crate::device::cpu::planes::EDGE;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::transport::lookup::prefetch::prefetch_line;
+use crate::transport::splats::blend::MAX_WEIGHT;
 
 /// The logarithm to base 2 of [`MIN_WEIGHT`].
 pub(super) const LEAST: f32 = -7.994_353_4;
 
 /// What rounding may do to an exponent.
 const SLACK: f32 = 0.01;
-
-/// Edge of a block in pixels.
-pub(super) const EDGE: usize = 4;
-
-/// Blocks along an edge of a tile.
-pub(super) const ACROSS: usize = TILE / EDGE;
-
-/// Blocks of a tile, as many as lanes, so that all are looked at in one vector.
-pub(super) const BLOCKS: usize = ACROSS * ACROSS;
-const _: () = assert!(BLOCKS == WIDTH && EDGE * EDGE == WIDTH && ACROSS == EDGE);
 
 /// A splat whose weight is 2^(log_opacity - u² - v²) with u = a x + b y and v = c y, x and y being pixels from its
 /// centre: one line of the cache. Squares cannot cancel, however long and thin the splat is.
@@ -46,23 +37,27 @@ impl Shape {
 
     /// The logarithm to base 2 of the weight where a point is measured as u and v.
     #[inline(always)]
-    pub(super) fn exponent<L: Lanes>(&self, [u, v]: [L; 2]) -> L {
-        L::splat(self.log_opacity).sub_product(u, u).sub_product(v, v)
+    fn exponent<L: Lanes>(&self, measured: [L; 2]) -> L {
+        exponent(self.log_opacity, measured)
     }
+}
+
+/// The logarithm to base 2 of the weight where a point is measured as u and v.
+#[inline(always)]
+fn exponent<L: Lanes>(log_opacity: f32, [u, v]: [L; 2]) -> L {
+    L::splat(log_opacity).sub_product(u, u).sub_product(v, v)
 }
 
 /// Columns and rows of a block's pixels.
 const COLUMNS: [f32; WIDTH] = [0., 1., 2., 3., 0., 1., 2., 3., 0., 1., 2., 3., 0., 1., 2., 3.];
 const ROWS: [f32; WIDTH] = [0., 0., 0., 0., 1., 1., 1., 1., 2., 2., 2., 2., 3., 3., 3., 3.];
 
-/// The blocks of a tile.
+/// The blocks of a tile, as vectors of a number a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks<L> {
     /// The centre of the tile's first pixel.
     first: [f32; 2],
-    /// Centres of a block's pixels along x, for each column of blocks, and along y, for each row.
-    x: [L; ACROSS],
-    y: [L; ACROSS],
+    /// Columns and rows of a block's pixels, which are those of the tile's blocks as well.
     columns: L,
     rows: L,
 }
@@ -71,20 +66,20 @@ impl<L: Lanes> Blocks<L> {
     /// `origin` is the tile's corner.
     #[inline(always)]
     pub(super) fn new(origin: [f32; 2]) -> Self {
-        let (columns, rows) = (L::load(&COLUMNS), L::load(&ROWS));
-        let first = [origin[0] + 0.5, origin[1] + 0.5];
-        let (mut x, mut y) = ([columns; ACROSS], [rows; ACROSS]);
-        for i in 0..ACROSS {
-            x[i] = columns + L::splat(first[0] + (EDGE * i) as f32);
-            y[i] = rows + L::splat(first[1] + (EDGE * i) as f32);
-        }
         Self {
-            first,
-            x,
-            y,
-            columns,
-            rows,
+            first: [origin[0] + 0.5, origin[1] + 0.5],
+            columns: L::load(&COLUMNS),
+            rows: L::load(&ROWS),
         }
+    }
+
+    /// Pixels from a splat's centre to the first pixel of each block.
+    #[inline(always)]
+    fn firsts(&self, shape: &Shape) -> [L; 2] {
+        let side = L::splat(EDGE as f32);
+        let left = self.columns.mul_add(side, L::splat(self.first[0] - shape.center[0]));
+        let top = self.rows.mul_add(side, L::splat(self.first[1] - shape.center[1]));
+        [left, top]
     }
 
     /// Blocks that hold a pixel at which the splat's weight is not left out, as bits; rather a block too many. The
@@ -92,9 +87,8 @@ impl<L: Lanes> Blocks<L> {
     /// one of the two sides towards the centre: there as near to the ridge as the side goes.
     #[inline(always)]
     pub(super) fn reached(&self, shape: &Shape) -> u16 {
-        let (zero, side, last) = (L::splat(0.0), L::splat(EDGE as f32), L::splat((EDGE - 1) as f32));
-        let left = L::splat(self.first[0] - shape.center[0]) + self.columns * side;
-        let top = L::splat(self.first[1] - shape.center[1]) + self.rows * side;
+        let (zero, last) = (L::splat(0.0), L::splat((EDGE - 1) as f32));
+        let [left, top] = self.firsts(shape);
         let (right, bottom) = (left + last, top + last);
         let x = zero.min(right).max(left);
         let y = zero.min(bottom).max(top);
@@ -105,12 +99,49 @@ impl<L: Lanes> Blocks<L> {
         L::bits(highest.at_least(L::splat(LEAST - SLACK))) as u16
     }
 
-    /// The pixels of a block, measured as [`Shape`] says.
+    /// The splat as the tile's pixels see it.
     #[inline(always)]
-    pub(super) fn measured(&self, shape: &Shape, block: usize) -> [L; 2] {
-        let x = self.x[block % ACROSS] - L::splat(shape.center[0]);
-        let y = self.y[block / ACROSS] - L::splat(shape.center[1]);
-        shape.measured([x, y])
+    pub(super) fn see(&self, shape: &Shape) -> Seen<L> {
+        let mut first = [[0.0; WIDTH]; 2];
+        let firsts = shape.measured(self.firsts(shape));
+        for axis in 0..2 {
+            firsts[axis].store(&mut first[axis]);
+        }
+        Seen {
+            within: shape.measured([self.columns, self.rows]),
+            first,
+            log_opacity: shape.log_opacity,
+            color: shape.color,
+        }
+    }
+}
+
+/// A splat seen from the pixels of a tile, which it measures as u and v: those of a block's first pixel, plus what is
+/// the same for the pixels of all blocks.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct Seen<L> {
+    within: [L; 2],
+    /// A number a block.
+    first: [[f32; WIDTH]; 2],
+    log_opacity: f32,
+    pub(super) color: [f32; 3],
+}
+
+impl<L: Lanes> Seen<L> {
+    /// u and v of a block's pixels.
+    #[inline(always)]
+    pub(super) fn measured(&self, block: usize) -> [L; 2] {
+        let ([u, v], [first_u, first_v]) = (self.within, &self.first);
+        [u + L::splat(first_u[block]), v + L::splat(first_v[block])]
+    }
+
+    /// The weight where a point is measured as u and v, at most [`MAX_WEIGHT`], and zero where it is left out.
+    #[inline(always)]
+    pub(super) fn weight(&self, measured: [L; 2]) -> L {
+        let exponent = exponent(self.log_opacity, measured);
+        let is_blended = exponent.at_least(L::splat(LEAST));
+        exponent.exp2().min(L::splat(MAX_WEIGHT)).keep(is_blended)
     }
 }
 
@@ -139,6 +170,7 @@ pub(super) fn bring_shape(shapes: &[Shape], list: &[u32], entry: usize) {
 mod tests {
     use super::super::project::tests::{project_one, some_splats};
     use super::*;
+    use crate::device::cpu::planes::{ACROSS, BLOCKS};
     use crate::device::cpu::vector::lanes::PlainLanes;
     use crate::transport::splats::blend::MIN_WEIGHT;
     use crate::transport::splats::splat::Splat;

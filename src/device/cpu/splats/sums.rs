@@ -8,7 +8,8 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[repr(C)]
 pub(super) struct Record {
-    /// Derivatives by the exponent times 1, u, v, uu, uv and vv, as a shape measures points; derivatives by red and green.
+    /// Derivatives by what is subtracted from the exponent, times 1, u, v, uu, uv and vv, as a shape measures points;
+    /// derivatives by red and green.
     pub(super) sums: [f32; 8],
     /// Derivatives by blue.
     pub(super) last: f32,

@@ -81,6 +81,8 @@ impl Lanes for Avx2Lanes {
     /// All bits of a lane, or none.
     type Mask = (__m256, __m256);
 
+    const IS_ROOMY: bool = false;
+
     #[inline(always)]
     fn splat(x: f32) -> Self {
         // SAFETY: as above.
@@ -149,11 +151,6 @@ impl Lanes for Avx2Lanes {
     fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask {
         // SAFETY: as above; the array holds as many numbers as both vectors.
         unsafe { (above(counts.as_ptr(), least), above(counts.as_ptr().add(8), least)) }
-    }
-    #[inline(always)]
-    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
-        // SAFETY: as above.
-        unsafe { (_mm256_and_ps(a.0, b.0), _mm256_and_ps(a.1, b.1)) }
     }
     #[inline(always)]
     fn bits(mask: Self::Mask) -> u32 {

@@ -12,6 +12,8 @@ pub(in crate::device::cpu) struct Avx512Lanes(__m512);
 impl Lanes for Avx512Lanes {
     type Mask = __mmask16;
 
+    const IS_ROOMY: bool = true;
+
     #[inline(always)]
     fn splat(x: f32) -> Self {
         // SAFETY: as above.
@@ -64,10 +66,6 @@ impl Lanes for Avx512Lanes {
             let counts = _mm512_loadu_si512(counts.as_ptr().cast());
             _mm512_cmpgt_epi32_mask(counts, _mm512_set1_epi32(least as i32))
         }
-    }
-    #[inline(always)]
-    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
-        a & b
     }
     #[inline(always)]
     fn bits(mask: Self::Mask) -> u32 {
