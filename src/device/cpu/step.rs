@@ -85,20 +85,18 @@ impl Activity {
 impl Updates {
     /// Steps every tuned parameter, zeroes the gradients and returns their norms.
     pub(super) fn step(&mut self, level: Level, params: &mut ParamSet, step: &Step) -> Result<Vec<f64>> {
-        let mut norms = Vec::new();
-        let mut broken = None;
-        for (i, parameter) in params.parameters.iter_mut().enumerate() {
-            let Some(tuning) = parameter.tuning else {
-                norms.push(0.0);
-                continue;
-            };
-            let (first, second) = self.moments[i]
+        let mut sums = vec![0.0; params.parameters.len()];
+        let mut tasks = Vec::new();
+        let arrays = self.gradients.iter_mut().zip(&mut self.moments).zip(&mut self.activity);
+        for (i, (parameter, ((gradient, moments), activity))) in params.parameters.iter_mut().zip(arrays).enumerate() {
+            let Some(tuning) = parameter.tuning else { continue };
+            let (first, second) = moments
                 .split_first_mut()
                 .expect("every optimiser keeps at least one moment");
             let second = second.first_mut().map_or(&mut [][..], |m| &mut m[..]);
-            let count = parameter.values.len();
-            let activity = &mut self.activity[i];
-            let task = StepTask {
+            tasks.push(StepTask {
+                parameter: i,
+                count: parameter.values.len(),
                 rule: StepRule::new(
                     step.optimizer,
                     tuning.learning_rate * step.rate,
@@ -106,29 +104,31 @@ impl Updates {
                     tuning.bounds,
                 ),
                 values: SharedSlice::new(&mut parameter.values),
-                gradient: SharedSlice::new(&mut self.gradients[i]),
+                gradient: SharedSlice::new(gradient),
                 first: SharedSlice::new(first),
                 second: SharedSlice::new(second),
                 touched: &activity.touched,
                 awake: SharedSlice::new(&mut activity.awake),
-            };
-            let squares: Vec<Option<f64>> = (0..count.div_ceil(BLOCK * SPAN))
-                .into_par_iter()
-                .map(|span| {
-                    level.run(StepSpan {
-                        task: &task,
-                        span,
-                        count,
-                    })
-                })
-                .collect();
-            norms.push(squares.iter().map(|s| s.unwrap_or(0.0)).sum::<f64>().sqrt());
-            if broken.is_none() && squares.iter().any(Option::is_none) {
-                broken = Some(i);
+            });
+        }
+        // The spans of all parameters at once: threads are not waited for between them.
+        let spans: Vec<(&StepTask, usize)> = tasks
+            .iter()
+            .flat_map(|task| (0..task.count.div_ceil(BLOCK * SPAN)).map(move |span| (task, span)))
+            .collect();
+        let squares: Vec<Option<f64>> = spans
+            .par_iter()
+            .map(|&(task, span)| level.run(StepSpan { task, span }))
+            .collect();
+        let mut broken = None;
+        for ((task, _), square) in spans.iter().zip(squares) {
+            match square {
+                Some(square) => sums[task.parameter] += square,
+                None => broken = broken.or(Some(task.parameter)),
             }
         }
         match broken {
-            None => Ok(norms),
+            None => Ok(sums.into_iter().map(f64::sqrt).collect()),
             Some(i) => Err(self.name_broken_entry(i, &params.parameters[i])),
         }
     }
@@ -149,6 +149,9 @@ impl Updates {
 
 /// The arrays of one parameter.
 struct StepTask<'a> {
+    /// Its index, and its number of entries.
+    parameter: usize,
+    count: usize,
     rule: StepRule,
     values: SharedSlice<'a, f32>,
     gradient: SharedSlice<'a, f32>,
@@ -162,7 +165,6 @@ struct StepTask<'a> {
 struct StepSpan<'a> {
     task: &'a StepTask<'a>,
     span: usize,
-    count: usize,
 }
 
 impl Kernel for StepSpan<'_> {
@@ -173,7 +175,8 @@ impl Kernel for StepSpan<'_> {
     fn run<W: Wide>(self) -> Option<f64> {
         let mut total = Squares::default();
         let mut broken = false;
-        let last = self.count.div_ceil(BLOCK);
+        let count = self.task.count;
+        let last = count.div_ceil(BLOCK);
         let masked = self.task.rule.masks_updates();
         for block in self.span * SPAN..((self.span + 1) * SPAN).min(last) {
             let touched = self.task.touched[block].swap(false, Ordering::Relaxed);
@@ -181,7 +184,7 @@ impl Kernel for StepSpan<'_> {
             let awake = unsafe { &mut self.task.awake.get()[block] };
             *awake |= touched;
             if touched || (*awake && !masked) {
-                let range = block * BLOCK..((block + 1) * BLOCK).min(self.count);
+                let range = block * BLOCK..((block + 1) * BLOCK).min(count);
                 broken |= !step_block(self.task, range, touched, &mut total);
             }
         }
