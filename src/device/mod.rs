@@ -159,6 +159,9 @@ pub struct Replacement {
     pub moments: Vec<Vec<f32>>,
 }
 
+/// Passes that a device does in a row.
+pub type Work<'a> = dyn FnMut(&mut dyn Device) -> Result<()> + Send + 'a;
+
 /// Where both estimator and optimiser run.
 pub trait Device {
     /// What this device is.
@@ -275,6 +278,13 @@ pub trait Device {
 
     /// Copies an array in; its length must be the parameter's.
     fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()>;
+
+    /// Does some passes in a row where they begin soonest: a CPU's threads go to sleep between passes that another thread
+    /// asks for, and waking them takes as long as a short pass.
+    ///
+    /// # Errors
+    /// What the work returns.
+    fn in_a_row(&mut self, work: &mut Work) -> Result<()>;
 
     /// Waits for what was asked for: a GPU goes on in the background until results are read. For clocks.
     fn finish(&mut self) -> Result<()> {

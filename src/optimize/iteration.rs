@@ -27,24 +27,24 @@ impl Run<'_> {
             pass: key(pass),
         };
         let batch = self.batches.at(index);
-        let mut ms = Milliseconds::default();
-        let mut replay = None;
-        if self.carries {
-            replay = Some(timed(&mut ms.adjoint, || {
-                self.device.render_and_backpropagate(&batch, keys(Pass::Primal), spp)
-            })?);
-        } else {
-            timed(&mut ms.primal, || self.device.render(&batch, keys(Pass::Primal), spp))?;
-        }
-        let loss = timed(&mut ms.loss, || {
-            self.device.loss(&batch, keys(Pass::Primal), settings.loss)
+        let (mut ms, carries) = (Milliseconds::default(), self.carries);
+        let (mut loss, mut replay) = (LossValue::default(), ReplayStats::default());
+        self.device.in_a_row(&mut |device| {
+            if carries {
+                replay = timed(&mut ms.adjoint, || {
+                    device.render_and_backpropagate(&batch, keys(Pass::Primal), spp)
+                })?;
+            } else {
+                timed(&mut ms.primal, || device.render(&batch, keys(Pass::Primal), spp))?;
+            }
+            loss = timed(&mut ms.loss, || device.loss(&batch, keys(Pass::Primal), settings.loss))?;
+            if !carries {
+                replay = timed(&mut ms.adjoint, || {
+                    device.backpropagate(&batch, keys(Pass::Adjoint), spp_grad)
+                })?;
+            }
+            Ok(())
         })?;
-        let replay = match replay {
-            Some(replay) => replay,
-            None => timed(&mut ms.adjoint, || {
-                self.device.backpropagate(&batch, keys(Pass::Adjoint), spp_grad)
-            })?,
-        };
         self.carries = self.device.is_pipelined();
         let due: Vec<Term> = self
             .terms
@@ -63,7 +63,13 @@ impl Run<'_> {
             rate,
             count: self.state.steps + 1,
         };
-        let norms = timed(&mut ms.step, || self.device.step(&step))?;
+        let mut norms = Vec::new();
+        timed(&mut ms.step, || {
+            self.device.in_a_row(&mut |device| {
+                norms = device.step(&step)?;
+                Ok(())
+            })
+        })?;
         self.state.steps += 1;
         self.state.iteration += 1;
         if self.state.iteration.is_multiple_of(REBUILD_EVERY) {

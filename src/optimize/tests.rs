@@ -194,6 +194,10 @@ impl Device for Diary {
         Ok(())
     }
 
+    fn in_a_row(&mut self, work: &mut device::Work) -> device::Result<()> {
+        work(self)
+    }
+
     fn memory(&self) -> u64 {
         0
     }

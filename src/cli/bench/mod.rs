@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::shared::{DeviceArgs, SetArgs};
-use crate::device::{Batch, Device, Keys, Step, parameter_bytes};
+use crate::device::{Batch, Device, Keys, ReplayStats, Step, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::print_line;
@@ -379,22 +379,30 @@ fn iterate(
         objective,
         pass: pass_key(seed, iteration, pass),
     };
-    device.render(batch, keys(Pass::Primal), samples.spp)?;
-    device.finish()?;
-    let primal = lap();
-    device.loss(batch, keys(Pass::Primal), Loss::L2)?;
-    let loss = lap();
-    let stats = device.backpropagate(batch, keys(Pass::Adjoint), samples.spp_grad)?;
-    let adjoint = lap();
-    if steps {
-        device.step(&Step {
-            optimizer: ADAM,
-            rate: 1.0,
-            count: iteration + 1,
-        })?;
-        device.rebuild()?;
+    let (mut stats, mut times) = (ReplayStats::default(), [0.0; 3]);
+    let [primal, loss, adjoint] = &mut times;
+    device.in_a_row(&mut |device| {
+        device.render(batch, keys(Pass::Primal), samples.spp)?;
         device.finish()?;
+        *primal = lap();
+        device.loss(batch, keys(Pass::Primal), Loss::L2)?;
+        *loss = lap();
+        stats = device.backpropagate(batch, keys(Pass::Adjoint), samples.spp_grad)?;
+        *adjoint = lap();
+        Ok(())
+    })?;
+    if steps {
+        device.in_a_row(&mut |device| {
+            device.step(&Step {
+                optimizer: ADAM,
+                rate: 1.0,
+                count: iteration + 1,
+            })?;
+            device.rebuild()?;
+            device.finish()
+        })?;
     }
+    let [primal, loss, adjoint] = times;
     Ok(Timing {
         primal,
         loss,

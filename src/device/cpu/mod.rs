@@ -17,7 +17,7 @@ mod update;
 mod vector;
 
 use super::{
-    ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
+    ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, Work,
     parameter_bytes, splat_bytes,
 };
 use crate::kernels::loss::Loss;
@@ -328,6 +328,10 @@ impl Device for Cpu {
             ArrayKind::Moment(i) => self.updates.write_moment(parameter, i, values),
         }
         Ok(())
+    }
+
+    fn in_a_row(&mut self, work: &mut Work) -> Result<()> {
+        rayon::scope(|_| work(self))
     }
 
     fn memory(&self) -> u64 {

@@ -20,6 +20,7 @@ pub use pieces::DispatchSize;
 
 use super::{
     ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
+    Work,
 };
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
@@ -381,6 +382,10 @@ impl Device for Gpu {
             self.rebuild_tables(true)?;
         }
         self.context.check()
+    }
+
+    fn in_a_row(&mut self, work: &mut Work) -> Result<()> {
+        work(self)
     }
 
     fn finish(&mut self) -> Result<()> {
