@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use half::f16;
+use prbopt::cli::import::mitsuba;
 use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
-use prbopt::scene;
+use prbopt::scene::{self, Scene};
 
 const FOLDER: &str = "tests/data/peer";
 /// Pictures are squares of this many pixels.
@@ -57,10 +58,14 @@ fn theirs(name: &str) -> Measured {
     }
 }
 
+/// The scene of a file.
+fn load(path: &Path) -> Scene {
+    scene::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
 /// Pictures of independent seeds.
-fn render(path: &Path, spp: u32) -> Vec<Picture> {
-    let scene = scene::load(path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let (resident, params) = Resident::new(&scene).expect("the scene is without mistakes");
+fn render(scene: &Scene, spp: u32) -> Vec<Picture> {
+    let (resident, params) = Resident::new(scene).expect("the scene is without mistakes");
     let mut device = Cpu::new();
     let sgd = Optimizer::Sgd { momentum: 0.0 };
     device.load(resident, params, sgd).expect("it fits");
@@ -163,12 +168,12 @@ fn planted(pictures: &[Picture], change: impl Fn(&Picture, usize, usize, usize) 
         .collect()
 }
 
-/// The scenes of a folder, by name.
-fn scenes(folder: &Path) -> Vec<String> {
+/// The scenes of a folder with this extension, by name.
+fn scenes(folder: &Path, extension: &str) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .expect("it is there")
         .map(|entry| entry.expect("can be listed").path())
-        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
         .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
         .collect();
     names.sort();
@@ -182,11 +187,11 @@ const METER_SPP: u32 = 8192;
 #[test]
 fn meters_measure_what_another_renderer_does() {
     let folder = Path::new(FOLDER).join("meters");
-    let names = scenes(&folder);
+    let names = scenes(&folder, "json");
     assert!(names.len() >= 7, "{names:?}");
     for name in names {
         let theirs = theirs(&name);
-        let ours = render(&folder.join(format!("{name}.json")), METER_SPP);
+        let ours = render(&load(&folder.join(format!("{name}.json"))), METER_SPP);
         let found = |factor: f64| {
             let batches = BATCHES as f64;
             let of = |c: usize| ours.iter().map(move |p| factor * p[c]);
@@ -212,32 +217,50 @@ fn meters_measure_what_another_renderer_does() {
 #[test]
 fn pixels_are_those_of_another_renderer() {
     let folder = Path::new(FOLDER).join("scenes");
-    let names = scenes(&folder);
+    let names = scenes(&folder, "json");
     assert!(names.len() >= 23, "{names:?}");
     for name in names {
-        let theirs = theirs(&name);
-        let ours = render(&folder.join(format!("{name}.json")), SPP);
-        let found = disagreements(&ours, &theirs);
-        let ratio = variance_ratio(&our_blocks(&ours, 1), &theirs);
-        println!("{name}: {found:.2?}, variance {ratio:.3}");
-        let most = if name == NOISY { 1.4 } else { 1.1 };
-        assert!(ratio < most, "{name}: {ratio} times the variance of a sample");
-        assert!(found.iter().all(|z| *z < BOUND), "{name}: {found:?} exceeds {BOUND}");
-
-        let at = |p: &Picture, x: usize, y: usize, c: usize| p[(y * SIDE + x) * 3 + c];
-        let seen = |what: &str, change: &dyn Fn(&Picture, usize, usize, usize) -> f64| {
-            let found = disagreements(&planted(&ours, change), &theirs);
-            println!("  {what}: {found:.2?}");
-            assert!(
-                found.iter().any(|z| *z > BOUND),
-                "{name}: {what} would not be seen: {found:?}"
-            );
-        };
-        seen("three percent more light", &|p, x, y, c| 1.03 * at(p, x, y, c));
-        seen("a step to the side", &|p, x, y, c| at(p, (x + 1) % SIDE, y, c));
-        seen("a sixth more light in the middle's 4 × 4 pixels", &|p, x, y, c| {
-            let inside = x / 4 == 3 && y / 4 == 4;
-            at(p, x, y, c) * if inside { 7.0 / 6.0 } else { 1.0 }
-        });
+        hold(&name, &load(&folder.join(format!("{name}.json"))));
     }
+}
+
+/// The other renderer has read the XML itself.
+#[test]
+fn scenes_of_xml_are_those_of_another_renderer() {
+    let folder = Path::new(FOLDER).join("xml");
+    let names = scenes(&folder, "xml");
+    assert!(names.len() >= 3, "{names:?}");
+    for name in names {
+        let file = folder.join(format!("{name}.xml"));
+        let converted = mitsuba::convert(&file, &folder.join("scene.json"), &[]);
+        hold(&name, &converted.unwrap_or_else(|mistakes| panic!("{mistakes:#}")).1);
+    }
+}
+
+/// Compares our pictures of a scene with the other renderer's, and looks whether small mistakes would be seen.
+fn hold(name: &str, scene: &Scene) {
+    let theirs = theirs(name);
+    let ours = render(scene, SPP);
+    let found = disagreements(&ours, &theirs);
+    let ratio = variance_ratio(&our_blocks(&ours, 1), &theirs);
+    println!("{name}: {found:.2?}, variance {ratio:.3}");
+    let most = if name == NOISY { 1.4 } else { 1.1 };
+    assert!(ratio < most, "{name}: {ratio} times the variance of a sample");
+    assert!(found.iter().all(|z| *z < BOUND), "{name}: {found:?} exceeds {BOUND}");
+
+    let at = |p: &Picture, x: usize, y: usize, c: usize| p[(y * SIDE + x) * 3 + c];
+    let seen = |what: &str, change: &dyn Fn(&Picture, usize, usize, usize) -> f64| {
+        let found = disagreements(&planted(&ours, change), &theirs);
+        println!("  {what}: {found:.2?}");
+        assert!(
+            found.iter().any(|z| *z > BOUND),
+            "{name}: {what} would not be seen: {found:?}"
+        );
+    };
+    seen("three percent more light", &|p, x, y, c| 1.03 * at(p, x, y, c));
+    seen("a step to the side", &|p, x, y, c| at(p, (x + 1) % SIDE, y, c));
+    seen("a sixth more light in the middle's 4 × 4 pixels", &|p, x, y, c| {
+        let inside = x / 4 == 3 && y / 4 == 4;
+        at(p, x, y, c) * if inside { 7.0 / 6.0 } else { 1.0 }
+    });
 }

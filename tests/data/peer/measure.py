@@ -3,9 +3,10 @@
     python3 -m venv peer && peer/bin/pip install mitsuba==3.9.1 numpy
     peer/bin/python tests/data/peer/measure.py --prbopt target/release/prbopt [SCENE...]
 
-renders the scenes named, or all of `scenes/`, in batches of independent seeds and prints a row of Markdown for each.
-With `--store` it also writes what Mitsuba found to `means/`, which `tests/peer.rs` reads. Mitsuba's `llvm_ad_rgb`
-needs LLVM 16 or later (Debian's `libllvm19`), named by DRJIT_LIBLLVM_PATH.
+renders the scenes named, or all of `scenes/` and of `xml/` (which Mitsuba loads as they are, and `prbopt import` converts),
+in batches of independent seeds and prints a row of Markdown for each. With `--store` it also writes what Mitsuba found to
+`means/`, which `tests/peer.rs` reads. Mitsuba's `llvm_ad_rgb` needs LLVM 16 or later (Debian's `libllvm19`), named by
+DRJIT_LIBLLVM_PATH.
 
 Each batch renders both images with the same number of samples a pixel. A pixel's two means are compared, a channel each,
 by Welch's t with the errors that the batches tell. The ratio of variances is that of their sums over all pixels and
@@ -73,14 +74,23 @@ def to_mitsuba(value, name, folder):
 
 def load_mitsuba(path):
     """The scene of a file, and its integrator."""
+    if path.suffix == ".xml":
+        scene = mi.load_file(str(path))
+        return scene, scene.integrator()
     scene = json.loads(path.read_text())
     integrator = scene.pop("integrator")
     world = {"type": "scene", **to_mitsuba(scene, "", path.parent)}
     return mi.load_dict(world), mi.load_dict(integrator)
 
 
-def render_mitsuba(path, seeds, spp):
-    scene, integrator = load_mitsuba(path)
+def render_mitsuba(path, seeds, spp, exported_by=None):
+    """Pictures of independent seeds; of the XML that a program exports, if one is given."""
+    with tempfile.TemporaryDirectory() as folder:
+        if exported_by:
+            xml = Path(folder) / "scene.xml"
+            subprocess.run([exported_by, "export", str(path), "-o", str(xml), "-q"], check=True)
+            path = xml
+        scene, integrator = load_mitsuba(path)
     images = [mi.render(scene, integrator=integrator, seed=seed, spp=spp) for seed in seeds]
     return np.stack([np.array(image, dtype=np.float64)[..., :3] for image in images])
 
@@ -89,6 +99,10 @@ def render_prbopt(program, path, seeds, spp, settings=()):
     images = []
     changes = [word for setting in settings for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as folder:
+        if path.suffix == ".xml":
+            scene = Path(folder) / "scene.json"
+            subprocess.run([program, "import", str(path), "-o", str(scene), "-q"], check=True)
+            path = scene
         for seed in seeds:
             output = Path(folder) / f"{seed}.exr"
             command = [program, "render", path, "--device", "cpu", "--spp", spp, "--seed", seed, "-o", output, "-q"]
@@ -178,6 +192,7 @@ def main():
     parser.add_argument("--spp", type=int, default=256, help="samples a pixel in each batch")
     parser.add_argument("--variant", default="llvm_ad_rgb")
     parser.add_argument("--skies", action="store_true", help="compare sampling a constant sky with not sampling it")
+    parser.add_argument("--exported", action="store_true", help="have Mitsuba render what the program exports as XML")
     parser.add_argument("--store", action="store_true", help="write what Mitsuba found to means/")
     options = parser.parse_args()
     mi.set_variant(options.variant)
@@ -190,13 +205,14 @@ def main():
         print("| scene | pixels that pass, % | largest t | mean, % | border, % | variance ratio |")
         print("|---|---|---|---|---|---|")
     folder = FOLDER / ("skies" if options.skies else "scenes")
-    for path in options.scenes or sorted(folder.glob("*.json")):
+    everything = sorted(folder.glob("*.json")) + ([] if options.skies else sorted((FOLDER / "xml").glob("*.xml")))
+    for path in options.scenes or everything:
         if not path.exists():
             path = folder / f"{path}.json"
         if options.skies:
             row = compare_skies(program, path, seeds, spp)
         else:
-            theirs = render_mitsuba(path, seeds, spp)
+            theirs = render_mitsuba(path, seeds, spp, program if options.exported else None)
             row = compare(render_prbopt(program, path, seeds, spp), theirs)
             if options.store:
                 store(path.stem, theirs)
