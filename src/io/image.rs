@@ -137,7 +137,22 @@ pub fn write_png(path: &Path, image: &Image) -> Result<()> {
     atomic::write_bytes(path, &png_bytes(image))
 }
 
-/// The bytes of such a PNG.
+/// Likewise as 16-bit PNG.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_deep_png(path: &Path, image: &Image) -> Result<()> {
+    let color = match image.channels {
+        1 => ExtendedColorType::L16,
+        3 => ExtendedColorType::Rgb16,
+        _ => ExtendedColorType::Rgba16,
+    };
+    let word = |v: &f32| (v.clamp(0.0, 1.0) * 65535.0).round() as u16;
+    let bytes: Vec<u8> = image.data.iter().flat_map(|v| word(v).to_ne_bytes()).collect();
+    atomic::write_bytes(path, &coded_png(image, &bytes, color))
+}
+
+/// The bytes of a PNG of 8 bits.
 pub fn png_bytes(image: &Image) -> Vec<u8> {
     let color = match image.channels {
         1 => ExtendedColorType::L8,
@@ -149,8 +164,13 @@ pub fn png_bytes(image: &Image) -> Vec<u8> {
         .iter()
         .map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)
         .collect();
+    coded_png(image, &bytes, color)
+}
+
+/// The bytes of a PNG of these bytes of pixels.
+fn coded_png(image: &Image, bytes: &[u8], color: ExtendedColorType) -> Vec<u8> {
     let mut out = Vec::new();
-    let written = PngEncoder::new(&mut out).write_image(&bytes, image.width as u32, image.height as u32, color);
+    let written = PngEncoder::new(&mut out).write_image(bytes, image.width as u32, image.height as u32, color);
     written.expect("memory takes all bytes, and their number is that of the pixels");
     out
 }
@@ -276,6 +296,24 @@ fn to_floats(decoded: DynamicImage) -> Image {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Values that 8 bits would not tell apart come back, in the order of the bytes that PNG has.
+    #[test]
+    fn sixteen_bits_keep_what_eight_lose() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.png");
+        for channels in [1, 3, 4] {
+            let data: Vec<f32> = (0..2 * channels).map(|i| (256 * i + 3) as f32 / 65535.0).collect();
+            let image = Image {
+                width: 2,
+                height: 1,
+                channels,
+                data,
+            };
+            write_deep_png(&path, &image).expect("writable");
+            assert_eq!(read(&path).expect("an image").0, image, "{channels}");
+        }
+    }
 
     #[test]
     fn grey_with_alpha_is_read_as_colours() {

@@ -31,6 +31,8 @@ pub struct FileFormat {
     pub pixels: PixelFormat,
     /// Whether an EXR file holds 16-bit floats.
     pub half: bool,
+    /// Whether a PNG file has 16 bits a channel instead of 8.
+    pub deep: bool,
     /// Whether what lies behind everything belongs to the picture, so that it is nowhere transparent.
     pub opaque: bool,
 }
@@ -61,6 +63,7 @@ impl Picture {
             format: FileFormat {
                 pixels: sensor.pixel_format,
                 half: sensor.half,
+                deep: false,
                 opaque: false,
             },
             beside: Vec::new(),
@@ -116,7 +119,10 @@ impl Picture {
         let paths = ["exr", "png"].map(|extension| with_extension(stem, extension));
         let size = [self.width as usize, self.height as usize];
         image::write_exr_channels(&paths[0], size, self.channels(), self.format.half)?;
-        image::write_png(&paths[1], &self.shown())?;
+        match self.format.deep {
+            true => image::write_deep_png(&paths[1], &self.shown())?,
+            false => image::write_png(&paths[1], &self.shown())?,
+        }
         Ok(paths)
     }
 
@@ -360,7 +366,12 @@ mod tests {
             ),
         ] {
             let mut picture = picture(ColorSpace::Linear);
-            picture.format = FileFormat { pixels, half, opaque };
+            picture.format = FileFormat {
+                pixels,
+                half,
+                deep: half,
+                opaque,
+            };
             let [exr, png] = picture.write(&folder.path().join("view")).expect("writable");
             let (found, _) = image::read(&exr).expect("readable");
             let error = if half { 1e-3 } else { 1e-6 };

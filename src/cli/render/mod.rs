@@ -62,6 +62,12 @@ pub struct RenderArgs {
     /// Render this many times as many pixels along each edge
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = scale_factor)]
     pub scale: f32,
+    /// Write EXR files of 16-bit floats, whatever the film says
+    #[arg(long, conflicts_with = "turntable")]
+    pub half: bool,
+    /// Write PNG files of 16 bits a channel
+    #[arg(long, conflicts_with = "turntable")]
+    pub deep: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -161,6 +167,8 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
             }
         }
         picture.format.opaque = opaque;
+        picture.format.half |= args.half;
+        picture.format.deep = args.deep;
         if args.to_standard_output() {
             std::io::stdout().write_all(&image::png_bytes(&picture.shown()))?;
             continue;
@@ -303,6 +311,9 @@ const OTHER_PICTURES: &[&str] = &[
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
     let films = films(scene, chosen);
     if args.to_standard_output() {
+        if args.deep {
+            bail!("--output -: the picture on standard output has 8 bits; write a file, or leave out --deep");
+        }
         if films.len() > 1 || args.verbosity.json {
             bail!("--output -: standard output takes one picture and nothing else; choose one sensor, without --json");
         }
