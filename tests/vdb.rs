@@ -52,6 +52,76 @@ fn every_compression_gives_the_values() {
     }
 }
 
+/// What is written is read again, whole or half, with its place; zeros at the borders count as texels.
+#[test]
+fn what_is_written_is_read_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("a.vdb");
+    // More than a leaf along x, more than an inner node along z, and nothing in most of it.
+    let size = [19, 8, 150];
+    let at = |i: usize| [i % size[0], i / size[0] % size[1], i / (size[0] * size[1])];
+    let value = |i: usize| match at(i) {
+        [x, y, z] if (3..17).contains(&x) && y > 0 && (z < 9 || (100..131).contains(&z)) => {
+            (x * 7 + y * 5 + z) as f32 / 256.0
+        }
+        _ => 0.0,
+    };
+    let data: Vec<f32> = (0..size.iter().product()).map(value).collect();
+    let scale = glam::DVec3::new(1.9, 0.8, 30.0);
+    let shift = glam::DVec3::new(-1.0, 2.0, 0.5);
+    let volume = vdb::Volume {
+        name: "density",
+        size,
+        channels: 1,
+        data: &data,
+        to_world: glam::DAffine3::from_scale_rotation_translation(scale, glam::DQuat::IDENTITY, shift),
+    };
+    for half in [false, true] {
+        vdb::write(&path, &[volume], half).expect("writable");
+        let grid = vdb::read(&path).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(grid.size, size);
+        let bounds = [[-1.0, 2.0, 0.5], [0.9, 2.8, 30.5]];
+        for (a, b) in grid.bounds.as_flattened().iter().zip(bounds.as_flattened()) {
+            assert!((a - b).abs() < 1e-6, "{:?}", grid.bounds);
+        }
+        assert_eq!(grid.data, data);
+        let again = folder.path().join("b.vdb");
+        vdb::write(&again, &[volume], half).expect("writable");
+        let bytes = |path: &Path| std::fs::read(path).expect("readable");
+        assert_eq!(bytes(&path), bytes(&again), "the same grid gives the same bytes");
+    }
+    let whole = std::fs::metadata(&path).expect("written").len();
+    assert!(whole < 20_000, "{whole}: what is empty takes no room");
+    // The grid called `density` is read among others; a turned one is told.
+    let color = vdb::Volume {
+        name: "albedo",
+        channels: 3,
+        size: [1, 2, 2],
+        data: &data[..12],
+        ..volume
+    };
+    vdb::write(&path, &[color, volume], false).expect("writable");
+    assert_eq!(vdb::read(&path).unwrap_or_else(|e| panic!("{e}")).data, data);
+    let turned = vdb::Volume {
+        to_world: glam::DAffine3::from_rotation_y(0.3),
+        ..volume
+    };
+    vdb::write(&path, &[turned], false).expect("writable");
+    assert!(
+        vdb::read(&path)
+            .expect_err("turned")
+            .to_string()
+            .contains("rotates or shears")
+    );
+    let many = vdb::Volume { channels: 2, ..volume };
+    assert!(
+        vdb::write(&path, &[many], false)
+            .expect_err("two")
+            .to_string()
+            .contains("2 channels")
+    );
+}
+
 /// A grid that is the only one may have any name.
 #[test]
 fn a_placed_grid_has_its_place() {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use glam::DAffine3;
 use serde_json::{Value, json};
 
 use super::record::write_json;
@@ -10,11 +11,11 @@ use super::run_folder::create;
 use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
 use crate::io::tensors::Reader;
-use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vol};
+use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::scene::{Geometry, SPLAT_ARRAYS, Scene};
 
-/// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy`, environment maps and textures
+/// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
 /// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
 /// cube if it is turned.
 ///
@@ -42,6 +43,7 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
         };
         let values = device.read(index, ArrayKind::Values)?;
         write_picture(folder, &description, &values)?;
+        write_fog(folder, &description, &values)?;
         write(folder, &description, values)?;
     }
     Ok(())
@@ -102,6 +104,23 @@ pub fn write_maps<'a>(folder: &Path, parameters: impl Iterator<Item = &'a Parame
 /// Whether a parameter is a texture, an environment map or a value, of which a report shows more than the result.
 pub fn is_map(parameter: &Parameter) -> bool {
     matches!(parameter.kind, Kind::Texture | Kind::Envmap | Kind::Value)
+}
+
+/// Writes the grid of a medium as a fog volume, which other programs show. Raw densities are none.
+fn write_fog(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
+    let is_raw = matches!(parameter.quantity, Quantity::Density | Quantity::Coefficients);
+    if parameter.kind != Kind::Grid || is_raw || !matches!(parameter.shape.channels, 1 | 3) {
+        return Ok(());
+    }
+    let volume = vdb::Volume {
+        name: vdb::usual_name(&parameter.path),
+        size: parameter.shape.size,
+        channels: parameter.shape.channels,
+        data: values,
+        to_world: DAffine3::from_cols_array(&parameter.to_world.to_cols_array().map(f64::from)),
+    };
+    vdb::write(&file(folder, parameter, "vdb"), &[volume], false)?;
+    Ok(())
 }
 
 /// Writes a texture as an image of 8 bits: colours sRGB-coded, anything else as it is, from 0 to 1.

@@ -2,10 +2,10 @@
 
 use super::stream::{Parsed, Stream};
 
-const MAGIC: [u8; 8] = [0x20, 0x42, 0x44, 0x56, 0, 0, 0, 0];
+pub(super) const MAGIC: [u8; 8] = [0x20, 0x42, 0x44, 0x56, 0, 0, 0, 0];
 const VERSIONS: std::ops::RangeInclusive<u32> = 222..=224;
 const FLOAT_GRID: &str = "Tree_float_5_4_3";
-const AS_HALF: &str = "_HalfFloat";
+pub(super) const AS_HALF: &str = "_HalfFloat";
 
 /// Separates a grid's name from the number that distinguishes grids of equal names.
 const NAME_SEPARATOR: char = '\x1e';

@@ -1,4 +1,4 @@
-//! OpenVDB's `.vdb`: fog volumes of floats, whole or saved as half, as dense grids.
+//! OpenVDB's `.vdb`: fog volumes of floats, whole or saved as half, as dense grids, read and written.
 //!
 //! The tree must be the standard one, with levels of 32³, 16³ and 8³ (`Tree_float_5_4_3`). The dense grid is the
 //! bounding box of all active voxels; voxels outside of the tree have the background value. OpenVDB places values at
@@ -8,10 +8,13 @@ mod archive;
 mod stream;
 mod tree;
 mod values;
+mod write;
 
 use std::path::Path;
 
 use super::{Grid, GridHeader, IoError, Result, check_finite};
+pub use write::{Volume, usual_name, write};
+
 use archive::Entry;
 use stream::{Parsed, Stream};
 use tree::{Part, Tree};

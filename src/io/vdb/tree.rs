@@ -7,19 +7,19 @@ use super::stream::{Parsed, Stream};
 use super::values::{Coding, is_on};
 
 /// Voxels along the edge of a leaf.
-const LEAF_EDGE: i64 = 8;
+pub(super) const LEAF_EDGE: i64 = 8;
 
 /// Voxels of a leaf, and bytes of its mask.
-const LEAF_VOXELS: usize = 512;
-const LEAF_MASK: usize = LEAF_VOXELS / 8;
+pub(super) const LEAF_VOXELS: usize = 512;
+pub(super) const LEAF_MASK: usize = LEAF_VOXELS / 8;
 
 /// A level of internal nodes: log2 of the number of children per edge, and a child's edge in voxels.
-struct Level {
-    log2: u32,
-    child_edge: i64,
+pub(super) struct Level {
+    pub(super) log2: u32,
+    pub(super) child_edge: i64,
 }
 
-const LEVELS: [Level; 2] = [
+pub(super) const LEVELS: [Level; 2] = [
     Level {
         log2: 5,
         child_edge: 128,

@@ -6,13 +6,13 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::stream::{Parsed, Stream};
 
 /// OpenVDB's compression flags.
-const ZIP: u32 = 1;
-const ACTIVE_ONLY: u32 = 2;
+pub(super) const ZIP: u32 = 1;
+pub(super) const ACTIVE_ONLY: u32 = 2;
 const BLOSC: u32 = 4;
 
 /// Values of the byte before an array, which describes its inactive values.
-mod inactive {
-    pub(super) const BACKGROUND: u8 = 0;
+pub(super) mod inactive {
+    pub(in crate::io::vdb) const BACKGROUND: u8 = 0;
     pub(super) const MINUS_BACKGROUND: u8 = 1;
     pub(super) const ONE: u8 = 2;
     /// A mask chooses between background and its negative,
