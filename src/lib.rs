@@ -10,6 +10,7 @@
 //! optimize drives a device::Device: render → loss → backpropagate → regularise → step
 //!              output  ──▶           run folder: images, grids, metrics, checkpoint
 //!              report  ──▶           the page that shows a run, or several
+//!              exchange──▶           scenes and what was found in the formats of other tools
 //!              serve   ──▶           the page of a run at work, with a view that one turns
 //! ```
 //!
@@ -38,6 +39,8 @@ pub mod optimize;
 pub mod gradcheck;
 
 pub mod output;
+
+pub mod exchange;
 
 pub mod report;
 

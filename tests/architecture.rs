@@ -50,6 +50,7 @@ const RULES: &[(&str, &[&str])] = &[
         "report",
         &["io", "kernels::quality", "optimize::Observer", "output", "params"],
     ),
+    ("exchange", &["io", "params", "resident", "scene"]),
     (
         "serve",
         &[
@@ -70,6 +71,7 @@ const RULES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "device",
+            "exchange",
             "gradcheck",
             "io",
             "kernels",

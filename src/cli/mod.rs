@@ -4,6 +4,7 @@ pub mod backpropagate;
 pub mod bench;
 pub mod compare;
 mod derivative;
+pub mod export;
 mod extent;
 pub mod gradcheck;
 pub mod gradient;
@@ -52,6 +53,8 @@ pub enum Command {
     Optimize(optimize::OptimizeArgs),
     /// Render views of a scene, with the result of a run if wanted
     Render(render::RenderArgs),
+    /// Write a scene, with the result of a run if wanted, in the format of another tool
+    Export(export::ExportArgs),
     /// Make the page that shows a run, or several side by side
     Report(report::ReportArgs),
     /// Serve the page of a run that is over, with a view that one turns
@@ -127,6 +130,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Import(args) => import::run(args),
         Command::Optimize(args) => optimize::run(args),
         Command::Render(args) => render::run(args),
+        Command::Export(args) => export::run(args),
         Command::Report(args) => report::run(args),
         Command::View(args) => view::run(args),
         Command::Info(args) => info::run(args),

@@ -7,6 +7,7 @@ pub mod image;
 pub mod json;
 pub mod mesh;
 pub mod npy;
+mod relative;
 pub mod srgb;
 pub mod tensors;
 pub mod vdb;
@@ -16,6 +17,8 @@ pub mod xml;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+pub use relative::relative;
 
 /// An error that names the file, what was found, and what was expected.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use quick_xml::Reader;
 use quick_xml::XmlVersion;
+use quick_xml::escape::escape;
 use quick_xml::events::{BytesStart, Event};
 
 /// Largest file, in bytes.
@@ -66,6 +67,28 @@ pub fn read(path: &Path) -> Result<Element, Mistake> {
         fail(format!("is no UTF-8 at byte {at}; save it with that encoding"))
     })?;
     parse(&text)
+}
+
+/// A document of an element, one element a line.
+pub fn text(root: &Element) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
+    write(root, 0, &mut out);
+    out
+}
+
+fn write(element: &Element, nesting: usize, out: &mut String) {
+    let indent = "    ".repeat(nesting);
+    out.push_str(&format!("{indent}<{}", element.tag));
+    for (name, value) in &element.attributes {
+        out.push_str(&format!(" {name}=\"{}\"", escape(value)));
+    }
+    if element.children.is_empty() {
+        out.push_str("/>\n");
+        return;
+    }
+    out.push_str(">\n");
+    element.children.iter().for_each(|child| write(child, nesting + 1, out));
+    out.push_str(&format!("{indent}</{}>\n", element.tag));
 }
 
 /// The outermost element of a text.
@@ -186,6 +209,18 @@ mod tests {
         };
         assert_eq!((child.place, child.attribute("value")), ((4, 4), Some("1 < 2")));
         assert_eq!(child.attribute("b"), None);
+    }
+
+    #[test]
+    fn a_document_that_is_written_is_read_again() {
+        let text =
+            text(&parse("<a b=\"1 &lt; &quot;2&quot; &amp; é'\"><c/><d e=''><f/></d></a>").expect("well-formed"));
+        assert_eq!(
+            text,
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<a b=\"1 &lt; &quot;2&quot; &amp; é&apos;\">\n    <c/>\n    <d e=\"\">\n        \
+             <f/>\n    </d>\n</a>\n"
+        );
+        assert_eq!(super::text(&parse(&text).expect("well-formed")), text);
     }
 
     #[test]

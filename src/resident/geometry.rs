@@ -26,7 +26,7 @@ pub(super) fn radius(to_world: &Affine3A) -> Option<f32> {
 
 /// The cylinder of radius one around the z axis from -1 to 1, moved to where a scene has one; about its axis it is turned
 /// as in Mitsuba.
-pub(super) fn cylinder(ends: [[f32; 3]; 2], radius: f32) -> Affine3A {
+pub fn cylinder(ends: [[f32; 3]; 2], radius: f32) -> Affine3A {
     let [p0, p1] = ends.map(Vec3A::from_array);
     let half = 0.5 * (p1 - p0);
     let (x, y) = half.normalize().any_orthonormal_pair();
@@ -51,7 +51,7 @@ pub(super) fn cylinder_area(to_world: &Affine3A) -> Option<f32> {
 }
 
 /// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
-pub(super) fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
+pub fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
     let mut normals = vec![Vec3::ZERO; positions.len()];
     for triangle in triangles {
         let p = triangle.map(|v| positions[v as usize]);

@@ -7,7 +7,7 @@ pub mod emissive_triangles;
 pub mod environment;
 pub mod field;
 pub mod filter;
-mod geometry;
+pub mod geometry;
 pub mod layout;
 mod light_tables;
 pub mod majorants;

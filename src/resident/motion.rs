@@ -98,12 +98,7 @@ impl Rest {
         // Lights without a surface come after those of surfaces.
         let first_light = paths.surfaces.len() + paths.lights.iter().filter(|record| record.surface != NONE).count();
         for (motion_of, light) in motions[first_light..].iter_mut().zip(lights) {
-            let pivot = match &light.kind {
-                LightKind::Point { position } => Vec3A::from_array(*position),
-                LightKind::Spot { to_world, .. } | LightKind::Projector { to_world, .. } => to_world.translation,
-                LightKind::Directional { .. } => Vec3A::ZERO,
-            };
-            *motion_of = motion(&light.motion, pivot, params);
+            *motion_of = motion(&light.motion, pivot(&light.kind), params);
         }
         Ok(Self {
             motions,
@@ -112,6 +107,47 @@ impl Rest {
             triangles,
             corners: paths.corners.clone(),
         })
+    }
+}
+
+/// Puts shapes and lights where the values of `params` move them, which nothing does after that. Vertices stay.
+pub fn settle(world: &mut World, params: &ParamSet) {
+    let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+    let moved = |to_world: &Affine3A, motion: &Motion| {
+        let place = DAffine3::from_cols_array(&to_world.to_cols_array().map(f64::from));
+        let place = motion.map(&values) * place;
+        Affine3A::from_cols_array(&place.to_cols_array().map(|x| x as f32))
+    };
+    for surface in &mut world.surfaces {
+        let parts = std::mem::take(&mut surface.motion);
+        if let Some(motion) = motion(&parts, surface.to_world.translation, params) {
+            surface.to_world = moved(&surface.to_world, &motion);
+        }
+    }
+    for light in &mut world.lights {
+        let parts = std::mem::take(&mut light.motion);
+        let Some(motion) = motion(&parts, pivot(&light.kind), params) else {
+            continue;
+        };
+        match &mut light.kind {
+            LightKind::Point { position } => {
+                let at = moved(&Affine3A::from_translation((*position).into()), &motion).translation;
+                *position = at.to_array();
+            }
+            LightKind::Spot { to_world, .. } | LightKind::Projector { to_world, .. } => {
+                *to_world = moved(to_world, &motion);
+            }
+            LightKind::Directional { .. } => {}
+        }
+    }
+}
+
+/// What turning a light leaves where it is.
+fn pivot(kind: &LightKind) -> Vec3A {
+    match kind {
+        LightKind::Point { position } => Vec3A::from_array(*position),
+        LightKind::Spot { to_world, .. } | LightKind::Projector { to_world, .. } => to_world.translation,
+        LightKind::Directional { .. } => Vec3A::ZERO,
     }
 }
 

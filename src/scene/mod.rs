@@ -67,6 +67,7 @@ pub use self::motion::Motion;
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
+pub use self::vocabulary::tag;
 pub use self::world::{
     Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance,
     Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules,
@@ -112,6 +113,16 @@ impl Scene {
     /// Every array of the scene with its attributes.
     pub fn visit(&self) -> Vec<Visited<&Array>> {
         arrays::all(self)
+    }
+
+    /// Every array of the scene with its attributes, to change it; [`Self::rewrite`] follows.
+    pub fn visit_mut(&mut self) -> Vec<Visited<&mut Array>> {
+        arrays::all_mut(self)
+    }
+
+    /// Makes [`Self::resolved`] say what the scene has been changed to.
+    pub fn rewrite(&mut self) {
+        self.resolved = write::to_json(self);
     }
 
     /// Every array of the scene.

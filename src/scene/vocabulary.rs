@@ -266,6 +266,19 @@ pub(super) fn lookup(name: &str) -> Known {
     }
 }
 
+/// The tag of Mitsuba's XML for objects of a type.
+pub fn tag(type_name: &str) -> &'static str {
+    let (Known::Supported(class) | Known::Mitsuba(class)) = lookup(type_name) else {
+        return "object";
+    };
+    match class {
+        Class::Filter => "rfilter",
+        Class::Medium => "medium",
+        Class::Spectrum => "spectrum",
+        class => class.usual_key(),
+    }
+}
+
 /// The supported types of a class.
 pub(super) fn supported(class: Class) -> &'static [&'static str] {
     SUPPORTED
@@ -322,5 +335,16 @@ mod tests {
         assert_eq!(lookup("plume"), Known::Supported(Class::Volume));
         assert_eq!(lookup("ptracer"), Known::Mitsuba(Class::Integrator));
         assert_eq!(lookup("teapot"), Known::Nobody);
+        let types = [
+            "cube",
+            "gaussian",
+            "heterogeneous",
+            "constvolume",
+            "blackbody",
+            "hg",
+            "teapot",
+        ];
+        let tags = ["shape", "rfilter", "medium", "volume", "spectrum", "phase", "object"];
+        assert_eq!(types.map(tag), tags);
     }
 }

@@ -43,6 +43,19 @@ impl World {
         });
         self.surfaces.iter().map(Cow::Borrowed).chain(shown)
     }
+
+    /// [`Self::placed`] with a name each: those that an instance shows have its name before their own.
+    pub fn placed_by_name(&self) -> impl Iterator<Item = (String, Cow<'_, Surface>)> {
+        let shown = self.instances.iter().flat_map(|instance| {
+            let surfaces = &self.groups[instance.group].surfaces;
+            surfaces.iter().map(|surface| {
+                let own = surface.name.rsplit('.').next().unwrap_or_default();
+                format!("{}.{own}", instance.name)
+            })
+        });
+        let names = self.surfaces.iter().map(|surface| surface.name.clone()).chain(shown);
+        names.zip(self.placed())
+    }
 }
 
 /// Shapes that instances show.

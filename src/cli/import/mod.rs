@@ -8,13 +8,13 @@ mod recipe;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::value_parser;
 
 use super::Outcome;
 use super::shared::command_line;
 use crate::io::dataset::Location;
-use crate::io::{atomic, dataset, json};
+use crate::io::{atomic, dataset, json, relative};
 use crate::output::progress::print_line;
 use crate::scene;
 use coverage::{Coverage, HeldOut};
@@ -229,45 +229,6 @@ fn default_output(dataset: &Path) -> PathBuf {
     PathBuf::from(format!("{}.json", name.unwrap_or_else(|| "scene".into())))
 }
 
-/// `file` relative to the folder of the scene at `output`; absolute if they share only the root.
-fn relative(file: &Path, output: &Path) -> Result<String> {
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let absolute =
-        |path: &Path| std::fs::canonicalize(path).with_context(|| format!("{}: cannot be found", path.display()));
-    let (file, folder) = (absolute(file)?, absolute(folder)?);
-    let shared = file
-        .components()
-        .zip(folder.components())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let path = if shared <= 1 {
-        file
-    } else {
-        let up = folder.components().skip(shared).map(|_| "..");
-        up.map(PathBuf::from)
-            .chain(
-                file.components()
-                    .skip(shared)
-                    .map(|part| PathBuf::from(part.as_os_str())),
-            )
-            .collect()
-    };
-    let text = path.to_str().with_context(|| {
-        format!(
-            "{}: the path is not UTF-8, which a scene file needs; rename it",
-            path.display()
-        )
-    })?;
-    Ok(if cfg!(windows) {
-        text.replace('\\', "/")
-    } else {
-        text.to_owned()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,23 +241,5 @@ mod tests {
         for wrong in ["whit", "1,2,3", "0.5", "0,0,nan", ""] {
             assert!(wrong.parse::<BackgroundChoice>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn data_set_is_named_from_the_scene_file() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let at = |name: &str| folder.path().join(name);
-        std::fs::create_dir_all(at("data/lego")).expect("writable");
-        std::fs::create_dir_all(at("scenes")).expect("writable");
-        std::fs::write(at("data/lego/t.json"), "").expect("writable");
-        assert_eq!(
-            relative(&at("data/lego/t.json"), &at("s.json")).expect("there"),
-            "data/lego/t.json"
-        );
-        assert_eq!(
-            relative(&at("data/lego/t.json"), &at("scenes/s.json")).expect("there"),
-            "../data/lego/t.json"
-        );
-        assert!(relative(&at("none"), &at("s.json")).is_err());
     }
 }

@@ -13,7 +13,7 @@ pub use attributes::Attribute;
 pub use obj::read_obj;
 pub use ply::{AttributeHeader, read_ply, read_ply_attributes};
 pub use serialized::read_serialized;
-pub use write::write_ply;
+pub use write::{write_obj, write_ply, write_stl};
 
 use super::{IoError, Result, open};
 

@@ -1,10 +1,10 @@
-//! Writes meshes as binary little-endian `.ply`, with all their attributes.
+//! Writes meshes: as binary little-endian `.ply` with all their attributes, as `.obj`, and as binary `.stl`.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{Attribute, Mesh};
-use crate::io::{Result, atomic};
+use crate::io::{IoError, Result, atomic};
 
 /// Writes a mesh; [`super::read_ply`] gives the same one.
 ///
@@ -58,6 +58,72 @@ pub fn write_ply(path: &Path, mesh: &Mesh) -> Result<()> {
     atomic::write_bytes(path, &bytes)
 }
 
+/// Writes meshes, each as an object of its own, with normals and texture coordinates. An OBJ's v grows upwards; here the
+/// first row of an image is at v = 0.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_obj(path: &Path, meshes: &[(String, Mesh)]) -> Result<()> {
+    let mut text = String::new();
+    // OBJ counts positions, texture coordinates and normals from one, all objects together.
+    let mut first = [1usize; 3];
+    for (name, mesh) in meshes {
+        let _ = writeln!(text, "o {name}");
+        for [x, y, z] in &mesh.positions {
+            let _ = writeln!(text, "v {x} {y} {z}");
+        }
+        for [u, v] in &mesh.uvs {
+            let _ = writeln!(text, "vt {u} {}", 1.0 - v);
+        }
+        for [x, y, z] in &mesh.normals {
+            let _ = writeln!(text, "vn {x} {y} {z}");
+        }
+        let corner = |vertex: u32| {
+            let [p, uv, n] = first.map(|first| first + vertex as usize);
+            match (mesh.uvs.is_empty(), mesh.normals.is_empty()) {
+                (false, false) => format!("{p}/{uv}/{n}"),
+                (false, true) => format!("{p}/{uv}"),
+                (true, false) => format!("{p}//{n}"),
+                (true, true) => p.to_string(),
+            }
+        };
+        for triangle in &mesh.triangles {
+            let [a, b, c] = triangle.map(corner);
+            let _ = writeln!(text, "f {a} {b} {c}");
+        }
+        first[0] += mesh.positions.len();
+        first[1] += mesh.uvs.len();
+        first[2] += mesh.normals.len();
+    }
+    atomic::write_bytes(path, text.as_bytes())
+}
+
+/// Writes triangles with the normals of their faces; nothing else has a place in the format. Triangles without an area,
+/// which have no normal, are left out.
+///
+/// # Errors
+/// The file cannot be written, or there are more than 2³² triangles.
+pub fn write_stl(path: &Path, mesh: &Mesh) -> Result<()> {
+    let corners = |t: &[u32; 3]| t.map(|v| glam::Vec3::from_array(mesh.positions[v as usize]));
+    let facets = mesh.triangles.iter().filter_map(|triangle| {
+        let [a, b, c] = corners(triangle);
+        let normal = (b - a).cross(c - a).try_normalize()?;
+        Some([normal, a, b, c])
+    });
+    // A header of 80 bytes that must not begin with "solid", which is how text files do.
+    let mut bytes = vec![0; 84];
+    bytes[..6].copy_from_slice(b"binary");
+    let mut count = 0u64;
+    for facet in facets {
+        bytes.extend(facet.iter().flat_map(|v| v.to_array()).flat_map(f32::to_le_bytes));
+        bytes.extend([0; 2]);
+        count += 1;
+    }
+    let count = u32::try_from(count).map_err(|_| IoError::new(path, "has more triangles than an .stl can count"))?;
+    bytes[80..84].copy_from_slice(&count.to_le_bytes());
+    atomic::write_bytes(path, &bytes)
+}
+
 fn properties(header: &mut String, names: impl IntoIterator<Item = String>) {
     for name in names {
         let _ = writeln!(header, "property float {name}");
@@ -77,8 +143,66 @@ impl Attribute {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read_ply;
+    use super::super::{read_obj, read_ply};
     use super::*;
+
+    fn tetrahedron() -> Mesh {
+        Mesh {
+            positions: vec![[0.0; 3], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]],
+            triangles: vec![[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]],
+            ..Mesh::default()
+        }
+    }
+
+    /// Objects of all four kinds of corners, one after the other.
+    #[test]
+    fn objects_of_an_obj_come_back_as_one_mesh() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.obj");
+        let with = |uvs: bool, normals: bool| {
+            let mut mesh = tetrahedron();
+            mesh.uvs = vec![[0.0, 0.25], [0.5, 0.75], [1.0, 0.0], [0.125, 1.0]];
+            mesh.normals = vec![[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.6, 0.8]];
+            mesh.uvs.truncate(if uvs { 4 } else { 0 });
+            mesh.normals.truncate(if normals { 4 } else { 0 });
+            mesh
+        };
+        for (uvs, normals) in [(true, true), (true, false), (false, true), (false, false)] {
+            let mesh = with(uvs, normals);
+            write_obj(&path, &[("a".into(), mesh.clone()), ("b".into(), mesh.clone())]).expect("writable");
+            let found = read_obj(&path, false, true).expect("a mesh");
+            assert_eq!(found.triangles.len(), 8);
+            for (i, triangle) in found.triangles.iter().enumerate() {
+                for (k, v) in triangle.iter().map(|v| *v as usize).enumerate() {
+                    let expected = mesh.triangles[i % 4][k] as usize;
+                    assert_eq!(found.positions[v], mesh.positions[expected]);
+                    assert_eq!(found.uvs.get(v), mesh.uvs.get(expected));
+                    assert_eq!(found.normals.get(v), mesh.normals.get(expected));
+                }
+            }
+            let text = std::fs::read_to_string(&path).expect("text");
+            assert_eq!(text.lines().filter(|line| line.starts_with("o ")).count(), 2);
+        }
+    }
+
+    /// Byte by byte: 80 of a header, a count, then fifty for each triangle.
+    #[test]
+    fn an_stl_holds_normals_and_corners() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.stl");
+        let mut mesh = tetrahedron();
+        mesh.triangles.insert(1, [0, 1, 1]);
+        write_stl(&path, &mesh).expect("writable");
+        let bytes = std::fs::read(&path).expect("readable");
+        assert_eq!(bytes.len(), 84 + 4 * 50);
+        assert!(!bytes.starts_with(b"solid"));
+        assert_eq!(bytes[80..84], [4, 0, 0, 0]);
+        let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+        let first: Vec<f32> = (0..12).map(|i| float(84 + 4 * i)).collect();
+        assert_eq!(first, [0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 0.0]);
+        let second: Vec<f32> = (0..3).map(|i| float(134 + 4 * i)).collect();
+        assert_eq!(second, [0.0, -1.0, 0.0]);
+    }
 
     #[test]
     fn a_mesh_comes_back_with_its_attributes() {

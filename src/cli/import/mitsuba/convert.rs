@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::node::{Content, Node, Origin, Reference, Target, free};
 use super::parameters::Parameters;
 use super::values::{self, Parsed, required};
-use crate::cli::import::relative;
+use crate::io::relative;
 use crate::io::xml::{self, Element};
 use crate::scene::{Diagnostic, Place};
 
@@ -416,7 +416,7 @@ impl<'a> Conversion<'a> {
         if !path.exists() {
             return Err(format!("there is no file {}", path.display()));
         }
-        relative(&path, self.output).map_err(|e| format!("{e:#}"))
+        relative(&path, self.output).map_err(|e| e.to_string())
     }
 }
 

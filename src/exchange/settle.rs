@@ -1,0 +1,187 @@
+//! A scene that states its parameters' values itself, so that it means the same without them.
+
+use std::path::{Path, PathBuf};
+
+use glam::Affine3A;
+
+use crate::io::mesh::{self, Mesh};
+use crate::io::{Grid, Image, Result, UNIT_CUBE, image, vol};
+use crate::params::{Kind, ParamSet, Parameter, Quantity};
+use crate::resident::motion;
+use crate::scene::{Array, Geometry, MeshFormat, Scene, Source, Surface, World};
+
+/// Puts the values of `params` into the scene: numbers as they are, grids as `.vol`, images as `.exr` and meshes as `.ply`
+/// into `folder`, each called after its path. `given` are the values of the scene's own files, which stay where they are
+/// if nothing has changed them and other programs read them. Returns the files written. The block `optimize` is removed.
+///
+/// # Errors
+/// A mesh can no longer be read, or a file cannot be written.
+pub fn settle(scene: &mut Scene, given: &ParamSet, params: &ParamSet, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut settling = Settling {
+        given,
+        params,
+        folder,
+        written: Vec::new(),
+    };
+    let World { surfaces, groups, .. } = &mut scene.world;
+    let grouped = groups.iter_mut().flat_map(|group| &mut group.surfaces);
+    for surface in surfaces.iter_mut().chain(grouped) {
+        settling.mesh(surface)?;
+    }
+    motion::settle(&mut scene.world, params);
+    for visited in scene.visit_mut() {
+        settling.array(visited.array)?;
+    }
+    scene.optimize = None;
+    scene.rewrite();
+    Ok(settling.written)
+}
+
+struct Settling<'a> {
+    given: &'a ParamSet,
+    params: &'a ParamSet,
+    folder: &'a Path,
+    written: Vec<PathBuf>,
+}
+
+impl<'a> Settling<'a> {
+    /// The parameter of this path, and whether its values differ from the scene's own.
+    fn find(&self, path: &str) -> Option<(&'a Parameter, bool)> {
+        let index = self.params.find(path)?;
+        let (new, old) = (&self.params.parameters[index], self.given.parameters.get(index));
+        Some((
+            new,
+            old.is_none_or(|old| (old.shape, &old.values) != (new.shape, &new.values)),
+        ))
+    }
+
+    /// The file for what `name` is the path of.
+    fn file(&mut self, name: &str, extension: &str) -> PathBuf {
+        let path = self.folder.join(format!("{name}.{extension}"));
+        self.written.push(path.clone());
+        path
+    }
+
+    /// Writes a mesh whose vertices or values have changed.
+    fn mesh(&mut self, surface: &mut Surface) -> Result<()> {
+        let Geometry::Mesh { face_normals, .. } = surface.geometry else {
+            return Ok(());
+        };
+        let is_vertices = |part: &&crate::scene::Motion| part.quantity == Quantity::Vertex;
+        let vertices = surface
+            .motion
+            .iter()
+            .find(is_vertices)
+            .map(|part| part.array.path.clone());
+        let vertices = vertices
+            .and_then(|path| self.find(&path))
+            .filter(|(_, changed)| *changed);
+        let values = self.values_on(&surface.name);
+        surface.motion.retain(|part| part.quantity != Quantity::Vertex);
+        if vertices.is_none() && values.is_empty() {
+            return Ok(());
+        }
+        let mut mesh = surface.geometry.mesh()?;
+        for (name, parameter) in values {
+            for attribute in mesh.attributes.iter_mut().filter(|a| a.name == name) {
+                attribute.values.clone_from(&parameter.values);
+            }
+        }
+        if let Some((parameter, _)) = vertices {
+            move_vertices(&mut mesh, &parameter.values, &surface.to_world);
+            surface.to_world = Affine3A::IDENTITY;
+        }
+        let path = self.file(&surface.name, "ply");
+        mesh::write_ply(&path, &mesh)?;
+        surface.geometry = Geometry::Mesh {
+            path,
+            format: MeshFormat::Ply,
+            face_normals,
+            flip_tex_coords: false,
+        };
+        Ok(())
+    }
+
+    /// The values of vertices and faces of a shape's mesh that have changed, by their names.
+    fn values_on(&self, shape: &str) -> Vec<(&'a str, &'a Parameter)> {
+        let of_shape = |parameter: &'a Parameter| {
+            let name = parameter.path.strip_prefix(shape)?.strip_prefix('.')?;
+            let (_, changed) = self.find(&parameter.path)?;
+            (changed && parameter.kind == Kind::Attribute).then_some((name, parameter))
+        };
+        self.params.parameters.iter().filter_map(of_shape).collect()
+    }
+
+    fn array(&mut self, array: &mut Array) -> Result<()> {
+        array.tuning = None;
+        let Some((parameter, changed)) = self.find(&array.path) else {
+            return Ok(());
+        };
+        if !changed && is_readable(array) {
+            return Ok(());
+        }
+        array.shape = parameter.shape;
+        match array.kind {
+            Kind::Value => array.source = Source::Fill(parameter.values.clone()),
+            Kind::Grid => {
+                let path = self.file(&array.path, "vol");
+                vol::write(&path, &grid_of(parameter))?;
+                array.source = Source::GridFile(path);
+            }
+            Kind::Texture | Kind::Envmap => {
+                let path = self.file(&array.path, "exr");
+                image::write_exr(&path, &image_of(parameter))?;
+                array.source = match array.kind {
+                    Kind::Envmap => Source::ImageFile(path),
+                    _ => Source::Reflectance { path, raw: true },
+                };
+            }
+            // Those of meshes are in their files.
+            Kind::Attribute | Kind::Points => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether what the scene says of an array other programs read.
+fn is_readable(array: &Array) -> bool {
+    match (array.kind, &array.source) {
+        (Kind::Grid, Source::GridFile(path)) => path.extension().is_some_and(|e| e.eq_ignore_ascii_case("vol")),
+        (Kind::Grid, _) => false,
+        (Kind::Texture | Kind::Envmap, source) => matches!(
+            source,
+            Source::ImageFile(_) | Source::Reflectance { .. } | Source::Radiance { .. } | Source::Relief { .. }
+        ),
+        (Kind::Value | Kind::Attribute | Kind::Points, _) => true,
+    }
+}
+
+/// A grid with the box where it stands; the unit cube if it is turned.
+pub(super) fn grid_of(parameter: &Parameter) -> Grid {
+    Grid {
+        size: parameter.shape.size,
+        channels: parameter.shape.channels,
+        bounds: parameter.bounds().unwrap_or(UNIT_CUBE),
+        data: parameter.values.clone(),
+    }
+}
+
+/// A texture or an environment map.
+pub(super) fn image_of(parameter: &Parameter) -> Image {
+    let [width, height, _] = parameter.shape.size;
+    Image {
+        width,
+        height,
+        channels: parameter.shape.channels,
+        data: parameter.values.clone(),
+    }
+}
+
+/// Gives a mesh its vertices in the world, where a map that mirrors would have turned its faces.
+fn move_vertices(mesh: &mut Mesh, positions: &[f32], to_world: &Affine3A) {
+    mesh.positions = positions.chunks_exact(3).map(|p| [p[0], p[1], p[2]]).collect();
+    mesh.normals.clear();
+    if to_world.matrix3.determinant() < 0.0 {
+        mesh.triangles.iter_mut().for_each(|triangle| triangle.swap(1, 2));
+    }
+}
