@@ -8,7 +8,7 @@ use clap::Args;
 use super::Outcome;
 use super::shared::{SetArgs, read_parameters};
 use crate::exchange::volumes::{self, Fog};
-use crate::exchange::{gltf, mitsuba, settle, triangles};
+use crate::exchange::{bake, gltf, mitsuba, triangles};
 use crate::io::mesh;
 use crate::io::vdb::{self, Volume};
 use crate::output::progress::print_line;
@@ -115,7 +115,7 @@ fn write_mitsuba(args: &ExportArgs, mut scene: Scene, [given, params]: &[ParamSe
     mitsuba::check(&scene).map_err(|refusal| refused(args, &refusal))?;
     let folder = companions(&args.output);
     create(&folder)?;
-    settle(&mut scene, given, params, &folder)?;
+    bake(&mut scene, given, params, &folder)?;
     // Gone again if all that the scene needs was there before.
     let _ = std::fs::remove_dir(&folder);
     let export = mitsuba::export(&scene, &args.output).map_err(|refusal| refused(args, &refusal))?;
@@ -131,7 +131,7 @@ fn write_triangles(
     [given, params]: &[ParamSet; 2],
 ) -> Result<Vec<String>> {
     let folder = tempfile::tempdir().context("a temporary folder cannot be made")?;
-    settle(&mut scene, given, params, folder.path())?;
+    bake(&mut scene, given, params, folder.path())?;
     let is_wanted = |name: &str| {
         let named = |wanted: &String| {
             name.strip_prefix(&wanted[..])
@@ -178,7 +178,7 @@ fn write_triangles(
 /// The scene as glTF.
 fn write_gltf(args: &ExportArgs, mut scene: Scene, [given, params]: &[ParamSet; 2]) -> Result<Vec<String>> {
     let folder = tempfile::tempdir().context("a temporary folder cannot be made")?;
-    settle(&mut scene, given, params, folder.path())?;
+    bake(&mut scene, given, params, folder.path())?;
     let export = gltf::export(&scene, params)?;
     gltf::write(&export, &args.output)?;
     Ok(export.notes)

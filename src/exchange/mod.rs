@@ -1,9 +1,9 @@
 //! Scenes in the formats of other tools: what becomes of each thing, and what they cannot say.
 
+mod bake;
 pub mod gltf;
 pub mod mitsuba;
-mod settle;
 pub mod triangles;
 pub mod volumes;
 
-pub use settle::settle;
+pub use bake::bake;

@@ -111,7 +111,7 @@ impl Rest {
 }
 
 /// Puts shapes and lights where the values of `params` move them, which nothing does after that. Vertices stay.
-pub fn settle(world: &mut World, params: &ParamSet) {
+pub fn bake(world: &mut World, params: &ParamSet) {
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     let moved = |to_world: &Affine3A, motion: &Motion| {
         let place = DAffine3::from_cols_array(&to_world.to_cols_array().map(f64::from));

@@ -2,14 +2,14 @@
 //! the next time.
 
 use prbopt::cli::import::mitsuba::convert;
-use prbopt::exchange::{mitsuba, settle};
+use prbopt::exchange::{bake, mitsuba};
 
 use super::*;
 
 /// The XML of a scene, in a folder, and what is left out of it.
 fn export(scene: &mut Scene, params: &ParamSet, output: &Path) -> mitsuba::Export {
     let given = values(scene);
-    settle(scene, &given, params, output.parent().expect("a folder")).expect("writable");
+    bake(scene, &given, params, output.parent().expect("a folder")).expect("writable");
     let export = mitsuba::export(scene, output).unwrap_or_else(|refusal| panic!("{refusal}"));
     mitsuba::write(&export, output).expect("writable");
     export

@@ -375,7 +375,7 @@ impl<'a> Materials<'a> {
     fn texture(&mut self, texture: &Texture, made: Use, making: &mut Making<'_>, buffer: &mut Buffer) -> Option<Value> {
         let (path, picture, to_uv, nearest, wrap) = match texture {
             Texture::Bitmap(map) => {
-                let picture = super::super::settle::image_of(self.parameter(&map.data)?);
+                let picture = super::super::bake::image_of(self.parameter(&map.data)?);
                 (map.data.path.clone(), picture, map.to_uv, map.nearest, map.wrap)
             }
             // Two by two texels: the first color where both halves agree.

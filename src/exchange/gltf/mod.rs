@@ -33,7 +33,7 @@ const EXTENSIONS: &[&str] = &[
     "KHR_materials_transmission",
 ];
 
-/// The scene with the values of `params`, which [`super::settle`] has put into it.
+/// The scene with the values of `params`, which [`super::bake`] has put into it.
 ///
 /// # Errors
 /// A mesh can no longer be read, or an image not be coded.

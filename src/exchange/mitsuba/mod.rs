@@ -36,7 +36,7 @@ pub fn check(scene: &Scene) -> std::result::Result<(), Refusal> {
     dictionary::of(scene).map(drop).map_err(Refusal::Unsayable)
 }
 
-/// The XML of a scene whose values are its own ([`super::settle`]); names of files become relative to `output`.
+/// The XML of a scene whose values are its own ([`super::bake`]); names of files become relative to `output`.
 ///
 /// # Errors
 /// All of the scene that changes its picture and that Mitsuba cannot say; a file that the scene names is gone.

@@ -1,9 +1,8 @@
-//! Flights, shadow rays, surfaces and what was drawn at these in an adjoint's first walk, kept so that the replay need not find them again.
+//! Flights, shadow rays, surfaces and what was drawn at these in an adjoint's first walk, kept so that the replay need not
+//! find them again.
 //!
 //! A replay makes the same flights and shadow rays from the same random numbers. The cache holds a fixed number of
 //! each per path, whatever its length; the replay finds the rest again, with bit-identical results.
-
-use arrayvec::ArrayVec;
 
 use super::next_event::Arrived;
 use super::surface::{Lighting, Turn};
@@ -82,17 +81,18 @@ impl<N> Default for ReplayCache<N> {
     }
 }
 
-/// Results in the order of the walk.
+/// Results in the order of the walk. They take the memory of the longest path so far, not of the capacity: what the caches
+/// of all paths that are followed together hold stays near.
 #[derive(Debug)]
 pub(super) struct Cached<T> {
-    results: ArrayVec<T, CACHED>,
+    results: Vec<T>,
     recalled: usize,
 }
 
 impl<T> Cached<T> {
     fn new() -> Self {
         Self {
-            results: ArrayVec::new(),
+            results: Vec::new(),
             recalled: 0,
         }
     }
@@ -113,7 +113,7 @@ impl<T: Copy> Cached<T> {
     /// Appends a result while there is room.
     #[inline]
     pub(super) fn store(&mut self, result: T) {
-        if !self.results.is_full() {
+        if self.results.len() < CACHED {
             self.results.push(result);
         }
     }

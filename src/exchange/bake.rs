@@ -16,8 +16,8 @@ use crate::scene::{Array, Geometry, MeshFormat, Scene, Source, Surface, World};
 ///
 /// # Errors
 /// A mesh can no longer be read, or a file cannot be written.
-pub fn settle(scene: &mut Scene, given: &ParamSet, params: &ParamSet, folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut settling = Settling {
+pub fn bake(scene: &mut Scene, given: &ParamSet, params: &ParamSet, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut baker = Baker {
         given,
         params,
         folder,
@@ -26,25 +26,25 @@ pub fn settle(scene: &mut Scene, given: &ParamSet, params: &ParamSet, folder: &P
     let World { surfaces, groups, .. } = &mut scene.world;
     let grouped = groups.iter_mut().flat_map(|group| &mut group.surfaces);
     for surface in surfaces.iter_mut().chain(grouped) {
-        settling.mesh(surface)?;
+        baker.mesh(surface)?;
     }
-    motion::settle(&mut scene.world, params);
+    motion::bake(&mut scene.world, params);
     for visited in scene.visit_mut() {
-        settling.array(visited.array)?;
+        baker.array(visited.array)?;
     }
     scene.optimize = None;
     scene.rewrite();
-    Ok(settling.written)
+    Ok(baker.written)
 }
 
-struct Settling<'a> {
+struct Baker<'a> {
     given: &'a ParamSet,
     params: &'a ParamSet,
     folder: &'a Path,
     written: Vec<PathBuf>,
 }
 
-impl<'a> Settling<'a> {
+impl<'a> Baker<'a> {
     /// The parameter of this path, and whether its values differ from the scene's own.
     fn find(&self, path: &str) -> Option<(&'a Parameter, bool)> {
         let index = self.params.find(path)?;
