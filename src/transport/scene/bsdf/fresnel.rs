@@ -100,7 +100,8 @@ pub fn fresnel_conductor<N: Number>(cosine: N, eta: N, k: N) -> N {
 }
 
 /// [`fresnel_conductor`] and its derivatives by `eta` and by `k`.
-#[inline]
+// Always: who wants the value alone does not pay for the derivatives.
+#[inline(always)]
 pub fn fresnel_conductor_slopes<N: Number>(cosine: N, eta: N, k: N) -> [N; 3] {
     let (zero, two) = (N::lift(0.0), N::lift(2.0));
     let c = cosine;
