@@ -212,16 +212,35 @@ pub fn of_world(triangles: &[Triangle], surfaces: &[SurfaceRecord]) -> Bvh {
     Bvh::new(triangles, &boxes)
 }
 
-/// A box around a surface that is not a mesh. All lie within the cube [-1, 1]³ of their own space.
+/// A box around some surfaces that are not meshes; inside out around none. What leaves one of them is outside of it by more
+/// than the box's own rounding.
+pub fn box_around_surfaces(surfaces: &[SurfaceRecord]) -> Corners {
+    let mut all = [[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]];
+    for [low, high] in surfaces.iter().map(|record| box_with_margin(record, 0.0)) {
+        for a in 0..3 {
+            all[0][a] = all[0][a].min(low[a]);
+            all[1][a] = all[1][a].max(high[a]);
+        }
+    }
+    all
+}
+
+/// A box around a surface that is not a mesh, with room for the rounding of hits.
 pub(super) fn box_of_surface(record: &SurfaceRecord) -> Corners {
     /// What the rounding of a hit may move it by, as a part of the largest coordinate.
     const MARGIN: f32 = 1e-4;
+    box_with_margin(record, MARGIN)
+}
+
+/// A box around a surface that is not a mesh, widened by a part of its largest coordinate. All lie within the cube [-1, 1]³ of
+/// their own space.
+fn box_with_margin(record: &SurfaceRecord, margin: f32) -> Corners {
     let m: &Rows = &record.to_world;
     let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
     let thickness = if is_flat { 0.0 } else { 1.0 };
     let reach = m.map(|row| row[0].abs() + row[1].abs() + thickness * row[2].abs());
     let largest = (0..3).fold(0f32, |largest, a| largest.max(m[a][3].abs() + reach[a]));
-    let [low, high] = [-1.0, 1.0].map(|side| [0, 1, 2].map(|a| m[a][3] + side * (reach[a] + MARGIN * largest)));
+    let [low, high] = [-1.0, 1.0].map(|side| [0, 1, 2].map(|a| m[a][3] + side * (reach[a] + margin * largest)));
     [low, high].map(|corner| corner.map(|x| x.clamp(-f32::MAX, f32::MAX)))
 }
 

@@ -1,6 +1,6 @@
 //! A scene of surfaces, media and lights as a walk reads it: records, and the parameters that they refer to.
 
-use crate::resident::bvh::Bvh;
+use crate::resident::bvh::{Bvh, Corners, box_around_surfaces};
 use crate::resident::layout::{
     BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
     PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord, bsdf,
@@ -44,6 +44,8 @@ pub struct SceneView<'a> {
     pub motions: &'a [Option<Motion>],
     /// Whether no surface lets light pass straight through.
     pub is_opaque: bool,
+    /// A box around all surfaces where there is no BVH.
+    pub bounds: Corners,
 }
 
 impl<'a> SceneView<'a> {
@@ -73,6 +75,10 @@ impl<'a> SceneView<'a> {
                 let record = records.bsdfs.bsdfs.get(surface.bsdf as usize);
                 record.is_some_and(|record| record.flags & bsdf::NULL == 0)
             }),
+            bounds: match records.bvh.nodes.is_empty() {
+                true => box_around_surfaces(&records.surfaces),
+                false => records.bvh.bounds,
+            },
         }
     }
 

@@ -87,6 +87,9 @@ pub fn nearest(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f3
             target: hit.target,
         });
     }
+    if points_away(&scene.bounds, origin, direction) {
+        return None;
+    }
     let mut nearest = None;
     let mut far = far;
     for number in 0..scene.settings.surfaces {
@@ -114,6 +117,16 @@ pub fn is_blocked(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far:
         });
     }
     (0..scene.settings.surfaces).any(|number| intersect_shape(scene, number, origin, direction, far).is_some())
+}
+
+/// Whether the ray begins beside the box and goes farther away from it, as paths do that leave the only shape of a world.
+#[inline(always)]
+fn points_away([low, high]: &[[f32; 3]; 2], origin: [f32; 3], direction: [f32; 3]) -> bool {
+    let mut away = false;
+    for a in 0..3 {
+        away |= (origin[a] > high[a]) & (direction[a] >= 0.0) | (origin[a] < low[a]) & (direction[a] <= 0.0);
+    }
+    away
 }
 
 /// Surface data at a ray's nearest intersection.
@@ -395,4 +408,28 @@ fn intersect_cylinder(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> 
         return Some((enter, 0));
     }
     within(leave).then_some((leave, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::Rng;
+    use rand_pcg::Pcg32;
+
+    /// No ray that points away meets the box, and of those that begin beside it and miss many are told.
+    #[test]
+    fn rays_that_point_away_meet_nothing() {
+        let mut random = Pcg32::new(5, 1);
+        let mut uniform = |reach: f32| reach * (random.next_u32() as f32 / 2f32.powi(31) - 1.0);
+        let (mut away, mut missed) = (0, 0);
+        for _ in 0..10_000 {
+            let [origin, direction] = [2.0, 1.0].map(|reach| [(); 3].map(|()| uniform(reach)));
+            let misses = intersect_cube(origin, direction, f32::INFINITY).is_none();
+            let points = points_away(&[[-1.0; 3], [1.0; 3]], origin, direction);
+            assert!(!points || misses, "{origin:?} {direction:?}");
+            away += u32::from(points);
+            missed += u32::from(misses);
+        }
+        assert!(2 * away > missed && away < missed, "{away} of {missed}");
+    }
 }

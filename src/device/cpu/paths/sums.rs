@@ -10,6 +10,7 @@ use crate::device::cpu::shared::SharedSlice;
 use crate::device::units::LIMIT;
 use crate::params::Shape;
 use crate::resident::layout::{SceneRecord, VolumeRecord, background};
+use crate::resident::pages::advise;
 use crate::transport::lookup::background::env_stencil;
 use crate::transport::lookup::grid::{Stencil, prefetch};
 use crate::transport::lookup::volume::volume_adjoint;
@@ -61,7 +62,12 @@ impl Sums {
                 .iter()
                 .all(|copy| copy.iter().map(Vec::len).eq(lengths.clone()));
         if !fits {
-            let zeros = |len| (0..len).map(|_| AtomicI64::new(0)).collect();
+            let zeros = |len| {
+                let mut sums = Vec::with_capacity(len);
+                advise(&sums);
+                sums.resize_with(len, || AtomicI64::new(0));
+                sums
+            };
             self.copies = (0..copies).map(|_| lengths.clone().map(zeros).collect()).collect();
         }
         self.scales = scales;
