@@ -1,4 +1,4 @@
-//! Directions towards environment maps: chi-square of the draws against their density, the variance that they leave,
+//! Directions towards environment maps: chi-square of the draws against their pdf, the variance that they leave,
 //! and tables that follow a step.
 
 mod small;
@@ -141,9 +141,9 @@ fn to_world(world: &SceneView, d: [f64; 3]) -> [f32; 3] {
     [0, 1, 2].map(|a| (0..3).map(|b| f64::from(m[b][a]) * d[b]).sum::<f64>() as f32)
 }
 
-/// Draws fall into 24 × 24 bins of the map as the integral of their density says, which is one over all of it.
+/// Draws fall into 24 × 24 bins of the map as the integral of their pdf says, which is one over all of it.
 #[test]
-fn draws_follow_their_density() {
+fn draws_follow_their_pdf() {
     const BINS: usize = 24;
     const STEPS: usize = 24;
     const DRAWS: u32 = 1 << 17;
@@ -157,21 +157,21 @@ fn draws_follow_their_density() {
                     for j in 0..BINS * STEPS {
                         let phi = (j as f64 + 0.5) * cell * 2.0 * PI;
                         let local = [phi.sin() * sine, cosine, -phi.cos() * sine];
-                        let density = f64::from(envmap_pdf(world, to_world(world, local)));
-                        expected[i / STEPS * BINS + j / STEPS] += density * 2.0 * PI * PI * sine * cell * cell;
+                        let pdf = f64::from(envmap_pdf(world, to_world(world, local)));
+                        expected[i / STEPS * BINS + j / STEPS] += pdf * 2.0 * PI * PI * sine * cell * cell;
                     }
                 }
                 let total: f64 = expected.iter().sum();
                 assert!(
                     (total - 1.0).abs() < 2e-3,
-                    "{}: the density integrates to {total}",
+                    "{}: the pdf integrates to {total}",
                     map.name
                 );
 
                 let mut counts = vec![0u32; BINS * BINS];
                 let mut apart = 0;
                 for sample in 0..DRAWS {
-                    let drawn = light_sample(world, [0.0; 3], &mut sampler(9, sample)).expect("no density is zero");
+                    let drawn = light_sample(world, [0.0; 3], &mut sampler(9, sample)).expect("no pdf is zero");
                     let [x, y, z] = drawn.direction.map(f64::from);
                     let m = &world.common.world_to_env;
                     let local =
@@ -184,7 +184,7 @@ fn draws_follow_their_density() {
                     let found = envmap_pdf(world, drawn.direction);
                     apart += u32::from((found / drawn.pdf - 1.0).abs() > 1e-2);
                 }
-                // Where texels differ much or at a pole, rounding moves a direction to another density.
+                // Where texels differ much or at a pole, rounding moves a direction to another pdf.
                 assert!(
                     apart < DRAWS / 1000,
                     "{}: {apart} densities are not those of the draw",
@@ -219,7 +219,7 @@ fn assert_chi_square(name: &str, counts: &[u32], expected: &[f64]) {
     );
 }
 
-/// A density that is proportional to luminance leaves an estimate of its integral without variance; uniform draws, and
+/// A pdf that is proportional to luminance leaves an estimate of its integral without variance; uniform draws, and
 /// the sine between rows, leave a few percent of the mean's square, but half of it where all light is at a pole.
 #[test]
 fn the_luminance_has_next_to_no_variance() {
@@ -228,7 +228,7 @@ fn the_luminance_has_next_to_no_variance() {
             let n = 1 << 16;
             let (mut sum, mut squares) = (0.0, 0.0);
             for sample in 0..n {
-                let drawn = light_sample(world, [0.0; 3], &mut sampler(4, sample)).expect("no density is zero");
+                let drawn = light_sample(world, [0.0; 3], &mut sampler(4, sample)).expect("no pdf is zero");
                 let d = drawn.direction;
                 let m = &world.common.world_to_env;
                 let local = [0, 1, 2].map(|a| m[a][0] * d[0] + m[a][1] * d[1] + m[a][2] * d[2]);

@@ -160,7 +160,7 @@ fn shapes_that_cannot_shine_are_refused() {
     }
 }
 
-/// Points of a mesh are drawn uniformly over its area, however it is cut, and with the density that a ray finds which
+/// Points of a mesh are drawn uniformly over its area, however it is cut, and with the pdf that a ray finds which
 /// meets them by chance.
 #[test]
 fn points_of_a_mesh_are_uniform() {
@@ -184,8 +184,8 @@ fn points_of_a_mesh_are_uniform() {
         counts[bin(q[1]) * bins + bin(q[0])] += 1;
         assert!((drawn.weight * drawn.pdf - 1.0).abs() < 1e-4);
         let hit = intersect(&world, p, drawn.direction, f32::INFINITY).expect("it is there");
-        let density = area_pdf(&world, p, drawn.direction, &hit);
-        assert!((density / drawn.pdf - 1.0).abs() < 1e-4);
+        let pdf = area_pdf(&world, p, drawn.direction, &hit);
+        assert!((pdf / drawn.pdf - 1.0).abs() < 1e-4);
     }
     let expected = f64::from(draws) / counts.len() as f64;
     let chi_square: f64 = counts

@@ -174,9 +174,9 @@ fn cosines_of_henyey_greenstein_invert_its_distribution() {
             let cosine = f64::from(hg_sample(g, u));
             let root = (1.0 + wide * wide - 2.0 * wide * cosine).sqrt();
             let distribution = (1.0 - wide * wide) / (2.0 * wide) * (1.0 / root - 1.0 / (1.0 + wide));
-            // The cosine is rounded, and what is left of it multiplied by the density.
-            let density = 0.5 * (1.0 - wide * wide) / root.powi(3);
-            let allowed = 2e-6 * (1.0 + density);
+            // The cosine is rounded, and what is left of it multiplied by the pdf.
+            let pdf = 0.5 * (1.0 - wide * wide) / root.powi(3);
+            let allowed = 2e-6 * (1.0 + pdf);
             let off = (distribution - f64::from(u)).abs();
             assert!(off < allowed, "g = {g}, u = {u}: {off} exceeds {allowed}");
         }
@@ -187,7 +187,7 @@ fn cosines_of_henyey_greenstein_invert_its_distribution() {
 
 /// The same by chance: 2²⁰ draws in 64 bins, of which at g = 0.01 isotropic ones are seen (an excess of 3 g² in each).
 #[test]
-fn cosines_of_henyey_greenstein_follow_its_density() {
+fn cosines_of_henyey_greenstein_follow_its_pdf() {
     for g in [5e-4f32, 1e-3, 1e-2].into_iter().flat_map(|g| [g, -g]) {
         let wide = f64::from(g);
         let distribution = |cosine: f64| {

@@ -1,6 +1,6 @@
 //! The table that directions towards an environment map are drawn from.
 //!
-//! A direction's density in u and v is that of a function which is bilinear between the weights of the map's texels:
+//! A direction's pdf in u and v is that of a function which is bilinear between the weights of the map's texels:
 //! luminance times the sine of the row's polar angle. A cell lies between four texels; columns wrap around. The table
 //! holds, one after the other,
 //!
@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 
 /// Luminance that is added to every texel, as a share of the map's mean: a texel that is black, and which a run would
-/// make brighter, is drawn too, and no direction's density is zero. At most this share of all draws is spent on it.
+/// make brighter, is drawn too, and no direction's pdf is zero. At most this share of all draws is spent on it.
 pub const FLOOR: f64 = 1.0 / 256.0;
 
 /// Weight of a pole's texels, whose sine is zero, as a share of what the next row's sine is: their light reaches far

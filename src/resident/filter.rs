@@ -43,7 +43,7 @@ fn sinc(x: f64) -> f64 {
     if angle.abs() < 1e-8 { 1.0 } else { angle.sin() / angle }
 }
 
-/// The table of a filter. In a cell its density is the exact filter's mean over the cell.
+/// The table of a filter. In a cell its pdf is the exact filter's mean over the cell.
 pub fn filter_table(filter: Filter) -> FilterTable {
     let radius = f64::from(filter.radius());
     let width = 2.0 * radius / FILTER_CELLS as f64;

@@ -182,13 +182,7 @@ impl<'a> Materials<'a> {
         making: &mut Making<'_>,
         buffer: &mut Buffer,
     ) -> Result<()> {
-        let input = |key: &str| {
-            material
-                .inputs
-                .iter()
-                .find(|input| input.key == key)
-                .map(|input| &input.texture)
-        };
+        let input = |key: &str| input(material, key);
         let number = |key: &str| input(key).and_then(constant).map(|[x, ..]| x);
         match material.model {
             Model::Diffuse => {
@@ -234,13 +228,7 @@ impl<'a> Materials<'a> {
         making: &mut Making<'_>,
         buffer: &mut Buffer,
     ) -> Result<()> {
-        let input = |key: &str| {
-            material
-                .inputs
-                .iter()
-                .find(|input| input.key == key)
-                .map(|input| &input.texture)
-        };
+        let input = |key: &str| input(material, key);
         let number = |key: &str| input(key).and_then(constant).map_or(0.0, |[x, ..]| x);
         self.base_color(input("base_color"), surface, making, buffer)?;
         making.pbr["metallicFactor"] = json!(number("metallic"));
@@ -483,4 +471,9 @@ fn goes_round_with_uvs(surface: &Surface) -> Result<bool> {
         balance += if turned * faces > 0.0 { 1 } else { -1 };
     }
     Ok(balance > 0)
+}
+/// The texture of a material's parameter.
+fn input<'a>(material: &'a Material, key: &str) -> Option<&'a Texture> {
+    let found = material.inputs.iter().find(|input| input.key == key)?;
+    Some(&found.texture)
 }
