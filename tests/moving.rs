@@ -4,7 +4,6 @@
 mod small;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::gradcheck::paths::fields::Sides;
 use prbopt::gradcheck::paths::fresh::{FreshRow, rows};
 use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::report::{Row, Verdict};
@@ -12,13 +11,11 @@ use prbopt::gradcheck::{Options, check};
 use prbopt::resident::Resident;
 use prbopt::resident::layout::gradient;
 use prbopt::scene;
-use prbopt::transport::number::Number;
-use prbopt::transport::number::dual::Dual;
-use prbopt::transport::number::tape::{Recorded, Tape};
 use prbopt::transport::rays::camera::normalize;
 use prbopt::transport::rays::sampler::dot;
 use prbopt::transport::scene::shape::intersect;
 use prbopt::transport::scene::tangent::{derivatives, slopes};
+use small::agreement::{agrees_with_forward_mode, agrees_with_tape};
 use small::moving::{continuous_worlds, moving_worlds};
 use small::worlds::{attribute, mesh, sheet, solid};
 use std::path::Path;
@@ -73,38 +70,10 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
     }
 }
 
-/// The same noise, path by path: both are exact derivatives of the same sum, so that only rounding is between them.
 #[test]
 fn replay_agrees_with_conventional_ad_path_by_path() {
     for small in moving_worlds() {
-        let setup = small.setup("free_flight", &options());
-        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
-        let mut variables = 0;
-        let fields = Sides::new(&setup.params, |v| {
-            variables += 1;
-            Recorded::variable(variables - 1, v.into())
-        });
-        for cast in objective.casts.iter().step_by(3) {
-            Tape::begin(None);
-            let radiance = objective.gather(&fields, cast);
-            let weight = [0.5f32, -0.25, 1.0];
-            let mut sum = Recorded::lift(0.0);
-            for c in 0..3 {
-                sum += radiance[c] * Recorded::lift(weight[c]);
-            }
-            let by_tape = sum.gradient(variables);
-            let mut by_replay = objective.fields.zeros();
-            objective.replay(weight.map(f64::from), cast, &mut objective.sums(&mut by_replay));
-            let largest = by_tape.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-            for (i, (a, b)) in by_replay.concat().iter().zip(&by_tape).enumerate() {
-                let error = (a - b).abs();
-                assert!(
-                    error <= 1e-11 * largest,
-                    "{}, entry {i}: {a} by replay, {b} by tape",
-                    small.name
-                );
-            }
-        }
+        agrees_with_tape(small.name, &small.setup("free_flight", &options()));
     }
 }
 
@@ -112,24 +81,7 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
 fn replay_agrees_with_forward_mode() {
     for small in moving_worlds() {
         let setup = small.setup("free_flight", &options());
-        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
-        let adjoint = objective.adjoint(1);
-        let mut fields = Sides::new(&setup.params, |v| Dual::constant(v.into()));
-        for &slot in &setup.checked {
-            let gradient = &adjoint.gradient[slot];
-            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-            for entry in (0..gradient.len()).step_by(gradient.len() / 4 + 1) {
-                fields.integrand[slot][entry].slope = 1.0;
-                let mut slope = 0.0;
-                for cast in &objective.casts {
-                    let (radiance, weight) = (objective.gather(&fields, cast), objective.weight(1, cast));
-                    slope += (0..3).map(|c| weight[c] * radiance[c].slope).sum::<f64>();
-                }
-                fields.integrand[slot][entry].slope = 0.0;
-                let error = (slope - gradient[entry]).abs();
-                assert!(error <= 1e-11 * largest, "{}, {slot} {entry}: {slope}", small.name);
-            }
-        }
+        agrees_with_forward_mode(small.name, &setup, setup.checked.iter().copied());
     }
 }
 

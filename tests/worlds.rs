@@ -5,16 +5,14 @@ mod small;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::gradcheck::paths::difference::{default_step, difference};
-use prbopt::gradcheck::paths::fields::{Sides, Sums};
+use prbopt::gradcheck::paths::fields::Sums;
 use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::report::relative_error;
 use prbopt::gradcheck::{Options, Setup, check};
 use prbopt::resident::layout::{VolumeRecord, gradient};
 use prbopt::transport::lookup::grid::Stencil;
-use prbopt::transport::number::Number;
-use prbopt::transport::number::dual::Dual;
-use prbopt::transport::number::tape::{Recorded, Tape};
 use prbopt::transport::scene::records::Sink;
+use small::agreement::{agrees_with_forward_mode, agrees_with_tape};
 use small::worlds::{find, worlds};
 
 fn options() -> Options {
@@ -84,38 +82,10 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
     assert!(coarse.is_empty(), "{}", coarse.join("\n"));
 }
 
-/// The same noise, path by path: both are exact derivatives of the same sum, so that only rounding is between them.
 #[test]
 fn replay_agrees_with_conventional_ad_path_by_path() {
     for small in worlds() {
-        let setup = small.setup("free_flight", &options());
-        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
-        let mut variables = 0;
-        let fields = Sides::new(&setup.params, |v| {
-            variables += 1;
-            Recorded::variable(variables - 1, v.into())
-        });
-        for cast in objective.casts.iter().step_by(3) {
-            Tape::begin(None);
-            let radiance = objective.gather(&fields, cast);
-            let weight = [0.5f32, -0.25, 1.0];
-            let mut sum = Recorded::lift(0.0);
-            for c in 0..3 {
-                sum += radiance[c] * Recorded::lift(weight[c]);
-            }
-            let by_tape = sum.gradient(variables);
-            let mut by_replay = objective.fields.zeros();
-            objective.replay(weight.map(f64::from), cast, &mut objective.sums(&mut by_replay));
-            let largest = by_tape.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-            for (i, (a, b)) in by_replay.concat().iter().zip(&by_tape).enumerate() {
-                let error = (a - b).abs();
-                assert!(
-                    error <= 1e-11 * largest,
-                    "{}, entry {i}: {a} by replay, {b} by tape",
-                    small.name
-                );
-            }
-        }
+        agrees_with_tape(small.name, &small.setup("free_flight", &options()));
     }
 }
 
@@ -123,23 +93,7 @@ fn replay_agrees_with_conventional_ad_path_by_path() {
 fn replay_agrees_with_forward_mode() {
     for small in worlds() {
         let setup = small.setup("free_flight", &options());
-        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
-        let adjoint = objective.adjoint(1);
-        let mut fields = Sides::new(&setup.params, |v| Dual::constant(v.into()));
-        for (slot, gradient) in adjoint.gradient.iter().enumerate() {
-            let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
-            for entry in (0..gradient.len()).step_by(gradient.len() / 4 + 1) {
-                fields.integrand[slot][entry].slope = 1.0;
-                let mut slope = 0.0;
-                for cast in &objective.casts {
-                    let (radiance, weight) = (objective.gather(&fields, cast), objective.weight(1, cast));
-                    slope += (0..3).map(|c| weight[c] * radiance[c].slope).sum::<f64>();
-                }
-                fields.integrand[slot][entry].slope = 0.0;
-                let error = (slope - gradient[entry]).abs();
-                assert!(error <= 1e-11 * largest, "{}, {slot} {entry}: {slope}", small.name);
-            }
-        }
+        agrees_with_forward_mode(small.name, &setup, 0..setup.params.parameters.len());
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of this one")]
 
+pub mod agreement;
 pub mod moving;
 pub mod worlds;
 

@@ -111,6 +111,19 @@ pub struct Ray {
     pub t_max: f32,
 }
 
+impl Ray {
+    /// From its origin to the distance `far`.
+    #[inline(always)]
+    pub fn until(origin: [f32; 3], direction: [f32; 3], far: f32) -> Self {
+        Self {
+            origin,
+            direction,
+            t_min: 0.0,
+            t_max: far,
+        }
+    }
+}
+
 /// The nearest hit, from either side. `intersect_shape` tests a surface: it returns the distance of the first hit between 0 and
 /// `t_max`, and a part number that [`Target::Surface`] stores.
 #[inline]

@@ -73,12 +73,7 @@ pub struct Nearest {
 #[inline]
 pub fn nearest(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> Option<Nearest> {
     if !scene.bvh.nodes.is_empty() {
-        let ray = Ray {
-            origin,
-            direction,
-            t_min: 0.0,
-            t_max: far,
-        };
+        let ray = Ray::until(origin, direction, far);
         let hit = bvh::intersect(scene.bvh, &ray, &|number| {
             intersect_shape(scene, number, origin, direction, far)
         })?;
@@ -106,17 +101,13 @@ pub fn nearest(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f3
 #[inline]
 pub fn is_blocked(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: f32) -> bool {
     if !scene.bvh.nodes.is_empty() {
-        let ray = Ray {
-            origin,
-            direction,
-            t_min: 0.0,
-            t_max: far,
-        };
+        let ray = Ray::until(origin, direction, far);
         return bvh::is_blocked(scene.bvh, &ray, &|number| {
             intersect_shape(scene, number, origin, direction, far)
         });
     }
-    (0..scene.settings.surfaces).any(|number| intersect_shape(scene, number, origin, direction, far).is_some())
+    !points_away(&scene.bounds, origin, direction)
+        && (0..scene.settings.surfaces).any(|number| intersect_shape(scene, number, origin, direction, far).is_some())
 }
 
 /// Whether the ray begins beside the box and goes farther away from it, as paths do that leave the only shape of a world.
