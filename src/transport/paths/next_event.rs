@@ -1,7 +1,7 @@
 //! Next-event estimation: shadow rays from a path's vertices to sampled lights, and the derivatives by the
 //! transmittance on them.
 
-use super::adjoint::Adjoint;
+use super::adjoint::{Adjoint, wants_extinction};
 use super::path_state::vanishes;
 use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collisions};
@@ -305,7 +305,8 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
     mut sampler: Sampler,
     adjoint: &mut Adjoint<'_, N, S, I>,
 ) {
-    if scene.media.is_empty() {
+    let is_wanted = |medium| wants_extinction(scene, medium, &adjoint.sink);
+    if !scene.media.iter().any(is_wanted) {
         return;
     }
     let differential = scene.settings.gradient != gradient::FREE_FLIGHT;

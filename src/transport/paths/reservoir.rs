@@ -1,7 +1,7 @@
 //! Differential ratio tracking of in-scattering: a path keeps one of all points at which it could have been scattered,
 //! and estimates the in-scattered radiance there (NimierDavid2022; docs/method.md, section 14).
 
-use super::adjoint::{Adjoint, free_flight_share, send_extinction};
+use super::adjoint::{Adjoint, free_flight_share, send_extinction, wants_extinction};
 use super::path_state::{NEGLIGIBLE, PathState};
 use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, tentative_collisions};
@@ -87,7 +87,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     #[inline]
     pub(super) fn offer_tentative_collisions(&mut self, far: f32) {
         let (scene, fields, path) = (self.scene, self.fields, &self.path);
-        if path.depth + 1 >= scene.settings.max_depth {
+        let medium = &scene.media[path.medium as usize];
+        if path.depth + 1 >= scene.settings.max_depth || !wants_extinction(scene, medium, &self.adjoint.sink) {
             return;
         }
         let mut norm = path.norm(scene);
@@ -97,7 +98,6 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             }
             norm /= VISITED_SHARE;
         }
-        let medium = &scene.media[path.medium as usize];
         let endless = is_unbounded(medium, far);
         let mut transmittance = Rgb::splat(N::lift(1.0));
         let Adjoint {
