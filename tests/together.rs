@@ -52,9 +52,9 @@ impl Fields<f32> for Values<'_> {
     }
 }
 
-/// All contributions of an adjoint, in an order of their own: slot, entry, bits.
+/// All contributions of an adjoint, in an order of their own: slot, entry, bits; and the slots that it does without.
 #[derive(Default)]
-struct Contributions(Vec<(u32, usize, u32)>);
+struct Contributions(Vec<(u32, usize, u32)>, Vec<u32>);
 
 impl Contributions {
     fn sorted(mut self) -> Vec<(u32, usize, u32)> {
@@ -64,6 +64,9 @@ impl Contributions {
 }
 
 impl Sink<f32> for Contributions {
+    fn wants(&self, slot: u32) -> bool {
+        !self.1.contains(&slot)
+    }
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f32; 3], _: u32) {
         volume_adjoint(volume, at, d, |entry, d| self.0.push((volume.slot, entry, d.to_bits())));
     }
@@ -158,4 +161,34 @@ fn paths_together_are_paths_alone() {
         flights += pilot.0.get();
     }
     assert!(flights > 10_000, "only {flights} flights were made side by side");
+}
+
+#[test]
+fn derivatives_do_not_depend_on_what_else_is_sought() {
+    let mut spared = 0;
+    for (i, small) in worlds().into_iter().chain(clouds()).enumerate() {
+        let setup = small.setup("paired", &Options::default());
+        let objective = PathObjective::new(&setup, [gradient::PAIRED, gradient::DRT][i % 2]);
+        let (scene, values) = (objective.view(), Values(&setup.params));
+        let extinctions: Vec<u32> = scene
+            .media
+            .iter()
+            .map(|medium| scene.volumes[medium.sigma_t as usize].slot)
+            .collect();
+        let derivatives = |unwanted: &[u32]| {
+            let mut sent = Contributions(Vec::new(), unwanted.to_vec());
+            for cast in &objective.casts {
+                let d = objective.weight(3, cast).map(|w| w as f32);
+                let begun = (&cast.ray, cast.medium, cast.walk, cast.extra);
+                backpropagate(&scene, &values, begun.0, begun.1, begun.2, begun.3, d, &mut sent);
+            }
+            let all = sent.0.len();
+            sent.0.retain(|(slot, ..)| !extinctions.contains(slot));
+            (all, sent.sorted())
+        };
+        let ((all, with), (some, without)) = (derivatives(&[]), derivatives(&extinctions));
+        assert_eq!(with, without, "{}", small.name);
+        spared += all - some;
+    }
+    assert!(spared > 10_000, "only {spared} derivatives by extinction were spared");
 }

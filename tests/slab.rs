@@ -1,0 +1,164 @@
+//! The albedo inside a slab is found from what its top is to look like (docs/experiments.md).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use prbopt::io::{Grid, UNIT_CUBE, image, vol};
+use tempfile::TempDir;
+
+/// Albedos of the table, which are closer where the colour changes faster; three of them are rendered at once.
+const ALBEDOS: usize = 33;
+
+/// The scene and its target, with pieces of the scene's text replaced, and where runs leave their results.
+struct Slab {
+    folder: TempDir,
+    size: usize,
+    grid: [usize; 3],
+}
+
+impl Slab {
+    /// Of a picture and a grid of these sizes and of this extinction.
+    fn new(size: usize, grid: [usize; 3], extinction: u32) -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let scenes = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
+        for name in ["slab.json", "slab_target.json"] {
+            let text = fs::read_to_string(scenes.join(name)).expect("it is there");
+            let text = text
+                .replace(
+                    "\"width\": 128, \"height\": 128",
+                    &format!("\"width\": {size}, \"height\": {size}"),
+                )
+                .replace("[128, 128]", &format!("[{size}, {size}]"))
+                .replace("[256, 256, 64]", &format!("{grid:?}"))
+                .replace("\"sigma_t\": 100", &format!("\"sigma_t\": {extinction}"));
+            fs::write(folder.path().join(name), text).expect("the test's folder is writable");
+        }
+        Self { folder, size, grid }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn prbopt(&self, words: &[&str]) {
+        let done = Command::new(env!("CARGO_BIN_EXE_prbopt"))
+            .args(words)
+            .args(["--device", "cpu"])
+            .current_dir(&self.folder)
+            .output()
+            .expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// A picture from above, rendered with these options beside.
+    fn picture(&self, scene: &str, spp: &str, options: &[&str]) -> Vec<f32> {
+        let words = ["render", scene, "--spp", spp, "-o", "picture.exr"];
+        self.prbopt(&[&words, options].concat());
+        let (picture, _) = image::read(&self.path("picture.exr")).expect("it is written");
+        picture.data
+    }
+
+    /// The mean absolute difference from the target of the slab with these options.
+    fn distance(&self, target: &[f32], options: &[&str]) -> f64 {
+        let found = self.picture("slab.json", "1024", options);
+        let sum: f64 = found.iter().zip(target).map(|(a, b)| f64::from((a - b).abs())).sum();
+        sum / target.len() as f64
+    }
+
+    /// Albedos and the colours of slabs that have them everywhere.
+    fn table(&self) -> Vec<[f32; 2]> {
+        let text = fs::read_to_string(self.path("slab.json")).expect("it is there");
+        let from = text
+            .find(
+                r#"{
+                "type": "gridvolume""#,
+            )
+            .expect("a grid");
+        let to = from + text[from..].find("\n            }").expect("its end") + "\n            }".len();
+        let albedo = |i: usize| 1.0 - (1.0 - i as f32 / (ALBEDOS - 1) as f32).powi(2);
+        let mut table = Vec::new();
+        for first in (0..ALBEDOS).step_by(3) {
+            let albedos = [0, 1, 2].map(|c| albedo(first + c).min(0.9995));
+            let constant = format!(r#"{{"type": "constvolume", "value": {albedos:?}}}"#);
+            let flat = [&text[..from], &constant, &text[to..]].concat();
+            let flat = flat.split("\"optimize\"").next().expect("the scene").trim_end();
+            let flat = format!("{}}}", flat.trim_end_matches(','));
+            fs::write(self.path("flat.json"), flat).expect("the test's folder is writable");
+            let picture = self.picture("flat.json", "64", &["--scale", "0.125"]);
+            for c in 0..3 {
+                let sum: f64 = picture.iter().skip(c).step_by(3).map(|x| f64::from(*x)).sum();
+                table.push([albedos[c], (sum / (picture.len() / 3) as f64) as f32]);
+            }
+        }
+        table
+    }
+
+    /// The albedo that gives each texel of the target its colour in a slab of that albedo alone, through all depths.
+    fn extrude(&self, target: &[f32], table: &[[f32; 2]]) {
+        let [nx, ny, nz] = self.grid;
+        let mut data = Vec::with_capacity(3 * nx * ny * nz);
+        for _ in 0..nz {
+            for y in 0..ny {
+                for x in 0..nx {
+                    // Rows of the picture begin at the largest y.
+                    let [column, row] = [x * self.size / nx, self.size - 1 - y * self.size / ny];
+                    let pixel = &target[3 * (row * self.size + column)..][..3];
+                    data.extend(pixel.iter().map(|color| invert(table, *color)));
+                }
+            }
+        }
+        let grid = Grid {
+            size: self.grid,
+            channels: 3,
+            bounds: UNIT_CUBE,
+            data,
+        };
+        fs::create_dir(self.path("table")).expect("the test's folder is writable");
+        vol::write(&self.path("table/slab.interior.albedo.vol"), &grid).expect("the test's folder is writable");
+    }
+
+    /// Distances from the target: of the extruded table, and after a run from grey and from the table.
+    fn find(&self, iterations: &str) -> [f64; 3] {
+        let target = self.picture("slab_target.json", "256", &[]);
+        let table = self.table();
+        assert!(table.windows(2).all(|pair| pair[0][1] < pair[1][1]), "{table:?}");
+        self.extrude(&target, &table);
+        let naive = self.distance(&target, &["--parameters", "table"]);
+        let start = self.path("table/slab.interior.albedo.vol").display().to_string();
+        let run = |name: &str, more: &[&str]| {
+            self.prbopt(&[&["optimize", "slab.json", "--iterations", iterations, "-o", name], more].concat());
+            self.distance(&target, &["--parameters", &format!("{name}/final")])
+        };
+        let initial = format!(
+            "optimize.parameters={{\"slab.interior.albedo\": {{\"learning_rate\": 0.03, \
+            \"bounds\": [0.001, 0.9995], \"initial\": \"{start}\"}}}}"
+        );
+        [naive, run("grey", &[]), run("table", &["--set", &initial])]
+    }
+}
+
+/// The albedo of a colour, between the entries of the table.
+fn invert(table: &[[f32; 2]], color: f32) -> f32 {
+    let next = table.partition_point(|[_, c]| *c < color).clamp(1, table.len() - 1);
+    let ([a, from], [b, to]) = (table[next - 1], table[next]);
+    a + (b - a) * ((color - from) / (to - from)).clamp(0.0, 1.0)
+}
+
+#[test]
+fn a_small_slab_looks_as_it_is_to() {
+    let slab = Slab::new(32, [64, 64, 16], 25);
+    let [naive, grey, table] = slab.find("60");
+    println!("small slab: {naive:.4} by the table, {grey:.4} from grey, {table:.4} from the table");
+    assert!(grey < 0.75 * naive && table < 0.75 * naive, "{naive}, {grey}, {table}");
+}
+
+/// The experiment itself, which takes minutes: `cargo test --release --test slab -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes minutes"]
+fn the_slab_looks_as_it_is_to() {
+    let slab = Slab::new(128, [256, 256, 64], 100);
+    let [naive, grey, table] = slab.find("200");
+    println!("slab: {naive:.4} by the table, {grey:.4} from grey, {table:.4} from the table");
+    assert!(grey < 0.5 * naive && grey < 1.1 * table, "{naive}, {grey}, {table}");
+}
