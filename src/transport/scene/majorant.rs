@@ -53,6 +53,9 @@ impl Cells {
             left: [0; 3],
             stride: [0; 3],
         };
+        if medium.majorants[..3] == [1; 3] {
+            return Some(cells);
+        }
         let o = transform_point(&medium.world_to_grid, origin);
         let d = transform_vector(&medium.world_to_grid, direction);
         let mut stride = 1;

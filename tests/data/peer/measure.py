@@ -35,7 +35,7 @@ EXACT = 1e-4
 # Three numbers under these names are a place or a direction; under any other name they are a colour.
 PLACES = {"position", "direction", "center", "origin", "target", "p0", "p1"}
 # Mitsuba tells whole numbers from others, our files do not.
-WHOLE = {"width", "height", "crop_offset_x", "crop_offset_y", "crop_width", "crop_height", "lobes", "shape_index"}
+WHOLE = {"sample_count", "width", "height", "crop_offset_x", "crop_offset_y", "crop_width", "crop_height", "lobes", "shape_index"}
 
 
 def transform(operations):
