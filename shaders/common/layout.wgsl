@@ -234,7 +234,8 @@ struct Medium {
     // 1 if no surface intersects that box.
     clear: u32,
     high: vec3f,
-    padding: u32,
+    // 1 if whoever leaves that box meets nothing but the background.
+    alone: u32,
     // Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     majorants: vec4u,
     sigma_t: u32,

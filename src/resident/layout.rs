@@ -334,7 +334,9 @@ pub struct MediumRecord {
     /// 1 if no surface passes through that box.
     pub clear: u32,
     pub high: [f32; 3],
-    pub padding: u32,
+    /// 1 if the shape that holds that box is the world's only surface, and light passes straight through it: who leaves the
+    /// box meets nothing but the background.
+    pub alone: u32,
     /// Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     pub majorants: [u32; 4],
     /// Volumes.

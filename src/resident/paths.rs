@@ -19,7 +19,7 @@ use super::layout::{
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::motion::{Rest, illuminate};
-use super::surface_free::mark_surface_free;
+use super::surface_free::{mark_alone, mark_surface_free};
 use crate::io::mesh::Mesh;
 use crate::io::{self, IoError};
 use crate::params::ParamSet;
@@ -124,6 +124,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     };
     weigh(&mut paths, &weights);
     paths.rest = Rest::new(scene, &paths, triangles, params).map_err(|what| IoError::new(&scene.path, what))?;
+    if paths.rest.motions.is_empty() && paths.settings.surfaces_only == 0 {
+        mark_alone(&mut paths.media, &paths.surfaces);
+    }
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     paths.place(&values);
     Ok(paths)

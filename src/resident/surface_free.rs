@@ -1,6 +1,7 @@
-//! Which media fill boxes that no surface passes through: flights inside need not look for surfaces.
+//! Which media fill boxes that no surface passes through: flights inside need not look for surfaces. And which of them are
+//! alone in the world: flights out of them need not either.
 
-use super::layout::{MediumRecord, Rows, SurfaceRecord, Triangle, surface};
+use super::layout::{MediumRecord, NONE, Rows, SurfaceRecord, Triangle, surface};
 
 /// How far surfaces may stand in a box, in units of its largest coordinate: walks are moved less far off a surface that
 /// they leave.
@@ -16,6 +17,22 @@ pub(super) fn mark_surface_free(media: &mut [MediumRecord], surfaces: &[SurfaceR
             surfaces.iter().all(|record| inside.is_free_of(record)) && triangles.iter().all(|t| !inside.overlaps(t));
         medium.clear = u32::from(clear);
     }
+}
+
+/// Marks the medium, if any, whose box is held by the world's only surface, a boundary without BSDF, light or medium outside
+/// it. Such a shape is closed and convex, so that a ray from inside meets it once. For surfaces that stand still, after
+/// [`mark_surface_free`].
+pub(super) fn mark_alone(media: &mut [MediumRecord], surfaces: &[SurfaceRecord]) {
+    let [record] = surfaces else {
+        return;
+    };
+    let separates = record.bsdf == NONE && record.light == NONE && record.exterior == NONE && record.side > 0.0;
+    if !separates || record.interior == NONE {
+        return;
+    }
+    let medium = &mut media[record.interior as usize];
+    let held = Inside::of(medium).is_some_and(|inside| inside.is_held_by(record));
+    medium.alone = u32::from(held);
 }
 
 /// The inside of a medium's box.
@@ -46,9 +63,11 @@ impl Inside {
         let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
         let thickness = if is_flat { 0.0 } else { 1.0 };
         let solid = corners([-1.0, -1.0, -thickness], [1.0, 1.0, thickness]);
-        if !self.overlaps(&solid.map(|c| apply(&record.to_world, c))) {
-            return true;
-        }
+        !self.overlaps(&solid.map(|c| apply(&record.to_world, c))) || self.is_held_by(record)
+    }
+
+    /// Whether a closed and convex shape stands all around.
+    fn is_held_by(&self, record: &SurfaceRecord) -> bool {
         let local = corners(self.low, self.high).map(|c| apply(&record.to_local, c));
         match record.kind {
             surface::CUBE => local.iter().flatten().all(|x| x.abs() <= 1.0),
@@ -127,6 +146,49 @@ mod tests {
         }
         mark_surface_free(&mut media, &[], &[triangle]);
         assert_eq!(media[0].clear, 1, "a triangle touches");
+    }
+
+    #[test]
+    fn only_a_boundary_that_is_all_the_world_is_left_for_good() {
+        let turned = Affine3A::from_quat(Quat::from_rotation_z(0.5));
+        let boundary = |kind, to_world| SurfaceRecord {
+            bsdf: NONE,
+            light: NONE,
+            exterior: NONE,
+            side: 1.0,
+            ..shape(kind, to_world)
+        };
+        let cube = boundary(surface::CUBE, Affine3A::IDENTITY);
+        let alone = |surfaces: &[SurfaceRecord]| {
+            let mut media = [medium()];
+            mark_alone(&mut media, surfaces);
+            media[0].alone == 1
+        };
+        assert!(alone(&[cube]));
+        assert!(alone(&[boundary(
+            surface::SPHERE,
+            Affine3A::from_scale(Vec3::splat(1.8))
+        )]));
+        assert!(!alone(&[cube, cube]), "two surfaces");
+        assert!(!alone(&[]), "none");
+        for (what, other) in [
+            ("a corner of the box outside", boundary(surface::CUBE, turned)),
+            (
+                "beside the box",
+                boundary(surface::CUBE, Affine3A::from_translation(3.0 * Vec3::X)),
+            ),
+            (
+                "open",
+                boundary(surface::CYLINDER, Affine3A::from_scale(Vec3::splat(5.0))),
+            ),
+            ("a BSDF", SurfaceRecord { bsdf: 0, ..cube }),
+            ("a light", SurfaceRecord { light: 0, ..cube }),
+            ("a medium outside", SurfaceRecord { exterior: 0, ..cube }),
+            ("no medium inside", SurfaceRecord { interior: NONE, ..cube }),
+            ("normals inwards", SurfaceRecord { side: -1.0, ..cube }),
+        ] {
+            assert!(!alone(&[other]), "{what}");
+        }
     }
 
     #[test]

@@ -81,6 +81,11 @@ fn path_is_surface_free(path: ptr<function, Path>) -> bool {
     return medium.clear == 1u && all(medium.low <= (*path).origin) && all((*path).origin <= medium.high);
 }
 
+// Whether the path, which has flown out of its medium's box, meets no surface behind it but the medium's boundary.
+fn path_is_in_alone(path: ptr<function, Path>) -> bool {
+    return MEDIA && medium_record((*path).medium).alone == 1u;
+}
+
 fn path_start(origin: vec3f, direction: vec3f, far: f32, medium: u32, hero: u32) -> Path {
     var path: Path;
     path.beta = vec3f(1.0);

@@ -43,7 +43,8 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
         // Find the nearest surface; in a surface-free box only after the flight.
         let free = !flown && path_is_surface_free(path);
         var hit = no_hit((*path).far);
-        if !free {
+        // Behind the box of a medium that is alone there is the background.
+        if !free && !(flown && path_is_in_alone(path)) {
             hit = intersect((*path).origin, (*path).direction, (*path).far);
         }
         // Sample a free flight through the medium.

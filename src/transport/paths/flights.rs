@@ -282,17 +282,18 @@ impl Tracks {
             stride *= count;
         }
         let drawn = self.samplers.draw(&fresh);
+        // In a loop of its own, which needs few enough registers to be a vector's.
+        let mut rest = [0.0; LANES];
+        for lane in 0..LANES {
+            rest[lane] = exponential(drawn[lane]);
+        }
         for lane in 0..LANES {
             let is_fresh = fresh[lane] != 0;
             self.start[lane] = if is_fresh { begin[lane] } else { self.start[lane] };
             self.t[lane] = if is_fresh { begin[lane] } else { self.t[lane] };
             self.end[lane] = if is_fresh { end[lane] } else { self.end[lane] };
             self.index[lane] = if is_fresh { index[lane] } else { self.index[lane] };
-            self.rest[lane] = if is_fresh {
-                exponential(drawn[lane])
-            } else {
-                self.rest[lane]
-            };
+            self.rest[lane] = if is_fresh { rest[lane] } else { self.rest[lane] };
             self.live[lane] = if is_fresh { FLYING } else { self.live[lane] };
         }
         missed

@@ -145,6 +145,12 @@ impl<N: Number> PathState<N> {
         }
     }
 
+    /// Whether the path, which has flown out of its medium's box, meets no surface behind it but the medium's boundary.
+    #[inline]
+    pub(super) fn is_in_alone(&self, scene: &SceneView) -> bool {
+        scene.media[self.medium as usize].alone == 1
+    }
+
     /// The weight of one-sample MIS: one over the mean of the channels' pdf ratios.
     #[inline]
     pub fn norm(&self, scene: &SceneView) -> f32 {

@@ -135,6 +135,8 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             };
         }
         let hit = match segment.free {
+            // Behind the box there is the background alone.
+            true if self.path.is_in_alone(self.scene) => None,
             true => self.nearest::<MODE>(),
             false => segment.hit,
         };

@@ -142,9 +142,10 @@ impl<const LANES: usize> Samplers<LANES> {
         }
         let mut drawn = [0.0; LANES];
         for lane in 0..LANES {
-            let values = [0, 1, 2, 3].map(|i| self.values[i][lane]);
-            let low = if self.used[lane] & 1 == 0 { values[0] } else { values[1] };
-            let high = if self.used[lane] & 1 == 0 { values[2] } else { values[3] };
+            let [a, b, c, d] = &self.values;
+            let even = self.used[lane] & 1 == 0;
+            let low = if even { a[lane] } else { b[lane] };
+            let high = if even { c[lane] } else { d[lane] };
             drawn[lane] = if self.used[lane] < 2 { low } else { high };
             self.used[lane] += u32::from(wanted[lane] != 0);
         }
@@ -179,18 +180,22 @@ pub fn circle(u: f32) -> [f32; 2] {
     let x2 = x * x;
     let sine = x * (1.0 + x2 * (-1.0 / 6.0 + x2 * (1.0 / 120.0 + x2 * (-1.0 / 5040.0))));
     let cosine = 1.0 + x2 * (-0.5 + x2 * (1.0 / 24.0 + x2 * (-1.0 / 720.0 + x2 * (1.0 / 40320.0))));
-    match quadrant as u32 & 3 {
-        0 => [cosine, sine],
-        1 => [-sine, cosine],
-        2 => [-cosine, -sine],
-        _ => [sine, -cosine],
-    }
+    // Swap the two in odd quadrants and set their signs by bits: quadrants are random, and branches would be guessed
+    // wrongly three times in four.
+    let quadrant = quadrant as u32;
+    let (cosine, sine) = (cosine.to_bits(), sine.to_bits());
+    let swap = (cosine ^ sine) & (quadrant & 1).wrapping_neg();
+    [
+        f32::from_bits(cosine ^ swap ^ ((quadrant + 1) & 2) << 30),
+        f32::from_bits(sine ^ swap ^ (quadrant & 2) << 30),
+    ]
 }
 
 /// Two unit vectors perpendicular to the unit vector `n` and to each other (Duff2017).
 #[inline(always)]
 pub fn frame(n: [f32; 3]) -> ([f32; 3], [f32; 3]) {
-    let sign = if n[2] < 0.0 { -1.0 } else { 1.0 };
+    // Minus one below zero, without a branch on what is random.
+    let sign = f32::from_bits(1f32.to_bits() | u32::from(n[2] < 0.0) << 31);
     let a = -1.0 / (sign + n[2]);
     let b = n[0] * n[1] * a;
     (

@@ -1,6 +1,7 @@
 //! The passes over surfaces, media and lights: a path at a time.
 
 use std::ops::{Add, Range};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -130,7 +131,8 @@ impl PathPasses {
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
         let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
-        image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
+        let all = image.par_chunks_mut(CHUNK).zip(&chunks).with_max_len(1);
+        all.for_each(|(out, &chunk)| {
             RenderChunk {
                 inputs,
                 scene: &scene,
@@ -182,11 +184,13 @@ impl PathPasses {
     ) -> Result<ReplayStats> {
         let chunks = chunks(&inputs.sensors, pass.batch);
         let estimator = self.scene.estimator;
+        let spare = Spare::default();
         let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
-            let all = || chunks.par_iter().enumerate();
+            // One by one: chunks take so different times that threads would wait for the last one's rest.
+            let all = || chunks.par_iter().enumerate().with_max_len(1);
             match estimator {
                 Estimator::PathReplay => Ok(all()
-                    .map_init(Vec::new, |caches, (i, &chunk)| pass.replay(i, chunk, caches))
+                    .map(|(i, &chunk)| spare.lend(|caches| pass.replay(i, chunk, caches)))
                     .reduce_with(Add::add)),
                 Estimator::Tape => super::tape::differentiate(pass, &chunks).map(Some),
                 Estimator::Radiative(variant) => {
@@ -334,6 +338,20 @@ impl RenderChunk<'_> {
                 *out = sum.map(|x| x * scale);
             }
         }
+    }
+}
+
+/// Caches of the replays of a pass that no chunk is using.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Vec<ReplayCache<f32>>>>);
+
+impl Spare {
+    fn lend<T>(&self, work: impl FnOnce(&mut Vec<ReplayCache<f32>>) -> T) -> T {
+        let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caches = all().pop().unwrap_or_default();
+        let done = work(&mut caches);
+        all().push(caches);
+        done
     }
 }
 
