@@ -75,10 +75,12 @@ pub(super) fn run_together<F: Fields<f32>, P: Pilot, const MODE: u8>(
         if together {
             departures.clear();
             departures.extend(flying.iter().map(|&i| walks[i].departure(segments[i].far)));
-            arrivals.clear();
-            arrivals.extend(departures.iter().map(Arrival::unknown));
+            // Each flight overwrites the arrival at its place, whatever was there.
+            if arrivals.len() < departures.len() {
+                arrivals.resize(departures.len(), Arrival::unknown(&departures[0]));
+            }
             let values = [medium.sigma_t, medium.albedo].map(|v| fields.integrand(scene.volumes[v as usize].slot));
-            pilot.fly(scene, number, values, &departures, &mut arrivals);
+            pilot.fly(scene, number, values, &departures, &mut arrivals[..departures.len()]);
         }
         for (k, i) in flying.drain(..).enumerate() {
             let (walk, segment) = (&mut walks[i], &mut segments[i]);
@@ -167,7 +169,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     run_together::<F, P, PRIMAL>(pilot, &mut followers, |i| Some(vertices[i]));
     for (i, (follower, reservoir)) in followers.iter().zip(&reservoirs).enumerate() {
         if let Some(next) = reservoirs.get(i + AHEAD) {
-            expect_reservoir(scene, next, sink);
+            expect_reservoir(scene, fields, next, sink);
         }
         send_reservoir(scene, fields, reservoir, follower.path.radiance, sink);
     }

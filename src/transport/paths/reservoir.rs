@@ -7,6 +7,7 @@ use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, tentative_collisions};
 use super::volpath::Walk;
 use crate::resident::layout::NONE;
+use crate::transport::lookup::grid::prefetch;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -148,10 +149,19 @@ pub(super) fn send_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
     send_extinction(scene, medium, &at, d * albedo * radiance - lost, total, sink);
 }
 
-/// Announces what [`send_reservoir`] will send.
+/// Brings near what [`send_reservoir`] will look up, and announces what it will send.
 #[inline]
-pub(super) fn expect_reservoir<N: Number, S: Sink<N>>(scene: &SceneView, reservoir: &Reservoir<N>, sink: &S) {
+pub(super) fn expect_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    reservoir: &Reservoir<N>,
+    sink: &S,
+) {
     let medium = &scene.media[reservoir.medium as usize];
-    let volume = &scene.volumes[medium.sigma_t as usize];
-    sink.expect(volume, &volume_stencil(volume, reservoir.p));
+    let [sigma_t, albedo] = [medium.sigma_t, medium.albedo].map(|volume| &scene.volumes[volume as usize]);
+    let at = volume_stencil(sigma_t, reservoir.p);
+    sink.expect(sigma_t, &at);
+    if medium.aligned == 1 {
+        prefetch(fields.integrand(albedo.slot), &at, albedo.size[3]);
+    }
 }

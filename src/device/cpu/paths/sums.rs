@@ -200,29 +200,39 @@ impl<'a> Accumulate<'a> {
     /// Adds to an entry of a tuned parameter.
     #[inline(always)]
     pub(in crate::device::cpu) fn add(&mut self, slot: usize, index: usize, value: f32) {
-        let units = value * self.sums.scales[slot];
-        // A value that is not a number fails this comparison too.
-        let fits = units.abs() < LIMIT as f32;
-        if !fits {
-            self.refuse(slot, index, value);
-            return;
-        }
-        let units = nearest(units);
-        let entry = &self.arrays[slot][index];
-        let before = if self.shared {
-            entry.fetch_add(units, Ordering::Relaxed)
-        } else {
-            let before = entry.load(Ordering::Relaxed);
-            entry.store(before.wrapping_add(units), Ordering::Relaxed);
-            before
-        };
-        if !in_range(before) {
-            self.overflow(slot);
+        self.adder(slot)(index, value);
+    }
+
+    /// Adds to entries of a tuned parameter. Where they are and their units are read once: for all that a compiler knows,
+    /// writing an entry could change them.
+    #[inline(always)]
+    fn adder(&self, slot: usize) -> impl Fn(usize, f32) {
+        let (entries, scale, shared) = (&self.arrays[slot][..], self.sums.scales[slot], self.shared);
+        move |index, value| {
+            let units = value * scale;
+            // A value that is not a number fails this comparison too.
+            let fits = units.abs() < LIMIT as f32;
+            if !fits {
+                self.refuse(slot, index, value);
+                return;
+            }
+            let units = nearest(units);
+            let entry = &entries[index];
+            let before = if shared {
+                entry.fetch_add(units, Ordering::Relaxed)
+            } else {
+                let before = entry.load(Ordering::Relaxed);
+                entry.store(before.wrapping_add(units), Ordering::Relaxed);
+                before
+            };
+            if !in_range(before) {
+                self.overflow(slot);
+            }
         }
     }
 
     #[cold]
-    fn refuse(&mut self, slot: usize, index: usize, value: f32) {
+    fn refuse(&self, slot: usize, index: usize, value: f32) {
         if value.is_finite() {
             self.overflow(slot);
         } else {
@@ -260,7 +270,7 @@ impl Sink<f32> for Accumulate<'_> {
         if self.arrays[slot].is_empty() {
             return;
         }
-        volume_adjoint(volume, at, d, |entry, share| self.add(slot, entry, share));
+        volume_adjoint(volume, at, d, self.adder(slot));
     }
 
     #[inline(always)]
