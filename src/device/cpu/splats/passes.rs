@@ -30,6 +30,10 @@ const LIST_SHARE: u64 = 4;
 /// Splats that a thread takes at a time.
 const SPAN: usize = 1024;
 
+/// Tiles that a thread takes at a time at most. A thread that waits for another's last tiles for longer than some 20 µs falls
+/// asleep, and is woken late for the next pass.
+const TILES: usize = 4;
+
 /// The passes over a picture of splats.
 #[derive(Debug)]
 pub(in crate::device::cpu) struct SplatPasses {
@@ -156,7 +160,7 @@ impl SplatPasses {
             ends.resize(count, End::default());
             let all_reached = SharedSlice::new(&mut reached);
             let outputs = here.par_iter_mut().zip(&mut ends).enumerate();
-            outputs.for_each(|(index, (image, end))| {
+            outputs.with_max_len(TILES).for_each(|(index, (image, end))| {
                 let (origin, inside) = view.tile(index);
                 // SAFETY: every tile's list has entries of its own.
                 let reached = unsafe { &mut all_reached.get()[view.lists.range(index)] };
@@ -193,12 +197,11 @@ impl SplatPasses {
             let chunks = view.tiles().iter().product::<usize>();
             let tiles = first..first + chunks;
             let (image, adjoint) = (&frame.tiles.image[tiles.clone()], &frame.tiles.adjoint[tiles]);
-            let found = self.compute_derivatives(inputs, view, (image, adjoint), (background, tuned.is_some()));
+            let found = self.compute_derivatives(inputs, view, (image, adjoint), (background, tuned.is_some()), updates);
             stats = stats + found.stats;
             for c in 0..3 {
                 by_background[c] += found.by_background[c];
             }
-            self.update_splats(inputs, view, updates);
             first += chunks;
         }
         self.views = views;
@@ -211,16 +214,18 @@ impl SplatPasses {
         Ok(stats)
     }
 
-    /// Undoes all tiles of a view and sums what they send to each splat.
+    /// Undoes all tiles of a view, sums what they send to each splat and adds it to the gradients.
     fn compute_derivatives(
         &mut self,
         inputs: &Inputs,
         view: &View,
         (image, adjoint): (&[Image], &[Adjoint]),
         (background, tunes_background): ([f32; 3], bool),
+        updates: &mut Updates,
     ) -> Found {
         let tiles = view.tiles().iter().product::<usize>();
         let mut found = Found::default();
+        let gradients = Gradients::new(inputs, &self.scene.slots, view.side(), updates);
         self.derivatives.resize(self.scene.count, Record::default());
         let mut begin = 0;
         while begin < tiles {
@@ -238,6 +243,7 @@ impl SplatPasses {
             let records = SharedSlice::new(&mut self.records);
             let of_tiles: Vec<Found> = (begin..end)
                 .into_par_iter()
+                .with_max_len(TILES)
                 .map(|index| {
                     let range = (starts[index] - base) as usize..(starts[index + 1] - base) as usize;
                     // SAFETY: every tile's list has records of its own.
@@ -259,7 +265,7 @@ impl SplatPasses {
                 })
                 .collect();
             found = of_tiles.into_iter().fold(found, Found::with);
-            self.sum_records(view, begin..end);
+            self.sum_records(view, begin..end, (end == tiles).then_some(&gradients));
             begin = end;
         }
         found
@@ -270,8 +276,9 @@ impl SplatPasses {
         sums.fill(Record::default());
     }
 
-    /// Adds a round's records to their splats, tile after tile; the first round begins with zeros.
-    fn sum_records(&mut self, view: &View, tiles: std::ops::Range<usize>) {
+    /// Adds a round's records to their splats, tile after tile; the first round begins with zeros. After the last one splats
+    /// are updated by the thread that has their sums at hand.
+    fn sum_records(&mut self, view: &View, tiles: std::ops::Range<usize>, gradients: Option<&Gradients>) {
         let span = self.scene.count.div_ceil(4 * rayon::current_num_threads()).max(SPAN);
         let (records, base) = (&self.records, view.lists.starts[tiles.start]);
         self.derivatives.par_chunks_mut(span).enumerate().for_each(|(i, sums)| {
@@ -290,41 +297,59 @@ impl SplatPasses {
                     }
                 }
             }
-        });
-    }
-
-    /// From the sums to the gradients of the parameters, which the optimiser's step takes up.
-    fn update_splats(&self, inputs: &Inputs, view: &View, updates: &mut Updates) {
-        let slots = &self.scene.slots;
-        let side = view.side();
-        let read = Reader::new(slots, &inputs.params);
-        for slot in slots.all() {
-            let len = updates.gradients[slot].len();
-            updates.activity[slot].touch(0..len);
-        }
-        let gradients = updates.gradients.get_disjoint_mut(slots.all());
-        let gradients = gradients
-            .expect("the slots of a splat's parameters differ")
-            .map(|g| SharedSlice::new(g));
-        let spans = self.derivatives.par_chunks(SPAN).enumerate();
-        spans.for_each(|(span, sums)| {
-            inputs.level.run(Update {
-                read,
-                first: span * SPAN,
-                side,
-                sums,
-                // SAFETY: each splat is written once, by one thread, in each array.
-                gradients: unsafe {
-                    let [position, scale, rotation, color, opacity] = &gradients;
-                    [position.get(), scale.get(), rotation.get(), color.get(), opacity.get()]
-                },
-            });
+            if let Some(gradients) = gradients {
+                gradients.update_splats(i * span, sums);
+            }
         });
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
         let views: usize = self.views.iter().map(View::bytes).sum();
         (views + size_of_val(&self.records[..]) + size_of_val(&self.derivatives[..])) as u64
+    }
+}
+
+/// The gradients of splats, and what is needed to find them from sums.
+struct Gradients<'a> {
+    inputs: &'a Inputs,
+    read: Reader<'a>,
+    side: f32,
+    /// In the order of the slots; empty of parameters that are not tuned.
+    arrays: [SharedSlice<'a, f32>; 5],
+}
+
+impl<'a> Gradients<'a> {
+    fn new(inputs: &'a Inputs, slots: &SplatSlots, side: f32, updates: &'a mut Updates) -> Self {
+        for slot in slots.all() {
+            let len = updates.gradients[slot].len();
+            updates.activity[slot].touch(0..len);
+        }
+        let arrays = updates.gradients.get_disjoint_mut(slots.all());
+        let arrays = arrays
+            .expect("the slots of a splat's parameters differ")
+            .map(|g| SharedSlice::new(g));
+        Self {
+            inputs,
+            read: Reader::new(slots, &inputs.params),
+            side,
+            arrays,
+        }
+    }
+
+    /// From the sums of the splats from `first` on, which no other thread updates, to their gradients, which the optimiser's
+    /// step takes up.
+    fn update_splats(&self, first: usize, sums: &[Record]) {
+        self.inputs.level.run(Update {
+            read: self.read,
+            first,
+            side: self.side,
+            sums,
+            // SAFETY: each splat is written once, by one thread, in each array.
+            gradients: unsafe {
+                let [position, scale, rotation, color, opacity] = &self.arrays;
+                [position.get(), scale.get(), rotation.get(), color.get(), opacity.get()]
+            },
+        });
     }
 }
 
