@@ -5,7 +5,7 @@
 #
 # OLD and NEW are two binaries; without scenes the small ones of the repository are taken. For each scene both render every
 # sensor (2 samples a pixel) and write the gradients of `gradcheck`, and, where it optimises, run 5 iterations, whose
-# final grids and values are compared (`.npy`, of which the `.vol` beside it holds the same). Exit code: 0 all alike, 1 something differs, 2 wrong use.
+# final grids, values and splats are compared (`.npy`, of which the `.vol` beside it holds the same, and `.safetensors`). Exit code: 0 all alike, 1 something differs, 2 wrong use.
 
 set -u
 if [ $# -lt 2 ] || [ ! -x "$1" ] || [ ! -x "$2" ]; then
@@ -71,7 +71,7 @@ for scene in "$@"; do
     both "$short: images" '*.exr' -- render "$scene" --device cpu --sensor all --spp 2 --output @/all
     both "$short: gradients" '*.npy' -- gradcheck "$scene" --device cpu --entries 1 --write @
     if grep -q '"optimize"' "$scene"; then
-        both "$short: final" 'run/final/*.npy' 'run/final/*.exr' 'run/final/*.json' -- \
+        both "$short: final" 'run/final/*.npy' 'run/final/*.exr' 'run/final/*.json' 'run/final/*.safetensors' -- \
             optimize "$scene" --device cpu --iterations 5 --output @/run
     fi
 done
