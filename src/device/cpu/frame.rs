@@ -23,10 +23,26 @@ pub(super) const MASKED: f32 = -1.0;
 pub(super) struct Frame {
     batch: Batch,
     keys: Option<Keys>,
-    pub image: Vec<[f32; 4]>,
-    pub adjoint: Vec<[f32; 3]>,
-    /// In the place of both where a picture is rendered tile by tile.
-    pub tiles: Tiles,
+    layout: Layout,
+}
+
+/// Image and adjoint image as passes write and read them.
+#[derive(Debug)]
+enum Layout {
+    Chunks {
+        image: Vec<[f32; 4]>,
+        adjoint: Vec<[f32; 3]>,
+    },
+    Tiles(Tiles),
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::Chunks {
+            image: Vec::new(),
+            adjoint: Vec::new(),
+        }
+    }
 }
 
 impl Frame {
@@ -43,21 +59,60 @@ impl Frame {
 
     /// An image of zeros for this many chunks.
     pub(super) fn begin(&mut self, chunks: usize) -> &mut [[f32; 4]] {
-        self.image.resize(chunks * CHUNK, [0.0; 4]);
-        self.image.fill([0.0; 4]);
-        &mut self.image
+        self.begin_again(chunks).0
+    }
+
+    /// [`Self::begin`], and the adjoint image as it was.
+    pub(super) fn begin_again(&mut self, chunks: usize) -> (&mut [[f32; 4]], &[[f32; 3]]) {
+        if !matches!(self.layout, Layout::Chunks { .. }) {
+            self.layout = Layout::default();
+        }
+        let Layout::Chunks { image, adjoint } = &mut self.layout else {
+            unreachable!("the layout is that of chunks")
+        };
+        image.resize(chunks * CHUNK, [0.0; 4]);
+        image.fill([0.0; 4]);
+        (image, adjoint)
+    }
+
+    /// The adjoint image chunk by chunk; empty where it is in tiles.
+    pub(super) fn adjoint(&self) -> &[[f32; 3]] {
+        match &self.layout {
+            Layout::Chunks { adjoint, .. } => adjoint,
+            Layout::Tiles(_) => &[],
+        }
+    }
+
+    /// The tiles of a picture that is to be rendered tile by tile.
+    pub(super) fn begin_tiles(&mut self) -> &mut Tiles {
+        if !matches!(self.layout, Layout::Tiles(_)) {
+            self.layout = Layout::Tiles(Tiles::default());
+        }
+        let Layout::Tiles(tiles) = &mut self.layout else {
+            unreachable!("the layout is that of tiles")
+        };
+        tiles
+    }
+
+    /// The tiles of a picture that was rendered tile by tile.
+    pub(super) fn tiles(&self) -> Option<&Tiles> {
+        match &self.layout {
+            Layout::Chunks { .. } => None,
+            Layout::Tiles(tiles) => Some(tiles),
+        }
     }
 
     /// The image in the batch's order; empty before the first render.
     pub(super) fn in_order(&self, sensors: &[SensorRecord]) -> Vec<[f32; 4]> {
         let Some(keys) = self.keys else { return Vec::new() };
-        if !self.tiles.is_empty() {
-            return self.tiles.in_order(sensors, &self.batch, keys);
-        }
+        let image = match &self.layout {
+            Layout::Tiles(tiles) => return tiles.in_order(sensors, &self.batch, keys),
+            Layout::Chunks { image, .. } => image,
+        };
         let mut ordered = vec![[0.0; 4]; self.batch.pixels() as usize];
         for (i, chunk) in chunks(sensors, &self.batch).into_iter().enumerate() {
             for Place { place, index, .. } in chunk.pixels(sensors, &self.batch, keys) {
-                ordered[index as usize] = self.image[i * CHUNK + place];
+                ordered[index as usize] = image[i * CHUNK + place];
             }
         }
         ordered
@@ -66,16 +121,16 @@ impl Frame {
     /// Fills the adjoint image with the losses' slopes over 3 times the number of pixels.
     pub(super) fn compare(&mut self, inputs: &Inputs, batch: &Batch, keys: Keys, loss: Loss) -> LossValue {
         let scale = 1.0 / (3.0 * batch.pixels() as f32);
-        if !self.tiles.is_empty() {
-            let count = 3.0 * f64::from(batch.pixels());
-            let [loss, mse] = self
-                .tiles
-                .compare(inputs, batch, keys, loss, scale)
-                .map(|sum| sum / count);
-            return LossValue { loss, mse, masked: 0 };
-        }
+        let (image, adjoint) = match &mut self.layout {
+            Layout::Tiles(tiles) => {
+                let count = 3.0 * f64::from(batch.pixels());
+                let sums = tiles.compare(inputs, batch, keys, loss, scale);
+                let [loss, mse] = sums.map(|sum| sum / count);
+                return LossValue { loss, mse, masked: 0 };
+            }
+            Layout::Chunks { image, adjoint } => (image, adjoint),
+        };
         let chunks = chunks(&inputs.sensors, batch);
-        let Self { image, adjoint, .. } = self;
         adjoint.resize(image.len(), [0.0; 3]);
         let compared = adjoint.par_chunks_mut(CHUNK).zip(image.par_chunks(CHUNK)).zip(&chunks);
         let partial: Vec<[f64; 3]> = compared
@@ -105,23 +160,27 @@ impl Frame {
 
     /// Takes an adjoint image in the batch's order; masked pixels have none.
     pub(super) fn set_adjoint(&mut self, sensors: &[SensorRecord], batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) {
-        if !self.tiles.is_empty() {
-            return self.tiles.set_adjoint(sensors, batch, keys, adjoint);
-        }
+        let (image, of_chunks) = match &mut self.layout {
+            Layout::Tiles(tiles) => return tiles.set_adjoint(sensors, batch, keys, adjoint),
+            Layout::Chunks { image, adjoint } => (image, adjoint),
+        };
         let chunks = chunks(sensors, batch);
-        self.adjoint.clear();
-        self.adjoint.resize(chunks.len() * CHUNK, [0.0; 3]);
+        of_chunks.clear();
+        of_chunks.resize(chunks.len() * CHUNK, [0.0; 3]);
         for (i, chunk) in chunks.into_iter().enumerate() {
             for Place { place, index, .. } in chunk.pixels(sensors, batch, keys) {
-                if self.image[i * CHUNK + place][3] >= 0.0 {
-                    self.adjoint[i * CHUNK + place] = adjoint[index as usize];
+                if image[i * CHUNK + place][3] >= 0.0 {
+                    of_chunks[i * CHUNK + place] = adjoint[index as usize];
                 }
             }
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        4 * (4 * self.image.len() + 3 * self.adjoint.len()) + self.tiles.bytes()
+        match &self.layout {
+            Layout::Chunks { image, adjoint } => size_of_val(&image[..]) + size_of_val(&adjoint[..]),
+            Layout::Tiles(tiles) => tiles.bytes(),
+        }
     }
 }
 

@@ -234,7 +234,7 @@ impl Device for Cpu {
             "the adjoint image belongs to the batch that was rendered"
         );
         let pass = Pass { batch, keys, spp };
-        let (adjoint, updates) = (&self.frame.adjoint[..], &mut self.updates);
+        let (adjoint, updates) = (self.frame.adjoint(), &mut self.updates);
         match &mut self.passes {
             Passes::Field(passes) => Ok(passes.backpropagate(&self.inputs, pass, adjoint, updates)),
             Passes::Paths(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),

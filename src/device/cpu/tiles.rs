@@ -38,11 +38,6 @@ impl Tiles {
         &mut self.image
     }
 
-    /// Whether nothing was rendered here.
-    pub(super) fn is_empty(&self) -> bool {
-        self.image.is_empty()
-    }
-
     /// The image in the batch's order.
     pub(super) fn in_order(&self, sensors: &[SensorRecord], batch: &Batch, keys: Keys) -> Vec<[f32; 4]> {
         let mut ordered = vec![[0.0; 4]; batch.pixels() as usize];

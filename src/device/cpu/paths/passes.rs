@@ -217,12 +217,11 @@ impl PathPasses {
         let Estimator::Radiative(variant) = self.scene.estimator else {
             return Err(unshared());
         };
-        if frame.adjoint.len() != chunks.len() * CHUNK {
+        if frame.adjoint().len() != chunks.len() * CHUNK {
             let message = "the adjoint image is not of this batch; pipelining needs the same pixels in every iteration";
             return Err(DeviceError::Unavailable(message.into()));
         }
-        frame.begin(chunks.len());
-        let Frame { image, adjoint, .. } = frame;
+        let (image, adjoint) = frame.begin_again(chunks.len());
         let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
             let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
             let backpropagate_radiative = |(i, (out, &chunk)): (_, (&mut [_], _))| {

@@ -151,7 +151,7 @@ impl SplatPasses {
             .iter()
             .map(|view| view.tiles().iter().product::<usize>())
             .sum();
-        let mut image = frame.tiles.room(tiles);
+        let mut image = frame.begin_tiles().room(tiles);
         for view in &mut self.views {
             let count = view.tiles().iter().product::<usize>();
             let (here, rest) = image.split_at_mut(count);
@@ -192,12 +192,14 @@ impl SplatPasses {
         let mut stats = ReplayStats::default();
         let mut first = 0;
         let mut by_background = [0f64; 3];
+        let rendered = frame.tiles().expect("what is undone was rendered tile by tile");
         let views = std::mem::take(&mut self.views);
         for view in &views {
             let chunks = view.tiles().iter().product::<usize>();
             let tiles = first..first + chunks;
-            let (image, adjoint) = (&frame.tiles.image[tiles.clone()], &frame.tiles.adjoint[tiles]);
-            let found = self.compute_derivatives(inputs, view, (image, adjoint), (background, tuned.is_some()), updates);
+            let (image, adjoint) = (&rendered.image[tiles.clone()], &rendered.adjoint[tiles]);
+            let found =
+                self.compute_derivatives(inputs, view, (image, adjoint), (background, tuned.is_some()), updates);
             stats = stats + found.stats;
             for c in 0..3 {
                 by_background[c] += found.by_background[c];
