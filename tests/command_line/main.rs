@@ -3,6 +3,7 @@
 mod bench;
 mod export;
 mod failures;
+mod gltf;
 mod results;
 mod xml;
 

@@ -1,5 +1,6 @@
 //! Scenes in the formats of other tools and back again.
 
+mod gltf;
 mod xml;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
-//! `prbopt import`: writes a scene file for a data set, a picture or a scene of Mitsuba's XML, and says what it chose.
+//! `prbopt import`: writes a scene file for a data set, a picture, or a scene of Mitsuba's XML or of glTF, and says what it
+//! chose.
 
 mod coverage;
+pub mod gltf;
 pub mod mitsuba;
 mod picture;
 mod recipe;
@@ -26,9 +28,11 @@ use recipe::{Behind, Plan};
     prbopt import lego/transforms_train.json -o lego.json\n  \
     prbopt import garden/sparse/0 --downscale 4 --hold-out 8\n  \
     prbopt import photo.png --splats 20000 -o photo.json\n  \
-    prbopt import room.xml -D spp=64 -o room.json")]
+    prbopt import room.xml -D spp=64 -o room.json\n  \
+    prbopt import room.glb -o room.json")]
 pub struct ImportArgs {
-    /// A transforms.json, the folder of a COLMAP model, a Mitsuba scene in XML, or with --splats a picture
+    /// A transforms.json, the folder of a COLMAP model, a Mitsuba scene in XML, a scene of glTF (.glb, .gltf), or with
+    /// --splats a picture
     pub dataset: PathBuf,
     /// The scene file to write, or - for standard output [default: named after the data set's folder, in the current
     /// folder]
@@ -117,6 +121,10 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     }
     if args.dataset.extension().is_some_and(|e| e.eq_ignore_ascii_case("xml")) {
         return mitsuba::run(&args);
+    }
+    let is_gltf = |e: &std::ffi::OsStr| ["glb", "gltf"].iter().any(|known| e.eq_ignore_ascii_case(known));
+    if args.dataset.extension().is_some_and(is_gltf) {
+        return gltf::run(&args);
     }
     if let Location::Transforms(file) = dataset::locate(&args.dataset)? {
         args.dataset = file;

@@ -18,6 +18,13 @@ const CLAMP: u32 = 33071;
 const MIRROR: u32 = 33648;
 const REPEAT: u32 = 10497;
 
+/// The index of glTF's materials that state none.
+const GLTF_INDEX: f32 = 1.5;
+
+/// Roughness of what is Lambertian: glTF gives it no meaning without highlights, and the diffuse part of Blender's
+/// Principled, Burley's, is flattest here.
+const LAMBERTIAN: f32 = 0.45;
+
 /// What stands for a colour that glTF cannot say.
 const GREY: [f32; 3] = [0.5; 3];
 
@@ -75,6 +82,31 @@ impl Making<'_> {
 
     fn extend(&mut self, extension: &str, value: Value) {
         self.root["extensions"][extension] = value;
+    }
+
+    /// The index of what lies under the surface. Blender's importer learns from it how much is reflected where
+    /// highlights are spoken of only, which it cannot where light goes through.
+    fn index(&mut self, index: f32, lets_through: bool) {
+        let index = index.max(1.0);
+        if (index - GLTF_INDEX).abs() > 1e-5 {
+            self.extend("KHR_materials_ior", json!({"ior": index}));
+            if !lets_through {
+                self.extend("KHR_materials_specular", json!({"specularFactor": 1.0}));
+            }
+        }
+    }
+
+    /// Says that light which goes through is in a solid until it comes out again; else it would not be bent.
+    fn solid(&mut self, surface: &Surface) -> Result<()> {
+        let mesh = triangles::of_surface(surface)?;
+        let all = || mesh.positions.iter().map(|p| Vec3::from_array(*p));
+        let [low, high] = [all().reduce(Vec3::min), all().reduce(Vec3::max)].map(Option::unwrap_or_default);
+        let edges = (high - low).to_array().into_iter().filter(|edge| *edge > 0.0);
+        let thickness = edges.fold(f32::INFINITY, f32::min);
+        if thickness.is_finite() {
+            self.extend("KHR_materials_volume", json!({"thicknessFactor": thickness}));
+        }
+        Ok(())
     }
 
     /// The set of texture coordinates for a map.
@@ -187,7 +219,10 @@ impl<'a> Materials<'a> {
         match material.model {
             Model::Diffuse => {
                 self.base_color(input("reflectance"), surface, making, buffer)?;
-                making.extend("KHR_materials_specular", json!({"specularFactor": 0.0}));
+                // Some programs know one of the two only.
+                let none = json!({"specularFactor": 0.0, "specularColorFactor": [0.0, 0.0, 0.0]});
+                making.extend("KHR_materials_specular", none);
+                making.pbr["roughnessFactor"] = json!(LAMBERTIAN);
             }
             Model::Conductor | Model::RoughConductor => {
                 making.pbr["metallicFactor"] = json!(1.0);
@@ -204,17 +239,17 @@ impl<'a> Materials<'a> {
             Model::Plastic | Model::RoughPlastic => {
                 self.base_color(input("diffuse_reflectance"), surface, making, buffer)?;
                 self.roughness(material, making, buffer);
-                if let Some(eta) = number("eta") {
-                    making.extend("KHR_materials_ior", json!({"ior": eta}));
-                }
+                making.index(number("eta").unwrap_or(GLTF_INDEX), false);
             }
             Model::Dielectric | Model::ThinDielectric | Model::RoughDielectric => {
+                making.pbr["baseColorFactor"] = json!([1.0, 1.0, 1.0, 1.0]);
+                self.base_color(input("specular_transmittance"), surface, making, buffer)?;
                 making.extend("KHR_materials_transmission", json!({"transmissionFactor": 1.0}));
-                if let Some(eta) = number("eta") {
-                    making.extend("KHR_materials_ior", json!({"ior": eta.max(1.0)}));
-                }
+                making.index(number("eta").unwrap_or(GLTF_INDEX), true);
                 self.roughness(material, making, buffer);
-                making.note("glass is thin in glTF: light passes without being bent");
+                if material.model != Model::ThinDielectric {
+                    making.solid(surface)?;
+                }
             }
             Model::Principled | Model::PrincipledThin => self.principled(material, surface, making, buffer)?,
         }
@@ -255,15 +290,22 @@ impl<'a> Materials<'a> {
         if material.model == Model::Principled {
             // F = 0.08 · specular at normal incidence, which glTF says by an index.
             let root = (0.08 * number("specular")).max(0.0).sqrt();
-            making.extend("KHR_materials_ior", json!({"ior": (1.0 + root) / (1.0 - root)}));
+            let index = match input("eta") {
+                Some(_) => number("eta"),
+                None => (1.0 + root) / (1.0 - root),
+            };
+            making.index(index, number("spec_trans") > 0.0);
         } else {
-            making.extend("KHR_materials_ior", json!({"ior": number("eta").max(1.0)}));
+            making.index(number("eta"), number("spec_trans") > 0.0);
         }
         if number("spec_trans") > 0.0 {
             making.extend(
                 "KHR_materials_transmission",
                 json!({"transmissionFactor": number("spec_trans")}),
             );
+            if material.model == Model::Principled {
+                making.solid(surface)?;
+            }
         }
         if number("clearcoat") > 0.0 {
             // Ours is a quarter as strong, and its roughness goes by its gloss.

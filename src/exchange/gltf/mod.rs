@@ -31,6 +31,7 @@ const EXTENSIONS: &[&str] = &[
     "KHR_materials_ior",
     "KHR_materials_specular",
     "KHR_materials_transmission",
+    "KHR_materials_volume",
 ];
 
 /// The scene with the values of `params`, which [`super::bake`] has put into it.
