@@ -365,7 +365,7 @@ function figures(of) {
     make("th", { className: "number", textContent: "learning rate" }),
     make("th", { className: "number", textContent: "gradient" }));
   const lines = Object.entries(of.learning_rates).map(([path, rate]) => make("tr", {},
-    make("td", { textContent: path }),
+    make("td", {}, ...path.split(/(?<=\.)/).flatMap((name) => [make("wbr"), name])),
     make("td", { className: "number", textContent: short(rate) }),
     make("td", { className: "number", textContent: short(of.gradient_norms[path]) })));
   part("rates").replaceChildren(make("table", {}, head, ...lines));
