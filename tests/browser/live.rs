@@ -261,8 +261,13 @@ fn a_run_at_work_is_turned_paused_and_let_go_on() {
     let figures = "[...document.querySelectorAll('#report iframe')].flatMap((f) => \
          [...f.contentDocument.querySelectorAll('.figures dd')])";
     let count = page.number(&format!("{figures}.length"));
-    let beyond = page.number(&format!("{figures}.filter((dd) => dd.scrollWidth > dd.clientWidth).length"));
-    assert!(count >= 4.0 && beyond == 0.0, "{beyond} of {count} figures are wider than their boxes");
+    let beyond = page.number(&format!(
+        "{figures}.filter((dd) => dd.scrollWidth > dd.clientWidth).length"
+    ));
+    assert!(
+        count >= 4.0 && beyond == 0.0,
+        "{beyond} of {count} figures are wider than their boxes"
+    );
     assert!(page.boxes("#show")[0][2] >= 180.0, "what is shown can be read");
 
     // The stop button asks once more, and pages are told how the run can be resumed.
