@@ -268,7 +268,7 @@ fn a_run_at_work_is_turned_paused_and_let_go_on() {
         count >= 4.0 && beyond == 0.0,
         "{beyond} of {count} figures are wider than their boxes"
     );
-    assert!(page.boxes("#show")[0][2] >= 180.0, "what is shown can be read");
+    assert!(page.boxes("#show")[0][2] >= 180, "what is shown can be read");
 
     // The stop button asks once more, and pages are told how the run can be resumed.
     page.ask("part('stop').click()");
