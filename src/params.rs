@@ -39,7 +39,7 @@ pub enum Kind {
     Texture,
     /// An environment map: columns wrap, rows 0 and height-1 are the poles.
     Envmap,
-    /// Values of a mesh's vertices or faces, a list along x.
+    /// Values of a mesh's vertices or faces, or of views: a list along x.
     Attribute,
     /// A few numbers without a place (a colour).
     Value,
@@ -106,6 +106,12 @@ pub enum Quantity {
     Extent,
     /// Where the vertices of a mesh are in the world.
     Vertex,
+    /// How cameras stand away from where their file has them: turns in radians, then shifts.
+    Pose,
+    /// The logarithm of a factor on cameras' focal lengths.
+    Zoom,
+    /// What is added to the first radial coefficient of cameras' lenses.
+    Radial,
     /// Where splats stand in the picture.
     Position,
     /// Logarithms of splats' standard deviations.
@@ -116,6 +122,13 @@ pub enum Quantity {
     Color,
     /// Weights of splats at their centres.
     Opacity,
+}
+
+impl Quantity {
+    /// Whether it says where cameras look from.
+    pub fn is_of_views(self) -> bool {
+        matches!(self, Self::Pose | Self::Zoom | Self::Radial)
+    }
 }
 
 /// How an optimised parameter is changed.

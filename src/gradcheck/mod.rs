@@ -25,6 +25,7 @@ use field::difference::{Difference, Entry, default_step, difference};
 use field::entries::{Chosen, Place, choose, coordinates};
 use field::fields::Role;
 use field::objective::{Adjoint, FieldObjective};
+use field::views::CheckedViews;
 use report::{LossReport, ParameterReport, Report, Row};
 
 /// Larger batches are thinned to randomly drawn pixels. Paths through media have a lower limit, as they take longer.
@@ -378,6 +379,7 @@ fn check_field(setup: &Setup, device: Option<&mut dyn Device>, options: &Options
         None => (None, Vec::new()),
         Some(device) => (Some(device.info().clone()), device_adjoints(setup, device, &seeds)?),
     };
+    let views = CheckedViews::all(setup, &objective, options, &seeds);
     let mut parameters = Vec::new();
     let mut losses = Vec::new();
     for (w, &weighting) in options.weightings.iter().enumerate() {
@@ -387,9 +389,13 @@ fn check_field(setup: &Setup, device: Option<&mut dyn Device>, options: &Options
             value: adjoints[w].loss,
             device: on_device.map(|d| d.loss),
         });
-        for (slot, checked) in differences.iter().enumerate() {
-            let device = on_device.map(|d| &d.gradients[slot][..]);
+        for checked in &differences {
+            let device = on_device.map(|d| &d.gradients[place_among(setup, checked.parameter)][..]);
             parameters.push(compare(setup, checked, (w, weighting), &adjoints[w], device, options));
+        }
+        for checked in &views {
+            let device = on_device.map(|d| &d.gradients[place_among(setup, checked.parameter)][..]);
+            parameters.push(checked.compare(setup, (w, weighting), device, options));
         }
     }
     let report = Report {
@@ -405,16 +411,26 @@ fn check_field(setup: &Setup, device: Option<&mut dyn Device>, options: &Options
         tracking: Vec::new(),
         fresh: Vec::new(),
     };
-    let gradients = adjoints.iter().map(|adjoint| {
-        let roles = setup.checked.iter().map(|&p| Role::of(&setup.resident, p));
-        roles
-            .map(|role| role.map_or_else(Vec::new, |role| adjoint.gradient.of(role).to_vec()))
-            .collect()
+    let gradients = adjoints.iter().enumerate().map(|(w, adjoint)| {
+        let of = |&parameter: &usize| match Role::of(&setup.resident, parameter) {
+            Some(role) => adjoint.gradient.of(role).to_vec(),
+            None => {
+                let of_views = views.iter().find(|checked| checked.parameter == parameter);
+                of_views.map_or_else(Vec::new, |checked| checked.gradients[w].clone())
+            }
+        };
+        setup.checked.iter().map(of).collect()
     });
     Ok(Outcome {
         report,
         gradients: gradients.collect(),
     })
+}
+
+/// The place of a parameter among those that are checked.
+fn place_among(setup: &Setup, parameter: usize) -> usize {
+    let place = setup.checked.iter().position(|&checked| checked == parameter);
+    place.expect("only what is checked is compared")
 }
 
 /// Judges the gradient of one parameter under one weighting, the `w`-th.

@@ -3,6 +3,7 @@
 use glam::{Affine3A, Vec3A};
 
 use super::layout::{self, SceneRecord};
+use super::views::Views;
 use super::{rows, slot};
 use crate::params::{ParamSet, Shape};
 use crate::scene::{ColorActivation, DensityActivation, RadianceField};
@@ -17,6 +18,8 @@ pub struct FieldScene {
     diagonal: f32,
     /// Marching step in voxel edges.
     step: f32,
+    /// Cameras that are parameters.
+    pub views: Option<Views>,
 }
 
 /// Indices into the [`ParamSet`] of a field's parameters.
@@ -40,6 +43,7 @@ impl FieldScene {
             extent,
             diagonal,
             step: field.step,
+            views: None,
         }
     }
 

@@ -21,6 +21,7 @@ pub mod sensors;
 pub mod splats;
 mod surface_free;
 pub mod values;
+pub mod views;
 
 use glam::Affine3A;
 
@@ -34,6 +35,7 @@ use paths::PathScene;
 use references::Pixels;
 pub use sensors::sensor_record;
 use splats::{SplatScene, SplatSlots};
+use views::Views;
 
 /// Everything that does not change during a stage of a run, as flat records, beside the names that people know it by.
 #[derive(Debug, Clone)]
@@ -152,7 +154,26 @@ impl Resident {
                 .for_each(|sensor| sensor.medium = layout::NONE);
         }
         sensors::look_from_afar(&mut resident);
+        if let Transport::Field(field) = &mut resident.transport {
+            field.views = Views::new(scene, &resident.sensors, &params);
+        }
+        resident.place_views(&params);
         Ok((resident, params))
+    }
+
+    /// Puts cameras that are parameters where these values have them.
+    pub fn place_views(&mut self, params: &ParamSet) {
+        if let Transport::Field(FieldScene { views: Some(views), .. }) = &self.transport {
+            views.place(params, &mut self.sensors);
+        }
+    }
+
+    /// The cameras that are parameters.
+    pub fn views_mut(&mut self) -> Option<&mut Views> {
+        match &mut self.transport {
+            Transport::Field(field) => field.views.as_mut(),
+            Transport::Paths(_) | Transport::Splats(_) => None,
+        }
     }
 
     /// Looks through these sensors, which are those of the scene with other numbers of pixels.

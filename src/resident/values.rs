@@ -93,6 +93,9 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Translation | Quantity::Orientation | Quantity::Vertex => {
             Some(("a place", f32::is_finite, "must be finite"))
         }
+        Quantity::Pose | Quantity::Zoom | Quantity::Radial => {
+            Some(("a camera", f32::is_finite, "must have finite numbers"))
+        }
         Quantity::Extent => Some(("a scale", |v| v > 0.0 && v.is_finite(), "must be positive")),
         Quantity::Density
         | Quantity::Coefficients

@@ -33,7 +33,7 @@ impl<A> Visited<A> {
 /// Defines the list twice, for shared and for mutable references.
 macro_rules! visitors {
     ($all:ident, $phase:ident, $lookup:ident, $bsdf:ident, $texture:ident $(, $mutable:tt)?) => {
-        /// Every array of the scene: the field's, the splats', the background's, then those of media (`sigma_t`, `albedo`,
+        /// Every array of the scene: the field's, the splats', the background's, the views', then those of media (`sigma_t`, `albedo`,
         /// `emission`, the phase function's), of surfaces (textures, radiance) and of lights.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
@@ -69,6 +69,10 @@ macro_rules! visitors {
                         all.push(Visited::new(scale, Quantity::Light));
                     }
                 }
+            }
+            for part in & $($mutable)? scene.views {
+                let quantity = part.quantity;
+                all.push(Visited::new(& $($mutable)? part.array, quantity));
             }
             for medium in & $($mutable)? scene.world.media {
                 all.push($lookup(& $($mutable)? medium.sigma_t, Quantity::Extinction));

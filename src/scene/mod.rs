@@ -50,6 +50,7 @@ mod splats;
 mod texture;
 mod transform;
 mod uv;
+mod views;
 mod vocabulary;
 mod volume;
 mod warnings;
@@ -67,6 +68,7 @@ pub use self::motion::Motion;
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
+pub use self::views::{POSE, ViewPart};
 pub use self::vocabulary::tag;
 pub use self::world::{
     Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance,
@@ -100,6 +102,8 @@ pub struct Scene {
     pub background: Background,
     /// Every view, data sets expanded, in the order of the file.
     pub sensors: Vec<Sensor>,
+    /// What a run changes of the views themselves.
+    pub views: Vec<ViewPart>,
     /// The block `optimize`; None for scenes that are only rendered.
     pub optimize: Option<Optimize>,
     /// The scene as JSON with references inlined, data sets expanded and defaults filled in. File names in it are

@@ -9,6 +9,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::texture;
+use super::views;
 use super::volume::{self, Channels, Wanted};
 use super::{Array, Penalty, Scene, Source, Stage, Visited, arrays, files};
 
@@ -24,6 +25,7 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     let mistaken = value.context.has_errors();
     let field = scene.field.is_some();
     motion::name(&entries, scene);
+    views::name(&entries, scene);
     let mut tunables = arrays::all_mut(scene);
     let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
     for (path, entry) in &entries {
@@ -149,6 +151,13 @@ fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> 
         );
         return None;
     }
+    if tunable.quantity.is_of_views() {
+        value.error(
+            format!("`initial` of `{}`", tunable.array.path),
+            "cameras begin where the data set has them: give it corrected ones",
+        );
+        return None;
+    }
     let filled = |values| (tunable.array.shape, Source::Fill(values));
     if value.as_str().is_none() {
         return volume::channel_values(value, tunable.wanted()).map(filled);
@@ -201,8 +210,8 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         }
         Kind::Attribute => {
             value.error(
-                "values of a mesh have no resolution",
-                "remove `start_resolution`: there is one for each vertex or face",
+                "values of a mesh or of cameras have no resolution",
+                "remove `start_resolution`: there is one for each vertex, face or camera",
             );
             None
         }

@@ -14,6 +14,7 @@ impl Quantity {
             Quantity::Density | Quantity::Coefficients | Quantity::Normal | Quantity::Height => Limit::Any,
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex => Limit::Any,
+            Quantity::Pose | Quantity::Zoom | Quantity::Radial => Limit::Any,
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => Limit::Within(0.0, 1.0),
             Quantity::Specular => Limit::Within(0.0, 1.0),
@@ -32,6 +33,10 @@ impl Quantity {
             Quantity::Density | Quantity::Coefficients | Quantity::Height => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Position | Quantity::Rotation | Quantity::Color => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex => [f32::NEG_INFINITY, f32::INFINITY],
+            // A turn by more than half a circle has a shorter name; lenses twice as long or half are other lenses.
+            Quantity::Pose => [-3.0, 3.0],
+            Quantity::Zoom => [-0.7, 0.7],
+            Quantity::Radial => [-1.0, 1.0],
             Quantity::Extent => [1e-3, f32::INFINITY],
             // From an eighth of a pixel of a picture of 1024 to the picture itself.
             Quantity::Scale => [-9.0, 0.0],

@@ -133,6 +133,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             first_surfaces: FirstSurfaces::default(),
             background: Background::None,
             sensors: Vec::new(),
+            views: Vec::new(),
             optimize: None,
             resolved: serde_json::Value::Null,
             warnings: Vec::new(),

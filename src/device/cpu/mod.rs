@@ -117,7 +117,13 @@ impl Cpu {
 
     fn rebuild_tables(&mut self) {
         match &mut self.passes {
-            Passes::Field(passes) => passes.rebuild(&self.inputs),
+            Passes::Field(passes) => {
+                let Inputs { params, sensors, .. } = &mut self.inputs;
+                if let Some(views) = &passes.scene.views {
+                    views.place(params, sensors);
+                }
+                passes.rebuild(&self.inputs);
+            }
             Passes::Paths(passes) => passes.rebuild(&self.inputs),
             Passes::Splats(_) => {}
         }
@@ -316,7 +322,10 @@ impl Device for Cpu {
                 written.values.copy_from_slice(values);
                 self.updates.wake_outside(parameter, written);
                 let decides = match &self.passes {
-                    Passes::Field(passes) => passes.scene.slots.is_some_and(|slots| slots.sigma_t == parameter),
+                    Passes::Field(passes) => {
+                        let of_view = written.quantity.is_of_views();
+                        of_view || passes.scene.slots.is_some_and(|slots| slots.sigma_t == parameter)
+                    }
                     Passes::Paths(_) => true,
                     Passes::Splats(_) => false,
                 };

@@ -5,3 +5,4 @@ pub mod difference;
 pub mod entries;
 pub mod fields;
 pub mod objective;
+pub mod views;

@@ -28,6 +28,8 @@ pub struct CastRay {
     /// Index of its pixel in the batch, and what its radiance counts there.
     pub place: u32,
     pub weight: f32,
+    /// Index of its sensor.
+    pub sensor: u32,
 }
 
 /// Generates the rays of a range of pixels of a batch. A pixel with a sample without ray is masked, as on the devices.
@@ -48,6 +50,7 @@ pub fn cast_rays(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, place
                 backdrop,
                 place,
                 weight,
+                sensor: pixel.sensor,
             })
     };
     places.into_par_iter().flat_map_iter(of_pixel).collect()

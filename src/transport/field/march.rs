@@ -40,6 +40,12 @@ impl<N: Number> March<N> {
         }
     }
 
+    /// Whether the scene's emitter is behind the medium, and not a colour that replaces it.
+    #[inline(always)]
+    pub fn sees_emitter(&self) -> bool {
+        self.backdrop.is_none()
+    }
+
     /// The spherical harmonics in the ray's direction; zero outside the field.
     #[inline(always)]
     pub fn basis(&self) -> Basis {

@@ -2,3 +2,4 @@
 
 pub mod march;
 pub mod radiance_field;
+pub mod ray_adjoint;

@@ -67,6 +67,45 @@ pub fn env_adjoint<N: Number>(gradient: &mut [N], at: &EnvStencil, g: [N; 3]) {
     }
 }
 
+/// The texels of [`env_stencil`] with the place between them, of any digits.
+#[inline(always)]
+pub fn env_place(size: [u32; 2], d: [f64; 3]) -> ([u32; 4], [f64; 2]) {
+    let u = d[0].atan2(-d[2]) * (0.5 / std::f64::consts::PI);
+    let v = d[1].clamp(-1.0, 1.0).acos() / std::f64::consts::PI;
+    let (width, height) = (f64::from(size[0]), f64::from(size[1]));
+    let x = u - 0.5 / width;
+    let x = (x - x.floor()) * width;
+    let y = v * (height - 1.0);
+    let column = (x as u32).min(size[0] - 1);
+    let row = (y as u32).min(size[1].max(2) - 2);
+    let cell = env_cell(size, [column, row], [0.0; 2]);
+    (cell.texels, [x - f64::from(column), y - f64::from(row)])
+}
+
+/// The derivative by the direction `d` (of length one, in the map's frame) of the radiance of [`env_eval`] times `g`. On the
+/// poles, where it has none, it is zero.
+#[inline(always)]
+pub fn env_slope<N: Number>(size: [u32; 2], data: &[N], d: [N; 3], g: [N; 3]) -> [N; 3] {
+    let zero = N::lift(0.0);
+    let (texels, [fx, fy]) = env_place(size, d.map(N::value));
+    // Both halves of a number of twice the digits, of which a short one keeps the first.
+    let lift = |x: f64| N::lift(x as f32) + N::lift((x - f64::from(x as f32)) as f32);
+    let texel = |k: usize| {
+        let start = texels[k] as usize * 3;
+        data[start] * g[0] + data[start + 1] * g[1] + data[start + 2] * g[2]
+    };
+    let [a, b, c, e] = [texel(0), texel(1), texel(2), texel(3)];
+    let by_u = ((b - a) * lift(1.0 - fy) + (e - c) * lift(fy)) * N::lift(size[0] as f32);
+    let by_v = ((c - a) * lift(1.0 - fx) + (e - b) * lift(fx)) * N::lift(size[1] as f32 - 1.0);
+    let square = d[0] * d[0] + d[2] * d[2];
+    if !square.above(1e-12) {
+        return [zero; 3];
+    }
+    let by_u = by_u * lift(0.5 / std::f64::consts::PI) / square;
+    let by_v = by_v * lift(1.0 / std::f64::consts::PI) / square.sqrt();
+    [-(d[2] * by_u), -by_v, d[0] * by_u]
+}
+
 /// The emitter's radiance for the unit direction `d` (world), of a map before its scale; `data` as
 /// [`crate::transport::field::radiance_field::FieldView::emitter`].
 #[inline(always)]

@@ -158,6 +158,82 @@ fn floor(x: f32) -> f32 {
     if whole > x { whole - 1.0 } else { whole }
 }
 
+/// The cell between eight texel centres around a point, and the point's place in it: what the derivative of a lookup by its
+/// place needs, which a [`Stencil`] no longer tells.
+#[derive(Debug, Clone, Copy)]
+pub struct Cell<N> {
+    /// Texel indices in the order of a [`Stencil`].
+    pub texels: [u32; 8],
+    /// From the lower centre along each axis, as a share of the way to the upper one.
+    pub fraction: [N; 3],
+    size: [f32; 3],
+}
+
+/// The cell of the point `p` of the unit cube in a grid of `size` texels: that of [`grid_stencil`].
+#[inline(always)]
+pub fn grid_cell<N: Number>(size: [u32; 4], p: [N; 3]) -> Cell<N> {
+    cell_around(size, p, p)
+}
+
+/// The place of `p` in the cell around `decided`, in which it may lie or not.
+#[inline(always)]
+pub fn cell_around<N: Number, D: Number>(size: [u32; 4], p: [N; 3], decided: [D; 3]) -> Cell<N> {
+    let strides = [1, size[0], size[0] * size[1]];
+    let mut offsets = [[0u32; 2]; 3];
+    let mut fraction = [N::lift(0.0); 3];
+    let mut sides = [0.0; 3];
+    for axis in 0..3 {
+        let side = size[axis] as f32;
+        let base = floor((decided[axis] * D::lift(side) - D::lift(0.5)).value() as f32);
+        fraction[axis] = p[axis] * N::lift(side) - N::lift(0.5) - N::lift(base);
+        offsets[axis] = [
+            index_below(base, size[axis] - 1) * strides[axis],
+            index_below(base + 1.0, size[axis] - 1) * strides[axis],
+        ];
+        sides[axis] = side;
+    }
+    let mut texels = [0; 8];
+    for k in 0..8 {
+        texels[k] = offsets[2][k >> 2] + offsets[1][(k >> 1) & 1] + offsets[0][k & 1];
+    }
+    Cell {
+        texels,
+        fraction,
+        size: sides,
+    }
+}
+
+impl<N: Number> Cell<N> {
+    /// The weights of the texels.
+    #[inline(always)]
+    pub fn weights(&self) -> [N; 8] {
+        let [x, y, z] = self.fraction.map(|f| [N::lift(1.0) - f, f]);
+        let mut weights = [N::lift(0.0); 8];
+        for k in 0..8 {
+            weights[k] = z[k >> 2] * y[(k >> 1) & 1] * x[k & 1];
+        }
+        weights
+    }
+
+    /// The derivative by the point of the lookup of a grid whose texels here are `values`.
+    #[inline(always)]
+    pub fn gradient(&self, values: &[N; 8]) -> [N; 3] {
+        let [x, y, z] = self.fraction.map(|f| [N::lift(1.0) - f, f]);
+        let mut gradient = [N::lift(0.0); 3];
+        for k in 0..4 {
+            let (low, high) = (k & 1, k >> 1);
+            gradient[0] += (values[2 * k + 1] - values[2 * k]) * (z[high] * y[low]);
+            let (back, ahead) = (4 * high + low, 4 * high + low + 2);
+            gradient[1] += (values[ahead] - values[back]) * (z[high] * x[low]);
+            gradient[2] += (values[k + 4] - values[k]) * (y[high] * x[low]);
+        }
+        for axis in 0..3 {
+            gradient[axis] *= N::lift(self.size[axis]);
+        }
+        gradient
+    }
+}
+
 /// [`grid_stencil`] for wrap modes in which a texel's neighbours are not adjacent in the array.
 #[inline(always)]
 pub fn grid_stencil_wrapped(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {

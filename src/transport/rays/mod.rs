@@ -6,3 +6,4 @@ pub mod pixel;
 pub mod random;
 pub mod sampler;
 pub mod sensor;
+pub mod view_adjoint;

@@ -15,6 +15,7 @@ use super::packet::{self, Lane, Packet, PacketSink};
 use super::passes::FieldPasses;
 use super::records::{Replays, Unsorted};
 use super::reduce::ReduceBrick;
+use super::refine::{Rays, add_to_gradients, refine};
 use super::view::Arrays;
 use crate::device::ReplayStats;
 use crate::device::cpu::chunk::{CHUNK, Chunk, chunks};
@@ -25,6 +26,7 @@ use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
 use crate::resident::field::FieldSlots;
 use crate::resident::layout::SceneRecord;
+use crate::resident::views::{SUMS, Views};
 use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
@@ -56,6 +58,11 @@ impl FieldPasses {
             bases,
         } = self;
         bases.resize(per_round.min(chunks.len()) * samples * CHUNK, [0.0; 16]);
+        let with_field = scene.slots.is_some_and(|FieldSlots { sigma_t, sh_coeffs }| {
+            [sigma_t, sh_coeffs].into_iter().any(|slot| !updates.gradients[slot].is_empty())
+        });
+        let views = scene.views.as_ref().filter(|views| views.are_wanted(&inputs.params));
+        let mut sums = vec![[0.0; SUMS]; views.map_or(0, Views::len)];
         let mut stats = ReplayStats::default();
         let rounds = chunks.chunks(per_round).enumerate();
         let rounds = rounds.flat_map(|round| (0..pass.spp).step_by(samples).map(move |first| (first, round)));
@@ -79,14 +86,26 @@ impl FieldPasses {
                         first_ray: (i * samples * CHUNK) as u32,
                         replays,
                         bases,
+                        with_field,
+                        with_views: views.is_some(),
                     });
                 });
-            reduce(inputs, scene.slots, bricks, used, bases, updates);
+            let slots = scene.slots.filter(|_| with_field);
+            reduce(inputs, slots, bricks, used, bases, updates);
             for replay in used.iter() {
                 stats.rays += replay.stats.rays;
                 stats.samples += replay.stats.samples;
                 stats.drifted += replay.stats.drifted;
+                for (sensor, of_ray) in &replay.views {
+                    // Records behind those of the scene are nobody's.
+                    if let Some(sum) = sums.get_mut(*sensor as usize) {
+                        (0..SUMS).for_each(|k| sum[k] += f64::from(of_ray[k]));
+                    }
+                }
             }
+        }
+        if let Some(views) = views {
+            add_to_gradients(views, &inputs.params, &sums, updates);
         }
         stats
     }
@@ -161,6 +180,9 @@ struct ReplayChunk<'a> {
     replays: &'a mut Replays,
     /// Of the directions of the chunk's rays.
     bases: &'a mut [Basis],
+    /// Whether derivatives by the field are wanted, and by the views.
+    with_field: bool,
+    with_views: bool,
 }
 
 /// Records the gradients of one chunk.
@@ -228,6 +250,8 @@ impl Kernel for ReplayChunk<'_> {
             first_ray,
             replays,
             bases,
+            with_field,
+            with_views,
         } = self;
         let scene = &inputs.scene;
         let view = Arrays::<W>::new(inputs, slots, occupancy, batch);
@@ -249,6 +273,7 @@ impl Kernel for ReplayChunk<'_> {
                     keys,
                     index: sample,
                     adjoint: &scaled,
+                    with_casts: with_views,
                 },
             ) {
                 let first = first_ray + rays as u32;
@@ -267,13 +292,26 @@ impl Kernel for ReplayChunk<'_> {
                     level: PhantomData,
                 };
                 packet.backpropagate(scene, &view, &mut recorder);
+                if with_views {
+                    let begin = recorder.begin;
+                    let rays = Rays {
+                        lanes: &packet.lanes,
+                        casts: &packet.casts,
+                        bases: &bases[(first - first_ray) as usize..],
+                        first,
+                    };
+                    let records = unsorted.records_from(begin);
+                    refine((scene, &inputs.sensors), &view, &rays, records, &mut replays.views);
+                }
                 for (lane, radiance) in packet.lanes.iter().zip(&packet.radiances) {
                     replays.stats.count(&lane.path.state, radiance);
                 }
             }
         }
         packet.put_back();
-        replays.sort(&unsorted, bricks.len());
+        if with_field {
+            replays.sort(&unsorted, bricks.len());
+        }
         unsorted.put_back();
     }
 }

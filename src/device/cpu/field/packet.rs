@@ -10,6 +10,7 @@ use crate::resident::layout::SceneRecord;
 use crate::transport::field::march::March;
 use crate::transport::field::radiance_field::{FieldView, NoSamples, SampleSink};
 use crate::transport::mode::{GATHER, PRIMAL};
+use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Sampled, pixel_backdrop, sample_ray};
 
 /// Rays of a packet: an 8×4 block of a tile. What they read at a time fits the nearest cache.
@@ -25,6 +26,13 @@ pub(in crate::device::cpu) struct Lane {
     /// Derivative of the loss by its radiance; zero in a primal pass.
     pub(in crate::device::cpu) d_radiance: [f32; 3],
     pub(in crate::device::cpu) path: March<f32>,
+}
+
+/// Where a lane's ray comes from.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::device::cpu) struct Cast {
+    pub(in crate::device::cpu) sensor: u32,
+    pub(in crate::device::cpu) ray: Ray,
 }
 
 /// A sink that is told whose samples come next, keeps those of a packet, and replays them.
@@ -45,6 +53,8 @@ impl PacketSink for NoSamples {
 #[derive(Debug, Default)]
 pub(in crate::device::cpu) struct Packet {
     pub(in crate::device::cpu) lanes: Vec<Lane>,
+    /// Of each lane, if a sample asks for them.
+    pub(in crate::device::cpu) casts: Vec<Cast>,
     /// Places of pixels without a ray.
     pub(in crate::device::cpu) masked: Vec<usize>,
     /// What the paths of an adjoint gathered before their replay.
@@ -66,6 +76,8 @@ pub(in crate::device::cpu) struct Sample<'a> {
     /// The adjoint image of the chunk, over the number of samples; empty in a primal pass. Pixels where it is zero have
     /// nothing to propagate and are left out.
     pub(in crate::device::cpu) adjoint: &'a [[f32; 3]],
+    /// Whether the packet keeps where rays come from.
+    pub(in crate::device::cpu) with_casts: bool,
 }
 
 impl Packet {
@@ -83,6 +95,7 @@ impl Packet {
     #[inline(always)]
     pub(in crate::device::cpu) fn fill(&mut self, inputs: &Inputs, pixels: &mut Pixels, sample: Sample) -> bool {
         self.lanes.clear();
+        self.casts.clear();
         self.masked.clear();
         let mut any = false;
         while self.lanes.len() < RAYS {
@@ -103,6 +116,10 @@ impl Packet {
                 Some(Sampled { ray, jitter, weight }) => {
                     let backdrop = pixel_backdrop(sensor, sample.keys.objective, pixel);
                     let path = March::new(&inputs.scene, &ray, jitter, backdrop);
+                    if sample.with_casts {
+                        let sensor = pixel.sensor;
+                        self.casts.push(Cast { sensor, ray });
+                    }
                     let [r, g, b] = d_radiance;
                     self.lanes.push(Lane {
                         place,

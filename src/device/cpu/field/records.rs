@@ -5,6 +5,7 @@ use std::mem::size_of;
 
 use super::bricks::CELL_BITS;
 use super::packet::Lane;
+use super::refine::OfView;
 use crate::device::ReplayStats;
 use crate::resident::layout::{SceneRecord, color};
 use crate::transport::field::radiance_field::{Sample, State, color_activate, color_slope, density_slope};
@@ -51,6 +52,8 @@ pub(in crate::device::cpu) struct Replays {
     starts: Vec<u32>,
     /// Direction and gradient of each ray's emitter.
     pub(in crate::device::cpu) emitters: Vec<([f32; 3], [f32; 3])>,
+    /// Derivatives by views, in the order of the rays.
+    pub(in crate::device::cpu) views: Vec<OfView>,
     pub(in crate::device::cpu) stats: ReplayStats,
 }
 
@@ -99,6 +102,12 @@ impl Unsorted {
     /// Number of records so far.
     pub(in crate::device::cpu) fn len(&self) -> usize {
         self.notes.len()
+    }
+
+    /// The records from `begin` on.
+    #[inline(always)]
+    pub(in crate::device::cpu) fn records_from(&self, begin: usize) -> impl Iterator<Item = &Record> {
+        self.notes[begin..].iter().map(|note| &note.record)
     }
 
     /// Replays the samples from the record `begin` on, in the order in which they were found. The first of `lanes` is
@@ -156,6 +165,7 @@ fn replay<const COLOR: u32>(scene: &SceneRecord, notes: &mut [Note], lanes: &mut
 impl Replays {
     pub(in crate::device::cpu) fn clear(&mut self) {
         self.emitters.clear();
+        self.views.clear();
         self.stats = ReplayStats::default();
     }
 
@@ -167,7 +177,7 @@ impl Replays {
 
     /// Bytes held.
     pub(in crate::device::cpu) fn bytes(&self) -> usize {
-        self.sorted.capacity() * size_of::<Record>() + 4 * self.starts.capacity() + 24 * self.emitters.capacity()
+        self.sorted.capacity() * size_of::<Record>() + 4 * self.starts.capacity() + 24 * self.emitters.capacity() + size_of::<OfView>() * self.views.capacity()
     }
 
     /// Takes over a chunk's records, sorted by brick: a stable counting sort.

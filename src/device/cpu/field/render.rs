@@ -59,6 +59,7 @@ impl Kernel for RenderChunk<'_> {
                     keys,
                     index: sample,
                     adjoint: &[],
+                    with_casts: false,
                 },
             ) {
                 packet.gather(&inputs.scene, &view);
