@@ -206,6 +206,8 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "takes memory for each path, which a GPU lacks",
     ),
     ("transport/lookup/prefetch", "a GPU hides latency by other invocations"),
+    ("transport/field/ray_adjoint", "the CPU alone refines cameras"),
+    ("transport/rays/view_adjoint", "the CPU alone refines cameras"),
     ("transport/paths/packet", "a GPU follows paths together by itself"),
     ("transport/paths/flights", "lanes of vectors, which a GPU has by itself"),
     ("kernels/quality", "PSNR and SSIM are computed by the host"),

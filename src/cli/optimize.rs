@@ -328,6 +328,7 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         "loss": last.map(|f| f.loss), "psnr": last.and_then(|f| f.psnr),
         "held_out_mean_psnr": held_out.and_then(|h| h.mean_psnr),
         "held_out_mean_ssim": held_out.and_then(|h| h.mean_ssim),
+        "held_out_refined_mean_psnr": report.held_out_refined.as_ref().and_then(|h| h.mean_psnr),
         "results": folder.results(), "report": page,
     });
     progress.event("done", event);
@@ -357,6 +358,16 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
             decibels(held_out.mean_psnr),
             similarity(held_out.mean_ssim)
         );
+    }
+    if let Some(refined) = &report.held_out_refined {
+        eprintln!(
+            "  their cameras refined with everything else as it is: mean PSNR {}, mean SSIM {}",
+            decibels(refined.mean_psnr),
+            similarity(refined.mean_ssim)
+        );
+    }
+    if let Some(cameras) = &report.cameras {
+        eprintln!("  {}", cameras.text());
     }
     let results = folder.results();
     eprintln!("  results: {}", results.display());

@@ -7,7 +7,7 @@ use glam::Affine3A;
 use crate::io::mesh::{self, Mesh};
 use crate::io::{Grid, Image, Result, UNIT_CUBE, image, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
-use crate::resident::motion;
+use crate::resident::{motion, views};
 use crate::scene::{Array, Geometry, MeshFormat, Scene, Source, Surface, World};
 
 /// Puts the values of `params` into the scene: numbers as they are, grids as `.vol`, images as `.exr` and meshes as `.ply`
@@ -29,6 +29,7 @@ pub fn bake(scene: &mut Scene, given: &ParamSet, params: &ParamSet, folder: &Pat
         baker.mesh(surface)?;
     }
     motion::bake(&mut scene.world, params);
+    views::bake(scene, params)?;
     for visited in scene.visit_mut() {
         baker.array(visited.array)?;
     }

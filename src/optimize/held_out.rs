@@ -1,5 +1,6 @@
 //! Image quality on held-out views.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
@@ -37,7 +38,7 @@ pub struct HeldOut {
     pub views: Vec<ViewFigures>,
 }
 
-/// Renders every held-out view, writes images and figures, and returns the figures; None if no view is held out, none
+/// Renders every held-out view, writes images into the folder and figures into the file, and returns the figures; None if no view is held out, none
 /// has a reference, or `stop` was set before all were rendered.
 ///
 /// # Errors
@@ -46,7 +47,7 @@ pub fn judge(
     scene: &Scene,
     targets: &Targets,
     device: &mut dyn Device,
-    folder: &RunFolder,
+    (folder, written): (&RunFolder, &Path),
     look: RenderSettings,
     progress: &Progress,
     stop: &AtomicBool,
@@ -83,7 +84,7 @@ pub fn judge(
         views,
     };
     let text = serde_json::to_value(&figures)?;
-    room::wait(progress, stop, || Ok(write_json(&folder.held_out_figures(), &text)?))?;
+    room::wait(progress, stop, || Ok(write_json(written, &text)?))?;
     Ok(Some(figures))
 }
 

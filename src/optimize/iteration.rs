@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::run::Run;
 use super::schedule::rate_factor;
 use super::stage::samples;
-use crate::device::{self, Keys, LossValue, ReplayStats, Step, Term};
+use crate::device::{self, ArrayKind, Keys, LossValue, ReplayStats, Step, Term};
 use crate::output::metrics::{Figures, Milliseconds, psnr};
 use crate::transport::rays::random::{Pass, pass_key};
 
@@ -56,6 +56,9 @@ impl Run<'_> {
             [] => Ok(0.0),
             due => self.device.regularise(due),
         })?;
+        if self.views_rest() {
+            self.hold_views()?;
+        }
         self.job.observer.stepping(self.device)?;
         let rate = rate_factor(&settings.schedule, index, settings.iterations);
         let step = Step {
@@ -78,6 +81,25 @@ impl Run<'_> {
         self.note_reach(&norms, loss.loss + penalty);
         ms.total = begun.elapsed().as_secs_f64() * 1e3;
         Ok(self.figures(loss, replay, penalty, rate, &norms, ms))
+    }
+
+    /// Whether views that are parameters stand where they are, in this iteration.
+    pub(super) fn views_rest(&self) -> bool {
+        let settings = self.job.settings;
+        let start = f64::from(settings.views.start) * f64::from(settings.iterations);
+        f64::from(self.state.iteration) < start.round()
+    }
+
+    /// Takes the gradients of views back.
+    fn hold_views(&mut self) -> device::Result<()> {
+        for index in 0..self.device.params().parameters.len() {
+            let parameter = &self.device.params().parameters[index];
+            if parameter.quantity.is_of_views() && parameter.tuning.is_some() {
+                let zeros = vec![0.0; parameter.shape.len()];
+                self.device.write(index, ArrayKind::Gradient, &zeros)?;
+            }
+        }
+        Ok(())
     }
 
     /// Records which parameters have received a nonzero gradient.

@@ -2,6 +2,7 @@
 //! elements.
 
 pub mod batch;
+pub mod cameras;
 pub mod estimate;
 mod growth;
 mod half;
@@ -22,6 +23,7 @@ use crate::output::metrics::Figures;
 use crate::output::run_folder::RunFolder;
 use crate::scene::{Optimize, Scene};
 
+use cameras::Refined;
 use held_out::HeldOut;
 
 pub use views::{RenderSettings, render_view, render_view_aov};
@@ -101,5 +103,9 @@ pub struct Report {
     /// Figures of the last completed iteration.
     pub last: Option<Figures>,
     pub held_out: Option<HeldOut>,
+    /// Figures of held-out views whose cameras were refined with the field as it is.
+    pub held_out_refined: Option<HeldOut>,
+    /// What has become of the cameras, if they were parameters.
+    pub cameras: Option<Refined>,
     pub seconds: f64,
 }

@@ -182,6 +182,10 @@ fn target_renders(
     let mut target = scene::load_target(path)?;
     target.sensors = scene.sensors.clone();
     for sensor in &mut target.sensors {
+        // Wrong cameras are compared with what the true ones see.
+        if let Some(pose) = sensor.undisturbed.take() {
+            sensor.to_world = pose;
+        }
         let media = &target.world.media;
         let same = |index: usize| media.iter().position(|m| m.path == scene.world.media[index].path);
         sensor.medium = sensor.medium.and_then(same);

@@ -256,6 +256,11 @@ fn scene() -> Scene {
             every: 4,
         }],
         growth: None,
+        views: crate::scene::ViewRule {
+            start: 0.0,
+            held_out_iterations: 0,
+            held_out_rate: 1e-3,
+        },
         references: References::Constant([0.5; 3]),
         seed: 3,
         output: OutputRule {

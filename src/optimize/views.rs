@@ -97,6 +97,9 @@ pub(super) fn previews(scene: &Scene, chosen: &[u32], resident: &mut Resident) -
             plain.first_pixel = NO_REFERENCE;
             record = resident.sensors.len() as u32;
             resident.sensors.push(plain);
+            if let Some(views) = resident.views_mut() {
+                views.follow(record, sensor as u32);
+            }
         }
         let stem = stems[sensor].clone();
         previews.push(Preview { sensor, record, stem });

@@ -1,5 +1,6 @@
 //! What a run leaves behind, written as it goes: every file appears whole, by rename; `metrics.jsonl` grows by lines.
 
+pub mod cameras;
 pub mod checkpoint;
 pub mod ellipses;
 pub mod fingerprint;

@@ -34,12 +34,13 @@ const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl",
 const REFERENCES: &str = "references.safetensors";
 
 /// Everything that belongs to one run; the rendered references stay, they name what they were made of.
-const CONTENTS: [&str; 14] = [
+const CONTENTS: [&str; 15] = [
     "run.json",
     "scene.json",
     "checkpoint.safetensors",
     "metrics.jsonl",
     "held_out.json",
+    "held_out_refined.json",
     "start",
     "truth",
     "final",
@@ -168,6 +169,11 @@ impl RunFolder {
     /// Figures of the held-out views.
     pub fn held_out_figures(&self) -> PathBuf {
         self.path.join("held_out.json")
+    }
+
+    /// The same with their cameras refined.
+    pub fn held_out_refined_figures(&self) -> PathBuf {
+        self.path.join("held_out_refined.json")
     }
 
     /// Everything needed to go on.

@@ -2,14 +2,15 @@
 //! derivatives by these of what rays through them say.
 //!
 //! With M the axes and o the place of a camera in the file, ω and t the six numbers of its pose and s the unit of length,
-//! its axes are M exp(ω) and its place is o + s M t (docs/method.md, section 21).
+//! its axes are M exp(ω) and its place is o + s M t (docs/method.md, section 22).
 
 use glam::{Affine3A, DMat3, DVec3, Mat3A, Vec3A};
 
 use super::layout::{NONE, SensorRecord, distortion};
-use super::rows;
+use super::{Resident, rows};
+use crate::io;
 use crate::params::{ParamSet, Quantity};
-use crate::scene::Scene;
+use crate::scene::{Distortion, Scene};
 
 /// Derivatives by a view that its rays sum: a torque and a force along the camera's own axes, then those by the logarithm
 /// of its focal lengths and by its first radial coefficient.
@@ -84,13 +85,16 @@ impl Views {
     }
 
     /// Puts a camera elsewhere than where the file has it, before its pose is applied.
-    pub fn rest_at(&mut self, sensor: usize, to_world: &Affine3A) {
-        self.rest[sensor].to_world = rows(to_world);
+    pub fn rest_at(&mut self, sensor: usize, record: &SensorRecord) {
+        self.rest[sensor].to_world = record.to_world;
     }
 
     /// Puts the cameras where `params` have them.
     pub fn place(&self, params: &ParamSet, sensors: &mut [SensorRecord]) {
-        let followed = self.followers.iter().map(|&(record, of)| (record as usize, of as usize));
+        let followed = self
+            .followers
+            .iter()
+            .map(|&(record, of)| (record as usize, of as usize));
         for (record, of) in (0..self.rest.len()).map(|i| (i, i)).chain(followed) {
             let (rest, record) = (&self.rest[of], &mut sensors[record]);
             if let Some(pose) = self.pose(params, of) {
@@ -132,13 +136,44 @@ impl Views {
         for (view, (sum, of)) in sums.iter().zip(&mut poses).enumerate() {
             let [a, b, c, x, y, z, zoom, radial] = *sum;
             shared = [shared[0] + zoom, shared[1] + radial];
-            let turn = self.pose(params, view).map_or(DVec3::ZERO, |p| DVec3::new(p[0], p[1], p[2]));
+            let turn = self
+                .pose(params, view)
+                .map_or(DVec3::ZERO, |p| DVec3::new(p[0], p[1], p[2]));
             let torque = turn_derivative(turn, DVec3::new(a, b, c));
             let force = self.unit * (rotation(turn) * DVec3::new(x, y, z));
             *of = [torque.x, torque.y, torque.z, force.x, force.y, force.z];
         }
         (poses, shared)
     }
+}
+
+/// Puts the cameras of a scene where the values of `params` have them, which nothing does after that.
+///
+/// # Errors
+/// The scene cannot be flattened.
+pub fn bake(scene: &mut Scene, params: &ParamSet) -> io::Result<()> {
+    if scene.views.is_empty() {
+        return Ok(());
+    }
+    let (mut resident, _) = Resident::new(scene)?;
+    resident.place_views(params);
+    for (sensor, record) in scene.sensors.iter_mut().zip(&resident.sensors) {
+        let axes = axes(record);
+        sensor.to_world = Affine3A {
+            matrix3: Mat3A::from_cols(axes.x_axis.as_vec3a(), axes.y_axis.as_vec3a(), axes.z_axis.as_vec3a()),
+            translation: place(record),
+        };
+        sensor.focal = record.focal;
+        if record.distortion_model == distortion::BROWN {
+            let [k1, k2, k3, _, p1, p2, ..] = record.distortion;
+            sensor.distortion = Distortion::Brown {
+                k: [k1, k2, k3],
+                p: [p1, p2],
+            };
+        }
+    }
+    scene.views.clear();
+    Ok(())
 }
 
 /// The one number of a parameter, if there is such a parameter.
@@ -199,7 +234,10 @@ mod tests {
                 let coarse = (along(h) - along(-h)) / (2.0 * h);
                 let fine = (along(k) - along(-k)) / (2.0 * k);
                 let expected = (4.0 * fine - coarse) / 3.0;
-                assert!((found[axis] - expected).abs() < 1e-10, "{turn} {axis}: {found} {expected}");
+                assert!(
+                    (found[axis] - expected).abs() < 1e-10,
+                    "{turn} {axis}: {found} {expected}"
+                );
             }
         }
     }

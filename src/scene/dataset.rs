@@ -1,6 +1,8 @@
 //! `dataset`: a data set of photographs with cameras, expanded into sensors.
 
-use glam::DAffine3;
+use glam::{Affine3A, DAffine3, Mat3A, Vec3A};
+use rand_core::Rng;
+use rand_pcg::Pcg64;
 
 use crate::io::dataset::View;
 
@@ -23,6 +25,18 @@ struct Rules {
     filter: Filter,
     clip: [f32; 2],
     spp: u32,
+    disturb: Option<Disturb>,
+}
+
+/// Wrong cameras, for experiments: each view that is not held out is turned about a random axis and moved in a random
+/// direction.
+#[derive(Debug, Clone, Copy)]
+struct Disturb {
+    /// In degrees.
+    rotate: f64,
+    /// In world units.
+    translate: f64,
+    seed: u64,
 }
 
 /// The views of the data set at `value`. `with_images`: whether their photographs must exist.
@@ -40,6 +54,7 @@ pub(super) fn read(value: &Value<'_>, with_images: bool) -> Option<Vec<Sensor>> 
         filter: film::nested_filter(&mut object, Filter::Box),
         clip: clip_range(&mut object),
         spp: sampler::nested(&mut object),
+        disturb: object.get("disturb").and_then(|value| disturb(&value)),
     };
     let sensors = file.and_then(|file| views(&file, &rules, skip_missing, with_images));
     object.finish();
@@ -107,9 +122,12 @@ fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, S
         backdrop: rules.backdrop,
     });
     let held_out = rules.held_out || (rules.hold_out > 0 && i.is_multiple_of(rules.hold_out as usize));
+    let undisturbed = camera_to_world(rules.to_world, view);
+    let disturb = rules.disturb.filter(|_| !held_out);
     Ok(Sensor {
         name: view.name.clone(),
-        to_world: camera_to_world(rules.to_world, view),
+        to_world: disturb.map_or(undisturbed, |disturb| disturb.apply(undisturbed, i as u64)),
+        undisturbed: disturb.map(|_| undisturbed),
         width: size[0],
         height: size[1],
         focal: view.focal.map(|x| x / scale as f32),
@@ -125,6 +143,37 @@ fn sensor(view: &View, i: usize, rules: &Rules, there: bool) -> Result<Sensor, S
         medium: None,
         ..Sensor::default()
     })
+}
+
+fn disturb(value: &Value<'_>) -> Option<Disturb> {
+    let mut object = value.block("disturb")?;
+    let disturb = Disturb {
+        rotate: object.number("rotate", 0.0).into(),
+        translate: object.number("translate", 0.0).into(),
+        seed: object.get("seed").and_then(|v| v.integer(0, u64::MAX)).unwrap_or(0),
+    };
+    object.finish();
+    Some(disturb)
+}
+
+impl Disturb {
+    /// The pose that the `view`-th view gets in place of its own.
+    fn apply(&self, pose: Affine3A, view: u64) -> Affine3A {
+        let mut stream = Pcg64::new(u128::from(self.seed), u128::from(view));
+        let mut uniform = || (stream.next_u64() >> 11) as f32 / (1u64 << 53) as f32;
+        let mut direction = || {
+            let z = 2.0 * uniform() - 1.0;
+            let (sine, cosine) = (std::f32::consts::TAU * uniform()).sin_cos();
+            let radius = (1.0 - z * z).max(0.0).sqrt();
+            Vec3A::new(radius * cosine, radius * sine, z)
+        };
+        let axis = direction().normalize();
+        let turn = Mat3A::from_axis_angle(axis.into(), self.rotate.to_radians() as f32);
+        Affine3A {
+            matrix3: turn * pose.matrix3,
+            translation: pose.translation + self.translate as f32 * direction().normalize(),
+        }
+    }
 }
 
 /// A view's pose in the scene: transformed by a similarity, with axes normalised to unit length.

@@ -433,6 +433,8 @@ pub struct Sensor {
     pub held_out: bool,
     /// The medium around the camera: an index into [`World::media`].
     pub medium: Option<usize>,
+    /// Where it stands in truth, if the scene says that `to_world` is wrong.
+    pub undisturbed: Option<Affine3A>,
 }
 
 /// A photograph that a view is compared with.
@@ -473,9 +475,21 @@ pub struct Optimize {
     pub regularizers: Vec<Regularizer>,
     /// How the number of splats changes.
     pub growth: Option<Growth>,
+    pub views: ViewRule,
     pub references: References,
     pub seed: u64,
     pub output: OutputRule,
+}
+
+/// When views are refined, where they are parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ViewRule {
+    /// The part of the run in which they stay where they are.
+    pub start: f32,
+    /// Iterations in which held-out views are refined after the run, while everything else stays; 0: none.
+    pub held_out_iterations: u32,
+    /// The learning rate of these, which falls to a tenth.
+    pub held_out_rate: f32,
 }
 
 /// The pixels of one iteration.

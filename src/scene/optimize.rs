@@ -5,7 +5,7 @@ use super::object::Object;
 use super::reader::Value;
 use super::{
     BatchRule, Decay, Growth, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer,
-    Scene, Schedule, Stage, color, parameters, root,
+    Scene, Schedule, Stage, ViewRule, color, parameters, root,
 };
 
 /// Reads the block and applies its parameters to the arrays of `scene`, which is otherwise complete.
@@ -42,6 +42,10 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
         .get("regularizers")
         .map_or_else(Vec::new, |value| regularizers(&value, scene));
     let growth = object.get("growth").and_then(|value| growth(&value, scene));
+    let views = object
+        .get("views")
+        .and_then(|value| views(&value, scene))
+        .unwrap_or(VIEWS);
     let references = object
         .get("references")
         .and_then(|value| references(&value))
@@ -64,6 +68,7 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
         stages,
         regularizers,
         growth,
+        views,
         references,
         seed,
         output,
@@ -81,6 +86,32 @@ const CONSTANT: Schedule = Schedule {
     decay: Decay::Constant,
     warm_up: 0,
 };
+
+const VIEWS: ViewRule = ViewRule {
+    start: 0.0,
+    held_out_iterations: 0,
+    held_out_rate: 1e-3,
+};
+
+/// When views are refined.
+fn views(value: &Value<'_>, scene: &mut Scene) -> Option<ViewRule> {
+    let mut object = value.block("views")?;
+    let rule = ViewRule {
+        start: object.number("start", VIEWS.start),
+        held_out_iterations: object.integer("held_out_iterations", VIEWS.held_out_iterations),
+        held_out_rate: object.number("held_out_rate", VIEWS.held_out_rate),
+    };
+    object.finish();
+    if rule.held_out_iterations > 0 {
+        super::views::make_poses(value, scene);
+    } else if scene.views.is_empty() && !value.context.has_errors() {
+        value.error(
+            "no view is refined",
+            "name `views.poses` in `parameters`, or say `held_out_iterations`",
+        );
+    }
+    Some(rule)
+}
 
 /// Checks that there are views with references to optimise for.
 fn check_views(object: &Object<'_>, scene: &Scene, references: &References) {

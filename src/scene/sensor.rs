@@ -59,6 +59,11 @@ fn sensor(
     };
     let spp = sampler::nested(&mut object);
     let (kind, to_world, lens) = kind(&mut object)?;
+    let undisturbed = match kind {
+        SensorKind::Perspective => object.get("undisturbed").is_some(),
+        _ => false,
+    };
+    let undisturbed = undisturbed.then(|| transform::to_f32(transform::read_rigid(&mut object, "undisturbed")));
     let [near_clip, far_clip] = match kind {
         SensorKind::Perspective | SensorKind::ThinLens { .. } | SensorKind::Orthographic => clip_range(&mut object),
         _ => [1e-2, 1e4],
@@ -120,6 +125,7 @@ fn sensor(
         reference: image.map(|image| image.reference).filter(|image| image.path.is_file()),
         held_out,
         medium,
+        undisturbed,
     })
 }
 

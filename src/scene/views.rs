@@ -45,6 +45,19 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     }
 }
 
+/// Makes the poses a parameter of the scene for views that are refined after the run, even if the run leaves them alone.
+pub(super) fn make_poses(value: &Value<'_>, scene: &mut Scene) {
+    let is_poses = |part: &ViewPart| part.quantity == Quantity::Pose;
+    if value.context.has_errors() || scene.views.iter().any(is_poses) {
+        return;
+    }
+    let (path, quantity) = PARTS[0];
+    match obstacle(scene, quantity) {
+        Some((what, advice)) => value.error(format!("views cannot be refined: {what}"), advice),
+        None => scene.views.push(part(path, quantity, scene.sensors.len())),
+    }
+}
+
 fn part(path: &str, quantity: Quantity, sensors: usize) -> ViewPart {
     let array = match quantity {
         Quantity::Pose => Array {
@@ -73,7 +86,10 @@ fn obstacle(scene: &Scene, quantity: Quantity) -> Option<(String, &'static str)>
     let odd = |sensor: &&Sensor| sensor.kind != SensorKind::Perspective;
     if let Some(sensor) = scene.sensors.iter().find(odd) {
         let what = format!("the sensor `{}` is no pinhole", sensor.name);
-        return Some((what, "remove it, or look through `perspective` sensors or a `dataset` alone"));
+        return Some((
+            what,
+            "remove it, or look through `perspective` sensors or a `dataset` alone",
+        ));
     }
     let askew = |sensor: &&Sensor| !is_rigid(&sensor.to_world.matrix3);
     if let Some(sensor) = scene.sensors.iter().find(askew) {

@@ -233,7 +233,18 @@ impl Device for Gpu {
         (0..plan.banks.len()).map(of_bank).sum()
     }
 
-    fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
+    fn load(&mut self, mut resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
+        resident.place_views(&params);
+        if let Some(path) = params
+            .parameters
+            .iter()
+            .find(|p| p.quantity.is_of_views() && p.tuning.is_some())
+        {
+            return Err(DeviceError::Unavailable(format!(
+                "`{}` cannot be optimised on a GPU: the CPU alone has derivatives by cameras; use --device cpu",
+                path.path
+            )));
+        }
         assert_consistent(&resident, &params);
         let accumulation = self.pipelines.dialect.accumulation;
         let shapes = shapes(&params);

@@ -151,7 +151,11 @@ impl<'a> ViewsObjective<'a> {
             let Some(found) = sample(scene, fields, (base, &line, &basis), cast, i) else {
                 continue;
             };
-            let sigma = density_activate(scene.density_activation, found.raw_sigma);
+            let sigma = match scene.density_activation {
+                // Cut off or not is a decision.
+                density::RELU => found.raw_sigma,
+                kind => density_activate(kind, found.raw_sigma),
+            };
             let alpha = -((-(sigma * N::lift(scene.step_length))).exp_m1());
             let weight = transmittance * alpha;
             transmittance -= weight;
@@ -232,7 +236,12 @@ impl<'a> ViewsObjective<'a> {
         }
         let numbers = &self.values[cast.sensor as usize];
         let (axes, lens) = (turned_axes(&base.rest, numbers), lens(&base.rest, numbers[7]));
-        Some(view_adjoint(&base.rest, (&axes, &lens), line.world, &sums.end(scene, line)))
+        Some(view_adjoint(
+            &base.rest,
+            (&axes, &lens),
+            line.world,
+            &sums.end(scene, line),
+        ))
     }
 
     /// The radiance of a ray by a number `k` of its view, as any number type has it.
@@ -243,7 +252,11 @@ impl<'a> ViewsObjective<'a> {
 
     /// Finite differences of F by a number of a view, or of all views, for all seeds at once.
     fn difference(&self, view: Option<u32>, k: usize, step: f64, seeds: &[u32]) -> Vec<f64> {
-        let casts = self.objective.casts.par_iter().filter(|cast| view.is_none_or(|v| v == cast.sensor));
+        let casts = self
+            .objective
+            .casts
+            .par_iter()
+            .filter(|cast| view.is_none_or(|v| v == cast.sensor));
         let slopes: Vec<Vec<f64>> = casts
             .filter_map(|cast| {
                 let base = self.base(cast)?;
@@ -299,7 +312,10 @@ impl<'a> ViewsObjective<'a> {
     /// About `count` entries of a parameter of `len`: those of views that rays come from, and of one that none comes from.
     fn choose(&self, quantity: Quantity, len: usize, count: usize) -> Vec<Chosen> {
         let mut looked = vec![false; self.views.len()];
-        self.objective.casts.iter().for_each(|cast| looked[cast.sensor as usize] = true);
+        self.objective
+            .casts
+            .iter()
+            .for_each(|cast| looked[cast.sensor as usize] = true);
         let chosen = |flat: usize, place| Chosen {
             entry: super::difference::Entry {
                 role: Role::Density,
@@ -314,7 +330,11 @@ impl<'a> ViewsObjective<'a> {
         let met: Vec<usize> = (0..len).filter(|flat| looked[flat / 6]).collect();
         // All six numbers of a view appear, and views from the first to the last.
         let stride = (met.len() / count.max(1)).max(1);
-        let stride = if stride > 1 && stride.is_multiple_of(2) { stride + 1 } else { stride };
+        let stride = if stride > 1 && stride.is_multiple_of(2) {
+            stride + 1
+        } else {
+            stride
+        };
         let unmet = (0..len).find(|flat| !looked[flat / 6]);
         let drawn = met.iter().step_by(stride).map(|&flat| chosen(flat, Place::Drawn));
         drawn.chain(unmet.map(|flat| chosen(flat, Place::Unmet))).collect()
@@ -347,7 +367,10 @@ impl CheckedViews {
             };
             Self {
                 parameter,
-                gradients: adjoints.iter().map(|a| ViewsObjective::gradient_of(quantity, a)).collect(),
+                gradients: adjoints
+                    .iter()
+                    .map(|a| ViewsObjective::gradient_of(quantity, a))
+                    .collect(),
                 entries: chosen.into_iter().map(with_difference).collect(),
             }
         };
@@ -424,7 +447,9 @@ fn sample<N: Number>(
         }
         sum
     };
-    let decided: f64 = (0..8).map(|k| fields.sigma[cell.texels[k] as usize] * at_base.weights()[k]).sum();
+    let decided: f64 = (0..8)
+        .map(|k| fields.sigma[cell.texels[k] as usize] * at_base.weights()[k])
+        .sum();
     if scene.density_activation == density::RELU && decided < 0.0 {
         return None;
     }

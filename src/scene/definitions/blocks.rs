@@ -26,6 +26,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
                 may("stages", Form::List(&Form::Block("stage"))),
                 may("regularizers", Form::List(&Form::Block("regularizer"))),
                 may("growth", Form::Block("growth")),
+                may("views", Form::Block("views")),
                 may("seed", Form::Integer(0, u64::MAX)),
                 may("output", Form::Block("output")),
             ],
@@ -77,6 +78,28 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
                 must("count", Form::Integer(1, splats::MAX_COUNT)),
                 may("every", Form::Integer(1, 1_000_000)),
                 may("until", Form::Number(Limit::Within(0.0, 1.0))),
+            ],
+        ),
+    ),
+    (
+        "views",
+        plain(
+            "views",
+            &[
+                may("start", Form::Number(Limit::Within(0.0, 1.0))),
+                may("held_out_iterations", COUNT),
+                may("held_out_rate", POSITIVE),
+            ],
+        ),
+    ),
+    (
+        "disturb",
+        plain(
+            "disturb",
+            &[
+                may("rotate", NOT_NEGATIVE),
+                may("translate", NOT_NEGATIVE),
+                may("seed", Form::Integer(0, u64::MAX)),
             ],
         ),
     ),

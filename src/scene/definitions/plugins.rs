@@ -125,6 +125,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("downscale", SIDE),
                 may("hold_out", COUNT),
                 may("held_out", Form::Boolean),
+                may("disturb", Form::Block("disturb")),
                 may("background", BACKDROP),
                 may("color_space", COLOR_SPACE),
                 may("to_world", Form::Space),
@@ -329,7 +330,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     sampler!("multijitter", may("jitter", Form::Boolean)),
     sampler!("orthogonal", may("jitter", Form::Boolean), may("strength", COUNT)),
     sampler!("ldsampler"),
-    sensor!("perspective", may("to_world", Form::Space); LENS),
+    sensor!("perspective", may("to_world", Form::Space), may("undisturbed", Form::Space); LENS),
     sensor!(
         "thinlens",
         may("to_world", Form::Space),

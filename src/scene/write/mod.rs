@@ -297,6 +297,14 @@ fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
         },
         "output": output(&optimize.output),
     });
+    if !scene.views.is_empty() {
+        let rule = &optimize.views;
+        object["views"] = json!({
+            "start": number(rule.start),
+            "held_out_iterations": rule.held_out_iterations,
+            "held_out_rate": number(rule.held_out_rate),
+        });
+    }
     if let Some(Growth { count, every, until }) = optimize.growth {
         object["growth"] = json!({"count": count, "every": every, "until": number(until)});
     }

@@ -64,6 +64,9 @@ pub(super) fn sensor(sensor: &Sensor, world: &World) -> Value {
     if let Some(reference) = &sensor.reference {
         object["image"] = image(reference);
     }
+    if let Some(pose) = &sensor.undisturbed {
+        object["undisturbed"] = matrix(pose);
+    }
     if let Some(index) = sensor.medium {
         object["medium"] = world::medium(world, index, &format!("{}.medium", sensor.name));
     }

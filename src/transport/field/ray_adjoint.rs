@@ -7,7 +7,7 @@
 //! dL/dO = Σ g_i     dL/dD = Σ t_i g_i     dL/dnear = Σ g_i · D
 //! ```
 //!
-//! beside what the direction does to spherical harmonics and to the background (docs/method.md, section 21).
+//! beside what the direction does to spherical harmonics and to the background (docs/method.md, section 22).
 
 use crate::resident::layout::{Rows, SceneRecord, background};
 use crate::transport::lookup::background::env_slope;

@@ -101,12 +101,18 @@ pub fn sh_adjoint<N: Number>(degree: u32, d: [N; 3], g: &[N; MAX_COEFFICIENTS]) 
         add(g[9] * n(-0.590_043_6), [n(6.0) * x * y, n(3.0) * (xx - yy), zero]);
         add(g[10] * n(2.890_611_4), [y * z, x * z, x * y]);
         let side = n(4.0) * zz - xx - yy;
-        add(g[11] * n(-0.457_045_8), [n(-2.0) * x * y, side - n(2.0) * yy, n(8.0) * y * z]);
+        add(
+            g[11] * n(-0.457_045_8),
+            [n(-2.0) * x * y, side - n(2.0) * yy, n(8.0) * y * z],
+        );
         add(
             g[12] * n(0.373_176_33),
             [n(-6.0) * x * z, n(-6.0) * y * z, n(6.0) * zz - n(3.0) * (xx + yy)],
         );
-        add(g[13] * n(-0.457_045_8), [side - n(2.0) * xx, n(-2.0) * x * y, n(8.0) * x * z]);
+        add(
+            g[13] * n(-0.457_045_8),
+            [side - n(2.0) * xx, n(-2.0) * x * y, n(8.0) * x * z],
+        );
         add(g[14] * n(1.445_305_7), [n(2.0) * x * z, n(-2.0) * y * z, xx - yy]);
         add(g[15] * n(-0.590_043_6), [n(3.0) * (xx - yy), n(-6.0) * x * y, zero]);
     }
@@ -160,7 +166,11 @@ mod tests {
                 g[k] = 1.0;
                 let found = sh_adjoint(degree, d, &g);
                 let slope: f64 = (0..3).map(|axis| found[axis] * by[axis]).sum();
-                assert!((slope - values[k].slope).abs() < 1e-7, "{degree} {k}: {slope} {:?}", values[k]);
+                assert!(
+                    (slope - values[k].slope).abs() < 1e-7,
+                    "{degree} {k}: {slope} {:?}",
+                    values[k]
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
 //! From derivatives by a ray to those by its camera: a torque and a force along the camera's axes, and those by its focal
-//! lengths and its lens (docs/method.md, section 21).
+//! lengths and its lens (docs/method.md, section 22).
 
 use crate::resident::layout::{Rows, SensorRecord, distortion};
 use crate::transport::number::Number;
@@ -68,7 +68,7 @@ pub fn lens_at<N: Number>(model: u32, d: &[N; 8], [u, v]: [N; 2]) -> LensAt<N> {
         distortion::NONE => LensAt {
             distorted: [u, v],
             jacobian: [[one, zero], [zero, one]],
-            by_radial: [u * r2, v * r2],
+            by_radial: [zero; 2],
         },
         distortion::BROWN => {
             let [k1, k2, k3, p1, p2] = [d[0], d[1], d[2], d[4], d[5]];
@@ -164,5 +164,7 @@ pub fn view_adjoint<N: Number>(
     ];
     let zoom = -(by_seen[0] * lens.distorted[0] + by_seen[1] * lens.distorted[1]);
     let radial = -(by_seen[0] * lens.by_radial[0] + by_seen[1] * lens.by_radial[1]);
-    [torque[0], torque[1], torque[2], force[0], force[1], force[2], zoom, radial]
+    [
+        torque[0], torque[1], torque[2], force[0], force[1], force[2], zoom, radial,
+    ]
 }

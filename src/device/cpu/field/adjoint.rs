@@ -59,7 +59,9 @@ impl FieldPasses {
         } = self;
         bases.resize(per_round.min(chunks.len()) * samples * CHUNK, [0.0; 16]);
         let with_field = scene.slots.is_some_and(|FieldSlots { sigma_t, sh_coeffs }| {
-            [sigma_t, sh_coeffs].into_iter().any(|slot| !updates.gradients[slot].is_empty())
+            [sigma_t, sh_coeffs]
+                .into_iter()
+                .any(|slot| !updates.gradients[slot].is_empty())
         });
         let views = scene.views.as_ref().filter(|views| views.are_wanted(&inputs.params));
         let mut sums = vec![[0.0; SUMS]; views.map_or(0, Views::len)];

@@ -5,7 +5,7 @@ pub(super) mod bricks;
 pub(super) mod packet;
 pub(super) mod passes;
 pub(super) mod records;
-pub(super) mod refine;
 pub(super) mod reduce;
+pub(super) mod refine;
 pub(super) mod render;
 pub(super) mod view;

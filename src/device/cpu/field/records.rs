@@ -177,7 +177,10 @@ impl Replays {
 
     /// Bytes held.
     pub(in crate::device::cpu) fn bytes(&self) -> usize {
-        self.sorted.capacity() * size_of::<Record>() + 4 * self.starts.capacity() + 24 * self.emitters.capacity() + size_of::<OfView>() * self.views.capacity()
+        self.sorted.capacity() * size_of::<Record>()
+            + 4 * self.starts.capacity()
+            + 24 * self.emitters.capacity()
+            + size_of::<OfView>() * self.views.capacity()
     }
 
     /// Takes over a chunk's records, sorted by brick: a stable counting sort.

@@ -6,7 +6,7 @@ use super::records::Record;
 use super::view::Arrays;
 use crate::device::cpu::update::Updates;
 use crate::params::ParamSet;
-use crate::resident::layout::{SceneRecord, SensorRecord, NONE};
+use crate::resident::layout::{NONE, SceneRecord, SensorRecord};
 use crate::resident::views::{SUMS, Views};
 use crate::transport::field::radiance_field::same_size;
 use crate::transport::field::ray_adjoint::{Line, RayAdjoint};
