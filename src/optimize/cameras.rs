@@ -13,7 +13,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::Progress;
 use crate::params::{ParamSet, Quantity, Tuning};
 use crate::resident::layout::SensorRecord;
-use crate::resident::{Resident, Transport, rows, sensor_record};
+use crate::resident::{Resident, rows, sensor_record};
 use crate::scene::{Decay, Loss, Optimize, Scene, Schedule};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
@@ -262,12 +262,10 @@ pub fn refine_held_out(
     resident.sensors.truncate(scene.sensors.len());
     let held_out: Vec<u32> = records.iter().map(|(index, _)| *index).collect();
     resident.read_photographs(&scene.sensors, &held_out)?;
-    if let Transport::Field(field) = &mut resident.transport {
-        if let Some(views) = &mut field.views {
-            records
-                .iter()
-                .for_each(|(index, record)| views.rest_at(*index as usize, record));
-        }
+    if let Some(views) = resident.views_mut() {
+        records
+            .iter()
+            .for_each(|(index, record)| views.rest_at(*index as usize, record));
     }
     for parameter in &mut params.parameters {
         parameter.tuning = (parameter.quantity == Quantity::Pose).then_some(Tuning {

@@ -9,6 +9,7 @@ mod half;
 pub mod held_out;
 mod iteration;
 pub mod references;
+mod refined;
 mod run;
 pub mod schedule;
 pub mod stage;

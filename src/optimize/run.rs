@@ -7,16 +7,14 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
 use super::batch::Batches;
-use super::cameras::{Refined, refine_held_out};
 use super::estimate::{self, Estimate};
-use super::held_out::{HeldOut, write_reference};
+use super::held_out::write_reference;
 use super::references::{self, Targets};
 use super::views::{Preview, RenderSettings, chosen_views, previews, render_view, training_views};
 use super::{Job, PATIENCE, Report, Wish, held_out, stage};
 use crate::device::{ArrayKind, Device, DeviceError, Term};
 use crate::io::IoError;
 use crate::io::atomic::Pending;
-use crate::output::cameras::write_transforms;
 use crate::output::checkpoint::{self, Checkpoint, Identity, State};
 use crate::output::ellipses::with_ellipses;
 use crate::output::fingerprint::scene_fingerprint;
@@ -24,7 +22,6 @@ use crate::output::images::{Picture, Writer};
 use crate::output::metrics::{Figures, Metrics};
 use crate::output::parameters::{self, is_map, write_maps};
 use crate::output::progress::Progress;
-use crate::output::record::write_json;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
@@ -439,7 +436,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the checkpoint of this iteration, retrying for as long as the disk is full.
-    fn save_until_there_is_room(&mut self) -> Result<()> {
+    pub(super) fn save_until_there_is_room(&mut self) -> Result<()> {
         let mut wait = Wait::new(self.job.stop);
         loop {
             let begun = match self.saving {
@@ -514,64 +511,6 @@ impl<'a> Run<'a> {
             cameras,
             seconds: self.seconds(),
         })
-    }
-
-    /// Writes the refined cameras for other programs.
-    fn write_cameras(&mut self) -> Result<()> {
-        let tuned = |p: &Parameter| p.quantity.is_of_views() && p.tuning.is_some();
-        if !self.device.params().parameters.iter().any(tuned) {
-            return Ok(());
-        }
-        let (scene, path) = (self.job.scene, self.job.folder.results().join("transforms.json"));
-        let records = &self.device.sensors()[..scene.sensors.len()];
-        room::wait(self.progress, self.job.stop, || write_transforms(&path, scene, records))
-    }
-
-    /// Where training cameras were refined, moves the held-out ones by the similarity between those before and after.
-    fn take_held_out_along(&mut self) -> Result<Option<Refined>> {
-        let (scene, settings) = (self.job.scene, self.job.settings);
-        let training = training_views(scene, &settings.references);
-        let Some(refined) = Refined::of(scene, &training, self.device) else {
-            return Ok(None);
-        };
-        self.progress.note(&refined.text());
-        self.progress.event("cameras", serde_json::to_value(refined)?);
-        write_json(
-            &self.job.folder.results().join("cameras.json"),
-            &serde_json::to_value(refined)?,
-        )?;
-        for (index, _) in scene.sensors.iter().enumerate().filter(|(_, s)| s.held_out) {
-            let moved = refined.take_along(&self.device.sensors()[index]);
-            self.device.replace_sensor(index as u32, moved);
-        }
-        Ok(Some(refined))
-    }
-
-    /// Judges the held-out views again, from cameras that are refined while everything else stays.
-    fn judge_refined(&mut self) -> Result<Option<HeldOut>> {
-        let (scene, settings, folder) = (self.job.scene, self.job.settings, self.job.folder);
-        let held_out = scene.sensors.iter().enumerate();
-        let records: Vec<_> = held_out
-            .filter(|(_, sensor)| sensor.held_out && sensor.reference.is_some())
-            .map(|(index, _)| (index as u32, self.device.sensors()[index]))
-            .collect();
-        if settings.views.held_out_iterations == 0 || records.is_empty() {
-            return Ok(None);
-        }
-        // The checkpoint is read from the device, which is about to hold other parameters.
-        self.save_until_there_is_room()?;
-        refine_held_out(scene, settings, &records, self.device, self.progress, self.job.stop)?;
-        let figures = folder.held_out_refined_figures();
-        let look = self.look();
-        held_out::judge(
-            scene,
-            &self.targets,
-            self.device,
-            (folder, &figures),
-            look,
-            self.progress,
-            self.job.stop,
-        )
     }
 
     /// After an error, saves what can be saved and adds that to the message.

@@ -35,6 +35,9 @@ pub(super) struct RunData {
     pub(super) scene: Value,
     /// `held_out.json`, or null.
     pub(super) held_out: Value,
+    /// `held_out_refined.json` and `final/cameras.json`, or null.
+    pub(super) held_out_refined: Value,
+    pub(super) cameras: Value,
     pub(super) figures: Vec<Figures>,
     pub(super) views: Vec<View>,
     pub(super) parameters: Vec<Recovered>,
@@ -90,6 +93,8 @@ pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
         standing,
         record: json(&folder.record()),
         held_out: json(&folder.held_out_figures()),
+        held_out_refined: json(&folder.held_out_refined_figures()),
+        cameras: json(&folder.results().join("cameras.json")),
         views: views(&folder, &scene, done),
         scene,
         parameters: parameters(&folder)?,

@@ -158,6 +158,20 @@ fn headline(run: &RunData) -> Vec<(&'static str, String)> {
     if let Some(text) = number(&run.held_out["mean_ssim"], 4, "") {
         all.push(("SSIM, held-out views", text));
     }
+    if let Some(text) = number(&run.held_out_refined["mean_psnr"], 2, " dB") {
+        all.push(("PSNR, held-out views, their cameras refined", text));
+    }
+    let cameras = &run.cameras["after"];
+    if let (Some(turn), Some(shift)) = (
+        number(&cameras["mean_degrees"], 3, "°"),
+        number(&cameras["mean_percent"], 3, " %"),
+    ) {
+        let label = match run.cameras["against_truth"] == true {
+            true => "cameras are off by, on average",
+            false => "cameras have moved by, on average",
+        };
+        all.push((label, format!("{turn}, {shift}")));
+    }
     if let Some(last) = run.figures.last() {
         if let Some(psnr) = last.psnr {
             all.push(("PSNR, last batch", format!("{psnr:.2} dB")));

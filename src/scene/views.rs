@@ -36,10 +36,9 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
             continue;
         };
         // The cameras may be missing because of another mistake, which was reported.
-        if !entry.context.has_errors() {
-            if let Some((what, advice)) = obstacle(scene, quantity) {
-                entry.error(format!("`{path}` cannot be optimised: {what}"), advice);
-            }
+        let known = !entry.context.has_errors();
+        if let Some((what, advice)) = known.then(|| obstacle(scene, quantity)).flatten() {
+            entry.error(format!("`{path}` cannot be optimised: {what}"), advice);
         }
         scene.views.push(part(path, quantity, scene.sensors.len()));
     }
