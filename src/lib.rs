@@ -14,6 +14,8 @@
 //!              serve   ──▶           the page of a run at work, with a view that one turns
 //! ```
 //!
+//! `cluster` are the ranks of an MPI job, which share a device's passes.
+//!
 //! `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
 //! `gradcheck` compares the gradients with finite differences, `cli` is the program.
 
@@ -31,6 +33,8 @@ pub mod resident;
 pub mod transport;
 
 pub mod kernels;
+
+pub mod cluster;
 
 pub mod device;
 

@@ -19,9 +19,11 @@ pub mod schema;
 pub mod shared;
 pub mod view;
 
+use anyhow::{anyhow, bail};
 use clap::{Parser, Subcommand};
 
 pub use self::log::Level;
+use crate::cluster::{Cluster, Membership};
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -126,7 +128,21 @@ pub fn sentence(error: &anyhow::Error) -> String {
 /// Runs one command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     self::log::begin(cli.log);
-    match cli.command {
+    // Held until the command is over: then all ranks end together.
+    let _membership = Membership::join().map_err(|e| anyhow!(e))?;
+    let outcome = dispatch(cli.command);
+    if let Err(error) = &outcome {
+        Cluster::world().end_by(&sentence(error));
+    }
+    outcome
+}
+
+fn dispatch(command: Command) -> anyhow::Result<Outcome> {
+    let is_shared = matches!(command, Command::Optimize(_) | Command::Render(_));
+    if !is_shared && !Cluster::world().is_single() {
+        bail!("only `prbopt optimize` and `prbopt render` are shared by several ranks; start this command alone");
+    }
+    match command {
         Command::Import(args) => import::run(args),
         Command::Optimize(args) => optimize::run(args),
         Command::Render(args) => render::run(args),

@@ -10,8 +10,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, OutputArgs, ServeArgs, SetArgs, announce_page, command_line, default_folder, subject};
-use crate::device::{self, Device};
+use super::shared::{
+    DeviceArgs, OutputArgs, ServeArgs, SetArgs, announce_page, check_ranks, command_line, default_folder, subject,
+};
+use crate::cluster::Cluster;
+use crate::device::{self, Device, ranks};
 use crate::optimize::{Job, Observer, Report, Run, Wish};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::metrics::Figures;
@@ -76,7 +79,13 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         .output
         .clone()
         .unwrap_or_else(|| default_folder("runs", &args.scene));
-    let folder = RunFolder::open(&path, opening(&args))?;
+    let (mut device, baton) = args.device.open_shared()?;
+    check_ranks(&args.scene, &scene, device.as_ref())?;
+    let leads = Cluster::world().leads();
+    let folder = match leads {
+        true => RunFolder::open(&path, opening(&args))?,
+        false => RunFolder::at(&path),
+    };
     let checkpoint = open_checkpoint(&args, &folder)?;
     let settings = overridden(block, &args, checkpoint.as_ref());
     let mut progress = args.verbosity.progress();
@@ -87,7 +96,6 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         progress.note(&text);
     }
     // Record where and how the run is made.
-    let mut device = args.device.open()?;
     let from = checkpoint.as_ref().map(|c| c.state().iteration);
     let record = Record {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -104,7 +112,23 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         started: record::now(),
     };
     announce(&progress, &record, &path, from);
-    let stop = stop_on_signal(args.verbosity.speaks())?;
+    let resume_command = resume_command(&args, &path);
+    Cluster::world().advise(&format!(
+        "go on from {}, if it is there, by: {resume_command}",
+        folder.checkpoint().display()
+    ));
+    let stop = stop_on_signal(args.verbosity.speaks(), folder.checkpoint(), resume_command.clone())?;
+    if !leads {
+        return follow(
+            &args,
+            &scene,
+            &settings,
+            &folder,
+            checkpoint,
+            device.as_mut(),
+            resume_command,
+        );
+    }
     let watchers = Watchers {
         page: open_page(&args, &scene, &settings, &folder, &stop)?,
         live: Live::new(&folder),
@@ -118,10 +142,11 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         settings: &settings,
         folder: &folder,
         stop: &stop,
-        resume_command: resume_command(&args, &path),
+        resume_command,
     };
     // Run. The previous run is deleted only after all inputs were checked.
     let run = Run::prepare(&job, checkpoint, device.as_mut(), &mut progress)?;
+    baton.take();
     if args.force {
         folder.clear()?;
     }
@@ -151,6 +176,48 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     }
     conclude(&args, &progress, &folder, &report, page.ok().as_deref());
     Ok(Outcome::Done)
+}
+
+/// Prepares what rank 0 prepares and then does what it sends.
+fn follow(
+    args: &OptimizeArgs,
+    scene: &Scene,
+    settings: &Optimize,
+    folder: &RunFolder,
+    checkpoint: Option<Checkpoint>,
+    device: &mut dyn Device,
+    resume_command: String,
+) -> Result<Outcome> {
+    let mut progress = args.verbosity.progress();
+    let job = Job {
+        observer: &Follower {
+            watches: args.serve.serve.is_some(),
+        },
+        scene,
+        settings,
+        folder,
+        // What ends the run is for rank 0 to decide.
+        stop: &AtomicBool::new(false),
+        resume_command,
+    };
+    drop(Run::prepare(&job, checkpoint, device, &mut progress)?);
+    ranks::follow(device);
+    Ok(Outcome::Done)
+}
+
+/// In the place of an observer at ranks other than the first.
+#[derive(Debug)]
+struct Follower {
+    /// Whether that of rank 0 renders.
+    watches: bool,
+}
+
+impl Observer for Follower {
+    fn iterated(&self, _: &Figures) {}
+
+    fn watches(&self) -> bool {
+        self.watches
+    }
 }
 
 /// All that follows a run.
@@ -282,12 +349,23 @@ fn announce(progress: &Progress, record: &Record, path: &Path, from: Option<u32>
 
 /// The first Ctrl-C stops the run after its present iteration, a second one ends the program at once, which is safe
 /// because files are replaced atomically.
-fn stop_on_signal(speaks: bool) -> Result<Arc<AtomicBool>> {
+fn stop_on_signal(speaks: bool, checkpoint: PathBuf, resume: String) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
+    if !Cluster::world().leads() {
+        // Signals go to all ranks of some starters; rank 0 decides.
+        ctrlc::set_handler(|| {}).map_err(|e| anyhow!("Ctrl-C cannot be caught: {e}"))?;
+        return Ok(stop);
+    }
     let handler = move || {
         if flag.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
+        }
+        if !Cluster::world().is_single() {
+            eprintln!(
+                "\nasked to end; if a rank was lost, the run goes on from {} by: {resume}",
+                checkpoint.display()
+            );
         }
         if speaks {
             eprintln!("\nstopping when what is at work is done and saved; once more to stop at once");

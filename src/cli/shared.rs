@@ -3,14 +3,17 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::extent::{Extent, upward};
 
+use crate::cluster::Cluster;
 use crate::device::Device;
+use crate::device::ranks::{self, Baton};
 use crate::device::select::{self, DeviceChoice, DeviceKind};
+use crate::output::fingerprint::{Fingerprint, scene_fingerprint};
 use crate::output::parameters;
 use crate::output::progress::{Progress, Style};
 use crate::params::ParamSet;
@@ -97,6 +100,14 @@ impl DeviceArgs {
         Ok(select::open(&self.choice())?)
     }
 
+    /// Opens the device, or a share of one where there are several ranks.
+    ///
+    /// # Errors
+    /// There is no such device, or it cannot be shared.
+    pub fn open_shared(&self) -> anyhow::Result<(Box<dyn Device>, Baton)> {
+        Ok(ranks::open(&self.choice())?)
+    }
+
     /// The requested device.
     pub fn choice(&self) -> DeviceChoice {
         DeviceChoice {
@@ -126,6 +137,35 @@ impl DeviceArgs {
         }
         words
     }
+}
+
+/// Checks that all ranks run the same program with the same options on the same scene.
+///
+/// # Errors
+/// One differs, or the scene came from standard input, which one rank alone can read.
+pub(super) fn check_ranks(path: &Path, scene: &Scene, device: &dyn Device) -> anyhow::Result<()> {
+    let cluster = Cluster::world();
+    if cluster.is_single() {
+        return Ok(());
+    }
+    if path == Path::new("-") {
+        bail!("ranks cannot all read the scene from standard input; write it into a file that all of them see");
+    }
+    let program = std::env::current_exe().map(|path| Fingerprint::default().with_file(&path).text());
+    let options: Vec<String> = std::env::args().skip(1).collect();
+    let marks = [
+        ("the program", program.unwrap_or_default()),
+        ("the processor's vector level", device.arithmetic()),
+        (
+            "the command",
+            Fingerprint::default().with(options.join("\0").as_bytes()).text(),
+        ),
+        (
+            "the scene or its data",
+            scene_fingerprint(&scene.resolved, scene.folder(), &scene.files()),
+        ),
+    ];
+    cluster.agree(&marks).map_err(|e| anyhow!(e))
 }
 
 /// Values that take the place of the scene file's.
@@ -202,12 +242,15 @@ pub struct OutputArgs {
 impl OutputArgs {
     /// Progress output in the requested style.
     pub fn progress(self) -> Progress {
-        Progress::new(Style::choose(self.quiet, self.json))
+        match Cluster::world().leads() {
+            true => Progress::new(Style::choose(self.quiet, self.json)),
+            false => Progress::new(Style::Quiet),
+        }
     }
 
     /// Whether results are printed as text for people.
     pub fn speaks(self) -> bool {
-        !self.quiet && !self.json
+        !self.quiet && !self.json && Cluster::world().leads()
     }
 }
 

@@ -5,9 +5,11 @@
 
 pub mod cpu;
 pub mod gpu;
+pub mod ranks;
 pub mod select;
 mod units;
 
+use crate::cluster::Cluster;
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
@@ -62,7 +64,7 @@ pub struct DeviceInfo {
 }
 
 /// The rays that a pass looks at, in order: pixels of whole views, or pixels drawn from all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Batch {
     pub table: PixelTable,
     /// This many pixels drawn with the objective's key; None: every pixel in order.
@@ -77,7 +79,7 @@ impl Batch {
 }
 
 /// The random numbers of a pass: those that define the iteration's objective, and its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Keys {
     pub objective: Key,
     pub pass: Key,
@@ -120,8 +122,25 @@ impl std::ops::Add for ReplayStats {
     }
 }
 
+impl ReplayStats {
+    /// The sums over the ranks that have shared a pass.
+    fn over(self, cluster: Cluster) -> Self {
+        if cluster.is_single() {
+            return self;
+        }
+        let [rays, samples, drifted, tape_bytes] =
+            cluster.sums([self.rays, self.samples, self.drifted, self.tape_bytes]);
+        Self {
+            rays,
+            samples,
+            drifted,
+            tape_bytes,
+        }
+    }
+}
+
 /// A regulariser at work.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Term {
     /// Index of the parameter.
     pub parameter: usize,
@@ -130,7 +149,7 @@ pub struct Term {
 }
 
 /// One optimiser step over all tuned parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Step {
     pub optimizer: Optimizer,
     /// The schedule's factor on the learning rates.
@@ -140,7 +159,7 @@ pub struct Step {
 }
 
 /// An array that belongs to a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ArrayKind {
     Values,
     Gradient,
@@ -149,7 +168,7 @@ pub enum ArrayKind {
 }
 
 /// A parameter's array in another length.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Replacement {
     /// Index of the parameter.
     pub parameter: usize,

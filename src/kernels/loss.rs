@@ -1,7 +1,7 @@
 //! Losses between an image x and its reference r, per channel, and their derivatives by x.
 
 /// Per-channel loss, averaged over the pixels and channels of a batch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Loss {
     /// |x - r|
     L1,

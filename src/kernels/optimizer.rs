@@ -1,7 +1,7 @@
 //! Optimiser steps, per entry.
 
 /// The optimiser and its constants.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Optimizer {
     /// Kingma2015, algorithm 1. `mask_updates`: entries with zero gradient keep their value and moments.
     Adam {

@@ -1,7 +1,7 @@
 //! Penalties on a grid and their gradients.
 
 /// The penalties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Penalty {
     /// Mean over texels and channels of sqrt(dx² + dy² + dz² + e²) - e of forward differences, e = [`TV_EPSILON`].
     TotalVariation,

@@ -29,6 +29,7 @@ use held_out::HeldOut;
 
 pub use views::{RenderSettings, render_view, render_view_aov};
 
+pub use references::data_marks;
 pub(crate) use run::Run;
 
 /// Iterations without any gradient after which a parameter is reported as a mistake.

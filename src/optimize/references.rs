@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::views::{RenderSettings, render_view};
+use crate::cluster::Cluster;
 use crate::device::Device;
 use crate::io::tensors::{self, Reader, Tensor, Values};
 use crate::io::{Image, srgb};
@@ -14,9 +15,10 @@ use crate::output::fingerprint::Fingerprint;
 use crate::output::images::Picture;
 use crate::output::parameters::is_map;
 use crate::output::progress::Progress;
-use crate::params::Parameter;
+use crate::params::{ParamSet, Parameter};
 use crate::resident::Resident;
 use crate::resident::photographs::photograph;
+use crate::resident::references::Pixels;
 use crate::scene::{self, Backdrop, Background, ColorSpace, References, Scene, Sensor, Source, leaves};
 
 /// Pixels by the index of their sensor.
@@ -134,6 +136,25 @@ impl Targets {
     }
 }
 
+/// Marks of the references on a device and of the parameters' values, by which ranks see that they have read the same.
+pub fn data_marks(resident: &Resident, params: &ParamSet) -> [(&'static str, String); 2] {
+    if Cluster::world().is_single() {
+        return [("", String::new()), ("", String::new())];
+    }
+    let of = |mark: Fingerprint, parameter: &Parameter| mark.with(bytemuck::cast_slice(&parameter.values));
+    let values = params.parameters.iter().fold(Fingerprint::default(), of);
+    let pixels = match &resident.references {
+        Pixels::None => Fingerprint::default(),
+        Pixels::Float(data) => Fingerprint::default().with(bytemuck::cast_slice(data)),
+        Pixels::Unorm8(data) => Fingerprint::default().with(bytemuck::cast_slice(data)),
+        Pixels::Constant(color) => Fingerprint::default().with(bytemuck::cast_slice(color)),
+    };
+    [
+        ("a reference image", pixels.text()),
+        ("a value of a parameter", values.text()),
+    ]
+}
+
 /// The total number of pixels of these views.
 ///
 /// # Errors
@@ -194,7 +215,13 @@ fn target_renders(
     let (resident, params) = Resident::new(&target).context("the target scene")?;
     let truth = params.parameters.iter().filter(|p| is_map(p)).cloned().collect();
     let mark = target_mark(&target, &resident, spp, &device.arithmetic());
-    if let Some(renders) = read_cache(cache, &mark, &target.sensors) {
+    let cluster = Cluster::world();
+    let cached = read_cache(cache, &mark, &target.sensors);
+    // Ranks render together, or none of them does.
+    let is_missing = cluster.any(cached.is_none());
+    if let Some(renders) = cached
+        && !is_missing
+    {
         return Ok((renders, truth));
     }
     let count = target.sensors.len();
@@ -212,7 +239,9 @@ fn target_renders(
     for index in 0..count as u32 {
         renders.insert(index, render_view(device, index, look)?);
     }
-    write_cache(cache, &mark, &target.sensors, &renders)?;
+    if cluster.leads() {
+        write_cache(cache, &mark, &target.sensors, &renders)?;
+    }
     Ok((renders, truth))
 }
 

@@ -9,15 +9,16 @@ use serde_json::{Map, Value, json};
 use super::batch::Batches;
 use super::estimate::{self, Estimate};
 use super::held_out::write_reference;
-use super::references::{self, Targets};
+use super::references::{self, Targets, data_marks};
 use super::views::{Preview, RenderSettings, chosen_views, previews, render_view, training_views};
 use super::{Job, PATIENCE, Report, Wish, held_out, stage};
+use crate::cluster::Cluster;
 use crate::device::{ArrayKind, Device, DeviceError, Term};
 use crate::io::IoError;
 use crate::io::atomic::Pending;
 use crate::output::checkpoint::{self, Checkpoint, Identity, State};
 use crate::output::ellipses::with_ellipses;
-use crate::output::fingerprint::scene_fingerprint;
+use crate::output::fingerprint::{Fingerprint, scene_fingerprint};
 use crate::output::images::{Picture, Writer};
 use crate::output::metrics::{Figures, Metrics};
 use crate::output::parameters::{self, is_map, write_maps};
@@ -124,6 +125,8 @@ impl<'a> Run<'a> {
         progress.note(&estimate.text());
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
         let terms = terms(settings, &params)?;
+        let cluster = Cluster::world();
+        cluster.agree(&data_marks(&resident, &params)).map_err(|e| anyhow!(e))?;
 
         // Upload the scene, with initial values or those of the checkpoint.
         let mut state = State::default();
@@ -188,6 +191,9 @@ impl<'a> Run<'a> {
                 checkpoint.restore_moments(device, settings.optimizer)?;
             }
         }
+        cluster
+            .agree(&[("the checkpoint", state_mark(&state, device))])
+            .map_err(|e| anyhow!(e))?;
         Ok(Self {
             saved: (state.iteration > 0).then_some(state.iteration),
             earlier_seconds: state.seconds,
@@ -558,6 +564,18 @@ impl<'a> Run<'a> {
     pub(super) fn seconds(&self) -> f64 {
         self.earlier_seconds + self.begun.elapsed().as_secs_f64()
     }
+}
+
+/// A mark of what a run begins with, by which ranks see that they have read the same checkpoint.
+fn state_mark(state: &State, device: &dyn Device) -> String {
+    if Cluster::world().is_single() {
+        return String::new();
+    }
+    let mark = Fingerprint::default().with(format!("{state:?}").as_bytes());
+    let values = device.params().parameters.iter().map(|p| &p.values[..]);
+    values
+        .fold(mark, |mark, values| mark.with(bytemuck::cast_slice(values)))
+        .text()
 }
 
 /// The regularisers with the indices of their parameters; a term applied every n-th iteration gets n times its weight.

@@ -6,15 +6,17 @@ mod turntable;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, read_parameters, sensor_index};
+use super::shared::{DeviceArgs, OutputArgs, SetArgs, check_ranks, default_folder, read_parameters, sensor_index};
+use crate::cluster::Cluster;
+use crate::device::ranks;
 use crate::io::image::{self, Channel};
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::{RenderSettings, render_view, render_view_aov};
+use crate::optimize::{RenderSettings, data_marks, render_view, render_view_aov};
 use crate::output::images::{Picture, file_stems};
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
@@ -92,6 +94,8 @@ impl RenderArgs {
 /// The scene has mistakes, parameters are missing, there is no such sensor or device, or a file cannot be written.
 pub fn run(args: RenderArgs) -> Result<Outcome> {
     let mut scene = args.set.load(&args.scene)?;
+    let (mut device, baton) = args.device.open_shared()?;
+    check_ranks(&args.scene, &scene, device.as_ref())?;
     let chosen = choose(&scene, &args.sensor)?;
     let given = scene.sensors.clone();
     for &index in &chosen {
@@ -104,6 +108,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     };
     let stems = match turntable {
         Some(_) => Vec::new(),
+        None if !Cluster::world().leads() => Vec::new(),
         None => destinations(&args, &scene, &chosen)?,
     };
     let mut progress = args.verbosity.progress();
@@ -122,8 +127,14 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     }
     // Without tuned parameters no memory is allocated for gradients.
     params.parameters.iter_mut().for_each(|p| p.tuning = None);
-    let mut device = args.device.open()?;
+    let data = data_marks(&resident, &params);
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
+    Cluster::world().agree(&data).map_err(|e| anyhow!(e))?;
+    baton.take();
+    if !Cluster::world().leads() {
+        ranks::follow(device.as_mut());
+        return Ok(Outcome::Done);
+    }
     if let Some(turntable) = turntable {
         return turntable.render(&args, &scene, device.as_mut(), &mut progress);
     }

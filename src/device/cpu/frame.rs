@@ -9,6 +9,7 @@ use super::tiles::Tiles;
 use super::vector::lanes::WIDTH;
 use super::vector::level::Kernel;
 use super::vector::wide::Wide;
+use crate::cluster::Cluster;
 use crate::device::{Batch, Keys, LossValue};
 use crate::kernels::loss::{Loss, loss_eval};
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
@@ -102,6 +103,14 @@ impl Frame {
         }
     }
 
+    /// Completes the image by the chunks that other ranks have rendered.
+    pub(super) fn assemble(&mut self, cluster: Cluster) {
+        match &mut self.layout {
+            Layout::Chunks { image, .. } => cluster.assemble(image, CHUNK),
+            Layout::Tiles(tiles) => cluster.assemble(&mut tiles.image, 1),
+        }
+    }
+
     /// The image in the batch's order; empty before the first render.
     pub(super) fn in_order(&self, sensors: &[SensorRecord]) -> Vec<[f32; 4]> {
         let Some(keys) = self.keys else { return Vec::new() };
@@ -133,8 +142,12 @@ impl Frame {
         let chunks = chunks(&inputs.sensors, batch);
         adjoint.resize(image.len(), [0.0; 3]);
         let compared = adjoint.par_chunks_mut(CHUNK).zip(image.par_chunks(CHUNK)).zip(&chunks);
-        let partial: Vec<[f64; 3]> = compared
-            .map(|((adjoint, image), &chunk)| {
+        let mut partial: Vec<[f64; 3]> = compared
+            .enumerate()
+            .map(|(i, ((adjoint, image), &chunk))| {
+                if !inputs.cluster.owns(i) {
+                    return [0.0; 3];
+                }
                 inputs.level.run(CompareChunk {
                     inputs,
                     batch,
@@ -147,6 +160,7 @@ impl Frame {
                 })
             })
             .collect();
+        inputs.cluster.assemble(&mut partial, 1);
         let total = partial
             .iter()
             .fold([0f64; 3], |t, p| [t[0] + p[0], t[1] + p[1], t[2] + p[2]]);

@@ -1,5 +1,6 @@
 //! The CPU device: all cores, no driver. Work is cut by fixed sizes and summed in fixed orders, so that the number of
-//! threads changes no bit.
+//! threads changes no bit. Ranks of a job take the chunks that they own; what they find is put together in the order of the
+//! chunks, or in whole numbers, so that their number changes none either.
 
 mod chunk;
 mod field;
@@ -214,6 +215,7 @@ impl Device for Cpu {
     }
 
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
+        self.frame.assemble(self.inputs.cluster);
         Ok(self.frame.in_order(&self.inputs.sensors))
     }
 

@@ -4,6 +4,7 @@ use super::field::passes::FieldPasses;
 use super::paths::passes::PathPasses;
 use super::splats::passes::SplatPasses;
 use super::vector::level::Level;
+use crate::cluster::Cluster;
 use crate::device::{Batch, DeviceError, Keys};
 use crate::params::ParamSet;
 use crate::resident::layout::{SceneRecord, SensorRecord};
@@ -14,6 +15,8 @@ use crate::resident::{Resident, Transport};
 #[derive(Debug)]
 pub(super) struct Inputs {
     pub level: Level,
+    /// The ranks that share the chunks of a pass.
+    pub cluster: Cluster,
     /// Bytes of the longest tape that there may be.
     pub tape_limit: u64,
     pub scene: SceneRecord,
@@ -29,6 +32,7 @@ impl Inputs {
     pub(super) fn new(level: Level, tape_limit: u64, resident: Resident, params: ParamSet) -> (Self, Transport) {
         let inputs = Self {
             level,
+            cluster: Cluster::world(),
             tape_limit,
             scene: resident.scene,
             sensors: resident.sensors,

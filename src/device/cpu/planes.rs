@@ -22,6 +22,12 @@ const _: () = assert!(BLOCKS == WIDTH && EDGE * EDGE == WIDTH && ACROSS == EDGE)
 #[repr(align(64))]
 pub(super) struct Plane<T>(pub(super) [[T; WIDTH]; BLOCKS]);
 
+// SAFETY: floats without padding, of which all bits are possible.
+unsafe impl bytemuck::Zeroable for Plane<f32> {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Plane<f32> {}
+const _: () = assert!(size_of::<Plane<f32>>() == 4 * WIDTH * BLOCKS);
+
 impl<T: Copy> Plane<T> {
     /// The same number everywhere.
     #[inline(always)]

@@ -14,7 +14,7 @@ use crate::kernels::optimizer::StepRule;
 use crate::params::{ParamSet, Parameter, Shape};
 
 /// Entries stepped together: the unit of skipping. Of a field's gradient few texels differ from zero, in few places.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// Blocks that a thread takes at a time.
 const SPAN: usize = 256;
@@ -42,6 +42,21 @@ impl Activity {
     pub(super) fn touch(&self, range: Range<usize>) {
         for block in &self.touched[range.start / BLOCK..range.end.div_ceil(BLOCK)] {
             block.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// For each block whether there is a note of it.
+    pub(super) fn touched(&self) -> Vec<u8> {
+        self.touched
+            .iter()
+            .map(|block| u8::from(block.load(Ordering::Relaxed)))
+            .collect()
+    }
+
+    /// Takes note of gradients in blocks.
+    pub(super) fn touch_blocks(&mut self, touched: &[bool]) {
+        for (block, touched) in self.touched.iter_mut().zip(touched) {
+            *block.get_mut() |= touched;
         }
     }
 

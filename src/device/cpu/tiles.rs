@@ -70,9 +70,13 @@ impl Tiles {
         self.adjoint.resize(self.image.len(), [Plane::of(0.0); 3]);
         let chunks = chunks(&inputs.sensors, batch);
         let tiles = self.adjoint.par_iter_mut().zip(&self.image).zip(&chunks);
-        let partial: Vec<[f64; 2]> = tiles
+        let mut partial: Vec<[f64; 2]> = tiles
+            .enumerate()
             .with_min_len(TILES)
-            .map(|((adjoint, image), &chunk)| {
+            .map(|(i, ((adjoint, image), &chunk))| {
+                if !inputs.cluster.owns(i) {
+                    return [0.0; 2];
+                }
                 inputs.level.run(CompareTile {
                     inputs,
                     batch,
@@ -85,6 +89,7 @@ impl Tiles {
                 })
             })
             .collect();
+        inputs.cluster.assemble(&mut partial, 1);
         let sum = |i: usize| partial.iter().map(|p| p[i]).sum();
         [sum(0), sum(1)]
     }
@@ -272,6 +277,7 @@ mod tests {
         let table = PixelTable::new(&sensors, &[0, 1]).unwrap();
         let inputs = Inputs {
             level,
+            cluster: crate::cluster::Cluster::single(),
             tape_limit: 0,
             scene: SceneRecord::zeroed(),
             sensors: sensors.to_vec(),

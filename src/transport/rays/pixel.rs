@@ -16,7 +16,7 @@ pub struct Pixel {
 
 /// Maps an index over the pixels of several sensors to a [`Pixel`]: `starts[i]` is the first index of `sensors[i]`,
 /// and one more entry holds the total.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PixelTable {
     pub sensors: Vec<u32>,
     pub starts: Vec<u32>,

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::bricks::Bricks;
 use super::packet::{self, Lane, Packet, PacketSink};
 use super::passes::FieldPasses;
+use super::ranks::Shares;
 use super::records::{Replays, Unsorted};
 use super::reduce::ReduceBrick;
 use super::refine::{Rays, add_to_gradients, refine};
@@ -57,6 +58,8 @@ impl FieldPasses {
             replays,
             bases,
         } = self;
+        let cluster = inputs.cluster;
+        let mut shares = None;
         bases.resize(per_round.min(chunks.len()) * samples * CHUNK, [0.0; 16]);
         let with_field = scene.slots.is_some_and(|FieldSlots { sigma_t, sh_coeffs }| {
             [sigma_t, sh_coeffs]
@@ -76,6 +79,9 @@ impl FieldPasses {
                 .zip(chunks)
                 .enumerate()
                 .for_each(|(i, ((replays, bases), &chunk))| {
+                    if !cluster.owns(round * per_round + i) {
+                        return replays.clear();
+                    }
                     inputs.level.run(ReplayChunk {
                         slots: scene.slots,
                         occupancy,
@@ -93,7 +99,15 @@ impl FieldPasses {
                     });
                 });
             let slots = scene.slots.filter(|_| with_field);
-            reduce(inputs, slots, bricks, used, bases, updates);
+            let mut wanted = 0..bricks.len() as u32;
+            if !cluster.is_single() {
+                let first = round * per_round;
+                let shares = shares.get_or_insert_with(|| Shares::new(cluster, bricks, used, first));
+                shares.exchange(used, first, inputs.emitter.is_some());
+                shares.exchange_bases(&mut bases[..used.len() * samples * CHUNK], samples * CHUNK, first);
+                wanted = shares.bricks();
+            }
+            reduce(inputs, slots, (bricks, wanted), used, bases, updates);
             for replay in used.iter() {
                 stats.rays += replay.stats.rays;
                 stats.samples += replay.stats.samples;
@@ -109,15 +123,21 @@ impl FieldPasses {
         if let Some(views) = views {
             add_to_gradients(views, &inputs.params, &sums, updates);
         }
-        stats
+        if let (Some(shares), Some(FieldSlots { sigma_t, sh_coeffs })) = (shares, scene.slots.filter(|_| with_field)) {
+            let sizes = [inputs.scene.sigma_size, inputs.scene.sh_size];
+            for (slot, size) in [sigma_t, sh_coeffs].into_iter().zip(sizes) {
+                shares.join(size, &mut updates.gradients[slot], &mut updates.activity[slot]);
+            }
+        }
+        stats.over(cluster)
     }
 }
 
-/// Sums the records of a round into the gradients.
+/// Sums the records of a round into the gradients, those of the `wanted` bricks.
 fn reduce(
     inputs: &Inputs,
     slots: Option<FieldSlots>,
-    bricks: Bricks,
+    (bricks, wanted): (Bricks, Range<u32>),
     replays: &[Replays],
     bases: &[Basis],
     updates: &mut Updates,
@@ -131,7 +151,9 @@ fn reduce(
         let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
         let activities = [sigma_t, sh_coeffs].map(|slot| &activity[slot]);
         for color in 0..4 {
-            bricks.of_color(color).into_par_iter().for_each(|row| {
+            let rows = bricks.of_color(color).into_par_iter();
+            let rows = rows.filter(|row| wanted.contains(&row.start));
+            rows.for_each(|row| {
                 for brick in row {
                     if replays.iter().any(|r| !r.of_brick(brick).is_empty()) {
                         level.run(ReduceBrick {

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::mem::size_of;
+use std::ops::Range;
 
 use super::bricks::CELL_BITS;
 use super::packet::Lane;
@@ -13,7 +14,7 @@ use crate::transport::field::radiance_field::{Sample, State, color_activate, col
 const CELLS: usize = 1 << CELL_BITS;
 
 /// A sample: what its ray found there, then, after the replay, its gradients, which wait for its brick.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(in crate::device::cpu) struct Record {
     pub(in crate::device::cpu) p: [f32; 3],
@@ -173,6 +174,43 @@ impl Replays {
     #[inline(always)]
     pub(in crate::device::cpu) fn of_brick(&self, brick: u32) -> &[Record] {
         &self.sorted[self.starts[brick as usize] as usize..self.starts[brick as usize + 1] as usize]
+    }
+
+    /// Number of records of some bricks.
+    pub(super) fn count(&self, bricks: Range<u32>) -> u32 {
+        self.starts[bricks.end as usize] - self.starts[bricks.start as usize]
+    }
+
+    /// Appends the records of some bricks, and where each brick's begin among them.
+    pub(super) fn pack(&self, bricks: Range<u32>, records: &mut Vec<Record>, starts: &mut Vec<u32>) {
+        let of_bricks = &self.starts[bricks.start as usize..=bricks.end as usize];
+        let [first, end] = [of_bricks[0], of_bricks[of_bricks.len() - 1]];
+        records.extend_from_slice(&self.sorted[first as usize..end as usize]);
+        starts.extend(of_bricks.iter().map(|start| start - first));
+    }
+
+    /// Becomes what another rank has packed, from the places `record` and `start` on, which move on; bricks that were not
+    /// packed are empty.
+    pub(super) fn unpack(
+        &mut self,
+        bricks: Range<u32>,
+        all: usize,
+        records: &[Record],
+        record: &mut usize,
+        starts: &[u32],
+        start: &mut usize,
+    ) {
+        let of_bricks = &starts[*start..=*start + bricks.len()];
+        *start += of_bricks.len();
+        let count = of_bricks[bricks.len()];
+        self.sorted.clear();
+        self.sorted
+            .extend_from_slice(&records[*record..*record + count as usize]);
+        *record += count as usize;
+        self.starts.clear();
+        self.starts.resize(bricks.start as usize, 0);
+        self.starts.extend_from_slice(of_bricks);
+        self.starts.resize(all + 1, count);
     }
 
     /// Bytes held.

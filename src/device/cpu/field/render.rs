@@ -16,7 +16,9 @@ impl FieldPasses {
     pub(in crate::device::cpu) fn render(&self, inputs: &Inputs, pass: Pass, frame: &mut Frame) {
         let chunks = chunks(&inputs.sensors, pass.batch);
         let image = frame.begin(chunks.len());
-        image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, &chunk)| {
+        let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
+        let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+        own.for_each(|(_, (out, &chunk))| {
             inputs.level.run(RenderChunk {
                 passes: self,
                 inputs,

@@ -31,7 +31,9 @@ impl PathPasses {
         let mut film: Vec<Exposure> = vec![[0.0; 5]; chunks.len() * CHUNK];
         let mut samples = vec![[0.0; 4]; sampled.len() * CHUNK];
         for sample in 0..pass.spp {
-            samples.par_chunks_mut(CHUNK).zip(&sampled).for_each(|(out, &chunk)| {
+            let all = samples.par_chunks_mut(CHUNK).zip(&sampled).enumerate();
+            let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+            own.for_each(|(_, (out, &chunk))| {
                 let render = RenderChunk {
                     inputs,
                     sensors: &sensors,
@@ -44,8 +46,12 @@ impl PathPasses {
                 };
                 render.run();
             });
+            // A pixel's samples may lie in chunks of other ranks.
+            inputs.cluster.assemble(&mut samples, CHUNK);
             let samples = &samples[..];
-            film.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(film, &chunk)| {
+            let all = film.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
+            let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+            own.for_each(|(_, (film, &chunk))| {
                 Gather {
                     inputs,
                     sensor,

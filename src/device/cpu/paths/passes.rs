@@ -131,8 +131,9 @@ impl PathPasses {
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
         let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
-        let all = image.par_chunks_mut(CHUNK).zip(&chunks).with_max_len(1);
-        all.for_each(|(out, &chunk)| {
+        let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate().with_max_len(1);
+        let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+        own.for_each(|(_, (out, &chunk))| {
             RenderChunk {
                 inputs,
                 scene: &scene,
@@ -167,7 +168,9 @@ impl PathPasses {
             }
             sum.map(|x| x / spp as f32)
         };
-        image.par_chunks_mut(CHUNK).zip(&chunks).for_each(|(out, chunk)| {
+        let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
+        let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+        own.for_each(|(_, (out, chunk))| {
             for Place { place, pixel: at, .. } in chunk.pixels(&inputs.sensors, batch, keys) {
                 out[place] = pixel(at);
             }
@@ -187,7 +190,8 @@ impl PathPasses {
         let spare = Spare::default();
         let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
             // One by one: chunks take so different times that threads would wait for the last one's rest.
-            let all = || chunks.par_iter().enumerate().with_max_len(1);
+            let every = || chunks.par_iter().enumerate().with_max_len(1);
+            let all = || every().filter(|(i, _)| inputs.cluster.owns(*i));
             match estimator {
                 Estimator::PathReplay => Ok(all()
                     .map(|(i, &chunk)| spare.lend(|caches| pass.replay(i, chunk, caches)))
@@ -200,7 +204,7 @@ impl PathPasses {
                 }
             }
         })?;
-        let stats = stats.unwrap_or_default();
+        let stats = stats.unwrap_or_default().over(inputs.cluster);
         self.tape_bytes = self.tape_bytes.max(stats.tape_bytes);
         Ok(stats)
     }
@@ -224,12 +228,13 @@ impl PathPasses {
         let (image, adjoint) = frame.begin_again(chunks.len());
         let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
             let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
+            let all = all.filter(|(i, _)| inputs.cluster.owns(*i));
             let backpropagate_radiative = |(i, (out, &chunk)): (_, (&mut [_], _))| {
                 pass.backpropagate_radiative(i, chunk, incident(variant), Some(out))
             };
             Ok(all.map(backpropagate_radiative).reduce_with(Add::add))
         });
-        Ok(stats?.unwrap_or_default())
+        Ok(stats?.unwrap_or_default().over(inputs.cluster))
     }
 
     /// Does `work`, whose sums become a part of the gradients.
@@ -245,7 +250,10 @@ impl PathPasses {
             scene, tables, sums, ..
         } = self;
         let largest_of = |ds: &[[f32; 3]]| ds.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
-        let largest = adjoint.par_chunks(CHUNK).map(largest_of).reduce(|| 0.0, f32::max);
+        let own = adjoint.par_chunks(CHUNK).enumerate();
+        let own = own.filter(|(i, _)| inputs.cluster.owns(*i));
+        let largest = own.map(|(_, ds)| largest_of(ds)).reduce(|| 0.0, f32::max);
+        let largest = inputs.cluster.max(largest);
         let units = Units::new(largest, pass.batch.pixels(), pass.spp);
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
         let scales = texels.map(|texels| units.in_one(spread(texels)));
@@ -258,7 +266,8 @@ impl PathPasses {
             adjoint,
             sums,
         });
-        let added = sums.add_to(&mut updates.gradients);
+        let failed = inputs.cluster.any(done.is_err());
+        let added = sums.add_to(&mut updates.gradients, inputs.cluster);
         updates.activity.iter_mut().for_each(Activity::touch_all);
         added.map_err(|slot| {
             DeviceError::Overflow(format!(
@@ -267,6 +276,9 @@ impl PathPasses {
                 inputs.params.parameters[slot].path
             ))
         })?;
+        if failed && done.is_ok() {
+            return Err(DeviceError::TooLarge("another rank has no room for its share".into()));
+        }
         done
     }
 }

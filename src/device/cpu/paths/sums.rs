@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::cluster::Cluster;
 use crate::device::cpu::shared::SharedSlice;
 use crate::device::units::LIMIT;
 use crate::params::Shape;
@@ -22,6 +23,8 @@ const PRIVATE_BYTES: u64 = 64 << 20;
 const ENTRY_BYTES: u64 = size_of::<AtomicI64>() as u64;
 /// Entries that a thread takes at a time.
 const CHUNK: usize = 4096;
+/// Entries of a parameter that ranks exchange at a time, which bounds the memory of that.
+const EXCHANGED: usize = 1 << 22;
 const NOWHERE: usize = usize::MAX;
 
 /// Sums of one pass: [`Self::begin`], contributions by [`Accumulate`], [`Self::add_to`].
@@ -75,11 +78,12 @@ impl Sums {
         self.broken = [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)];
     }
 
-    /// Adds the sums of all copies to the gradients and zeroes them. An entry that received what is no number becomes NaN.
+    /// Adds the sums of all copies of all ranks to the gradients and zeroes them. An entry that received what is no number
+    /// becomes NaN.
     ///
     /// # Errors
     /// The index of a parameter that left the range of its sums.
-    pub(in crate::device::cpu) fn add_to(&mut self, gradients: &mut [Vec<f32>]) -> Result<(), usize> {
+    pub(in crate::device::cpu) fn add_to(&mut self, gradients: &mut [Vec<f32>], cluster: Cluster) -> Result<(), usize> {
         let mut overflowed = Some(*self.overflow.get_mut()).filter(|slot| *slot != NOWHERE);
         for (slot, gradient) in gradients.iter_mut().enumerate() {
             let unit = 1.0 / f64::from(self.scales[slot]);
@@ -92,12 +96,21 @@ impl Sums {
                 let range = i * CHUNK..i * CHUNK + gradient.len();
                 // SAFETY: each range of entries is visited once, by one thread.
                 let chunk = copies.iter().map(|copy| unsafe { &mut copy.get()[range.clone()] });
-                add_chunk(chunk, unit, gradient)
+                match cluster.is_single() {
+                    true => add_chunk(chunk, unit, gradient),
+                    false => merge(chunk).1,
+                }
             });
-            let fits = fits.reduce(|| true, |a, b| a && b);
+            let mut fits = fits.reduce(|| true, |a, b| a && b);
+            if let Some(totals) = copies.first().filter(|_| !cluster.is_single()) {
+                // SAFETY: the threads above have ended.
+                fits &= add_over(cluster, unsafe { totals.get() }, unit, gradient);
+            }
             overflowed = overflowed.or((!fits).then_some(slot));
         }
-        let [slot, index] = [0, 1].map(|i| *self.broken[i].get_mut());
+        let [slot, index] = first_of(cluster, [0, 1].map(|i| *self.broken[i].get_mut()));
+        let [overflowed] = first_of(cluster, [overflowed.unwrap_or(NOWHERE)]);
+        let overflowed = (overflowed != NOWHERE).then_some(overflowed);
         if slot != NOWHERE {
             gradients[slot][index] = f32::NAN;
         }
@@ -132,12 +145,46 @@ fn in_range(sum: i64) -> bool {
     sum.wrapping_add(LIMIT) >= 0
 }
 
-/// Adds the sums that all copies have of some entries to their gradients, and zeroes them; false if a sum was out of range.
-/// The entries stay in the caches while they are taken together.
-fn add_chunk<'a>(mut copies: impl Iterator<Item = &'a mut [i64]>, unit: f64, gradient: &mut [f32]) -> bool {
-    let Some(totals) = copies.next() else {
+/// What the first rank has found that has found something.
+fn first_of<const N: usize>(cluster: Cluster, found: [usize; N]) -> [usize; N] {
+    if cluster.is_single() {
+        return found;
+    }
+    let all = cluster.gather(&found);
+    let first = all.as_chunks().0.iter().find(|found| found[0] != NOWHERE);
+    *first.unwrap_or(&found)
+}
+
+/// Adds the sums that all ranks have of a parameter to its gradient, and zeroes them; false if a sum was out of range on
+/// any rank. Each rank adds a part of the entries up, rank by rank, and all are sent what comes of it.
+fn add_over(cluster: Cluster, totals: &mut [i64], unit: f64, gradient: &mut [f32]) -> bool {
+    if gradient.is_empty() {
         return true;
-    };
+    }
+    let mut fits = true;
+    for (totals, gradient) in totals.chunks_mut(EXCHANGED).zip(gradient.chunks_mut(EXCHANGED)) {
+        let bound = |r: usize| totals.len() * r / cluster.size();
+        let lengths: Vec<usize> = (0..cluster.size()).map(|r| bound(r + 1) - bound(r)).collect();
+        let parts: Vec<Vec<i64>> = (0..cluster.size())
+            .map(|r| totals[bound(r)..bound(r + 1)].to_vec())
+            .collect();
+        let mut received = cluster.all_to_all(&parts);
+        let (sums, in_range) = merge(received.iter_mut().map(|part| &mut part[..]));
+        fits &= in_range;
+        let added: Vec<f32> = sums.iter().map(|total| (*total as f64 * unit) as f32).collect();
+        let added = cluster.concat_lengths(&added, &lengths);
+        for (g, added) in gradient.iter_mut().zip(added.iter().flatten()) {
+            *g += added;
+        }
+        totals.fill(0);
+    }
+    !cluster.any(!fits)
+}
+
+/// Adds the sums that all copies have of some entries to those of the first and zeroes the others; false if a sum was out
+/// of range.
+fn merge<'a>(mut copies: impl Iterator<Item = &'a mut [i64]>) -> (&'a mut [i64], bool) {
+    let totals = copies.next().unwrap_or_default();
     let mut fits = true;
     for others in copies {
         for (total, other) in totals.iter_mut().zip(others) {
@@ -146,8 +193,17 @@ fn add_chunk<'a>(mut copies: impl Iterator<Item = &'a mut [i64]>, unit: f64, gra
             *total = total.wrapping_add(std::mem::take(other));
         }
     }
-    for (total, g) in totals.iter_mut().zip(gradient) {
+    for total in totals.iter() {
         fits &= in_range(*total);
+    }
+    (totals, fits)
+}
+
+/// Adds the sums that all copies have of some entries to their gradients, and zeroes them; false if a sum was out of range.
+/// The entries stay in the caches while they are taken together.
+fn add_chunk<'a>(copies: impl Iterator<Item = &'a mut [i64]>, unit: f64, gradient: &mut [f32]) -> bool {
+    let (totals, fits) = merge(copies);
+    for (total, g) in totals.iter_mut().zip(gradient) {
         *g += (*total as f64 * unit) as f32;
         *total = 0;
     }
@@ -322,7 +378,7 @@ mod tests {
                 (0..times).for_each(|_| sink.add(1, 0, value));
             }
             let mut gradients = vec![Vec::new(), vec![0.0]];
-            sums.add_to(&mut gradients).map(|()| gradients[1][0])
+            sums.add_to(&mut gradients, Cluster::single()).map(|()| gradients[1][0])
         })
     }
 
@@ -368,7 +424,7 @@ mod tests {
         for copy in &mut sums.copies {
             *copy[0][0].get_mut() = LIMIT - 1;
         }
-        assert_eq!(sums.add_to(&mut [vec![0.0]]), Err(0));
+        assert_eq!(sums.add_to(&mut [vec![0.0]], Cluster::single()), Err(0));
     }
 
     #[test]
@@ -381,7 +437,7 @@ mod tests {
         sink.add(2, 0, -6.0);
         *sums.copies[1][2][0].get_mut() = 10;
         let mut gradients = vec![vec![1.0, 1.0], vec![], vec![0.0; 3]];
-        sums.add_to(&mut gradients).expect("small sums");
+        sums.add_to(&mut gradients, Cluster::single()).expect("small sums");
         assert_eq!(gradients, [vec![1.0, 3.0], vec![], vec![14.0, 0.0, 0.0]]);
         assert!(sums.copies.iter().flatten().flatten().all(|sum| sum.load(Relaxed) == 0));
     }

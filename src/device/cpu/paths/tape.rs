@@ -82,7 +82,12 @@ pub(in crate::device::cpu) fn differentiate(pass: &Propagation<'_>, chunks: &[Ch
         stats.tape_bytes = tape.bytes() as u64;
         (!overflown).then_some(Record { tape, sum, stats })
     };
-    let records: Option<Vec<Record>> = chunks.par_iter().enumerate().map(record).collect();
+    let records: Option<Vec<Record>> = chunks
+        .par_iter()
+        .enumerate()
+        .filter(|(i, _)| pass.inputs.cluster.owns(*i))
+        .map(record)
+        .collect();
     let records = records.ok_or_else(|| {
         DeviceError::TooLarge(format!(
             "the tape of conventional differentiation (`advolpath`) exceeds {:.1} GiB, the most that it may take; use \

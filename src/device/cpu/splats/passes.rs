@@ -1,6 +1,8 @@
 //! The passes over a picture of splats: the document's `clearDerivatives`, `computeDerivatives` and `updateBlobs` are
 //! `clear_derivatives`, `compute_derivatives` and `update_splats`, and its `imageMain` is `render`.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::gather::{End, Gather};
@@ -9,6 +11,7 @@ use super::project::{Project, Reader, Update};
 use super::replay::{Found, Replay};
 use super::shape::Shape;
 use super::sums::Record;
+use crate::cluster::{Cluster, Plain};
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::memory;
 use crate::device::cpu::passes::{Inputs, Pass};
@@ -143,7 +146,13 @@ impl SplatPasses {
             let record = &inputs.sensors[sensor as usize];
             (view.width, view.height) = (record.width as usize, record.height as usize);
             view.film = Placed::of(record);
-            view.project(inputs.level, &self.scene.slots, &inputs.params, self.scene.count)?;
+            let projected = view.project(inputs.level, &self.scene.slots, &inputs.params, self.scene.count);
+            if inputs.cluster.any(projected.is_err()) {
+                projected?;
+                return Err(DeviceError::TooLarge(
+                    "another rank has no room for the lists of splats".into(),
+                ));
+            }
         }
         let background = background(inputs);
         let tiles: usize = self
@@ -152,6 +161,7 @@ impl SplatPasses {
             .map(|view| view.tiles().iter().product::<usize>())
             .sum();
         let mut image = frame.begin_tiles().room(tiles);
+        let mut first = 0;
         for view in &mut self.views {
             let count = view.tiles().iter().product::<usize>();
             let (here, rest) = image.split_at_mut(count);
@@ -160,7 +170,10 @@ impl SplatPasses {
             ends.resize(count, End::default());
             let all_reached = SharedSlice::new(&mut reached);
             let outputs = here.par_iter_mut().zip(&mut ends).enumerate();
-            outputs.with_max_len(TILES).for_each(|(index, (image, end))| {
+            let own = outputs
+                .with_max_len(TILES)
+                .filter(|(index, _)| inputs.cluster.owns(first + index));
+            own.for_each(|(index, (image, end))| {
                 let (origin, inside) = view.tile(index);
                 // SAFETY: every tile's list has entries of its own.
                 let reached = unsafe { &mut all_reached.get()[view.lists.range(index)] };
@@ -176,6 +189,7 @@ impl SplatPasses {
                 });
             });
             (view.ends, view.reached) = (ends, reached);
+            first += count;
         }
         Ok(())
     }
@@ -198,8 +212,8 @@ impl SplatPasses {
             let chunks = view.tiles().iter().product::<usize>();
             let tiles = first..first + chunks;
             let (image, adjoint) = (&rendered.image[tiles.clone()], &rendered.adjoint[tiles]);
-            let found =
-                self.compute_derivatives(inputs, view, (image, adjoint), (background, tuned.is_some()), updates);
+            let (numbered, background) = ((view, first), (background, tuned.is_some()));
+            let found = self.compute_derivatives(inputs, numbered, (image, adjoint), background, updates);
             stats = stats + found.stats;
             for c in 0..3 {
                 by_background[c] += found.by_background[c];
@@ -216,11 +230,12 @@ impl SplatPasses {
         Ok(stats)
     }
 
-    /// Undoes all tiles of a view, sums what they send to each splat and adds it to the gradients.
+    /// Undoes all tiles of a view, the first of which has this number in its batch, sums what they send to each splat and adds
+    /// it to the gradients.
     fn compute_derivatives(
         &mut self,
         inputs: &Inputs,
-        view: &View,
+        (view, first): (&View, usize),
         (image, adjoint): (&[Image], &[Adjoint]),
         (background, tunes_background): ([f32; 3], bool),
         updates: &mut Updates,
@@ -243,15 +258,18 @@ impl SplatPasses {
                 self.records.resize(count, Record::default());
             }
             let records = SharedSlice::new(&mut self.records);
-            let of_tiles: Vec<Found> = (begin..end)
+            let mut of_tiles: Vec<[u64; 7]> = (begin..end)
                 .into_par_iter()
                 .with_max_len(TILES)
                 .map(|index| {
+                    if !inputs.cluster.owns(first + index) {
+                        return Found::default().words();
+                    }
                     let range = (starts[index] - base) as usize..(starts[index + 1] - base) as usize;
                     // SAFETY: every tile's list has records of its own.
                     let records = unsafe { &mut records.get()[range] };
                     let (origin, inside) = view.tile(index);
-                    inputs.level.run(Replay {
+                    let replay = Replay {
                         list: view.lists.of(index),
                         shapes: &view.shapes,
                         origin,
@@ -263,10 +281,19 @@ impl SplatPasses {
                         image: &image[index],
                         adjoint: &adjoint[index],
                         records,
-                    })
+                    };
+                    inputs.level.run(replay).words()
                 })
                 .collect();
-            found = of_tiles.into_iter().fold(found, Found::with);
+            if !inputs.cluster.is_single() {
+                let owner = |index: usize| (first + index) % inputs.cluster.size();
+                exchange(inputs.cluster, begin..end, owner, &mut of_tiles, |index| {
+                    index - begin..index - begin + 1
+                });
+                let of_tile = |index: usize| (starts[index] - base) as usize..(starts[index + 1] - base) as usize;
+                exchange(inputs.cluster, begin..end, owner, &mut self.records, of_tile);
+            }
+            found = of_tiles.into_iter().map(Found::from_words).fold(found, Found::with);
             self.sum_records(view, begin..end, (end == tiles).then_some(&gradients));
             begin = end;
         }
@@ -280,7 +307,7 @@ impl SplatPasses {
 
     /// Adds a round's records to their splats, tile after tile; the first round begins with zeros. After the last one splats
     /// are updated by the thread that has their sums at hand.
-    fn sum_records(&mut self, view: &View, tiles: std::ops::Range<usize>, gradients: Option<&Gradients>) {
+    fn sum_records(&mut self, view: &View, tiles: Range<usize>, gradients: Option<&Gradients>) {
         let span = self.scene.count.div_ceil(4 * rayon::current_num_threads()).max(SPAN);
         let (records, base) = (&self.records, view.lists.starts[tiles.start]);
         self.derivatives.par_chunks_mut(span).enumerate().for_each(|(i, sums)| {
@@ -352,6 +379,31 @@ impl<'a> Gradients<'a> {
                 [position.get(), scale.get(), rotation.get(), color.get(), opacity.get()]
             },
         });
+    }
+}
+
+/// Completes an array of which each tile's range was made by its owner.
+fn exchange<T: Plain>(
+    cluster: Cluster,
+    tiles: Range<usize>,
+    owner: impl Fn(usize) -> usize,
+    array: &mut [T],
+    range: impl Fn(usize) -> Range<usize>,
+) {
+    let (mut own, mut lengths) = (Vec::new(), vec![0; cluster.size()]);
+    for tile in tiles.clone() {
+        lengths[owner(tile)] += range(tile).len();
+        if owner(tile) == cluster.rank() {
+            own.extend_from_slice(&array[range(tile)]);
+        }
+    }
+    let parts = cluster.concat_lengths(&own, &lengths);
+    let mut taken = vec![0; cluster.size()];
+    for tile in tiles {
+        let (of, to) = (owner(tile), range(tile));
+        let begin = taken[of];
+        taken[of] += to.len();
+        array[to].copy_from_slice(&parts[of][begin..taken[of]]);
     }
 }
 

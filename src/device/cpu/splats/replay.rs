@@ -22,6 +22,31 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// As plain numbers, to be sent to other ranks.
+    pub(super) fn words(self) -> [u64; 7] {
+        let ReplayStats {
+            rays,
+            samples,
+            drifted,
+            tape_bytes,
+        } = self.stats;
+        let [r, g, b] = self.by_background.map(f64::to_bits);
+        [rays, samples, drifted, tape_bytes, r, g, b]
+    }
+
+    /// From [`Self::words`].
+    pub(super) fn from_words([rays, samples, drifted, tape_bytes, r, g, b]: [u64; 7]) -> Self {
+        Self {
+            stats: ReplayStats {
+                rays,
+                samples,
+                drifted,
+                tape_bytes,
+            },
+            by_background: [r, g, b].map(f64::from_bits),
+        }
+    }
+
     pub(super) fn with(self, other: Self) -> Self {
         Self {
             stats: self.stats + other.stats,

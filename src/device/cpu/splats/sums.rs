@@ -5,7 +5,7 @@
 //! splats, so that a range of splats is a range of the list. Rounds of tiles bound the memory of the records.
 
 /// Sums over a tile's pixels for one splat.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Record {
     /// Derivatives by what is subtracted from the exponent, times 1, u, v, uu, uv and vv, as a shape measures points;

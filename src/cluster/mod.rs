@@ -1,0 +1,342 @@
+//! The ranks of an MPI job, and the few collective operations by which they share the work of one run. Without the
+//! feature `mpi`, or in a job of one rank, there is a single rank: every operation is the identity.
+//!
+//! What is exchanged is never summed on the way: sums are taken where they arrive, in the order of the ranks or of the
+//! pieces, so that neither the MPI library nor the network decides a bit.
+
+#[cfg(not(feature = "mpi"))]
+#[path = "alone.rs"]
+mod wire;
+#[cfg(feature = "mpi")]
+#[path = "mpi.rs"]
+mod wire;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use bytemuck::{AnyBitPattern, NoUninit};
+
+/// Bytes of a message to all ranks together at most: MPI counts in 32 bits with a sign.
+const MESSAGE: usize = 1 << 30;
+
+/// Overrides [`MESSAGE`], so that tests see small arrays go in pieces.
+const MESSAGE_VARIABLE: &str = "PRBOPT_MESSAGE_BYTES";
+
+static WORLD: OnceLock<Cluster> = OnceLock::new();
+
+/// What a run adds to the sentence that ends a job: how to go on.
+static ADVICE: Mutex<String> = Mutex::new(String::new());
+
+/// Whether the ranks have ended their common work.
+static PARTED: AtomicBool = AtomicBool::new(false);
+
+/// What ranks have in common fails at all of them: rank 0 has so long to say it alone.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What goes through messages: plain numbers.
+pub trait Plain: NoUninit + AnyBitPattern {}
+impl<T: NoUninit + AnyBitPattern> Plain for T {}
+
+/// The ranks that share a run, seen from one of them. Piece `i` of what is dealt out belongs to rank `i` modulo their
+/// number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cluster {
+    rank: usize,
+    size: usize,
+    /// Bytes of a message to one rank at most.
+    message: usize,
+}
+
+/// Keeps the connection to the other ranks; dropping it waits for them to end, too.
+#[derive(Debug)]
+#[must_use]
+pub struct Membership(#[allow(dead_code, reason = "held for its end")] Option<wire::Connection>);
+
+impl Membership {
+    /// Joins the job that this process was started in, if there is one.
+    ///
+    /// # Errors
+    /// The process is one of several tasks, but MPI knows of one alone.
+    pub fn join() -> Result<Self, String> {
+        let Some((connection, rank, size)) = wire::join()? else {
+            return Ok(Self(None));
+        };
+        let message = std::env::var(MESSAGE_VARIABLE).ok().and_then(|text| text.parse().ok());
+        let cluster = Cluster {
+            rank,
+            size,
+            message: (message.unwrap_or(MESSAGE) / size).max(64),
+        };
+        if size > 1 {
+            end_job_on_panic(cluster);
+        }
+        // A process joins once.
+        let _ = WORLD.set(cluster);
+        Ok(Self(Some(connection)))
+    }
+}
+
+/// Ends the whole job on a panic of any thread: the others would wait for ever.
+fn end_job_on_panic(cluster: Cluster) {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        cluster.fail("a defect of the program ended it (see above)", 101);
+    }));
+}
+
+impl Cluster {
+    /// A rank of its own.
+    pub const fn single() -> Self {
+        Self {
+            rank: 0,
+            size: 1,
+            message: MESSAGE,
+        }
+    }
+
+    /// The ranks of this process's job.
+    pub fn world() -> Self {
+        WORLD.get().copied().unwrap_or(Self::single())
+    }
+
+    /// Number of ranks.
+    pub fn size(self) -> usize {
+        self.size
+    }
+
+    /// This process's number, from 0.
+    pub fn rank(self) -> usize {
+        self.rank
+    }
+
+    /// Whether this rank writes, reports and decides.
+    pub fn leads(self) -> bool {
+        self.rank == 0
+    }
+
+    /// Whether there is nobody else.
+    pub fn is_single(self) -> bool {
+        self.size == 1
+    }
+
+    /// Whether a piece of what is dealt out is this rank's.
+    pub fn owns(self, piece: usize) -> bool {
+        piece % self.size == self.rank
+    }
+
+    /// Has the sentence that ends the job say how to go on.
+    pub fn advise(self, advice: &str) {
+        if let Ok(mut known) = ADVICE.lock() {
+            advice.clone_into(&mut known);
+        }
+    }
+
+    /// Takes note that no rank waits for another any more.
+    pub fn part(self) {
+        PARTED.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends all ranks because of an error of this one, if they may wait for it.
+    pub fn end_by(self, sentence: &str) {
+        if self.is_single() || PARTED.load(Ordering::SeqCst) {
+            return;
+        }
+        if !self.leads() {
+            std::thread::sleep(PATIENCE);
+        }
+        self.fail(sentence, 2);
+    }
+
+    /// Says why and ends all ranks.
+    pub fn fail(self, sentence: &str, code: i32) -> ! {
+        // A rank that fails may hold it.
+        let advice = ADVICE.try_lock().map(|advice| advice.clone()).unwrap_or_default();
+        let semicolon = if advice.is_empty() { "" } else { "; " };
+        eprintln!(
+            "error: rank {} of {}: {sentence}; the whole job ends{semicolon}{advice}",
+            self.rank, self.size
+        );
+        wire::abort(code)
+    }
+
+    /// What each rank has of the same length, in their order.
+    pub fn gather<T: Plain>(self, of_rank: &[T]) -> Vec<T> {
+        let mut all = Vec::new();
+        for part in self.concat_lengths(of_rank, &vec![of_rank.len(); self.size]) {
+            all.extend_from_slice(&part);
+        }
+        all
+    }
+
+    /// Whether it is so on any rank.
+    pub fn any(self, here: bool) -> bool {
+        self.gather(&[u8::from(here)]).contains(&1)
+    }
+
+    /// The largest of all ranks' numbers, none of which is NaN.
+    pub fn max(self, x: f32) -> f32 {
+        self.gather(&[x]).into_iter().fold(x, f32::max)
+    }
+
+    /// The sums over all ranks, number by number.
+    pub fn sums<const N: usize>(self, numbers: [u64; N]) -> [u64; N] {
+        let all = self.gather(&numbers);
+        let mut sums = [0; N];
+        for of_rank in all.chunks(N) {
+            for i in 0..N {
+                sums[i] += of_rank[i];
+            }
+        }
+        sums
+    }
+
+    /// What each rank has, of any length, rank by rank.
+    pub fn concat<T: Plain>(self, part: &[T]) -> Vec<Vec<T>> {
+        let lengths = self.gather(&[part.len() as u64]);
+        let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
+        self.concat_lengths(part, &lengths)
+    }
+
+    /// [`Self::concat`] of lengths that all ranks know.
+    pub fn concat_lengths<T: Plain>(self, part: &[T], lengths: &[usize]) -> Vec<Vec<T>> {
+        if self.is_single() {
+            return vec![part.to_vec()];
+        }
+        let bytes: Vec<usize> = lengths.iter().map(|length| length * size_of::<T>()).collect();
+        let mut parts: Vec<Vec<T>> = lengths.iter().map(|&length| vec![T::zeroed(); length]).collect();
+        let own: &[u8] = bytemuck::cast_slice(part);
+        for begin in self.rounds(bytes.iter().copied()) {
+            let counts: Vec<usize> = bytes.iter().map(|&b| self.piece(b, begin).len()).collect();
+            let mut received = vec![0; counts.iter().sum()];
+            wire::all_gather(&own[self.piece(own.len(), begin)], &mut received, &counts);
+            take_apart(&received, &mut parts, |part: &mut Vec<T>| {
+                let length = size_of_val(&part[..]);
+                &mut bytemuck_mut(part)[self.piece(length, begin)]
+            });
+        }
+        parts
+    }
+
+    /// Sends part `r` to rank `r`, and returns what all ranks have sent to this one, rank by rank.
+    pub fn all_to_all<T: Plain>(self, parts: &[Vec<T>]) -> Vec<Vec<T>> {
+        if self.is_single() {
+            return parts.to_vec();
+        }
+        let lengths: Vec<u64> = parts.iter().map(|part| part.len() as u64).collect();
+        let all = self.gather(&lengths);
+        let from = |r: usize| all[r * self.size + self.rank] as usize;
+        let mut received: Vec<Vec<T>> = (0..self.size).map(|r| vec![T::zeroed(); from(r)]).collect();
+        for begin in self.rounds(all.iter().map(|&length| length as usize * size_of::<T>())) {
+            let (mut send, mut counts) = (Vec::new(), Vec::new());
+            for part in parts {
+                let bytes: &[u8] = bytemuck::cast_slice(part);
+                let piece = &bytes[self.piece(bytes.len(), begin)];
+                send.extend_from_slice(piece);
+                counts.push(piece.len());
+            }
+            let expected: Vec<usize> = received
+                .iter()
+                .map(|part| self.piece(size_of_val(&part[..]), begin).len())
+                .collect();
+            let mut arrived = vec![0; expected.iter().sum()];
+            wire::all_to_all(&send, &counts, &mut arrived, &expected);
+            take_apart(&arrived, &mut received, |part: &mut Vec<T>| {
+                let length = size_of_val(&part[..]);
+                &mut bytemuck_mut(part)[self.piece(length, begin)]
+            });
+        }
+        received
+    }
+
+    /// Completes an array whose pieces of `length` elements were made by the ranks that own them.
+    pub fn assemble<T: Plain>(self, array: &mut [T], length: usize) {
+        self.assemble_from(array, length, 0);
+    }
+
+    /// [`Self::assemble`] of pieces whose first has the number `first`.
+    pub fn assemble_from<T: Plain>(self, array: &mut [T], length: usize, first: usize) {
+        if self.is_single() {
+            return;
+        }
+        let mut own = Vec::new();
+        let mut lengths = vec![0; self.size];
+        for (i, piece) in array.chunks(length).enumerate() {
+            lengths[(first + i) % self.size] += piece.len();
+            if self.owns(first + i) {
+                own.extend_from_slice(piece);
+            }
+        }
+        let parts = self.concat_lengths(&own, &lengths);
+        let mut taken = vec![0; self.size];
+        for (i, piece) in array.chunks_mut(length).enumerate() {
+            let of = (first + i) % self.size;
+            piece.copy_from_slice(&parts[of][taken[of]..taken[of] + piece.len()]);
+            taken[of] += piece.len();
+        }
+    }
+
+    /// What rank 0 has.
+    pub fn broadcast(self, bytes: Vec<u8>) -> Vec<u8> {
+        if self.is_single() {
+            return bytes;
+        }
+        let mut length = (bytes.len() as u64).to_le_bytes();
+        wire::broadcast(&mut length);
+        let mut bytes = bytes;
+        bytes.resize(u64::from_le_bytes(length) as usize, 0);
+        bytes.chunks_mut(self.message).for_each(wire::broadcast);
+        bytes
+    }
+
+    /// Checks that all ranks have the same marks, each of a thing that is named.
+    ///
+    /// # Errors
+    /// The first thing that a rank has otherwise than rank 0.
+    pub fn agree(self, marks: &[(&str, String)]) -> Result<(), String> {
+        let text = |mark: &str| mark.bytes().chain(*b"\n").collect::<Vec<u8>>();
+        let own: Vec<u8> = marks.iter().flat_map(|(_, mark)| text(mark)).collect();
+        let all = self.concat(&own);
+        let of = |r: usize| String::from_utf8_lossy(&all[r]).into_owned();
+        let first = of(0);
+        for r in 1..self.size {
+            let other = of(r);
+            let differs = marks
+                .iter()
+                .zip(first.lines().zip(other.lines()))
+                .find(|(_, (a, b))| a != b);
+            if let Some(((what, _), _)) = differs {
+                return Err(format!(
+                    "{what} of rank {r} is not that of rank 0; start all ranks with the same program, scene, data and \
+                     options"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the rounds of a message of these many bytes begin; the same on all ranks that know the same lengths.
+    fn rounds(self, bytes: impl Iterator<Item = usize>) -> impl Iterator<Item = usize> {
+        (0..bytes.max().unwrap_or(0)).step_by(self.message)
+    }
+
+    /// The bytes of a part that go in the round that begins here.
+    fn piece(self, bytes: usize, begin: usize) -> std::ops::Range<usize> {
+        begin.min(bytes)..(begin + self.message).min(bytes)
+    }
+}
+
+fn bytemuck_mut<T: Plain>(part: &mut [T]) -> &mut [u8] {
+    bytemuck::cast_slice_mut(part)
+}
+
+/// Copies what arrived, one rank's after the other's, to where it belongs.
+fn take_apart<T>(arrived: &[u8], parts: &mut [Vec<T>], place: impl Fn(&mut Vec<T>) -> &mut [u8]) {
+    let mut begin = 0;
+    for part in parts {
+        let to = place(part);
+        to.copy_from_slice(&arrived[begin..begin + to.len()]);
+        begin += to.len();
+    }
+}

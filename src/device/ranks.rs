@@ -1,0 +1,286 @@
+//! One device of several ranks: each prepares the same scene on a CPU of its own, then rank 0 alone goes on with the
+//! program and sends every operation to the others, which follow. All that decides, writes and reports is thereby at
+//! rank 0, and the operations share their work by `cluster`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::cpu::Cpu;
+use super::select::{self, DeviceChoice, DeviceKind};
+use super::{
+    ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
+    Work,
+};
+use crate::cluster::Cluster;
+use crate::kernels::loss::Loss;
+use crate::kernels::optimizer::Optimizer;
+use crate::params::{ParamSet, Shape};
+use crate::resident::layout::SensorRecord;
+use crate::resident::{Resident, Transport};
+
+/// Says when rank 0 goes on alone.
+#[derive(Debug, Clone, Default)]
+pub struct Baton(Arc<AtomicBool>);
+
+impl Baton {
+    /// From here on the others follow.
+    pub fn take(&self) {
+        self.0.store(!Cluster::world().is_single(), Ordering::SeqCst);
+    }
+}
+
+/// Opens the device asked for; among several ranks a CPU that they share.
+///
+/// # Errors
+/// There is no such device, or it cannot be shared.
+pub fn open(choice: &DeviceChoice) -> Result<(Box<dyn Device>, Baton)> {
+    let baton = Baton::default();
+    if Cluster::world().is_single() {
+        return Ok((select::open(choice)?, baton));
+    }
+    if choice.kind == DeviceKind::Gpu || choice.adapter.is_some() {
+        return Err(DeviceError::Unavailable(
+            "ranks share their work on CPUs alone: leave out --device gpu and --adapter, or start a single process"
+                .into(),
+        ));
+    }
+    let shared = Shared {
+        cpu: Cpu::open()?,
+        baton: baton.clone(),
+    };
+    Ok((Box::new(shared), baton))
+}
+
+/// An operation that all ranks do, with what it is given.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+enum Order {
+    ReplaceSensor(u32, Vec<u8>),
+    Render(Batch, Keys, u32),
+    Develop(Batch, Keys, u32),
+    RenderAov(Batch, Keys, u32, u32),
+    Image,
+    Loss(Batch, Keys, Loss),
+    SetAdjoint(Batch, Keys, Vec<[f32; 3]>),
+    Backpropagate(Batch, Keys, u32),
+    RenderAndBackpropagate(Batch, Keys, u32),
+    Regularise(Vec<Term>),
+    Step(Step),
+    Rebuild,
+    Resample(Vec<(usize, [usize; 3])>, bool),
+    Replace(Vec<Replacement>),
+    ClearGradients,
+    Read(usize, ArrayKind),
+    Write(usize, ArrayKind, Vec<f32>),
+    End,
+}
+
+/// Does what rank 0 sends, until it has ended.
+pub fn follow(device: &mut dyn Device) {
+    let mut ended = false;
+    while !ended {
+        // An error is the same at rank 0, which explains it and decides how to go on.
+        let _ = device.in_a_row(&mut |device| {
+            let order = decode(&Cluster::world().broadcast(Vec::new()));
+            ended = matches!(order, Order::End);
+            obey(device, order)
+        });
+    }
+}
+
+#[cfg(feature = "mpi")]
+fn encode(order: &Order) -> Vec<u8> {
+    postcard::to_stdvec(order).expect("an order is plain data")
+}
+
+#[cfg(feature = "mpi")]
+fn decode(bytes: &[u8]) -> Order {
+    postcard::from_bytes(bytes).expect("rank 0 runs the same program")
+}
+
+#[cfg(not(feature = "mpi"))]
+fn encode(_: &Order) -> Vec<u8> {
+    unreachable!("a single rank has nobody to follow it")
+}
+
+#[cfg(not(feature = "mpi"))]
+fn decode(_: &[u8]) -> Order {
+    unreachable!("a single rank follows nobody")
+}
+
+fn obey(device: &mut dyn Device, order: Order) -> Result<()> {
+    match order {
+        Order::ReplaceSensor(sensor, record) => {
+            device.replace_sensor(sensor, bytemuck::pod_read_unaligned(&record));
+            Ok(())
+        }
+        Order::Render(batch, keys, spp) => device.render(&batch, keys, spp),
+        Order::Develop(batch, keys, spp) => device.develop(&batch, keys, spp),
+        Order::RenderAov(batch, keys, spp, aov) => device.render_aov(&batch, keys, spp, aov),
+        Order::Image => device.image().map(drop),
+        Order::Loss(batch, keys, loss) => device.loss(&batch, keys, loss).map(drop),
+        Order::SetAdjoint(batch, keys, adjoint) => device.set_adjoint(&batch, keys, &adjoint),
+        Order::Backpropagate(batch, keys, spp) => device.backpropagate(&batch, keys, spp).map(drop),
+        Order::RenderAndBackpropagate(batch, keys, spp) => device.render_and_backpropagate(&batch, keys, spp).map(drop),
+        Order::Regularise(terms) => device.regularise(&terms).map(drop),
+        Order::Step(step) => device.step(&step).map(drop),
+        Order::Rebuild => device.rebuild(),
+        Order::Resample(sizes, keep_moments) => device.resample(&sizes, keep_moments),
+        Order::Replace(replaced) => device.replace(replaced),
+        Order::ClearGradients => device.clear_gradients(),
+        Order::Read(parameter, what) => device.read(parameter, what).map(drop),
+        Order::Write(parameter, what, values) => device.write(parameter, what, &values),
+        Order::End => Ok(()),
+    }
+}
+
+/// A rank's CPU; at rank 0, once the baton is taken, all that is asked of it is sent to the others first.
+#[derive(Debug)]
+struct Shared {
+    cpu: Cpu,
+    baton: Baton,
+}
+
+impl Shared {
+    fn send(&self, order: impl FnOnce() -> Order) {
+        if self.baton.0.load(Ordering::SeqCst) && Cluster::world().leads() {
+            Cluster::world().broadcast(encode(&order()));
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.send(|| Order::End);
+        if self.baton.0.load(Ordering::SeqCst) {
+            Cluster::world().part();
+        }
+    }
+}
+
+impl Device for Shared {
+    fn info(&self) -> &DeviceInfo {
+        self.cpu.info()
+    }
+
+    fn arithmetic(&self) -> String {
+        self.cpu.arithmetic()
+    }
+
+    fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
+        self.cpu.check_fits(transport, shapes, optimizer)
+    }
+
+    fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
+        self.cpu.sum_bytes(transport, shapes)
+    }
+
+    /// Every rank loads what it has read itself.
+    fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
+        self.cpu.load(resident, params, optimizer)
+    }
+
+    fn sensors(&self) -> &[SensorRecord] {
+        self.cpu.sensors()
+    }
+
+    fn replace_sensor(&mut self, sensor: u32, record: SensorRecord) {
+        self.send(|| Order::ReplaceSensor(sensor, bytemuck::bytes_of(&record).to_vec()));
+        self.cpu.replace_sensor(sensor, record);
+    }
+
+    fn is_pipelined(&self) -> bool {
+        self.cpu.is_pipelined()
+    }
+
+    fn params(&self) -> &ParamSet {
+        self.cpu.params()
+    }
+
+    fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.send(|| Order::Render(batch.clone(), keys, spp));
+        self.cpu.render(batch, keys, spp)
+    }
+
+    fn develop(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.send(|| Order::Develop(batch.clone(), keys, spp));
+        self.cpu.develop(batch, keys, spp)
+    }
+
+    fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
+        self.send(|| Order::RenderAov(batch.clone(), keys, spp, aov));
+        self.cpu.render_aov(batch, keys, spp, aov)
+    }
+
+    fn image(&mut self) -> Result<Vec<[f32; 4]>> {
+        self.send(|| Order::Image);
+        self.cpu.image()
+    }
+
+    fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
+        self.send(|| Order::Loss(batch.clone(), keys, loss));
+        self.cpu.loss(batch, keys, loss)
+    }
+
+    fn set_adjoint(&mut self, batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) -> Result<()> {
+        self.send(|| Order::SetAdjoint(batch.clone(), keys, adjoint.to_vec()));
+        self.cpu.set_adjoint(batch, keys, adjoint)
+    }
+
+    fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
+        self.send(|| Order::Backpropagate(batch.clone(), keys, spp));
+        self.cpu.backpropagate(batch, keys, spp)
+    }
+
+    fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
+        self.send(|| Order::RenderAndBackpropagate(batch.clone(), keys, spp));
+        self.cpu.render_and_backpropagate(batch, keys, spp)
+    }
+
+    fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
+        self.send(|| Order::Regularise(terms.to_vec()));
+        self.cpu.regularise(terms)
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Vec<f64>> {
+        self.send(|| Order::Step(*step));
+        self.cpu.step(step)
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        self.send(|| Order::Rebuild);
+        self.cpu.rebuild()
+    }
+
+    fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()> {
+        self.send(|| Order::Resample(sizes.to_vec(), keep_moments));
+        self.cpu.resample(sizes, keep_moments)
+    }
+
+    fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()> {
+        self.send(|| Order::Replace(replaced.clone()));
+        self.cpu.replace(replaced)
+    }
+
+    fn clear_gradients(&mut self) -> Result<()> {
+        self.send(|| Order::ClearGradients);
+        self.cpu.clear_gradients()
+    }
+
+    fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>> {
+        self.send(|| Order::Read(parameter, what));
+        self.cpu.read(parameter, what)
+    }
+
+    fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()> {
+        self.send(|| Order::Write(parameter, what, values.to_vec()));
+        self.cpu.write(parameter, what, values)
+    }
+
+    fn in_a_row(&mut self, work: &mut Work) -> Result<()> {
+        rayon::scope(|_| work(self))
+    }
+
+    fn memory(&self) -> u64 {
+        self.cpu.memory()
+    }
+}

@@ -1,0 +1,449 @@
+//! Runs and renders of several ranks of an MPI job, each a process of its own on this machine: their files are those of
+//! one process, byte by byte, and what goes wrong at one rank ends the job with a sentence.
+
+#![cfg(feature = "mpi")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use prbopt::cluster::{Cluster, Membership};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_prbopt");
+
+fn scene(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name);
+    path.display().to_string()
+}
+
+/// A command of so many ranks, each of which has so many threads.
+fn ranks(count: usize, threads: usize) -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n"]);
+    command.arg(count.to_string());
+    command.env("RAYON_NUM_THREADS", threads.to_string());
+    command
+}
+
+fn shown(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    format!("{}\n{out}\n{err}", output.status)
+}
+
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().expect("mpirun can be started");
+    assert!(output.status.success(), "{command:?}: {}", shown(&output));
+    shown(&output)
+}
+
+fn fail(command: &mut Command) -> String {
+    let output = command.output().expect("it can be started");
+    assert!(!output.status.success(), "{command:?}: {}", shown(&output));
+    shown(&output)
+}
+
+/// All files below a folder that hold results.
+fn results(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).expect("it is a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.file_name().expect("it has one").to_string_lossy().into_owned();
+            // Those tell when and where they were made.
+            let tells_time = ["run.json", "report.html", ".lock", "checkpoint.safetensors"].contains(&&name[..]);
+            if !tells_time {
+                let relative = path.strip_prefix(folder).expect("below it").to_owned();
+                let bytes = fs::read(&path).expect("readable");
+                found.insert(
+                    relative,
+                    if name == "metrics.jsonl" {
+                        timeless(&bytes)
+                    } else {
+                        bytes
+                    },
+                );
+            }
+        }
+    }
+    assert!(!found.is_empty());
+    found
+}
+
+/// Lines of figures without seconds and bytes.
+fn timeless(lines: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(lines);
+    let line = |line: &str| {
+        let mut figures: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        let all = figures.as_object_mut().expect("an object");
+        for name in ["ms", "seconds", "memory_bytes"] {
+            assert!(all.shift_remove(name).is_some(), "{name}");
+        }
+        figures.to_string() + "\n"
+    };
+    text.lines().map(line).collect::<String>().into_bytes()
+}
+
+/// Compares and names the files that differ.
+fn hold(expected: &BTreeMap<PathBuf, Vec<u8>>, found: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
+    assert!(
+        expected.keys().eq(found.keys()),
+        "{what}: {:?} {:?}",
+        expected.keys(),
+        found.keys()
+    );
+    let differ: Vec<_> = expected
+        .iter()
+        .filter(|(path, bytes)| found[*path] != **bytes)
+        .map(|(path, _)| path)
+        .collect();
+    assert!(differ.is_empty(), "{what}: {differ:?} differ");
+}
+
+/// A scene, how it is made small, and the iterations of its runs.
+struct Subject {
+    scene: &'static str,
+    changes: &'static [&'static str],
+    iterations: u32,
+}
+
+const SMOKE: Subject = Subject {
+    scene: "smoke_nine_views.json",
+    changes: &[
+        "optimize.references.spp=2",
+        "optimize.spp=2",
+        "optimize.spp_grad=1",
+        "optimize.output.images_every=3",
+        "optimize.output.spp=2",
+    ],
+    iterations: 6,
+};
+
+const FIELD: Subject = Subject {
+    scene: "two_blobs.json",
+    changes: &["optimize.references.spp=1", "optimize.output.images_every=3"],
+    iterations: 8,
+};
+
+const SURFACES: Subject = Subject {
+    scene: "painted_room.json",
+    changes: &[
+        "optimize.references.spp=2",
+        "optimize.output.images_every=3",
+        "optimize.output.spp=2",
+    ],
+    iterations: 4,
+};
+
+const SPLATS: Subject = Subject {
+    scene: "splats.json",
+    changes: &["optimize.output.images_every=5"],
+    iterations: 10,
+};
+
+impl Subject {
+    fn optimize(&self, mut command: Command, iterations: u32, folder: &Path, more: &[&str]) -> String {
+        command
+            .args([PROGRAM, "optimize", &scene(self.scene), "--device", "cpu", "-q", "-o"])
+            .arg(folder);
+        command.args(["--iterations", &iterations.to_string()]);
+        for change in self.changes {
+            command.args(["--set", change]);
+        }
+        succeed(command.args(more))
+    }
+
+    /// One rank of two threads, and more ranks of one and two, have the same files; a run that is resumed by another
+    /// number of ranks, too.
+    fn hold_bits(&self) {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| root.path().join(name);
+        self.optimize(ranks(1, 2), self.iterations, &at("1"), &[]);
+        let expected = results(&at("1"));
+        assert!(
+            expected.keys().any(|path| path.starts_with("final")),
+            "{:?}",
+            expected.keys()
+        );
+        for (count, threads) in [(2, 1), (3, 2), (4, 1)] {
+            let folder = at(&count.to_string());
+            let told = self.optimize(ranks(count, threads), self.iterations, &folder, &[]);
+            assert!(!told.contains("warning"), "{told}");
+            hold(
+                &expected,
+                &results(&folder),
+                &format!("{} by {count} ranks", self.scene),
+            );
+        }
+    }
+}
+
+#[test]
+fn smoke_has_the_same_bits_for_any_number_of_ranks() {
+    SMOKE.hold_bits();
+}
+
+#[test]
+fn surfaces_have_the_same_bits_for_any_number_of_ranks() {
+    SURFACES.hold_bits();
+}
+
+#[test]
+fn fields_have_the_same_bits_for_any_number_of_ranks() {
+    FIELD.hold_bits();
+}
+
+#[test]
+fn splats_have_the_same_bits_for_any_number_of_ranks() {
+    SPLATS.hold_bits();
+}
+
+/// A run is stopped at a rank and goes on with others; the schedule is that of the whole run from the beginning.
+#[test]
+fn a_run_goes_on_with_another_number_of_ranks() {
+    for subject in [SMOKE, FIELD] {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| root.path().join(name);
+        let (half, whole) = (subject.iterations / 2, subject.iterations);
+        for (name, first, second) in [("one", 1, 1), ("more", 3, 2)] {
+            subject.optimize(ranks(first, 1), half, &at(name), &[]);
+            subject.optimize(ranks(second, 1), whole, &at(name), &["--resume"]);
+        }
+        hold(&results(&at("one")), &results(&at("more")), subject.scene);
+    }
+}
+
+/// Messages of a few hundred bytes carry what one message carries.
+#[test]
+fn large_messages_go_in_pieces() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| root.path().join(name);
+    let subject = Subject { iterations: 2, ..FIELD };
+    subject.optimize(ranks(1, 1), 2, &at("whole"), &[]);
+    let mut pieces = ranks(3, 1);
+    pieces.env("PRBOPT_MESSAGE_BYTES", "100000");
+    subject.optimize(pieces, 2, &at("pieces"), &[]);
+    hold(&results(&at("whole")), &results(&at("pieces")), "in pieces");
+}
+
+#[test]
+fn renders_have_the_same_bits_for_any_number_of_ranks() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    for (name, more) in [
+        ("smoke_five_views.json", &["--sensor", "all", "--spp", "2"][..]),
+        ("kinds.json", &["--spp", "2"]),
+        ("kinds.json", &["--turntable", "2", "--spp", "1"]),
+    ] {
+        let render = |count: usize| {
+            let folder = root.path().join(format!("{name}{count}{}", more.len()));
+            let mut command = ranks(count, 1);
+            command
+                .args([PROGRAM, "render", &scene(name), "--device", "cpu", "-q", "-o"])
+                .arg(&folder);
+            succeed(command.args(more));
+            let mut files = results(&folder);
+            files.remove(Path::new("turntable.json"));
+            files
+        };
+        let expected = render(1);
+        for count in 2..=4 {
+            hold(&expected, &render(count), name);
+        }
+    }
+}
+
+/// Two ranks that were started with different words.
+fn two(first: &[&str], second: &[&str]) -> Command {
+    let mut command = ranks(1, 1);
+    command
+        .arg(PROGRAM)
+        .args(first)
+        .args([":", "-n", "1", PROGRAM])
+        .args(second);
+    command
+}
+
+#[test]
+fn ranks_that_differ_are_refused() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let out = root.path().join("out").display().to_string();
+    let own = root.path().join("scene.json");
+    let write = |density: f32| {
+        let text = fs::read_to_string(scene("smoke_small.json")).expect("readable");
+        fs::write(&own, text.replacen("\"scale\": ", &format!("\"scale\": {density}"), 1)).expect("writable");
+    };
+    write(1.0);
+    let (own, other) = (own.display().to_string(), scene("smoke_small.json"));
+    let told = fail(&mut two(&["render", &other, "-o", &out], &["render", &own, "-o", &out]));
+    assert!(told.contains("the command of rank 1 is not that of rank 0"), "{told}");
+    let told = fail(&mut two(
+        &["render", &other, "-o", &out, "--seed", "1"],
+        &["render", &other, "-o", &out, "--seed", "2"],
+    ));
+    assert!(told.contains("start all ranks with the same program"), "{told}");
+    let told = fail(ranks(2, 1).args([PROGRAM, "info", &other]));
+    assert!(told.contains("start this command alone"), "{told}");
+    let told = fail(ranks(2, 1).args([PROGRAM, "render", &other, "--device", "gpu", "-o", &out]));
+    assert!(told.contains("leave out --device gpu"), "{told}");
+    assert!(!Path::new(&out).exists());
+}
+
+/// The same words, but a folder of each rank's own that holds another scene: as on machines without a common disk.
+#[test]
+fn ranks_that_read_other_data_are_refused() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    for (folder, scale) in [("a", 2.0), ("b", 3.0)] {
+        let folder = root.path().join(folder);
+        fs::create_dir(&folder).expect("writable");
+        let text = format!(
+            r#"{{"cube": {{"type": "cube", "b": {{"type": "null"}}, "interior": {{"type": "heterogeneous",
+                "scale": {scale}, "sigma_t": {{"type": "gridvolume", "resolution": [2, 2, 2], "value": 1}}}}}},
+                "sky": {{"type": "constant"}},
+                "view": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 8, "height": 8}}}}}}"#
+        );
+        fs::write(folder.join("scene.json"), text).expect("writable");
+    }
+    let script = format!("cd \"$1/$2\" && exec {PROGRAM} render scene.json -o out");
+    let root = root.path().display().to_string();
+    let run = |second: &str| {
+        let mut command = ranks(1, 1);
+        command.args([
+            "sh", "-c", &script, "sh", &root, "a", ":", "-n", "1", "sh", "-c", &script, "sh", &root, second,
+        ]);
+        command
+    };
+    succeed(&mut run("a"));
+    let told = fail(&mut run("b"));
+    assert!(
+        told.contains("the scene or its data of rank 1 is not that of rank 0"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_task_of_several_that_is_alone_is_refused() {
+    let mut alone = Command::new(PROGRAM);
+    alone.args(["render", &scene("smoke_small.json")]);
+    alone.envs([("SLURM_STEP_ID", "0"), ("SLURM_NTASKS", "4")]);
+    let told = fail(&mut alone);
+    assert!(told.contains("one of 4 tasks") && told.contains("--mpi=pmix"), "{told}");
+}
+
+/// A rank of the next test: one panics, the others wait for it.
+#[test]
+#[ignore = "started by the next test, as a rank"]
+fn panicking_rank() {
+    let _membership = Membership::join().expect("a rank");
+    let cluster = Cluster::world();
+    cluster.advise("go on from the checkpoint a.safetensors");
+    assert!(cluster.gather(&[1u8]).len() == 2);
+    assert!(cluster.rank() != 1, "this rank has a defect");
+    cluster.gather(&[2u8]);
+}
+
+#[test]
+fn a_panic_of_a_rank_ends_the_job_with_a_sentence() {
+    let own = std::env::current_exe().expect("this test");
+    let begun = Instant::now();
+    let told = fail(
+        ranks(2, 1)
+            .arg(own)
+            .args(["--exact", "panicking_rank", "--ignored", "--nocapture"]),
+    );
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    for part in [
+        "this rank has a defect",
+        "rank 1 of 2",
+        "the whole job ends; go on from the checkpoint a.safetensors",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+/// The processes of the program below another one.
+fn children(of: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("Linux").flatten();
+    let stat = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("stat")).ok();
+    let parent = |text: String| {
+        let id = text.split(' ').next()?.parse().ok()?;
+        let rest = text.rsplit_once(") ")?.1;
+        let parent: u32 = rest.split(' ').nth(1)?.parse().ok()?;
+        (parent == of).then_some(id)
+    };
+    let mut found: Vec<u32> = all.filter_map(stat).filter_map(parent).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Starts a run of two ranks that would take for ever, and waits for its first lines of figures.
+fn endless(folder: &Path) -> std::process::Child {
+    let mut command = ranks(2, 1);
+    command
+        .args([PROGRAM, "optimize", &scene(FIELD.scene), "--device", "cpu", "-o"])
+        .arg(folder);
+    command.args([
+        "--iterations",
+        "1000000",
+        "--set",
+        "optimize.references.spp=1",
+        "--set",
+        "optimize.output.images_every=0",
+    ]);
+    command.args(["--set", "optimize.output.checkpoint_seconds=0.5"]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it can be started");
+    let begun = Instant::now();
+    while !folder.join("checkpoint.safetensors").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "no checkpoint");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    child
+}
+
+fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(sent.expect("kill is there").success());
+}
+
+#[test]
+fn a_lost_rank_ends_the_job_and_the_run_goes_on_from_its_checkpoint() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let folder = root.path().join("run");
+    let child = endless(&folder);
+    let ranks_of = children(child.id());
+    assert_eq!(ranks_of.len(), 2, "{ranks_of:?}");
+    let begun = Instant::now();
+    signal(ranks_of[1], "-KILL");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let told = shown(&output);
+    assert!(
+        !output.status.success() && told.contains("checkpoint.safetensors") && told.contains("--resume"),
+        "{told}"
+    );
+}
+
+#[test]
+fn rank_0_takes_the_signal_to_stop() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let folder = root.path().join("run");
+    let child = endless(&folder);
+    // As by a starter that hands signals to all ranks.
+    for rank in children(child.id()).into_iter().rev() {
+        signal(rank, "-INT");
+    }
+    let told = shown(&child.wait_with_output().expect("it ends"));
+    assert!(
+        told.contains("stopped after iteration") && told.contains("--resume"),
+        "{told}"
+    );
+}
