@@ -50,7 +50,18 @@ const RULES: &[(&str, &[&str])] = &[
         "gradcheck",
         &["device", "io", "kernels", "params", "resident", "scene", "transport"],
     ),
-    ("output", &["device", "io", "kernels::optimizer", "params", "scene"]),
+    (
+        "output",
+        &[
+            "device",
+            "io",
+            "kernels::optimizer",
+            "params",
+            // Cameras as a run has refined them.
+            "resident::layout",
+            "scene",
+        ],
+    ),
     (
         "report",
         &["io", "kernels::quality", "optimize::Observer", "output", "params"],
@@ -259,7 +270,7 @@ fn knows(code: &str, kind: &str) -> bool {
 /// transport, which stand beside each other.
 const ROOMS: [(&str, &[&str]); 7] = [
     ("number", &[]),
-    ("rays", &[]),
+    ("rays", &["number"]),
     ("lookup", &["number", "rays"]),
     ("scene", &["number", "rays", "lookup"]),
     ("field", &["number", "rays", "lookup", "scene"]),

@@ -165,7 +165,7 @@ fn records_agree() {
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
     compare_record!(&world, MediumRecord, "Medium", [
-        world_to_grid, low, clear, high, majorants, sigma_t, albedo, emission, phase, scale, spectral, aligned, kappa,
+        world_to_grid, low, clear, high, alone, majorants, sigma_t, albedo, emission, phase, scale, spectral, aligned, kappa,
     ]);
     compare_record!(&world, PhaseRecord, "Phase", [kind, slot, weight, first]);
     compare_record!(&world, SurfaceRecord, "Surface", [

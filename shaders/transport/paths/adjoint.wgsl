@@ -44,11 +44,6 @@ fn extra_draw() -> f32 {
     return u;
 }
 
-// Whether derivatives by the medium's extinction are needed. Those by in-scattering cost a path of their own.
-fn wants_extinction(medium: Medium) -> bool {
-    return parameter_tuned(volume_record(medium.sigma_t).slot);
-}
-
 // Sends `weight` times `d`, a derivative by a medium's scaled extinction, to the unscaled values of its grid.
 fn send_extinction(medium: Medium, at: Neighbours, d: vec3f, weight: f32) {
     sink_volume(volume_record(medium.sigma_t), at, d * (weight * medium.scale));
@@ -75,7 +70,7 @@ fn reservoir_keep(path: ptr<function, Path>, p: vec3f, d: vec3f, lost: vec3f) {
 // Offers a uniform point of a part of a flight, on which the path state is constant, to the reservoir. Extinction at
 // that point absorbs the radiance still to come and adds in-scattered radiance.
 fn offer_segment(path: ptr<function, Path>, start: f32, end: f32) {
-    if end >= ENDLESS || !wants_extinction(medium_record((*path).medium)) {
+    if end >= ENDLESS {
         return;
     }
     let length = end - start;
@@ -111,7 +106,7 @@ fn send_collision(path: ptr<function, Path>, medium: Medium, found: Extinction, 
 // point of the segment, a one-sample estimate of the derivative.
 fn send_transmittance(medium: Medium, origin: vec3f, direction: vec3f, length: f32, d: vec3f) {
     // The transmittance of an unbounded medium is zero, and so is its derivative.
-    if length >= ENDLESS || !wants_extinction(medium) {
+    if length >= ENDLESS {
         return;
     }
     let p = along(origin, direction, length * extra_draw());

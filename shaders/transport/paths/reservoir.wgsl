@@ -15,8 +15,7 @@ const VISITED_SHARE: f32 = 0.25;
 
 // Differential ratio tracking of in-scattering: offers the tentative collisions along the whole segment.
 fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
-    let medium = medium_record((*path).medium);
-    if (*path).depth + 1u >= settings.max_depth || !wants_extinction(medium) {
+    if (*path).depth + 1u >= settings.max_depth {
         return;
     }
     var norm = path_norm(path);
@@ -26,6 +25,7 @@ fn offer_tentative_collisions(path: ptr<function, Path>, far: f32) {
         }
         norm /= VISITED_SHARE;
     }
+    let medium = medium_record((*path).medium);
     let endless = is_unbounded(medium, far);
     var transmittance = vec3f(1.0);
     var extra = adjoint.extra;

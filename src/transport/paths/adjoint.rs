@@ -70,7 +70,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         medium: &MediumRecord,
         flown: &Flown<N>,
     ) {
-        let Some([start, end]) = flown.part.filter(|_| wants_extinction(scene, medium, &self.sink)) else {
+        let Some([start, end]) = flown.part.filter(|_| wants_extinction(scene, &self.sink)) else {
             return;
         };
         match scene.settings.gradient {
@@ -93,8 +93,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
     #[inline]
     pub(super) fn offer_segment(&mut self, scene: &SceneView, path: &PathState<N>, start: f32, end: f32) {
         let length = end - start;
-        let medium = &scene.media[path.medium as usize];
-        if !length.is_finite() || !wants_extinction(scene, medium, &self.sink) {
+        if !length.is_finite() || !wants_extinction(scene, &self.sink) {
             return;
         }
         let norm = N::lift(path.norm(scene));
@@ -154,7 +153,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         d: Rgb<N>,
     ) {
         // The transmittance of an unbounded medium is zero, and so is its derivative.
-        if !length.is_finite() || !wants_extinction(scene, medium, &self.sink) {
+        if !length.is_finite() || !wants_extinction(scene, &self.sink) {
             return;
         }
         let p = along(origin, direction, length * self.extra.draw());
@@ -193,10 +192,12 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
     }
 }
 
-/// Whether derivatives by the medium's extinction are needed. Those by in-scattering cost a path of their own.
+/// Whether derivatives by the extinction of any medium are needed. Those by in-scattering cost a path of their own, from one
+/// point of all media: which it is depends on all of them.
 #[inline(always)]
-pub(super) fn wants_extinction<N: Number, S: Sink<N>>(scene: &SceneView, medium: &MediumRecord, sink: &S) -> bool {
-    sink.wants(scene.volumes[medium.sigma_t as usize].slot)
+pub(super) fn wants_extinction<N: Number, S: Sink<N>>(scene: &SceneView, sink: &S) -> bool {
+    let is_wanted = |medium: &MediumRecord| sink.wants(scene.volumes[medium.sigma_t as usize].slot);
+    scene.media.iter().any(is_wanted)
 }
 
 /// Sends `weight` · `d`, a derivative by a medium's scaled extinction, to the unscaled values of its grid.

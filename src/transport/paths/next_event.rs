@@ -305,8 +305,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
     mut sampler: Sampler,
     adjoint: &mut Adjoint<'_, N, S, I>,
 ) {
-    let is_wanted = |medium| wants_extinction(scene, medium, &adjoint.sink);
-    if !scene.media.iter().any(is_wanted) {
+    if !wants_extinction(scene, &adjoint.sink) {
         return;
     }
     let differential = scene.settings.gradient != gradient::FREE_FLIGHT;

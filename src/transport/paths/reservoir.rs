@@ -89,7 +89,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     pub(super) fn offer_tentative_collisions(&mut self, far: f32) {
         let (scene, fields, path) = (self.scene, self.fields, &self.path);
         let medium = &scene.media[path.medium as usize];
-        if path.depth + 1 >= scene.settings.max_depth || !wants_extinction(scene, medium, &self.adjoint.sink) {
+        if path.depth + 1 >= scene.settings.max_depth || !wants_extinction(scene, &self.adjoint.sink) {
             return;
         }
         let mut norm = path.norm(scene);
