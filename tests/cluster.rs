@@ -133,11 +133,7 @@ const FIELD: Subject = Subject {
 
 const SURFACES: Subject = Subject {
     scene: "painted_room.json",
-    changes: &[
-        "optimize.references.spp=2",
-        "optimize.output.images_every=3",
-        "optimize.output.spp=2",
-    ],
+    changes: &["optimize.references.spp=2", "optimize.spp=1", "optimize.spp_grad=1"],
     iterations: 4,
 };
 
@@ -305,7 +301,7 @@ fn ranks_that_read_other_data_are_refused() {
             r#"{{"cube": {{"type": "cube", "b": {{"type": "null"}}, "interior": {{"type": "heterogeneous",
                 "scale": {scale}, "sigma_t": {{"type": "gridvolume", "resolution": [2, 2, 2], "value": 1}}}}}},
                 "sky": {{"type": "constant"}},
-                "view": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 8, "height": 8}}}}}}"#
+                "view": {{"type": "perspective", "to_world": [{{"translate": [0, 0, -4]}}], "film": {{"type": "hdrfilm", "width": 8, "height": 8}}}}}}"#
         );
         fs::write(folder.join("scene.json"), text).expect("writable");
     }
