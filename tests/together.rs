@@ -2,6 +2,8 @@
 
 mod small;
 
+use std::cell::Cell;
+
 use prbopt::gradcheck::Options;
 use prbopt::gradcheck::paths::objective::{CastPath, PathObjective};
 use prbopt::params::ParamSet;
@@ -12,18 +14,24 @@ use prbopt::transport::mode::PRIMAL;
 use prbopt::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use prbopt::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
 use prbopt::transport::paths::path_state::PathState;
+use prbopt::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use prbopt::transport::paths::replay_cache::ReplayCache;
 use prbopt::transport::paths::volpath::{backpropagate, gather};
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
 use small::worlds::{SmallWorld, cube, grid, worlds};
 
-/// Flights as the compiler makes them for any processor; counts them.
+/// Flights and random walks as the compiler makes them for any processor; counts them.
 #[derive(Default)]
-struct Plain(std::cell::Cell<usize>);
+struct Plain(Cell<usize>, Cell<usize>);
 
 impl Pilot for Plain {
     fn is_wide(&self) -> bool {
         true
+    }
+
+    fn walk<const MODE: u8>(&self, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+        self.1.set(self.1.get() + walkers.len());
+        walk_side_by_side::<MODE>(matter, walkers, send);
     }
 
     fn fly(
@@ -58,6 +66,7 @@ struct Contributions(Vec<(u32, usize, u32)>, Vec<u32>);
 
 impl Contributions {
     fn sorted(mut self) -> Vec<(u32, usize, u32)> {
+        self.0.retain(|(slot, ..)| !self.1.contains(slot));
         self.0.sort_unstable();
         self.0
     }
@@ -114,53 +123,129 @@ fn clouds() -> Vec<SmallWorld> {
     all
 }
 
+/// Translucent things: shells of glass around a medium of one extinction, whose albedo is a number or a grid.
+fn translucent() -> Vec<SmallWorld> {
+    let thing = |name, shell: &str, medium: &str, integrator| SmallWorld {
+        name,
+        integrator,
+        objects: format!(
+            r#""thing": {{{shell}, "interior": {{"type": "homogeneous", {medium}}}}}, "sky": {{"type": "constant"}}"#
+        ),
+        ..SmallWorld::default()
+    };
+    let cube = r#""type": "cube", "to_world": [{"scale": [0.9, 0.7, 0.4]}, {"rotate": {"axis": [1, 2, 3], "angle": 25}}],
+                  "bsdf": {"type": "dielectric"}"#;
+    let ball = r#""type": "sphere", "radius": 0.8, "bsdf": {"type": "roughdielectric", "alpha": 0.3}"#;
+    let (colored, grey) = (grid([5, 4, 3], 3, ""), grid([2, 6, 5], 1, ""));
+    let mut all = vec![
+        thing(
+            "a cube of a colored grid",
+            cube,
+            &format!(r#""sigma_t": 20, "albedo": {colored}"#),
+            r#", "max_depth": 40, "rr_depth": 1000"#,
+        ),
+        thing(
+            "a ball of a grey grid, with roulette",
+            ball,
+            &format!(r#""sigma_t": 9, "albedo": {grey}, "phase": {{"type": "hg", "g": 0.6}}"#),
+            r#", "max_depth": 60, "rr_depth": 3"#,
+        ),
+        thing(
+            "a ball of one color",
+            ball,
+            r#""sigma_t": 12, "albedo": [0.9, 0.5, 0.2]"#,
+            r#", "max_depth": 12"#,
+        ),
+        thing(
+            "a cube of one grey",
+            cube,
+            r#""sigma_t": 7, "albedo": 0.7"#,
+            r#", "max_depth": 25"#,
+        ),
+    ];
+    all[0].zeros = vec![("albedo", 7, 2)];
+    all[1].zeros = vec![("albedo", 2, 0)];
+    all
+}
+
+/// What followed paths together and alone have in common, derivatives by the slots `unwanted` aside: flights and random
+/// walks that were made side by side.
+fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> Vec<u32>) -> [usize; 2] {
+    let mut setup = small.setup("paired", &Options::default());
+    setup.spp = 24;
+    let objective = PathObjective::new(&setup, estimator);
+    let (scene, values, pilot) = (objective.view(), Values(&setup.params), Plain::default());
+    // Primal.
+    let rays = || objective.casts.iter().map(|cast| (cast.ray, cast.medium, cast.walk));
+    let mut together = Vec::new();
+    gather_together(&scene, &values, &pilot, rays(), |path| together.push(state(&path)));
+    let alone: Vec<_> = rays()
+        .map(|(ray, medium, walk)| state(&gather::<f32, _, PRIMAL>(&scene, &values, &ray, medium, walk)))
+        .collect();
+    assert_eq!(together, alone, "{}", small.name);
+    // Adjoint.
+    let weight = |cast: &CastPath| objective.weight(3, cast).map(|w| w as f32);
+    let begun: Vec<_> = objective
+        .casts
+        .iter()
+        .map(|cast| ((cast.ray, cast.medium, cast.walk), cast.extra, weight(cast)))
+        .collect();
+    let mut caches: Vec<_> = begun.iter().map(|_| ReplayCache::new()).collect();
+    let sink = || Contributions(Vec::new(), unwanted(&scene));
+    let (mut sent, mut states) = (sink(), Vec::new());
+    backpropagate_together(
+        &scene,
+        &values,
+        &pilot,
+        &begun,
+        &mut caches,
+        &mut sent,
+        |first, replay| {
+            states.push((state(first), state(replay)));
+        },
+    );
+    let (mut sent_alone, mut states_alone) = (sink(), Vec::new());
+    for &((ray, medium, walk), extra, d) in &begun {
+        let (first, replay) = backpropagate(&scene, &values, &ray, medium, walk, extra, d, &mut sent_alone);
+        states_alone.push((state(&first), state(&replay)));
+    }
+    assert_eq!(states, states_alone, "{}", small.name);
+    let (sent, sent_alone) = (sent.sorted(), sent_alone.sorted());
+    let first = sent.iter().zip(&sent_alone).position(|(a, b)| a != b);
+    let around = first.map(|i| (sent[i], sent_alone[i]));
+    assert!(
+        sent == sent_alone,
+        "{}: {} and {} contributions, of which these are the first that differ: {around:?}",
+        small.name,
+        sent.len(),
+        sent_alone.len()
+    );
+    [pilot.0.get(), pilot.1.get()]
+}
+
 #[test]
 fn paths_together_are_paths_alone() {
     let mut flights = 0;
-    for (i, small) in worlds().into_iter().chain(clouds()).enumerate() {
+    for (i, small) in worlds().into_iter().chain(clouds()).chain(translucent()).enumerate() {
         let estimator = [gradient::PAIRED, gradient::DRT, gradient::FREE_FLIGHT][i % 3];
-        let mut setup = small.setup("paired", &Options::default());
-        setup.spp = 24;
-        let objective = PathObjective::new(&setup, estimator);
-        let (scene, values, pilot) = (objective.view(), Values(&setup.params), Plain::default());
-        // Primal.
-        let rays = || objective.casts.iter().map(|cast| (cast.ray, cast.medium, cast.walk));
-        let mut together = Vec::new();
-        gather_together(&scene, &values, &pilot, rays(), |path| together.push(state(&path)));
-        let alone: Vec<_> = rays()
-            .map(|(ray, medium, walk)| state(&gather::<f32, _, PRIMAL>(&scene, &values, &ray, medium, walk)))
-            .collect();
-        assert_eq!(together, alone, "{}", small.name);
-        // Adjoint.
-        let weight = |cast: &CastPath| objective.weight(3, cast).map(|w| w as f32);
-        let begun: Vec<_> = objective
-            .casts
-            .iter()
-            .map(|cast| ((cast.ray, cast.medium, cast.walk), cast.extra, weight(cast)))
-            .collect();
-        let mut caches: Vec<_> = begun.iter().map(|_| ReplayCache::new()).collect();
-        let (mut sent, mut states) = (Contributions::default(), Vec::new());
-        backpropagate_together(
-            &scene,
-            &values,
-            &pilot,
-            &begun,
-            &mut caches,
-            &mut sent,
-            |first, replay| {
-                states.push((state(first), state(replay)));
-            },
-        );
-        let (mut sent_alone, mut states_alone) = (Contributions::default(), Vec::new());
-        for &((ray, medium, walk), extra, d) in &begun {
-            let (first, replay) = backpropagate(&scene, &values, &ray, medium, walk, extra, d, &mut sent_alone);
-            states_alone.push((state(&first), state(&replay)));
-        }
-        assert_eq!(states, states_alone, "{}", small.name);
-        assert_eq!(sent.sorted(), sent_alone.sorted(), "{}", small.name);
-        flights += pilot.0.get();
+        flights += compare(&small, estimator, |_| Vec::new())[0];
     }
     assert!(flights > 10_000, "only {flights} flights were made side by side");
+}
+
+#[test]
+fn random_walks_together_are_random_walks_alone() {
+    for small in translucent() {
+        let all_but_albedo = |scene: &SceneView| {
+            let extinctions = scene
+                .media
+                .iter()
+                .map(|medium| scene.volumes[medium.sigma_t as usize].slot);
+            extinctions.chain(scene.phases.iter().map(|phase| phase.slot)).collect()
+        };
+        let [_, walks] = compare(&small, gradient::PAIRED, all_but_albedo);
+        assert!(walks > 150, "{}: only {walks} random walks", small.name);
+    }
 }
 
 #[test]
@@ -183,7 +268,7 @@ fn derivatives_do_not_depend_on_what_else_is_sought() {
                 backpropagate(&scene, &values, begun.0, begun.1, begun.2, begun.3, d, &mut sent);
             }
             let all = sent.0.len();
-            sent.0.retain(|(slot, ..)| !extinctions.contains(slot));
+            sent.1.extend(&extinctions);
             (all, sent.sorted())
         };
         let ((all, with), (some, without)) = (derivatives(&[]), derivatives(&extinctions));

@@ -210,6 +210,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ("transport/rays/view_adjoint", "the CPU alone refines cameras"),
     ("transport/paths/packet", "a GPU follows paths together by itself"),
     ("transport/paths/flights", "lanes of vectors, which a GPU has by itself"),
+    (
+        "transport/paths/random_walks",
+        "lanes of vectors, which a GPU has by itself",
+    ),
     ("kernels/quality", "PSNR and SSIM are computed by the host"),
 ];
 

@@ -118,8 +118,9 @@ mod tests {
         let path = folder.path().join("scene.json");
         let threads = rayon::current_num_threads();
         // The larger size exceeds the limit for copies on any machine, the smaller one on machines of 2000 threads or
-        // more.
-        for size in [16, 208] {
+        // more. Each thread then has a cache: 4096 lines of a key and 32 entries.
+        let cached = 4096 * (8 + 32 * 8);
+        for (size, copies, caches) in [(16, threads, 0), (208, 1, cached * threads)] {
             std::fs::write(&path, scene(size)).expect("writable");
             let scene = crate::scene::load(&path).expect("no mistakes");
             let (mut resident, params) = Resident::new(&scene).expect("it can be flattened");
@@ -142,10 +143,7 @@ mod tests {
             let before = device.memory();
             device.backpropagate(&batch, keys, 1).expect("backpropagates");
             assert_eq!(device.memory() - before, told, "{size}");
-            assert_eq!(
-                told,
-                8 * (size * size * size * if size == 16 { threads } else { 1 }) as u64
-            );
+            assert_eq!(told, (8 * size * size * size * copies + caches) as u64);
         }
     }
 

@@ -8,6 +8,7 @@ pub mod environment;
 pub mod field;
 pub mod filter;
 pub mod geometry;
+pub mod interior;
 pub mod layout;
 mod light_tables;
 pub mod majorants;

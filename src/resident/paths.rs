@@ -13,6 +13,7 @@ use super::bvh::{self, Bvh};
 use super::containers::{self, Container};
 use super::emissive_triangles;
 use super::geometry::{cylinder, inverse, smooth_normals};
+use super::interior::{Interior, interiors};
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
     SurfaceRecord, Triangle, VolumeRecord,
@@ -52,6 +53,8 @@ pub struct PathScene {
     pub background: u32,
     /// Shapes that a run moves, and where all stand before.
     pub rest: Rest,
+    /// For each medium the shape that it fills alone, if it does.
+    pub interiors: Vec<Option<Interior>>,
     /// For each medium how its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
 }
@@ -83,6 +86,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             emissive_triangles: Vec::new(),
             background: background.map_or(NONE, |slot| slot as u32),
             rest: Rest::default(),
+            interiors: Vec::new(),
             rules: Vec::new(),
         },
     };
@@ -107,6 +111,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         containers::check(scene, &containers)?;
     }
     mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
+    let interiors = interiors(&paths.media, &paths.surfaces, &triangles);
     paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
     if let Background::Envmap { sampling_weight, .. } = scene.background {
@@ -126,6 +131,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     paths.rest = Rest::new(scene, &paths, triangles, params).map_err(|what| IoError::new(&scene.path, what))?;
     if paths.rest.motions.is_empty() && paths.settings.surfaces_only == 0 {
         mark_alone(&mut paths.media, &paths.surfaces);
+        paths.interiors = interiors;
     }
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     paths.place(&values);

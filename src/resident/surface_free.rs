@@ -1,6 +1,7 @@
 //! Which media fill boxes that no surface passes through: flights inside need not look for surfaces. And which of them are
 //! alone in the world: flights out of them need not either.
 
+use super::bvh::Corners;
 use super::layout::{MediumRecord, NONE, Rows, SurfaceRecord, Triangle, surface};
 
 /// How far surfaces may stand in a box, in units of its largest coordinate: walks are moved less far off a surface that
@@ -35,14 +36,19 @@ pub(super) fn mark_alone(media: &mut [MediumRecord], surfaces: &[SurfaceRecord])
     medium.alone = u32::from(held);
 }
 
-/// The inside of a medium's box.
-struct Inside {
+/// The inside of a box.
+pub(super) struct Inside {
     low: [f32; 3],
     high: [f32; 3],
 }
 
 impl Inside {
-    /// None without end.
+    /// Between two corners.
+    pub(super) fn from_box([low, high]: Corners) -> Self {
+        Self { low, high }
+    }
+
+    /// That of a medium's box, less a margin; None without end.
     fn of(medium: &MediumRecord) -> Option<Self> {
         let size = medium
             .low
@@ -56,7 +62,7 @@ impl Inside {
     }
 
     /// Whether a shape other than a mesh stands outside, or all around: cubes and spheres are closed and convex.
-    fn is_free_of(&self, record: &SurfaceRecord) -> bool {
+    pub(super) fn is_free_of(&self, record: &SurfaceRecord) -> bool {
         if record.kind == surface::MESH {
             return true;
         }
@@ -77,7 +83,7 @@ impl Inside {
     }
 
     /// Whether the box around some points reaches inside.
-    fn overlaps(&self, points: &[[f32; 3]]) -> bool {
+    pub(super) fn overlaps(&self, points: &[[f32; 3]]) -> bool {
         (0..3).all(|a| points.iter().any(|p| p[a] > self.low[a]) && points.iter().any(|p| p[a] < self.high[a]))
     }
 }

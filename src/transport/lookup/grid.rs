@@ -342,14 +342,23 @@ pub fn prefetch<T>(data: &[T], at: &Stencil, channels: u32) {
     }
 }
 
+/// Brings the texels of several stencils near: the lower neighbours along x, beside which the upper ones stand.
+#[inline(always)]
+pub fn prefetch_rows<T, const LANES: usize>(data: &[T], at: &Stencils<LANES>, channels: u32) {
+    for lane in 0..LANES {
+        for k in [0, 2, 4, 6] {
+            prefetch_line(
+                data.as_ptr()
+                    .wrapping_add(at.texels[k][lane] as usize * channels as usize),
+            );
+        }
+    }
+}
+
 /// [`grid_eval_balanced`] of a grid of one channel, at the stencils of several points.
 #[inline(always)]
 pub fn grid_eval_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -> [f32; LANES] {
-    let mut largest = 0;
-    for lane in 0..LANES {
-        largest = largest.max(at.texels[7][lane]);
-    }
-    assert!((largest as usize) < data.len(), "a stencil reaches outside its grid");
+    check_lanes(data, at, 1);
     let mut sums = [[0.0; LANES]; 4];
     for k in 0..4 {
         for lane in 0..LANES {
@@ -364,6 +373,89 @@ pub fn grid_eval_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -
         sum[lane] = (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]);
     }
     sum
+}
+
+/// [`grid_eval_balanced`] of a grid of three channels, at the stencils of several points: channel by channel. The vectors
+/// are those of single texels, which takes a third of the time of gathering channels.
+#[inline(always)]
+pub fn grid_eval_rgb_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -> [[f32; LANES]; 3] {
+    let largest = check_lanes(data, at, 3);
+    let mut sum = [[0.0; LANES]; 3];
+    // The array's last texel has no fourth value.
+    if largest * 3 + 4 > data.len() {
+        for lane in 0..LANES {
+            let v = grid_eval_balanced::<f32, 3>(data, &at.lane(lane));
+            for c in 0..3 {
+                sum[c][lane] = v[c];
+            }
+        }
+        return sum;
+    }
+    for lane in 0..LANES {
+        // SAFETY: four values from the largest index on are within the array, and the last corner of a stencil has its
+        // largest.
+        let v = unsafe { texels_eval(data.as_ptr(), at, lane) };
+        for c in 0..3 {
+            sum[c][lane] = v[c];
+        }
+    }
+    sum
+}
+
+/// The sum over the corners of one lane's stencil, of three channels and what follows them.
+///
+/// # Safety
+/// Four values from each texel on can be read.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn texels_eval<const LANES: usize>(data: *const f32, at: &Stencils<LANES>, lane: usize) -> [f32; 4] {
+    use std::arch::x86_64::{_mm_add_ps, _mm_loadu_ps, _mm_mul_ps, _mm_set1_ps, _mm_storeu_ps};
+    // By instructions that all processors of this family have: from loops a compiler makes gathers, which take three times
+    // as long.
+    // SAFETY: the caller's, and `out` has four places.
+    unsafe {
+        let term = |k: usize| {
+            let texel = _mm_loadu_ps(data.add(at.texels[k][lane] as usize * 3));
+            _mm_mul_ps(texel, _mm_set1_ps(at.weights[k][lane]))
+        };
+        let pair = |k: usize| _mm_add_ps(term(k), term(k + 4));
+        let all = _mm_add_ps(_mm_add_ps(pair(0), pair(1)), _mm_add_ps(pair(2), pair(3)));
+        let mut out = [0.0; 4];
+        _mm_storeu_ps(out.as_mut_ptr(), all);
+        out
+    }
+}
+
+/// The same elsewhere.
+///
+/// # Safety
+/// Three values from each texel on can be read.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+unsafe fn texels_eval<const LANES: usize>(data: *const f32, at: &Stencils<LANES>, lane: usize) -> [f32; 4] {
+    let mut out = [0.0; 4];
+    for c in 0..3 {
+        // SAFETY: the caller's.
+        let term = |k: usize| unsafe { *data.add(at.texels[k][lane] as usize * 3 + c) } * at.weights[k][lane];
+        let pair = |k: usize| term(k) + term(k + 4);
+        out[c] = (pair(0) + pair(1)) + (pair(2) + pair(3));
+    }
+    out
+}
+
+/// Asserts that an array of `channels` values a texel contains all corners, the last of which has the largest index; returns
+/// the largest of all.
+#[inline(always)]
+fn check_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>, channels: usize) -> usize {
+    let mut largest = 0;
+    for lane in 0..LANES {
+        largest = largest.max(at.texels[7][lane]);
+    }
+    assert!(
+        (largest as usize + 1) * channels <= data.len(),
+        "a stencil reaches outside its grid"
+    );
+    largest as usize
 }
 
 /// The adjoint of [`grid_eval`]: adds `g` times each weight to the texels' gradients.

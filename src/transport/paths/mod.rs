@@ -4,7 +4,7 @@
 //! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
 //! `trail` remembers the last points of a path where shapes move, and
 //! [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
-//! [`flights`] are made side by side. [`radiative`] is radiative backpropagation, the
+//! [`flights`] are made side by side, and whose [`random_walks`] inside a medium are. [`radiative`] is radiative backpropagation, the
 //! baseline.
 
 pub mod adjoint;
@@ -14,6 +14,7 @@ pub mod next_event;
 pub mod packet;
 pub mod path_state;
 pub mod radiative;
+pub mod random_walks;
 pub mod replay_cache;
 pub mod reservoir;
 mod surface;

@@ -1,20 +1,26 @@
-//! Several paths followed together: each walks by itself to its next flight, and the flights through a medium are made
-//! side by side.
+//! Several paths followed together: each walks by itself to its next flight, and the flights through a medium, or the random
+//! walks inside, are made side by side.
 
+use std::cell::RefCell;
+
+use super::adjoint::wants_extinction;
 use super::flights::{Arrival, Departure, fits_side_by_side};
 use super::path_state::PathState;
 use super::radiative::Replayed;
+use super::random_walks::{Matter, Send, Walker};
 use super::replay_cache::ReplayCache;
 use super::reservoir::{expect_reservoir, send_reservoir};
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
 use super::volpath::{Met, Segment, Walk};
-use crate::resident::layout::MediumRecord;
+use crate::resident::layout::{MediumRecord, VolumeRecord};
+use crate::transport::lookup::grid::Stencil;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
-use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
+use crate::transport::scene::phase::phase_is_wanted;
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 
 /// Flights that are worth a vector; fewer are made one by one.
 const FEW: usize = 3;
@@ -22,14 +28,14 @@ const FEW: usize = 3;
 /// Points whose sums are brought near before they are added to.
 const AHEAD: usize = 4;
 
-/// A walk that gathers radiance.
-pub(super) type Looking<'a, F> = Walk<'a, f32, F, NoSink, Replayed>;
-
-/// Makes flights through a medium with these values of its extinction and albedo, as `flights::fly_side_by_side` does, compiled
-/// for the processor at hand.
+/// Makes flights through a medium with these values of its extinction and albedo, as `flights::fly_side_by_side` does, and
+/// random walks, as `random_walks::walk_side_by_side` does, compiled for the processor at hand.
 pub trait Pilot {
     /// Whether flights side by side are faster than one by one on this processor.
     fn is_wide(&self) -> bool;
+
+    /// Follows the walkers until they end or fly out.
+    fn walk<const MODE: u8>(&self, matter: &Matter, walkers: &mut [Walker], send: &mut Send);
 
     /// Fills the arrivals of the departures.
     fn fly(
@@ -42,10 +48,12 @@ pub trait Pilot {
     );
 }
 
-/// Follows paths until they end, each from its vertex or, without one, with a ray.
-pub(super) fn run_together<F: Fields<f32>, P: Pilot, const MODE: u8>(
+/// Follows paths until they end, each from its vertex or, without one, with a ray. `matters` are the media, by their indices,
+/// inside of which random walks are made side by side; there may be fewer.
+pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u8>(
     pilot: &P,
-    walks: &mut [Looking<F>],
+    walks: &mut [Walk<f32, F, S, Replayed>],
+    matters: &[Option<Matter>],
     begin: impl Fn(usize) -> Option<Vertex>,
 ) {
     let mut segments = vec![Segment::default(); walks.len()];
@@ -56,43 +64,123 @@ pub(super) fn run_together<F: Fields<f32>, P: Pilot, const MODE: u8>(
             waiting.push(i);
         }
     }
-    let (mut departures, mut arrivals, mut flying) = (Vec::new(), Vec::new(), Vec::new());
-    while let Some(&first) = waiting.first() {
-        // Those that wait for the same medium as the first fly together.
-        let Walk { scene, fields, .. } = walks[first];
-        let number = walks[first].path.medium;
-        let medium = &scene.media[number as usize];
-        flying.clear();
-        waiting.retain(|&i| {
-            let joins = walks[i].path.medium == number;
-            if joins {
-                flying.push(i);
+    let mut flying = Vec::new();
+    let mut flights = Flights::default();
+    // Paths that have been scattered inside a medium.
+    let mut inside: Vec<(usize, [f32; 3])> = Vec::new();
+    let mut walkers = Vec::new();
+    loop {
+        while let Some(&first) = waiting.first() {
+            // Those that wait for the same medium as the first fly together.
+            let number = walks[first].path.medium;
+            let matter = matters.get(number as usize).and_then(Option::as_ref);
+            flying.clear();
+            waiting.retain(|&i| {
+                let joins = walks[i].path.medium == number;
+                if joins {
+                    flying.push(i);
+                }
+                !joins
+            });
+            let together = flights.make::<F, S, P, MODE>(pilot, walks, &segments, &flying);
+            for (k, i) in flying.drain(..).enumerate() {
+                let (walk, segment) = (&mut walks[i], &mut segments[i]);
+                let flight = match together {
+                    true => walk.take_arrival::<MODE>(&flights.arrivals[k]),
+                    false => walk.fly::<MODE>(segment.far),
+                };
+                match walk.arrive::<MODE>(segment, &flight) {
+                    Met::Scatterer(Vertex::Medium { p, .. }) if matter.is_some_and(|matter| matter.holds(p)) => {
+                        inside.push((i, p));
+                    }
+                    met => {
+                        if walk.run_to_flight::<MODE>(met, segment) {
+                            waiting.push(i);
+                        }
+                    }
+                }
             }
-            !joins
-        });
-        let together =
-            pilot.is_wide() && flying.len() > FEW && fits_side_by_side(scene, medium) && !alters(scene, medium);
-        if together {
-            departures.clear();
-            departures.extend(flying.iter().map(|&i| walks[i].departure(segments[i].far)));
-            // Each flight overwrites the arrival at its place, whatever was there.
-            if arrivals.len() < departures.len() {
-                arrivals.resize(departures.len(), Arrival::unknown(&departures[0]));
-            }
-            let values = [medium.sigma_t, medium.albedo].map(|v| fields.integrand(scene.volumes[v as usize].slot));
-            pilot.fly(scene, number, values, &departures, &mut arrivals[..departures.len()]);
         }
-        for (k, i) in flying.drain(..).enumerate() {
-            let (walk, segment) = (&mut walks[i], &mut segments[i]);
-            let flight = match together {
-                true => walk.take_arrival::<MODE>(medium, &arrivals[k]),
-                false => walk.fly::<MODE>(segment.far),
-            };
-            let met = walk.arrive::<MODE>(segment, &flight);
-            if walk.run_to_flight::<MODE>(met, segment) {
+        let Some(&(first, _)) = inside.first() else {
+            return;
+        };
+        // All that are inside the same medium as the first.
+        let number = walks[first].path.medium;
+        walkers.clear();
+        let order: Vec<usize> = inside
+            .extract_if(.., |(i, _)| walks[*i].path.medium == number)
+            .map(|(i, p)| {
+                walkers.push(walks[i].walker(p));
+                i
+            })
+            .collect();
+        if let Some(Some(matter)) = matters.get(number as usize) {
+            let volume = matter.albedo_volume();
+            pilot.walk::<MODE>(matter, &mut walkers, &mut |k, at, d| {
+                walks[order[k]].adjoint.sink.volume(volume, at, d, 3);
+            });
+        }
+        for (i, walker) in order.into_iter().zip(&walkers) {
+            let walk = &mut walks[i];
+            (walk.path, walk.sampler) = (walker.path, walker.sampler);
+            if !walker.ended && walk.run_to_flight::<MODE>(Met::Boundary, &mut segments[i]) {
                 waiting.push(i);
             }
         }
+    }
+}
+
+/// Flights that are made side by side, in memory that is used again.
+#[derive(Default)]
+struct Flights {
+    departures: Vec<Departure>,
+    arrivals: Vec<Arrival>,
+}
+
+impl Flights {
+    /// Makes the flights that these walks are about to make through one medium. False if they are better made one by one:
+    /// because they are few, or have been kept for the replay.
+    fn make<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u8>(
+        &mut self,
+        pilot: &P,
+        walks: &[Walk<f32, F, S, Replayed>],
+        segments: &[Segment],
+        flying: &[usize],
+    ) -> bool {
+        let Walk {
+            scene, fields, path, ..
+        } = &walks[flying[0]];
+        let medium = &scene.media[path.medium as usize];
+        let worth = pilot.is_wide() && flying.len() > FEW && MODE != REPLAY;
+        if !worth || !fits_side_by_side(scene, medium) || alters(scene, medium) {
+            return false;
+        }
+        let Self { departures, arrivals } = self;
+        departures.clear();
+        departures.extend(flying.iter().map(|&i| walks[i].departure(segments[i].far)));
+        // Each flight overwrites the arrival at its place, whatever was there.
+        if arrivals.len() < departures.len() {
+            arrivals.resize(departures.len(), Arrival::unknown(&departures[0]));
+        }
+        let values = [medium.sigma_t, medium.albedo].map(|v| fields.integrand(scene.volumes[v as usize].slot));
+        pilot.fly(
+            scene,
+            path.medium,
+            values,
+            departures,
+            &mut arrivals[..departures.len()],
+        );
+        true
+    }
+}
+
+/// The media inside of which random walks are made side by side.
+fn matters<'a, F: Fields<f32>, P: Pilot>(scene: &SceneView<'a>, fields: &'a F, pilot: &P) -> Vec<Option<Matter<'a>>> {
+    match pilot.is_wide() {
+        true => (0..scene.interiors.len())
+            .map(|i| Matter::of(scene, fields, i))
+            .collect(),
+        false => Vec::new(),
     }
 }
 
@@ -112,7 +200,7 @@ pub fn gather_together<F: Fields<f32>, P: Pilot>(
         Walk::looking(scene, fields, path, sampler)
     };
     let mut walks: Vec<_> = rays.map(start).collect();
-    run_together::<F, P, PRIMAL>(pilot, &mut walks, |_| None);
+    run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), |_| None);
     walks.into_iter().map(|walk| walk.path).for_each(done);
 }
 
@@ -129,7 +217,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     rays: &[AdjointBeginning],
     caches: &mut [ReplayCache<f32>],
     sink: &mut S,
-    mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
+    done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
     // The first walks.
     let mut walks = Vec::with_capacity(rays.len());
@@ -141,12 +229,97 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         walk.adjoint.cache = Some(cache);
         walks.push(walk);
     }
-    run_together::<F, P, GATHER>(pilot, &mut walks, |_| None);
+    // A random walk inside sends derivatives by the albedo alone.
+    let mut matters = matters(scene, fields, pilot);
+    let albedo_alone =
+        !wants_extinction(scene, sink) && scene.media.iter().all(|m| !phase_is_wanted(scene, m.phase, sink));
+    if !albedo_alone {
+        matters.clear();
+    }
+    run_together::<F, _, P, GATHER>(pilot, &mut walks, &matters, |_| None);
     let firsts: Vec<_> = walks.into_iter().map(|walk| walk.path).collect();
-    // The replays, each of which leaves a point at which radiance is wanted.
+    match matters.iter().any(Option::is_some) {
+        true => replay_together(scene, fields, pilot, &matters, rays, &firsts, caches, sink, done),
+        false => replay_one_by_one(scene, fields, pilot, rays, &firsts, caches, sink, done),
+    }
+}
+
+/// The replays of [`backpropagate_together`], in which no derivative by an extinction is sought, so that none leaves a point
+/// behind.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "they are what the replays of several paths consist of"
+)]
+fn replay_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
+    scene: &SceneView,
+    fields: &F,
+    pilot: &P,
+    matters: &[Option<Matter>],
+    rays: &[AdjointBeginning],
+    firsts: &[PathState<f32>],
+    caches: &mut [ReplayCache<f32>],
+    sink: &mut S,
+    mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
+) {
+    let shared = RefCell::new(sink);
+    let mut sinks: Vec<_> = rays.iter().map(|_| Shared(&shared)).collect();
+    let mut walks = Vec::with_capacity(rays.len());
+    let all = rays.iter().zip(firsts).zip(caches.iter_mut().zip(&mut sinks));
+    for ((&((ray, medium, sampler), extra, d_radiance), first), (cache, sink)) in all {
+        walks.push(Walk::replaying(
+            scene, fields, &ray, medium, sampler, extra, first, cache, d_radiance, sink,
+        ));
+    }
+    run_together::<F, _, P, REPLAY>(pilot, &mut walks, matters, |_| None);
+    for (first, walk) in firsts.iter().zip(&walks) {
+        done(first, &walk.path);
+    }
+}
+
+/// A sink that several walks send to.
+struct Shared<'a, 's, S>(&'a RefCell<&'s mut S>);
+
+impl<S: Sink<f32>> Sink<f32> for Shared<'_, '_, S> {
+    #[inline(always)]
+    fn wants(&self, slot: u32) -> bool {
+        self.0.borrow().wants(slot)
+    }
+    #[inline(always)]
+    fn expect(&self, volume: &VolumeRecord, at: &Stencil) {
+        self.0.borrow().expect(volume, at);
+    }
+    #[inline(always)]
+    fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [f32; 3], channels: u32) {
+        self.0.borrow_mut().volume(volume, at, d, channels);
+    }
+    #[inline(always)]
+    fn entries(&mut self, slot: u32, first: u32, d: [f32; 3], channels: u32) {
+        self.0.borrow_mut().entries(slot, first, d, channels);
+    }
+    #[inline(always)]
+    fn background(&mut self, d: [f32; 3], d_radiance: [f32; 3]) {
+        self.0.borrow_mut().background(d, d_radiance);
+    }
+}
+
+/// The replays of [`backpropagate_together`], which leave points at which radiance is wanted, and the paths from these.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "they are what the replays of several paths consist of"
+)]
+fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
+    scene: &SceneView,
+    fields: &F,
+    pilot: &P,
+    rays: &[AdjointBeginning],
+    firsts: &[PathState<f32>],
+    caches: &mut [ReplayCache<f32>],
+    sink: &mut S,
+    mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
+) {
     let (mut followers, mut vertices, mut reservoirs) = (Vec::new(), Vec::new(), Vec::new());
     let mut caches = caches.iter_mut().peekable();
-    for (&((ray, medium, sampler), extra, d_radiance), first) in rays.iter().zip(&firsts) {
+    for (&((ray, medium, sampler), extra, d_radiance), first) in rays.iter().zip(firsts) {
         let cache = caches.next().expect("a cache for each ray");
         if let Some(next) = caches.peek() {
             next.expect_flights(scene, sink);
@@ -166,7 +339,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         }
     }
     // The paths from these points.
-    run_together::<F, P, PRIMAL>(pilot, &mut followers, |i| Some(vertices[i]));
+    run_together::<F, _, P, PRIMAL>(pilot, &mut followers, &[], |i| Some(vertices[i]));
     for (i, (follower, reservoir)) in followers.iter().zip(&reservoirs).enumerate() {
         if let Some(next) = reservoirs.get(i + AHEAD) {
             expect_reservoir(scene, fields, next, sink);
@@ -175,7 +348,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     }
 }
 
-impl<F: Fields<f32>> Looking<'_, F> {
+impl<F: Fields<f32>, S: Sink<f32>> Walk<'_, f32, F, S, Replayed> {
     /// Goes on until the path is about to fly along `segment` through a medium; false if it ends before.
     #[inline]
     fn run_to_flight<const MODE: u8>(&mut self, mut met: Met, segment: &mut Segment) -> bool {
@@ -204,8 +377,20 @@ impl<F: Fields<f32>> Looking<'_, F> {
 
     /// Takes a flight over.
     #[inline(always)]
-    fn take_arrival<const MODE: u8>(&mut self, medium: &MediumRecord, arrival: &Arrival) -> Flight<f32> {
+    fn take_arrival<const MODE: u8>(&mut self, arrival: &Arrival) -> Flight<f32> {
+        let medium: &MediumRecord = &self.scene.media[self.path.medium as usize];
         self.sampler = arrival.sampler;
         self.land::<MODE>(medium, &arrival.flown)
+    }
+
+    /// The path, about to be scattered at `p` inside its medium.
+    fn walker(&self, p: [f32; 3]) -> Walker {
+        Walker {
+            p,
+            path: self.path,
+            sampler: self.sampler,
+            d_radiance: self.adjoint.d_radiance,
+            ended: false,
+        }
     }
 }

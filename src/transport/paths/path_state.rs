@@ -24,6 +24,12 @@ const FAINT: f32 = 2.328_306_4e-10;
 /// Upper limit of the survival probability in Russian roulette.
 const MAX_SURVIVAL: f32 = 0.95;
 
+/// [`vanishes`] of a plain number.
+#[inline(always)]
+pub(super) fn is_faint(factor: f32) -> bool {
+    factor.abs() < FAINT
+}
+
 /// Whether a factor of the throughput counts as zero.
 #[inline(always)]
 pub(super) fn vanishes<N: Number>(factor: N) -> bool {
@@ -294,13 +300,19 @@ impl<N: Number> PathState<N> {
         most * (self.eta * self.eta)
     }
 
+    /// The probability with which roulette lets a path of this brightness go on.
+    #[inline(always)]
+    pub(super) fn survival(brightness: f32) -> f32 {
+        brightness.min(MAX_SURVIVAL)
+    }
+
     /// Russian roulette from `rr_depth` on: false if the path ends.
     #[inline]
     pub(super) fn roulette<F: Fields<N>>(&mut self, scene: &SceneView, sampler: &mut Sampler) -> bool {
         if self.depth <= scene.settings.rr_depth {
             return true;
         }
-        let survival = self.brightness::<F>(scene).min(MAX_SURVIVAL);
+        let survival = Self::survival(self.brightness::<F>(scene));
         if sampler.draw() >= survival {
             return false;
         }

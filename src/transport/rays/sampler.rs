@@ -115,6 +115,62 @@ impl<const LANES: usize> Samplers<LANES> {
         }
     }
 
+    /// The next four numbers of each lane, which are not taken yet. Lanes are at different places of their blocks of four, so
+    /// that nearly every number drawn alone begins a block in some lane, and all lanes compute one.
+    #[inline(always)]
+    pub fn look_ahead(&self) -> Ahead<LANES> {
+        let [sensors, pixels, samples, blocks] = &self.counters;
+        let mut next = [[0.0; LANES]; 4];
+        for lane in 0..LANES {
+            let counter = Counter {
+                sensor: sensors[lane],
+                pixel: pixels[lane],
+                sample: samples[lane],
+                block: blocks[lane],
+            };
+            let values = random_uniform(self.key, counter);
+            for i in 0..4 {
+                next[i][lane] = values[i];
+            }
+        }
+        // The numbers of both blocks, moved down by as many as are used, bit by bit, in loops over lanes: a loop over numbers
+        // would become a lookup in memory, lane by lane.
+        let [a, b, c, d] = self.values;
+        let both = [a, b, c, d, next[0], next[1], next[2]];
+        let mut by_one = [[0.0; LANES]; 6];
+        for i in 0..6 {
+            for lane in 0..LANES {
+                let moves = self.used[lane] & 1 != 0;
+                by_one[i][lane] = if moves { both[i + 1][lane] } else { both[i][lane] };
+            }
+        }
+        let mut drawn = [[0.0; LANES]; 4];
+        for i in 0..4 {
+            for lane in 0..LANES {
+                let moves = self.used[lane] & 2 != 0;
+                let moved = if moves { by_one[i + 2][lane] } else { by_one[i][lane] };
+                let all = self.used[lane] == 4;
+                drawn[i][lane] = if all { next[i][lane] } else { moved };
+            }
+        }
+        Ahead { next, drawn }
+    }
+
+    /// Takes the first `counts` of the numbers ahead, at most four.
+    #[inline(always)]
+    pub fn take(&mut self, ahead: &Ahead<LANES>, counts: &[u32; LANES]) {
+        for lane in 0..LANES {
+            let used = self.used[lane] + counts[lane];
+            let begins = used > 4;
+            for i in 0..4 {
+                let next = ahead.next[i][lane];
+                self.values[i][lane] = if begins { next } else { self.values[i][lane] };
+            }
+            self.counters[3][lane] = self.counters[3][lane].wrapping_add(u32::from(begins));
+            self.used[lane] = if begins { used - 4 } else { used };
+        }
+    }
+
     /// The next number of each lane whose `wanted` is not zero; the others keep their place.
     #[inline(always)]
     pub fn draw(&mut self, wanted: &[u32; LANES]) -> [f32; LANES] {
@@ -151,6 +207,15 @@ impl<const LANES: usize> Samplers<LANES> {
         }
         drawn
     }
+}
+
+/// Numbers that come next in the sequences of several paths.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead<const LANES: usize> {
+    /// The block after the present one.
+    next: [[f32; LANES]; 4],
+    /// The next four numbers of each lane.
+    pub drawn: [[f32; LANES]; 4],
 }
 
 /// -ln(1 - u) of a uniform number: exponentially distributed with mean one. Evaluated by a series, so that all
@@ -252,6 +317,43 @@ mod tests {
             );
         }
         assert!(exponential(0.0) > 0.0);
+    }
+
+    #[test]
+    fn numbers_looked_at_ahead_are_those_drawn() {
+        const LANES: usize = 8;
+        let sampler = |lane: usize| {
+            let counter = Counter {
+                sensor: 1,
+                pixel: 7,
+                sample: lane as u32,
+                block: WALK,
+            };
+            Sampler::new([1, 2, 3, 4], counter)
+        };
+        let mut alone: [Sampler; LANES] = std::array::from_fn(sampler);
+        let mut together = Samplers::<LANES>::none();
+        // Lanes at all places of their blocks; a fresh one has used all of the block before its first.
+        for (lane, sampler) in alone.iter_mut().enumerate() {
+            (0..lane).for_each(|_| drop(sampler.draw()));
+            together.put(lane, sampler);
+        }
+        for step in 0..40 {
+            let ahead = together.look_ahead();
+            let counts: [u32; LANES] = std::array::from_fn(|lane| (lane as u32 + step) % 5);
+            for (lane, sampler) in alone.iter_mut().enumerate() {
+                let mut further = *sampler;
+                let drawn = [0; 4].map(|_| further.draw());
+                assert_eq!([0, 1, 2, 3].map(|i| ahead.drawn[i][lane]), drawn, "{step} {lane}");
+                (0..counts[lane]).for_each(|_| drop(sampler.draw()));
+            }
+            together.take(&ahead, &counts);
+            // Numbers drawn alone go on from there.
+            if step % 3 == 0 {
+                let drawn = together.draw(&[1; LANES]);
+                assert_eq!(drawn, std::array::from_fn(|lane| alone[lane].draw()));
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A scene of surfaces, media and lights as a walk reads it: records, and the parameters that they refer to.
 
 use crate::resident::bvh::{Bvh, Corners, box_around_surfaces};
+use crate::resident::interior::Interior;
 use crate::resident::layout::{
     BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
     PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord, bsdf,
@@ -42,6 +43,8 @@ pub struct SceneView<'a> {
     pub background: u32,
     /// For each surface, then for each light, how it is moved; empty where all stand still.
     pub motions: &'a [Option<Motion>],
+    /// For each medium the shape that it fills alone, if it does; empty where shapes move.
+    pub interiors: &'a [Option<Interior>],
     /// Whether no surface lets light pass straight through.
     pub is_opaque: bool,
     /// A box around all surfaces where there is no BVH.
@@ -71,6 +74,7 @@ impl<'a> SceneView<'a> {
             tables: &tables.lights,
             background: records.background,
             motions: &records.rest.motions,
+            interiors: &records.interiors,
             is_opaque: records.surfaces.iter().all(|surface| {
                 let record = records.bsdfs.bsdfs.get(surface.bsdf as usize);
                 record.is_some_and(|record| record.flags & bsdf::NULL == 0)

@@ -26,11 +26,14 @@ ITERATIONS = 6
 
 
 def filled(value):
-    """The same with bitmaps of one value, which only our files can state, as arrays."""
+    """The same with bitmaps and grids of one value, which only our files can state, as arrays."""
     match value:
         case {"type": "bitmap", "data": {"resolution": [width, height], "value": number}, **rest}:
             texels = mi.TensorXf([float(number)] * (3 * width * height), shape=(height, width, 3))
             return {"type": "bitmap", "data": texels, "raw": True} | {k: v for k, v in rest.items() if k != "data"}
+        case {"type": "gridvolume", "resolution": {"value": [width, height, depth]}, "value": {"value": colour}, **rest}:
+            texels = mi.TensorXf(list(colour) * (width * height * depth), shape=(depth, height, width, 3))
+            return {"type": "gridvolume", "grid": mi.VolumeGrid(texels), "raw": True} | rest
         case dict():
             return {key: filled(item) for key, item in value.items()}
         case _:
@@ -49,6 +52,7 @@ def load(path):
 
 def traversed(parameters, path):
     """What Mitsuba calls a parameter of ours."""
+    path = path.replace(".interior.", ".interior_medium.")
     found = [name for name in (f"{path}.data", f"{path}.value", path) if name in parameters]
     if not found:
         sys.exit(f"Mitsuba has no {path}; it has {', '.join(name for name, _ in parameters)}")

@@ -2,5 +2,6 @@
 
 mod develop;
 pub(super) mod passes;
+mod sum_cache;
 pub(super) mod sums;
 pub(super) mod tape;

@@ -24,6 +24,7 @@ use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use crate::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
 use crate::transport::paths::path_state::PathState;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
+use crate::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use crate::transport::paths::replay_cache::ReplayCache;
 use crate::transport::paths::volpath::gather;
 use crate::transport::rays::camera::Ray;
@@ -385,10 +386,28 @@ impl Kernel for Fly<'_> {
     }
 }
 
+struct RandomWalks<'a, 's, const MODE: u8> {
+    matter: &'a Matter<'a>,
+    walkers: &'a mut [Walker],
+    send: &'a mut Send<'s>,
+}
+
+impl<const MODE: u8> Kernel for RandomWalks<'_, '_, MODE> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        walk_side_by_side::<MODE>(self.matter, self.walkers, self.send);
+    }
+}
+
 impl Pilot for Pilots {
     /// Without instructions to round and to gather, lanes take nearly twice the time of single flights.
     fn is_wide(&self) -> bool {
         self.0 != Level::Baseline
+    }
+
+    fn walk<const MODE: u8>(&self, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+        self.0.run(RandomWalks::<MODE> { matter, walkers, send });
     }
 
     fn fly(

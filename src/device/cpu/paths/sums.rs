@@ -3,9 +3,11 @@
 //! are. Units, and the rule by which no overflow passes unseen, are those of `device/units.rs`.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
+use super::sum_cache::SumCache;
 use crate::cluster::Cluster;
 use crate::device::cpu::shared::SharedSlice;
 use crate::device::units::LIMIT;
@@ -32,6 +34,8 @@ const NOWHERE: usize = usize::MAX;
 pub(in crate::device::cpu) struct Sums {
     /// Copy by copy, for each parameter its entries; empty if it is not tuned.
     copies: Vec<Vec<Vec<AtomicI64>>>,
+    /// Where all threads share the only copy: for each thread what it has not added yet.
+    caches: Vec<Mutex<SumCache>>,
     /// Units in one, for each parameter.
     scales: Vec<f32>,
     /// A parameter whose sums left their range.
@@ -44,6 +48,7 @@ impl Default for Sums {
     fn default() -> Self {
         Self {
             copies: Vec::new(),
+            caches: Vec::new(),
             scales: Vec::new(),
             overflow: AtomicUsize::new(NOWHERE),
             broken: [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)],
@@ -73,6 +78,12 @@ impl Sums {
             };
             self.copies = (0..copies).map(|_| lengths.clone().map(zeros).collect()).collect();
         }
+        let is_large = lengths.sum::<usize>() as u64 * ENTRY_BYTES > PRIVATE_BYTES;
+        let threads = rayon::current_num_threads();
+        match copies == 1 && is_large {
+            true => self.caches.resize_with(threads, || Mutex::new(SumCache::new())),
+            false => self.caches.clear(),
+        }
         self.scales = scales;
         self.overflow = AtomicUsize::new(NOWHERE);
         self.broken = [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)];
@@ -84,6 +95,12 @@ impl Sums {
     /// # Errors
     /// The index of a parameter that left the range of its sums.
     pub(in crate::device::cpu) fn add_to(&mut self, gradients: &mut [Vec<f32>], cluster: Cluster) -> Result<(), usize> {
+        for cache in &mut self.caches {
+            let cache = cache.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if let Err(slot) = cache.empty(&self.copies[0]) {
+                *self.overflow.get_mut() = slot;
+            }
+        }
         let mut overflowed = Some(*self.overflow.get_mut()).filter(|slot| *slot != NOWHERE);
         for (slot, gradient) in gradients.iter_mut().enumerate() {
             let unit = 1.0 / f64::from(self.scales[slot]);
@@ -118,7 +135,8 @@ impl Sums {
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> usize {
-        self.copies.iter().flatten().map(|array| 8 * array.len()).sum()
+        let caches = SumCache::BYTES as usize * self.caches.len();
+        self.copies.iter().flatten().map(|array| 8 * array.len()).sum::<usize>() + caches
     }
 }
 
@@ -135,12 +153,16 @@ fn copies_of(entries: u64) -> usize {
 pub(in crate::device::cpu) fn sum_bytes(shapes: &[(Shape, bool)]) -> u64 {
     let tuned = shapes.iter().filter(|(_, tuned)| *tuned);
     let entries = tuned.map(|(shape, _)| shape.len() as u64).sum();
-    ENTRY_BYTES * entries * copies_of(entries) as u64
+    let caches = match ENTRY_BYTES * entries > PRIVATE_BYTES {
+        true => SumCache::BYTES * rayon::current_num_threads() as u64,
+        false => 0,
+    };
+    ENTRY_BYTES * entries * copies_of(entries) as u64 + caches
 }
 
 /// Whether a sum is of fewer than [`LIMIT`] units.
 #[inline(always)]
-fn in_range(sum: i64) -> bool {
+pub(super) fn in_range(sum: i64) -> bool {
     // Adding LIMIT makes exactly the sums beyond it, at both ends, negative.
     sum.wrapping_add(LIMIT) >= 0
 }
@@ -229,6 +251,8 @@ fn nearest(x: f32) -> i64 {
 #[derive(Debug)]
 pub(in crate::device::cpu) struct Accumulate<'a> {
     sums: &'a Sums,
+    /// What a thread adds to large sums waits here.
+    cache: Option<MutexGuard<'a, SumCache>>,
     arrays: &'a [Vec<AtomicI64>],
     shared: bool,
     scene: &'a SceneRecord,
@@ -239,13 +263,12 @@ impl<'a> Accumulate<'a> {
     /// For the calling thread.
     pub(in crate::device::cpu) fn new(sums: &'a Sums, scene: &'a SceneRecord, background: u32) -> Self {
         let shared = sums.copies.len() == 1;
-        let copy = if shared {
-            0
-        } else {
-            rayon::current_thread_index().unwrap_or(0)
-        };
+        let thread = rayon::current_thread_index().unwrap_or(0);
+        let copy = if shared { 0 } else { thread };
         Self {
             sums,
+            // Nobody else has this thread's, unless it has begun another chunk in the middle of one.
+            cache: sums.caches.get(thread).and_then(|cache| cache.try_lock().ok()),
             arrays: &sums.copies[copy],
             shared,
             scene,
@@ -256,44 +279,94 @@ impl<'a> Accumulate<'a> {
     /// Adds to an entry of a tuned parameter.
     #[inline(always)]
     pub(in crate::device::cpu) fn add(&mut self, slot: usize, index: usize, value: f32) {
-        self.adder(slot)(index, value);
+        self.entries_of(slot).add(index, value);
     }
 
-    /// Adds to entries of a tuned parameter. Where they are and their units are read once: for all that a compiler knows,
+    /// The entries of a tuned parameter. Where they are and their units are read once: for all that a compiler knows,
     /// writing an entry could change them.
     #[inline(always)]
-    fn adder(&self, slot: usize) -> impl Fn(usize, f32) {
-        let (entries, scale, shared) = (&self.arrays[slot][..], self.sums.scales[slot], self.shared);
-        move |index, value| {
-            let units = value * scale;
-            // A value that is not a number fails this comparison too.
-            let fits = units.abs() < LIMIT as f32;
-            if !fits {
-                self.refuse(slot, index, value);
-                return;
+    fn entries_of(&mut self, slot: usize) -> Entries<'_> {
+        Entries {
+            sums: self.sums,
+            arrays: self.arrays,
+            entries: &self.arrays[slot],
+            slot,
+            scale: self.sums.scales[slot],
+            shared: self.shared,
+            cache: self.cache.as_deref_mut(),
+        }
+    }
+}
+
+/// The entries of one parameter, to be added to.
+struct Entries<'a> {
+    sums: &'a Sums,
+    arrays: &'a [Vec<AtomicI64>],
+    entries: &'a [AtomicI64],
+    slot: usize,
+    scale: f32,
+    shared: bool,
+    cache: Option<&'a mut SumCache>,
+}
+
+impl Entries<'_> {
+    /// Adds the adjoint of a lookup of three channels ([`volume_adjoint`]), a texel at a time.
+    #[inline(always)]
+    fn add_texels(&mut self, at: &Stencil, d: [f32; 3]) {
+        for k in 0..8 {
+            let weight = at.weights()[k];
+            if weight == 0.0 {
+                continue;
             }
-            let units = nearest(units);
-            let entry = &entries[index];
-            let before = if shared {
-                entry.fetch_add(units, Ordering::Relaxed)
-            } else {
-                let before = entry.load(Ordering::Relaxed);
-                entry.store(before.wrapping_add(units), Ordering::Relaxed);
-                before
-            };
-            if !in_range(before) {
-                self.overflow(slot);
+            let start = at.texels()[k] as usize * 3;
+            let values = d.map(|d| d * weight);
+            let units = values.map(|value| value * self.scale);
+            let fits = units.iter().all(|units| units.abs() < LIMIT as f32) && start + 3 <= self.entries.len();
+            match &mut self.cache {
+                Some(cache) if fits => {
+                    if !cache.add_three(self.arrays, self.slot, start, units.map(nearest)) {
+                        self.sums.overflow(self.slot);
+                    }
+                }
+                _ => (0..3).for_each(|c| self.add(start + c, values[c])),
             }
         }
     }
 
+    #[inline(always)]
+    fn add(&mut self, index: usize, value: f32) {
+        let units = value * self.scale;
+        // A value that is not a number fails this comparison too.
+        let fits = units.abs() < LIMIT as f32;
+        if !fits {
+            self.sums.refuse(self.slot, index, value);
+            return;
+        }
+        let units = nearest(units);
+        let entry = &self.entries[index];
+        let fits = match &mut self.cache {
+            Some(cache) => cache.add(self.arrays, self.slot, index, units),
+            None if self.shared => in_range(entry.fetch_add(units, Ordering::Relaxed)),
+            None => {
+                let before = entry.load(Ordering::Relaxed);
+                entry.store(before.wrapping_add(units), Ordering::Relaxed);
+                in_range(before)
+            }
+        };
+        if !fits {
+            self.sums.overflow(self.slot);
+        }
+    }
+}
+
+impl Sums {
     #[cold]
     fn refuse(&self, slot: usize, index: usize, value: f32) {
         if value.is_finite() {
             self.overflow(slot);
         } else {
             // Both of one contribution, whichever thread comes first.
-            let [broken, entry] = &self.sums.broken;
+            let [broken, entry] = &self.broken;
             if broken
                 .compare_exchange(NOWHERE, slot, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
@@ -305,7 +378,7 @@ impl<'a> Accumulate<'a> {
 
     #[cold]
     fn overflow(&self, slot: usize) {
-        self.sums.overflow.store(slot, Ordering::Relaxed);
+        self.overflow.store(slot, Ordering::Relaxed);
     }
 }
 
@@ -326,7 +399,17 @@ impl Sink<f32> for Accumulate<'_> {
         if self.arrays[slot].is_empty() {
             return;
         }
-        volume_adjoint(volume, at, d, self.adder(slot));
+        let mut entries = self.entries_of(slot);
+        if volume.size[3] == 3 && entries.cache.is_some() {
+            return entries.add_texels(at, d);
+        }
+        volume_adjoint(
+            volume,
+            at,
+            d,
+            #[inline(always)]
+            |index, value| entries.add(index, value),
+        );
     }
 
     #[inline(always)]
@@ -377,6 +460,7 @@ mod tests {
             for &(value, times) in contributions {
                 (0..times).for_each(|_| sink.add(1, 0, value));
             }
+            drop(sink);
             let mut gradients = vec![Vec::new(), vec![0.0]];
             sums.add_to(&mut gradients, Cluster::single()).map(|()| gradients[1][0])
         })
@@ -435,6 +519,7 @@ mod tests {
         let mut sink = Accumulate::new(&sums, &scene, 0);
         sink.add(0, 1, 2.0);
         sink.add(2, 0, -6.0);
+        drop(sink);
         *sums.copies[1][2][0].get_mut() = 10;
         let mut gradients = vec![vec![1.0, 1.0], vec![], vec![0.0; 3]];
         sums.add_to(&mut gradients, Cluster::single()).expect("small sums");

@@ -1,0 +1,467 @@
+//! Random walks of several paths inside one homogeneous medium, side by side in the lanes of vectors.
+//!
+//! Under the skin of a translucent thing a path is scattered dozens of times before it meets a surface again. Where the
+//! medium fills a convex shape that nothing else stands in (`resident/interior.rs`), a flight between two points inside
+//! meets none, so that none is looked for: a step is a direction, a distance, an albedo. The steps of a lane are those of
+//! a path alone (`volpath.rs`, `tracking.rs`), from the same random numbers and to the same bits; a flight that leaves the
+//! shape is not made here but left to its path.
+
+use super::flights::LANES;
+use super::path_state::{PathState, is_faint};
+use super::tracking::alters;
+use crate::resident::interior::Interior;
+use crate::resident::layout::{PhaseRecord, VolumeRecord, lookup, phase};
+use crate::transport::lookup::grid::{
+    Stencil, Stencils, grid_eval_lanes, grid_eval_rgb_lanes, grid_stencils_rounding, prefetch_rows,
+};
+use crate::transport::lookup::volume::is_plain;
+use crate::transport::mode::{PRIMAL, REPLAY};
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::camera::transform_point;
+use crate::transport::rays::sampler::{Ahead, Sampler, Samplers, around, exponential};
+use crate::transport::scene::bsdf::local::Lobe;
+use crate::transport::scene::phase::hg_sample;
+use crate::transport::scene::records::{Fields, SceneView};
+
+/// A value for each lane.
+type Lanes<T> = [T; LANES];
+
+/// Lanes that are idle before others take their place (`flights.rs`).
+const IDLE: u32 = 8;
+
+/// A homogeneous medium inside a convex shape, and how paths are scattered there.
+#[derive(Debug, Clone, Copy)]
+pub struct Matter<'a> {
+    interior: Interior,
+    /// Scaled extinction, and its majorant.
+    sigma: f32,
+    mu: f32,
+    /// Asymmetry of the Henyey–Greenstein phase function; None if isotropic.
+    g: Option<f32>,
+    volume: &'a VolumeRecord,
+    albedo: &'a [f32],
+    max_depth: u32,
+    rr_depth: u32,
+}
+
+impl<'a> Matter<'a> {
+    /// The matter of the medium of this index. None if its paths are not made side by side: because it does not fill a
+    /// convex shape alone, is not homogeneous, emits light, has another phase function, or because lights are sampled at
+    /// each point of it.
+    pub(super) fn of<F: Fields<f32>>(scene: &SceneView<'a>, fields: &'a F, index: usize) -> Option<Self> {
+        let medium = &scene.media[index];
+        let interior = (*scene.interiors.get(index)?)?;
+        let [extinction, volume] = [medium.sigma_t, medium.albedo].map(|volume| &scene.volumes[volume as usize]);
+        let record = &scene.phases[medium.phase as usize];
+        let usual = extinction.filter == lookup::CONSTANT && extinction.size[3] == 1 && medium.majorants[..3] == [1; 3];
+        let albedo = fields.integrand(volume.slot);
+        // Vectors gather by signed offsets of 32 bits.
+        let small = is_plain(volume) && matches!(volume.size[3], 1 | 3) && i32::try_from(albedo.len()).is_ok();
+        let looked_up = volume.filter == lookup::CONSTANT || small;
+        let scatters = matches!(record.kind, phase::ISOTROPIC | phase::HG);
+        if !usual || !looked_up || !scatters || scene.settings.lights > 0 || alters(scene, medium) {
+            return None;
+        }
+        Some(Self {
+            interior,
+            sigma: fields.integrand(extinction.slot)[0] * medium.scale,
+            mu: scene.majorants[medium.majorants[3] as usize],
+            g: asymmetry(fields, record),
+            volume,
+            albedo,
+            max_depth: scene.settings.max_depth,
+            rr_depth: scene.settings.rr_depth,
+        })
+    }
+
+    /// Whether paths that are scattered at `p` are made here.
+    pub(super) fn holds(&self, p: [f32; 3]) -> bool {
+        self.interior.holds(p)
+    }
+
+    /// The albedo at these places.
+    #[inline(always)]
+    fn albedo_at(&self, at: &Stencils<LANES>) -> [Lanes<f32>; 3] {
+        if self.volume.filter == lookup::CONSTANT {
+            let last = self.volume.size[3] as usize - 1;
+            return [0, 1.min(last), 2.min(last)].map(|c| [self.albedo[c]; LANES]);
+        }
+        match self.volume.size[3] {
+            1 => [grid_eval_lanes(self.albedo, at); 3],
+            _ => grid_eval_rgb_lanes(self.albedo, at),
+        }
+    }
+
+    /// The volume whose values scatter.
+    pub(super) fn albedo_volume(&self) -> &'a VolumeRecord {
+        self.volume
+    }
+}
+
+fn asymmetry<F: Fields<f32>>(fields: &F, record: &PhaseRecord) -> Option<f32> {
+    (record.kind == phase::HG).then(|| fields.integrand(record.slot)[0])
+}
+
+/// A path that is about to be scattered at a point inside. Afterwards it has ended, or is about to fly out.
+#[derive(Debug, Clone, Copy)]
+pub struct Walker {
+    pub p: [f32; 3],
+    pub path: PathState<f32>,
+    pub sampler: Sampler,
+    /// Of a replay, the derivative by the path's radiance.
+    pub d_radiance: Rgb<f32>,
+    pub ended: bool,
+}
+
+/// Derivatives by the albedo, path by path: the walker's place, where it was looked up, and by each channel.
+pub type Send<'a> = dyn FnMut(usize, &Stencil, [f32; 3]) + 'a;
+
+/// Follows all walkers until they end or fly out; a replay hands derivatives to `send`.
+#[inline(always)]
+pub fn walk_side_by_side<const MODE: u8>(matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+    let mut tracks = Tracks::idle();
+    let mut ahead = tracks.samplers.look_ahead();
+    let mut taken = 0;
+    loop {
+        if taken < walkers.len() && tracks.idle_lanes() >= IDLE {
+            tracks.take(walkers, &mut taken);
+            ahead = tracks.samplers.look_ahead();
+        }
+        if tracks.idle_lanes() == LANES as u32 {
+            return;
+        }
+        let before = tracks.samplers;
+        tracks.step(matter, &ahead);
+        tracks.leave(&before, matter, walkers);
+        let at = tracks.reach(matter);
+        // While the texels are on their way.
+        ahead = tracks.samplers.look_ahead();
+        let albedo = matter.albedo_at(&at);
+        if MODE == REPLAY {
+            tracks.send(&at, &albedo, send);
+        }
+        tracks.collide::<MODE>(matter, &albedo);
+        tracks.end_dead(walkers);
+    }
+}
+
+/// The state of a random walk in each lane.
+#[derive(Debug, Clone, Copy)]
+struct Tracks {
+    /// 0 for an idle lane.
+    live: Lanes<u32>,
+    /// 0 for a flight that ends outside.
+    inside: Lanes<u32>,
+    /// 0 for a path that roulette has ended.
+    survives: Lanes<u32>,
+    /// The place of the path among the walkers.
+    walker: Lanes<u32>,
+    /// The point of scattering, that of the next collision, and the direction between.
+    origin: [Lanes<f32>; 3],
+    p: [Lanes<f32>; 3],
+    direction: [Lanes<f32>; 3],
+    beta: [Lanes<f32>; 3],
+    zeros: [Lanes<u32>; 3],
+    depth: Lanes<u32>,
+    eta: Lanes<f32>,
+    samplers: Samplers<LANES>,
+    /// Of a replay: the radiance still to come and that behind one factor of zero, times the derivative by the path's.
+    come: [Lanes<f32>; 3],
+    come_but_zero: [Lanes<f32>; 3],
+    d_radiance: [Lanes<f32>; 3],
+}
+
+impl Tracks {
+    #[inline(always)]
+    fn idle() -> Self {
+        Self {
+            live: [0; LANES],
+            inside: [0; LANES],
+            survives: [0; LANES],
+            walker: [0; LANES],
+            origin: [[0.0; LANES]; 3],
+            p: [[0.0; LANES]; 3],
+            direction: [[0.0; LANES]; 3],
+            beta: [[0.0; LANES]; 3],
+            zeros: [[0; LANES]; 3],
+            depth: [0; LANES],
+            eta: [1.0; LANES],
+            samplers: Samplers::none(),
+            come: [[0.0; LANES]; 3],
+            come_but_zero: [[0.0; LANES]; 3],
+            d_radiance: [[0.0; LANES]; 3],
+        }
+    }
+
+    #[inline(always)]
+    fn idle_lanes(&self) -> u32 {
+        let mut idle = 0;
+        for lane in 0..LANES {
+            idle += u32::from(self.live[lane] == 0);
+        }
+        idle
+    }
+
+    /// Fills idle lanes.
+    #[inline(always)]
+    fn take(&mut self, walkers: &[Walker], taken: &mut usize) {
+        for lane in 0..LANES {
+            if self.live[lane] != 0 || *taken == walkers.len() {
+                continue;
+            }
+            let Walker {
+                p,
+                path,
+                sampler,
+                d_radiance,
+                ..
+            } = &walkers[*taken];
+            for c in 0..3 {
+                self.p[c][lane] = p[c];
+                self.direction[c][lane] = path.direction[c];
+                self.beta[c][lane] = path.beta[c];
+                self.zeros[c][lane] = path.zeros[c];
+                self.come[c][lane] = path.radiance[c];
+                self.come_but_zero[c][lane] = path.radiance_but_zero[c];
+                self.d_radiance[c][lane] = d_radiance[c];
+            }
+            self.depth[lane] = path.depth;
+            self.eta[lane] = path.eta;
+            self.samplers.put(lane, sampler);
+            self.walker[lane] = *taken as u32;
+            self.live[lane] = 1;
+            *taken += 1;
+        }
+    }
+
+    /// Turns the paths into directions drawn from the phase function, plays Russian roulette, and flies on to real collisions,
+    /// as long as these are inside.
+    #[inline(always)]
+    fn step(&mut self, matter: &Matter, ahead: &Ahead<LANES>) {
+        self.survives = self.live;
+        let (mut plays, mut players) = ([0; LANES], 0);
+        for lane in 0..LANES {
+            plays[lane] = u32::from((self.live[lane] != 0) & (self.depth[lane] > matter.rr_depth));
+            players += plays[lane];
+        }
+        let [polar, azimuth, distance, choice] = &ahead.drawn;
+        self.turn(matter, polar, azimuth);
+        let mut taken = [0; LANES];
+        let count = if players == 0 { 4 } else { 2 };
+        for lane in 0..LANES {
+            taken[lane] = if self.live[lane] != 0 { count } else { 0 };
+        }
+        self.samplers.take(ahead, &taken);
+        if players == 0 {
+            return self.fly(matter, Some([distance, choice]));
+        }
+        self.play(&plays);
+        self.fly(matter, None);
+    }
+
+    /// Turns the paths by these random numbers.
+    #[inline(always)]
+    fn turn(&mut self, matter: &Matter, polar: &Lanes<f32>, azimuth: &Lanes<f32>) {
+        let mut cosine = [0.0; LANES];
+        match matter.g {
+            Some(g) => {
+                for lane in 0..LANES {
+                    cosine[lane] = hg_sample(g, polar[lane]);
+                }
+            }
+            None => {
+                for lane in 0..LANES {
+                    cosine[lane] = 1.0 - 2.0 * polar[lane];
+                }
+            }
+        }
+        for lane in 0..LANES {
+            let incoming = [
+                self.direction[0][lane],
+                self.direction[1][lane],
+                self.direction[2][lane],
+            ];
+            let outgoing = around(incoming, cosine[lane], azimuth[lane]);
+            for a in 0..3 {
+                self.direction[a][lane] = outgoing[a];
+                self.origin[a][lane] = self.p[a][lane];
+            }
+        }
+    }
+
+    /// Russian roulette of some lanes.
+    #[inline(always)]
+    fn play(&mut self, plays: &Lanes<u32>) {
+        let u = self.samplers.draw(plays);
+        for lane in 0..LANES {
+            let brightest = 0f32
+                .max(self.beta[0][lane])
+                .max(self.beta[1][lane])
+                .max(self.beta[2][lane]);
+            let survival = PathState::<f32>::survival(brightest * (self.eta[lane] * self.eta[lane]));
+            let is_out = u[lane] >= survival;
+            let scale = 1.0 / survival;
+            let played = plays[lane] != 0;
+            for c in 0..3 {
+                let scaled = self.beta[c][lane] * scale;
+                self.beta[c][lane] = if played { scaled } else { self.beta[c][lane] };
+            }
+            self.survives[lane] = if played & is_out { 0 } else { self.survives[lane] };
+        }
+    }
+
+    /// Flies on from the origins; `first` are the numbers of the first distance and of the choice there, if they are drawn.
+    #[inline(always)]
+    fn fly(&mut self, matter: &Matter, mut first: Option<[&Lanes<f32>; 2]>) {
+        let mut t = [0.0; LANES];
+        let mut flying = self.survives;
+        self.inside = self.survives;
+        loop {
+            let drawn = first.take();
+            let u = match drawn {
+                Some([distance, _]) => *distance,
+                None => self.samplers.draw(&flying),
+            };
+            let mut rest = [0.0; LANES];
+            for lane in 0..LANES {
+                rest[lane] = exponential(u[lane]);
+            }
+            for lane in 0..LANES {
+                let next = t[lane] + rest[lane] / matter.mu;
+                t[lane] = if flying[lane] != 0 { next } else { t[lane] };
+            }
+            for lane in 0..LANES {
+                for a in 0..3 {
+                    self.p[a][lane] = self.origin[a][lane] + self.direction[a][lane] * t[lane];
+                }
+                let holds = matter
+                    .interior
+                    .holds([self.p[0][lane], self.p[1][lane], self.p[2][lane]]);
+                let leaves = (flying[lane] != 0) & !holds;
+                self.inside[lane] = if leaves { 0 } else { self.inside[lane] };
+                flying[lane] = if leaves { 0 } else { flying[lane] };
+            }
+            let u = match drawn {
+                Some([_, choice]) => *choice,
+                None => self.samplers.draw(&flying),
+            };
+            let mut on = 0;
+            for lane in 0..LANES {
+                let real = u[lane] * matter.mu < matter.sigma;
+                flying[lane] = if real { 0 } else { flying[lane] };
+                on += flying[lane];
+            }
+            if on == 0 {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn end(&mut self, lane: usize, walkers: &mut [Walker]) {
+        let walker = &mut walkers[self.walker[lane] as usize];
+        walker.ended = true;
+        walker.path.depth = self.depth[lane];
+        self.live[lane] = 0;
+    }
+
+    /// Ends the paths that roulette has chosen, and hands those whose flight leaves the shape back, about to make that flight;
+    /// `before` are the random numbers before they were turned.
+    #[inline(always)]
+    fn leave(&mut self, before: &Samplers<LANES>, matter: &Matter, walkers: &mut [Walker]) {
+        for lane in 0..LANES {
+            if (self.live[lane] == 0) | (self.inside[lane] != 0) {
+                continue;
+            }
+            if self.survives[lane] == 0 {
+                self.end(lane, walkers);
+                continue;
+            }
+            let Walker { path, sampler, .. } = &mut walkers[self.walker[lane] as usize];
+            let [origin, direction] = [&self.origin, &self.direction].map(|v| [v[0][lane], v[1][lane], v[2][lane]]);
+            path.turn(origin, origin, direction, Lobe::Smooth, 0.0);
+            for c in 0..3 {
+                path.beta[c] = self.beta[c][lane];
+                path.zeros[c] = self.zeros[c][lane];
+            }
+            path.depth = self.depth[lane];
+            // Two numbers are of the direction, and a third of roulette.
+            *sampler = before.lane(lane);
+            for _ in 0..if path.depth > matter.rr_depth { 3 } else { 2 } {
+                sampler.draw();
+            }
+            self.live[lane] = 0;
+        }
+    }
+
+    /// Where the albedo is looked up at the collisions; its texels are asked for.
+    #[inline(always)]
+    fn reach(&self, matter: &Matter) -> Stencils<LANES> {
+        let volume = matter.volume;
+        if volume.filter == lookup::CONSTANT {
+            return Stencil::first().spread();
+        }
+        let mut unit = [[0.0; LANES]; 3];
+        for lane in 0..LANES {
+            let p = [self.p[0][lane], self.p[1][lane], self.p[2][lane]];
+            let at = transform_point(&volume.world_to_unit, p);
+            for a in 0..3 {
+                unit[a][lane] = at[a];
+            }
+        }
+        let at = grid_stencils_rounding(volume.size, &unit);
+        prefetch_rows(matter.albedo, &at, volume.size[3]);
+        at
+    }
+
+    /// Sends the derivatives by the albedo: the radiance still to come over it.
+    #[inline(always)]
+    fn send(&self, at: &Stencils<LANES>, albedo: &[Lanes<f32>; 3], send: &mut Send) {
+        let mut d = [[0.0; LANES]; 3];
+        for c in 0..3 {
+            for lane in 0..LANES {
+                let behind = self.d_radiance[c][lane] * self.come_but_zero[c][lane];
+                let over = self.d_radiance[c][lane] * self.come[c][lane] * (1.0 / albedo[c][lane]);
+                let by = if is_faint(albedo[c][lane]) { behind } else { over };
+                d[c][lane] = if self.zeros[c][lane] == 0 { by } else { 0.0 };
+            }
+        }
+        for lane in 0..LANES {
+            if self.live[lane] != 0 {
+                let by = [d[0][lane], d[1][lane], d[2][lane]];
+                send(self.walker[lane] as usize, &at.lane(lane), by);
+            }
+        }
+    }
+
+    /// Multiplies the throughput by the albedo.
+    #[inline(always)]
+    fn collide<const MODE: u8>(&mut self, matter: &Matter, albedo: &[Lanes<f32>; 3]) {
+        let dead = if MODE == PRIMAL { 1 } else { 2 };
+        let mut dark = [0; LANES];
+        for c in 0..3 {
+            for lane in 0..LANES {
+                let zero = is_faint(albedo[c][lane]);
+                let factor = if zero { 1.0 } else { albedo[c][lane] };
+                self.beta[c][lane] *= factor;
+                self.zeros[c][lane] += u32::from(zero);
+                dark[lane] += u32::from(self.zeros[c][lane] >= dead);
+            }
+        }
+        for lane in 0..LANES {
+            self.depth[lane] += 1;
+            let ends = (self.depth[lane] >= matter.max_depth) | (dark[lane] == 3);
+            self.survives[lane] = u32::from(!ends);
+        }
+    }
+
+    /// Ends the paths that are as long as paths may be, or dark.
+    #[inline(always)]
+    fn end_dead(&mut self, walkers: &mut [Walker]) {
+        for lane in 0..LANES {
+            if (self.live[lane] != 0) & (self.survives[lane] == 0) {
+                self.end(lane, walkers);
+            }
+        }
+    }
+}
