@@ -59,6 +59,7 @@ const RULES: &[(&str, &[&str])] = &[
             "params",
             // Cameras as a run has refined them.
             "resident::layout",
+            "resident::solid",
             "scene",
         ],
     ),

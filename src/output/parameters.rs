@@ -13,6 +13,7 @@ use crate::device::{ArrayKind, Device};
 use crate::io::tensors::Reader;
 use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
+use crate::resident::solid::solid;
 use crate::scene::{Geometry, SPLAT_ARRAYS, Scene};
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
@@ -49,12 +50,36 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
     Ok(())
 }
 
+/// Writes a slab whose heights are optimised as a closed solid by its name, as `.ply`, `.obj` and `.stl`.
+///
+/// # Errors
+/// A file cannot be written, or the device is lost.
+fn write_slab(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<()> {
+    let Some(slab) = &scene.slab else { return Ok(()) };
+    let Some(index) = device.params().find(&slab.heights.path) else {
+        return Ok(());
+    };
+    let parameter = &device.params().parameters[index];
+    if parameter.tuning.is_none() {
+        return Ok(());
+    }
+    let [width, height, _] = parameter.shape.size;
+    let values = device.read(index, ArrayKind::Values)?;
+    let solid = solid(slab, &values, [width, height]);
+    let file = |ending: &str| folder.join(format!("{}.{ending}", slab.name));
+    mesh::write_ply(&file("ply"), &solid)?;
+    mesh::write_stl(&file("stl"), &solid)?;
+    mesh::write_obj(&file("obj"), &[(slab.name.clone(), solid)])?;
+    Ok(())
+}
+
 /// Writes the meshes of a scene whose vertices or faces have values that are optimised, as `.ply` with the values of a
-/// device, each by the name of its shape.
+/// device, each by the name of its shape; a slab as a closed solid.
 ///
 /// # Errors
 /// A file cannot be written or a mesh no longer read, or the device is lost.
 pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<()> {
+    write_slab(folder, scene, device)?;
     let grouped = scene.world.groups.iter().flat_map(|group| &group.surfaces);
     for surface in scene.world.surfaces.iter().chain(grouped) {
         let Geometry::Mesh { path, .. } = &surface.geometry else {

@@ -1,0 +1,4 @@
+//! Light tracing.
+
+pub(super) mod band;
+pub(super) mod passes;
