@@ -11,9 +11,9 @@ use super::field::entries::Place;
 use super::report::{LossReport, ParameterReport, Report};
 use super::{Options, Outcome, Setup, asked, device_adjoints};
 use crate::device::Device;
-use crate::resident::light::{Film, LightScene};
+use crate::resident::light::{Film, LightScene, MAX_TAPS};
 use crate::transport::light::heights::{Heights, height_adjoint};
-use crate::transport::light::splat::taps;
+use crate::transport::light::splat::{Taps, taps};
 use crate::transport::light::walk::{arrival_adjoint, arrive, entry, exit, pass_by};
 use crate::transport::number::Number;
 use crate::transport::rays::pixel::linear_weight;
@@ -22,7 +22,7 @@ use crate::transport::rays::sampler::WALK;
 
 /// The largest step of the differences, in units of the slab's thickness. Shares of a pixel's width of landing places are
 /// what is to be small.
-const STEP: f64 = 3e-8;
+const STEP: f64 = 1e-7;
 
 /// Halvings of the step.
 const LEVELS: usize = 3;
@@ -131,7 +131,8 @@ impl<'a> LightObjective<'a> {
             None => pass_by(slab, &self.scene.screen, &path.film, entry),
         };
         let Some(([x, y], weight)) = arrived else { return };
-        let (across, down) = (taps(path.film.filter, x), taps(path.film.filter, y));
+        let across: Taps<_, MAX_TAPS> = taps(path.film.filter, x);
+        let down: Taps<_, MAX_TAPS> = taps(path.film.filter, y);
         for r in 0..down.count {
             for c in 0..across.count {
                 let at = [across.first + c as i32, down.first + r as i32];
@@ -212,7 +213,8 @@ impl<'a> LightObjective<'a> {
             return;
         };
         let [x, y] = arrival.film;
-        let (across, down) = (taps(path.film.filter, x), taps(path.film.filter, y));
+        let across: Taps<_, MAX_TAPS> = taps(path.film.filter, x);
+        let down: Taps<_, MAX_TAPS> = taps(path.film.filter, y);
         let (mut by_film, mut by_weight) = ([0.0; 2], 0.0);
         for r in 0..down.count {
             for c in 0..across.count {
@@ -360,19 +362,25 @@ fn choose(
 /// extrapolated to step zero (Richardson1911).
 fn difference(objective: &LightObjective<'_>, flat: usize, step: f64, weights: &[Vec<[f64; 3]>]) -> Difference {
     let paths = objective.near(flat);
-    let mut moved = objective.values.clone();
-    let mut sums = |h: f64| -> Vec<f64> {
-        moved[flat] = objective.values[flat] + h;
-        let sum = |weights: &Vec<[f64; 3]>| objective.sum(&moved, weights, paths.iter().copied());
-        weights.iter().map(sum).collect()
+    let moved = |h: f64| {
+        let mut moved = objective.values.clone();
+        moved[flat] += h;
+        moved
     };
-    let ladder: Vec<Vec<f64>> = (0..LEVELS)
-        .map(|level| {
-            let h = step / f64::from(1 << level);
-            let (above, below) = (sums(h), sums(-h));
-            above.iter().zip(below).map(|(a, b)| (a - b) / (2.0 * h)).collect()
-        })
-        .collect();
+    // Path by path, so that rounding is that of a path's share and not of the sum.
+    let at = |level: usize| {
+        let h = step / f64::from(1 << level);
+        let (above, below) = (moved(h), moved(-h));
+        let of = |weights: &Vec<[f64; 3]>| {
+            let along = |path: &Path<'_>| {
+                let sum = |values: &[f64]| objective.sum(values, weights, std::iter::once(*path));
+                sum(&above) - sum(&below)
+            };
+            paths.iter().map(along).sum::<f64>() / (2.0 * h)
+        };
+        weights.iter().map(of).collect::<Vec<f64>>()
+    };
+    let ladder: Vec<Vec<f64>> = (0..LEVELS).map(at).collect();
     let extrapolated = |i: usize| {
         let [coarse, middle, fine] = [0, 1, 2].map(|level: usize| ladder[level][i]);
         let (first, second) = ((4.0 * middle - coarse) / 3.0, (4.0 * fine - middle) / 3.0);

@@ -341,7 +341,13 @@ fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
         }
         Kind::Envmap | Kind::Texture => {
             let image = read_radiance(path)?;
-            ([image.width, image.height, 1], image.channels, image.data)
+            let size = [image.width, image.height, 1];
+            let is_grey = image.data.chunks_exact(3).all(|t| t[0] == t[1] && t[1] == t[2]);
+            // Images are read as colours.
+            match parameter.shape.channels == 1 && is_grey {
+                true => (size, 1, image.data.into_iter().step_by(3).collect()),
+                false => (size, image.channels, image.data),
+            }
         }
         Kind::Points => {
             let part = parameter.path.rsplit('.').next().unwrap_or_default();

@@ -517,8 +517,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
-        r#""type": "ptracer""#,
-        "2:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `path`",
+        r#""type": "stokes""#,
+        "2:17: Mitsuba's integrator `stokes` is not supported yet at integrator: allowed: `path`",
     ),
     (
         r#""type": "prbvolpath""#,

@@ -1,16 +1,16 @@
 //! The reconstruction filter around a place on a film: shares of the pixels that it reaches, whose sum is one, and their slopes.
 
-use crate::resident::light::{MAX_TAPS, SplatFilter};
+use crate::resident::light::SplatFilter;
 use crate::transport::number::Number;
 
-/// Shares of the pixels from `first` on along an axis.
+/// Shares of at most `MOST` pixels from `first` on along an axis.
 #[derive(Debug, Clone, Copy)]
-pub struct Taps<N> {
+pub struct Taps<N, const MOST: usize> {
     pub first: i32,
     pub count: usize,
-    pub share: [N; MAX_TAPS],
+    pub share: [N; MOST],
     /// Derivatives of the shares by the place.
-    pub slope: [N; MAX_TAPS],
+    pub slope: [N; MOST],
 }
 
 /// Value and slope of a filter at `offset` from its centre: the cubic between the nodes around it.
@@ -34,20 +34,20 @@ fn lookup<N: Number>(filter: &SplatFilter, offset: N) -> [N; 2] {
     [value, if mirrored { -slope } else { slope }]
 }
 
-/// The pixels along an axis around `place`, in pixels from the film's edge.
+/// The pixels along an axis around `place`, in pixels from the film's edge; `MOST` is more than twice the radius.
 #[inline(always)]
-pub fn taps<N: Number>(filter: &SplatFilter, place: N) -> Taps<N> {
+pub fn taps<N: Number, const MOST: usize>(filter: &SplatFilter, place: N) -> Taps<N, MOST> {
     let zero = N::lift(0.0);
     let at = place.value();
     let radius = f64::from(filter.radius);
     let first = (at - radius - 0.5).ceil();
     let last = (at + radius - 0.5).floor();
-    let count = ((last - first) as i32 + 1).clamp(1, MAX_TAPS as i32) as usize;
+    let count = ((last - first) as i32 + 1).clamp(1, MOST as i32) as usize;
     let mut taps = Taps {
         first: first as i32,
         count,
-        share: [zero; MAX_TAPS],
-        slope: [zero; MAX_TAPS],
+        share: [zero; MOST],
+        slope: [zero; MOST],
     };
     let (mut sum, mut slopes) = (zero, zero);
     for k in 0..count {

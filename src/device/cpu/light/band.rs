@@ -3,10 +3,13 @@
 
 use crate::resident::light::{Film, LightScene, MAX_TAPS};
 use crate::transport::light::heights::{Heights, height_adjoint};
-use crate::transport::light::splat::taps;
+use crate::transport::light::splat::{Taps, taps};
 use crate::transport::light::walk::{Arrival, Exit, arrival_adjoint, arrive, entry, exit, pass_by};
 use crate::transport::rays::random::{Counter, Key, random_uniform};
 use crate::transport::rays::sampler::WALK;
+
+/// Pixels along an axis that a Gaussian of half a pixel reaches, and one more.
+const NARROW: usize = 5;
 
 /// A film with a border that filters reach into, its colours as four numbers a pixel.
 #[derive(Debug)]
@@ -100,6 +103,26 @@ impl Band<'_> {
 
     /// Splats the band's paths, of radiance and weight alone, on a sheet.
     pub(super) fn render(&self, sheet: &mut Sheet) {
+        match self.is_narrow() {
+            true => self.splat::<NARROW>(sheet),
+            false => self.splat::<MAX_TAPS>(sheet),
+        }
+    }
+
+    /// Sends the adjoint image on a sheet, exposure and all, to the heights.
+    pub(super) fn backpropagate(&self, sheet: &Sheet) -> GradientRows {
+        match self.is_narrow() {
+            true => self.gather::<NARROW>(sheet),
+            false => self.gather::<MAX_TAPS>(sheet),
+        }
+    }
+
+    /// Whether the filter reaches few pixels, as those of usual films do.
+    fn is_narrow(&self) -> bool {
+        2.0 * self.film.filter.radius < NARROW as f32
+    }
+
+    fn splat<const MOST: usize>(&self, sheet: &mut Sheet) {
         let scene = self.scene;
         self.paths(|place| {
             let found = match self.follow(place) {
@@ -111,7 +134,8 @@ impl Band<'_> {
                 return;
             }
             let color = scene.lamp.radiance(place[0], place[1]).map(|c| c * weight);
-            let (across, down) = (taps(self.film.filter, x), taps(self.film.filter, y));
+            let across: Taps<f32, MOST> = taps(self.film.filter, x);
+            let down: Taps<f32, MOST> = taps(self.film.filter, y);
             let Some(first) = sheet.first([across.first, down.first], [across.count, down.count]) else {
                 return;
             };
@@ -135,8 +159,7 @@ impl Band<'_> {
         near(x, self.film.width) && near(y, self.film.height)
     }
 
-    /// Sends the adjoint image on a sheet, exposure and all, to the heights.
-    pub(super) fn backpropagate(&self, sheet: &Sheet) -> GradientRows {
+    fn gather<const MOST: usize>(&self, sheet: &Sheet) -> GradientRows {
         let scene = self.scene;
         let [first, last] = self.height_rows();
         let width = self.heights.size[0];
@@ -149,14 +172,15 @@ impl Band<'_> {
             if !self.is_near(x, y) {
                 return;
             }
-            let (across, down) = (taps(self.film.filter, x), taps(self.film.filter, y));
+            let across: Taps<f32, MOST> = taps(self.film.filter, x);
+            let down: Taps<f32, MOST> = taps(self.film.filter, y);
             let Some(at) = sheet.first([across.first, down.first], [across.count, down.count]) else {
                 return;
             };
             let color = scene.lamp.radiance(place[0], place[1]);
             // Sums of the adjoint times the filter, its slope along x, and that along y.
             let mut sums = [[0f32; 4]; 3];
-            for r in 0..down.count.min(MAX_TAPS) {
+            for r in 0..down.count {
                 let row = &sheet.pixels[at + r * sheet.width..][..across.count];
                 let (mut plain, mut sloped) = ([0f32; 4], [0f32; 4]);
                 for (k, pixel) in row.iter().enumerate() {
