@@ -246,6 +246,15 @@ fn pictures_are_compared_over_their_means() {
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");
 }
 
+/// A `to_world` as a scene file has it, or none.
+fn placed(to_world: &str) -> glam::Affine3A {
+    let text = format!(
+        r#"{{"type": "scene", "shape": {{"type": "rectangle", {to_world} "emitter": {{"type": "area"}}}},
+            "camera": {{"type": "perspective"}}}}"#
+    );
+    parse(&text).world.surfaces[0].to_world
+}
+
 /// Each edge is run along once in either direction, the volume is that of the slab, and faces look outwards.
 #[test]
 fn the_solid_is_closed() {
@@ -256,11 +265,7 @@ fn the_solid_is_closed() {
     ] {
         let scene = parse(&text(UPRIGHT, PINHOLE));
         let mut slab = scene.slab.expect("there");
-        let of = |text: &str| {
-            parse(&format!(r#"{{"type": "scene", "a": {{"type": "cube", {text} "bsdf": {{"type": "null"}}, "emitter": {{"type": "area"}}}},
-            "c": {{"type": "perspective"}}}}"#)).world.surfaces[0].to_world
-        };
-        slab.to_world = of(mirrored);
+        slab.to_world = placed(mirrored);
         let heights: Vec<f32> = (0..35).map(|i| 0.01 * ((i * 7) % 11) as f32).collect();
         let mesh = solid(&slab, &heights, [7, 5]);
         let mut edges = std::collections::HashMap::new();

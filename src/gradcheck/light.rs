@@ -75,7 +75,7 @@ impl<'a> LightObjective<'a> {
             let begins: Vec<u32> = (0..film.height).step_by(ROWS as usize).collect();
             let parts = begins.par_iter().map(|&begin| {
                 let cells = (begin..(begin + ROWS).min(film.height)).flat_map(|y| (0..film.width).map(move |x| [x, y]));
-                let mut paths = cells.flat_map(|cell| self.from_cell(sensor, film, first, cell));
+                let mut paths = cells.flat_map(|cell| self.paths_of(sensor, film, first, cell));
                 work(&mut paths)
             });
             all.extend(parts.collect::<Vec<T>>());
@@ -84,7 +84,7 @@ impl<'a> LightObjective<'a> {
     }
 
     /// The paths that begin in a cell of the light.
-    fn from_cell(
+    fn paths_of(
         &self,
         sensor: u32,
         film: Film<'a>,
