@@ -14,7 +14,7 @@ use crate::io::tensors::Reader;
 use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::resident::solid::solid;
-use crate::scene::{Geometry, SPLAT_ARRAYS, Scene};
+use crate::scene::{Geometry, SPLAT_ARRAYS, Scene, Slab};
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
 /// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
@@ -50,7 +50,7 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
     Ok(())
 }
 
-/// Writes a slab whose heights are optimised as a closed solid by its name, as `.ply`, `.obj` and `.stl`.
+/// Writes a slab whose heights are optimised as a closed solid.
 ///
 /// # Errors
 /// A file cannot be written, or the device is lost.
@@ -65,7 +65,16 @@ fn write_slab(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<(
     }
     let [width, height, _] = parameter.shape.size;
     let values = device.read(index, ArrayKind::Values)?;
-    let solid = solid(slab, &values, [width, height]);
+    write_solid(folder, slab, &values, [width, height])
+}
+
+/// Writes a slab with these coefficients of its heights, `size` along x and y, as a closed solid by its name, as `.ply`, `.obj` and
+/// `.stl`.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_solid(folder: &Path, slab: &Slab, heights: &[f32], size: [usize; 2]) -> Result<()> {
+    let solid = solid(slab, heights, size);
     let file = |ending: &str| folder.join(format!("{}.{ending}", slab.name));
     mesh::write_ply(&file("ply"), &solid)?;
     mesh::write_stl(&file("stl"), &solid)?;
@@ -148,7 +157,8 @@ fn write_fog(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()>
     Ok(())
 }
 
-/// Writes a texture as an image of 8 bits: colours sRGB-coded, anything else as it is, from 0 to 1.
+/// Writes a texture as an image of 8 bits: colours sRGB-coded, heights from the lowest to the highest, anything else as it is, from
+/// 0 to 1.
 fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
     let ([width, height, _], channels) = (parameter.shape.size, parameter.shape.channels);
     if parameter.kind != Kind::Texture || !matches!(channels, 1 | 3) {
@@ -158,7 +168,12 @@ fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result
         parameter.quantity,
         Quantity::Reflectance | Quantity::Albedo | Quantity::Emission | Quantity::Light
     );
-    let coded = |v: &f32| if is_color { srgb::encode(*v) } else { *v };
+    let [low, high] = match parameter.quantity {
+        Quantity::Elevation => [f32::min, f32::max].map(|most| values.iter().copied().reduce(most).unwrap_or(0.0)),
+        _ => [0.0, 1.0],
+    };
+    let scaled = |v: f32| if high > low { (v - low) / (high - low) } else { v };
+    let coded = |v: &f32| if is_color { srgb::encode(*v) } else { scaled(*v) };
     let image = Image {
         width,
         height,

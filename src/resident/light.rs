@@ -7,7 +7,7 @@ use super::filter::profile;
 use super::layout::{self, Rows, SensorRecord};
 use super::{rows, slot};
 use crate::io::{self, IoError};
-use crate::params::{ParamSet, Shape};
+use crate::params::{ParamSet, Parameter, Shape};
 use crate::scene::{Bsdf, SPLAT_REACH, Scene, Sensor, Slab, Surface, Texture, Wrap, screen_reflectance};
 
 /// The most pixels along an axis that a filter reaches from a place on the film.
@@ -28,6 +28,8 @@ pub struct LightScene {
     pub screen: ScreenRecord,
     /// Those of the sensors' films.
     pub filters: Vec<SplatFilter>,
+    /// Pixels along x and y of the sensors' films.
+    pub film_sizes: Vec<[u32; 2]>,
     /// The screen's rectangle [-1, 1]² in z = 0 into the world.
     screen_to_world: Affine3A,
     /// Factor from radiance of the light and share of light that arrives to the sum of all pixels, for each colour, where
@@ -153,12 +155,10 @@ fn affine(rows: &Rows) -> Affine3A {
 /// The scene of an integrator `ptracer`.
 ///
 /// # Errors
-/// Light and slab, or slab, screen and sensor do not face each other, the light is dark, or heights cross the slab's other
-/// side.
+/// Light and slab, or slab, screen and sensor do not face each other, or the light is dark.
 pub(super) fn flatten(scene: &Scene, slab: &Slab, params: &ParamSet) -> io::Result<LightScene> {
     let refuse = |message: String| IoError::new(&scene.path, message);
     let heights = slot(params, &slab.heights);
-    check_heights(slab, params, heights).map_err(refuse)?;
     let is_light = |surface: &&Surface| surface.emitter.as_ref().is_some_and(|emitter| emitter.directional);
     let all = &scene.world.surfaces;
     let light = all.iter().find(is_light).expect("`ptracer` has one light");
@@ -187,19 +187,18 @@ pub(super) fn flatten(scene: &Scene, slab: &Slab, params: &ParamSet) -> io::Resu
         lamp,
         screen: screen_record,
         filters: scene.sensors.iter().map(splat_filter).collect(),
+        film_sizes: scene.sensors.iter().map(|s| [s.width, s.height]).collect(),
         screen_to_world: screen.to_world,
         exposure,
     })
 }
 
-fn check_heights(slab: &Slab, params: &ParamSet, heights: usize) -> Result<(), String> {
-    let parameter = &params.parameters[heights];
-    let crosses = |v: &f32| v.is_nan() || *v <= -slab.thickness;
-    let Some(at) = parameter.values.iter().position(crosses) else {
-        return Ok(());
-    };
+/// The first height that is no number, or beyond the other side of the slab, in words.
+pub(super) fn crossing(slab: &Slab, parameter: &Parameter) -> Option<String> {
+    let crosses = |v: &f32| !v.is_finite() || *v <= -slab.thickness;
+    let at = parameter.values.iter().position(crosses)?;
     let width = parameter.shape.size[0];
-    Err(format!(
+    Some(format!(
         "texel x={} y={} of `{}` is {}, beyond the slab's other side at {}: raise it, or give a larger `thickness`",
         at % width,
         at / width,

@@ -18,6 +18,7 @@ mod tiles;
 mod update;
 mod vector;
 
+pub use self::light::light_bytes;
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, Work,
     parameter_bytes, splat_bytes,
@@ -147,7 +148,12 @@ impl Device for Cpu {
 
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
         match transport {
-            Transport::Field(_) | Transport::Light(_) => 0,
+            Transport::Field(_) => 0,
+            Transport::Light(scene) => {
+                let films = scene.film_sizes.iter().zip(&scene.filters);
+                let [width, height, _] = shapes[scene.heights].0.size;
+                light_bytes(films.map(|(size, filter)| (*size, filter.radius)), [width, height])
+            }
             Transport::Paths(_) => paths::sums::sum_bytes(shapes),
             Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),
         }

@@ -11,6 +11,12 @@ use crate::transport::rays::sampler::WALK;
 /// Pixels along an axis that a Gaussian of half a pixel reaches, and one more.
 const NARROW: usize = 5;
 
+/// Rows of heights before and behind those that a band's paths pass: one for the stencil, and two for rounding.
+const MARGIN: f32 = 3.0;
+
+/// Rows of heights that two neighbouring bands share.
+pub(super) const ROWS_BETWEEN: usize = 2 * MARGIN as usize + 1;
+
 /// A film with a border that filters reach into, its colours as four numbers a pixel.
 #[derive(Debug)]
 pub(super) struct Sheet {
@@ -20,8 +26,13 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
+    /// Pixels around a film that a filter of this radius may reach.
+    pub(super) fn border(radius: f32) -> usize {
+        radius.ceil() as usize + 1
+    }
+
     pub(super) fn of(film: &Film<'_>) -> Self {
-        let border = film.filter.radius.ceil() as usize + 1;
+        let border = Self::border(film.filter.radius);
         let [width, height] = [film.width, film.height].map(|side| side as usize + 2 * border);
         Self {
             border,
@@ -235,10 +246,9 @@ impl Band<'_> {
         let (from, to) = ends.fold((f32::INFINITY, f32::NEG_INFINITY), |(from, to), y| {
             (from.min(y), to.max(y))
         });
-        // Two texels more than the stencil has, for rounding.
         let texel = |y: f32| (y + 1.0) * 0.5 * count as f32;
-        let first = (texel(from) - 3.0).max(0.0) as usize;
-        let last = (texel(to) + 4.0).max(0.0) as usize;
+        let first = (texel(from) - MARGIN).max(0.0) as usize;
+        let last = (texel(to) + MARGIN + 1.0).max(0.0) as usize;
         [first.min(count - 1), last.clamp(first.min(count - 1) + 1, count)]
     }
 }

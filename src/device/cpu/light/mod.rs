@@ -2,3 +2,5 @@
 
 pub(super) mod band;
 pub(super) mod passes;
+
+pub use passes::light_bytes;

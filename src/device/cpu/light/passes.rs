@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::band::{Band, Sheet};
+use super::band::{Band, ROWS_BETWEEN, Sheet};
 use crate::device::cpu::chunk::{CHUNK, Place, chunks};
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::passes::{Inputs, Pass};
@@ -18,11 +18,29 @@ const BANDS: usize = 32;
 /// The most bytes that the films of all bands may take, unless a single band's takes more.
 const BAND_BYTES: usize = 1 << 28;
 
+/// Bytes of a film with its border.
+fn sheet_bytes(size: [u32; 2], radius: f32) -> usize {
+    let border = 2 * Sheet::border(radius);
+    16 * (size[0] as usize + border) * (size[1] as usize + border)
+}
+
 /// The number of bands that a film's light is cut into.
-fn bands(film: &Film<'_>) -> usize {
-    let border = 2 * (film.filter.radius.ceil() as usize + 1);
-    let bytes = 16 * (film.width as usize + border) * (film.height as usize + border);
-    (BAND_BYTES / bytes).clamp(1, BANDS).min(film.height as usize)
+fn bands(size: [u32; 2], radius: f32) -> usize {
+    (BAND_BYTES / sheet_bytes(size, radius))
+        .clamp(1, BANDS)
+        .min(size[1] as usize)
+}
+
+/// Bytes that light tracing needs beside the parameters, for the largest of the films of these sizes and radii of filters: films of
+/// bands, the adjoint image with its border, and the bands' rows of derivatives by `heights` along x and y.
+pub fn light_bytes(films: impl IntoIterator<Item = ([u32; 2], f32)>, [nx, ny]: [usize; 2]) -> u64 {
+    let of = |(size, radius)| {
+        let bands = bands(size, radius);
+        // Rows of neighbouring bands overlap.
+        let rows = ny + ROWS_BETWEEN * (bands - 1);
+        ((bands + 1) * sheet_bytes(size, radius)).saturating_add(nx.saturating_mul(4 * rows)) as u64
+    };
+    films.into_iter().map(of).max().unwrap_or(0)
 }
 
 /// The passes of light tracing.
@@ -31,6 +49,8 @@ pub(in crate::device::cpu) struct LightPasses {
     pub(in crate::device::cpu) scene: LightScene,
     /// A film for each band.
     sheets: Vec<Sheet>,
+    /// Bytes that the last backward pass took beside them.
+    sent: usize,
 }
 
 impl LightPasses {
@@ -38,6 +58,7 @@ impl LightPasses {
         Self {
             scene,
             sheets: Vec::new(),
+            sent: 0,
         }
     }
 
@@ -97,6 +118,7 @@ impl LightPasses {
             return Ok(stats);
         }
         let of_batch = chunks(&inputs.sensors, pass.batch);
+        let mut sent = 0;
         for (view, &sensor) in pass.batch.table.sensors.iter().enumerate() {
             let film = self.scene.film(sensor as usize, &inputs.sensors[sensor as usize]);
             let exposure = exposure(&film, pass.spp);
@@ -114,6 +136,8 @@ impl LightPasses {
             }
             let bands = paths(&self.scene, inputs, pass, sensor);
             let found: Vec<_> = bands.par_iter().map(|band| band.backpropagate(&sheet)).collect();
+            let rows: usize = found.iter().map(|rows| size_of_val(&rows.values[..])).sum();
+            sent = sent.max(size_of_val(&sheet.pixels[..]) + rows);
             let width = self.scene.size[0];
             let gradient = &mut updates.gradients[slot];
             for rows in found {
@@ -130,16 +154,15 @@ impl LightPasses {
                     ..ReplayStats::default()
                 };
         }
+        self.sent = sent;
         let len = updates.gradients[slot].len();
         updates.activity[slot].touch(0..len);
         Ok(stats)
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        self.sheets
-            .iter()
-            .map(|sheet| size_of_val(&sheet.pixels[..]) as u64)
-            .sum()
+        let films = self.sheets.iter().map(|sheet| size_of_val(&sheet.pixels[..]));
+        (films.sum::<usize>() + self.sent) as u64
     }
 }
 
@@ -157,7 +180,7 @@ fn exposure(film: &Film<'_>, spp: u32) -> [f32; 3] {
 /// The bands of a view, in order.
 fn paths<'a>(scene: &'a LightScene, inputs: &'a Inputs, pass: Pass, sensor: u32) -> Vec<Band<'a>> {
     let film = scene.film(sensor as usize, &inputs.sensors[sensor as usize]);
-    let count = bands(&film) as u32;
+    let count = bands([film.width, film.height], film.filter.radius) as u32;
     let edge = |band: u32| (u64::from(band) * u64::from(film.height) / u64::from(count)) as u32;
     let of = |band| Band {
         scene,
