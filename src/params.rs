@@ -94,6 +94,8 @@ pub enum Quantity {
     Normal,
     /// Heights of a bump map.
     Height,
+    /// Heights of a slab's side above its mean plane, in units of its own frame.
+    Elevation,
     /// Radiance, irradiance or intensity of an emitter.
     Light,
     /// Radiance of an environment map that paths are drawn towards, in proportion to it.

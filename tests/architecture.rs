@@ -59,6 +59,7 @@ const RULES: &[(&str, &[&str])] = &[
             "params",
             // Cameras as a run has refined them.
             "resident::layout",
+            "resident::solid",
             "scene",
         ],
     ),
@@ -268,7 +269,7 @@ fn knows(code: &str, kind: &str) -> bool {
 
 /// The rooms of `transport/`, each with those that it may name: the pieces from the simplest to the scene, then the kinds of
 /// transport, which stand beside each other.
-const ROOMS: [(&str, &[&str]); 7] = [
+const ROOMS: [(&str, &[&str]); 8] = [
     ("number", &[]),
     ("rays", &["number"]),
     ("lookup", &["number", "rays"]),
@@ -276,6 +277,7 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("field", &["number", "rays", "lookup", "scene"]),
     ("paths", &["number", "rays", "lookup", "scene"]),
     ("splats", &["number", "rays", "lookup", "scene"]),
+    ("light", &["number", "rays", "lookup", "scene"]),
 ];
 
 #[test]

@@ -191,6 +191,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "tables are made on the host, for both devices",
     ),
     ("transport/number/", "WGSL has no generics"),
+    ("transport/light/", "light is traced on the CPU alone"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
     (

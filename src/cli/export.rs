@@ -15,6 +15,7 @@ use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::params::ParamSet;
 use crate::resident::Resident;
+use crate::resident::solid::solid;
 use crate::scene::Scene;
 
 /// Arguments of `prbopt export`.
@@ -143,6 +144,11 @@ fn write_triangles(
     for surface in scene.world.placed_by_name().filter(|(name, _)| is_wanted(name)) {
         let (name, surface) = surface;
         meshes.push((name, triangles::of_surface(&surface)?));
+    }
+    if let Some(slab) = scene.slab.as_ref().filter(|slab| is_wanted(&slab.name)) {
+        let shape = slab.heights.shape;
+        let heights = slab.heights.source.materialise(shape)?;
+        meshes.push((slab.name.clone(), solid(slab, &heights, [shape.size[0], shape.size[1]])));
     }
     if meshes.is_empty() {
         let names: Vec<String> = scene

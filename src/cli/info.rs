@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::Outcome;
 use super::extent::Extent;
 use super::shared::{DeviceArgs, SetArgs};
-use crate::device::cpu::Cpu;
+use crate::device::cpu::{Cpu, light_bytes};
 use crate::device::select::{self, DeviceChoice, Selection};
 use crate::device::{Device, parameter_bytes, splat_bytes};
 use crate::io::image;
@@ -20,7 +20,7 @@ use crate::output::progress::{bytes, print_line};
 use crate::params::{Kind, Shape};
 use crate::resident::Resident;
 use crate::scene::{
-    Array, Background, Geometry, LightKind, Medium, Phase, RadianceField, Scene, Sensor, Stage, Surface,
+    Array, Background, Geometry, LightKind, Medium, Phase, RadianceField, Scene, Sensor, Slab, Stage, Surface,
 };
 
 /// The longer side of a preview in pixels, and its samples per pixel.
@@ -121,6 +121,7 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
         "radiance_field": scene.field.as_ref().map(field),
         "surfaces": surfaces,
+        "slab": scene.slab.as_ref().map(slab),
         "groups": groups,
         "instances": instances.collect::<Map<_, _>>(),
         "media": world.media.iter().map(medium).collect::<Map<_, _>>(),
@@ -146,6 +147,15 @@ fn field(field: &RadianceField) -> Value {
         "sh_degree": field.sh_degree,
         "sigma_t": field.sigma_t.path,
         "sh_coeffs": field.sh_coeffs.path,
+    })
+}
+
+fn slab(slab: &Slab) -> Value {
+    json!({
+        "name": slab.name,
+        "thickness": slab.thickness,
+        "index": slab.eta,
+        "unit": slab.to_world.matrix3.x_axis.length(),
     })
 }
 
@@ -215,7 +225,7 @@ fn views(scene: &Scene) -> Value {
 }
 
 /// Bytes of values, gradients and moments at the finest resolution; of values alone if nothing is optimised. For splats
-/// also all else that a run keeps on the CPU: lists, sums, references and images.
+/// and light tracing also all else that a run keeps on the CPU: lists, sums, references and images.
 fn memory(scene: &Scene) -> u64 {
     let stages = scene.optimize.as_ref().map_or(&[][..], |o| &o.stages[..]);
     let optimizer = scene
@@ -231,10 +241,18 @@ fn memory(scene: &Scene) -> u64 {
         (shape, a.tuning.is_some())
     });
     let parameters = parameter_bytes(shapes, optimizer);
-    let (Some(splats), Some(_)) = (&scene.splats, &scene.optimize) else {
+    if scene.optimize.is_none() {
         return parameters;
+    }
+    let sums = match (&scene.splats, &scene.slab) {
+        (Some(splats), _) => splat_bytes(growth.map_or(splats.count() as u64, |growth| u64::from(growth.count))),
+        (_, Some(slab)) => {
+            let [width, height, _] = finest(&slab.heights, stages).size;
+            let films = scene.sensors.iter().map(|s| ([s.width, s.height], s.filter.radius()));
+            light_bytes(films, [width, height])
+        }
+        _ => return parameters,
     };
-    let count = growth.map_or(splats.count() as u64, |growth| u64::from(growth.count));
     let pixels: u32 = scene
         .sensors
         .iter()
@@ -245,14 +263,16 @@ fn memory(scene: &Scene) -> u64 {
     const PIXEL: u64 = 16 + 12 + 4;
     let photographs = scene.sensors.iter().all(|s| s.reference.is_some());
     let reference = if photographs { 4 } else { 16 };
-    parameters + splat_bytes(count) + (PIXEL + reference) * u64::from(pixels)
+    parameters + sums + (PIXEL + reference) * u64::from(pixels)
 }
 
 fn finest(array: &Array, stages: &[Stage]) -> Shape {
     let mut shape = array.shape;
-    if array.kind == Kind::Grid && array.tuning.is_some() {
+    if array.tuning.is_some() {
         for stage in stages {
-            shape.size = shape.size.map(|n| n.saturating_mul(stage.upsample as usize));
+            for n in &mut shape.size[..array.kind.refined_axes()] {
+                *n = n.saturating_mul(stage.upsample as usize);
+            }
         }
     }
     shape

@@ -12,6 +12,7 @@ pub mod import;
 pub mod info;
 mod log;
 pub mod manual;
+pub mod mill;
 pub mod optimize;
 pub mod render;
 pub mod report;
@@ -57,6 +58,8 @@ pub enum Command {
     Render(render::RenderArgs),
     /// Write a scene, with the result of a run if wanted, in the format of another tool
     Export(export::ExportArgs),
+    /// Show what a cutter leaves of a slab whose heights were found
+    Mill(mill::MillArgs),
     /// Make the page that shows a run, or several side by side
     Report(report::ReportArgs),
     /// Serve the page of a run that is over, with a view that one turns
@@ -147,6 +150,7 @@ fn dispatch(command: Command) -> anyhow::Result<Outcome> {
         Command::Optimize(args) => optimize::run(args),
         Command::Render(args) => render::run(args),
         Command::Export(args) => export::run(args),
+        Command::Mill(args) => mill::run(args),
         Command::Report(args) => report::run(args),
         Command::View(args) => view::run(args),
         Command::Info(args) => info::run(args),

@@ -199,8 +199,8 @@ pub trait Device {
         Ok(())
     }
 
-    /// Bytes of the whole-number sums beside the gradients of parameters of these shapes, each tuned or not, under this
-    /// kind of transport.
+    /// Bytes of the sums beside the gradients of parameters of these shapes, each tuned or not, under this kind of transport:
+    /// whole numbers, or the films and rows of bands of light.
     fn sum_bytes(&self, _transport: &Transport, _shapes: &[(Shape, bool)]) -> u64 {
         0
     }

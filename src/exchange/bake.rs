@@ -132,8 +132,12 @@ impl<'a> Baker<'a> {
             Kind::Texture | Kind::Envmap => {
                 let path = self.file(&array.path, "exr");
                 image::write_exr(&path, &image_of(parameter))?;
-                array.source = match array.kind {
-                    Kind::Envmap => Source::ImageFile(path),
+                array.source = match (array.kind, parameter.quantity) {
+                    (Kind::Envmap, _) => Source::ImageFile(path),
+                    (_, Quantity::Normal | Quantity::Height | Quantity::Elevation) => {
+                        Source::Relief { path, raw: true }
+                    }
+                    (_, Quantity::Light) => Source::Radiance { path, raw: true },
                     _ => Source::Reflectance { path, raw: true },
                 };
             }

@@ -2,6 +2,7 @@
 
 mod bake;
 pub mod gltf;
+pub mod milling;
 pub mod mitsuba;
 pub mod triangles;
 pub mod volumes;

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::field::fields::{Fields, Plain, Role};
 use super::field::objective::{CastRay, cast_rays};
+use super::light::LightObjective;
 use super::paths::fields::Sides;
 use super::paths::objective::{PathObjective, cast_paths};
 use super::splats::objective::SplatObjective;
@@ -14,6 +15,7 @@ use super::{Index, Setup, asked};
 use crate::params::{Kind, Parameter};
 use crate::resident::Transport;
 use crate::resident::layout::gradient;
+use crate::resident::light::LightScene;
 use crate::resident::splats::SplatScene;
 use crate::transport::field::march;
 use crate::transport::number::Number;
@@ -115,6 +117,15 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
     match &setup.resident.transport {
         Transport::Paths(_) => Ok(of_paths(setup, parameter, direction, step)),
         Transport::Splats(scene) => Ok(of_splats(setup, scene, parameter, direction, step)),
+        Transport::Light(scene) => {
+            anyhow::ensure!(
+                parameter == scene.heights,
+                "{}: plays no part in the derivatives of light tracing; choose `{}`",
+                setup.params.parameters[parameter].path,
+                setup.params.parameters[scene.heights].path
+            );
+            Ok(of_light(setup, scene, direction, step))
+        }
         Transport::Field(_) => match Role::of(&setup.resident, parameter) {
             Some(role) => Ok(of_field(setup, role, direction, step)),
             None => anyhow::bail!(
@@ -177,6 +188,20 @@ fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Fo
     })
 }
 
+fn of_light(setup: &Setup, scene: &LightScene, direction: &[f64], step: f64) -> Forward {
+    let objective = LightObjective::new(setup, scene);
+    let mut dual: Vec<Dual> = objective.values.iter().map(|v| Dual::constant(*v)).collect();
+    seed(&mut dual, direction);
+    let mut moved = objective.values.clone();
+    let image = |t: f64| -> Vec<[f64; 3]> {
+        shift(&mut moved, &objective.values, direction, t);
+        objective.image(&moved)
+    };
+    let differences = extrapolated(image, step);
+    let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.map(|c| c.slope)).collect();
+    whole(slopes, &differences)
+}
+
 fn of_splats(setup: &Setup, scene: &SplatScene, parameter: usize, direction: &[f64], step: f64) -> Forward {
     let objective = SplatObjective::new(setup, scene);
     let constant = |values: &Vec<f64>| values.iter().map(|v| Dual::constant(*v)).collect();
@@ -189,6 +214,11 @@ fn of_splats(setup: &Setup, scene: &SplatScene, parameter: usize, direction: &[f
     };
     let differences = extrapolated(image, step);
     let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.map(|c| c.slope)).collect();
+    whole(slopes, &differences)
+}
+
+/// The derivatives of a whole picture.
+fn whole(slopes: Vec<[f64; 3]>, differences: &[[f64; 3]]) -> Forward {
     let both = || slopes.iter().flatten().zip(differences.iter().flatten());
     Forward {
         largest: both().fold(0.0, |m, (a, _)| m.max(a.abs())),

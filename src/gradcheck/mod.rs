@@ -3,6 +3,7 @@
 
 pub mod field;
 pub mod forward;
+pub mod light;
 pub mod paths;
 pub mod report;
 pub mod splats;
@@ -14,7 +15,7 @@ use rayon::prelude::*;
 use crate::device::{ArrayKind, Batch, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
-use crate::params::{ParamSet, Tuning};
+use crate::params::{ParamSet, Quantity, Tuning};
 use crate::resident::layout::backdrop;
 use crate::resident::{Resident, Transport};
 use crate::scene::{Backdrop, Scene};
@@ -124,7 +125,7 @@ impl Setup {
         resident.scene.stop = 0.0;
         let most = match &mut resident.transport {
             Transport::Field(_) => MOST_RAYS,
-            Transport::Splats(_) => u32::MAX,
+            Transport::Splats(_) | Transport::Light(_) => u32::MAX,
             Transport::Paths(paths) => {
                 paths.vary_all();
                 MOST_PATHS
@@ -135,10 +136,12 @@ impl Setup {
                 record.backdrop = backdrop::RANDOM;
             }
         }
+        let traced = matches!(resident.transport, Transport::Light(_));
+        let is_fixed = |quantity| traced && quantity != Quantity::Elevation;
         let turning: Vec<&str> = scene
             .visit()
             .iter()
-            .filter(|visited| visited.mirrors)
+            .filter(|visited| visited.mirrors || is_fixed(visited.quantity))
             .map(|visited| visited.array.path.as_str())
             .collect();
         let checked = checked_parameters(&params, &options.parameters, &turning)?;
@@ -191,8 +194,8 @@ fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> 
     let all = &params.parameters;
     if let Some(path) = paths.iter().find(|path| turning.contains(&path.as_str())) {
         bail!(
-            "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere; name a \
-             parameter over a rough BSDF"
+            "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere, or light \
+             tracing follows heights alone; name another parameter"
         );
     }
     if all.is_empty() {
@@ -366,6 +369,7 @@ pub fn check(setup: &Setup, device: Option<&mut dyn Device>, options: &Options) 
     match &setup.resident.transport {
         Transport::Field(_) => check_field(setup, device, options),
         Transport::Splats(scene) => splats::check(setup, scene, device, options),
+        Transport::Light(scene) => light::check(setup, scene, device, options),
         Transport::Paths(scene) => paths::check(setup, scene, device, options),
     }
 }

@@ -13,6 +13,10 @@ pub enum Loss {
     RelativeL2,
     /// ln(1 + |x - r|)
     LogL1,
+    /// (x / m - r / m')², m and m' being the means of all pixels and channels of render and reference, both held fixed
+    NormalizedL2,
+    /// (a x - b r)²: what [`Self::NormalizedL2`] becomes where the means are known.
+    ScaledL2 { image: f32, reference: f32 },
     /// w x with a fixed weight w per pixel and channel, for gradient checks: one for `seed` 0, else uniform in [-1,
     /// 1).
     Linear { seed: u32 },
@@ -38,6 +42,14 @@ pub fn loss_eval(loss: Loss, x: f32, reference: f32, weight: f32) -> (f32, f32) 
         Loss::RelativeL2 => {
             let scale = 1.0 / (x * x + RELATIVE_FLOOR);
             (d * d * scale, 2.0 * d * scale)
+        }
+        Loss::NormalizedL2 => (d * d, 2.0 * d),
+        Loss::ScaledL2 {
+            image,
+            reference: scale,
+        } => {
+            let d = image * x - scale * reference;
+            (d * d, 2.0 * image * d)
         }
         Loss::LogL1 => (d.abs().ln_1p(), sign(d) / (1.0 + d.abs())),
         Loss::Linear { .. } => (weight * x, weight),
@@ -68,6 +80,10 @@ mod tests {
             Loss::L2,
             Loss::Huber { delta: 0.3 },
             Loss::LogL1,
+            Loss::ScaledL2 {
+                image: 1.5,
+                reference: 0.7,
+            },
             Loss::Linear { seed: 1 },
         ] {
             for (x, r) in [(0.2, 0.9), (0.9, 0.2), (0.5, 0.4), (1.5, 0.0)] {

@@ -13,7 +13,7 @@ use super::stage::shape_after;
 pub struct Estimate {
     /// Values, gradients and moments.
     pub parameters: u64,
-    /// Whole-number sums of gradients: [`crate::device::Device::sum_bytes`].
+    /// Sums beside them: [`crate::device::Device::sum_bytes`].
     pub sums: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
@@ -52,7 +52,7 @@ impl Estimate {
     pub fn text(&self) -> String {
         let sums = match self.sums {
             0 => String::new(),
-            sums => format!(", {} sums of gradients", bytes(sums)),
+            sums => format!(", {} sums", bytes(sums)),
         };
         format!(
             "memory: about {} at the finest resolution ({} parameters with gradients and moments{}, {} references, \
@@ -158,8 +158,8 @@ mod tests {
         assert_eq!(estimate(1 << 20).total(), (23 << 20) + (3 << 10) + (5 << 19));
         assert_eq!(
             estimate(1 << 20).text(),
-            "memory: about 26 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums of \
-             gradients, 3.00 KiB references, 2.50 MiB images)"
+            "memory: about 26 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums, \
+             3.00 KiB references, 2.50 MiB images)"
         );
         assert_eq!(
             estimate(0).text(),

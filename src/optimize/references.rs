@@ -59,12 +59,17 @@ pub fn prepare(
             resident.set_constant_reference(*color);
             Ok((Targets::Constant(*color), Vec::new()))
         }
-        References::Leaves { seed } => {
+        References::Leaves { .. } | References::Figure(_) => {
             checked_pixels(&scene.sensors, training)?;
-            progress.note("drawing a picture of leaves");
+            progress.note("drawing the pictures to compare with");
             let mut drawn = HashMap::new();
             for (index, sensor) in scene.sensors.iter().enumerate() {
-                let pixels = leaves::leaves(*seed, [sensor.width, sensor.height]);
+                let size = [sensor.width, sensor.height];
+                let pixels = match references {
+                    References::Figure(figure) => figure.draw(size),
+                    References::Leaves { seed } => leaves::leaves(*seed, size),
+                    _ => unreachable!("pictures are drawn of leaves and figures"),
+                };
                 let pixels = pixels.into_iter().map(|[r, g, b]| [r, g, b, 0.0]);
                 drawn.insert(index as u32, pixels.collect::<Vec<_>>());
             }

@@ -13,7 +13,8 @@ use crate::device::{ArrayKind, Device};
 use crate::io::tensors::Reader;
 use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
-use crate::scene::{Geometry, SPLAT_ARRAYS, Scene};
+use crate::resident::solid::solid;
+use crate::scene::{Geometry, SPLAT_ARRAYS, Scene, Slab};
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
 /// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
@@ -49,12 +50,45 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
     Ok(())
 }
 
+/// Writes a slab whose heights are optimised as a closed solid.
+///
+/// # Errors
+/// A file cannot be written, or the device is lost.
+fn write_slab(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<()> {
+    let Some(slab) = &scene.slab else { return Ok(()) };
+    let Some(index) = device.params().find(&slab.heights.path) else {
+        return Ok(());
+    };
+    let parameter = &device.params().parameters[index];
+    if parameter.tuning.is_none() {
+        return Ok(());
+    }
+    let [width, height, _] = parameter.shape.size;
+    let values = device.read(index, ArrayKind::Values)?;
+    write_solid(folder, slab, &values, [width, height])
+}
+
+/// Writes a slab with these coefficients of its heights, `size` along x and y, as a closed solid by its name, as `.ply`, `.obj` and
+/// `.stl`.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_solid(folder: &Path, slab: &Slab, heights: &[f32], size: [usize; 2]) -> Result<()> {
+    let solid = solid(slab, heights, size);
+    let file = |ending: &str| folder.join(format!("{}.{ending}", slab.name));
+    mesh::write_ply(&file("ply"), &solid)?;
+    mesh::write_stl(&file("stl"), &solid)?;
+    mesh::write_obj(&file("obj"), &[(slab.name.clone(), solid)])?;
+    Ok(())
+}
+
 /// Writes the meshes of a scene whose vertices or faces have values that are optimised, as `.ply` with the values of a
-/// device, each by the name of its shape.
+/// device, each by the name of its shape; a slab as a closed solid.
 ///
 /// # Errors
 /// A file cannot be written or a mesh no longer read, or the device is lost.
 pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<()> {
+    write_slab(folder, scene, device)?;
     let grouped = scene.world.groups.iter().flat_map(|group| &group.surfaces);
     for surface in scene.world.surfaces.iter().chain(grouped) {
         let Geometry::Mesh { path, .. } = &surface.geometry else {
@@ -123,7 +157,8 @@ fn write_fog(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()>
     Ok(())
 }
 
-/// Writes a texture as an image of 8 bits: colours sRGB-coded, anything else as it is, from 0 to 1.
+/// Writes a texture as an image of 8 bits: colours sRGB-coded, heights from the lowest to the highest, anything else as it is, from
+/// 0 to 1.
 fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
     let ([width, height, _], channels) = (parameter.shape.size, parameter.shape.channels);
     if parameter.kind != Kind::Texture || !matches!(channels, 1 | 3) {
@@ -133,7 +168,12 @@ fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result
         parameter.quantity,
         Quantity::Reflectance | Quantity::Albedo | Quantity::Emission | Quantity::Light
     );
-    let coded = |v: &f32| if is_color { srgb::encode(*v) } else { *v };
+    let [low, high] = match parameter.quantity {
+        Quantity::Elevation => [f32::min, f32::max].map(|most| values.iter().copied().reduce(most).unwrap_or(0.0)),
+        _ => [0.0, 1.0],
+    };
+    let scaled = |v: f32| if high > low { (v - low) / (high - low) } else { v };
+    let coded = |v: &f32| if is_color { srgb::encode(*v) } else { scaled(*v) };
     let image = Image {
         width,
         height,
@@ -316,7 +356,13 @@ fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
         }
         Kind::Envmap | Kind::Texture => {
             let image = read_radiance(path)?;
-            ([image.width, image.height, 1], image.channels, image.data)
+            let size = [image.width, image.height, 1];
+            let is_grey = image.data.chunks_exact(3).all(|t| t[0] == t[1] && t[1] == t[2]);
+            // Images are read as colours.
+            match parameter.shape.channels == 1 && is_grey {
+                true => (size, 1, image.data.into_iter().step_by(3).collect()),
+                false => (size, image.channels, image.data),
+            }
         }
         Kind::Points => {
             let part = parameter.path.rsplit('.').next().unwrap_or_default();

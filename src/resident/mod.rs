@@ -10,6 +10,7 @@ pub mod filter;
 pub mod geometry;
 pub mod interior;
 pub mod layout;
+pub mod light;
 mod light_tables;
 pub mod majorants;
 pub mod motion;
@@ -19,6 +20,7 @@ pub mod photographs;
 pub mod placement;
 pub mod references;
 pub mod sensors;
+pub mod solid;
 pub mod splats;
 mod surface_free;
 pub mod values;
@@ -32,6 +34,7 @@ use crate::scene::{Array, Background, Rules, Scene, Sensor, Source, Splats, Visi
 use bytemuck::Zeroable;
 use field::FieldScene;
 use layout::{Rows, SceneRecord, SensorRecord};
+use light::LightScene;
 use paths::PathScene;
 use references::Pixels;
 pub use sensors::sensor_record;
@@ -64,6 +67,8 @@ pub enum Transport {
     Paths(PathScene),
     /// An ordered blend of splats in a plane.
     Splats(SplatScene),
+    /// Paths from a light through a slab onto a screen.
+    Light(LightScene),
 }
 
 impl Transport {
@@ -73,6 +78,7 @@ impl Transport {
             Self::Field(field) => field.fit(record, shapes),
             Self::Paths(paths) => paths.fit(record, shapes),
             Self::Splats(splats) => splats.fit(shapes),
+            Self::Light(light) => light.fit(shapes),
         }
     }
 
@@ -83,7 +89,7 @@ impl Transport {
     pub fn paths(&self) -> &PathScene {
         match self {
             Self::Paths(paths) => paths,
-            Self::Field(_) | Self::Splats(_) => panic!("paths were asked of a scene without any"),
+            Self::Field(_) | Self::Splats(_) | Self::Light(_) => panic!("paths were asked of a scene without any"),
         }
     }
 
@@ -94,14 +100,14 @@ impl Transport {
     pub fn paths_mut(&mut self) -> &mut PathScene {
         match self {
             Self::Paths(paths) => paths,
-            Self::Field(_) | Self::Splats(_) => panic!("paths were asked of a scene without any"),
+            Self::Field(_) | Self::Splats(_) | Self::Light(_) => panic!("paths were asked of a scene without any"),
         }
     }
 
     /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
     pub fn is_pipelined(&self) -> bool {
         match self {
-            Self::Field(_) | Self::Splats(_) => false,
+            Self::Field(_) | Self::Splats(_) | Self::Light(_) => false,
             Self::Paths(paths) => paths.estimator.is_pipelined(),
         }
     }
@@ -131,10 +137,11 @@ impl Resident {
             None => FieldScene::default(),
         };
         let emitter = describe_background(&scene.background, &mut record, &params);
-        let transport = match &scene.splats {
-            Some(splats) => Transport::Splats(describe_splats(scene, splats, &mut params)?),
-            None if scene.world.is_empty() => Transport::Field(field),
-            None => Transport::Paths(paths::flatten(scene, &params, emitter)?),
+        let transport = match (&scene.splats, &scene.slab) {
+            (_, Some(slab)) => Transport::Light(light::flatten(scene, slab, &params)?),
+            (Some(splats), _) => Transport::Splats(describe_splats(scene, splats, &mut params)?),
+            (None, None) if scene.world.is_empty() => Transport::Field(field),
+            (None, None) => Transport::Paths(paths::flatten(scene, &params, emitter)?),
         };
         if let Some(fault) = values::fault(scene, &params) {
             return Err(io::IoError::new(fault.origin(scene), &fault.message));
@@ -173,7 +180,7 @@ impl Resident {
     pub fn views_mut(&mut self) -> Option<&mut Views> {
         match &mut self.transport {
             Transport::Field(field) => field.views.as_mut(),
-            Transport::Paths(_) | Transport::Splats(_) => None,
+            Transport::Paths(_) | Transport::Splats(_) | Transport::Light(_) => None,
         }
     }
 

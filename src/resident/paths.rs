@@ -124,7 +124,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     }
     paths.settings.surfaces = paths.surfaces.len() as u32;
     paths.settings.lights = match scene.integrator.rules {
-        Rules::Basic => 0,
+        Rules::Basic | Rules::Light => 0,
         Rules::Volpath | Rules::Path | Rules::Prb => paths.lights.len() as u32,
     };
     weigh(&mut paths, &weights);
@@ -178,7 +178,7 @@ fn describe(scene: &Scene) -> PathSettings {
         Rules::Volpath | Rules::Prb => integrator.rr_depth,
         // `path` draws after it has counted the edge.
         Rules::Path => integrator.rr_depth.saturating_sub(1),
-        Rules::Basic => NONE,
+        Rules::Basic | Rules::Light => NONE,
     };
     record.hide_emitters = u32::from(integrator.hide_emitters);
     record.gradient = match integrator.gradient {

@@ -177,7 +177,7 @@ fn sphere_around(resident: &Resident) -> (Vec3A, f32) {
                 corners(settings.low, settings.high).for_each(&mut add);
             }
         }
-        Transport::Field(_) | Transport::Splats(_) => {}
+        Transport::Field(_) | Transport::Splats(_) | Transport::Light(_) => {}
     }
     let radius = 0.5 * (high - low).length() * MARGIN;
     match radius.is_finite() && radius > 0.0 {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::light;
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::scene::{Array, Scene, Source, Visited};
 
@@ -29,12 +30,17 @@ impl Fault<'_> {
 }
 
 /// The first value that a walk cannot use: a negative extinction, an albedo or a weight of a phase function outside
-/// [0, 1], a `g` outside (-1, 1), a negative radiance of an environment map, which is drawn in proportion.
+/// [0, 1], a `g` outside (-1, 1), a negative radiance of an environment map, which is drawn in proportion, a height beyond the
+/// slab's other side.
 pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     scene.visit().into_iter().find_map(|Visited { array, quantity, .. }| {
         let parameter = &params.parameters[params.find(&array.path)?];
         if quantity == Quantity::Normal {
             let message = no_normal(parameter)?;
+            return Some(Fault { array, message });
+        }
+        if let Some(slab) = scene.slab.as_ref().filter(|slab| slab.heights.path == array.path) {
+            let message = light::crossing(slab, parameter)?;
             return Some(Fault { array, message });
         }
         let (what, possible, advice) = match (quantity, array.kind) {
@@ -96,6 +102,7 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Pose | Quantity::Zoom | Quantity::Radial => {
             Some(("a camera", f32::is_finite, "must have finite numbers"))
         }
+        Quantity::Elevation => Some(("a height", f32::is_finite, "must be finite")),
         Quantity::Extent => Some(("a scale", |v| v > 0.0 && v.is_finite(), "must be positive")),
         Quantity::Density
         | Quantity::Coefficients

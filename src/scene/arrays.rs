@@ -82,6 +82,9 @@ macro_rules! visitors {
                 }
                 $phase(& $($mutable)? medium.phase, &mut all);
             }
+            if let Some(slab) = & $($mutable)? scene.slab {
+                all.push(Visited::new(& $($mutable)? slab.heights, Quantity::Elevation));
+            }
             for surface in & $($mutable)? scene.world.surfaces {
                 $bsdf(& $($mutable)? surface.bsdf, &mut all);
                 if let Some(emitter) = & $($mutable)? surface.emitter {

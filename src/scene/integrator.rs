@@ -73,6 +73,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
         "prb_basic" => (Rules::Basic, Estimator::PathReplay),
         "ad" => (Rules::Prb, Estimator::Tape),
         "rb" => (Rules::Prb, Estimator::Radiative(variant(&mut object))),
+        "ptracer" => (Rules::Light, Estimator::PathReplay),
         "advolpath" => (Rules::Volpath, Estimator::Tape),
         "rbvolpath" => (Rules::Volpath, Estimator::Radiative(variant(&mut object))),
         _ => (Rules::Volpath, Estimator::PathReplay),
@@ -82,6 +83,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
             sample_counts(&mut object);
             Some(DIRECT_DEPTH)
         }
+        "ptracer" => light_depth(&mut object),
         "path" | "volpath" | "volpathmis" => max_depth(&mut object, None),
         _ => max_depth(&mut object, Some(DEFAULT_DEPTH)),
     };
@@ -95,7 +97,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
     let hide_emitters = object.boolean("hide_emitters", false);
     let gradient = match rules {
         Rules::Volpath => gradient(&mut object, estimator),
-        Rules::Path | Rules::Prb | Rules::Basic => Gradient::Auto,
+        Rules::Path | Rules::Prb | Rules::Basic | Rules::Light => Gradient::Auto,
     };
     object.finish();
     Some(Integrator {
@@ -142,6 +144,22 @@ fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
         object.error("`advolpath` has no differential tracking", advice);
     }
     gradient
+}
+
+/// The edges of a path of light: to both sides of the slab, to the screen, and to the sensor.
+const LIGHT_DEPTH: u32 = 4;
+
+/// The limit of `ptracer`, which all of its paths must keep to.
+fn light_depth(object: &mut Object<'_>) -> Option<u32> {
+    let depth = max_depth(object, None);
+    if depth.is_some_and(|depth| depth < LIGHT_DEPTH) {
+        object.value.error_by(
+            "max_depth",
+            "no light would arrive: its paths through the slab to the sensor have 4 edges",
+            "give 4 or more, or -1 for no limit",
+        );
+    }
+    depth
 }
 
 /// An integer, or -1 for no limit.

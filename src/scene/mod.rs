@@ -16,6 +16,7 @@ mod dataset;
 mod definitions;
 mod diagnostics;
 mod emitter;
+pub mod figures;
 mod files;
 mod film;
 mod instance;
@@ -44,6 +45,7 @@ mod sampler;
 mod schema;
 mod sensor;
 mod shape;
+mod slab;
 mod source;
 mod spectrum;
 mod splats;
@@ -67,6 +69,7 @@ pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::motion::Motion;
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
+pub use self::slab::{SPLAT_REACH, Slab, screen_reflectance};
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::views::{POSE, ViewPart};
 pub use self::vocabulary::tag;
@@ -94,6 +97,8 @@ pub struct Scene {
     pub splats: Option<Splats>,
     /// Shapes, scattering media and lights at finite distance; empty in a scene of a radiance field.
     pub world: World,
+    /// The slab of glass that shapes light.
+    pub slab: Option<Slab>,
     /// The integrator for `world`.
     pub integrator: Integrator,
     /// What pictures show of the first surfaces.
@@ -580,6 +585,8 @@ pub enum References {
     Constant([f32; 3]),
     /// A picture of leaves, in the colour space of each film.
     Leaves { seed: u64 },
+    /// A picture drawn from formulas, in the colour space of each film.
+    Figure(figures::Figure),
 }
 
 /// Intervals of outputs in iterations; 0 means never.

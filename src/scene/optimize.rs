@@ -1,6 +1,7 @@
 //! The block `optimize`: parameters to recover, and settings of the optimisation.
 
 use super::diagnostics::suggest;
+use super::figures::Figure;
 use super::object::Object;
 use super::reader::Value;
 use super::{
@@ -184,6 +185,7 @@ fn loss(value: &Value<'_>) -> Option<Loss> {
         "l2" => Loss::L2,
         "relative_l2" => Loss::RelativeL2,
         "log_l1" => Loss::LogL1,
+        "normalized_l2" => Loss::NormalizedL2,
         _ => Loss::Huber {
             delta: object.number("delta", 0.1),
         },
@@ -337,6 +339,12 @@ fn references(value: &Value<'_>) -> Option<References> {
             Some(References::Leaves {
                 seed: seed.unwrap_or(0),
             })
+        }
+        "figure" => {
+            let value = object.require("name", "`letter`, `ring` or `discs`");
+            value
+                .and_then(|value| value.choice(&Figure::ALL, &[]))
+                .map(References::Figure)
         }
         _ => {
             let file = object.require("filename", "the target's scene file");

@@ -11,7 +11,8 @@ impl Quantity {
     /// Values permitted in a scene file.
     pub(super) fn limit(self) -> Limit {
         match self {
-            Quantity::Density | Quantity::Coefficients | Quantity::Normal | Quantity::Height => Limit::Any,
+            Quantity::Density | Quantity::Coefficients | Quantity::Normal => Limit::Any,
+            Quantity::Height | Quantity::Elevation => Limit::Any,
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex => Limit::Any,
             Quantity::Pose | Quantity::Zoom | Quantity::Radial => Limit::Any,
@@ -30,7 +31,9 @@ impl Quantity {
     /// Default bounds during a run.
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
-            Quantity::Density | Quantity::Coefficients | Quantity::Height => [f32::NEG_INFINITY, f32::INFINITY],
+            Quantity::Density | Quantity::Coefficients | Quantity::Height | Quantity::Elevation => {
+                [f32::NEG_INFINITY, f32::INFINITY]
+            }
             Quantity::Position | Quantity::Rotation | Quantity::Color => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex => [f32::NEG_INFINITY, f32::INFINITY],
             // A turn by more than half a circle has a shorter name; lenses twice as long or half are other lenses.

@@ -14,7 +14,8 @@ use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
 use super::{Background, FirstSurfaces, Integrator, Rules, Scene, Sensor, World};
 use super::{
-    dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, splats, warnings, write,
+    dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, slab, splats, warnings,
+    write,
 };
 
 /// The largest scene file, in bytes.
@@ -128,6 +129,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             path: path.to_path_buf(),
             field: None,
             splats: None,
+            slab: None,
             world: World::default(),
             integrator: Integrator::default(),
             first_surfaces: FirstSurfaces::default(),
@@ -174,6 +176,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     if let Some(block) = block.filter(|_| role == Role::Main) {
         scene.optimize = optimize::read(block, &mut scene);
     }
+    slab::check(context, &scene);
     warnings::note(context, &scene);
     scene
 }
@@ -236,6 +239,7 @@ struct Seen {
     /// The first shape or light of a path-traced scene.
     world: Option<String>,
     splats: Option<String>,
+    slab: Option<String>,
     /// The first sensor of each kind.
     canvas: Option<String>,
     camera: Option<String>,
@@ -333,6 +337,14 @@ impl Reader {
             } else {
                 let instance = groups.instance(entry, key, media);
                 self.scene.world.instances.extend(instance);
+            }
+            return;
+        }
+        if name == slab::TYPE {
+            self.enter_world(key, entry, &format!("a `{name}`"));
+            let reason = "light is bent by one slab so far";
+            if only_one(&mut self.seen.slab, key, entry, "slab", reason) {
+                self.scene.slab = slab::read(entry, key);
             }
             return;
         }

@@ -128,12 +128,6 @@ fn area(object: &mut Object<'_>, name: &str) -> Option<AreaEmitter> {
     // An emitter that several shapes refer to is one of each of them.
     texture::rename(&mut radiance, &path, &format!("{name}.{key}"));
     let directional = emitter.name == "directionalarea";
-    if directional {
-        value.context.warn(format!(
-            "the `directionalarea` emitter of `{name}` shines along its normal alone, which no path from a camera meets: \
-             it stays dark"
-        ));
-    }
     let sampling_weight = emitter.number("sampling_weight", 1.0);
     emitter.finish();
     Some(AreaEmitter {

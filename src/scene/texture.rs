@@ -172,7 +172,7 @@ pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize, quantity: Quan
             let shape = shape([width, height], channels);
             let source = match quantity {
                 Quantity::Light => Source::Radiance { path, raw },
-                Quantity::Normal | Quantity::Height => {
+                Quantity::Normal | Quantity::Height | Quantity::Elevation => {
                     check_relief(file, &path, raw, quantity)?;
                     Source::Relief { path, raw }
                 }

@@ -129,6 +129,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "prbvolpath",
             "advolpath",
             "rbvolpath",
+            "ptracer",
         ],
     ),
     (Class::Medium, &["radiance_field", "heterogeneous", "homogeneous"]),
@@ -161,6 +162,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "obj",
             "ply",
             "serialized",
+            "heightfield",
             "shapegroup",
             "instance",
         ],
@@ -196,7 +198,6 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
             "direct_projective",
             "moment",
             "prb_projective",
-            "ptracer",
             "stokes",
             "volprim_rf_basic",
         ],
@@ -333,7 +334,7 @@ mod tests {
     fn a_name_is_ours_mitsubas_or_nobodys() {
         assert_eq!(lookup("cube"), Known::Supported(Class::Shape));
         assert_eq!(lookup("plume"), Known::Supported(Class::Volume));
-        assert_eq!(lookup("ptracer"), Known::Mitsuba(Class::Integrator));
+        assert_eq!(lookup("stokes"), Known::Mitsuba(Class::Integrator));
         assert_eq!(lookup("teapot"), Known::Nobody);
         let types = [
             "cube",

@@ -564,6 +564,8 @@ pub enum Rules {
     Prb,
     /// Lights are not sampled, and there is no roulette.
     Basic,
+    /// Paths begin at lights.
+    Light,
 }
 
 /// The estimator of derivatives.

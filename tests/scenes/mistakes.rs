@@ -122,8 +122,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""background": {"#,
-        r#""integrator": {"type": "ptracer"}, "background": {"#,
-        "17:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `path`, `direct`, `aov`, `depth`",
+        r#""integrator": {"type": "stokes"}, "background": {"#,
+        "17:17: Mitsuba's integrator `stokes` is not supported yet at integrator: allowed: `path`, `direct`, `aov`, `depth`",
     ),
     (
         r#""background": {"#,

@@ -253,7 +253,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "sphere""#,
         r#""type": "linearcurve""#,
-        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `shapegroup`, `instance`",
+        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `heightfield`, `shapegroup`, `instance`",
     ),
     (
         r#""type": "sphere""#,
@@ -517,8 +517,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
-        r#""type": "ptracer""#,
-        "2:17: Mitsuba's integrator `ptracer` is not supported yet at integrator: allowed: `path`",
+        r#""type": "stokes""#,
+        "2:17: Mitsuba's integrator `stokes` is not supported yet at integrator: allowed: `path`",
     ),
     (
         r#""type": "prbvolpath""#,

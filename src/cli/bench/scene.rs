@@ -93,7 +93,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
     };
     let pixels = [resident.sensors[0].width, resident.sensors[0].height];
     let depth = match &resident.transport {
-        Transport::Field(_) | Transport::Splats(_) => None,
+        Transport::Field(_) | Transport::Splats(_) | Transport::Light(_) => None,
         Transport::Paths(paths) => Some(paths.settings.max_depth),
     };
     let mut device = args.device.open()?;

@@ -130,6 +130,10 @@ impl Frame {
     /// Fills the adjoint image with the losses' slopes over 3 times the number of pixels.
     pub(super) fn compare(&mut self, inputs: &Inputs, batch: &Batch, keys: Keys, loss: Loss) -> LossValue {
         let scale = 1.0 / (3.0 * batch.pixels() as f32);
+        let loss = match loss {
+            Loss::NormalizedL2 => self.normalized(inputs, batch, keys),
+            other => other,
+        };
         let (image, adjoint) = match &mut self.layout {
             Layout::Tiles(tiles) => {
                 let count = 3.0 * f64::from(batch.pixels());
@@ -170,6 +174,47 @@ impl Frame {
             mse: total[1] / (3.0 * (pixels - total[2]).max(1.0)),
             masked: total[2] as u64,
         }
+    }
+
+    /// The loss of images over their means, which it divides by: those of all pixels that are not masked. A mean of zero divides
+    /// by nothing.
+    fn normalized(&self, inputs: &Inputs, batch: &Batch, keys: Keys) -> Loss {
+        let chunks = chunks(&inputs.sensors, batch);
+        let image = match &self.layout {
+            Layout::Chunks { image, .. } => Some(image),
+            Layout::Tiles(_) => None,
+        };
+        let tiled = match &self.layout {
+            Layout::Tiles(tiles) => tiles.in_order(&inputs.sensors, batch, keys),
+            Layout::Chunks { .. } => Vec::new(),
+        };
+        let sums = |(i, chunk): (usize, &Chunk)| {
+            let mut sums = [0f64; 2];
+            if !inputs.cluster.owns(i) {
+                return sums;
+            }
+            for Place { place, index, pixel } in chunk.pixels(&inputs.sensors, batch, keys) {
+                let seen = image.map_or_else(|| tiled[index as usize], |image| image[i * CHUNK + place]);
+                if is_masked(seen) {
+                    continue;
+                }
+                let sensor = &inputs.sensors[pixel.sensor as usize];
+                let wanted = reference(&inputs.references, sensor, keys, pixel);
+                for c in 0..3 {
+                    sums[0] += f64::from(seen[c]);
+                    sums[1] += f64::from(wanted[c]);
+                }
+            }
+            sums
+        };
+        let mut partial: Vec<[f64; 2]> = chunks.par_iter().enumerate().map(sums).collect();
+        inputs.cluster.assemble(&mut partial, 1);
+        let count = 3.0 * f64::from(batch.pixels());
+        let [image, reference] = [0, 1].map(|k: usize| {
+            let mean = partial.iter().map(|p| p[k]).sum::<f64>() / count;
+            if mean == 0.0 { 1.0 } else { (1.0 / mean) as f32 }
+        });
+        Loss::ScaledL2 { image, reference }
     }
 
     /// Takes an adjoint image in the batch's order; masked pixels have none.
@@ -236,6 +281,7 @@ impl Kernel for CompareChunk<'_> {
             Loss::Huber { delta } => compared(Loss::Huber { delta }, scale, image, &r, None, out),
             Loss::RelativeL2 => compared(Loss::RelativeL2, scale, image, &r, None, out),
             Loss::LogL1 => compared(Loss::LogL1, scale, image, &r, None, out),
+            Loss::NormalizedL2 | Loss::ScaledL2 { .. } => compared(self.loss, scale, image, &r, None, out),
             Loss::Linear { seed } => {
                 let weights = weights(
                     self.image,

@@ -5,6 +5,7 @@
 mod chunk;
 mod field;
 mod frame;
+mod light;
 mod memory;
 mod pages;
 mod passes;
@@ -17,6 +18,7 @@ mod tiles;
 mod update;
 mod vector;
 
+pub use self::light::light_bytes;
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, Work,
     parameter_bytes, splat_bytes,
@@ -126,7 +128,7 @@ impl Cpu {
                 passes.rebuild(&self.inputs);
             }
             Passes::Paths(passes) => passes.rebuild(&self.inputs),
-            Passes::Splats(_) => {}
+            Passes::Splats(_) | Passes::Light(_) => {}
         }
     }
 }
@@ -147,6 +149,11 @@ impl Device for Cpu {
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
         match transport {
             Transport::Field(_) => 0,
+            Transport::Light(scene) => {
+                let films = scene.film_sizes.iter().zip(&scene.filters);
+                let [width, height, _] = shapes[scene.heights].0.size;
+                light_bytes(films.map(|(size, filter)| (*size, filter.radius)), [width, height])
+            }
             Transport::Paths(_) => paths::sums::sum_bytes(shapes),
             Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),
         }
@@ -174,7 +181,7 @@ impl Device for Cpu {
 
     fn is_pipelined(&self) -> bool {
         match &self.passes {
-            Passes::Field(_) | Passes::Splats(_) => false,
+            Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => false,
             Passes::Paths(passes) => passes.scene.estimator.is_pipelined(),
         }
     }
@@ -189,6 +196,7 @@ impl Device for Cpu {
             Passes::Field(passes) => passes.render(&self.inputs, pass, &mut self.frame),
             Passes::Paths(passes) => passes.render(&self.inputs, pass, &mut self.frame),
             Passes::Splats(passes) => passes.render(&self.inputs, pass, &mut self.frame)?,
+            Passes::Light(passes) => passes.render(&self.inputs, pass, &mut self.frame)?,
         }
         self.frame.note(pass);
         Ok(())
@@ -247,13 +255,14 @@ impl Device for Cpu {
             Passes::Field(passes) => Ok(passes.backpropagate(&self.inputs, pass, adjoint, updates)),
             Passes::Paths(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),
             Passes::Splats(passes) => passes.backpropagate(&self.inputs, &self.frame, updates),
+            Passes::Light(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),
         }
     }
 
     fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let pass = Pass { batch, keys, spp };
         let stats = match &mut self.passes {
-            Passes::Field(_) | Passes::Splats(_) => Err(passes::unshared()),
+            Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => Err(passes::unshared()),
             Passes::Paths(passes) => {
                 passes.render_and_backpropagate(&self.inputs, pass, &mut self.frame, &mut self.updates)
             }
@@ -291,6 +300,7 @@ impl Device for Cpu {
             Passes::Field(passes) => passes.scene.fit(scene, &shapes),
             Passes::Paths(passes) => passes.scene.fit(scene, &shapes),
             Passes::Splats(passes) => passes.scene.fit(&shapes),
+            Passes::Light(passes) => passes.scene.fit(&shapes),
         }
         self.rebuild()
     }
@@ -329,7 +339,7 @@ impl Device for Cpu {
                         of_view || passes.scene.slots.is_some_and(|slots| slots.sigma_t == parameter)
                     }
                     Passes::Paths(_) => true,
-                    Passes::Splats(_) => false,
+                    Passes::Splats(_) | Passes::Light(_) => false,
                 };
                 if decides {
                     self.rebuild_tables();
@@ -357,6 +367,7 @@ impl Device for Cpu {
             Passes::Field(passes) => passes.bytes(),
             Passes::Paths(passes) => passes.bytes(),
             Passes::Splats(passes) => passes.bytes(),
+            Passes::Light(passes) => passes.bytes(),
         };
         let references = self.inputs.references.bytes();
         (4 * values + references + self.updates.bytes() + self.frame.bytes()) as u64 + passes

@@ -1,6 +1,7 @@
 //! What every pass is given, and the passes of each kind of transport.
 
 use super::field::passes::FieldPasses;
+use super::light::passes::LightPasses;
 use super::paths::passes::PathPasses;
 use super::splats::passes::SplatPasses;
 use super::vector::level::Level;
@@ -62,6 +63,7 @@ pub(super) enum Passes {
     Field(FieldPasses),
     Paths(PathPasses),
     Splats(SplatPasses),
+    Light(LightPasses),
 }
 
 impl Passes {
@@ -70,6 +72,7 @@ impl Passes {
             Transport::Field(scene) => Self::Field(FieldPasses::new(scene)),
             Transport::Paths(scene) => Self::Paths(PathPasses::new(scene)),
             Transport::Splats(scene) => Self::Splats(SplatPasses::new(scene)),
+            Transport::Light(scene) => Self::Light(LightPasses::new(scene)),
         }
     }
 }

@@ -163,6 +163,7 @@ impl Kernel for CompareTile<'_> {
             Loss::Huber { delta } => compared(Loss::Huber { delta }, scale, image, &r, None, out),
             Loss::RelativeL2 => compared(Loss::RelativeL2, scale, image, &r, None, out),
             Loss::LogL1 => compared(Loss::LogL1, scale, image, &r, None, out),
+            Loss::NormalizedL2 | Loss::ScaledL2 { .. } => compared(self.loss, scale, image, &r, None, out),
             Loss::Linear { seed } => {
                 let mut weights = Box::new([Plane::of(0.0); 3]);
                 for Place { index, pixel, .. } in self.chunk.pixels(&self.inputs.sensors, self.batch, self.keys) {

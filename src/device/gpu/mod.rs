@@ -245,6 +245,11 @@ impl Device for Gpu {
                 path.path
             )));
         }
+        if let Transport::Light(_) = &resident.transport {
+            return Err(DeviceError::Unavailable(
+                "`ptracer` traces light on the CPU only; use --device cpu".into(),
+            ));
+        }
         assert_consistent(&resident, &params);
         let accumulation = self.pipelines.dialect.accumulation;
         let shapes = shapes(&params);
@@ -277,6 +282,7 @@ impl Device for Gpu {
                 let arrays = PathArrays::new(&self.context, &resident.scene, &scene, plan, &shapes)?;
                 Passes::Paths(PathPasses { scene, arrays })
             }
+            Transport::Light(_) => unreachable!("light tracing was refused"),
             Transport::Splats(scene) => {
                 let arrays = SplatArrays::new(&self.context, &scene)?;
                 Passes::Splats(SplatPasses { scene, arrays })
@@ -418,7 +424,7 @@ fn adjoint_kernel(transport: &Transport) -> Kernel {
     match transport {
         Transport::Field(_) => Kernel::Backpropagate,
         Transport::Paths(_) => Kernel::BackpropagatePaths,
-        Transport::Splats(_) => Kernel::DerivativesSplats,
+        Transport::Splats(_) | Transport::Light(_) => Kernel::DerivativesSplats,
     }
 }
 

@@ -118,6 +118,11 @@ impl Gpu {
             Loss::RelativeL2 => (records::loss::RELATIVE_L2, 0.0, 0),
             Loss::LogL1 => (records::loss::LOG_L1, 0.0, 0),
             Loss::Linear { seed } => (records::loss::LINEAR, 0.0, seed),
+            Loss::NormalizedL2 | Loss::ScaledL2 { .. } => {
+                return Err(DeviceError::Unavailable(
+                    "the loss `normalized_l2` is known on the CPU only; use --device cpu".into(),
+                ));
+            }
         };
         let buffers = self.ray_buffers();
         let pipeline = self.pipelines.get(Kernel::Loss);

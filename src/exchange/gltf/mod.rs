@@ -109,6 +109,12 @@ fn left_out(scene: &Scene) -> Vec<String> {
     if scene.splats.is_some() {
         notes.push("the splats are left out: glTF has none".to_owned());
     }
+    if let Some(slab) = &scene.slab {
+        notes.push(format!(
+            "the slab `{}` is left out: export it as .ply, .obj or .stl",
+            slab.name
+        ));
+    }
     for medium in &scene.world.media {
         notes.push(format!(
             "the medium `{}` is left out: glTF has no volumes; export it as .vdb",

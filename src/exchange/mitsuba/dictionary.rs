@@ -29,6 +29,12 @@ pub(super) fn of(scene: &Scene) -> Result<Dictionary, Vec<String>> {
     if scene.splats.is_some() {
         problems.push("Mitsuba has no splats; a run writes them as .ply and .svg into its `final`".to_owned());
     }
+    if let Some(slab) = &scene.slab {
+        problems.push(format!(
+            "Mitsuba has no height fields; export `{}` with a name that ends in .ply, which it reads",
+            slab.name
+        ));
+    }
     for medium in scene.world.media.iter().filter(|medium| medium.emission.is_some()) {
         let path = &medium.path;
         problems.push(format!(

@@ -38,7 +38,7 @@ impl Role {
 fn slots(resident: &Resident) -> [Option<usize>; 3] {
     let field = match &resident.transport {
         Transport::Field(field) => field.slots,
-        Transport::Paths(_) | Transport::Splats(_) => None,
+        Transport::Paths(_) | Transport::Splats(_) | Transport::Light(_) => None,
     };
     [
         field.map(|slots| slots.sigma_t),

@@ -206,6 +206,7 @@ pub(in crate::scene) static VARIANTS: &[(&str, &[Definition])] = &[
             plain("scene", &[must("filename", Form::File), may("spp", SAMPLES)]),
             plain("constant", &[must("value", Form::Color(Limit::Any))]),
             plain("leaves", &[may("seed", Form::Integer(0, u64::MAX))]),
+            plain("figure", &[must("name", Form::Words(&["letter", "ring", "discs"]))]),
         ],
     ),
     (
@@ -216,6 +217,7 @@ pub(in crate::scene) static VARIANTS: &[(&str, &[Definition])] = &[
             plain("huber", &[may("delta", POSITIVE)]),
             plain("relative_l2", &[]),
             plain("log_l1", &[]),
+            plain("normalized_l2", &[]),
         ],
     ),
     (

@@ -294,6 +294,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     integrator!("prbvolpath", may("gradient", GRADIENT)),
     integrator!("advolpath", may("gradient", GRADIENT)),
     integrator!("rbvolpath", may("gradient", GRADIENT), VARIANT),
+    integrator!("ptracer"),
     (
         Class::Medium,
         plain(
@@ -430,6 +431,18 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
             may("shape_index", COUNT),
             may("face_normals", Form::Boolean)
         ),
+    ),
+    (
+        Class::Shape,
+        Definition {
+            name: "heightfield",
+            parameters: &[
+                may("to_world", Form::Space),
+                must("thickness", POSITIVE),
+                must("heights", Form::Object(Class::Texture)),
+            ],
+            nested: &[Class::Bsdf],
+        },
     ),
     (
         Class::Shape,

@@ -44,6 +44,10 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     if let Some(splats) = &scene.splats {
         root.insert(first_step(&splats.position).into(), self::splats(splats));
     }
+    if let Some(slab) = &scene.slab {
+        let object = world::slab(slab, &mut root);
+        root.insert(slab.name.clone(), object);
+    }
     for surface in &scene.world.surfaces {
         let mut object = world::surface(surface, &scene.world, &mut root);
         for meter in &scene.sensors {
@@ -294,6 +298,7 @@ fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
             References::Scene { path, spp } => json!({"type": "scene", "filename": file(path), "spp": spp}),
             References::Constant(color) => json!({"type": "constant", "value": numbers(color)}),
             References::Leaves { seed } => json!({"type": "leaves", "seed": seed}),
+            References::Figure(figure) => json!({"type": "figure", "name": figure.word()}),
         },
         "output": output(&optimize.output),
     });
@@ -332,10 +337,11 @@ fn loss(loss: &Loss) -> Value {
     match loss {
         Loss::L1 => json!({"type": "l1"}),
         // The linear loss is for gradient checks only and has no form in scene files.
-        Loss::L2 | Loss::Linear { .. } => json!({"type": "l2"}),
+        Loss::L2 | Loss::ScaledL2 { .. } | Loss::Linear { .. } => json!({"type": "l2"}),
         Loss::Huber { delta } => json!({"type": "huber", "delta": number(*delta)}),
         Loss::RelativeL2 => json!({"type": "relative_l2"}),
         Loss::LogL1 => json!({"type": "log_l1"}),
+        Loss::NormalizedL2 => json!({"type": "normalized_l2"}),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::{
     Array, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium,
-    MeshFormat, Phase, Rules, Scene, Source, Surface, Variant, World, Wrap,
+    MeshFormat, Phase, Rules, Scene, Slab, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
@@ -138,6 +138,23 @@ pub(super) fn surface(surface: &Surface, world: &World, root: &mut Map<String, V
     object
 }
 
+/// The slab of light tracing.
+pub(super) fn slab(slab: &Slab, root: &mut Map<String, Value>) -> Value {
+    json!({
+        "type": "heightfield",
+        "to_world": matrix(&slab.to_world),
+        "thickness": number(slab.thickness),
+        "heights": bsdf::texture(&slab.texture(), &slab.name, "heights", root),
+        "bsdf": {
+            "type": "dielectric",
+            "int_ior": number(slab.eta),
+            "ext_ior": 1,
+            "specular_reflectance": 0,
+            "specular_transmittance": numbers(&slab.transmittance),
+        },
+    })
+}
+
 fn geometry(geometry: &Geometry) -> Value {
     match geometry {
         Geometry::Cube => json!({"type": "cube"}),
@@ -241,6 +258,7 @@ fn light_integrator(integrator: &Integrator) -> Value {
         "type": match (integrator.rules, integrator.estimator) {
             (Rules::Path, _) => "path",
             (Rules::Basic, _) => "prb_basic",
+            (Rules::Light, _) => "ptracer",
             (Rules::Prb, Estimator::PathReplay) => "prb",
             (Rules::Prb, Estimator::Tape) => "ad",
             (Rules::Prb, Estimator::Radiative(_)) => "rb",

@@ -1,0 +1,254 @@
+//! A band of the light's rows: the paths that begin there, splatted onto a film of their own, or sending derivatives to the rows
+//! of heights that they pass.
+
+use crate::resident::light::{Film, LightScene, MAX_TAPS};
+use crate::transport::light::heights::{Heights, height_adjoint};
+use crate::transport::light::splat::{Taps, taps};
+use crate::transport::light::walk::{Arrival, Exit, arrival_adjoint, arrive, entry, exit, pass_by};
+use crate::transport::rays::random::{Counter, Key, random_uniform};
+use crate::transport::rays::sampler::WALK;
+
+/// Pixels along an axis that a Gaussian of half a pixel reaches, and one more.
+const NARROW: usize = 5;
+
+/// Rows of heights before and behind those that a band's paths pass: one for the stencil, and two for rounding.
+const MARGIN: f32 = 3.0;
+
+/// Rows of heights that two neighbouring bands share.
+pub(super) const ROWS_BETWEEN: usize = 2 * MARGIN as usize + 1;
+
+/// A film with a border that filters reach into, its colours as four numbers a pixel.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    pub(super) border: usize,
+    pub(super) width: usize,
+    pub(super) pixels: Vec<[f32; 4]>,
+}
+
+impl Sheet {
+    /// Pixels around a film that a filter of this radius may reach.
+    pub(super) fn border(radius: f32) -> usize {
+        radius.ceil() as usize + 1
+    }
+
+    pub(super) fn of(film: &Film<'_>) -> Self {
+        let border = Self::border(film.filter.radius);
+        let [width, height] = [film.width, film.height].map(|side| side as usize + 2 * border);
+        Self {
+            border,
+            width,
+            pixels: vec![[0.0; 4]; width * height],
+        }
+    }
+
+    /// Index of a pixel of the film.
+    #[inline(always)]
+    pub(super) fn index(&self, x: usize, y: usize) -> usize {
+        (y + self.border) * self.width + x + self.border
+    }
+
+    /// Index of the first of `count` pixels along both axes; None if one is beside the sheet.
+    #[inline(always)]
+    fn first(&self, [x, y]: [i32; 2], [across, down]: [usize; 2]) -> Option<usize> {
+        let border = self.border as i32;
+        let (x, y) = (x + border, y + border);
+        let height = self.pixels.len() / self.width;
+        let fits = |at: i32, count: usize, side: usize| at >= 0 && at as usize + count <= side;
+        (fits(x, across, self.width) && fits(y, down, height)).then(|| y as usize * self.width + x as usize)
+    }
+}
+
+/// The paths of a band of rows of the light. It is cut as the film is, and as many paths begin in each of its cells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Band<'a> {
+    pub(super) scene: &'a LightScene,
+    pub(super) film: Film<'a>,
+    pub(super) sensor: u32,
+    pub(super) heights: Heights<'a, f32>,
+    pub(super) key: Key,
+    pub(super) spp: u32,
+    pub(super) rows: [u32; 2],
+}
+
+/// Rows of the heights' gradient.
+#[derive(Debug)]
+pub(super) struct GradientRows {
+    pub(super) first: usize,
+    pub(super) values: Vec<f32>,
+}
+
+impl Band<'_> {
+    /// Calls `path` with the place on the light of each path.
+    #[inline(always)]
+    fn paths(&self, mut path: impl FnMut([f32; 2])) {
+        let Film { width, height, .. } = self.film;
+        let cell = [1.0 / width as f32, 1.0 / height as f32];
+        for y in self.rows[0]..self.rows[1] {
+            for x in 0..width {
+                for pair in 0..self.spp.div_ceil(2) {
+                    // Two paths share four numbers.
+                    let counter = Counter {
+                        sensor: self.sensor,
+                        pixel: y * width + x,
+                        sample: pair,
+                        block: WALK,
+                    };
+                    let [a, b, c, d] = random_uniform(self.key, counter);
+                    path([(x as f32 + a) * cell[0], (y as f32 + b) * cell[1]]);
+                    if 2 * pair + 1 < self.spp {
+                        path([(x as f32 + c) * cell[0], (y as f32 + d) * cell[1]]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Follows a path out of the slab and to the film.
+    #[inline(always)]
+    fn follow(&self, place: [f32; 2]) -> Option<(Exit<f32>, Arrival<f32>)> {
+        let slab = &self.scene.slab;
+        let exit = exit(slab, self.heights, entry(slab, place))?;
+        let arrival = arrive(slab, &self.scene.screen, &self.film, &exit)?;
+        Some((exit, arrival))
+    }
+
+    /// Splats the band's paths, of radiance and weight alone, on a sheet.
+    pub(super) fn render(&self, sheet: &mut Sheet) {
+        match self.is_narrow() {
+            true => self.splat::<NARROW>(sheet),
+            false => self.splat::<MAX_TAPS>(sheet),
+        }
+    }
+
+    /// Sends the adjoint image on a sheet, exposure and all, to the heights.
+    pub(super) fn backpropagate(&self, sheet: &Sheet) -> GradientRows {
+        match self.is_narrow() {
+            true => self.gather::<NARROW>(sheet),
+            false => self.gather::<MAX_TAPS>(sheet),
+        }
+    }
+
+    /// Whether the filter reaches few pixels, as those of usual films do.
+    fn is_narrow(&self) -> bool {
+        2.0 * self.film.filter.radius < NARROW as f32
+    }
+
+    fn splat<const MOST: usize>(&self, sheet: &mut Sheet) {
+        let scene = self.scene;
+        self.paths(|place| {
+            let found = match self.follow(place) {
+                Some((_, arrival)) => Some((arrival.film, arrival.weight)),
+                None => pass_by(&scene.slab, &scene.screen, &self.film, entry(&scene.slab, place)),
+            };
+            let Some(([x, y], weight)) = found else { return };
+            if !self.is_near(x, y) {
+                return;
+            }
+            let color = scene.lamp.radiance(place[0], place[1]).map(|c| c * weight);
+            let across: Taps<f32, MOST> = taps(self.film.filter, x);
+            let down: Taps<f32, MOST> = taps(self.film.filter, y);
+            let Some(first) = sheet.first([across.first, down.first], [across.count, down.count]) else {
+                return;
+            };
+            for r in 0..down.count {
+                let row = &mut sheet.pixels[first + r * sheet.width..][..across.count];
+                for (pixel, share) in row.iter_mut().zip(&across.share) {
+                    let share = share * down.share[r];
+                    for c in 0..3 {
+                        pixel[c] += color[c] * share;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Whether a place is so near the film that the filter may reach it.
+    #[inline(always)]
+    fn is_near(&self, x: f32, y: f32) -> bool {
+        let reach = self.film.filter.radius + 0.5;
+        let near = |at: f32, side: u32| at > -reach && at < side as f32 + reach;
+        near(x, self.film.width) && near(y, self.film.height)
+    }
+
+    fn gather<const MOST: usize>(&self, sheet: &Sheet) -> GradientRows {
+        let scene = self.scene;
+        let [first, last] = self.height_rows();
+        let width = self.heights.size[0];
+        let mut values = vec![0f32; width * (last - first)];
+        self.paths(|place| {
+            let Some((exit, arrival)) = self.follow(place) else {
+                return;
+            };
+            let [x, y] = arrival.film;
+            if !self.is_near(x, y) {
+                return;
+            }
+            let across: Taps<f32, MOST> = taps(self.film.filter, x);
+            let down: Taps<f32, MOST> = taps(self.film.filter, y);
+            let Some(at) = sheet.first([across.first, down.first], [across.count, down.count]) else {
+                return;
+            };
+            let color = scene.lamp.radiance(place[0], place[1]);
+            // Sums of the adjoint times the filter, its slope along x, and that along y.
+            let mut sums = [[0f32; 4]; 3];
+            for r in 0..down.count {
+                let row = &sheet.pixels[at + r * sheet.width..][..across.count];
+                let (mut plain, mut sloped) = ([0f32; 4], [0f32; 4]);
+                for (k, pixel) in row.iter().enumerate() {
+                    for c in 0..4 {
+                        plain[c] += pixel[c] * across.share[k];
+                        sloped[c] += pixel[c] * across.slope[k];
+                    }
+                }
+                for c in 0..4 {
+                    sums[0][c] += plain[c] * down.share[r];
+                    sums[1][c] += sloped[c] * down.share[r];
+                    sums[2][c] += plain[c] * down.slope[r];
+                }
+            }
+            let [by_weight, by_x, by_y] = sums.map(|s| s[0] * color[0] + s[1] * color[1] + s[2] * color[2]);
+            let by_film = [by_x * arrival.weight, by_y * arrival.weight];
+            let by = arrival_adjoint(
+                &scene.slab,
+                &scene.screen,
+                &self.film,
+                (&exit, &arrival),
+                (by_film, by_weight),
+            );
+            height_adjoint(&exit.stencil, by, |column, row, g| {
+                values[(row - first) * width + column] += g;
+            });
+        });
+        GradientRows { first, values }
+    }
+
+    /// The rows of heights that the band's paths may pass: first, and behind the last.
+    fn height_rows(&self) -> [usize; 2] {
+        let slab = &self.scene.slab;
+        let [_, count] = self.heights.size;
+        // Coefficients bound their spline.
+        let (low, high) = self
+            .heights
+            .values
+            .iter()
+            .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| {
+                (low.min(*v), high.max(*v))
+            });
+        let shift = slab.inside[1] / slab.inside[2];
+        let edges = [0.0, 1.0].map(|u| {
+            self.rows
+                .map(|row| entry::<f32>(slab, [u, row as f32 / self.film.height as f32])[1])
+        });
+        let ends = edges
+            .as_flattened()
+            .iter()
+            .flat_map(|y| [low, high].map(|h| y + (slab.thickness + h) * shift));
+        let (from, to) = ends.fold((f32::INFINITY, f32::NEG_INFINITY), |(from, to), y| {
+            (from.min(y), to.max(y))
+        });
+        let texel = |y: f32| (y + 1.0) * 0.5 * count as f32;
+        let first = (texel(from) - MARGIN).max(0.0) as usize;
+        let last = (texel(to) + MARGIN + 1.0).max(0.0) as usize;
+        [first.min(count - 1), last.clamp(first.min(count - 1) + 1, count)]
+    }
+}

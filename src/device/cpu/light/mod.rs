@@ -1,0 +1,6 @@
+//! Light tracing.
+
+pub(super) mod band;
+pub(super) mod passes;
+
+pub use passes::light_bytes;
