@@ -535,6 +535,15 @@ fn integrators() {
         };
         assert_eq!(integrator(&format!(r#""type": "{name}""#)), expected, "{name}");
     }
+    let attached = integrator(r#""type": "prb_attached""#);
+    let detached = integrator(r#""type": "prb""#);
+    assert_eq!(
+        attached,
+        Integrator {
+            attached: true,
+            ..detached
+        }
+    );
     let other = integrator(
         r#""type": "volpath", "max_depth": 0, "rr_depth": 1, "hide_emitters": true, "gradient": "free_flight""#,
     );

@@ -241,6 +241,7 @@ fn light_integrator(integrator: &Integrator) -> Value {
         "type": match (integrator.rules, integrator.estimator) {
             (Rules::Path, _) => "path",
             (Rules::Basic, _) => "prb_basic",
+            (Rules::Prb, Estimator::PathReplay) if integrator.attached => "prb_attached",
             (Rules::Prb, Estimator::PathReplay) => "prb",
             (Rules::Prb, Estimator::Tape) => "ad",
             (Rules::Prb, Estimator::Radiative(_)) => "rb",

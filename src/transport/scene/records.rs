@@ -42,6 +42,8 @@ pub struct SceneView<'a> {
     pub background: u32,
     /// For each surface, then for each light, how it is moved; empty where all stand still.
     pub motions: &'a [Option<Motion>],
+    /// Whether the points of chains of smooth glass and mirrors move with the parameters.
+    pub attached: bool,
     /// Whether no surface lets light pass straight through.
     pub is_opaque: bool,
     /// A box around all surfaces where there is no BVH.
@@ -71,6 +73,7 @@ impl<'a> SceneView<'a> {
             tables: &tables.lights,
             background: records.background,
             motions: &records.rest.motions,
+            attached: records.attached,
             is_opaque: records.surfaces.iter().all(|surface| {
                 let record = records.bsdfs.bsdfs.get(surface.bsdf as usize);
                 record.is_some_and(|record| record.flags & bsdf::NULL == 0)
