@@ -1,4 +1,4 @@
-//! Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 34): the derivatives by
+//! Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 23): the derivatives by
 //! what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2).
 
 use super::radiative::Incident;
