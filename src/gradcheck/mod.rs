@@ -138,7 +138,7 @@ impl Setup {
         let turning: Vec<&str> = scene
             .visit()
             .iter()
-            .filter(|visited| visited.mirrors)
+            .filter(|visited| visited.mirrors && !scene.integrator.attached)
             .map(|visited| visited.array.path.as_str())
             .collect();
         let checked = checked_parameters(&params, &options.parameters, &turning)?;
@@ -192,7 +192,7 @@ fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> 
     if let Some(path) = paths.iter().find(|path| turning.contains(&path.as_str())) {
         bail!(
             "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere; name a \
-             parameter over a rough BSDF"
+             parameter over a rough BSDF, or use the integrator `prb_attached`"
         );
     }
     if all.is_empty() {

@@ -93,5 +93,5 @@ fn is_black<'a>(params: &ParamSet, record: &LeafRecord, textures: impl Iterator<
         let parameter = &params.parameters[texture.slot as usize];
         texture.kind == texture::CONSTANT && parameter.tuning.is_none() && parameter.values.iter().all(|x| *x == 0.0)
     };
-    record.kind == leaf::DIFFUSE && record.relief == NONE && textures.into_iter().all(|texture| stays_black(texture))
+    record.kind == leaf::DIFFUSE && record.relief == NONE && textures.into_iter().all(stays_black)
 }

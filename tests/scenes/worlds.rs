@@ -492,6 +492,7 @@ fn integrators() {
         rr_depth: 5,
         hide_emitters: false,
         gradient: Gradient::Auto,
+        attached: false,
     };
     assert_eq!(integrator(r#""type": "volpath""#), default);
     assert_eq!(objects("").integrator, default);
@@ -554,6 +555,7 @@ fn integrators() {
         rr_depth: 1,
         hide_emitters: true,
         gradient: Gradient::FreeFlight,
+        attached: false,
     };
     assert_eq!(other, expected);
 }

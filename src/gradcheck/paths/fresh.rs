@@ -57,11 +57,7 @@ fn moves(quantity: Quantity) -> bool {
 pub fn bends(setup: &Setup, parameter: usize) -> bool {
     let quantity = setup.params.parameters[parameter].quantity;
     let attached = matches!(&setup.resident.transport, Transport::Paths(paths) if paths.attached);
-    attached
-        && matches!(
-            quantity,
-            Quantity::Normal | Quantity::Index | Quantity::BendingIndex | Quantity::DenserIndex
-        )
+    attached && matches!(quantity, Quantity::Normal | Quantity::BendingIndex)
 }
 
 /// Compares what moves among `checked`.

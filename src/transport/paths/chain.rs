@@ -49,10 +49,23 @@ struct Normal<N> {
     /// The vector that it is the direction of, in the surface's local frame, and one over its length.
     raw: [N; 3],
     scale: N,
-    /// -1 where x and y of the map's vector are reversed.
+    /// -1 where x and y of the map's vector are reversed; zero where no map tells the normal, or by a vector without length.
     sign: f32,
     /// In the world.
     m: [N; 3],
+}
+
+impl<N: Number> Normal<N> {
+    /// The surface's own.
+    fn own(at: &Interaction) -> Self {
+        let (zero, one) = (N::lift(0.0), N::lift(1.0));
+        Self {
+            raw: [zero, zero, one],
+            scale: one,
+            sign: 0.0,
+            m: lift(at.hit.shading),
+        }
+    }
 }
 
 /// Derivatives by a direction, by the normal in the world, and by the relative index.
@@ -91,17 +104,21 @@ impl<N: Number> Link<N> {
     /// The normal here.
     fn normal<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Normal<N> {
         let (at, record) = (&self.at, &scene.leaves[self.leaf]);
-        let (zero, one) = (N::lift(0.0), N::lift(1.0));
-        let (mut raw, mut sign) = ([zero, zero, one], 1.0);
-        if record.relief != NONE && !at.smooth {
-            let texel = texture_value(scene, |slot| fields.integrand(slot), record.relief, &at.hit.point);
-            raw = texel.0.map(|x| N::lift(2.0) * x - one);
-            let seen = inner(raw, lift(at.wi)) * N::lift(at.wi[2]);
-            if record.flags & leaf::FLIPS != 0 && !seen.above(0.0) {
-                sign = -1.0;
-            }
-            raw = [raw[0] * N::lift(sign), raw[1] * N::lift(sign), raw[2]];
+        if record.relief == NONE || at.smooth {
+            return Normal::own(at);
         }
+        let texel = texture_value(scene, |slot| fields.integrand(slot), record.relief, &at.hit.point);
+        let raw = texel.0.map(|x| N::lift(2.0) * x - N::lift(1.0));
+        if !inner(raw, raw).above(0.0) {
+            return Normal::own(at);
+        }
+        let seen = inner(raw, lift(at.wi)) * N::lift(at.wi[2]);
+        let sign = if record.flags & leaf::FLIPS != 0 && !seen.above(0.0) {
+            -1.0
+        } else {
+            1.0
+        };
+        let raw = [raw[0] * N::lift(sign), raw[1] * N::lift(sign), raw[2]];
         let scale = inner(raw, raw).sqrt().recip();
         let axes = [at.s, at.t, at.hit.shading].map(lift::<N>);
         let m = [0, 1, 2].map(|a| (axes[0][a] * raw[0] + axes[1][a] * raw[1] + axes[2][a] * raw[2]) * scale);
@@ -157,14 +174,14 @@ impl<N: Number> Link<N> {
         by_normal: [N; 3],
         sink: &mut S,
     ) -> [N; 3] {
-        let (at, record) = (&self.at, &scene.leaves[self.leaf]);
+        let (at, relief) = (&self.at, scene.leaves[self.leaf].relief);
         let around = slopes(scene, &at.hit);
         let by_raw = direction_adjoint(normal.m, normal.scale, by_normal);
         let axes = [at.s, at.t, at.hit.shading].map(lift::<N>);
         let [s, _, n] = axes;
         let raw = normal.raw;
         let mut by_n = scaled(by_raw, raw[2]);
-        if record.relief == NONE || at.smooth {
+        if normal.sign == 0.0 {
             return transposed(&around.normal, by_n);
         }
         // The second axis is across the normal and the first one, which is tangential as far as ∂p/∂u is.
@@ -186,8 +203,8 @@ impl<N: Number> Link<N> {
         let local = axes.map(|axis| inner(axis, by_raw));
         let sign = N::lift(2.0 * normal.sign);
         let by_texel = Rgb([local[0] * sign, local[1] * sign, local[2] * N::lift(2.0)]);
-        texture_adjoint(&stencil(scene, record.relief, &at.hit.point), by_texel, sink);
-        let by_uv = texture_slopes(&scene.textures[record.relief as usize], at.hit.point.uv)
+        texture_adjoint(&stencil(scene, relief, &at.hit.point), by_texel, sink);
+        let by_uv = texture_slopes(&scene.textures[relief as usize], at.hit.point.uv)
             .map(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * by_texel).sum());
         plus(by_place, transposed(&around.uv, by_uv))
     }
