@@ -194,6 +194,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ("transport/light/", "light is traced on the CPU alone"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
+    ("transport/paths/chain", "what moves is differentiated on the CPU alone"),
     (
         "transport/scene/motion",
         "what moves is differentiated on the CPU alone",

@@ -141,7 +141,7 @@ impl Setup {
         let turning: Vec<&str> = scene
             .visit()
             .iter()
-            .filter(|visited| visited.mirrors || is_fixed(visited.quantity))
+            .filter(|visited| (visited.mirrors && !scene.integrator.attached) || is_fixed(visited.quantity))
             .map(|visited| visited.array.path.as_str())
             .collect();
         let checked = checked_parameters(&params, &options.parameters, &turning)?;
@@ -194,8 +194,8 @@ fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> 
     let all = &params.parameters;
     if let Some(path) = paths.iter().find(|path| turning.contains(&path.as_str())) {
         bail!(
-            "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere, or light \
-             tracing follows heights alone; name another parameter"
+            "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere, which the \
+             integrator `prb_attached` follows, and light tracing follows heights alone; name another parameter"
         );
     }
     if all.is_empty() {

@@ -1,5 +1,6 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
+mod attached;
 pub mod bsdfs;
 pub mod bvh;
 mod containers;

@@ -8,6 +8,7 @@ use bytemuck::Zeroable;
 
 use glam::{Affine3A, Vec3, Vec3A};
 
+use super::attached;
 use super::bsdfs::Bsdfs;
 use super::bvh::{self, Bvh};
 use super::containers::{self, Container};
@@ -55,6 +56,8 @@ pub struct PathScene {
     pub rest: Rest,
     /// For each medium the shape that it fills alone, if it does.
     pub interiors: Vec<Option<Interior>>,
+    /// Whether points along chains of smooth glass and mirrors move with the parameters.
+    pub attached: bool,
     /// For each medium how its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
 }
@@ -87,6 +90,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             background: background.map_or(NONE, |slot| slot as u32),
             rest: Rest::default(),
             interiors: Vec::new(),
+            attached: scene.integrator.attached,
             rules: Vec::new(),
         },
     };
@@ -128,6 +132,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         Rules::Volpath | Rules::Path | Rules::Prb => paths.lights.len() as u32,
     };
     weigh(&mut paths, &weights);
+    if let Some(what) = attached::obstacle(&paths, params) {
+        return Err(IoError::new(&scene.path, what));
+    }
     paths.rest = Rest::new(scene, &paths, triangles, params).map_err(|what| IoError::new(&scene.path, what))?;
     if paths.rest.motions.is_empty() && paths.settings.surfaces_only == 0 {
         mark_alone(&mut paths.media, &paths.surfaces);

@@ -56,12 +56,6 @@ impl Coin {
         });
         rim + beads + star + dents.sum::<f64>()
     }
-
-    /// The slopes there along x and along y.
-    fn slopes(&self, x: f64, y: f64) -> [f64; 2] {
-        let difference = |dx: f64, dy: f64| (self.height(x + dx, y + dy) - self.height(x - dx, y - dy)) / (2.0 * STEP);
-        [difference(STEP, 0.0), difference(0.0, STEP)]
-    }
 }
 
 /// A smooth step from 0 at -1 to 1 at 1.
@@ -70,17 +64,22 @@ fn edge(x: f64) -> f64 {
     t * t * t * (10.0 + t * (6.0 * t - 15.0))
 }
 
-/// The relief of a seed in this size, row by row: heights if there is one channel, else the components of normals plus
-/// one, over two. The same seed is the same coin at every size.
-pub(super) fn coin(seed: u64, [width, height]: [u32; 2], channels: usize) -> Vec<f32> {
+/// The relief of a seed in this size, as [`texels`]. The same seed is the same coin at every size.
+pub(super) fn coin(seed: u64, size: [u32; 2], channels: usize) -> Vec<f32> {
     let coin = Coin::new(seed);
+    texels(size, channels, |x, y| coin.height(x, y))
+}
+
+/// A relief over [-1, 1]², row by row: heights if there is one channel, else the components of normals plus one, over two.
+pub(super) fn texels([width, height]: [u32; 2], channels: usize, relief: impl Fn(f64, f64) -> f64) -> Vec<f32> {
     let place = |i: u32, count: u32| 2.0 * (f64::from(i) + 0.5) / f64::from(count) - 1.0;
     let texels = (0..height).flat_map(|j| (0..width).map(move |i| (place(i, width), place(j, height))));
     if channels == 1 {
-        return texels.map(|(x, y)| coin.height(x, y) as f32).collect();
+        return texels.map(|(x, y)| relief(x, y) as f32).collect();
     }
     let normals = texels.map(|(x, y)| {
-        let [u, v] = coin.slopes(x, y);
+        let slope = |dx: f64, dy: f64| (relief(x + dx, y + dy) - relief(x - dx, y - dy)) / (2.0 * STEP);
+        let [u, v] = [slope(STEP, 0.0), slope(0.0, STEP)];
         let length = (1.0 + u * u + v * v).sqrt();
         [-u, -v, 1.0].map(|c| (0.5 + 0.5 * c / length) as f32)
     });

@@ -69,7 +69,7 @@ fn aovs(object: &mut Object<'_>) -> Vec<Aov> {
 fn light(mut object: Object<'_>) -> Option<Integrator> {
     let (rules, estimator) = match object.name {
         "path" | "direct" => (Rules::Path, Estimator::PathReplay),
-        "prb" => (Rules::Prb, Estimator::PathReplay),
+        "prb" | "prb_attached" => (Rules::Prb, Estimator::PathReplay),
         "prb_basic" => (Rules::Basic, Estimator::PathReplay),
         "ad" => (Rules::Prb, Estimator::Tape),
         "rb" => (Rules::Prb, Estimator::Radiative(variant(&mut object))),
@@ -78,6 +78,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
         "rbvolpath" => (Rules::Volpath, Estimator::Radiative(variant(&mut object))),
         _ => (Rules::Volpath, Estimator::PathReplay),
     };
+    let attached = object.name == "prb_attached";
     let max_depth = match object.name {
         "direct" => {
             sample_counts(&mut object);
@@ -107,6 +108,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
         rr_depth,
         hide_emitters,
         gradient,
+        attached,
     })
 }
 

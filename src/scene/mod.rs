@@ -26,6 +26,7 @@ pub mod leaves;
 mod lens;
 mod light;
 mod lookup;
+mod magnifier;
 mod material;
 pub mod materials;
 mod medium;
@@ -204,6 +205,8 @@ pub enum Source {
     Leaves { seed: u64 },
     /// The procedural relief of a coin ([`coin`]), at any resolution: heights in one channel, normals in three.
     Coin { seed: u64 },
+    /// The same of the face of a magnifying glass ([`magnifier`]).
+    Magnifier { seed: u64 },
     /// The values of a mesh's vertices or faces, in a `.ply`.
     Attribute { path: PathBuf, name: String },
     /// As the [`Placement`] of the splats says.

@@ -23,14 +23,14 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
         value.error("no parameter is named", "name at least one, by its path");
     }
     let mistaken = value.context.has_errors();
-    let field = scene.field.is_some();
+    let (field, attached) = (scene.field.is_some(), scene.integrator.attached);
     motion::name(&entries, scene);
     views::name(&entries, scene);
     let mut tunables = arrays::all_mut(scene);
     let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
     for (path, entry) in &entries {
         match position(paths.iter().map(String::as_str), path).map(|index| &mut tunables[index]) {
-            Some(tunable) => parameter(entry, stages, tunable),
+            Some(tunable) => parameter(entry, stages, tunable, attached),
             // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
             None => {
@@ -53,8 +53,8 @@ impl Tunable<'_> {
     }
 }
 
-/// One parameter.
-fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
+/// One parameter; `attached` says whether the points of paths move with it.
+fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, attached: bool) {
     let Some(mut object) = value.block("parameter") else {
         return;
     };
@@ -64,19 +64,21 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>) {
             "only volumes with the `filter_type` `trilinear` and the `wrap_mode` `clamp` can",
         );
     }
-    if tunable.quantity == Quantity::BendingIndex {
+    if tunable.quantity == Quantity::BendingIndex && !attached {
         object.error(
             format!("`{}` cannot be optimised: another index bends light elsewhere", tunable.array.path),
-            "only derivatives at fixed paths are known; those of a `roughdielectric` or a `thindielectric` are complete",
+            "only derivatives at fixed paths are known; those of a `roughdielectric` or a `thindielectric` are complete, and \
+             the integrator `prb_attached` moves paths",
         );
     }
-    if tunable.mirrors {
+    if tunable.mirrors && !attached {
         object.error(
             format!(
                 "`{}` cannot be optimised: another normal mirrors or bends light elsewhere",
                 tunable.array.path
             ),
-            "only derivatives at fixed paths are known; those of rough BSDFs under it are complete",
+            "only derivatives at fixed paths are known; those of rough BSDFs under it are complete, and the integrator \
+             `prb_attached` moves paths",
         );
     }
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE);
@@ -224,9 +226,12 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     };
     let Some(shape) = shape else { return };
     match array.source {
-        Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } | Source::Leaves { .. } | Source::Coin { .. } => {
-            array.shape = shape
-        }
+        Source::Fill(_)
+        | Source::Blobs { .. }
+        | Source::Plume { .. }
+        | Source::Leaves { .. }
+        | Source::Coin { .. }
+        | Source::Magnifier { .. } => array.shape = shape,
         Source::Placed | Source::Vertices { .. } | Source::Attribute { .. } => {}
         Source::GridFile(_)
         | Source::ImageFile(_)

@@ -8,6 +8,7 @@ use crate::params::Shape;
 use super::coin::coin;
 use super::files::Texels;
 use super::leaves::leaves;
+use super::magnifier::magnifier;
 use super::{Blob, Source, attributes, files, plume};
 
 impl Source {
@@ -31,6 +32,10 @@ impl Source {
             Source::Coin { seed } => {
                 let [width, height, _] = shape.size.map(|n| n as u32);
                 Ok(coin(*seed, [width, height], shape.channels))
+            }
+            Source::Magnifier { seed } => {
+                let [width, height, _] = shape.size.map(|n| n as u32);
+                Ok(magnifier(*seed, [width, height], shape.channels))
             }
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),

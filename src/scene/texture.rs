@@ -210,21 +210,35 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
     let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
-    let [value, leaves, coin] = ["value", "leaves", "coin"].map(|key| object.get(key));
+    let [value, leaves, coin, magnifier] = ["value", "leaves", "coin", "magnifier"].map(|key| object.get(key));
     let relief = matches!(wanted.quantity, Quantity::Normal | Quantity::Height);
     let seed = |value: Value<'_>| value.integer(0, u64::MAX);
-    let source = match (value, leaves, coin) {
-        (Some(value), None, None) => volume::channel_values(&value, wanted).map(Source::Fill),
-        (None, Some(leaves), None) => seed(leaves).map(|seed| Source::Leaves { seed }),
-        (None, None, Some(coin)) if relief => seed(coin).map(|seed| Source::Coin { seed }),
-        (None, None, Some(coin)) => {
-            coin.error("a `coin` is a relief", "it may stand in a `normalmap` or a `bumpmap`");
-            None
-        }
-        (None, None, None) => Some(Source::Fill(vec![1.0])),
-        (_, leaves, coin) => {
-            let another = leaves.or(coin).expect("there are two of the three");
-            another.error("`value`, `leaves` and `coin` exclude each other", "keep one of them");
+    let told = [value.is_some(), leaves.is_some(), coin.is_some(), magnifier.is_some()];
+    if told.iter().filter(|told| **told).count() > 1 {
+        let another = magnifier
+            .or(coin)
+            .or(leaves)
+            .expect("one of those that exclude each other is not `value`");
+        another.error(
+            "`value`, `leaves`, `coin` and `magnifier` exclude each other",
+            "keep one of them",
+        );
+        object.finish();
+        return None;
+    }
+    let source = match (value, leaves, coin, magnifier) {
+        (Some(value), ..) => volume::channel_values(&value, wanted).map(Source::Fill),
+        (_, Some(leaves), ..) => seed(leaves).map(|seed| Source::Leaves { seed }),
+        (.., Some(coin), _) if relief => seed(coin).map(|seed| Source::Coin { seed }),
+        (.., Some(magnifier)) if relief => seed(magnifier).map(|seed| Source::Magnifier { seed }),
+        (.., None, None) => Some(Source::Fill(vec![1.0])),
+        (.., coin, magnifier) => {
+            let name = if coin.is_some() { "coin" } else { "magnifier" };
+            let value = coin.or(magnifier).expect("one of the two is there");
+            value.error(
+                format!("a `{name}` is a relief"),
+                "it may stand in a `normalmap` or a `bumpmap`",
+            );
             None
         }
     };

@@ -121,6 +121,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "aov",
             "depth",
             "prb",
+            "prb_attached",
             "prb_basic",
             "ad",
             "rb",

@@ -478,6 +478,8 @@ pub struct Integrator {
     /// Emitters are invisible to the camera.
     pub hide_emitters: bool,
     pub gradient: Gradient,
+    /// Whether points along chains of smooth glass and mirrors move with the parameters (`prb_attached`).
+    pub attached: bool,
 }
 
 impl Default for Integrator {
@@ -489,6 +491,7 @@ impl Default for Integrator {
             rr_depth: 5,
             hide_emitters: false,
             gradient: Gradient::Auto,
+            attached: false,
         }
     }
 }

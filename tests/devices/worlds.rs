@@ -456,6 +456,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
             rr_depth: 4,
             hide_emitters: case.hide_emitters,
             gradient: case.gradient,
+            attached: false,
         },
         background: case.background.clone(),
         sensors: (0..2).map(|i| sensor(i, case.medium)).collect(),

@@ -411,7 +411,7 @@ fn normals_of_mirrors_are_not_optimised() {
         let said = told(&format!(r#"{{"type": "{smooth}"}}"#)).expect("it mirrors");
         let expected = "`coin.bsdf.b.heights` cannot be optimised: another normal mirrors or bends light elsewhere at \
                         optimize.parameters.coin.bsdf.b.heights: only derivatives at fixed paths are known; those of rough BSDFs \
-                        under it are complete";
+                        under it are complete, and the integrator `prb_attached` moves paths";
         assert!(said.contains(expected), "{said}");
     }
 }

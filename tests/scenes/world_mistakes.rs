@@ -374,6 +374,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         FLOOR,
+        r#""reflectance": {"type": "bitmap", "data": {"resolution": [4, 4], "magnifier": 1}}"#,
+        "14:135: a `magnifier` is a relief at floor.bsdf.reflectance.data.magnifier: it may stand in a `normalmap` or a `bumpmap`",
+    ),
+    (
+        FLOOR,
         r#""reflectance": {"type": "checkerboard", "to_uv": [{"scal": 2}]}"#,
         "14:112: unknown operation `scal` at floor.bsdf.reflectance.to_uv[0]: did you mean `scale`?",
     ),

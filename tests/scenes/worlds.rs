@@ -492,6 +492,7 @@ fn integrators() {
         rr_depth: 5,
         hide_emitters: false,
         gradient: Gradient::Auto,
+        attached: false,
     };
     assert_eq!(integrator(r#""type": "volpath""#), default);
     assert_eq!(objects("").integrator, default);
@@ -535,6 +536,15 @@ fn integrators() {
         };
         assert_eq!(integrator(&format!(r#""type": "{name}""#)), expected, "{name}");
     }
+    let attached = integrator(r#""type": "prb_attached""#);
+    let detached = integrator(r#""type": "prb""#);
+    assert_eq!(
+        attached,
+        Integrator {
+            attached: true,
+            ..detached
+        }
+    );
     let other = integrator(
         r#""type": "volpath", "max_depth": 0, "rr_depth": 1, "hide_emitters": true, "gradient": "free_flight""#,
     );
@@ -545,6 +555,7 @@ fn integrators() {
         rr_depth: 1,
         hide_emitters: true,
         gradient: Gradient::FreeFlight,
+        attached: false,
     };
     assert_eq!(other, expected);
 }

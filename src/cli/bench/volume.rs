@@ -111,6 +111,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
             rr_depth: u32::MAX,
             hide_emitters: false,
             gradient: setting.gradient,
+            attached: false,
         },
         background: Background::Constant {
             radiance: array("emitter.radiance", Kind::Value, [1; 3], 3, 1.0, None),

@@ -98,7 +98,7 @@ fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes:
             _ => value,
         };
         let name = match object["type"].as_str() {
-            Some("ad" | "rb") => "prb",
+            Some("ad" | "rb" | "prb_attached") => "prb",
             Some("prbvolpath" | "advolpath" | "rbvolpath") => "volpath",
             _ => continue,
         };

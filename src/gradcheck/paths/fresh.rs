@@ -10,6 +10,7 @@ use super::objective::{PathObjective, cast_paths};
 use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
 use crate::params::Quantity;
+use crate::resident::Transport;
 use crate::resident::layout::gradient;
 use crate::transport::rays::random::{Pass, pass_key};
 
@@ -51,11 +52,19 @@ fn moves(quantity: Quantity) -> bool {
     )
 }
 
+/// Whether a parameter moves points of paths through smooth glass and mirrors, if the integrator follows these: differences
+/// with the sampling frozen leave that out.
+pub fn bends(setup: &Setup, parameter: usize) -> bool {
+    let quantity = setup.params.parameters[parameter].quantity;
+    let attached = matches!(&setup.resident.transport, Transport::Paths(paths) if paths.attached);
+    attached && matches!(quantity, Quantity::Normal | Quantity::BendingIndex)
+}
+
 /// Compares what moves among `checked`.
 pub fn compare(setup: &Setup, checked: &[Checked]) -> Vec<FreshReport> {
     let moving = checked
         .iter()
-        .filter(|c| moves(setup.params.parameters[c.parameter].quantity));
+        .filter(|c| moves(setup.params.parameters[c.parameter].quantity) || bends(setup, c.parameter));
     moving
         .map(|c| {
             let wanted: Vec<usize> = c.entries.iter().map(|entry| entry.flat).take(ENTRIES).collect();

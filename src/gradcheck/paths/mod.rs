@@ -120,7 +120,11 @@ fn judge(
         .collect();
     let mut parameters = Vec::new();
     for (w, &weighting) in options.weightings.iter().enumerate() {
-        for (slot, c) in checked.iter().enumerate() {
+        for (slot, c) in checked
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| !fresh::bends(setup, c.parameter))
+        {
             let entries = c.entries.iter().zip(&differences[slot]);
             parameters.push(ParameterReport::judge(
                 &setup.params.parameters[c.parameter],

@@ -162,6 +162,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
                 may("value", Form::Color(Limit::Any)),
                 may("leaves", Form::Integer(0, u64::MAX)),
                 may("coin", Form::Integer(0, u64::MAX)),
+                may("magnifier", Form::Integer(0, u64::MAX)),
             ],
         ),
     ),

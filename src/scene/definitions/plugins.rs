@@ -282,6 +282,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         ),
     ),
     integrator!("prb"),
+    integrator!("prb_attached"),
     integrator!("prb_basic"),
     integrator!("ad"),
     integrator!("rb", VARIANT),

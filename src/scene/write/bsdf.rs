@@ -171,6 +171,10 @@ fn contents(texture: &Texture) -> Value {
                     let [width, height, _] = map.data.shape.size;
                     object["data"] = json!({"resolution": [width, height], "coin": seed});
                 }
+                Source::Magnifier { seed } => {
+                    let [width, height, _] = map.data.shape.size;
+                    object["data"] = json!({"resolution": [width, height], "magnifier": seed});
+                }
                 _ => {}
             }
             object

@@ -219,6 +219,7 @@ fn source(array: &Array) -> Value {
         | Source::Vertices { .. }
         | Source::Leaves { .. }
         | Source::Coin { .. }
+        | Source::Magnifier { .. }
         | Source::Attribute { .. } => Value::Null,
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",

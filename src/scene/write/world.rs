@@ -259,6 +259,7 @@ fn light_integrator(integrator: &Integrator) -> Value {
             (Rules::Path, _) => "path",
             (Rules::Basic, _) => "prb_basic",
             (Rules::Light, _) => "ptracer",
+            (Rules::Prb, Estimator::PathReplay) if integrator.attached => "prb_attached",
             (Rules::Prb, Estimator::PathReplay) => "prb",
             (Rules::Prb, Estimator::Tape) => "ad",
             (Rules::Prb, Estimator::Radiative(_)) => "rb",

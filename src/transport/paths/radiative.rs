@@ -5,6 +5,7 @@
 //! random numbers, then a continuation from independent ones. Its radiance estimates the radiance still to come.
 
 use super::adjoint::Adjoint;
+use super::chain::Chain;
 use super::path_state::PathState;
 use super::tracking::Flight;
 use super::trail::Trail;
@@ -208,6 +209,7 @@ pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
         sampler,
         adjoint,
         trail: Trail::default(),
+        chain: Chain::default(),
     };
     walk.replay();
     let mut path = walk.path;
@@ -227,6 +229,7 @@ impl<'a, N: Number, F: Fields<N>> Walk<'a, N, F, NoSink, Replayed> {
             sampler,
             adjoint: Adjoint::new(Rgb::zero(), NoSink, sampler, None, Replayed),
             trail: Trail::default(),
+            chain: Chain::default(),
         }
     }
 }

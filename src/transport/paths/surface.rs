@@ -86,6 +86,10 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
             bsdf.sample_adjoint(&drawn, d, &mut self.adjoint.sink);
         }
+        if MODE == REPLAY && scene.attached {
+            let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive * weight;
+            self.lengthen_chain(at, &drawn, d);
+        }
         if scene.moves() {
             let d = match MODE {
                 REPLAY => by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive * weight,

@@ -6,6 +6,7 @@
 //! factor (Vicini2021, sections 3.2 and 4.1).
 
 use super::adjoint::Adjoint;
+use super::chain::Chain;
 use super::next_event::mis;
 use super::path_state::PathState;
 use super::radiative::{Incident, Replayed};
@@ -39,6 +40,7 @@ pub struct Walk<'a, N, F, S, I> {
     pub(super) sampler: Sampler,
     pub(super) adjoint: Adjoint<'a, N, S, I>,
     pub(super) trail: Trail<N>,
+    pub(super) chain: Chain<N>,
 }
 
 /// A straight part of a path, up to the next surface.
@@ -204,6 +206,9 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if MODE == REPLAY {
             let d = path.alive(self.adjoint.d_radiance * path.beta * weight);
             sky_adjoint(scene, self.fields, path.direction, d, &mut self.adjoint.sink);
+            if scene.attached {
+                self.chain_to_sky(weight);
+            }
         }
     }
 
@@ -260,6 +265,9 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             if MODE == REPLAY {
                 self.adjoint
                     .send_light(scene, self.fields, &self.path, light, &hit.point, factor);
+                if scene.attached {
+                    self.chain_to_light(light, hit, factor);
+                }
             }
         }
         let path = &mut self.path;
@@ -423,6 +431,7 @@ impl<'a, 's, N: Number, F: Fields<N>, S: Sink<N>> Walk<'a, N, F, &'s mut S, Repl
             sampler,
             adjoint: Adjoint::new(Rgb(d_radiance), sink, extra, Some(cache), Replayed),
             trail: Trail::default(),
+            chain: Chain::default(),
         }
     }
 }

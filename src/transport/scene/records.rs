@@ -45,6 +45,8 @@ pub struct SceneView<'a> {
     pub motions: &'a [Option<Motion>],
     /// For each medium the shape that it fills alone, if it does; empty where shapes move.
     pub interiors: &'a [Option<Interior>],
+    /// Whether the points of chains of smooth glass and mirrors move with the parameters.
+    pub attached: bool,
     /// Whether no surface lets light pass straight through.
     pub is_opaque: bool,
     /// A box around all surfaces where there is no BVH.
@@ -75,6 +77,7 @@ impl<'a> SceneView<'a> {
             background: records.background,
             motions: &records.rest.motions,
             interiors: &records.interiors,
+            attached: records.attached,
             is_opaque: records.surfaces.iter().all(|surface| {
                 let record = records.bsdfs.bsdfs.get(surface.bsdf as usize);
                 record.is_some_and(|record| record.flags & bsdf::NULL == 0)

@@ -1,0 +1,361 @@
+//! Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 24): the derivatives by
+//! what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2).
+
+use super::radiative::Incident;
+use super::volpath::Walk;
+use crate::resident::layout::{LightRecord, NONE, background, leaf, texture};
+use crate::transport::lookup::background::env_slope;
+use crate::transport::number::Number;
+use crate::transport::number::jet::Jet;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::camera::transform_vector;
+use crate::transport::rays::sampler::dot;
+use crate::transport::scene::bsdf::BsdfSample;
+use crate::transport::scene::bsdf::fresnel::{fresnel_conductor, fresnel_slopes, plate, plate_slope};
+use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer};
+use crate::transport::scene::interaction::Interaction;
+use crate::transport::scene::light::light_color;
+use crate::transport::scene::motion::{minus, plus, scaled};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
+use crate::transport::scene::shape::{Hit, SurfacePoint};
+use crate::transport::scene::tangent::{derivatives, slopes};
+use crate::transport::scene::texture::{stencil, texture_adjoint, texture_eval, texture_slopes, texture_value};
+
+/// The vertices that a replay has passed since the camera, all of them on smooth glass and mirrors.
+#[derive(Debug, Clone)]
+pub(super) struct Chain<N>(Vec<Link<N>>);
+
+/// A vertex of a chain.
+#[derive(Debug, Clone, Copy)]
+struct Link<N> {
+    at: Interaction,
+    lobe: Lobe,
+    /// Which of the scene's leaves turned the path.
+    leaf: usize,
+    /// The derivative by the cosine of the normal and the direction that the path came from, by way of the reflectance;
+    /// zero once it is sent.
+    by_cosine: N,
+}
+
+impl<N> Default for Chain<N> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// The normal that a path is turned at.
+#[derive(Debug, Clone, Copy)]
+struct Normal<N> {
+    /// The vector that it is the direction of, in the surface's local frame, and one over its length.
+    raw: [N; 3],
+    scale: N,
+    /// -1 where x and y of the map's vector are reversed; zero where no map tells the normal, or by a vector without length.
+    sign: f32,
+    /// In the world.
+    m: [N; 3],
+}
+
+impl<N: Number> Normal<N> {
+    /// The surface's own.
+    fn own(at: &Interaction) -> Self {
+        let (zero, one) = (N::lift(0.0), N::lift(1.0));
+        Self {
+            raw: [zero, zero, one],
+            scale: one,
+            sign: 0.0,
+            m: lift(at.hit.shading),
+        }
+    }
+}
+
+/// Derivatives by a direction, by the normal in the world, and by the relative index.
+#[derive(Debug, Clone, Copy)]
+struct Turning<N> {
+    by_incoming: [N; 3],
+    by_normal: [N; 3],
+    by_eta: N,
+}
+
+/// A vector along a normal whose derivative is `by`, where the vector's length is one over `scale`.
+#[inline]
+fn direction_adjoint<N: Number>(n: [N; 3], scale: N, by: [N; 3]) -> [N; 3] {
+    scaled(add_scaled(by, n, -inner(n, by)), scale)
+}
+
+/// The derivative by moving the origin of a ray along `direction` that meets a surface of normal `n`, from that by the
+/// point that it meets.
+#[inline]
+fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
+    let along = inner(by_point, lift(direction)) / inner(lift(n), lift(direction));
+    add_scaled(by_point, lift(n), -along)
+}
+
+/// The transpose of a matrix of rows, times a vector.
+#[inline]
+fn transposed<N: Number, const ROWS: usize>(rows: &[[f32; 3]; ROWS], v: [N; ROWS]) -> [N; 3] {
+    let mut sum = [N::lift(0.0); 3];
+    for (row, x) in rows.iter().zip(v) {
+        sum = add_scaled(sum, lift(*row), x);
+    }
+    sum
+}
+
+impl<N: Number> Link<N> {
+    /// The normal here.
+    fn normal<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Normal<N> {
+        let (at, record) = (&self.at, &scene.leaves[self.leaf]);
+        if record.relief == NONE || at.smooth {
+            return Normal::own(at);
+        }
+        let texel = texture_value(scene, |slot| fields.integrand(slot), record.relief, &at.hit.point);
+        let raw = texel.0.map(|x| N::lift(2.0) * x - N::lift(1.0));
+        if !inner(raw, raw).above(0.0) {
+            return Normal::own(at);
+        }
+        let seen = inner(raw, lift(at.wi)) * N::lift(at.wi[2]);
+        let sign = if record.flags & leaf::FLIPS != 0 && !seen.above(0.0) {
+            -1.0
+        } else {
+            1.0
+        };
+        let raw = [raw[0] * N::lift(sign), raw[1] * N::lift(sign), raw[2]];
+        let scale = inner(raw, raw).sqrt().recip();
+        let axes = [at.s, at.t, at.hit.shading].map(lift::<N>);
+        let m = [0, 1, 2].map(|a| (axes[0][a] * raw[0] + axes[1][a] * raw[1] + axes[2][a] * raw[2]) * scale);
+        Normal { raw, scale, sign, m }
+    }
+
+    /// The derivatives by what turns the path into the direction by which the derivative is `d`.
+    fn turning(&self, m: [N; 3], eta: N, d: [N; 3]) -> Turning<N> {
+        let (zero, one) = (N::lift(0.0), N::lift(1.0));
+        let incoming = lift::<N>(self.at.incoming);
+        let cosine = -inner(incoming, m);
+        let mut turning = match self.lobe {
+            Lobe::Reflection => Turning {
+                by_incoming: add_scaled(d, m, N::lift(-2.0) * inner(m, d)),
+                by_normal: add_scaled(scaled(d, N::lift(2.0) * cosine), incoming, N::lift(-2.0) * inner(m, d)),
+                by_eta: zero,
+            },
+            Lobe::Transmission => {
+                // The index of the side that the path comes from over that of the other, and the normal turned to that side.
+                let outside = cosine.above(0.0);
+                let e = if outside { eta.recip() } else { eta };
+                let side = N::lift(if outside { 1.0 } else { -1.0 });
+                let (c, n) = (cosine * side, scaled(m, side));
+                let sine_square = one - c * c;
+                let ct = (one - e * e * sine_square).sqrt();
+                let by_mu = inner(n, d);
+                let by_c = by_mu * (e - e * e * c / ct);
+                let by_e = inner(incoming, d) + by_mu * (c + e * sine_square / ct);
+                Turning {
+                    by_incoming: add_scaled(scaled(d, e), n, -by_c),
+                    by_normal: scaled(add_scaled(scaled(d, e * c - ct), incoming, -by_c), side),
+                    by_eta: if outside { -by_e * e * e } else { by_e },
+                }
+            }
+            _ => Turning {
+                by_incoming: d,
+                by_normal: [zero; 3],
+                by_eta: zero,
+            },
+        };
+        turning.by_incoming = add_scaled(turning.by_incoming, m, -self.by_cosine);
+        turning.by_normal = add_scaled(turning.by_normal, incoming, -self.by_cosine);
+        turning
+    }
+
+    /// Sends the derivative by the normal's texels, and returns that by moving the vertex over its surface: the normal,
+    /// and the frame that its texels are given in, change from point to point.
+    fn normal_adjoint<F: Fields<N>, S: Sink<N>>(
+        &self,
+        scene: &SceneView,
+        fields: &F,
+        normal: &Normal<N>,
+        by_normal: [N; 3],
+        sink: &mut S,
+    ) -> [N; 3] {
+        let (at, relief) = (&self.at, scene.leaves[self.leaf].relief);
+        let around = slopes(scene, &at.hit);
+        let by_raw = direction_adjoint(normal.m, normal.scale, by_normal);
+        let axes = [at.s, at.t, at.hit.shading].map(lift::<N>);
+        let [s, _, n] = axes;
+        let raw = normal.raw;
+        let mut by_n = scaled(by_raw, raw[2]);
+        if normal.sign == 0.0 {
+            return transposed(&around.normal, by_n);
+        }
+        // The second axis is across the normal and the first one, which is tangential as far as ∂p/∂u is.
+        by_n = plus(by_n, scaled(outer(s, by_raw), raw[1]));
+        let by_s = plus(scaled(by_raw, raw[0]), scaled(outer(by_raw, n), raw[1]));
+        let along = lift::<N>(derivatives(scene, &at.hit)[0]);
+        let height = inner(n, along);
+        let tangential = add_scaled(along, n, -height);
+        let square = inner(tangential, tangential);
+        let mut by_place = [N::lift(0.0); 3];
+        if square.above(0.0) {
+            let by_tangential = direction_adjoint(s, square.sqrt().recip(), by_s);
+            let across = inner(n, by_tangential);
+            by_n = minus(by_n, plus(scaled(by_tangential, height), scaled(along, across)));
+            by_place = transposed(&around.tangent, add_scaled(by_tangential, n, -across));
+        }
+        by_place = plus(by_place, transposed(&around.normal, by_n));
+        // The map's vector, whose x and y may be reversed.
+        let local = axes.map(|axis| inner(axis, by_raw));
+        let sign = N::lift(2.0 * normal.sign);
+        let by_texel = Rgb([local[0] * sign, local[1] * sign, local[2] * N::lift(2.0)]);
+        texture_adjoint(&stencil(scene, relief, &at.hit.point), by_texel, sink);
+        let by_uv = texture_slopes(&scene.textures[relief as usize], at.hit.point.uv)
+            .map(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * by_texel).sum());
+        plus(by_place, transposed(&around.uv, by_uv))
+    }
+
+    /// A value of the leaf's textures.
+    fn value<F: Fields<N>>(&self, scene: &SceneView, fields: &F, which: u32) -> Rgb<N> {
+        let texture = scene.leaves[self.leaf].first_texture + which;
+        texture_value(scene, |slot| fields.integrand(slot), texture, &self.at.hit.point)
+    }
+
+    /// The derivative by the cosine of the normal and the direction back, from those by the logarithm of the weight.
+    fn by_cosine<F: Fields<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>) -> N {
+        let (zero, one) = (N::lift(0.0), N::lift(1.0));
+        let m = self.normal(scene, fields).m;
+        let cosine = -inner(lift::<N>(self.at.incoming), m);
+        let first = self.value(scene, fields, 0);
+        match (scene.leaves[self.leaf].kind, self.lobe) {
+            (leaf::DIELECTRIC, lobe) => {
+                let [f, slope, _] = fresnel_slopes(cosine, first[0]);
+                match lobe {
+                    Lobe::Reflection => d.sum() * slope / f,
+                    _ => -d.sum() * slope / (one - f),
+                }
+            }
+            (leaf::THIN_DIELECTRIC, lobe) => {
+                let sign = N::lift(if cosine.below(0.0) { -1.0 } else { 1.0 });
+                let [single, slope, _] = fresnel_slopes(cosine.abs(), first[0]);
+                let (f, slope) = (plate(single), plate_slope(single) * slope * sign);
+                match lobe {
+                    Lobe::Reflection => d.sum() * slope / f,
+                    _ => -d.sum() * slope / (one - f),
+                }
+            }
+            _ => {
+                let k = self.value(scene, fields, 1);
+                let cosine = Jet::<N, 1>::variable(cosine, 0);
+                let logarithmic = |c: usize| {
+                    let f = fresnel_conductor(cosine, Jet::constant(first[c]), Jet::constant(k[c]));
+                    if f.value.above(0.0) {
+                        f.slopes[0] / f.value
+                    } else {
+                        zero
+                    }
+                };
+                d[0] * logarithmic(0) + d[1] * logarithmic(1) + d[2] * logarithmic(2)
+            }
+        }
+    }
+}
+
+impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
+    /// Lengthens the chain by a vertex; `d` are the derivatives by the logarithm of its weight. A rough one ends it: the
+    /// direction that is sampled there is held.
+    #[inline(never)]
+    pub(super) fn lengthen_chain(&mut self, at: &Interaction, drawn: &BsdfSample, d: Rgb<N>) {
+        let Chain(links) = &mut self.chain;
+        if drawn.lobe == Lobe::Smooth {
+            return links.clear();
+        }
+        let (scene, fields) = (self.scene, self.fields);
+        let record = at.record(scene);
+        let [first, _] = if at.wi[2] > 0.0 { record.front } else { record.back };
+        let mut link = Link {
+            at: *at,
+            lobe: drawn.lobe,
+            leaf: first as usize + drawn.leaf,
+            by_cosine: N::lift(0.0),
+        };
+        link.by_cosine = link.by_cosine(scene, fields, d);
+        links.push(link);
+    }
+
+    /// Sends the derivatives along the chain: `by_direction` by its last direction, `by_point` by the point at which that
+    /// meets a surface.
+    fn send_chain(&mut self, end: Option<(&Hit, [N; 3])>, by_direction: [N; 3]) {
+        let (scene, fields) = (self.scene, self.fields);
+        let Chain(links) = &mut self.chain;
+        let mut by_direction = by_direction;
+        let mut by_origin = [N::lift(0.0); 3];
+        if let (Some((hit, by_point)), Some(last)) = (end, links.last()) {
+            let direction = self.path.direction;
+            by_origin = meeting_adjoint(hit.normal, direction, by_point);
+            let length = dot(minus(hit.point.p, last.at.hit.point.p), direction);
+            by_direction = add_scaled(by_direction, by_origin, N::lift(length));
+        }
+        for k in (0..links.len()).rev() {
+            let link = links[k];
+            let normal = link.normal(scene, fields);
+            let eta = link.value(scene, fields, 0)[0];
+            let turning = link.turning(normal.m, eta, by_direction);
+            links[k].by_cosine = N::lift(0.0);
+            if scene.leaves[link.leaf].kind == leaf::DIELECTRIC {
+                let texture = scene.leaves[link.leaf].first_texture;
+                let by_eta = Rgb([turning.by_eta, N::lift(0.0), N::lift(0.0)]);
+                let at = stencil(scene, texture, &link.at.hit.point);
+                texture_adjoint(&at, by_eta, &mut self.adjoint.sink);
+            }
+            let sink = &mut self.adjoint.sink;
+            let by_place = link.normal_adjoint(scene, fields, &normal, turning.by_normal, sink);
+            let Some(before) = k.checked_sub(1).map(|k| links[k].at.hit.point.p) else {
+                break;
+            };
+            let hit = &link.at.hit;
+            by_origin = meeting_adjoint(hit.normal, link.at.incoming, plus(by_origin, by_place));
+            let length = dot(minus(hit.point.p, before), link.at.incoming);
+            by_direction = add_scaled(turning.by_incoming, by_origin, N::lift(length));
+        }
+    }
+
+    /// Sends the derivatives by where a chain meets a light, whose contribution was throughput · `factor` · radiance.
+    #[inline(never)]
+    pub(super) fn chain_to_light(&mut self, record: &LightRecord, hit: &Hit, factor: Rgb<N>) {
+        if self.chain.0.is_empty() {
+            return;
+        }
+        let (scene, fields) = (self.scene, self.fields);
+        let mut by_point = [N::lift(0.0); 3];
+        if record.texture != NONE && scene.textures[record.texture as usize].kind == texture::BITMAP {
+            let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor) * light_color(fields, record);
+            let SurfacePoint { uv, .. } = hit.point;
+            let by_uv = texture_slopes(&scene.textures[record.texture as usize], uv)
+                .map(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum());
+            by_point = transposed(&slopes(scene, hit).uv, by_uv);
+        }
+        self.send_chain(Some((hit, by_point)), [N::lift(0.0); 3]);
+    }
+
+    /// Sends the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput ·
+    /// `weight` · radiance.
+    #[inline(never)]
+    pub(super) fn chain_to_sky(&mut self, weight: f32) {
+        if self.chain.0.is_empty() {
+            return;
+        }
+        let (scene, fields) = (self.scene, self.fields);
+        let mut by_direction = [N::lift(0.0); 3];
+        if scene.common.background == background::ENVMAP {
+            let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * weight);
+            let scale = match scene.common.env_scale_slot {
+                NONE => N::lift(1.0),
+                slot => fields.integrand(slot)[0],
+            };
+            let to_map = &scene.common.world_to_env;
+            let local = transform_vector(to_map, self.path.direction);
+            let shorter = 1.0 / dot(local, local).sqrt();
+            let data = fields.integrand(scene.background);
+            let unit = lift(local.map(|x| x * shorter));
+            let by_local = env_slope(scene.common.env_size, data, unit, (d * Rgb::splat(scale)).0);
+            let rows = to_map.map(|[x, y, z, _]| [x, y, z].map(|a| a * shorter));
+            by_direction = transposed(&rows, by_local);
+        }
+        self.send_chain(None, by_direction);
+    }
+}

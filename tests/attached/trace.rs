@@ -1,0 +1,186 @@
+//! A second opinion on paths through smooth glass and between mirrors: rectangles and spheres met, turned at and looked up
+//! in f64 with the choices of a path given, so that differences of its radiance are derivatives of the whole path.
+
+use prbopt::resident::layout::{BLOCK, NONE, Rows, TextureRecord, leaf, surface};
+use prbopt::transport::scene::bsdf::fresnel::{fresnel, fresnel_conductor};
+use prbopt::transport::scene::records::SceneView;
+
+type V = [f64; 3];
+
+/// Least length of an edge of a path.
+const NEAR: f64 = 1e-4;
+
+fn dot(a: V, b: V) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+fn add(a: V, b: V, t: f64) -> V {
+    [0, 1, 2].map(|k| a[k] + t * b[k])
+}
+
+fn cross(a: V, b: V) -> V {
+    [0, 1, 2].map(|k| a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3])
+}
+
+fn unit(a: V) -> V {
+    a.map(|x| x / dot(a, a).sqrt())
+}
+
+fn linear(m: &Rows, v: V) -> V {
+    m.map(|row| (0..3).map(|k| f64::from(row[k]) * v[k]).sum())
+}
+
+/// Where a path meets a surface.
+struct Met {
+    surface: usize,
+    t: f64,
+    p: V,
+    uv: [f64; 2],
+    n: V,
+    along_u: V,
+}
+
+/// The nearest surface along a ray.
+fn meet(view: &SceneView, origin: V, direction: V) -> Option<Met> {
+    let all = (0..view.surfaces.len()).filter_map(|surface| meet_one(view, surface, origin, direction));
+    all.min_by(|a, b| a.t.total_cmp(&b.t))
+}
+
+fn meet_one(view: &SceneView, number: usize, origin: V, direction: V) -> Option<Met> {
+    let record = &view.surfaces[number];
+    // The inverse of the map to the world, whose own rounding counts for nothing.
+    let [x, y, z] = [0, 1, 2].map(|c| record.to_world.map(|row| f64::from(row[c])));
+    let volume = dot(x, cross(y, z));
+    let rows = [cross(y, z), cross(z, x), cross(x, y)];
+    let inwards = |v: V| rows.map(|row| dot(row, v) / volume);
+    let shift = record.to_world.map(|row| f64::from(row[3]));
+    let (o, d) = (inwards(add(origin, shift, -1.0)), inwards(direction));
+    let side = f64::from(record.side);
+    let met = |t: f64, uv: [f64; 2], local: V, along_u: V| Met {
+        surface: number,
+        t,
+        p: add(origin, direction, t),
+        uv,
+        n: unit([0, 1, 2].map(|a| side * (0..3).map(|k| rows[k][a] / volume * local[k]).sum::<f64>())),
+        along_u: linear(&record.to_world, along_u),
+    };
+    match record.kind {
+        surface::RECTANGLE => {
+            let t = -o[2] / d[2];
+            let p = add(o, d, t);
+            let inside = t > NEAR && p[0].abs() <= 1.0 && p[1].abs() <= 1.0;
+            let uv = [0.5 * p[0] + 0.5, 0.5 * p[1] + 0.5];
+            inside.then(|| met(t, uv, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]))
+        }
+        surface::SPHERE => {
+            let (a, b, c) = (dot(d, d), dot(o, d), dot(o, o) - 1.0);
+            let root = (b * b - a * c).sqrt();
+            let t = [(-b - root) / a, (-b + root) / a].into_iter().find(|t| *t > NEAR)?;
+            let p = unit(add(o, d, t));
+            let turns = p[1].atan2(p[0]) / std::f64::consts::TAU;
+            let uv = [turns - turns.floor(), p[2].acos() / std::f64::consts::PI];
+            Some(met(t, uv, p, [-p[1], p[0], 0.0]))
+        }
+        _ => panic!("rectangles and spheres alone, not {BLOCK} triangles"),
+    }
+}
+
+/// A bilinear lookup between clamped texels.
+fn look(record: &TextureRecord, data: &[f64], uv: [f64; 2]) -> V {
+    let [w, h] = record.size.map(i64::from);
+    let (x, y) = (uv[0] * w as f64 - 0.5, uv[1] * h as f64 - 0.5);
+    let (i, j) = (x.floor(), y.floor());
+    let at = |di: i64, dj: i64| {
+        let (column, row) = ((i as i64 + di).clamp(0, w - 1), (j as i64 + dj).clamp(0, h - 1));
+        let texel = (row * w + column) as usize * 3;
+        [data[texel], data[texel + 1], data[texel + 2]]
+    };
+    let (fx, fy) = (x - i, y - j);
+    let mut sum = [0.0; 3];
+    for (dj, wy) in [(0, 1.0 - fy), (1, fy)] {
+        for (di, wx) in [(0, 1.0 - fx), (1, fx)] {
+            sum = add(sum, at(di, dj), wx * wy);
+        }
+    }
+    sum
+}
+
+/// The radiance that a path brings whose vertices reflect or not, and the probability of these choices. None where
+/// there is no such path.
+pub(crate) fn radiance(view: &SceneView, values: &[Vec<f64>], ray: (V, V), reflects: &[bool]) -> Option<(V, f64)> {
+    let (mut origin, mut direction) = ray;
+    let (mut weight, mut probability) = ([1.0; 3], 1.0);
+    for &reflect in reflects {
+        let met = meet(view, origin, direction)?;
+        let back = direction.map(|x| -x);
+        let record = &view.bsdfs[view.surfaces[met.surface].bsdf as usize];
+        let [first, count] = if dot(back, met.n) > 0.0 {
+            record.front
+        } else {
+            record.back
+        };
+        let turned_at = (count == 1).then(|| &view.leaves[first as usize])?;
+        if turned_at.kind == leaf::DIFFUSE {
+            return None;
+        }
+        let value = |which: u32| &values[view.textures[(turned_at.first_texture + which) as usize].slot as usize];
+        let m = normal(view, values, &met, back, turned_at.relief);
+        let cosine = dot(back, m);
+        let next;
+        if turned_at.kind == leaf::CONDUCTOR {
+            let (eta, k) = (value(0), value(1));
+            let of = |v: &[f64], c: usize| v[c % v.len()];
+            weight = [0, 1, 2].map(|c| weight[c] * fresnel_conductor(cosine, of(eta, c), of(k, c)));
+            next = reflect.then(|| add(direction, m, 2.0 * cosine))?;
+        } else {
+            assert_eq!(turned_at.kind, leaf::DIELECTRIC, "no other smooth surface is known");
+            let f = fresnel(cosine, value(0)[0]);
+            // The index on the path's side over that beyond.
+            let (e, m) = if cosine > 0.0 {
+                (1.0 / value(0)[0], m)
+            } else {
+                (value(0)[0], m.map(|x| -x))
+            };
+            let (cosine, share) = (cosine.abs(), if reflect { f } else { (1.0 - f) * e * e });
+            weight = weight.map(|x| x * share);
+            probability *= if reflect { f } else { 1.0 - f };
+            next = match reflect {
+                true => add(direction, m, 2.0 * cosine),
+                false => {
+                    let square = 1.0 - e * e * (1.0 - cosine * cosine);
+                    (square > 0.0).then(|| add(direction.map(|x| e * x), m, e * cosine - square.sqrt()))?
+                }
+            };
+        }
+        // Light goes to one side of the surface and of its turned normal.
+        let through = dot(next, met.n) * dot(back, met.n) < 0.0;
+        if through == reflect {
+            return None;
+        }
+        (origin, direction) = (met.p, next);
+    }
+    let met = meet(view, origin, direction)?;
+    let light = view.surfaces[met.surface].light;
+    if light == NONE || dot(direction, met.n) >= 0.0 {
+        return None;
+    }
+    let picture = &view.textures[view.lights[light as usize].texture as usize];
+    let shown = look(picture, &values[picture.slot as usize], met.uv);
+    Some(([0, 1, 2].map(|c| weight[c] * shown[c]), probability))
+}
+
+/// The normal that a path coming from `back` is turned at.
+fn normal(view: &SceneView, values: &[Vec<f64>], met: &Met, back: V, relief: u32) -> V {
+    if relief == NONE {
+        return met.n;
+    }
+    let record = &view.textures[relief as usize];
+    let texel = look(record, &values[record.slot as usize], met.uv).map(|x| 2.0 * x - 1.0);
+    let s = unit(add(met.along_u, met.n, -dot(met.along_u, met.n)));
+    let t = cross(met.n, s);
+    let from = [s, t, met.n].map(|axis| dot(axis, back));
+    let flips = dot(texel, from) * from[2] <= 0.0;
+    let sign = if flips { -1.0 } else { 1.0 };
+    let along = [sign * texel[0], sign * texel[1], texel[2]];
+    unit([0, 1, 2].map(|a| s[a] * along[0] + t[a] * along[1] + met.n[a] * along[2]))
+}
