@@ -335,7 +335,9 @@ mod tests {
         let mut together = Samplers::<LANES>::none();
         // Lanes at all places of their blocks; a fresh one has used all of the block before its first.
         for (lane, sampler) in alone.iter_mut().enumerate() {
-            (0..lane).for_each(|_| drop(sampler.draw()));
+            for _ in 0..lane {
+                sampler.draw();
+            }
             together.put(lane, sampler);
         }
         for step in 0..40 {
@@ -345,7 +347,9 @@ mod tests {
                 let mut further = *sampler;
                 let drawn = [0; 4].map(|_| further.draw());
                 assert_eq!([0, 1, 2, 3].map(|i| ahead.drawn[i][lane]), drawn, "{step} {lane}");
-                (0..counts[lane]).for_each(|_| drop(sampler.draw()));
+                for _ in 0..counts[lane] {
+                    sampler.draw();
+                }
             }
             together.take(&ahead, &counts);
             // Numbers drawn alone go on from there.
