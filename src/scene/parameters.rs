@@ -224,9 +224,12 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     };
     let Some(shape) = shape else { return };
     match array.source {
-        Source::Fill(_) | Source::Blobs { .. } | Source::Plume { .. } | Source::Leaves { .. } | Source::Coin { .. } => {
-            array.shape = shape
-        }
+        Source::Fill(_)
+        | Source::Blobs { .. }
+        | Source::Plume { .. }
+        | Source::Leaves { .. }
+        | Source::Planet { .. }
+        | Source::Coin { .. } => array.shape = shape,
         Source::Placed | Source::Vertices { .. } | Source::Attribute { .. } => {}
         Source::GridFile(_)
         | Source::ImageFile(_)

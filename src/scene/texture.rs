@@ -210,21 +210,23 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
     let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
-    let [value, leaves, coin] = ["value", "leaves", "coin"].map(|key| object.get(key));
+    let given = ["value", "leaves", "planet", "coin"].map(|key| object.get(key));
     let relief = matches!(wanted.quantity, Quantity::Normal | Quantity::Height);
     let seed = |value: Value<'_>| value.integer(0, u64::MAX);
-    let source = match (value, leaves, coin) {
-        (Some(value), None, None) => volume::channel_values(&value, wanted).map(Source::Fill),
-        (None, Some(leaves), None) => seed(leaves).map(|seed| Source::Leaves { seed }),
-        (None, None, Some(coin)) if relief => seed(coin).map(|seed| Source::Coin { seed }),
-        (None, None, Some(coin)) => {
+    let source = match given {
+        [Some(value), None, None, None] => volume::channel_values(&value, wanted).map(Source::Fill),
+        [None, Some(leaves), None, None] => seed(leaves).map(|seed| Source::Leaves { seed }),
+        [None, None, Some(planet), None] => seed(planet).map(|seed| Source::Planet { seed }),
+        [None, None, None, Some(coin)] if relief => seed(coin).map(|seed| Source::Coin { seed }),
+        [None, None, None, Some(coin)] => {
             coin.error("a `coin` is a relief", "it may stand in a `normalmap` or a `bumpmap`");
             None
         }
-        (None, None, None) => Some(Source::Fill(vec![1.0])),
-        (_, leaves, coin) => {
-            let another = leaves.or(coin).expect("there are two of the three");
-            another.error("`value`, `leaves` and `coin` exclude each other", "keep one of them");
+        [None, None, None, None] => Some(Source::Fill(vec![1.0])),
+        several => {
+            let another = several.into_iter().flatten().nth(1).expect("there are two of them");
+            let what = "`value`, `leaves`, `planet` and `coin` exclude each other";
+            another.error(what, "keep one of them");
             None
         }
     };

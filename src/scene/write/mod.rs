@@ -214,6 +214,7 @@ fn source(array: &Array) -> Value {
         Source::Placed
         | Source::Vertices { .. }
         | Source::Leaves { .. }
+        | Source::Planet { .. }
         | Source::Coin { .. }
         | Source::Attribute { .. } => Value::Null,
         Source::Blobs { base, blobs } => json!({
