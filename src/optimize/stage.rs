@@ -143,6 +143,7 @@ mod tests {
             (MomentRule::Reset, 2, [0.0, 0.0], [4, 6, 8]),
             (MomentRule::Resample, 2, [0.5, 0.25], [4, 6, 8]),
             (MomentRule::Reset, 1, [0.0, 0.0], [2, 3, 4]),
+            (MomentRule::Resample, 1, [0.5, 0.25], [2, 3, 4]),
         ] {
             let (resident, params) = crate::resident::Resident::new(&scene).expect("sound");
             let mut device = crate::device::cpu::Cpu::new();

@@ -31,11 +31,13 @@ mod material;
 pub mod materials;
 mod medium;
 mod motion;
+mod noise;
 mod object;
 mod optimize;
 mod painted;
 mod parameters;
 mod phase;
+mod planet;
 mod plume;
 mod quantity;
 mod radiance_field;
@@ -203,6 +205,8 @@ pub enum Source {
     Plume { seed: u64, value: Vec<f32> },
     /// A procedural picture of leaves ([`leaves`]), at any resolution; one channel takes the mean of its colours.
     Leaves { seed: u64 },
+    /// The procedural map of a planet ([`planet`]), at any resolution; one channel takes the mean of its colours.
+    Planet { seed: u64 },
     /// The procedural relief of a coin ([`coin`]), at any resolution: heights in one channel, normals in three.
     Coin { seed: u64 },
     /// The same of the face of a magnifying glass ([`magnifier`]).

@@ -256,7 +256,13 @@ fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage
     let at = object.require_number("at", "the fraction of the run after which it begins");
     let upsample = object.integer("upsample", 2);
     let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
-    let moments = object.choice("moments", &words, MomentRule::Reset);
+    // What keeps its resolution keeps what the optimiser knows of it.
+    let unsaid = if upsample == 1 {
+        MomentRule::Resample
+    } else {
+        MomentRule::Reset
+    };
+    let moments = object.choice("moments", &words, unsaid);
     // Zero is not valid input: as a default it marks an omitted value.
     let (spp, grad) = match object.integer("spp", 0) {
         0 => (spp_before, grad_before),
@@ -290,7 +296,12 @@ fn check_refined(value: &Value<'_>, stages: &mut [Stage], scene: &Scene) {
                 "there is no grid that this stage could refine",
                 "remove it, say `spp`, or make a `gridvolume` of an optimised volume",
             ),
-            _ => stage.upsample = 1,
+            _ => {
+                stage.upsample = 1;
+                if item.node.member("moments").is_none() {
+                    stage.moments = MomentRule::Resample;
+                }
+            }
         }
     }
 }

@@ -230,6 +230,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         | Source::Blobs { .. }
         | Source::Plume { .. }
         | Source::Leaves { .. }
+        | Source::Planet { .. }
         | Source::Coin { .. }
         | Source::Magnifier { .. } => array.shape = shape,
         Source::Placed | Source::Vertices { .. } | Source::Attribute { .. } => {}

@@ -9,6 +9,7 @@ use super::coin::coin;
 use super::files::Texels;
 use super::leaves::leaves;
 use super::magnifier::magnifier;
+use super::planet::planet;
 use super::{Blob, Source, attributes, files, plume};
 
 impl Source {
@@ -28,7 +29,8 @@ impl Source {
             Source::Placed => Ok(vec![0.0; shape.len()]),
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
-            Source::Leaves { seed } => Ok(painted(*seed, shape)),
+            Source::Leaves { seed } => Ok(painted(leaves, *seed, shape)),
+            Source::Planet { seed } => Ok(painted(planet, *seed, shape)),
             Source::Coin { seed } => {
                 let [width, height, _] = shape.size.map(|n| n as u32);
                 Ok(coin(*seed, [width, height], shape.channels))
@@ -54,10 +56,10 @@ fn fill(values: &[f32], shape: Shape) -> Vec<f32> {
     }
 }
 
-/// A picture of leaves as texels.
-fn painted(seed: u64, shape: Shape) -> Vec<f32> {
+/// A picture that is drawn in any size, as texels.
+fn painted(draw: impl Fn(u64, [u32; 2]) -> Vec<[f32; 3]>, seed: u64, shape: Shape) -> Vec<f32> {
     let [width, height, _] = shape.size.map(|n| n as u32);
-    let picture = leaves(seed, [width, height]);
+    let picture = draw(seed, [width, height]);
     match shape.channels {
         1 => picture.iter().map(|color| color.iter().sum::<f32>() / 3.0).collect(),
         _ => picture.into_flattened(),

@@ -210,35 +210,29 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
     let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
-    let [value, leaves, coin, magnifier] = ["value", "leaves", "coin", "magnifier"].map(|key| object.get(key));
+    let given = ["value", "leaves", "planet", "coin", "magnifier"].map(|key| object.get(key));
     let relief = matches!(wanted.quantity, Quantity::Normal | Quantity::Height);
     let seed = |value: Value<'_>| value.integer(0, u64::MAX);
-    let told = [value.is_some(), leaves.is_some(), coin.is_some(), magnifier.is_some()];
-    if told.iter().filter(|told| **told).count() > 1 {
-        let another = magnifier
-            .or(coin)
-            .or(leaves)
-            .expect("one of those that exclude each other is not `value`");
-        another.error(
-            "`value`, `leaves`, `coin` and `magnifier` exclude each other",
-            "keep one of them",
-        );
-        object.finish();
-        return None;
-    }
-    let source = match (value, leaves, coin, magnifier) {
-        (Some(value), ..) => volume::channel_values(&value, wanted).map(Source::Fill),
-        (_, Some(leaves), ..) => seed(leaves).map(|seed| Source::Leaves { seed }),
-        (.., Some(coin), _) if relief => seed(coin).map(|seed| Source::Coin { seed }),
-        (.., Some(magnifier)) if relief => seed(magnifier).map(|seed| Source::Magnifier { seed }),
-        (.., None, None) => Some(Source::Fill(vec![1.0])),
-        (.., coin, magnifier) => {
+    let source = match given {
+        [Some(value), None, None, None, None] => volume::channel_values(&value, wanted).map(Source::Fill),
+        [None, Some(leaves), None, None, None] => seed(leaves).map(|seed| Source::Leaves { seed }),
+        [None, None, Some(planet), None, None] => seed(planet).map(|seed| Source::Planet { seed }),
+        [None, None, None, Some(coin), None] if relief => seed(coin).map(|seed| Source::Coin { seed }),
+        [None, None, None, None, Some(face)] if relief => seed(face).map(|seed| Source::Magnifier { seed }),
+        [None, None, None, coin, face] if coin.is_some() != face.is_some() => {
             let name = if coin.is_some() { "coin" } else { "magnifier" };
-            let value = coin.or(magnifier).expect("one of the two is there");
+            let value = coin.or(face).expect("one of the two is there");
             value.error(
                 format!("a `{name}` is a relief"),
                 "it may stand in a `normalmap` or a `bumpmap`",
             );
+            None
+        }
+        [None, None, None, None, None] => Some(Source::Fill(vec![1.0])),
+        several => {
+            let another = several.into_iter().flatten().nth(1).expect("there are two of them");
+            let what = "`value`, `leaves`, `planet`, `coin` and `magnifier` exclude each other";
+            another.error(what, "keep one of them");
             None
         }
     };

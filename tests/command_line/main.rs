@@ -240,6 +240,9 @@ fn a_run_leaves_everything_that_it_promises() {
 #[test]
 fn killed_and_resumed_runs_end_with_the_same_bits() {
     let place = Place::new();
+    let mut scene = scene();
+    scene["optimize"]["stages"] = json!([{"at": 0.1, "upsample": 1, "spp": 2}, {"at": 0.5}]);
+    place.write("scene.json", &scene);
     let optimize = |output: &str, more: &[&str]| -> Vec<String> {
         let words = [
             "optimize",
@@ -277,7 +280,7 @@ fn killed_and_resumed_runs_end_with_the_same_bits() {
     }
     assert!(kills >= 2, "the run ended before it could be killed");
     place.expect(0, &words(&optimize("killed", resume)));
-    for folder in ["final", "stages/1", "held_out"] {
+    for folder in ["final", "stages/1", "stages/2", "held_out"] {
         let (a, b) = (place.path("whole").join(folder), place.path("killed").join(folder));
         assert_eq!(contents(&a), contents(&b), "{folder}");
     }
@@ -289,6 +292,35 @@ fn killed_and_resumed_runs_end_with_the_same_bits() {
     assert_eq!(iterations, (1..=300).collect::<Vec<_>>(), "no line twice, none missing");
     let resumed = place.json("killed/run.json")["resumed"].as_array().map(Vec::len);
     assert!(resumed >= Some(1), "{resumed:?}");
+}
+
+/// A stage that says what is so anyway is as if it were not there: moments and steps go on. One of more samples changes these
+/// and nothing else.
+#[test]
+fn a_stage_of_samples_alone_keeps_all_else() {
+    let place = Place::new();
+    let run = |name: &str, stages: Value| {
+        let mut scene = scene();
+        scene["optimize"]["stages"] = stages;
+        place.write("scene.json", &scene);
+        place.expect(0, &["optimize", "scene.json", "--device", "cpu", "--quiet", "-o", name]);
+        contents(&place.path(name).join("final"))
+    };
+    let whole = run("whole", json!([]));
+    let same = run("same", json!([{"at": 0.4, "upsample": 1, "spp": 1}]));
+    assert_eq!(whole, same);
+    assert_eq!(place.lines("same/metrics.jsonl")[29]["stage"], 2);
+    let reset = run("reset", json!([{"at": 0.4, "upsample": 1, "moments": "reset"}]));
+    assert_ne!(whole, reset);
+    let more = run("more", json!([{"at": 0.4, "upsample": 1, "spp": 4}]));
+    assert_ne!(whole, more);
+    let sizes = |files: &[(String, Vec<u8>)]| {
+        files
+            .iter()
+            .map(|(name, data)| (name.clone(), data.len()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(&whole), sizes(&more));
 }
 
 #[test]

@@ -311,10 +311,14 @@ fn stages_without_a_grid_upsample_nothing() {
     ));
     let stages = &scene.optimize.as_ref().expect("the scene has the block").stages;
     assert_eq!(stages.iter().map(|stage| stage.upsample).collect::<Vec<_>>(), [1, 1, 1]);
+    let moments = stages.iter().map(|stage| stage.moments);
+    assert!(moments.eq([MomentRule::Resample, MomentRule::Resample, MomentRule::Reset]));
     let text = scene.resolved.to_string();
     assert_eq!(read(&text).optimize, scene.optimize, "the resolved form is no mistake");
     let kept = read(&edited(r#"{"at": 0.25}"#, r#"{"at": 0.25, "upsample": 1}"#));
-    assert_eq!(kept.optimize.expect("the scene has the block").stages[0].upsample, 1);
+    let stages = kept.optimize.expect("the scene has the block").stages;
+    assert_eq!((stages[0].upsample, stages[0].moments), (1, MomentRule::Resample));
+    assert_eq!((stages[1].upsample, stages[1].moments), (2, MomentRule::Reset));
 }
 
 #[test]

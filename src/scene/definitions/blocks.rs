@@ -161,6 +161,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
                 must("resolution", Form::Resolution(2)),
                 may("value", Form::Color(Limit::Any)),
                 may("leaves", Form::Integer(0, u64::MAX)),
+                may("planet", Form::Integer(0, u64::MAX)),
                 may("coin", Form::Integer(0, u64::MAX)),
                 may("magnifier", Form::Integer(0, u64::MAX)),
             ],

@@ -167,6 +167,10 @@ fn contents(texture: &Texture) -> Value {
                     let [width, height, _] = map.data.shape.size;
                     object["data"] = json!({"resolution": [width, height], "leaves": seed});
                 }
+                Source::Planet { seed } => {
+                    let [width, height, _] = map.data.shape.size;
+                    object["data"] = json!({"resolution": [width, height], "planet": seed});
+                }
                 Source::Coin { seed } => {
                     let [width, height, _] = map.data.shape.size;
                     object["data"] = json!({"resolution": [width, height], "coin": seed});

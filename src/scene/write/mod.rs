@@ -218,6 +218,7 @@ fn source(array: &Array) -> Value {
         Source::Placed
         | Source::Vertices { .. }
         | Source::Leaves { .. }
+        | Source::Planet { .. }
         | Source::Coin { .. }
         | Source::Magnifier { .. }
         | Source::Attribute { .. } => Value::Null,
