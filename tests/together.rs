@@ -29,9 +29,9 @@ impl Pilot for Plain {
         true
     }
 
-    fn walk<const MODE: u8>(&self, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
         self.1.set(self.1.get() + walkers.len());
-        walk_side_by_side::<MODE>(matter, walkers, send);
+        walk_side_by_side(mode, matter, walkers, send);
     }
 
     fn fly(

@@ -35,7 +35,7 @@ pub trait Pilot {
     fn is_wide(&self) -> bool;
 
     /// Follows the walkers until they end or fly out.
-    fn walk<const MODE: u8>(&self, matter: &Matter, walkers: &mut [Walker], send: &mut Send);
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send);
 
     /// Fills the arrivals of the departures.
     fn fly(
@@ -116,7 +116,7 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
             .collect();
         if let Some(Some(matter)) = matters.get(number as usize) {
             let volume = matter.albedo_volume();
-            pilot.walk::<MODE>(matter, &mut walkers, &mut |k, at, d| {
+            pilot.walk(MODE, matter, &mut walkers, &mut |k, at, d| {
                 walks[order[k]].adjoint.sink.volume(volume, at, d, 3);
             });
         }

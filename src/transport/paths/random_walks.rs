@@ -116,9 +116,10 @@ pub struct Walker {
 /// Derivatives by the albedo, path by path: the walker's place, where it was looked up, and by each channel.
 pub type Send<'a> = dyn FnMut(usize, &Stencil, [f32; 3]) + 'a;
 
-/// Follows all walkers until they end or fly out; a replay hands derivatives to `send`.
+/// Follows all walkers until they end or fly out; in the mode of a replay derivatives go to `send`. The mode is no constant:
+/// most of a walk is the same in all, and is compiled for each level once.
 #[inline(always)]
-pub fn walk_side_by_side<const MODE: u8>(matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+pub fn walk_side_by_side(mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
     let mut tracks = Tracks::idle();
     let mut ahead = tracks.samplers.look_ahead();
     let mut taken = 0;
@@ -137,10 +138,10 @@ pub fn walk_side_by_side<const MODE: u8>(matter: &Matter, walkers: &mut [Walker]
         // While the texels are on their way.
         ahead = tracks.samplers.look_ahead();
         let albedo = matter.albedo_at(&at);
-        if MODE == REPLAY {
+        if mode == REPLAY {
             tracks.send(&at, &albedo, send);
         }
-        tracks.collide::<MODE>(matter, &albedo);
+        tracks.collide(mode, matter, &albedo);
         tracks.end_dead(walkers);
     }
 }
@@ -436,8 +437,8 @@ impl Tracks {
 
     /// Multiplies the throughput by the albedo.
     #[inline(always)]
-    fn collide<const MODE: u8>(&mut self, matter: &Matter, albedo: &[Lanes<f32>; 3]) {
-        let dead = if MODE == PRIMAL { 1 } else { 2 };
+    fn collide(&mut self, mode: u8, matter: &Matter, albedo: &[Lanes<f32>; 3]) {
+        let dead = if mode == PRIMAL { 1 } else { 2 };
         let mut dark = [0; LANES];
         for c in 0..3 {
             for lane in 0..LANES {

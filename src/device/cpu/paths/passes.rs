@@ -370,6 +370,9 @@ impl Spare {
 /// Makes flights with the vector level of the processor.
 struct Pilots(Level);
 
+/// Whoever asks a pilot to make flights has asked whether it is wide.
+const WIDE: &str = "flights are made side by side at wide levels alone";
+
 struct Fly<'a> {
     scene: &'a SceneView<'a>,
     medium: u32,
@@ -386,17 +389,18 @@ impl Kernel for Fly<'_> {
     }
 }
 
-struct RandomWalks<'a, 's, const MODE: u8> {
+struct RandomWalks<'a, 's> {
+    mode: u8,
     matter: &'a Matter<'a>,
     walkers: &'a mut [Walker],
     send: &'a mut Send<'s>,
 }
 
-impl<const MODE: u8> Kernel for RandomWalks<'_, '_, MODE> {
+impl Kernel for RandomWalks<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run<W: Wide>(self) {
-        walk_side_by_side::<MODE>(self.matter, self.walkers, self.send);
+        walk_side_by_side(self.mode, self.matter, self.walkers, self.send);
     }
 }
 
@@ -406,8 +410,14 @@ impl Pilot for Pilots {
         self.0 != Level::Baseline
     }
 
-    fn walk<const MODE: u8>(&self, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
-        self.0.run(RandomWalks::<MODE> { matter, walkers, send });
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+        let walks = RandomWalks {
+            mode,
+            matter,
+            walkers,
+            send,
+        };
+        self.0.run_wide(walks).expect(WIDE);
     }
 
     fn fly(
@@ -418,13 +428,14 @@ impl Pilot for Pilots {
         departures: &[Departure],
         arrivals: &mut [Arrival],
     ) {
-        self.0.run(Fly {
+        let flights = Fly {
             scene,
             medium,
             values,
             departures,
             arrivals,
-        });
+        };
+        self.0.run_wide(flights).expect(WIDE);
     }
 }
 

@@ -80,6 +80,22 @@ impl Level {
         }
     }
 
+    /// Runs a kernel compiled for this level; None at the baseline, for which it is not compiled.
+    pub(in crate::device::cpu) fn run_wide<K: Kernel>(self, kernel: K) -> Option<K::Output> {
+        match self {
+            Self::Baseline => {
+                drop(kernel);
+                None
+            }
+            // SAFETY: as in `run`.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => Some(unsafe { run_avx2(kernel) }),
+            // SAFETY: as in `run`.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => Some(unsafe { run_avx512(kernel) }),
+        }
+    }
+
     /// Runs a kernel compiled for this level.
     pub(in crate::device::cpu) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
