@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::difference::Difference;
+use super::difference::{Difference, extrapolate};
 use super::entries::{Chosen, Place, coordinates};
 use super::fields::{Fields, Role};
 use super::objective::{CastRay, FieldObjective};
@@ -270,10 +270,7 @@ impl<'a> ViewsObjective<'a> {
                     [0, 1, 2].map(|c| (high[c] - low[c]) / (2.0 * s))
                 };
                 let [a, b, d] = [step, step / 2.0, step / 4.0].map(central);
-                let slope = [0, 1, 2].map(|c| {
-                    let (first, second) = ((4.0 * b[c] - a[c]) / 3.0, (4.0 * d[c] - b[c]) / 3.0);
-                    (16.0 * second - first) / 15.0
-                });
+                let slope = [0, 1, 2].map(|c| extrapolate([a[c], b[c], d[c]]));
                 let weighted = |seed: &u32| {
                     let weight = self.objective.weight(*seed, cast);
                     (0..3).map(|c| weight[c] * slope[c]).sum::<f64>()

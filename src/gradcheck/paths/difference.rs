@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::objective::PathObjective;
-use crate::gradcheck::field::difference::Difference;
+use crate::gradcheck::field::difference::{Difference, extrapolate};
 use crate::gradcheck::field::objective::dot;
 use crate::params::Quantity;
 
@@ -92,11 +92,7 @@ pub fn difference(
     objective.fields.integrand[parameter][flat] = base;
     let mut fixed = vec![0.0; seeds.len()];
     for (i, &ray) in rays.iter().enumerate() {
-        let slope = [0, 1, 2].map(|c| {
-            let [coarse, middle, fine] = [0, 1, 2].map(|level: usize| ladder[level][i][c]);
-            let (first, second) = ((4.0 * middle - coarse) / 3.0, (4.0 * fine - middle) / 3.0);
-            (16.0 * second - first) / 15.0
-        });
+        let slope = [0, 1, 2].map(|c| extrapolate([0, 1, 2].map(|level: usize| ladder[level][i][c])));
         let cast = &objective.casts[ray as usize];
         for (sum, &seed) in fixed.iter_mut().zip(seeds) {
             *sum += dot(objective.weight(seed, cast), slope);

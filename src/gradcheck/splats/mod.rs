@@ -8,7 +8,7 @@ use rand_core::Rng;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
-use super::field::difference::Difference;
+use super::field::difference::{Difference, extrapolate};
 use super::field::entries::Place;
 use super::report::{LossReport, ParameterReport, Report};
 use super::{Options, Outcome, Setup, asked, device_adjoints};
@@ -153,11 +153,7 @@ fn difference(objective: &SplatObjective, parameter: usize, flat: usize, step: f
             above.iter().zip(below).map(|(a, b)| (a - b) / (2.0 * h)).collect()
         })
         .collect();
-    let extrapolated = |i: usize| {
-        let [coarse, middle, fine] = [0, 1, 2].map(|level: usize| ladder[level][i]);
-        let (first, second) = ((4.0 * middle - coarse) / 3.0, (4.0 * fine - middle) / 3.0);
-        (16.0 * second - first) / 15.0
-    };
+    let extrapolated = |i: usize| extrapolate([0, 1, 2].map(|level: usize| ladder[level][i]));
     Difference {
         fixed: (0..seeds.len()).map(extrapolated).collect(),
         sides: None,
