@@ -20,6 +20,7 @@ use crate::resident::splats::SplatScene;
 use crate::transport::field::march;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
+use crate::transport::number::each::EachEntry;
 
 /// Paths in memory at a time (at least those of one pixel): a few hundred bytes each.
 const PATHS_AT_ONCE: u32 = 1 << 18;
@@ -149,7 +150,7 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
             let view = Plain { scene, fields: &dual };
             march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance
         };
-        let slopes = casts.par_iter().map(|cast| gather(cast).map(|c| c.slope)).collect();
+        let slopes = casts.par_iter().map(|cast| gather(cast).each(|c| c.slope)).collect();
         let image = |t: f64| -> Vec<[f64; 3]> {
             shift(moved.of_mut(role), fields.of(role), direction, t);
             let view = Plain { scene, fields: &moved };
@@ -173,7 +174,7 @@ fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Fo
         let casts = cast_paths(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
         let slopes = casts
             .par_iter()
-            .map(|cast| objective.gather(&dual, cast).map(|c| c.slope))
+            .map(|cast| objective.gather(&dual, cast).each(|c| c.slope))
             .collect();
         let image = |t: f64| -> Vec<[f64; 3]> {
             let base = &objective.fields.integrand[parameter];
@@ -198,7 +199,7 @@ fn of_light(setup: &Setup, scene: &LightScene, direction: &[f64], step: f64) -> 
         objective.image(&moved)
     };
     let differences = extrapolated(image, step);
-    let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.map(|c| c.slope)).collect();
+    let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.each(|c| c.slope)).collect();
     whole(slopes, &differences)
 }
 
@@ -213,7 +214,7 @@ fn of_splats(setup: &Setup, scene: &SplatScene, parameter: usize, direction: &[f
         objective.image(&moved)
     };
     let differences = extrapolated(image, step);
-    let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.map(|c| c.slope)).collect();
+    let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.each(|c| c.slope)).collect();
     whole(slopes, &differences)
 }
 
@@ -279,13 +280,13 @@ fn extrapolated(mut image: impl FnMut(f64) -> Vec<[f64; 3]>, step: f64) -> Vec<[
         let (above, below) = (image(h), image(-h));
         let pairs = above.iter().zip(&below);
         pairs
-            .map(|(a, b)| [0, 1, 2].map(|c| (a[c] - b[c]) / (2.0 * h)))
+            .map(|(a, b)| [0, 1, 2].each(|c| (a[c] - b[c]) / (2.0 * h)))
             .collect()
     };
     let (coarse, fine) = (central(step), central(step / 2.0));
     let pairs = coarse.iter().zip(&fine);
     pairs
-        .map(|(a, b)| [0, 1, 2].map(|c| (4.0 * b[c] - a[c]) / 3.0))
+        .map(|(a, b)| [0, 1, 2].each(|c| (4.0 * b[c] - a[c]) / 3.0))
         .collect()
 }
 

@@ -16,6 +16,7 @@ use crate::transport::light::heights::{Heights, height_adjoint};
 use crate::transport::light::splat::{Taps, taps};
 use crate::transport::light::walk::{arrival_adjoint, arrive, entry, exit, pass_by};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::linear_weight;
 use crate::transport::rays::random::{Counter, random_uniform};
 use crate::transport::rays::sampler::WALK;
@@ -109,7 +110,7 @@ impl<'a> LightObjective<'a> {
                 film,
                 first,
                 place,
-                color: [0, 1, 2].map(|c| f64::from(color[c]) * f64::from(film.exposure[c]) / paths),
+                color: [0, 1, 2].each(|c| f64::from(color[c]) * f64::from(film.exposure[c]) / paths),
             }
         })
     }
@@ -170,7 +171,7 @@ impl<'a> LightObjective<'a> {
     /// The weight of each pixel in the objective.
     fn weights(&self, seed: u32) -> Vec<[f64; 3]> {
         let scale = 1.0 / (3.0 * f64::from(self.pixels()));
-        let of = |index| [0, 1, 2].map(|c| f64::from(linear_weight(seed, index, c)) * scale);
+        let of = |index| [0, 1, 2].each(|c| f64::from(linear_weight(seed, index, c)) * scale);
         (0..self.pixels()).map(of).collect()
     }
 
@@ -381,7 +382,7 @@ fn difference(objective: &LightObjective<'_>, flat: usize, step: f64, weights: &
         weights.iter().map(of).collect::<Vec<f64>>()
     };
     let ladder: Vec<Vec<f64>> = (0..LEVELS).map(at).collect();
-    let extrapolated = |i: usize| extrapolate([0, 1, 2].map(|level: usize| ladder[level][i]));
+    let extrapolated = |i: usize| extrapolate([0, 1, 2].each(|level: usize| ladder[level][i]));
     Difference {
         fixed: (0..weights.len()).map(extrapolated).collect(),
         sides: None,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{Options, Outcome, Setup, Weighting};
 use crate::io::{self, IoError, atomic, npy};
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::linear_weight;
 
 /// Writes `loss.json`, and a gradient for each checked parameter: `<path>.npy` for the mean, `random/<path>.npy` for
@@ -25,14 +26,14 @@ pub fn write(folder: &Path, setup: &Setup, options: &Options, outcome: &Outcome)
                 continue;
             }
             let parameter = &setup.params.parameters[i];
-            let [x, y, z] = parameter.shape.size.map(|n| n as u64);
+            let [x, y, z] = parameter.shape.size.each(|n| n as u64);
             let shape = [z, y, x, parameter.shape.channels as u64];
             npy::write_array(&place.join(format!("{}.npy", parameter.path)), &shape, gradient)?;
         }
         if weighting == Weighting::Random {
             let seed = weighting.seed(options.seed);
             let weights: Vec<f32> = (0..report.pixels)
-                .flat_map(|i| [0, 1, 2].map(|c| linear_weight(seed, i, c)))
+                .flat_map(|i| [0, 1, 2].each(|c| linear_weight(seed, i, c)))
                 .collect();
             npy::write_array(&place.join("weights.npy"), &[u64::from(report.pixels), 3], &weights)?;
         }

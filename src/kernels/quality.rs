@@ -1,5 +1,6 @@
 //! Image quality: mean squared error, PSNR and SSIM, in f64.
 
+use crate::transport::number::each::EachEntry;
 use rayon::prelude::*;
 
 /// Side of the SSIM window, and the standard deviation of its Gaussian in pixels.
@@ -95,7 +96,7 @@ fn gaussian() -> [f64; WINDOW] {
         (-0.5 * x * x / (SIGMA * SIGMA)).exp()
     });
     let sum: f64 = weights.iter().sum();
-    weights.map(|w| w / sum)
+    weights.each(|w| w / sum)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Penalties on a grid and their gradients.
 
 /// The penalties.
+use crate::transport::number::each::EachEntry;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Penalty {
     /// Mean over texels and channels of sqrt(dx² + dy² + dz² + e²) - e of forward differences, e = [`TV_EPSILON`].
@@ -17,9 +19,9 @@ pub const TV_EPSILON: f32 = 1e-3;
 /// sum.
 #[inline(always)]
 pub fn total_variation(value: f32, next: [f32; 3]) -> (f32, [f32; 3]) {
-    let d = next.map(|n| n - value);
+    let d = next.each(|n| n - value);
     let norm = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + TV_EPSILON * TV_EPSILON).sqrt();
-    (norm - TV_EPSILON, d.map(|x| x / norm))
+    (norm - TV_EPSILON, d.each(|x| x / norm))
 }
 
 /// The sparsity penalty of a raw density and its derivative.

@@ -10,6 +10,7 @@ use super::paths::{volume_record, wrap_code};
 use super::slot;
 use crate::params::ParamSet;
 use crate::scene::{Array, Bsdf, Material, Model, NestedBsdf, Relief, Texture};
+use crate::transport::number::each::EachEntry;
 
 /// The records of all BSDFs of a scene.
 #[derive(Debug, Clone, Default)]
@@ -158,7 +159,7 @@ impl Bsdfs {
                 let weight = self.texture(weight, params);
                 let [first, second] = &**nested;
                 let parts: [&NestedBsdf; 2] = [first, second];
-                self.mixture(weight, parts.map(|part| &part.bsdf), params)
+                self.mixture(weight, parts.each(|part| &part.bsdf), params)
             }
             Bsdf::Relief { relief, nested } => self.relieved(relief, &nested.bsdf, params),
         }

@@ -3,6 +3,7 @@
 use glam::{Affine3A, Vec3};
 
 use super::layout::{CornerRecord, EmissiveTriangleRecord, NONE, Triangle};
+use crate::transport::number::each::EachEntry;
 
 /// How u and v lead over the faces of the cube [-1, 1]³, as in Mitsuba: from (p + 1) / 2, where p is the coordinate along
 /// an axis, or minus that. Faces are numbered 2 · axis, plus 1 on the positive side.
@@ -27,7 +28,7 @@ pub fn cube(to_world: &Affine3A) -> Vec<(Triangle, CornerUvs)> {
         let corner = |u: f32, v: f32| {
             let mut p = Vec3::ZERO;
             (p[axis], p[(axis + 1) % 3], p[(axis + 2) % 3]) = (side, u, v);
-            let uv = uv.map(|(axis, sign)| 0.5 * sign * p[axis] + 0.5);
+            let uv = uv.each(|(axis, sign)| 0.5 * sign * p[axis] + 0.5);
             (to_world.transform_point3(p).to_array(), uv)
         };
         let [a, b, c, d] = [
@@ -37,8 +38,8 @@ pub fn cube(to_world: &Affine3A) -> Vec<(Triangle, CornerUvs)> {
             corner(-1.0, 1.0),
         ];
         let outwards = (side > 0.0) != mirrored;
-        let halves = [[a, b, c], [a, c, d]].map(|[a, b, c]| if outwards { [a, b, c] } else { [a, c, b] });
-        triangles.extend(halves.map(|half| (half.map(|corner| corner.0), half.map(|corner| corner.1))));
+        let halves = [[a, b, c], [a, c, d]].each(|[a, b, c]| if outwards { [a, b, c] } else { [a, c, b] });
+        triangles.extend(halves.each(|half| (half.each(|corner| corner.0), half.each(|corner| corner.1))));
     }
     triangles
 }
@@ -99,7 +100,7 @@ fn turned<T>([a, b, c]: [T; 3]) -> [T; 3] {
 }
 
 fn area(triangle: &[[f32; 3]; 3]) -> f64 {
-    let [a, b, c] = triangle.map(|p| glam::DVec3::from_array(p.map(f64::from)));
+    let [a, b, c] = triangle.each(|p| glam::DVec3::from_array(p.each(f64::from)));
     0.5 * (b - a).cross(c - a).length()
 }
 

@@ -8,6 +8,7 @@
 //! - for each row `columns + 1` cumulated probabilities of its cells,
 //! - the weights of all texels, row by row.
 
+use crate::transport::number::each::EachEntry;
 use rayon::prelude::*;
 
 /// Luminance that is added to every texel, as a share of the map's mean: a texel that is black, and which a run would
@@ -58,7 +59,7 @@ pub fn environment_table(size: [u32; 2], data: &[f32]) -> Vec<f32> {
         .enumerate()
         .map(|(y, out)| {
             let next = (y + 1).min(size[1] as usize - 1);
-            let [upper, lower] = [y, next].map(|y| &weights[y * columns..(y + 1) * columns]);
+            let [upper, lower] = [y, next].each(|y| &weights[y * columns..(y + 1) * columns]);
             let across: Vec<f64> = (0..columns)
                 .map(|x| f64::from(upper[x]) + f64::from(lower[x]))
                 .collect();
@@ -77,7 +78,7 @@ fn texel_weights(size: [u32; 2], data: &[f32]) -> Vec<f32> {
     let pole = POLE * step.min(std::f64::consts::FRAC_PI_2).sin();
     let sine = |y: usize| (y as f64 * step).sin().max(pole);
     let luminance = |texel: &[f32]| {
-        let [r, g, b] = [texel[0], texel[1], texel[2]].map(f64::from);
+        let [r, g, b] = [texel[0], texel[1], texel[2]].each(f64::from);
         (0.2126 * r + 0.7152 * g + 0.0722 * b).max(0.0)
     };
     let of_rows: Vec<f64> = data

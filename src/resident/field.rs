@@ -7,6 +7,7 @@ use super::views::Views;
 use super::{rows, slot};
 use crate::params::{ParamSet, Shape};
 use crate::scene::{ColorActivation, DensityActivation, RadianceField};
+use crate::transport::number::each::EachEntry;
 
 /// What is known of a radiance field beside its records.
 #[derive(Debug, Clone, Default)]
@@ -59,13 +60,13 @@ impl FieldScene {
     pub fn fit(&self, record: &mut SceneRecord, shapes: &[Shape]) {
         let Some(slots) = self.slots else { return };
         let (sigma, sh) = (shapes[slots.sigma_t], shapes[slots.sh_coeffs]);
-        let size = |s: Shape| s.size.map(|n| n as u32);
+        let size = |s: Shape| s.size.each(|n| n as u32);
         let [x, y, z] = size(sigma);
         record.sigma_size = [x, y, z, 1];
         let [x, y, z] = size(sh);
         record.sh_size = [x, y, z, sh.channels as u32];
         let cells = |n: usize| n.div_ceil(layout::occupancy::CELL) as u32;
-        let [x, y, z] = sigma.size.map(cells);
+        let [x, y, z] = sigma.size.each(cells);
         record.occupancy_size = [x, y, z, 0];
         let voxel = (0..3)
             .map(|a| self.extent[a] / sigma.size[a].max(sh.size[a]) as f32)
@@ -81,9 +82,9 @@ fn measure(to_world: &Affine3A) -> ([f32; 3], f32) {
         to_world.matrix3.y_axis,
         to_world.matrix3.z_axis,
     ]
-    .map(|axis| 2.0 * axis);
+    .each(|axis| 2.0 * axis);
     let diagonal = [x + y + z, x + y - z, x - y + z, x - y - z]
-        .map(Vec3A::length)
+        .each(Vec3A::length)
         .into_iter()
         .fold(0.0, f32::max);
     ([x.length(), y.length(), z.length()], diagonal)

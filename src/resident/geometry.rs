@@ -1,13 +1,14 @@
 //! Maps of shapes into the world, and normals of meshes.
 
+use crate::transport::number::each::EachEntry;
 use std::f32::consts::PI;
 
 use glam::{Affine3A, DAffine3, Mat3A, Vec3, Vec3A};
 
 /// The inverse of a map, of which each entry is as good as f32 can be: `transport::scene::shape::leave` counts on it.
 pub(super) fn inverse(to_world: &Affine3A) -> Affine3A {
-    let wide = DAffine3::from_cols_array(&to_world.to_cols_array().map(f64::from)).inverse();
-    Affine3A::from_cols_array(&wide.to_cols_array().map(|x| x as f32))
+    let wide = DAffine3::from_cols_array(&to_world.to_cols_array().each(f64::from)).inverse();
+    Affine3A::from_cols_array(&wide.to_cols_array().each(|x| x as f32))
 }
 
 /// The radius of the unit sphere under a map; None if it is not round there.
@@ -27,7 +28,7 @@ pub(super) fn radius(to_world: &Affine3A) -> Option<f32> {
 /// The cylinder of radius one around the z axis from -1 to 1, moved to where a scene has one; about its axis it is turned
 /// as in Mitsuba.
 pub fn cylinder(ends: [[f32; 3]; 2], radius: f32) -> Affine3A {
-    let [p0, p1] = ends.map(Vec3A::from_array);
+    let [p0, p1] = ends.each(Vec3A::from_array);
     let half = 0.5 * (p1 - p0);
     let (x, y) = half.normalize().any_orthonormal_pair();
     let columns = Mat3A::from_cols(radius * x, radius * y, half);
@@ -54,7 +55,7 @@ pub(super) fn cylinder_area(to_world: &Affine3A) -> Option<f32> {
 pub fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
     let mut normals = vec![Vec3::ZERO; positions.len()];
     for triangle in triangles {
-        let p = triangle.map(|v| positions[v as usize]);
+        let p = triangle.each(|v| positions[v as usize]);
         let face = (p[1] - p[0]).cross(p[2] - p[0]).normalize_or_zero();
         for k in 0..3 {
             let (to, fro) = (p[(k + 1) % 3] - p[k], p[(k + 2) % 3] - p[k]);

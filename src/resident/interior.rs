@@ -4,6 +4,7 @@
 use super::bvh::box_around_surfaces;
 use super::layout::{MediumRecord, NONE, Rows, SurfaceRecord, Triangle, surface};
 use super::surface_free::Inside;
+use crate::transport::number::each::each_index;
 
 /// Rounding of a point's local coordinates and of a hit on the shape, in units of the largest coordinate.
 const ROUNDING: f32 = 64.0 * f32::EPSILON;
@@ -25,7 +26,7 @@ impl Interior {
     /// Whether a point lies inside.
     #[inline(always)]
     pub fn holds(&self, p: [f32; 3]) -> bool {
-        let [x, y, z] = std::array::from_fn(|a| {
+        let [x, y, z] = each_index(|a| {
             let m = &self.to_local[a];
             m[0] * p[0] + m[1] * p[1] + m[2] * p[2] + m[3]
         });

@@ -3,6 +3,7 @@
 //! Every field is a 4-byte scalar, an array of four of them, or one of three with a scalar behind it, so that Rust's
 //! and WGSL's layouts agree.
 
+use crate::transport::number::each::EachEntry;
 use bytemuck::{Pod, Zeroable};
 
 /// Three rows of an affine map; the fourth column is the translation.
@@ -456,7 +457,7 @@ pub struct CornerRecord {
 impl CornerRecord {
     /// The corners' vertices in their mesh.
     pub fn vertices(&self) -> [u32; 3] {
-        self.normals.map(|normal| normal[3].to_bits())
+        self.normals.each(|normal| normal[3].to_bits())
     }
 }
 

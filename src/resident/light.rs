@@ -9,6 +9,7 @@ use super::{rows, slot};
 use crate::io::{self, IoError};
 use crate::params::{ParamSet, Parameter, Shape};
 use crate::scene::{Bsdf, SPLAT_REACH, Scene, Sensor, Slab, Surface, Texture, Wrap, screen_reflectance};
+use crate::transport::number::each::EachEntry;
 
 /// The most pixels along an axis that a filter reaches from a place on the film.
 pub const MAX_TAPS: usize = 2 * SPLAT_REACH as usize + 1;
@@ -114,11 +115,11 @@ impl LightScene {
         let screen = &self.screen_to_world;
         let to_camera = to_world.inverse();
         let at = to_camera.transform_point3a(screen.translation);
-        let [a, b] = [screen.matrix3.x_axis, screen.matrix3.y_axis].map(|axis| to_camera.transform_vector3a(axis));
+        let [a, b] = [screen.matrix3.x_axis, screen.matrix3.y_axis].each(|axis| to_camera.transform_vector3a(axis));
         let is_pinhole = sensor.kind == layout::sensor::PERSPECTIVE;
         let depth = if is_pinhole { [a.z, b.z, at.z] } else { [0.0, 0.0, 1.0] };
         // +X is left and +Y up.
-        let row = |focal: f32, center: f32, of: [f32; 3]| [0, 1, 2].map(|i| center * depth[i] - focal * of[i]);
+        let row = |focal: f32, center: f32, of: [f32; 3]| [0, 1, 2].each(|i| center * depth[i] - focal * of[i]);
         let rows = [
             row(sensor.focal[0], sensor.center[0], [a.x, b.x, at.x]),
             row(sensor.focal[1], sensor.center[1], [a.y, b.y, at.y]),
@@ -174,8 +175,8 @@ pub(super) fn flatten(scene: &Scene, slab: &Slab, params: &ParamSet) -> io::Resu
     let (screen_record, exposed) = place_screen(slab, screen, &record).map_err(refuse)?;
     let reflectance = screen_reflectance(&screen.bsdf).expect("`ptracer` has a diffuse screen");
     let area = area(&light.to_world);
-    let exposure =
-        [0, 1, 2].map(|c| area * reflectance[c] * slab.transmittance[c] * slab.transmittance[c] / std::f32::consts::PI);
+    let exposure = [0, 1, 2]
+        .each(|c| area * reflectance[c] * slab.transmittance[c] * slab.transmittance[c] / std::f32::consts::PI);
     for sensor in &scene.sensors {
         check_view(sensor, (slab, screen), exposed).map_err(refuse)?;
     }
@@ -229,10 +230,10 @@ fn passed(eta: f32, cos_i: f32, cos_t: f32) -> f32 {
 fn describe(slab: &Slab, light: &Surface) -> Result<SlabRecord, String> {
     let to_slab = slab.to_world.inverse();
     let direction = to_slab.transform_vector3a(normal(light)).normalize();
-    let [u, v] = [light.to_world.matrix3.x_axis, light.to_world.matrix3.y_axis].map(|axis| 2.0 * axis);
+    let [u, v] = [light.to_world.matrix3.x_axis, light.to_world.matrix3.y_axis].each(|axis| 2.0 * axis);
     let corner = to_slab.transform_point3a(light.to_world.translation - 0.5 * (u + v));
-    let [u, v] = [u, v].map(|axis| to_slab.transform_vector3a(axis));
-    let highest = [Vec3A::ZERO, u, v, u + v].map(|edge| (corner + edge).z);
+    let [u, v] = [u, v].each(|axis| to_slab.transform_vector3a(axis));
+    let highest = [Vec3A::ZERO, u, v, u + v].each(|edge| (corner + edge).z);
     if direction.z <= 0.0 || highest.iter().any(|z| *z > -slab.thickness) {
         return Err(format!(
             "light of `{}` does not reach the flat side of `{}`, z = -thickness in its own frame, from outside: turn one of them",
@@ -252,7 +253,7 @@ fn describe(slab: &Slab, light: &Surface) -> Result<SlabRecord, String> {
     Ok(SlabRecord {
         thickness: slab.thickness,
         eta: slab.eta,
-        entry: entry.map(|p| p.to_array()),
+        entry: entry.each(|p| p.to_array()),
         outside: direction.to_array(),
         inside: inside.to_array(),
         entering: passed(slab.eta, direction.z, inside.z),
@@ -357,7 +358,7 @@ fn lamp(light: &Surface, params: &ParamSet) -> Lamp {
         let channels = parameter.shape.channels;
         let texels = parameter.values.chunks_exact(channels);
         let [width, height, _] = parameter.shape.size;
-        let colors = texels.map(|texel| [0, 1, 2].map(|c| texel[c % channels])).collect();
+        let colors = texels.map(|texel| [0, 1, 2].each(|c| texel[c % channels])).collect();
         (colors, [width, height])
     };
     match &emitter.radiance {
@@ -379,7 +380,7 @@ fn lamp(light: &Surface, params: &ParamSet) -> Lamp {
             to_uv: Affine2::IDENTITY,
         },
         Texture::Checkerboard { colors, to_uv } => {
-            let [[first], [second]] = [&colors[0], &colors[1]].map(|array| {
+            let [[first], [second]] = [&colors[0], &colors[1]].each(|array| {
                 let (texels, _): (Vec<[f32; 3]>, _) = of(array);
                 [texels[0]]
             });
@@ -415,12 +416,12 @@ impl Lamp {
             (left, top + 1.0),
             (left + 1.0, top + 1.0),
         ]
-        .map(|(x, y)| self.texel(x, y));
-        [0, 1, 2].map(|i| (a[i] * (1.0 - fx) + b[i] * fx) * (1.0 - fy) + (c[i] * (1.0 - fx) + d[i] * fx) * fy)
+        .each(|(x, y)| self.texel(x, y));
+        [0, 1, 2].each(|i| (a[i] * (1.0 - fx) + b[i] * fx) * (1.0 - fy) + (c[i] * (1.0 - fx) + d[i] * fx) * fy)
     }
 
     fn texel(&self, x: f32, y: f32) -> [f32; 3] {
-        let [x, y] = [0, 1].map(|axis| {
+        let [x, y] = [0, 1].each(|axis| {
             let (at, n) = ([x, y][axis] as i64, self.size[axis] as i64);
             match self.wrap {
                 Wrap::Clamp => at.clamp(0, n - 1),

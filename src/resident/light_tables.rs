@@ -3,6 +3,7 @@
 use super::environment::{row_start, table_len};
 use super::layout::{LightRecord, NONE, SceneRecord, TextureRecord, background, lookup, surface, texture};
 use super::paths::PathScene;
+use crate::transport::number::each::EachEntry;
 
 /// Most cells of a table along u and along v.
 const MOST_CELLS: f32 = 1024.0;
@@ -45,7 +46,7 @@ fn environment_len(scene: &SceneRecord) -> usize {
 
 /// Cumulated probabilities of rows, and of each row's cells.
 fn light_table_len(light: &LightRecord) -> usize {
-    let cells = light.cells.map(|n| n as usize);
+    let cells = light.cells.each(|n| n as usize);
     row_start(cells, cells[1])
 }
 
@@ -53,13 +54,13 @@ fn light_table_len(light: &LightRecord) -> usize {
 /// interpolated, so that in a cell of an upright image the texture is bilinear.
 fn cells(record: &TextureRecord) -> [u32; 2] {
     let size = match (record.kind, record.filter) {
-        (texture::BITMAP, lookup::NEAREST) => record.size.map(|n| n as f32),
-        (texture::BITMAP, _) => record.size.map(|n| 2.0 * n as f32),
+        (texture::BITMAP, lookup::NEAREST) => record.size.each(|n| n as f32),
+        (texture::BITMAP, _) => record.size.each(|n| 2.0 * n as f32),
         (texture::CHECKERBOARD, _) => [2.0; 2],
         _ => [1.0; 2],
     };
     let m = &record.to_uv;
-    [0, 1].map(|a| {
+    [0, 1].each(|a| {
         let along = (m[0][a].abs() * size[0]).max(m[1][a].abs() * size[1]);
         along.ceil().clamp(1.0, MOST_CELLS) as u32
     })

@@ -8,6 +8,7 @@ use super::paths::PathScene;
 use super::rows;
 use crate::kernels::occupancy::reachable_between;
 use crate::params::Shape;
+use crate::transport::number::each::{EachEntry, each_index};
 
 /// Texels along the edge of a cell of the majorant grid.
 const CELL: usize = 8;
@@ -83,8 +84,8 @@ impl PathScene {
                     && (sigma.filter == layout::lookup::CONSTANT || sigma.world_to_unit == albedo.world_to_unit),
             );
             (rule.low, rule.high) = covered(medium, sigma);
-            let extent = [0, 1, 2].map(|a| rule.high[a] - rule.low[a]);
-            let to_grid = Affine3A::from_scale(Vec3::from_array(extent.map(|e| 1.0 / e)))
+            let extent = [0, 1, 2].each(|a| rule.high[a] - rule.low[a]);
+            let to_grid = Affine3A::from_scale(Vec3::from_array(extent.each(|e| 1.0 / e)))
                 * Affine3A::from_translation(-Vec3::from_array(rule.low))
                 * affine(&sigma.world_to_unit);
             medium.world_to_grid = rows(&to_grid);
@@ -133,7 +134,7 @@ impl PathScene {
     pub fn majorants_of(&self, medium: usize, data: &[f32]) -> Vec<f32> {
         let [along_x, along_y, along_z] = self.reach(medium);
         let (rule, medium) = (&self.rules[medium], &self.media[medium]);
-        let size = self.volumes[medium.sigma_t as usize].size.map(|n| n as usize);
+        let size = self.volumes[medium.sigma_t as usize].size.each(|n| n as usize);
         let majorant_of = |[x0, x1]: [usize; 2], [y0, y1]: [usize; 2], [z0, z1]: [usize; 2]| {
             let mut most = 0f32;
             for z in z0..=z1 {
@@ -164,11 +165,9 @@ fn largest(values: &[f32]) -> f32 {
     let (eights, rest) = values.as_chunks::<8>();
     let mut most = [0f32; 8];
     for eight in eights {
-        for (most, value) in most.iter_mut().zip(eight) {
-            *most = most.max(*value);
-        }
+        most = each_index(|l| most[l].max(eight[l]));
     }
-    most.into_iter().chain(rest.iter().copied()).fold(0.0, f32::max)
+    most.iter().chain(rest).fold(0.0, |most, value| most.max(*value))
 }
 
 /// The part of the unit cube's space that a medium's box covers: the unit cube itself unless it is turned.
@@ -185,8 +184,8 @@ fn covered(medium: &MediumRecord, sigma: &VolumeRecord) -> ([f32; 3], [f32; 3]) 
     // An upright box covers the cube exactly, but for rounding.
     let snap = |x: f32, to: f32| if (x - to).abs() < 1e-4 { to } else { x };
     (
-        low.to_array().map(|x| snap(x, 0.0)),
-        high.to_array().map(|x| snap(x, 1.0)),
+        low.to_array().each(|x| snap(x, 0.0)),
+        high.to_array().each(|x| snap(x, 1.0)),
     )
 }
 

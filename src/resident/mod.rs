@@ -32,6 +32,7 @@ use glam::Affine3A;
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
 use crate::scene::{Array, Background, Rules, Scene, Sensor, Source, Splats, Visited};
+use crate::transport::number::each::EachEntry;
 use bytemuck::Zeroable;
 use field::FieldScene;
 use layout::{Rows, SceneRecord, SensorRecord};
@@ -240,7 +241,7 @@ fn describe_background(background: &Background, record: &mut SceneRecord, params
 
 /// Places the splats of a scene.
 fn describe_splats(scene: &Scene, splats: &Splats, params: &mut ParamSet) -> io::Result<SplatScene> {
-    let slots = splats.arrays().map(|array| slot(params, array));
+    let slots = splats.arrays().each(|array| slot(params, array));
     for (slot, values) in slots.into_iter().zip(placement::place(scene, splats)?) {
         params.parameters[slot].values = values;
     }

@@ -16,6 +16,7 @@ use super::paths::{Estimator, PathScene};
 use super::{rows, slot};
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{self, LightKind, Scene, World};
+use crate::transport::number::each::EachEntry;
 
 /// How a surface or a light is moved: the parameters, [`NONE`] where it is not.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,9 +115,9 @@ impl Rest {
 pub fn bake(world: &mut World, params: &ParamSet) {
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     let moved = |to_world: &Affine3A, motion: &Motion| {
-        let place = DAffine3::from_cols_array(&to_world.to_cols_array().map(f64::from));
+        let place = DAffine3::from_cols_array(&to_world.to_cols_array().each(f64::from));
         let place = motion.map(&values) * place;
-        Affine3A::from_cols_array(&place.to_cols_array().map(|x| x as f32))
+        Affine3A::from_cols_array(&place.to_cols_array().each(|x| x as f32))
     };
     for surface in &mut world.surfaces {
         let parts = std::mem::take(&mut surface.motion);
@@ -237,12 +238,12 @@ impl Motion {
             NONE => DVec3::splat(otherwise),
             slot => {
                 let given = values[slot as usize];
-                DVec3::from_array([0, 1, 2].map(|a: usize| f64::from(given[a.min(given.len() - 1)])))
+                DVec3::from_array([0, 1, 2].each(|a: usize| f64::from(given[a.min(given.len() - 1)])))
             }
         };
         let (shift, turn) = (three(self.translate, 0.0), three(self.rotate, 0.0));
         let radians = turn * (std::f64::consts::PI / 180.0);
-        let pivot = DVec3::from_array(self.pivot.map(f64::from));
+        let pivot = DVec3::from_array(self.pivot.each(f64::from));
         let matrix = DMat3::from_quat(DQuat::from_scaled_axis(radians)) * DMat3::from_diagonal(three(self.scale, 1.0));
         DAffine3 {
             matrix3: matrix,
@@ -257,7 +258,7 @@ impl PathScene {
         if self.rest.motions.is_empty() {
             return;
         }
-        let wide = |m: &Affine3A| DAffine3::from_cols_array(&m.to_cols_array().map(f64::from));
+        let wide = |m: &Affine3A| DAffine3::from_cols_array(&m.to_cols_array().each(f64::from));
         let moved: Vec<Option<DAffine3>> = self.rest.motions.iter().map(|m| m.map(|m| m.map(values))).collect();
         for (number, map) in moved.iter().enumerate() {
             let Some(map) = map else { continue };
@@ -266,7 +267,7 @@ impl PathScene {
                 continue;
             }
             let to_world = *map * wide(&self.rest.to_world[number]);
-            let to_world = Affine3A::from_cols_array(&to_world.to_cols_array().map(|x| x as f32));
+            let to_world = Affine3A::from_cols_array(&to_world.to_cols_array().each(|x| x as f32));
             let record = &mut self.surfaces[number];
             record.to_world = rows(&to_world);
             record.to_local = rows(&inverse(&to_world));
@@ -282,15 +283,15 @@ impl PathScene {
                 let positions = values[slot as usize];
                 *triangle = rest
                     .vertices()
-                    .map(|v| [0, 1, 2].map(|a| positions[3 * v as usize + a]));
+                    .each(|v| [0, 1, 2].each(|a| positions[3 * v as usize + a]));
                 continue;
             }
             let Some(map) = &moved[shape] else { continue };
-            let place = |p: [f32; 3]| map.transform_point3(DVec3::from_array(p.map(f64::from)));
-            *triangle = triangle.map(|p| place(p).to_array().map(|x| x as f32));
+            let place = |p: [f32; 3]| map.transform_point3(DVec3::from_array(p.each(f64::from)));
+            *triangle = triangle.each(|p| place(p).to_array().each(|x| x as f32));
             let turned = map.matrix3.inverse().transpose();
             for (normal, rest) in corner.normals.iter_mut().zip(&rest.normals) {
-                let n = turned * DVec3::from_array([0, 1, 2].map(|a: usize| f64::from(rest[a])));
+                let n = turned * DVec3::from_array([0, 1, 2].each(|a: usize| f64::from(rest[a])));
                 *normal = n.normalize_or_zero().as_vec3().extend(rest[3]).to_array();
             }
         }

@@ -31,6 +31,7 @@ use crate::scene::{
     Texture, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
+use crate::transport::number::each::EachEntry;
 
 /// The records of a scene that is not a radiance field.
 #[derive(Debug, Clone)]
@@ -388,7 +389,7 @@ impl Build<'_> {
         };
         for ([a, b, c], face) in triangles.into_iter().zip(0..) {
             let at = |v: u32| positions[v as usize].to_array();
-            self.triangles.push([a, b, c].map(at));
+            self.triangles.push([a, b, c].each(at));
             let mut record = CornerRecord::zeroed();
             (record.shape, record.face) = (shape, face);
             let uv = |v: u32| mesh.uvs.get(v as usize).copied().unwrap_or_default();
@@ -489,7 +490,7 @@ impl Build<'_> {
                 record.kind = layout::light::PROJECTOR;
                 record.position = to_world.translation.extend(0.0).to_array();
                 record.to_local = rows(&inverse(&to_world));
-                let [width, height] = light.picture_size().map(|n| n as f32);
+                let [width, height] = light.picture_size().each(|n| n as f32);
                 let half = (0.5 * fov.to_radians()).tan();
                 record.extent = [half, half * height / width];
             }

@@ -7,6 +7,7 @@ use super::layout::backdrop;
 use super::references::Pixels;
 use crate::io::{self, Encoding, Image, IoError, image, srgb};
 use crate::scene::{Backdrop, ColorSpace, Reference, Sensor};
+use crate::transport::number::each::EachEntry;
 
 /// Photographs that are decoded at a time at most, and the bytes that their floats may take together if there are several.
 const AT_A_TIME: usize = 8;
@@ -54,7 +55,7 @@ fn float_bytes(sensor: &Sensor) -> u64 {
         .reference
         .as_ref()
         .map_or(0, |reference| u64::from(reference.downscale));
-    let [width, height] = [sensor.width, sensor.height].map(|n| u64::from(n).saturating_mul(factor));
+    let [width, height] = [sensor.width, sensor.height].each(|n| u64::from(n).saturating_mul(factor));
     width.saturating_mul(height).saturating_mul(16)
 }
 
@@ -146,7 +147,7 @@ fn has_eight_bits(image: &Image) -> bool {
 
 /// Adds a photograph. The first that eight bits do not hold turns all before it into floats.
 fn append(all: &mut Pixels, photograph: Photograph) {
-    let pack = |p: &[f32; 4]| u32::from_le_bytes(p.map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8));
+    let pack = |p: &[f32; 4]| u32::from_le_bytes(p.each(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8));
     match all {
         Pixels::Unorm8(data) if photograph.eight_bit => data.extend(photograph.pixels.iter().map(pack)),
         Pixels::Float(data) => data.extend(photograph.pixels),

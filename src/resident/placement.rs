@@ -8,6 +8,7 @@ use rand_pcg::Pcg64;
 use crate::io::tensors::Reader;
 use crate::io::{self, IoError};
 use crate::scene::{Backdrop, Order, Placement, References, SPLAT_ARRAYS, Scene, Sensor, Splats, leaves};
+use crate::transport::number::each::EachEntry;
 
 use super::photographs::photograph;
 
@@ -87,7 +88,7 @@ fn picture(scene: &Scene) -> io::Result<Picture> {
             };
             let over = |[r, g, b, a]: [f32; 4]| match behind {
                 None => [r, g, b],
-                Some(behind) => [0, 1, 2].map(|c| [r, g, b][c] * a + behind[c] * (1.0 - a)),
+                Some(behind) => [0, 1, 2].each(|c| [r, g, b][c] * a + behind[c] * (1.0 - a)),
             };
             photograph(sensor, reference)?.pixels.into_iter().map(over).collect()
         }
@@ -110,9 +111,9 @@ fn at_random(seed: u64, count: usize, [width, height]: [usize; 2]) -> [Vec<f32>;
     let mut arrays = [const { Vec::new() }; 5];
     for _ in 0..count {
         arrays[0].extend([w * uniform(), h * uniform()]);
-        arrays[1].extend([0; 2].map(|_| (spacing * (0.3 + 0.7 * uniform())).ln()));
+        arrays[1].extend([0; 2].each(|_| (spacing * (0.3 + 0.7 * uniform())).ln()));
         arrays[2].push(PI * uniform());
-        arrays[3].extend([0; 3].map(|_| uniform()));
+        arrays[3].extend([0; 3].each(|_| uniform()));
         arrays[4].push(0.2 + 0.6 * uniform());
     }
     arrays
@@ -146,7 +147,7 @@ fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
         let here = share(pixel);
         walked += f64::from(here);
         while arrays[4].len() < count && walked > (arrays[4].len() as f64 + first) * step {
-            let [x, y] = [pixel % width, pixel / width].map(|i| i as f32);
+            let [x, y] = [pixel % width, pixel / width].each(|i| i as f32);
             arrays[0].extend([(x + uniform()) / side, (y + uniform()) / side]);
             // A splat has an area of step/share pixels to itself.
             let spacing = ((step as f32) / here).sqrt();

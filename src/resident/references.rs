@@ -2,6 +2,7 @@
 
 use super::Resident;
 use super::layout::backdrop;
+use crate::transport::number::each::EachEntry;
 
 /// Pixels of all references in the films' colour spaces, with straight alpha.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +22,9 @@ impl Pixels {
         match self {
             Self::None => [0.0; 4],
             Self::Constant(value) => *value,
-            Self::Unorm8(data) => data[index as usize].to_le_bytes().map(|b| f32::from(b) * (1.0 / 255.0)),
+            Self::Unorm8(data) => data[index as usize]
+                .to_le_bytes()
+                .each(|b| f32::from(b) * (1.0 / 255.0)),
             Self::Float(data) => data[index as usize],
         }
     }

@@ -4,6 +4,7 @@ use glam::Vec3;
 
 use crate::io::mesh::Mesh;
 use crate::scene::Slab;
+use crate::transport::number::each::EachEntry;
 
 /// The slab with these coefficients of its heights, `size` along x and y, in the world and its unit. The side of heights has a
 /// vertex at each corner of a texel, where the spline is the mean of the coefficients around it; vertices of the rim are shared,
@@ -44,8 +45,8 @@ pub fn solid(slab: &Slab, heights: &[f32], size: [usize; 2]) -> Mesh {
     }
     for i in 0..rim.len() {
         let next = (i + 1) % rim.len();
-        let [above, above_next] = [i, next].map(|i| vertex(rim[i][0], rim[i][1]));
-        let [below, below_next] = [i, next].map(|i| bottom + i as u32);
+        let [above, above_next] = [i, next].each(|i| vertex(rim[i][0], rim[i][1]));
+        let [below, below_next] = [i, next].each(|i| bottom + i as u32);
         triangles.extend([
             [above, below, below_next],
             [above, below_next, above_next],

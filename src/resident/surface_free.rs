@@ -3,6 +3,7 @@
 
 use super::bvh::Corners;
 use super::layout::{MediumRecord, NONE, Rows, SurfaceRecord, Triangle, surface};
+use crate::transport::number::each::{EachEntry, each_index};
 
 /// How far surfaces may stand in a box, in units of its largest coordinate: walks are moved less far off a surface that
 /// they leave.
@@ -56,8 +57,8 @@ impl Inside {
             .chain(&medium.high)
             .fold(0f32, |size, x| size.max(x.abs()));
         size.is_finite().then(|| Self {
-            low: medium.low.map(|x| x + MARGIN * size),
-            high: medium.high.map(|x| x - MARGIN * size),
+            low: medium.low.each(|x| x + MARGIN * size),
+            high: medium.high.each(|x| x - MARGIN * size),
         })
     }
 
@@ -69,12 +70,12 @@ impl Inside {
         let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
         let thickness = if is_flat { 0.0 } else { 1.0 };
         let solid = corners([-1.0, -1.0, -thickness], [1.0, 1.0, thickness]);
-        !self.overlaps(&solid.map(|c| apply(&record.to_world, c))) || self.is_held_by(record)
+        !self.overlaps(&solid.each(|c| apply(&record.to_world, c))) || self.is_held_by(record)
     }
 
     /// Whether a closed and convex shape stands all around.
     fn is_held_by(&self, record: &SurfaceRecord) -> bool {
-        let local = corners(self.low, self.high).map(|c| apply(&record.to_local, c));
+        let local = corners(self.low, self.high).each(|c| apply(&record.to_local, c));
         match record.kind {
             surface::CUBE => local.iter().flatten().all(|x| x.abs() <= 1.0),
             surface::SPHERE => local.iter().all(|p| p.iter().map(|x| x * x).sum::<f32>() <= 1.0),
@@ -89,11 +90,11 @@ impl Inside {
 }
 
 fn corners(low: [f32; 3], high: [f32; 3]) -> [[f32; 3]; 8] {
-    std::array::from_fn(|k| std::array::from_fn(|a| if k >> a & 1 == 0 { low[a] } else { high[a] }))
+    each_index(|k| each_index(|a| if k >> a & 1 == 0 { low[a] } else { high[a] }))
 }
 
 fn apply(m: &Rows, p: [f32; 3]) -> [f32; 3] {
-    std::array::from_fn(|a| m[a][0] * p[0] + m[a][1] * p[1] + m[a][2] * p[2] + m[a][3])
+    each_index(|a| m[a][0] * p[0] + m[a][1] * p[1] + m[a][2] * p[2] + m[a][3])
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{Resident, rows};
 use crate::io;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{Distortion, Scene};
+use crate::transport::number::each::EachEntry;
 
 /// Derivatives by a view that its rays sum: a torque and a force along the camera's own axes, then those by the logarithm
 /// of its focal lengths and by its first radial coefficient.
@@ -106,7 +107,7 @@ impl Views {
                 record.to_world = rows(&to_world);
             }
             if let Some(zoom) = number(params, self.focal) {
-                record.focal = rest.focal.map(|focal| (f64::from(focal) * zoom.exp()) as f32);
+                record.focal = rest.focal.each(|focal| (f64::from(focal) * zoom.exp()) as f32);
             }
             if let Some(added) = number(params, self.distortion) {
                 record.distortion_model = distortion::BROWN;
@@ -118,7 +119,7 @@ impl Views {
     /// The six numbers of a view.
     fn pose(&self, params: &ParamSet, view: usize) -> Option<[f64; 6]> {
         let values = &params.parameters.get(self.poses as usize)?.values;
-        values.as_chunks::<6>().0.get(view).map(|pose| pose.map(f64::from))
+        values.as_chunks::<6>().0.get(view).map(|pose| pose.each(f64::from))
     }
 
     fn axes_and_place(&self, rest: &SensorRecord, pose: &[f64; 6]) -> (DMat3, DVec3) {
@@ -189,7 +190,7 @@ pub fn place(record: &SensorRecord) -> Vec3A {
 
 /// The axes of a camera, column by column.
 pub fn axes(record: &SensorRecord) -> DMat3 {
-    let m = record.to_world.map(|row| row.map(f64::from));
+    let m = record.to_world.each(|row| row.each(f64::from));
     let column = |i: usize| DVec3::new(m[0][i], m[1][i], m[2][i]);
     DMat3::from_cols(column(0), column(1), column(2))
 }

@@ -3,6 +3,7 @@
 
 use crate::device::{Batch, Keys};
 use crate::resident::layout::SensorRecord;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::{Pixel, drawn_pixel};
 
 /// Edge of a tile of a view.
@@ -26,7 +27,7 @@ pub(super) fn place_in_tile(column: usize, row: usize, [columns, rows]: [usize; 
 #[inline(always)]
 pub(super) fn place_in_view([x, y]: [u32; 2], [width, height]: [u32; 2]) -> usize {
     let [across, down] = [x / TILE, y / TILE];
-    let rest = [(width, across), (height, down)].map(|(side, tile)| (side - tile * TILE).min(TILE) as usize);
+    let rest = [(width, across), (height, down)].each(|(side, tile)| (side - tile * TILE).min(TILE) as usize);
     let chunk = down * width.div_ceil(TILE) + across;
     chunk as usize * CHUNK + place_in_tile((x % TILE) as usize, (y % TILE) as usize, rest)
 }

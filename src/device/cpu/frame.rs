@@ -14,6 +14,7 @@ use crate::device::{Batch, Keys, LossValue};
 use crate::kernels::loss::{Loss, loss_eval};
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
 use crate::resident::references::Pixels;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::{Pixel, linear_weight, random_backdrop};
 
 /// Marks a masked pixel in place of its transmittance.
@@ -138,7 +139,7 @@ impl Frame {
             Layout::Tiles(tiles) => {
                 let count = 3.0 * f64::from(batch.pixels());
                 let sums = tiles.compare(inputs, batch, keys, loss, scale);
-                let [loss, mse] = sums.map(|sum| sum / count);
+                let [loss, mse] = sums.each(|sum| sum / count);
                 return LossValue { loss, mse, masked: 0 };
             }
             Layout::Chunks { image, adjoint } => (image, adjoint),
@@ -210,7 +211,7 @@ impl Frame {
         let mut partial: Vec<[f64; 2]> = chunks.par_iter().enumerate().map(sums).collect();
         inputs.cluster.assemble(&mut partial, 1);
         let count = 3.0 * f64::from(batch.pixels());
-        let [image, reference] = [0, 1].map(|k: usize| {
+        let [image, reference] = [0, 1].each(|k: usize| {
             let mean = partial.iter().map(|p| p[k]).sum::<f64>() / count;
             if mean == 0.0 { 1.0 } else { (1.0 / mean) as f32 }
         });
@@ -291,7 +292,7 @@ impl Kernel for CompareChunk<'_> {
                 compared(Loss::Linear { seed }, scale, image, &r, Some(&weights), out)
             }
         };
-        let slopes = slopes.each_ref().map(|plane| plane.0.as_flattened());
+        let slopes = slopes.each_ref().each(|plane| plane.0.as_flattened());
         for (i, adjoint) in self.adjoint.iter_mut().enumerate() {
             *adjoint = [slopes[0][i], slopes[1][i], slopes[2][i]];
         }

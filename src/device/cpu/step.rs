@@ -10,7 +10,7 @@ use super::update::Updates;
 use super::vector::level::{Kernel, Level};
 use super::vector::wide::Wide;
 use crate::device::{DeviceError, Result, Step};
-use crate::kernels::optimizer::StepRule;
+use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::params::{ParamSet, Parameter, Shape};
 
 /// Entries stepped together: the unit of skipping. Of a field's gradient few texels differ from zero, in few places.
@@ -289,6 +289,24 @@ type Lanes = [f32; LANES];
 #[inline(always)]
 fn step_lanes(rule: &StepRule, masked: bool, x: Lanes, g: Lanes, m: Lanes, v: Lanes) -> (Lanes, Lanes, Lanes) {
     let (mut next, mut first, mut second) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+    // Known before the loop begins: a choice among optimisers within it keeps the compiler from vectors.
+    let rule = StepRule {
+        optimizer: match rule.optimizer {
+            Optimizer::Adam {
+                beta_1,
+                beta_2,
+                epsilon,
+                ..
+            } => Optimizer::Adam {
+                beta_1,
+                beta_2,
+                epsilon,
+                mask_updates: masked,
+            },
+            Optimizer::Sgd { .. } | Optimizer::RmsProp { .. } => unreachable!("they keep one moment"),
+        },
+        ..*rule
+    };
     for l in 0..LANES {
         let (value, moments) = rule.apply(x[l], g[l], [m[l], v[l]]);
         (next[l], first[l], second[l]) = (value, moments[0], moments[1]);

@@ -14,6 +14,7 @@ use crate::device::{Batch, Keys};
 use crate::kernels::loss::Loss;
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
 use crate::resident::references::Pixels;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::{Pixel, linear_weight};
 
 /// Colour and transmittance of a tile.
@@ -44,7 +45,7 @@ impl Tiles {
         for (planes, chunk) in self.image.iter().zip(chunks(sensors, batch)) {
             for Place { index, pixel, .. } in chunk.pixels(sensors, batch, keys) {
                 let (block, lane) = place_of(sensors, pixel);
-                ordered[index as usize] = [0, 1, 2, 3].map(|c| planes[c][block][lane]);
+                ordered[index as usize] = [0, 1, 2, 3].each(|c| planes[c][block][lane]);
             }
         }
         ordered
@@ -105,7 +106,7 @@ const TILES: usize = 16;
 /// Block and lane of a pixel of a view.
 fn place_of(sensors: &[SensorRecord], pixel: Pixel) -> (usize, usize) {
     let width = sensors[pixel.sensor as usize].width;
-    let [x, y] = [pixel.index % width, pixel.index / width].map(|at| at as usize % TILE);
+    let [x, y] = [pixel.index % width, pixel.index / width].each(|at| at as usize % TILE);
     place(x, y)
 }
 

@@ -16,6 +16,7 @@ use crate::resident::layout::{SceneRecord, color, density};
 use crate::transport::field::radiance_field::FieldView;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::sh::Basis;
+use crate::transport::number::each::EachEntry;
 
 /// One entry of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,7 +211,7 @@ fn moved_emitters(objective: &FieldObjective, entry: Entry, step: f64) -> Vec<(f
         return Vec::new();
     }
     (0..CENTRAL_LEVELS)
-        .flat_map(|level| [1.0, -1.0].map(|sign| sign * step / f64::from(1 << level)))
+        .flat_map(|level| [1.0, -1.0].each(|sign| sign * step / f64::from(1 << level)))
         .map(|delta| {
             let mut emitter = objective.fields.emitter.clone();
             emitter[entry.texel as usize * 3 + entry.channel as usize] += delta;
@@ -252,13 +253,13 @@ impl<'a> Differencer<'a> {
                     Stencils::Forward => (radiance(h), base, h),
                     Stencils::Backward => (base, radiance(-h), h),
                 };
-                [0, 1, 2].map(|c| (above[c] - below[c]) / width)
+                [0, 1, 2].each(|c| (above[c] - below[c]) / width)
             })
             .collect();
         let mut factor = ratio;
         for order in 1..levels {
             for i in (order..levels).rev() {
-                ladder[i] = [0, 1, 2].map(|c| (factor * ladder[i][c] - ladder[i - 1][c]) / (factor - 1.0));
+                ladder[i] = [0, 1, 2].each(|c| (factor * ladder[i][c] - ladder[i - 1][c]) / (factor - 1.0));
             }
             factor *= ratio;
         }
@@ -277,7 +278,7 @@ impl<'a> Differencer<'a> {
         for group in [Stencils::Central, Stencils::Forward, Stencils::Backward] {
             if met & group as u8 != 0 {
                 let part = self.extrapolated(group, cast, base);
-                sum = [0, 1, 2].map(|c| sum[c] + part[c]);
+                sum = [0, 1, 2].each(|c| sum[c] + part[c]);
             }
         }
         (sum, met)

@@ -10,6 +10,7 @@ use super::objective::FieldObjective;
 use crate::params::{Kind, Shape};
 use crate::resident::layout::density;
 use crate::transport::lookup::grid::{grid_eval, grid_stencil};
+use crate::transport::number::each::EachEntry;
 
 /// Why an entry was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -144,7 +145,7 @@ fn belongs(
 /// Whether the extinction is zero at the centre of a texel.
 fn is_empty(objective: &FieldObjective, shape: Shape, at: [usize; 4]) -> bool {
     let scene = &objective.scene;
-    let p = [0, 1, 2].map(|a| (at[a] as f32 + 0.5) / shape.size[a] as f32);
+    let p = [0, 1, 2].each(|a| (at[a] as f32 + 0.5) / shape.size[a] as f32);
     scene.density_activation == density::RELU
         && grid_eval(&objective.fields.sigma, &grid_stencil(scene.sigma_size, p)) <= 0.0
 }

@@ -15,6 +15,7 @@ use crate::resident::layout::SceneRecord;
 use crate::transport::field::march::{Gathered, Replayed, backpropagate, gather};
 use crate::transport::field::radiance_field::{FieldView, SampleSink};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, drawn_pixel, linear_weight, pixel_backdrop, sample_ray};
 
@@ -98,7 +99,7 @@ impl FieldObjective {
     /// The derivative of F by a ray's radiance.
     pub fn weight(&self, seed: u32, cast: &CastRay) -> [f64; 3] {
         let scale = f64::from(cast.weight) / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
-        [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
+        [0, 1, 2].each(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 
     /// The view of the parameters.

@@ -23,6 +23,7 @@ use crate::transport::lookup::background::env_place;
 use crate::transport::lookup::grid::{Cell, cell_around};
 use crate::transport::lookup::sh::{MAX_COEFFICIENTS, sh_values};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::view_adjoint::{Axes, angle, camera_axes, lens_at, seen_from, view_adjoint};
 
 /// Numbers of a view: its pose, then the two that all views share.
@@ -89,7 +90,7 @@ impl<'a> ViewsObjective<'a> {
         }
         let numbers = self.values[cast.sensor as usize];
         let axes = turned_axes(&rest, &numbers);
-        let seen = seen_from(&axes, cast.ray.direction.map(f64::from));
+        let seen = seen_from(&axes, cast.ray.direction.each(f64::from));
         let point = [-seen[0] / seen[2], -seen[1] / seen[2]];
         let lens = lens_at(rest.distortion_model, &lens(&rest, numbers[7]), point);
         let samples = field_segment(scene, &cast.ray, cast.jitter).map_or(0, |segment| {
@@ -114,8 +115,8 @@ impl<'a> ViewsObjective<'a> {
         let coefficients = lens(rest, numbers[7]);
         // What is seen at a longer focal length is nearer to the axis.
         let shrink = (lift::<N>(at[6]) - numbers[6]).exp();
-        let target = base.seen.map(|x| lift::<N>(x) * shrink);
-        let mut point = base.point.map(lift::<N>);
+        let target = base.seen.each(|x| lift::<N>(x) * shrink);
+        let mut point = base.point.each(lift::<N>);
         for _ in 0..NEWTON {
             let lens = lens_at(rest.distortion_model, &coefficients, point);
             let [[a, b], [c, d]] = lens.jacobian;
@@ -131,7 +132,7 @@ impl<'a> ViewsObjective<'a> {
         let rest_axes: Axes<N> = camera_axes(&rest.to_world);
         let shift = combine(&rest_axes, [numbers[3], numbers[4], numbers[5]]);
         let unit = lift::<N>(self.views.unit);
-        let origin = [0, 1, 2].map(|r| N::lift(rest.to_world[r][3]) + unit * shift[r]);
+        let origin = [0, 1, 2].each(|r| N::lift(rest.to_world[r][3]) + unit * shift[r]);
         let clip = N::lift(rest.near_clip) * length;
         match face {
             None => Line::new(scene, origin, direction, clip),
@@ -164,10 +165,10 @@ impl<'a> ViewsObjective<'a> {
             }
         }
         let behind = match cast.backdrop {
-            Some(color) => color.map(N::lift),
+            Some(color) => color.each(N::lift),
             None => behind(scene, &fields.emitter, base, &line),
         };
-        [0, 1, 2].map(|c| radiance[c] + transmittance * behind[c])
+        [0, 1, 2].each(|c| radiance[c] + transmittance * behind[c])
     }
 
     /// The derivatives of F by the views, by path replay in f64: those by poses, then by the two shared numbers.
@@ -196,7 +197,7 @@ impl<'a> ViewsObjective<'a> {
         let as_sample = |found: &Found<f64>| {
             let sigma = density_activate(scene.density_activation, found.raw_sigma);
             Sample {
-                p: found.p.map(|x| x as f32),
+                p: found.p.each(|x| x as f32),
                 raw_sigma: found.raw_sigma,
                 alpha: -(-(sigma * f64::from(scene.step_length))).exp_m1(),
                 raw_color: found.raw_color,
@@ -212,10 +213,10 @@ impl<'a> ViewsObjective<'a> {
             }
         }
         let behind = match cast.backdrop {
-            Some(color) => color.map(f64::from),
+            Some(color) => color.each(f64::from),
             None => behind(scene, &fields.emitter, &base, line),
         };
-        let total = [0, 1, 2].map(|c| gathered.radiance[c] + gathered.transmittance * behind[c]);
+        let total = [0, 1, 2].each(|c| gathered.radiance[c] + gathered.transmittance * behind[c]);
         let mut state = State::new(total);
         let mut sums = RayAdjoint::zero();
         for (i, found) in &walked {
@@ -231,7 +232,7 @@ impl<'a> ViewsObjective<'a> {
             }
         }
         if cast.backdrop.is_none() {
-            let left = d_radiance.map(|d| d * state.transmittance);
+            let left = d_radiance.each(|d| d * state.transmittance);
             sums.add_background(scene, &fields.emitter, line, left);
         }
         let numbers = &self.values[cast.sensor as usize];
@@ -267,10 +268,10 @@ impl<'a> ViewsObjective<'a> {
                 };
                 let central = |s: f64| {
                     let (high, low) = (at(s), at(-s));
-                    [0, 1, 2].map(|c| (high[c] - low[c]) / (2.0 * s))
+                    [0, 1, 2].each(|c| (high[c] - low[c]) / (2.0 * s))
                 };
-                let [a, b, d] = [step, step / 2.0, step / 4.0].map(central);
-                let slope = [0, 1, 2].map(|c| extrapolate([a[c], b[c], d[c]]));
+                let [a, b, d] = [step, step / 2.0, step / 4.0].each(central);
+                let slope = [0, 1, 2].each(|c| extrapolate([a[c], b[c], d[c]]));
                 let weighted = |seed: &u32| {
                     let weight = self.objective.weight(*seed, cast);
                     (0..3).map(|c| weight[c] * slope[c]).sum::<f64>()
@@ -433,8 +434,8 @@ fn sample<N: Number>(
 ) -> Option<Found<N>> {
     let t = distance(scene, line, cast, index);
     let t_base = distance(scene, &base.line, cast, index);
-    let p = [0, 1, 2].map(|axis| line.origin[axis] + t * line.direction[axis]);
-    let frozen = [0, 1, 2].map(|axis| base.line.origin[axis] + t_base * base.line.direction[axis]);
+    let p = [0, 1, 2].each(|axis| line.origin[axis] + t * line.direction[axis]);
+    let frozen = [0, 1, 2].each(|axis| base.line.origin[axis] + t_base * base.line.direction[axis]);
     let cell = cell_around(scene.sigma_size, p, frozen);
     let at_base = cell_around(scene.sigma_size, frozen, frozen);
     let look = |weights: [N; 8]| {
@@ -492,7 +493,7 @@ fn behind<N: Number>(scene: &SceneRecord, emitter: &[f64], base: &Base, line: &L
     let scale = N::lift(scene.env_scale);
     match scene.background {
         background::NONE => [N::lift(0.0); 3],
-        background::CONSTANT => [0, 1, 2].map(|c| lift::<N>(emitter[c]) * scale),
+        background::CONSTANT => [0, 1, 2].each(|c| lift::<N>(emitter[c]) * scale),
         _ => {
             let frozen = unit(apply(&scene.world_to_env, base.line.world));
             let (texels, [fx, fy]) = env_place(scene.env_size, frozen);
@@ -502,12 +503,12 @@ fn behind<N: Number>(scene: &SceneRecord, emitter: &[f64], base: &Base, line: &L
             let ring = (moved[0] * moved[0] + moved[2] * moved[2]).sqrt();
             let turn = angle(moved[0], -moved[2]) - lift::<N>(across(frozen));
             let dip = angle(ring, moved[1]) - lift::<N>(down(frozen));
-            let [width, height] = scene.env_size.map(f64::from);
+            let [width, height] = scene.env_size.each(f64::from);
             let fx = lift::<N>(fx) + turn * lift::<N>(width / std::f64::consts::TAU);
             let fy = lift::<N>(fy) + dip * lift::<N>((height - 1.0) / std::f64::consts::PI);
             let one = N::lift(1.0);
             let weights = [(one - fx) * (one - fy), fx * (one - fy), (one - fx) * fy, fx * fy];
-            [0, 1, 2].map(|c| {
+            [0, 1, 2].each(|c| {
                 let mut sum = N::lift(0.0);
                 for k in 0..4 {
                     sum += lift::<N>(emitter[texels[k] as usize * 3 + c]) * weights[k];
@@ -524,7 +525,7 @@ fn basis<N: Number>(scene: &SceneRecord, line: &Line<N>) -> [N; MAX_COEFFICIENTS
 
 fn unit<N: Number>(v: [N; 3]) -> [N; 3] {
     let length = dot(v, v).sqrt();
-    v.map(|x| x / length)
+    v.each(|x| x / length)
 }
 
 /// A number of twice the digits of f32.
@@ -535,21 +536,21 @@ fn lift<N: Number>(x: f64) -> N {
 
 /// The coefficients of a lens.
 fn lens<N: Number>(rest: &SensorRecord, radial: N) -> [N; 8] {
-    let mut coefficients = rest.distortion.map(N::lift);
+    let mut coefficients = rest.distortion.each(N::lift);
     coefficients[0] += radial;
     coefficients
 }
 
 /// Axes times coefficients.
 fn combine<N: Number>(axes: &Axes<N>, v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].map(|r| axes[0][r] * v[0] + axes[1][r] * v[1] + axes[2][r] * v[2])
+    [0, 1, 2].each(|r| axes[0][r] * v[0] + axes[1][r] * v[1] + axes[2][r] * v[2])
 }
 
 /// The axes of a camera that a pose has turned.
 fn turned_axes<N: Number>(rest: &SensorRecord, numbers: &[N; NUMBERS]) -> Axes<N> {
     let axes = camera_axes(&rest.to_world);
     let turn = [numbers[0], numbers[1], numbers[2]];
-    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]].map(|e| combine(&axes, turned(turn, e.map(N::lift))))
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]].each(|e| combine(&axes, turned(turn, e.each(N::lift))))
 }
 
 /// A vector, turned about another by its length: v + a ω × v + b ω × (ω × v).
@@ -573,7 +574,7 @@ fn turned<N: Number>(turn: [N; 3], v: [N; 3]) -> [N; 3] {
     };
     let first = cross(turn, v);
     let second = cross(turn, first);
-    [0, 1, 2].map(|i| v[i] + a * first[i] + b * second[i])
+    [0, 1, 2].each(|i| v[i] + a * first[i] + b * second[i])
 }
 
 fn cross<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {

@@ -12,6 +12,7 @@ use super::objective::PathObjective;
 use crate::gradcheck::field::difference::{Difference, extrapolate};
 use crate::gradcheck::field::objective::dot;
 use crate::params::Quantity;
+use crate::transport::number::each::EachEntry;
 
 /// Halvings of the step.
 const LEVELS: usize = 3;
@@ -35,7 +36,7 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
     };
     for medium in &records.media {
         if is(medium.sigma_t) {
-            let [x, y, z, first] = medium.majorants.map(|n| n as usize);
+            let [x, y, z, first] = medium.majorants.each(|n| n as usize);
             let most = objective.majorants()[first..first + x * y * z]
                 .iter()
                 .fold(0.0, |m: f32, mu| m.max(*mu));
@@ -85,14 +86,14 @@ pub fn difference(
             let (above, below) = (radiance(h), radiance(-h));
             let slopes = above.iter().zip(&below);
             slopes
-                .map(|(a, b)| [0, 1, 2].map(|c| (a[c] - b[c]) / (2.0 * h)))
+                .map(|(a, b)| [0, 1, 2].each(|c| (a[c] - b[c]) / (2.0 * h)))
                 .collect::<Vec<[f64; 3]>>()
         })
         .collect();
     objective.fields.integrand[parameter][flat] = base;
     let mut fixed = vec![0.0; seeds.len()];
     for (i, &ray) in rays.iter().enumerate() {
-        let slope = [0, 1, 2].map(|c| extrapolate([0, 1, 2].map(|level: usize| ladder[level][i][c])));
+        let slope = [0, 1, 2].each(|c| extrapolate([0, 1, 2].each(|level: usize| ladder[level][i][c])));
         let cast = &objective.casts[ray as usize];
         for (sum, &seed) in fixed.iter_mut().zip(seeds) {
             *sum += dot(objective.weight(seed, cast), slope);

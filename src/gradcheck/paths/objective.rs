@@ -13,6 +13,7 @@ use crate::resident::layout::SceneRecord;
 use crate::resident::paths::PathScene;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::paths::path_state::PathState;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::volpath;
@@ -120,7 +121,7 @@ impl PathObjective {
     /// The derivative of the objective by a path's radiance.
     pub fn weight(&self, seed: u32, cast: &CastPath) -> [f64; 3] {
         let scale = f64::from(cast.weight) / (3.0 * f64::from(self.pixels) * f64::from(self.spp));
-        [0, 1, 2].map(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
+        [0, 1, 2].each(|c| f64::from(linear_weight(seed, cast.place, c)) * scale)
     }
 
     /// The radiance of a path in any number type, continuing through factors of zero.

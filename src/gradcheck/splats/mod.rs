@@ -14,6 +14,7 @@ use super::report::{LossReport, ParameterReport, Report};
 use super::{Options, Outcome, Setup, asked, device_adjoints};
 use crate::device::Device;
 use crate::resident::splats::SplatScene;
+use crate::transport::number::each::EachEntry;
 use objective::{Adjoint, SplatObjective};
 
 /// The largest step of the differences: of all parameters, lengths being in units of the picture's longer side,
@@ -153,7 +154,7 @@ fn difference(objective: &SplatObjective, parameter: usize, flat: usize, step: f
             above.iter().zip(below).map(|(a, b)| (a - b) / (2.0 * h)).collect()
         })
         .collect();
-    let extrapolated = |i: usize| extrapolate([0, 1, 2].map(|level: usize| ladder[level][i]));
+    let extrapolated = |i: usize| extrapolate([0, 1, 2].each(|level: usize| ladder[level][i]));
     Difference {
         fixed: (0..seeds.len()).map(extrapolated).collect(),
         sides: None,

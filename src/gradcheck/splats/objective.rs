@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use crate::gradcheck::Setup;
 use crate::resident::splats::{SplatScene, SplatSlots};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::linear_weight;
 use crate::transport::splats::blend::{List, gather, replay};
 use crate::transport::splats::splat::{Parameters, Splat, SplatAdjoint, reach};
@@ -67,7 +68,7 @@ impl View {
 
 /// One splat's parameters.
 fn parameters<N: Copy>(slots: &SplatSlots, values: &[Vec<N>], i: usize) -> Parameters<N> {
-    let [position, scale, rotation, color, opacity] = slots.all().map(|slot| &values[slot]);
+    let [position, scale, rotation, color, opacity] = slots.all().each(|slot| &values[slot]);
     Parameters {
         position: [position[2 * i], position[2 * i + 1]],
         scale: [scale[2 * i], scale[2 * i + 1]],
@@ -144,7 +145,7 @@ impl SplatObjective {
         let scale = 1.0 / (3.0 * f64::from(self.pixels));
         let view = &self.views[view];
         let index = view.first + (y * view.width + x) as u32;
-        [0, 1, 2].map(|c| f64::from(linear_weight(seed, index, c)) * scale)
+        [0, 1, 2].each(|c| f64::from(linear_weight(seed, index, c)) * scale)
     }
 
     fn background<N: Number>(&self, values: &[Vec<N>]) -> [N; 3] {

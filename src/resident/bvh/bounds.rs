@@ -1,6 +1,7 @@
 //! Boxes while a hierarchy is built.
 
 use super::four::Four;
+use crate::transport::number::each::EachEntry;
 
 /// An axis-aligned box. Of a primitive's, the fourth lane of `low` is its number.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +76,7 @@ impl Bounds {
 
     /// The lower and the upper corner.
     pub(super) fn corners(&self) -> [[f32; 3]; 2] {
-        [self.low, self.high].map(|corner| {
+        [self.low, self.high].each(|corner| {
             let [x, y, z, _] = corner.array();
             [x, y, z]
         })

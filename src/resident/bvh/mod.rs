@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::layout::{BLOCK, BlockRecord, NONE, NodeRecord, Rows, SurfaceRecord, Triangle, WIDTH, child, surface};
 use super::pages::advise;
+use crate::transport::number::each::EachEntry;
 use bounds::Bounds;
 use collapse::{Branch, Kind, Part, SURFACE, Writer, set_box, set_triangle};
 use four::Four;
@@ -175,8 +176,8 @@ impl Bvh {
 
 /// The box around a node's children.
 fn box_of(node: &NodeRecord) -> Corners {
-    let low = [0, 1, 2].map(|axis| node.planes[axis].into_iter().fold(f32::INFINITY, f32::min));
-    let high = [3, 4, 5].map(|plane| node.planes[plane].into_iter().fold(f32::NEG_INFINITY, f32::max));
+    let low = [0, 1, 2].each(|axis| node.planes[axis].into_iter().fold(f32::INFINITY, f32::min));
+    let high = [3, 4, 5].each(|plane| node.planes[plane].into_iter().fold(f32::NEG_INFINITY, f32::max));
     [low, high]
 }
 
@@ -238,10 +239,10 @@ fn box_with_margin(record: &SurfaceRecord, margin: f32) -> Corners {
     let m: &Rows = &record.to_world;
     let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
     let thickness = if is_flat { 0.0 } else { 1.0 };
-    let reach = m.map(|row| row[0].abs() + row[1].abs() + thickness * row[2].abs());
+    let reach = m.each(|row| row[0].abs() + row[1].abs() + thickness * row[2].abs());
     let largest = (0..3).fold(0f32, |largest, a| largest.max(m[a][3].abs() + reach[a]));
-    let [low, high] = [-1.0, 1.0].map(|side| [0, 1, 2].map(|a| m[a][3] + side * (reach[a] + margin * largest)));
-    [low, high].map(|corner| corner.map(|x| x.clamp(-f32::MAX, f32::MAX)))
+    let [low, high] = [-1.0, 1.0].each(|side| [0, 1, 2].each(|a| m[a][3] + side * (reach[a] + margin * largest)));
+    [low, high].each(|corner| corner.each(|x| x.clamp(-f32::MAX, f32::MAX)))
 }
 
 struct Builder {
@@ -312,7 +313,7 @@ impl Builder {
             let (left, right) = primitives.split_at_mut(middle);
             let left = self.grow_part(part, bins, left, first, &l, level + 1);
             let right = self.grow_part(part, bins, right, first + middle, &r, level + 1);
-            let costs = [left, right].map(|child| &part.branches[child as usize].costs);
+            let costs = [left, right].each(|child| &part.branches[child as usize].costs);
             Branch::over(extent.bounds, Kind::Inner { left, right }, costs, self.per_unit)
         };
         part.branches.push(branch);

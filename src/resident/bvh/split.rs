@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::bounds::Bounds;
 use super::four::Four;
 use crate::resident::layout::BLOCK;
+use crate::transport::number::each::EachEntry;
 
 /// Most intervals that centres are sorted into along an axis.
 const BINS: usize = 16;
@@ -101,7 +102,7 @@ impl Binning {
     /// Small sets have few bins: looking for a cut takes a time by their number.
     fn new(extent: &Extent, count: usize) -> Self {
         let bins = BINS.min(4 + count / 16);
-        let [x, y, z] = extent.centers.extent().map(|e| {
+        let [x, y, z] = extent.centers.extent().each(|e| {
             // Slightly less than the number of bins, so that the last centre is in the last.
             let scale = 0.9999 * bins as f32 / e;
             if scale.is_finite() { scale } else { 0.0 }
@@ -294,7 +295,7 @@ fn halve(primitives: &mut [Bounds], extent: &Extent) -> (usize, [Extent; 2]) {
     let axis = (1..3).fold(0, |best, axis| if extents[axis] > extents[best] { axis } else { best });
     let middle = primitives.len() / 2;
     primitives.select_nth_unstable_by(middle, |a, b| {
-        let [x, y] = [a, b].map(|p| p.center().array()[axis]);
+        let [x, y] = [a, b].each(|p| p.center().array()[axis]);
         x.total_cmp(&y).then(a.number().cmp(&b.number()))
     });
     let (left, right) = primitives.split_at(middle);

@@ -3,6 +3,7 @@
 use glam::{DAffine3, DVec3};
 
 use super::gap_at;
+use crate::transport::number::each::EachEntry;
 
 /// Triangles of a closed surface in the world, and boxes around them.
 #[derive(Debug)]
@@ -145,7 +146,7 @@ fn halve(triangles: &mut [[DVec3; 3]], first: usize, boxes: &mut Vec<Node>) {
 
 /// Half the solid angle that a triangle fills seen from `p`, signed by its side.
 fn half_solid_angle(triangle: &[DVec3; 3], p: DVec3) -> f64 {
-    let [a, b, c] = triangle.map(|v| v - p);
+    let [a, b, c] = triangle.each(|v| v - p);
     let (x, y, z) = (a.length(), b.length(), c.length());
     let sine = a.dot(b.cross(c));
     let cosine = x * y * z + a.dot(b) * z + a.dot(c) * y + b.dot(c) * x;
@@ -187,7 +188,7 @@ pub(super) fn nearest_on_triangle(p: DVec3, triangle: &[DVec3; 3]) -> DVec3 {
     if square > 0.0 && inside(a, b) && inside(b, c) && inside(c, a) {
         return p - normal * ((p - a).dot(normal) / square);
     }
-    let along = [[a, b], [b, c], [c, a]].map(|edge| nearest_on_segment(p, &edge));
+    let along = [[a, b], [b, c], [c, a]].each(|edge| nearest_on_segment(p, &edge));
     let distance = |q: &DVec3| (*q - p).length_squared();
     let nearest = along.into_iter().min_by(|x, y| distance(x).total_cmp(&distance(y)));
     nearest.unwrap_or(a)

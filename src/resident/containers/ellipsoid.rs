@@ -3,6 +3,7 @@
 use glam::{DAffine3, DMat3, DVec3};
 
 use super::gap_at;
+use crate::transport::number::each::EachEntry;
 
 /// Rounds of bisection and of Jacobi's method: both have converged long before.
 const ROUNDS: usize = 200;
@@ -49,7 +50,7 @@ impl Ellipsoid {
     /// A length in the world in units of the smallest half axis, of which there is at least a millionth.
     fn local_gap(&self, gap: f64) -> f64 {
         let extent = self.to_local.matrix3;
-        let stretch = [extent.x_axis, extent.y_axis, extent.z_axis].map(DVec3::length);
+        let stretch = [extent.x_axis, extent.y_axis, extent.z_axis].each(DVec3::length);
         gap_at(self.to_world.translation, gap) * stretch.into_iter().fold(0.0, f64::max)
     }
 
@@ -57,7 +58,7 @@ impl Ellipsoid {
     /// centre reach from below 1 to above, in the space where this is the unit sphere.
     pub(super) fn meets_triangle(&self, triangle: &[DVec3; 3], gap: f64) -> bool {
         let slack = self.local_gap(gap);
-        let local = triangle.map(|p| self.to_local.transform_point3(p));
+        let local = triangle.each(|p| self.to_local.transform_point3(p));
         let far = local.iter().map(|p| p.length()).fold(0.0, f64::max);
         far >= 1.0 - slack && super::closed_mesh::nearest_on_triangle(DVec3::ZERO, &local).length() <= 1.0 + slack
     }
@@ -81,10 +82,10 @@ fn distances(map: &DAffine3) -> [f64; 2] {
     let b = axes.transpose() * (m.transpose() * c);
     let extreme = |sign: f64| {
         // Negating matrix and vector turns the smallest distance into the largest, so that one search finds both.
-        let mu = eigenvalues.map(|x| sign * x);
+        let mu = eigenvalues.each(|x| sign * x);
         let b = sign * b;
         let top = mu.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        let at = |lambda: f64| DVec3::from_array([0, 1, 2].map(|a| over(b[a], lambda - mu[a])));
+        let at = |lambda: f64| DVec3::from_array([0, 1, 2].each(|a| over(b[a], lambda - mu[a])));
         // At least a rounding apart: at `top` itself a small part of b would be divided by zero.
         let (mut low, mut high) = (top, top + b.length().max(top.abs() * f64::EPSILON));
         for _ in 0..ROUNDS {
@@ -130,7 +131,7 @@ fn eigen(matrix: DMat3) -> ([f64; 3], DMat3) {
             axes *= turn;
         }
     }
-    ([0, 1, 2].map(|i| a.col(i)[i]), axes)
+    ([0, 1, 2].each(|i| a.col(i)[i]), axes)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use self::ellipsoid::Ellipsoid;
 use super::layout::Triangle;
 use crate::io::{IoError, Result};
 use crate::scene::{AreaForm, Bsdf, Geometry, Scene, Sensor, SensorKind, Surface};
+use crate::transport::number::each::EachEntry;
 
 /// Boundaries nearer than this, in units of the larger of 1 and their coordinates, are met at once: a walk that leaves
 /// one is moved over the other.
@@ -51,7 +52,7 @@ impl Container {
             Geometry::Sphere { .. } => (Boundary::Ellipsoid(Ellipsoid::new(double(to_world))), true),
             Geometry::Cube => (Boundary::ClosedMesh(ClosedMesh::cube(&double(to_world))), true),
             Geometry::Mesh { path, .. } => {
-                let mesh = ClosedMesh::new(triangles.iter().map(|t| t.map(place)).collect());
+                let mesh = ClosedMesh::new(triangles.iter().map(|t| t.each(place)).collect());
                 let outwards = mesh.volume() >= 0.0;
                 if !outwards && !surface.flip_normals && surface.exterior.is_none() {
                     let message = "the mesh bounds a medium but its faces look inwards, so that its `interior` is all that \
@@ -258,11 +259,11 @@ fn centroid(triangle: &[DVec3; 3]) -> DVec3 {
 }
 
 fn place(p: [f32; 3]) -> DVec3 {
-    DVec3::from_array(p.map(f64::from))
+    DVec3::from_array(p.each(f64::from))
 }
 
 fn double(map: &Affine3A) -> DAffine3 {
-    let [x, y, z] = [map.matrix3.x_axis, map.matrix3.y_axis, map.matrix3.z_axis].map(|axis| axis.as_dvec3());
+    let [x, y, z] = [map.matrix3.x_axis, map.matrix3.y_axis, map.matrix3.z_axis].each(|axis| axis.as_dvec3());
     DAffine3 {
         matrix3: DMat3::from_cols(x, y, z),
         translation: map.translation.as_dvec3(),

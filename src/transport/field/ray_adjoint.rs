@@ -14,6 +14,7 @@ use crate::transport::lookup::background::env_slope;
 use crate::transport::lookup::grid::Cell;
 use crate::transport::lookup::sh::{MAX_COEFFICIENTS, sh_adjoint};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::view_adjoint::ByRay;
 
 /// A ray in the coordinates of the unit cube, and in those of the world.
@@ -78,7 +79,7 @@ impl<N: Number> Line<N> {
     /// How far along the ray the place `p` of the unit cube is.
     #[inline(always)]
     pub fn distance(&self, p: [N; 3]) -> N {
-        let from = [0, 1, 2].map(|axis| p[axis] - self.origin[axis]);
+        let from = [0, 1, 2].each(|axis| p[axis] - self.origin[axis]);
         dot(from, self.direction) / dot(self.direction, self.direction)
     }
 }
@@ -171,7 +172,7 @@ impl<N: Number> RayAdjoint<N> {
             return;
         }
         let (local, length) = unit(apply(&scene.world_to_env, line.world));
-        let scaled = d_radiance.map(|d| d * N::lift(scene.env_scale));
+        let scaled = d_radiance.each(|d| d * N::lift(scene.env_scale));
         let slope = env_slope(scene.env_size, emitter, local, scaled);
         let back = apply_transposed(&scene.world_to_env, across(slope, local, length));
         for axis in 0..3 {
@@ -217,25 +218,25 @@ pub fn dot<N: Number>(a: [N; 3], b: [N; 3]) -> N {
 /// The linear part of an affine map.
 #[inline(always)]
 pub fn apply<N: Number>(m: &Rows, v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].map(|r| N::lift(m[r][0]) * v[0] + N::lift(m[r][1]) * v[1] + N::lift(m[r][2]) * v[2])
+    [0, 1, 2].each(|r| N::lift(m[r][0]) * v[0] + N::lift(m[r][1]) * v[1] + N::lift(m[r][2]) * v[2])
 }
 
 /// The transpose of [`apply`].
 #[inline(always)]
 pub fn apply_transposed<N: Number>(m: &Rows, v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].map(|c| N::lift(m[0][c]) * v[0] + N::lift(m[1][c]) * v[1] + N::lift(m[2][c]) * v[2])
+    [0, 1, 2].each(|c| N::lift(m[0][c]) * v[0] + N::lift(m[1][c]) * v[1] + N::lift(m[2][c]) * v[2])
 }
 
 /// A vector at length one, and its length.
 #[inline(always)]
 fn unit<N: Number>(v: [N; 3]) -> ([N; 3], N) {
     let length = dot(v, v).sqrt();
-    (v.map(|x| x / length), length)
+    (v.each(|x| x / length), length)
 }
 
 /// The derivative by a vector of this length from that by its unit vector.
 #[inline(always)]
 pub fn across<N: Number>(by_unit: [N; 3], unit: [N; 3], length: N) -> [N; 3] {
     let along = dot(by_unit, unit);
-    [0, 1, 2].map(|i| (by_unit[i] - along * unit[i]) / length)
+    [0, 1, 2].each(|i| (by_unit[i] - along * unit[i]) / length)
 }

@@ -1,6 +1,7 @@
 //! The height field: a biquadratic spline with a coefficient a texel, whose slopes are continuous.
 
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// Heights over [-1, 1]².
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +63,7 @@ pub fn height<N: Number>(of: Heights<'_, N>, at: &Stencil<N>) -> Height<N> {
     let mut sums = [[N::lift(0.0); 3]; 3];
     for r in 0..3 {
         let row = at.rows[r] * of.size[0];
-        let [a, b, c] = at.columns.map(|column| of.values[row + column]);
+        let [a, b, c] = at.columns.each(|column| of.values[row + column]);
         for k in 0..3 {
             sums[r][k] = at.x[k][0] * a + at.x[k][1] * b + at.x[k][2] * c;
         }

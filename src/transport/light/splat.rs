@@ -2,6 +2,7 @@
 
 use crate::resident::light::SplatFilter;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// Shares of at most `MOST` pixels from `first` on along an axis.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +25,7 @@ fn lookup<N: Number>(filter: &SplatFilter, offset: N) -> [N; 2] {
     let x = x * N::lift(filter.nodes);
     let node = (x.value() as usize).min(filter.table.len() - 2);
     let f = x - N::lift(node as f32);
-    let [[a, da], [b, db]] = [filter.table[node], filter.table[node + 1]].map(|n| n.map(N::lift));
+    let [[a, da], [b, db]] = [filter.table[node], filter.table[node + 1]].each(|n| n.each(N::lift));
     // a + f (da + f (c2 + f c3))
     let rise = b - a;
     let c3 = da + db - (rise + rise);

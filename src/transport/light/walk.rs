@@ -5,6 +5,7 @@ use super::heights::{Height, Heights, Stencil, height, stencil};
 use crate::resident::layout::Rows;
 use crate::resident::light::{Film, ScreenRecord, SlabRecord};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// Newton's steps towards the side of heights.
 const STEPS: usize = 12;
@@ -56,8 +57,8 @@ fn dot<N: Number>(a: [N; 3], b: [N; 3]) -> N {
 /// Where light that leaves the lamp at (u, v) meets the plane of the flat side.
 #[inline(always)]
 pub fn entry<N: Number>(slab: &SlabRecord, [u, v]: [f32; 2]) -> [N; 2] {
-    let [origin, across, down] = slab.entry.map(|p| p.map(N::lift));
-    [0, 1].map(|a: usize| origin[a] + across[a] * N::lift(u) + down[a] * N::lift(v))
+    let [origin, across, down] = slab.entry.each(|p| p.each(N::lift));
+    [0, 1].each(|a: usize| origin[a] + across[a] * N::lift(u) + down[a] * N::lift(v))
 }
 
 /// Whether a place is within [-1, 1]².
@@ -72,7 +73,7 @@ pub fn exit<N: Number>(slab: &SlabRecord, heights: Heights<'_, N>, entry: [N; 2]
     if !within(entry) {
         return None;
     }
-    let [x, y, z] = slab.inside.map(N::lift);
+    let [x, y, z] = slab.inside.each(N::lift);
     let thickness = N::lift(slab.thickness);
     // Straight down no step is needed, as no height changes the place.
     let is_upright = slab.inside[0] == 0.0 && slab.inside[1] == 0.0;
@@ -107,7 +108,7 @@ pub fn exit<N: Number>(slab: &SlabRecord, heights: Heights<'_, N>, entry: [N; 2]
 #[inline(always)]
 fn bend<N: Number>(slab: &SlabRecord, slope: [N; 2]) -> Option<Bend<N>> {
     let one = N::lift(1.0);
-    let (eta, inside) = (N::lift(slab.eta), slab.inside.map(N::lift));
+    let (eta, inside) = (N::lift(slab.eta), slab.inside.each(N::lift));
     let length = (one + slope[0] * slope[0] + slope[1] * slope[1]).sqrt();
     let cos_inside = (inside[2] - slope[0] * inside[0] - slope[1] * inside[1]) / length;
     let square = one - eta * eta * (one - cos_inside * cos_inside);
@@ -137,14 +138,14 @@ fn reflected<N: Number>(eta: N, inside: N, outside: N) -> [N; 2] {
 /// The linear part of an affine map.
 #[inline(always)]
 fn turned<N: Number>(map: &Rows, v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].map(|r: usize| dot([0, 1, 2].map(|c: usize| N::lift(map[r][c])), v))
+    [0, 1, 2].each(|r: usize| dot([0, 1, 2].each(|c: usize| N::lift(map[r][c])), v))
 }
 
 /// The film's place that sees where a ray meets the screen, the ray's length and the homogeneous place.
 #[inline(always)]
 fn land<N: Number>(screen: &ScreenRecord, film: &Film<'_>, p: [N; 3], d: [N; 3]) -> Option<([N; 3], N)> {
     let linear = turned(&screen.to_screen, p);
-    let p = [0, 1, 2].map(|r: usize| linear[r] + N::lift(screen.to_screen[r][3]));
+    let p = [0, 1, 2].each(|r: usize| linear[r] + N::lift(screen.to_screen[r][3]));
     if !(d[2] * N::lift(screen.front)).below(0.0) {
         return None;
     }
@@ -156,8 +157,8 @@ fn land<N: Number>(screen: &ScreenRecord, film: &Film<'_>, p: [N; 3], d: [N; 3])
     if !within(place) {
         return None;
     }
-    let seen = film.rows.map(|row| {
-        let [a, b, c] = row.map(N::lift);
+    let seen = film.rows.each(|row| {
+        let [a, b, c] = row.each(N::lift);
         a * place[0] + b * place[1] + c
     });
     (!seen[2].below(film.clip[0]) && !seen[2].above(film.clip[1])).then_some((seen, reach))
@@ -181,7 +182,7 @@ pub fn pass_by<N: Number>(
     film: &Film<'_>,
     entry: [N; 2],
 ) -> Option<([N; 2], N)> {
-    let d = slab.outside.map(N::lift);
+    let d = slab.outside.each(N::lift);
     let along = N::lift(slab.thickness) / d[2];
     let beside = |at: [N; 2]| !within(at);
     if !beside(entry) || !beside([entry[0] + along * d[0], entry[1] + along * d[1]]) {
@@ -203,7 +204,7 @@ pub fn arrive<N: Number>(
     let slope = exit.height.slope;
     let bend = bend(slab, slope)?;
     let eta = N::lift(slab.eta);
-    let inside = slab.inside.map(N::lift);
+    let inside = slab.inside.each(N::lift);
     let direction = [
         eta * inside[0] - bend.factor * slope[0],
         eta * inside[1] - bend.factor * slope[1],
@@ -225,7 +226,7 @@ pub fn arrive<N: Number>(
 /// The transpose of the linear part of an affine map.
 #[inline(always)]
 fn turned_back<N: Number>(map: &Rows, v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].map(|c: usize| dot([0, 1, 2].map(|r: usize| N::lift(map[r][c])), v))
+    [0, 1, 2].each(|c: usize| dot([0, 1, 2].each(|r: usize| N::lift(map[r][c])), v))
 }
 
 /// From derivatives by the place on the film and by the weight to those by the height where the path leaves the slab, and by
@@ -239,7 +240,7 @@ pub fn arrival_adjoint<N: Number>(
     (by_film, by_weight): ([N; 2], N),
 ) -> [N; 3] {
     let eta = N::lift(slab.eta);
-    let (inside, slope) = (slab.inside.map(N::lift), exit.height.slope);
+    let (inside, slope) = (slab.inside.each(N::lift), exit.height.slope);
     let Arrival {
         bend, reach, onward, ..
     } = *arrival;
@@ -253,7 +254,7 @@ pub fn arrival_adjoint<N: Number>(
         y,
         -(x * arrival.film[0] + y * arrival.film[1]) - three * by_log * scale,
     ];
-    let by_place = [0, 1].map(|a: usize| dot(film.rows.map(|row| N::lift(row[a])), by_seen));
+    let by_place = [0, 1].each(|a: usize| dot(film.rows.each(|row| N::lift(row[a])), by_seen));
     let by_reach = by_place[0] * onward[0] + by_place[1] * onward[1];
     let by_depth = -(by_reach / onward[2]);
     let by_p = turned_back(&screen.to_screen, [by_place[0], by_place[1], by_depth]);

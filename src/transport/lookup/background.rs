@@ -2,6 +2,7 @@
 
 use crate::resident::layout::{SceneRecord, background};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_vector};
 
 /// The four texels around a direction, with bilinear weights.
@@ -87,7 +88,7 @@ pub fn env_place(size: [u32; 2], d: [f64; 3]) -> ([u32; 4], [f64; 2]) {
 #[inline(always)]
 pub fn env_slope<N: Number>(size: [u32; 2], data: &[N], d: [N; 3], g: [N; 3]) -> [N; 3] {
     let zero = N::lift(0.0);
-    let (texels, [fx, fy]) = env_place(size, d.map(N::value));
+    let (texels, [fx, fy]) = env_place(size, d.each(N::value));
     // Both halves of a number of twice the digits, of which a short one keeps the first.
     let lift = |x: f64| N::lift(x as f32) + N::lift((x - f64::from(x as f32)) as f32);
     let texel = |k: usize| {
@@ -140,13 +141,13 @@ pub fn background_color_adjoint<N: Number>(scene: &SceneRecord, gradient: &mut [
 /// The emitter's radiance for the unit direction `d` (world) along rays through a radiance field.
 #[inline(always)]
 pub fn background_eval<N: Number>(scene: &SceneRecord, data: &[N], d: [f32; 3]) -> [N; 3] {
-    background_color(scene, data, d).map(|color| color * N::lift(scene.env_scale))
+    background_color(scene, data, d).each(|color| color * N::lift(scene.env_scale))
 }
 
 /// The adjoint of [`background_eval`].
 #[inline(always)]
 pub fn background_adjoint<N: Number>(scene: &SceneRecord, gradient: &mut [N], d: [f32; 3], g: [N; 3]) {
-    background_color_adjoint(scene, gradient, d, g.map(|g| g * N::lift(scene.env_scale)));
+    background_color_adjoint(scene, gradient, d, g.each(|g| g * N::lift(scene.env_scale)));
 }
 
 #[cfg(test)]

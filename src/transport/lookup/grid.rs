@@ -6,6 +6,7 @@ use super::prefetch::prefetch_line;
 use super::sh::Basis;
 use crate::resident::layout::wrap;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// The eight texels around a point, with trilinear weights. Corner k is the upper neighbour along x if bit 0 of k is
 /// set, along y for bit 1, along z for bit 2.
@@ -207,7 +208,7 @@ impl<N: Number> Cell<N> {
     /// The weights of the texels.
     #[inline(always)]
     pub fn weights(&self) -> [N; 8] {
-        let [x, y, z] = self.fraction.map(|f| [N::lift(1.0) - f, f]);
+        let [x, y, z] = self.fraction.each(|f| [N::lift(1.0) - f, f]);
         let mut weights = [N::lift(0.0); 8];
         for k in 0..8 {
             weights[k] = z[k >> 2] * y[(k >> 1) & 1] * x[k & 1];
@@ -218,7 +219,7 @@ impl<N: Number> Cell<N> {
     /// The derivative by the point of the lookup of a grid whose texels here are `values`.
     #[inline(always)]
     pub fn gradient(&self, values: &[N; 8]) -> [N; 3] {
-        let [x, y, z] = self.fraction.map(|f| [N::lift(1.0) - f, f]);
+        let [x, y, z] = self.fraction.each(|f| [N::lift(1.0) - f, f]);
         let mut gradient = [N::lift(0.0); 3];
         for k in 0..4 {
             let (low, high) = (k & 1, k >> 1);

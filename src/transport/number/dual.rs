@@ -13,11 +13,13 @@ pub struct Dual {
 
 impl Dual {
     /// A value with a derivative.
+    #[inline]
     pub fn new(value: f64, slope: f64) -> Self {
         Self { value, slope }
     }
 
     /// A value that does not depend on the parameter.
+    #[inline]
     pub fn constant(value: f64) -> Self {
         Self { value, slope: 0.0 }
     }
@@ -25,6 +27,7 @@ impl Dual {
 
 impl Add for Dual {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self::new(self.value + other.value, self.slope + other.slope)
     }
@@ -32,6 +35,7 @@ impl Add for Dual {
 
 impl Sub for Dual {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self::new(self.value - other.value, self.slope - other.slope)
     }
@@ -39,6 +43,7 @@ impl Sub for Dual {
 
 impl Mul for Dual {
     type Output = Self;
+    #[inline]
     fn mul(self, other: Self) -> Self {
         Self::new(
             self.value * other.value,
@@ -49,6 +54,7 @@ impl Mul for Dual {
 
 impl Div for Dual {
     type Output = Self;
+    #[inline]
     fn div(self, other: Self) -> Self {
         let value = self.value / other.value;
         Self::new(value, (self.slope - value * other.slope) / other.value)
@@ -57,70 +63,87 @@ impl Div for Dual {
 
 impl Neg for Dual {
     type Output = Self;
+    #[inline]
     fn neg(self) -> Self {
         Self::new(-self.value, -self.slope)
     }
 }
 
 impl AddAssign for Dual {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
 impl SubAssign for Dual {
+    #[inline]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
 }
 
 impl MulAssign for Dual {
+    #[inline]
     fn mul_assign(&mut self, other: Self) {
         *self = *self * other;
     }
 }
 
 impl Number for Dual {
+    #[inline]
     fn lift(x: f32) -> Self {
         Self::constant(f64::from(x))
     }
+    #[inline]
     fn value(self) -> f64 {
         self.value
     }
+    #[inline]
     fn detach(self) -> Self {
         Self::constant(self.value)
     }
+    #[inline]
     fn below(self, bound: f32) -> bool {
         self.value < f64::from(bound)
     }
+    #[inline]
     fn above(self, bound: f32) -> bool {
         self.value > f64::from(bound)
     }
+    #[inline]
     fn exp(self) -> Self {
         let e = self.value.exp();
         Self::new(e, e * self.slope)
     }
+    #[inline]
     fn exp_m1(self) -> Self {
         Self::new(self.value.exp_m1(), self.value.exp() * self.slope)
     }
+    #[inline]
     fn ln(self) -> Self {
         Self::new(self.value.ln(), self.slope / self.value)
     }
+    #[inline]
     fn ln_1p(self) -> Self {
         Self::new(self.value.ln_1p(), self.slope / (1.0 + self.value))
     }
+    #[inline]
     fn recip(self) -> Self {
         let r = 1.0 / self.value;
         Self::new(r, -r * r * self.slope)
     }
+    #[inline]
     fn sqrt(self) -> Self {
         let root = self.value.sqrt();
         Self::new(root, 0.5 / root * self.slope)
     }
+    #[inline]
     fn sin(self) -> Self {
         let (sine, cosine) = self.value.sin_cos();
         Self::new(sine, cosine * self.slope)
     }
+    #[inline]
     fn cos(self) -> Self {
         let (sine, cosine) = self.value.sin_cos();
         Self::new(cosine, -sine * self.slope)

@@ -1,9 +1,10 @@
 //! Forward-mode differentiation by several variables at once, over any number: a value and its gradient.
 
-use std::array::from_fn;
+use super::each::each_index;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::Number;
+use crate::transport::number::each::EachEntry;
 
 /// A value and its derivatives by `COUNT` variables.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +36,7 @@ impl<N: Number, const COUNT: usize> Jet<N, COUNT> {
     fn chain(self, value: N, slope: N) -> Self {
         Self {
             value,
-            slopes: self.slopes.map(|x| x * slope),
+            slopes: self.slopes.each(|x| x * slope),
         }
     }
 }
@@ -46,7 +47,7 @@ impl<N: Number, const COUNT: usize> Add for Jet<N, COUNT> {
     fn add(self, other: Self) -> Self {
         Self {
             value: self.value + other.value,
-            slopes: from_fn(|k| self.slopes[k] + other.slopes[k]),
+            slopes: each_index(|k| self.slopes[k] + other.slopes[k]),
         }
     }
 }
@@ -57,7 +58,7 @@ impl<N: Number, const COUNT: usize> Sub for Jet<N, COUNT> {
     fn sub(self, other: Self) -> Self {
         Self {
             value: self.value - other.value,
-            slopes: from_fn(|k| self.slopes[k] - other.slopes[k]),
+            slopes: each_index(|k| self.slopes[k] - other.slopes[k]),
         }
     }
 }
@@ -69,7 +70,7 @@ impl<N: Number, const COUNT: usize> Mul for Jet<N, COUNT> {
     fn mul(self, other: Self) -> Self {
         Self {
             value: self.value * other.value,
-            slopes: from_fn(|k| self.slopes[k] * other.value + self.value * other.slopes[k]),
+            slopes: each_index(|k| self.slopes[k] * other.value + self.value * other.slopes[k]),
         }
     }
 }
@@ -82,7 +83,7 @@ impl<N: Number, const COUNT: usize> Div for Jet<N, COUNT> {
         let value = self.value / other.value;
         Self {
             value,
-            slopes: from_fn(|k| (self.slopes[k] - value * other.slopes[k]) / other.value),
+            slopes: each_index(|k| (self.slopes[k] - value * other.slopes[k]) / other.value),
         }
     }
 }
@@ -93,7 +94,7 @@ impl<N: Number, const COUNT: usize> Neg for Jet<N, COUNT> {
     fn neg(self) -> Self {
         Self {
             value: -self.value,
-            slopes: self.slopes.map(|x| -x),
+            slopes: self.slopes.each(|x| -x),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::{Add, AddAssign, Index, IndexMut, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::Number;
+use crate::transport::number::each::EachEntry;
 
 /// Three channels of radiance, or of a factor on radiance.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -24,13 +25,13 @@ impl<N: Number> Rgb<N> {
     /// Three constants.
     #[inline(always)]
     pub fn lift(x: [f32; 3]) -> Self {
-        Self(x.map(N::lift))
+        Self(x.each(N::lift))
     }
 
     /// A function of each channel.
     #[inline(always)]
     pub fn map(self, f: impl FnMut(N) -> N) -> Self {
-        Self(self.0.map(f))
+        Self(self.0.each(f))
     }
 
     /// The sum of the channels, in order.

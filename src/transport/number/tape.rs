@@ -30,10 +30,12 @@ pub struct Budget(AtomicUsize);
 
 impl Budget {
     /// A budget in bytes.
+    #[inline]
     pub fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self(AtomicUsize::new(bytes)))
     }
 
+    #[inline]
     fn take(&self, bytes: usize) -> bool {
         let take = |left: usize| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
@@ -55,6 +57,7 @@ thread_local! {
 
 impl Tape {
     /// Starts recording on an empty tape on this thread; it may grow within `budget`.
+    #[inline]
     pub fn begin(budget: Option<&Arc<Budget>>) {
         let budget = budget.cloned();
         TAPE.set(Self {
@@ -64,31 +67,37 @@ impl Tape {
     }
 
     /// Stops recording and returns this thread's tape.
+    #[inline]
     pub fn end() -> Self {
         TAPE.take()
     }
 
     /// Whether the budget was exceeded on this thread, so that operations are missing.
+    #[inline]
     pub fn has_overflown() -> bool {
         TAPE.with_borrow(|tape| tape.full)
     }
 
     /// Memory that the operations take.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.blocks.len() * BLOCK * size_of::<Entry>()
     }
 
     /// Number of operations.
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether nothing was recorded.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Appends an operation and returns its index; None if the budget is exceeded.
+    #[inline]
     fn push(&mut self, entry: Entry) -> Option<u32> {
         if self.len == self.blocks.len() * BLOCK {
             let bytes = BLOCK * size_of::<Entry>();
@@ -135,23 +144,27 @@ pub struct Recorded {
 
 impl Recorded {
     /// The independent variable of this index, below [`MAX_VARIABLES`].
+    #[inline]
     pub fn variable(index: usize, value: f64) -> Self {
         debug_assert!(index < MAX_VARIABLES, "numbers have 32 bits");
         let number = VARIABLES + index as u32;
         Self { value, number }
     }
 
+    #[inline]
     fn record(value: f64, inputs: [u32; 2], partials: [f64; 2]) -> Self {
         let number = TAPE.with_borrow_mut(|tape| tape.push(Entry { inputs, partials }));
         let number = number.unwrap_or(CONSTANT);
         Self { value, number }
     }
 
+    #[inline]
     fn constant(value: f64) -> Self {
         let number = CONSTANT;
         Self { value, number }
     }
 
+    #[inline]
     fn unary(self, value: f64, partial: f64) -> Self {
         if self.number == CONSTANT {
             return Self::constant(value);
@@ -159,6 +172,7 @@ impl Recorded {
         Self::record(value, [self.number, CONSTANT], [partial, 0.0])
     }
 
+    #[inline]
     fn binary(self, other: Self, value: f64, partials: [f64; 2]) -> Self {
         if self.number == CONSTANT && other.number == CONSTANT {
             return Self::constant(value);
@@ -167,6 +181,7 @@ impl Recorded {
     }
 
     /// Derivatives of this number by the first `variables` variables; ends this thread's tape.
+    #[inline]
     pub fn gradient(self, variables: usize) -> Vec<f64> {
         let mut gradient = vec![0.0; variables];
         Tape::end().backpropagate(self, |variable, d| gradient[variable] += d);
@@ -176,6 +191,7 @@ impl Recorded {
 
 impl Add for Recorded {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         self.binary(other, self.value + other.value, [1.0, 1.0])
     }
@@ -183,6 +199,7 @@ impl Add for Recorded {
 
 impl Sub for Recorded {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         self.binary(other, self.value - other.value, [1.0, -1.0])
     }
@@ -190,6 +207,7 @@ impl Sub for Recorded {
 
 impl Mul for Recorded {
     type Output = Self;
+    #[inline]
     fn mul(self, other: Self) -> Self {
         self.binary(other, self.value * other.value, [other.value, self.value])
     }
@@ -197,6 +215,7 @@ impl Mul for Recorded {
 
 impl Div for Recorded {
     type Output = Self;
+    #[inline]
     fn div(self, other: Self) -> Self {
         let value = self.value / other.value;
         self.binary(other, value, [1.0 / other.value, -value / other.value])
@@ -205,24 +224,28 @@ impl Div for Recorded {
 
 impl Neg for Recorded {
     type Output = Self;
+    #[inline]
     fn neg(self) -> Self {
         self.unary(-self.value, -1.0)
     }
 }
 
 impl AddAssign for Recorded {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
 impl SubAssign for Recorded {
+    #[inline]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
 }
 
 impl MulAssign for Recorded {
+    #[inline]
     fn mul_assign(&mut self, other: Self) {
         *self = *self * other;
     }
@@ -230,49 +253,63 @@ impl MulAssign for Recorded {
 
 impl Number for Recorded {
     /// A tape is not replayed: nothing is subtracted from its sums, and every operation would be kept.
+    #[inline]
     fn add_doubled([sum, low]: [Self; 2], term: Self) -> [Self; 2] {
         [sum + term, low]
     }
+    #[inline]
     fn lift(x: f32) -> Self {
         Self::constant(f64::from(x))
     }
+    #[inline]
     fn value(self) -> f64 {
         self.value
     }
+    #[inline]
     fn detach(self) -> Self {
         Self::constant(self.value)
     }
+    #[inline]
     fn below(self, bound: f32) -> bool {
         self.value < f64::from(bound)
     }
+    #[inline]
     fn above(self, bound: f32) -> bool {
         self.value > f64::from(bound)
     }
+    #[inline]
     fn exp(self) -> Self {
         let e = self.value.exp();
         self.unary(e, e)
     }
+    #[inline]
     fn exp_m1(self) -> Self {
         self.unary(self.value.exp_m1(), self.value.exp())
     }
+    #[inline]
     fn ln(self) -> Self {
         self.unary(self.value.ln(), 1.0 / self.value)
     }
+    #[inline]
     fn ln_1p(self) -> Self {
         self.unary(self.value.ln_1p(), 1.0 / (1.0 + self.value))
     }
+    #[inline]
     fn recip(self) -> Self {
         let r = 1.0 / self.value;
         self.unary(r, -r * r)
     }
+    #[inline]
     fn sqrt(self) -> Self {
         let root = self.value.sqrt();
         self.unary(root, 0.5 / root)
     }
+    #[inline]
     fn sin(self) -> Self {
         let (sine, cosine) = self.value.sin_cos();
         self.unary(sine, cosine)
     }
+    #[inline]
     fn cos(self) -> Self {
         let (sine, cosine) = self.value.sin_cos();
         self.unary(cosine, -sine)

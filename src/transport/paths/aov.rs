@@ -1,6 +1,7 @@
 //! What is known of the first surface that a camera ray meets: the channels that stand beside a picture's radiance.
 
 use crate::resident::layout::{NONE, aov};
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{along, dot};
 use crate::transport::scene::bsdf::Bsdf;
@@ -34,13 +35,13 @@ fn albedo<F: Fields<f32>>(scene: &SceneView, fields: &F, hit: &Hit, direction: [
         return [0.0; 3];
     }
     let side = if dot(direction, hit.normal) < 0.0 { 1.0 } else { -1.0 };
-    let outgoing = hit.shading.map(|x| x * side);
+    let outgoing = hit.shading.each(|x| x * side);
     let at = Interaction {
         smooth: true,
-        ..Interaction::new(scene, hit, outgoing.map(|x| -x))
+        ..Interaction::new(scene, hit, outgoing.each(|x| -x))
     };
     match Bsdf::<f32, F>::new(scene, fields, &at).eval(outgoing) {
-        Some((value, _)) => value.0.map(|x| x * std::f32::consts::PI),
+        Some((value, _)) => value.0.each(|x| x * std::f32::consts::PI),
         None => [0.0; 3],
     }
 }

@@ -6,6 +6,7 @@ use super::volpath::Walk;
 use crate::resident::layout::{LightRecord, NONE, background, leaf, texture};
 use crate::transport::lookup::background::env_slope;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::jet::Jet;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::transform_vector;
@@ -38,6 +39,7 @@ struct Link<N> {
 }
 
 impl<N> Default for Chain<N> {
+    #[inline]
     fn default() -> Self {
         Self(Vec::new())
     }
@@ -57,6 +59,7 @@ struct Normal<N> {
 
 impl<N: Number> Normal<N> {
     /// The surface's own.
+    #[inline]
     fn own(at: &Interaction) -> Self {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
         Self {
@@ -108,7 +111,7 @@ impl<N: Number> Link<N> {
             return Normal::own(at);
         }
         let texel = texture_value(scene, |slot| fields.integrand(slot), record.relief, &at.hit.point);
-        let raw = texel.0.map(|x| N::lift(2.0) * x - N::lift(1.0));
+        let raw = texel.0.each(|x| N::lift(2.0) * x - N::lift(1.0));
         if !inner(raw, raw).above(0.0) {
             return Normal::own(at);
         }
@@ -120,8 +123,8 @@ impl<N: Number> Link<N> {
         };
         let raw = [raw[0] * N::lift(sign), raw[1] * N::lift(sign), raw[2]];
         let scale = inner(raw, raw).sqrt().recip();
-        let axes = [at.s, at.t, at.hit.shading].map(lift::<N>);
-        let m = [0, 1, 2].map(|a| (axes[0][a] * raw[0] + axes[1][a] * raw[1] + axes[2][a] * raw[2]) * scale);
+        let axes = [at.s, at.t, at.hit.shading].each(lift::<N>);
+        let m = [0, 1, 2].each(|a| (axes[0][a] * raw[0] + axes[1][a] * raw[1] + axes[2][a] * raw[2]) * scale);
         Normal { raw, scale, sign, m }
     }
 
@@ -177,7 +180,7 @@ impl<N: Number> Link<N> {
         let (at, relief) = (&self.at, scene.leaves[self.leaf].relief);
         let around = slopes(scene, &at.hit);
         let by_raw = direction_adjoint(normal.m, normal.scale, by_normal);
-        let axes = [at.s, at.t, at.hit.shading].map(lift::<N>);
+        let axes = [at.s, at.t, at.hit.shading].each(lift::<N>);
         let [s, _, n] = axes;
         let raw = normal.raw;
         let mut by_n = scaled(by_raw, raw[2]);
@@ -200,16 +203,17 @@ impl<N: Number> Link<N> {
         }
         by_place = plus(by_place, transposed(&around.normal, by_n));
         // The map's vector, whose x and y may be reversed.
-        let local = axes.map(|axis| inner(axis, by_raw));
+        let local = axes.each(|axis| inner(axis, by_raw));
         let sign = N::lift(2.0 * normal.sign);
         let by_texel = Rgb([local[0] * sign, local[1] * sign, local[2] * N::lift(2.0)]);
         texture_adjoint(&stencil(scene, relief, &at.hit.point), by_texel, sink);
         let by_uv = texture_slopes(&scene.textures[relief as usize], at.hit.point.uv)
-            .map(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * by_texel).sum());
+            .each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * by_texel).sum());
         plus(by_place, transposed(&around.uv, by_uv))
     }
 
     /// A value of the leaf's textures.
+    #[inline]
     fn value<F: Fields<N>>(&self, scene: &SceneView, fields: &F, which: u32) -> Rgb<N> {
         let texture = scene.leaves[self.leaf].first_texture + which;
         texture_value(scene, |slot| fields.integrand(slot), texture, &self.at.hit.point)
@@ -326,7 +330,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor) * light_color(fields, record);
             let SurfacePoint { uv, .. } = hit.point;
             let by_uv = texture_slopes(&scene.textures[record.texture as usize], uv)
-                .map(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum());
+                .each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum());
             by_point = transposed(&slopes(scene, hit).uv, by_uv);
         }
         self.send_chain(Some((hit, by_point)), [N::lift(0.0); 3]);
@@ -351,9 +355,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             let local = transform_vector(to_map, self.path.direction);
             let shorter = 1.0 / dot(local, local).sqrt();
             let data = fields.integrand(scene.background);
-            let unit = lift(local.map(|x| x * shorter));
+            let unit = lift(local.each(|x| x * shorter));
             let by_local = env_slope(scene.common.env_size, data, unit, (d * Rgb::splat(scale)).0);
-            let rows = to_map.map(|[x, y, z, _]| [x, y, z].map(|a| a * shorter));
+            let rows = to_map.each(|[x, y, z, _]| [x, y, z].each(|a| a * shorter));
             by_direction = transposed(&rows, by_local);
         }
         self.send_chain(None, by_direction);

@@ -8,6 +8,7 @@ use super::tracking::{Extinction, Flight, Flown};
 use crate::resident::layout::{MediumRecord, NONE};
 use crate::transport::lookup::grid::{Stencils, grid_eval_lanes, grid_stencils_rounding, index_below, prefetch};
 use crate::transport::lookup::volume::is_plain;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, Samplers, exponential};
 use crate::transport::scene::records::SceneView;
@@ -40,6 +41,7 @@ pub struct Arrival {
 
 impl Arrival {
     /// In the place of a flight that was not made yet.
+    #[inline]
     pub(super) fn unknown(departure: &Departure) -> Self {
         Self {
             flown: Flown {
@@ -54,6 +56,7 @@ impl Arrival {
 
 /// Whether flights through this medium can be made side by side: it is bounded, and its extinction is one number a
 /// texel with the usual lookup.
+#[inline]
 pub fn fits_side_by_side(scene: &SceneView, medium: &MediumRecord) -> bool {
     let volume = &scene.volumes[medium.sigma_t as usize];
     is_plain(volume) && volume.size[3] == 1 && medium.high.iter().all(|x| x.is_finite())
@@ -127,7 +130,7 @@ impl<'a> Cloud<'a> {
             volume.size[3] == 1 && texels == extinction.len(),
             "the extinction is not that of the medium"
         );
-        let [x, y, z, first] = medium.majorants.map(|n| n as usize);
+        let [x, y, z, first] = medium.majorants.each(|n| n as usize);
         Self {
             number,
             medium,
@@ -437,7 +440,7 @@ impl Tracks {
             integrand: Rgb(value),
             sampled: value,
         };
-        let p = [0, 1, 2].map(|a| looked_up.p[a][lane]);
+        let p = [0, 1, 2].each(|a| looked_up.p[a][lane]);
         // The path is about to look the albedo up.
         if let Some((albedo, channels)) = cloud.albedo {
             prefetch(albedo, &sigma.at, channels);

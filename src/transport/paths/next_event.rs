@@ -9,6 +9,7 @@ use super::volpath::Walk;
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
 use crate::transport::mode::REPLAY;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::bsdf::Bsdf;
@@ -169,7 +170,7 @@ impl<N: Number> Through<N> {
     #[inline(always)]
     fn open(&self, x: Rgb<N>) -> Rgb<N> {
         let channel = |c: usize| if self.zeros[c] == 0 { x[c] } else { N::lift(0.0) };
-        Rgb([0, 1, 2].map(channel))
+        Rgb([0, 1, 2].each(channel))
     }
 }
 

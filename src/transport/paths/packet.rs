@@ -16,6 +16,7 @@ use super::volpath::{Met, Segment, Walk};
 use crate::resident::layout::{MediumRecord, VolumeRecord};
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
@@ -162,7 +163,7 @@ impl Flights {
         if arrivals.len() < departures.len() {
             arrivals.resize(departures.len(), Arrival::unknown(&departures[0]));
         }
-        let values = [medium.sigma_t, medium.albedo].map(|v| fields.integrand(scene.volumes[v as usize].slot));
+        let values = [medium.sigma_t, medium.albedo].each(|v| fields.integrand(scene.volumes[v as usize].slot));
         pilot.fly(
             scene,
             path.medium,
@@ -175,6 +176,7 @@ impl Flights {
 }
 
 /// The media inside of which random walks are made side by side.
+#[inline]
 fn matters<'a, F: Fields<f32>, P: Pilot>(scene: &SceneView<'a>, fields: &'a F, pilot: &P) -> Vec<Option<Matter<'a>>> {
     match pilot.is_wide() {
         true => (0..scene.interiors.len())
@@ -384,6 +386,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Walk<'_, f32, F, S, Replayed> {
     }
 
     /// The path, about to be scattered at `p` inside its medium.
+    #[inline]
     fn walker(&self, p: [f32; 3]) -> Walker {
         Walker {
             p,

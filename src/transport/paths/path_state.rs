@@ -8,6 +8,7 @@ use super::tracking::Extinction;
 use crate::resident::layout::NONE;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};
@@ -198,7 +199,7 @@ impl<N: Number> PathState<N> {
     /// The channels of `x` without a factor of zero; zero in the others.
     #[inline(always)]
     pub(super) fn alive(&self, x: Rgb<N>) -> Rgb<N> {
-        Rgb([0, 1, 2].map(|c| if self.zeros[c] == 0 { x[c] } else { N::lift(0.0) }))
+        Rgb([0, 1, 2].each(|c| if self.zeros[c] == 0 { x[c] } else { N::lift(0.0) }))
     }
 
     /// Multiplies the throughput; factors of zero are counted instead, unless the number type tracks derivatives
@@ -230,7 +231,7 @@ impl<N: Number> PathState<N> {
     pub fn multiply_real<F: Fields<N>>(&mut self, scene: &SceneView, sigma: &Extinction<N>, hero: f32) {
         let scale = 1.0 / hero;
         if scene.settings.spectral == 1 {
-            let weight = sigma.sampled.map(|s| s * scale);
+            let weight = sigma.sampled.each(|s| s * scale);
             for c in 0..3 {
                 self.ratio[c] *= weight[c];
             }
@@ -252,7 +253,7 @@ impl<N: Number> PathState<N> {
         }
         let scale = 1.0 / (mu - hero);
         if scene.settings.spectral == 1 {
-            let weight = sigma.sampled.map(|s| (mu - s) * scale);
+            let weight = sigma.sampled.each(|s| (mu - s) * scale);
             for c in 0..3 {
                 self.ratio[c] *= weight[c];
             }
@@ -266,7 +267,7 @@ impl<N: Number> PathState<N> {
     /// Whether the channels that the medium extinguishes are negligible; if so, ends them.
     #[inline]
     pub fn fades(&mut self, sigma: &Extinction<N>) -> bool {
-        let extinguished = sigma.sampled.map(|s| s > 0.0);
+        let extinguished = sigma.sampled.each(|s| s > 0.0);
         if (0..3).any(|c| extinguished[c] && f64::from(self.ratio[c]) > NEGLIGIBLE) {
             return false;
         }
@@ -318,7 +319,7 @@ impl<N: Number> PathState<N> {
         }
         let scale = 1.0 / survival;
         self.beta = self.beta * scale;
-        self.sampled_beta = self.sampled_beta.map(|x| x * scale);
+        self.sampled_beta = self.sampled_beta.each(|x| x * scale);
         true
     }
 

@@ -16,6 +16,7 @@ use crate::transport::lookup::grid::{
 };
 use crate::transport::lookup::volume::is_plain;
 use crate::transport::mode::{PRIMAL, REPLAY};
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::transform_point;
 use crate::transport::rays::sampler::{Ahead, Sampler, Samplers, around, exponential};
@@ -51,7 +52,7 @@ impl<'a> Matter<'a> {
     pub(super) fn of<F: Fields<f32>>(scene: &SceneView<'a>, fields: &'a F, index: usize) -> Option<Self> {
         let medium = &scene.media[index];
         let interior = (*scene.interiors.get(index)?)?;
-        let [extinction, volume] = [medium.sigma_t, medium.albedo].map(|volume| &scene.volumes[volume as usize]);
+        let [extinction, volume] = [medium.sigma_t, medium.albedo].each(|volume| &scene.volumes[volume as usize]);
         let record = &scene.phases[medium.phase as usize];
         let usual = extinction.filter == lookup::CONSTANT && extinction.size[3] == 1 && medium.majorants[..3] == [1; 3];
         let albedo = fields.integrand(volume.slot);
@@ -75,6 +76,7 @@ impl<'a> Matter<'a> {
     }
 
     /// Whether paths that are scattered at `p` are made here.
+    #[inline]
     pub(super) fn holds(&self, p: [f32; 3]) -> bool {
         self.interior.holds(p)
     }
@@ -84,7 +86,7 @@ impl<'a> Matter<'a> {
     fn albedo_at(&self, at: &Stencils<LANES>) -> [Lanes<f32>; 3] {
         if self.volume.filter == lookup::CONSTANT {
             let last = self.volume.size[3] as usize - 1;
-            return [0, 1.min(last), 2.min(last)].map(|c| [self.albedo[c]; LANES]);
+            return [0, 1.min(last), 2.min(last)].each(|c| [self.albedo[c]; LANES]);
         }
         match self.volume.size[3] {
             1 => [grid_eval_lanes(self.albedo, at); 3],
@@ -93,11 +95,13 @@ impl<'a> Matter<'a> {
     }
 
     /// The volume whose values scatter.
+    #[inline]
     pub(super) fn albedo_volume(&self) -> &'a VolumeRecord {
         self.volume
     }
 }
 
+#[inline]
 fn asymmetry<F: Fields<f32>>(fields: &F, record: &PhaseRecord) -> Option<f32> {
     (record.kind == phase::HG).then(|| fields.integrand(record.slot)[0])
 }
@@ -379,7 +383,7 @@ impl Tracks {
                 continue;
             }
             let Walker { path, sampler, .. } = &mut walkers[self.walker[lane] as usize];
-            let [origin, direction] = [&self.origin, &self.direction].map(|v| [v[0][lane], v[1][lane], v[2][lane]]);
+            let [origin, direction] = [&self.origin, &self.direction].each(|v| [v[0][lane], v[1][lane], v[2][lane]]);
             path.turn(origin, origin, direction, Lobe::Smooth, 0.0);
             for c in 0..3 {
                 path.beta[c] = self.beta[c][lane];

@@ -49,6 +49,7 @@ impl<N> ReplayCache<N> {
     }
 
     /// Empties the cache.
+    #[inline]
     pub fn clear(&mut self) {
         self.flights.clear();
         self.shadow_rays.clear();
@@ -76,6 +77,7 @@ impl<N: Number> ReplayCache<N> {
 }
 
 impl<N> Default for ReplayCache<N> {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -97,6 +99,7 @@ impl<T> Cached<T> {
         }
     }
 
+    #[inline]
     fn clear(&mut self) {
         self.results.clear();
         self.recalled = 0;

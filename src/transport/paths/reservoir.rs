@@ -10,6 +10,7 @@ use crate::resident::layout::NONE;
 use crate::transport::lookup::grid::prefetch;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
@@ -34,6 +35,7 @@ pub(super) struct Reservoir<N> {
 }
 
 impl<N: Number> Reservoir<N> {
+    #[inline]
     pub(super) fn empty() -> Self {
         Self {
             total: 0.0,
@@ -158,7 +160,7 @@ pub(super) fn expect_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &S,
 ) {
     let medium = &scene.media[reservoir.medium as usize];
-    let [sigma_t, albedo] = [medium.sigma_t, medium.albedo].map(|volume| &scene.volumes[volume as usize]);
+    let [sigma_t, albedo] = [medium.sigma_t, medium.albedo].each(|volume| &scene.volumes[volume as usize]);
     let at = volume_stencil(sigma_t, reservoir.p);
     sink.expect(sigma_t, &at);
     if medium.aligned == 1 {

@@ -11,6 +11,7 @@ use super::volpath::{Met, Walk};
 use crate::resident::layout::bsdf;
 use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::bsdf::local::Lobe;
@@ -176,7 +177,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         F: 'b,
     {
         let scene = self.scene;
-        let towards_viewer = at.incoming.map(|x| -x);
+        let towards_viewer = at.incoming.each(|x| -x);
         let origin = at.leave(towards_viewer);
         let Some(Lighting { drawn, mut value, pdf }) = self.draw_light::<MODE>(bsdf, origin) else {
             return;

@@ -12,6 +12,7 @@ use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along, exponential};
 use crate::transport::scene::majorant::Cells;
@@ -45,7 +46,7 @@ pub fn extinction<N: Number, F: Fields<N>>(
         }
     }
     if !F::TWO_SIDED {
-        sampled = integrand.0.map(|s| s.value() as f32);
+        sampled = integrand.0.each(|s| s.value() as f32);
     }
     Extinction { at, integrand, sampled }
 }
@@ -257,7 +258,7 @@ pub fn ratio_track<N: Number, F: Fields<N>>(
 ) -> Rgb<N> {
     if is_unbounded(medium, far) {
         let sigma = extinction(scene, fields, medium, origin);
-        return transmittance * Rgb::lift(sigma.sampled.map(|s| if s > 0.0 { 0.0 } else { 1.0 }));
+        return transmittance * Rgb::lift(sigma.sampled.each(|s| if s > 0.0 { 0.0 } else { 1.0 }));
     }
     tentative_collisions(scene, medium, origin, direction, far, sampler, |p, mu, _| {
         let sigma = extinction(scene, fields, medium, p);

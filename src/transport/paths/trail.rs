@@ -6,6 +6,7 @@ use super::volpath::Walk;
 use crate::resident::layout::{LightRecord, NONE, bsdf, light};
 use crate::transport::mode::REPLAY;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::along;
 use crate::transport::scene::bsdf::BsdfSample;
@@ -43,6 +44,7 @@ struct Open<N> {
 }
 
 impl<N> Default for Trail<N> {
+    #[inline]
     fn default() -> Self {
         Self(None)
     }
@@ -170,12 +172,12 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let anchor = anchor(scene, hit, Some(hit.normal), Some(self.path.direction));
         let color = light_color(fields, record);
         let slopes = texture_slopes(&scene.textures[record.texture as usize], hit.point.uv)
-            .map(|at| texture_eval(fields.integrand(at.slot), &at) * color);
+            .each(|at| texture_eval(fields.integrand(at.slot), &at) * color);
         if MODE == REPLAY {
             if is_wanted(scene, &anchor, &self.adjoint.sink) {
                 let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);
                 let mut by_hit = ByMoved::zero();
-                by_hit.uv = slopes.map(|slope| (d * slope).sum());
+                by_hit.uv = slopes.each(|slope| (d * slope).sum());
                 moved_adjoint(scene, fields, &anchor, &by_hit, &mut self.adjoint.sink);
             }
             return none;
@@ -215,7 +217,7 @@ const EVERYWHERE: Beam = Beam { share: 1.0, slope: 0.0 };
 #[inline]
 fn light_anchor(scene: &SceneView, number: u32) -> Anchor {
     let record = &scene.lights[number as usize];
-    let [p, axis] = [record.position, record.direction].map(|v| [v[0], v[1], v[2]]);
+    let [p, axis] = [record.position, record.direction].each(|v| [v[0], v[1], v[2]]);
     let axis = if record.kind == light::SPOT {
         axis
     } else {

@@ -3,6 +3,7 @@
 //! else the weight is the sign of the filter there, times what makes the mean weight one.
 
 use crate::resident::layout::{FILTER_CELLS, FilterTable, SceneRecord, SensorRecord, filter};
+use crate::transport::number::each::EachEntry;
 
 /// Half the number of a table's cells: those of a radius.
 const CELLS_PER_RADIUS: f32 = FILTER_CELLS as f32 / 2.0;
@@ -43,7 +44,7 @@ pub fn table_cdf(table: &FilterTable, offset: f32) -> [f32; 2] {
     let x = ((offset + 1.0) * CELLS_PER_RADIUS).clamp(0.0, FILTER_CELLS as f32);
     let cell = (x as usize).min(FILTER_CELLS - 1);
     let part = x - cell as f32;
-    [&table.drawn, &table.signed].map(|row| row[cell] + (row[cell + 1] - row[cell]) * part)
+    [&table.drawn, &table.signed].each(|row| row[cell] + (row[cell + 1] - row[cell]) * part)
 }
 
 /// The inverse of a table's distribution function, in radii from the filter's centre, and the sign of the filter there.
@@ -97,7 +98,7 @@ pub fn spread_sensor(sensor: &SensorRecord) -> SensorRecord {
         filter: filter::BOX,
         width: sensor.width + 2 * border,
         height: sensor.height + 2 * border,
-        center: sensor.center.map(|x| x + border as f32),
+        center: sensor.center.each(|x| x + border as f32),
         ..*sensor
     }
 }

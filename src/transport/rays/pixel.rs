@@ -24,6 +24,7 @@ pub struct PixelTable {
 
 impl PixelTable {
     /// The table over whole sensors, in the order given. None if the pixels do not fit 32 bits.
+    #[inline]
     pub fn new(records: &[SensorRecord], sensors: &[u32]) -> Option<Self> {
         let mut starts = vec![0u32];
         for &s in sensors {
@@ -38,11 +39,13 @@ impl PixelTable {
     }
 
     /// Number of pixels.
+    #[inline]
     pub fn len(&self) -> u32 {
         self.starts.last().copied().unwrap_or(0)
     }
 
     /// Whether there is no pixel.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -26,6 +26,7 @@ pub enum Pass {
 }
 
 /// The key of a pass of an iteration.
+#[inline]
 pub fn pass_key(seed: u64, iteration: u32, pass: Pass) -> Key {
     let mut stream = Pcg64::new(u128::from(seed), pass as u128);
     stream.advance(2 * u128::from(iteration));

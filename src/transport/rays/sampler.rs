@@ -2,6 +2,7 @@
 
 use super::pixel::Pixel;
 use super::random::{Counter, Key, random_uniform};
+use crate::transport::number::each::EachEntry;
 
 /// First block of a path's walk; block 0 is the film position.
 pub const WALK: u32 = 1;
@@ -11,7 +12,7 @@ pub const ADJOINT: u32 = 1 << 30;
 /// The streams of a sample's path and of its adjoint's own draws.
 #[inline(always)]
 pub fn streams(key: Key, pixel: Pixel, sample: u32) -> [Sampler; 2] {
-    [WALK, ADJOINT].map(|block| {
+    [WALK, ADJOINT].each(|block| {
         let counter = Counter {
             sensor: pixel.sensor,
             pixel: pixel.index,
@@ -101,7 +102,7 @@ impl<const LANES: usize> Samplers<LANES> {
     /// The sequence of one lane.
     #[inline(always)]
     pub fn lane(&self, lane: usize) -> Sampler {
-        let [sensor, pixel, sample, block] = [0, 1, 2, 3].map(|i| self.counters[i][lane]);
+        let [sensor, pixel, sample, block] = [0, 1, 2, 3].each(|i| self.counters[i][lane]);
         Sampler {
             key: self.key,
             counter: Counter {
@@ -110,7 +111,7 @@ impl<const LANES: usize> Samplers<LANES> {
                 sample,
                 block,
             },
-            values: [0, 1, 2, 3].map(|i| self.values[i][lane]),
+            values: [0, 1, 2, 3].each(|i| self.values[i][lane]),
             used: self.used[lane],
         }
     }

@@ -3,6 +3,7 @@
 use super::camera::{Ray, camera_ray, normalize, transform_point, transform_vector};
 use super::sampler::{along, around, circle, dot};
 use crate::resident::layout::{SensorRecord, area, sensor};
+use crate::transport::number::each::EachEntry;
 
 /// The length of rays that nothing bounds.
 pub const RAY_LENGTH: f32 = 1e30;
@@ -113,7 +114,7 @@ fn area_point(record: &SensorRecord, u: f32, v: f32) -> AreaPoint {
     };
     let normal = match record.area {
         area::SPHERE => transform_vector(map, local),
-        area::CAVITY => transform_vector(map, local).map(|x| -x),
+        area::CAVITY => transform_vector(map, local).each(|x| -x),
         _ => transform_vector(map, [0.0, 0.0, 1.0]),
     };
     AreaPoint {

@@ -3,6 +3,7 @@
 
 use crate::resident::layout::{Rows, SensorRecord, distortion};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// Derivatives by a ray: its origin, its unit direction, of which only the part across it means anything, and the clip
 /// distance where its samples begin.
@@ -19,13 +20,13 @@ pub type Axes<N> = [[N; 3]; 3];
 /// The axes of a camera of which a record tells.
 #[inline(always)]
 pub fn camera_axes<N: Number>(to_world: &Rows) -> Axes<N> {
-    [0, 1, 2].map(|column| [0, 1, 2].map(|row| N::lift(to_world[row][column])))
+    [0, 1, 2].each(|column| [0, 1, 2].each(|row| N::lift(to_world[row][column])))
 }
 
 /// A vector of the world along a camera's axes.
 #[inline(always)]
 pub fn along_axes<N: Number>(axes: &Axes<N>, v: [N; 3]) -> [N; 3] {
-    axes.map(|a| a[0] * v[0] + a[1] * v[1] + a[2] * v[2])
+    axes.each(|a| a[0] * v[0] + a[1] * v[1] + a[2] * v[2])
 }
 
 /// The unit direction in a camera's frame of a direction of the world: axes are at right angles but for rounding, which this
@@ -42,9 +43,9 @@ pub fn seen_from<N: Number>([a, b, c]: &Axes<N>, d: [N; 3]) -> [N; 3] {
     let dual = [cross(b, c), cross(c, a), cross(a, b)];
     // A mirrored frame has a negative determinant, which decides the sign.
     let volume = a[0] * dual[0][0] + a[1] * dual[0][1] + a[2] * dual[0][2];
-    let seen = along_axes(&dual, d).map(|x| x / volume);
+    let seen = along_axes(&dual, d).each(|x| x / volume);
     let length = (seen[0] * seen[0] + seen[1] * seen[1] + seen[2] * seen[2]).sqrt();
-    seen.map(|x| x / length)
+    seen.each(|x| x / length)
 }
 
 /// A lens at a point of the image plane.
@@ -153,7 +154,7 @@ pub fn view_adjoint<N: Number>(
     let point = [-seen[0] / seen[2], -seen[1] / seen[2]];
     let along = seen[0] * pull[0] + seen[1] * pull[1] + seen[2] * pull[2];
     let near = by.near * N::lift(record.near_clip) * seen[2];
-    let by_point = [0, 1].map(|i| near * point[i] - (pull[i] - along * seen[i]) * seen[2]);
+    let by_point = [0, 1].each(|i| near * point[i] - (pull[i] - along * seen[i]) * seen[2]);
     let lens = lens_at(record.distortion_model, lens, point);
     let [[a, b], [c, d]] = lens.jacobian;
     let determinant = a * d - b * c;

@@ -7,6 +7,7 @@ use super::records::SceneView;
 use super::shape::{Hit, SurfacePoint, cross, world_normal};
 use crate::resident::environment::row_start;
 use crate::resident::layout::{LightRecord, SurfaceRecord, surface};
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_point};
 use crate::transport::rays::sampler::{Sampler, along, around, circle, dot};
 
@@ -26,10 +27,10 @@ pub(super) fn sample_area(
         surface::CUBE | surface::MESH => sample_emissive_triangle(scene, record, sampler.draw(), u),
         _ => sample_uniform(record, shape, u),
     };
-    let to = [0, 1, 2].map(|a| place.point.p[a] - p[a]);
+    let to = [0, 1, 2].each(|a| place.point.p[a] - p[a]);
     let square = dot(to, to);
     let distance = square.sqrt();
-    let direction = to.map(|x| x / distance);
+    let direction = to.each(|x| x / distance);
     let cosine = -dot(direction, place.normal);
     (square > 0.0 && cosine > 0.0).then(|| Drawn {
         light: 0,
@@ -106,7 +107,7 @@ fn sample_texture(scene: &SceneView, record: &LightRecord, shape: &SurfaceRecord
     let [columns, rows] = record.cells;
     let table = &scene.tables[record.table as usize..];
     let (row, y) = draw(&table[..=rows as usize], u[1]);
-    let first = row_start([columns, rows].map(|n| n as usize), row);
+    let first = row_start([columns, rows].each(|n| n as usize), row);
     let (column, x) = draw(&table[first..][..=columns as usize], u[0]);
     let uv = [
         ((column as f32 + x) / columns as f32).min(BELOW_ONE),
@@ -130,7 +131,7 @@ fn texture_pdf(scene: &SceneView, record: &LightRecord, kind: u32, uv: [f32; 2])
     let (column, row) = (cell(uv[0], columns), cell(uv[1], rows));
     let table = &scene.tables[record.table as usize..];
     let of_row = table[row as usize + 1] - table[row as usize];
-    let first = row_start([columns, rows].map(|n| n as usize), row as usize) + column as usize;
+    let first = row_start([columns, rows].each(|n| n as usize), row as usize) + column as usize;
     let of_cell = table[first + 1] - table[first];
     // At the centre of a disk and the poles of a sphere the stretch is zero, and a pdf must stay finite.
     let area = record.position[3] * stretch(kind, uv).max(1e-6);
@@ -167,7 +168,7 @@ fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32,
     let side = scene.surfaces[record.surface as usize].side;
     Place {
         point: SurfacePoint {
-            p: [0, 1, 2].map(|a| shining.a[a] + ab[a] * to_b + ac[a] * to_c),
+            p: [0, 1, 2].each(|a| shining.a[a] + ab[a] * to_b + ac[a] * to_c),
             uv: [
                 au + (bu - au) * to_b + (cu - au) * to_c,
                 av + (bv - av) * to_b + (cv - av) * to_c,
@@ -175,7 +176,7 @@ fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32,
             triangle: shining.triangle,
             weights: if side < 0.0 { [to_c, to_b] } else { [to_b, to_c] },
         },
-        normal: face.map(|x| x / size),
+        normal: face.each(|x| x / size),
         area: 0.5 * size / (shining.ends - shining.begins),
         by_area: record.position[3],
     }
@@ -193,7 +194,7 @@ fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
 #[inline]
 fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
     let (center, radius) = sphere_of(record);
-    let to = [0, 1, 2].map(|a| center[a] - p[a]);
+    let to = [0, 1, 2].each(|a| center[a] - p[a]);
     let square = dot(to, to);
     if square <= radius * radius {
         return None;
@@ -206,7 +207,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
     let middle = dot(to, direction);
     let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
     let distance = middle - half;
-    let normal = normalize([0, 1, 2].map(|a| direction[a] * distance - to[a]));
+    let normal = normalize([0, 1, 2].each(|a| direction[a] * distance - to[a]));
     Some(Drawn {
         light: 0,
         direction,
@@ -232,13 +233,13 @@ fn cone(square: f32, radius: f32) -> (f32, f32) {
 pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) -> f32 {
     let shape = &scene.surfaces[hit.surface as usize];
     let record = &scene.lights[shape.light as usize];
-    let to = [0, 1, 2].map(|a| hit.point.p[a] - p[a]);
+    let to = [0, 1, 2].each(|a| hit.point.p[a] - p[a]);
     let cosine = -dot(direction, hit.normal);
     let pdf = if record.cells[0] > 0 {
         dot(to, to) / cosine * texture_pdf(scene, record, shape.kind, hit.point.uv)
     } else if shape.kind == surface::SPHERE && shape.side > 0.0 {
         let (center, radius) = sphere_of(record);
-        let to = [0, 1, 2].map(|a| center[a] - p[a]);
+        let to = [0, 1, 2].each(|a| center[a] - p[a]);
         let square = dot(to, to);
         if square <= radius * radius {
             return 0.0;

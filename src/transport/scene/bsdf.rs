@@ -27,6 +27,7 @@ use super::shape::SurfacePoint;
 use super::texture::{stencil, texture_adjoint, texture_is_wanted, texture_value};
 use crate::resident::layout::{self, FactorRecord, LEAF_TEXTURES, LeafRecord, NONE, bsdf};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
@@ -199,7 +200,7 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
         let factor = Rgb::splat(seen.factor);
         match leaf.kind {
             layout::leaf::NULL => factor,
-            _ => self.ask(leaf, |model| model.discrete(facing.wi.map(narrow), lobe)) * factor,
+            _ => self.ask(leaf, |model| model.discrete(facing.wi.each(narrow), lobe)) * factor,
         }
     }
 
@@ -296,7 +297,7 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
         };
         let facing = facing(self.scene, self.look, leaf, self.at);
         let drawn = if leaf.kind == layout::leaf::NULL {
-            return (facing?.passes()).then(|| alone(self.at.wi.map(|x| -x), Lobe::Null));
+            return (facing?.passes()).then(|| alone(self.at.wi.each(|x| -x), Lobe::Null));
         } else if is_lambertian(leaf) {
             let u = [sampler.draw(), sampler.draw()];
             alone(diffuse_sample(u), Lobe::Smooth)
@@ -355,7 +356,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
                 let color = texture_value(scene, |slot| fields.integrand(slot), leaf.first_texture, point);
                 let sampled = match F::TWO_SIDED {
                     true => texture_value(scene, |slot| fields.sampling(slot), leaf.first_texture, point),
-                    false => Rgb(color.0.map(narrow)),
+                    false => Rgb(color.0.each(narrow)),
                 };
                 bsdf.first = Some(Model::Diffuse(color));
                 bsdf.first_sampled = Some(Model::Diffuse(sampled));
@@ -364,7 +365,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
                 let found = values(scene, &|slot| fields.integrand(slot), leaf, point);
                 let sampled = match F::TWO_SIDED {
                     true => values(scene, &|slot| fields.sampling(slot), leaf, point),
-                    false => found.map(|value| Rgb(value.0.map(narrow))),
+                    false => found.each(|value| Rgb(value.0.each(narrow))),
                 };
                 bsdf.first = Some(Model::new(leaf, scene.coats, &found));
                 bsdf.first_sampled = Some(Model::new(leaf, scene.coats, &sampled));
@@ -488,7 +489,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         let by_value = d * Rgb::splat(side.leaf_weight(leaf));
         if leaf.kind != layout::leaf::NULL {
             let by_model = by_value * Rgb::splat(seen.factor);
-            let wi = facing.wi.map(narrow);
+            let wi = facing.wi.each(narrow);
             let slopes = side.ask(leaf, |model| model.discrete_adjoint(wi, lobe, by_model));
             values_adjoint(scene, leaf, point, &slopes, sink);
         } else if relief_is_wanted(scene, leaf, point, sink) {
@@ -542,7 +543,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
     /// The lobe of what passes straight through, and its local direction.
     #[inline(always)]
     fn straight(&self) -> (Lobe, [f32; 3]) {
-        (Lobe::Null, self.at.wi.map(|x| -x))
+        (Lobe::Null, self.at.wi.each(|x| -x))
     }
 
     /// The share of light that passes straight through.

@@ -13,12 +13,13 @@
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-#[cfg(target_arch = "x86_64")]
 use super::lanes::x86::{Avx, Sse};
 use super::lanes::{Lanes, Plain};
 use crate::resident::bvh::{Bvh, MAX_LEVELS};
 use crate::resident::layout::{BLOCK, BlockRecord, NodeRecord, WIDTH, child};
 use crate::transport::lookup::prefetch::prefetch_line;
+#[cfg(target_arch = "x86_64")]
+use crate::transport::number::each::EachEntry;
 
 /// A hit of a triangle or another surface.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -207,9 +208,9 @@ impl Prepared {
         let Ray { origin, direction, .. } = *ray;
         let mut reach = 0.0f32;
         let mut inverse = [0.0; 3];
-        let backwards = direction.map(|d| d < 0.0);
+        let backwards = direction.each(|d| d < 0.0);
         for a in 0..3 {
-            let [low, high] = [bounds[0][a], bounds[1][a]].map(|plane| (plane - origin[a]).abs());
+            let [low, high] = [bounds[0][a], bounds[1][a]].each(|plane| (plane - origin[a]).abs());
             // Rounding errors of plane - origin are relative to the larger of the two.
             reach = reach.max(low).max(high).max(origin[a].abs());
             let least = if backwards[a] { -MIN_DIRECTION } else { MIN_DIRECTION };
@@ -218,9 +219,9 @@ impl Prepared {
         }
         // Widen boxes by the error bound.
         let slack = BOX_TOLERANCE * reach;
-        let side = backwards.map(|backwards| if backwards { -slack } else { slack });
+        let side = backwards.each(|backwards| if backwards { -slack } else { slack });
         // Shear along the direction's largest component.
-        let size = direction.map(f32::abs);
+        let size = direction.each(f32::abs);
         let mut last = 0;
         if size[1] > size[last] {
             last = 1;
@@ -233,8 +234,8 @@ impl Prepared {
         Self {
             origin,
             inverse,
-            near: [0, 1, 2].map(|a| origin[a] + side[a]),
-            far: [0, 1, 2].map(|a| origin[a] - side[a]),
+            near: [0, 1, 2].each(|a| origin[a] + side[a]),
+            far: [0, 1, 2].each(|a| origin[a] - side[a]),
             backwards,
             axes,
             by: [direction[axes[0]] / along, direction[axes[1]] / along, 1.0 / along],
@@ -450,7 +451,7 @@ fn intersect_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepa
 fn enter_triangle(block: &BlockRecord, lane: usize, ray: &Prepared, t_min: f32, t_max: f32) -> Option<f32> {
     let mut planes = [[0.0]; 6];
     for axis in 0..3 {
-        let [a, b, c] = [0, 3, 6].map(|first| block.corners[first + axis][lane]);
+        let [a, b, c] = [0, 3, 6].each(|first| block.corners[first + axis][lane]);
         planes[axis] = [a.min(b).min(c)];
         planes[3 + axis] = [a.max(b).max(c)];
     }

@@ -6,6 +6,7 @@ use super::bsdf::plastic::specular_weight;
 use super::bsdf::transmittance::{ENTRIES, TransmittanceTable};
 use crate::resident::bsdfs::Bsdfs;
 use crate::resident::layout::{LeafRecord, TextureRecord, leaf, texture};
+use crate::transport::number::each::EachEntry;
 
 /// Floats of a coat as shaders read it: the specular weight, then the table's rows.
 pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);
@@ -59,7 +60,7 @@ impl Bsdfs {
 
     fn coat(&self, leaf: &LeafRecord, values: &[&[f32]], old: Option<TransmittanceTable>) -> Coat {
         let record = |i: u32| &self.textures[(leaf.first_texture + i) as usize];
-        let [diffuse, specular] = [1, 2].map(|i| mean(record(i), values));
+        let [diffuse, specular] = [1, 2].each(|i| mean(record(i), values));
         let number = |i: u32| f64::from(values[record(i).slot as usize][0]);
         let distribution = match leaf.flags & leaf::BECKMANN {
             0 => Distribution::Ggx,

@@ -9,6 +9,7 @@ use super::tangent::derivatives;
 use super::texture::{stencil, texture_adjoint, texture_eval, texture_slopes};
 use crate::resident::layout::{LeafRecord, NONE, leaf};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::dot;
 
@@ -68,11 +69,11 @@ fn relieved<'a, 'b, N: Number + 'b>(
     let m = if leaf.flags & leaf::BUMP != 0 {
         let bump = Bump::new(scene, leaf, at);
         let slopes = texture_slopes(&scene.textures[leaf.relief as usize], at.hit.point.uv);
-        bump.normal(slopes.map(|at| texture_eval(look(at.slot), &at)[0]))
+        bump.normal(slopes.each(|at| texture_eval(look(at.slot), &at)[0]))
     } else {
         let at = stencil(scene, leaf.relief, &at.hit.point);
         let texel = texture_eval(look(at.slot), &at);
-        texel.0.map(|x| N::lift(2.0) * x - N::lift(1.0))
+        texel.0.each(|x| N::lift(2.0) * x - N::lift(1.0))
     };
     let relief = Relief::new(m, from, leaf.flags & leaf::FLIPS != 0);
     let wi = relief.to_local(from);
@@ -208,8 +209,8 @@ impl Bump {
     /// The vector along the normal of a surface whose height has these derivatives by u and v.
     #[inline]
     fn normal<N: Number>(&self, slopes: [N; 2]) -> [N; 3] {
-        let [u, v] = slopes.map(|slope| slope * N::lift(self.scale));
-        let [a, b, c] = self.along.map(N::lift);
+        let [u, v] = slopes.each(|slope| slope * N::lift(self.scale));
+        let [a, b, c] = self.along.each(N::lift);
         let side = N::lift(self.side());
         [-u * c * side, (u * b - v * a) * side, a * c * side]
     }
@@ -223,7 +224,7 @@ impl Bump {
     /// The derivatives by the slopes, from those by [`Self::normal`].
     #[inline]
     fn adjoint<N: Number>(&self, d: [N; 3]) -> [N; 2] {
-        let [a, b, c] = self.along.map(N::lift);
+        let [a, b, c] = self.along.each(N::lift);
         let scale = N::lift(self.scale * self.side());
         [(d[1] * b - d[0] * c) * scale, -d[1] * a * scale]
     }

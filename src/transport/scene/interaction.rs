@@ -4,6 +4,7 @@ use super::records::SceneView;
 use super::shape::{Hit, leave};
 use super::tangent::tangents;
 use crate::resident::layout::{BsdfRecord, LeafRecord, NONE, bsdf};
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::sampler::{dot, frame};
 
 /// A path's meeting with a surface that has a BSDF. Directions in the local frame have the shading normal along z.
@@ -58,7 +59,7 @@ impl Interaction {
             bsdf,
             smooth: false,
         };
-        at.wi = at.to_local(incoming.map(|x| -x));
+        at.wi = at.to_local(incoming.each(|x| -x));
         at
     }
 
@@ -86,7 +87,7 @@ impl Interaction {
     #[inline(always)]
     pub fn to_world(&self, d: [f32; 3]) -> [f32; 3] {
         let (s, t, n) = (&self.s, &self.t, &self.hit.shading);
-        [0, 1, 2].map(|a| s[a] * d[0] + t[a] * d[1] + n[a] * d[2])
+        [0, 1, 2].each(|a| s[a] * d[0] + t[a] * d[1] + n[a] * d[2])
     }
 
     /// The origin of a ray that leaves in `direction`.

@@ -11,6 +11,7 @@ use crate::resident::environment::{cells, first_of_row, first_weight};
 use crate::resident::layout::{LightRecord, NONE, light};
 use crate::transport::lookup::background::{EnvStencil, env_cell, env_stencil};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{Sampler, dot};
@@ -94,10 +95,10 @@ pub(super) fn with_choice(scene: &SceneView, record: &LightRecord, pdf: f32) -> 
 
 #[inline]
 fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
-    let to = [0, 1, 2].map(|a| record.position[a] - p[a]);
+    let to = [0, 1, 2].each(|a| record.position[a] - p[a]);
     let square = dot(to, to);
     let distance = square.sqrt();
-    let direction = to.map(|x| x / distance);
+    let direction = to.each(|x| x / distance);
     let mut weight = 1.0 / square;
     let mut uv = [0.0; 2];
     if record.kind == light::SPOT {
@@ -121,7 +122,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
 /// seen like that of a camera, whose +x points to the left and +y upwards.
 #[inline]
 fn picture_uv(record: &LightRecord, local: [f32; 3], half: f32) -> [f32; 2] {
-    [0, 1].map(|a| 0.5 + half * local[a] / (local[2] * record.extent[a]))
+    [0, 1].each(|a| 0.5 + half * local[a] / (local[2] * record.extent[a]))
 }
 
 /// The direction towards a projector. The weight follows Mitsuba, where the irradiance on a plane at the distance one is
@@ -136,13 +137,13 @@ fn sample_projector(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
     if !uv.iter().all(|x| (0.0..=1.0).contains(x)) {
         return None;
     }
-    let to = [0, 1, 2].map(|a| record.position[a] - p[a]);
+    let to = [0, 1, 2].each(|a| record.position[a] - p[a]);
     let distance = dot(to, to).sqrt();
     // Over the cosine, which is local z / distance.
     let weight = PI * distance / (local[2] * local[2] * local[2]);
     weight.is_finite().then_some(Drawn {
         light: 0,
-        direction: to.map(|x| x / distance),
+        direction: to.each(|x| x / distance),
         distance,
         weight,
         pdf: 0.0,
@@ -224,14 +225,14 @@ fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
 #[inline]
 fn texel_weights(scene: &SceneView, at: &EnvStencil) -> [f32; 4] {
     let first = first_weight(scene.common.env_size);
-    at.texels.map(|texel| scene.tables[first + texel as usize])
+    at.texels.each(|texel| scene.tables[first + texel as usize])
 }
 
 /// Rotates a direction from the map's frame to the world: the inverse of a rotation is its transpose.
 #[inline]
 fn from_environment(scene: &SceneView, d: [f32; 3]) -> [f32; 3] {
     let m = &scene.common.world_to_env;
-    [0, 1, 2].map(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
+    [0, 1, 2].each(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
 }
 
 /// The bin of a cumulative table that contains `u`, and the position within it.

@@ -6,6 +6,7 @@ use super::texture::{texture_eval, texture_stencil};
 use crate::resident::environment::{FLOOR, cumulate, environment_table, row_start};
 use crate::resident::layout::{LightRecord, SceneRecord, TextureRecord, background};
 use crate::resident::paths::PathScene;
+use crate::transport::number::each::EachEntry;
 
 /// All sampling tables of a scene, given its parameters' values: the environment map's, then those of textured area
 /// lights.
@@ -36,13 +37,13 @@ pub fn slots_of_tables(scene: &SceneRecord, paths: &PathScene) -> Vec<u32> {
 fn light_table(paths: &PathScene, light: &LightRecord, values: &[&[f32]]) -> Vec<f32> {
     let record = &paths.bsdfs.textures[light.texture as usize];
     let kind = paths.surfaces[light.surface as usize].kind;
-    let [columns, rows] = light.cells.map(|n| n as usize);
+    let [columns, rows] = light.cells.each(|n| n as usize);
     let (mut luminances, mut areas) = (Vec::new(), Vec::new());
     for row in 0..rows {
         for column in 0..columns {
             let uv = [(column as f32 + 0.5) / columns as f32, (row as f32 + 0.5) / rows as f32];
             let at = texture_stencil(record, uv);
-            let [r, g, b] = texture_eval(values[at.slot as usize], &at).0.map(f64::from);
+            let [r, g, b] = texture_eval(values[at.slot as usize], &at).0.each(f64::from);
             luminances.push((0.2126 * r + 0.7152 * g + 0.0722 * b).max(0.0));
             areas.push(f64::from(stretch(kind, uv)));
         }

@@ -12,6 +12,7 @@ use super::tangent::{Slopes, slopes};
 use crate::resident::layout::{BLOCK, NONE};
 use crate::resident::motion::Motion;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::sampler::dot;
 
 /// How a point of a surface has moved.
@@ -64,7 +65,7 @@ pub struct Anchor {
 /// `v` times a number.
 #[inline(always)]
 pub fn scaled<N: Number>(v: [N; 3], by: N) -> [N; 3] {
-    v.map(|x| x * by)
+    v.each(|x| x * by)
 }
 
 /// The sum of two vectors.
@@ -102,18 +103,18 @@ fn apply<N: Number>(m: &[[N; 3]; 3], v: [N; 3]) -> [N; 3] {
 /// The transposed matrix times a vector.
 #[inline(always)]
 fn apply_transposed<N: Number>(m: &[[N; 3]; 3], v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].map(|a| m[0][a] * v[0] + m[1][a] * v[1] + m[2][a] * v[2])
+    [0, 1, 2].each(|a| m[0][a] * v[0] + m[1][a] * v[1] + m[2][a] * v[2])
 }
 
 /// The same of a matrix without derivatives.
 #[inline(always)]
 fn apply_fixed<N: Number>(m: &[[f32; 3]; 3], v: [N; 3]) -> [N; 3] {
-    m.map(|row| inner(lift(row), v))
+    m.each(|row| inner(lift(row), v))
 }
 
 #[inline(always)]
 fn apply_fixed_transposed<N: Number>(m: &[[f32; 3]; 3], v: [N; 3]) -> [N; 3] {
-    apply_transposed(&m.map(lift), v)
+    apply_transposed(&m.each(lift), v)
 }
 
 /// Entry by entry.
@@ -141,7 +142,7 @@ fn sines<N: Number>(square: N) -> [N; 3] {
     let n = N::lift;
     if square.below(0.01) {
         let series = |c: [f32; 4]| {
-            let [c0, c1, c2, c3] = c.map(|c| n(1.0) / n(c));
+            let [c0, c1, c2, c3] = c.each(|c| n(1.0) / n(c));
             c0 - square * (c1 - square * (c2 - square * c3))
         };
         return [
@@ -168,7 +169,7 @@ fn rotation<N: Number>(v: [N; 3]) -> [[N; 3]; 3] {
         plus(e, plus(scaled(across, a), scaled(outer(v, across), b)))
     };
     let columns = [column(0), column(1), column(2)];
-    [0, 1, 2].map(|row| [columns[0][row], columns[1][row], columns[2][row]])
+    [0, 1, 2].each(|row| [columns[0][row], columns[1][row], columns[2][row]])
 }
 
 impl<N: Number> Pose<N> {
@@ -177,7 +178,7 @@ impl<N: Number> Pose<N> {
     fn new(motion: &Motion, read: impl Fn(u32, usize) -> N) -> Self {
         let three = |slot: u32, otherwise: f32, one: bool| match slot {
             NONE => [N::lift(otherwise); 3],
-            slot => [0, 1, 2].map(|a| read(slot, if one { 0 } else { a })),
+            slot => [0, 1, 2].each(|a| read(slot, if one { 0 } else { a })),
         };
         let radians = scaled(three(motion.rotate, 0.0, false), N::lift(RADIANS));
         Self {
@@ -252,7 +253,7 @@ pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &An
     let arm = arm(motion, &before, hit);
     let there = |v: [N; 3], by: fn(&Pose<N>) -> [N; 3]| {
         let (old, new) = (by(&before), by(&after));
-        let rest = times(before.unturned(v), old.map(N::recip));
+        let rest = times(before.unturned(v), old.each(N::recip));
         [
             apply(&before.turn, times(rest, old)),
             apply(&after.turn, times(rest, new)),
@@ -260,7 +261,7 @@ pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &An
     };
     let change = |[old, new]: [[N; 3]; 2]| minus(new, old);
     let [area, grown] = there(lift(hit.normal), Pose::growth);
-    let [normal, turned] = there(lift(hit.shading), |pose| pose.scale.map(N::recip));
+    let [normal, turned] = there(lift(hit.shading), |pose| pose.scale.each(N::recip));
     still.area = area;
     let follows = Moved {
         p: plus(minus(after.shift, before.shift), change(there(arm, |pose| pose.scale))),
@@ -288,7 +289,7 @@ fn slide<N: Number>(scene: &SceneView, anchor: &Anchor, ray: [f32; 3], follows: 
         area: follows.area,
         normal: plus(follows.normal, apply_fixed(&normal, over)),
         tangent: plus(follows.tangent, apply_fixed(&tangent, over)),
-        uv: uv.map(|row| inner(lift(row), over)),
+        uv: uv.each(|row| inner(lift(row), over)),
     }
 }
 
@@ -348,7 +349,7 @@ pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let hit = &anchor.hit;
     let area = {
         let growth = pose.growth();
-        let rest = times(pose.unturned(lift(hit.normal)), growth.map(N::recip));
+        let rest = times(pose.unturned(lift(hit.normal)), growth.each(N::recip));
         apply(&pose.turn, times(rest, growth))
     };
     let d = match anchor.seen {
@@ -378,10 +379,10 @@ pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         sink.entries(motion.rotate, 0, scaled(by_radians, N::lift(RADIANS)), 3);
     }
     if motion.scale != NONE {
-        let [p, area, normal, tangent] = turned.map(|(vector, d)| times(pose.unturned(vector), pose.unturned(d)));
+        let [p, area, normal, tangent] = turned.each(|(vector, d)| times(pose.unturned(vector), pose.unturned(d)));
         // An area across an axis grows with the two others, a normal shrinks along its own.
         let all = area[0] + area[1] + area[2];
-        let by_scale = [0, 1, 2].map(|a| (p[a] + all - area[a] - normal[a] + tangent[a]) / pose.scale[a]);
+        let by_scale = [0, 1, 2].each(|a| (p[a] + all - area[a] - normal[a] + tangent[a]) / pose.scale[a]);
         match motion.round {
             true => {
                 let none = N::lift(0.0);
@@ -411,8 +412,8 @@ fn corners_of(scene: &SceneView, hit: &Hit) -> Corners {
     let (block, lane) = (hit.primitive as usize / BLOCK, hit.primitive as usize % BLOCK);
     let record = &scene.bvh.blocks[block];
     let number = record.triangles[lane] as usize;
-    let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| record.corners[first + axis][lane]));
-    let [ab, ac, ap] = [b, c, hit.point.p].map(|p| [0, 1, 2].map(|axis| p[axis] - a[axis]));
+    let [a, b, c] = [0, 3, 6].each(|first| [0, 1, 2].each(|axis| record.corners[first + axis][lane]));
+    let [ab, ac, ap] = [b, c, hit.point.p].each(|p| [0, 1, 2].each(|axis| p[axis] - a[axis]));
     let face = cross(ab, ac);
     let scale = 1.0 / dot(face, face);
     let (to_b, to_c) = (dot(cross(ap, ac), face) * scale, dot(cross(ab, ap), face) * scale);
@@ -421,7 +422,7 @@ fn corners_of(scene: &SceneView, hit: &Hit) -> Corners {
     let [[du1, dv1], [du2, dv2]] = [[x - u, y - v], [corner.uv_c[0] - u, corner.uv_c[1] - v]];
     let determinant = du1 * dv2 - dv1 * du2;
     Corners {
-        entries: corner.vertices().map(|v| 3 * v),
+        entries: corner.vertices().each(|v| 3 * v),
         shares: [1.0 - to_b - to_c, to_b, to_c],
         along: match determinant == 0.0 {
             true => [1.0, 0.0],
@@ -450,11 +451,11 @@ fn moved_triangle<N: Number, F: Fields<N>>(
     let recorded = fields.sampling(slot);
     let old = corners
         .entries
-        .map(|first| [0, 1, 2].map(|a| N::lift(recorded[first as usize + a])));
+        .each(|first| [0, 1, 2].each(|a| N::lift(recorded[first as usize + a])));
     let new = corners
         .entries
-        .map(|first| [0, 1, 2].map(|a| fields.integrand(slot)[first as usize + a]));
-    let [old_edges, new_edges] = [old, new].map(edges);
+        .each(|first| [0, 1, 2].each(|a| fields.integrand(slot)[first as usize + a]));
+    let [old_edges, new_edges] = [old, new].each(edges);
     let face = |[ab, ac]: [[N; 3]; 2]| scaled(outer(ab, ac), N::lift(corners.side));
     let along = |[ab, ac]: [[N; 3]; 2]| {
         plus(
@@ -492,7 +493,7 @@ fn moved_triangle_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let [ab, ac] = edges(
         corners
             .entries
-            .map(|first| [0, 1, 2].map(|a| N::lift(recorded[first as usize + a]))),
+            .each(|first| [0, 1, 2].each(|a| N::lift(recorded[first as usize + a]))),
     );
     let area = scaled(outer(ab, ac), N::lift(corners.side));
     let d = match anchor.seen {
@@ -500,7 +501,7 @@ fn moved_triangle_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         Some(ray) => slide_adjoint(scene, anchor, ray, area, d),
     };
     let by_face = scaled(plus(d.area, direction_adjoint(area, d.normal)), N::lift(corners.side));
-    let [b, c] = corners.along.map(|share| scaled(d.tangent, N::lift(share)));
+    let [b, c] = corners.along.each(|share| scaled(d.tangent, N::lift(share)));
     let by_ab = plus(outer(ac, by_face), b);
     let by_ac = plus(outer(by_face, ab), c);
     let others = scaled(plus(by_ab, by_ac), N::lift(-1.0));

@@ -4,6 +4,7 @@ use super::bvh::{self, Ray, Target};
 use super::records::SceneView;
 use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, NONE, Rows, SurfaceRecord, surface};
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
 
@@ -165,7 +166,7 @@ fn intersect_shape(
 #[inline]
 fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32, u32), [u, v]: [f32; 2]) -> Hit {
     let planes = &scene.bvh.blocks[block as usize].corners;
-    let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| planes[first + axis][lane as usize]));
+    let [a, b, c] = [0, 3, 6].each(|first| [0, 1, 2].each(|axis| planes[first + axis][lane as usize]));
     let corners = &scene.corners[number as usize];
     let record = &scene.surfaces[corners.shape as usize];
     // Geometric normal.
@@ -234,7 +235,7 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
     let record = &scene.surfaces[number as usize];
     let o = transform_point(&record.to_local, origin);
     let d = transform_vector(&record.to_local, direction);
-    let mut p = [0, 1, 2].map(|a| o[a] + t * d[a]);
+    let mut p = [0, 1, 2].each(|a| o[a] + t * d[a]);
     let (normal, uv) = match record.kind {
         surface::CUBE => {
             let axis = (part >> 1) as usize;
@@ -243,7 +244,7 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
             p[axis] = normal[axis];
             (
                 normal,
-                CUBE_UV[part as usize].map(|(axis, sign)| 0.5 * sign * p[axis] + 0.5),
+                CUBE_UV[part as usize].each(|(axis, sign)| 0.5 * sign * p[axis] + 0.5),
             )
         }
         surface::SPHERE => {
@@ -345,7 +346,7 @@ fn intersect_sphere(o: [f32; 3], d: [f32; 3], far: f32) -> Option<(f32, u32)> {
     // Solve from the foot of the perpendicular: o² - r² cancels for distant spheres (Haines2019).
     let dd = dot(d, d);
     let middle = -dot(o, d) / dd;
-    let foot = [0, 1, 2].map(|a| o[a] + middle * d[a]);
+    let foot = [0, 1, 2].each(|a| o[a] + middle * d[a]);
     let height = 1.0 - dot(foot, foot);
     if height < 0.0 {
         return None;

@@ -18,6 +18,7 @@ pub struct Tables {
 
 impl Tables {
     /// The tables for these values of all parameters; `common` is what passes of every kind read.
+    #[inline]
     pub fn new(common: &SceneRecord, paths: &PathScene, values: &[&[f32]]) -> Self {
         let mut tables = Self::default();
         tables.rebuild(common, paths, values);

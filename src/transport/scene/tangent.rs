@@ -5,6 +5,7 @@ use super::records::SceneView;
 use super::shape::{Hit, cross};
 use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, Rows, surface};
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{dot, frame};
 
@@ -17,7 +18,7 @@ pub fn tangents(scene: &SceneView, hit: &Hit) -> ([f32; 3], [f32; 3]) {
     let n = hit.shading;
     let dp_du = derivatives(scene, hit)[0];
     let along = dot(n, dp_du);
-    let s = [0, 1, 2].map(|a| dp_du[a] - n[a] * along);
+    let s = [0, 1, 2].each(|a| dp_du[a] - n[a] * along);
     if dot(s, s) <= f32::EPSILON * dot(dp_du, dp_du) {
         return frame(n);
     }
@@ -32,7 +33,7 @@ pub fn derivatives(scene: &SceneView, hit: &Hit) -> [[f32; 3]; 2] {
     if record.kind == surface::MESH {
         return triangle_derivatives(scene, hit.primitive);
     }
-    local_derivatives(record.kind, hit.primitive, &record.to_local, hit).map(|d| transform_vector(&record.to_world, d))
+    local_derivatives(record.kind, hit.primitive, &record.to_local, hit).each(|d| transform_vector(&record.to_world, d))
 }
 
 /// The same in the space of a shape that is no mesh.
@@ -40,7 +41,7 @@ pub fn derivatives(scene: &SceneView, hit: &Hit) -> [[f32; 3]; 2] {
 fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32; 3]; 2] {
     match kind {
         surface::CUBE => {
-            CUBE_UV[part as usize].map(|(axis, sign)| [0, 1, 2].map(|a| if a == axis { 2.0 * sign } else { 0.0 }))
+            CUBE_UV[part as usize].each(|(axis, sign)| [0, 1, 2].each(|a| if a == axis { 2.0 * sign } else { 0.0 }))
         }
         surface::DISK => {
             let [x, y, _] = transform_point(to_local, hit.point.p);
@@ -63,7 +64,7 @@ fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32;
                 true => [x * z / radius, y * z / radius, -radius],
                 false => [0.0; 3],
             };
-            [[-TURN * y, TURN * x, 0.0], meridian.map(|d| 0.5 * TURN * d)]
+            [[-TURN * y, TURN * x, 0.0], meridian.each(|d| 0.5 * TURN * d)]
         }
         _ => [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]],
     }
@@ -74,9 +75,9 @@ fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32;
 fn triangle_derivatives(scene: &SceneView, place: u32) -> [[f32; 3]; 2] {
     let (block, lane) = (place as usize / BLOCK, place as usize % BLOCK);
     let record = &scene.bvh.blocks[block];
-    let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| record.corners[first + axis][lane]));
+    let [a, b, c] = [0, 3, 6].each(|first| [0, 1, 2].each(|axis| record.corners[first + axis][lane]));
     let corners = &scene.corners[record.triangles[lane] as usize];
-    let edges = [b, c].map(|corner| [0, 1, 2].map(|axis| corner[axis] - a[axis]));
+    let edges = [b, c].each(|corner| [0, 1, 2].each(|axis| corner[axis] - a[axis]));
     let [u, v, x, y] = corners.uv_ab;
     let [[du1, dv1], [du2, dv2]] = [[x - u, y - v], [corners.uv_c[0] - u, corners.uv_c[1] - v]];
     let determinant = du1 * dv2 - dv1 * du2;
@@ -86,8 +87,8 @@ fn triangle_derivatives(scene: &SceneView, place: u32) -> [[f32; 3]; 2] {
     let scale = 1.0 / determinant;
     let [ab, ac] = edges;
     [
-        [0, 1, 2].map(|a| scale * (dv2 * ab[a] - dv1 * ac[a])),
-        [0, 1, 2].map(|a| scale * (du1 * ac[a] - du2 * ab[a])),
+        [0, 1, 2].each(|a| scale * (dv2 * ab[a] - dv1 * ac[a])),
+        [0, 1, 2].each(|a| scale * (du1 * ac[a] - du2 * ab[a])),
     ]
 }
 
@@ -140,25 +141,25 @@ pub fn slopes(scene: &SceneView, hit: &Hit) -> Slopes {
         }
         surface::CUBE => {
             let rows = CUBE_UV[hit.primitive as usize]
-                .map(|(axis, sign)| [0, 1, 2].map(|a| if a == axis { 0.5 * sign } else { 0.0 }));
+                .each(|(axis, sign)| [0, 1, 2].each(|a| if a == axis { 0.5 * sign } else { 0.0 }));
             ([0.0; 3], [[0.0; 3]; 3], rows)
         }
         _ => ([0.0; 3], [[0.0; 3]; 3], [[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]),
     };
-    let [inwards, outwards] = [&record.to_local, &record.to_world].map(|m| m.map(|row| [row[0], row[1], row[2]]));
+    let [inwards, outwards] = [&record.to_local, &record.to_world].each(|m| m.each(|row| [row[0], row[1], row[2]]));
     let local_normal = [round[0] * x, round[1] * y, round[2] * z];
-    let raw = [0, 1, 2].map(|a| (0..3).map(|b| inwards[b][a] * local_normal[b]).sum::<f32>());
+    let raw = [0, 1, 2].each(|a| (0..3).map(|b| inwards[b][a] * local_normal[b]).sum::<f32>());
     let length = dot(raw, raw).sqrt();
     let mut normal = [[0.0; 3]; 3];
     if length > 0.0 {
-        let bend =
-            [0, 1, 2].map(|a| [0, 1, 2].map(|b| (0..3).map(|k| inwards[k][a] * round[k] * inwards[k][b]).sum::<f32>()));
+        let bend = [0, 1, 2]
+            .each(|a| [0, 1, 2].each(|b| (0..3).map(|k| inwards[k][a] * round[k] * inwards[k][b]).sum::<f32>()));
         normal = across(&bend, hit.shading, record.side / length);
     }
     Slopes {
         normal,
         tangent: product(&outwards, &product(&tangent, &inwards)),
-        uv: uv.map(|row| [0, 1, 2].map(|b| (0..3).map(|k| row[k] * inwards[k][b]).sum())),
+        uv: uv.each(|row| [0, 1, 2].each(|b| (0..3).map(|k| row[k] * inwards[k][b]).sum())),
     }
 }
 
@@ -167,9 +168,9 @@ pub fn slopes(scene: &SceneView, hit: &Hit) -> Slopes {
 fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
     let (block, lane) = (hit.primitive as usize / BLOCK, hit.primitive as usize % BLOCK);
     let record = &scene.bvh.blocks[block];
-    let [a, b, c] = [0, 3, 6].map(|first| [0, 1, 2].map(|axis| record.corners[first + axis][lane]));
+    let [a, b, c] = [0, 3, 6].each(|first| [0, 1, 2].each(|axis| record.corners[first + axis][lane]));
     let corners = &scene.corners[record.triangles[lane] as usize];
-    let [ab, ac] = [b, c].map(|corner| [0, 1, 2].map(|axis| corner[axis] - a[axis]));
+    let [ab, ac] = [b, c].each(|corner| [0, 1, 2].each(|axis| corner[axis] - a[axis]));
     let face = cross(ab, ac);
     let square = dot(face, face);
     if square == 0.0 {
@@ -180,18 +181,18 @@ fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
         };
     }
     // The shares of b and of c grow along these.
-    let to_b = cross(ac, face).map(|x| x / square);
-    let to_c = cross(face, ab).map(|x| x / square);
+    let to_b = cross(ac, face).each(|x| x / square);
+    let to_c = cross(face, ab).each(|x| x / square);
     let [u, v, x, y] = corners.uv_ab;
     let uv = [[x - u, corners.uv_c[0] - u], [y - v, corners.uv_c[1] - v]];
     let side = scene.surfaces[hit.surface as usize].side;
     let [na, nb, nc] = corners.normals;
-    let bend = [0, 1, 2].map(|k| [0, 1, 2].map(|axis| (nb[k] - na[k]) * to_b[axis] + (nc[k] - na[k]) * to_c[axis]));
+    let bend = [0, 1, 2].each(|k| [0, 1, 2].each(|axis| (nb[k] - na[k]) * to_b[axis] + (nc[k] - na[k]) * to_c[axis]));
     let shares = {
-        let from_a = [0, 1, 2].map(|axis| hit.point.p[axis] - a[axis]);
+        let from_a = [0, 1, 2].each(|axis| hit.point.p[axis] - a[axis]);
         [dot(to_b, from_a), dot(to_c, from_a)]
     };
-    let raw = [0, 1, 2].map(|k| na[k] + (nb[k] - na[k]) * shares[0] + (nc[k] - na[k]) * shares[1]);
+    let raw = [0, 1, 2].each(|k| na[k] + (nb[k] - na[k]) * shares[0] + (nc[k] - na[k]) * shares[1]);
     let length = dot(raw, raw).sqrt();
     Slopes {
         normal: if length > 0.0 {
@@ -200,19 +201,19 @@ fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
             [[0.0; 3]; 3]
         },
         tangent: [[0.0; 3]; 3],
-        uv: uv.map(|[b, c]| [0, 1, 2].map(|axis| b * to_b[axis] + c * to_c[axis])),
+        uv: uv.each(|[b, c]| [0, 1, 2].each(|axis| b * to_b[axis] + c * to_c[axis])),
     }
 }
 
 /// The part of a matrix's image across the unit vector `n`, times a number.
 #[inline]
 fn across(m: &[[f32; 3]; 3], n: [f32; 3], scale: f32) -> [[f32; 3]; 3] {
-    let along = [0, 1, 2].map(|b| (0..3).map(|k| n[k] * m[k][b]).sum::<f32>());
-    [0, 1, 2].map(|a| [0, 1, 2].map(|b| scale * (m[a][b] - n[a] * along[b])))
+    let along = [0, 1, 2].each(|b| (0..3).map(|k| n[k] * m[k][b]).sum::<f32>());
+    [0, 1, 2].each(|a| [0, 1, 2].each(|b| scale * (m[a][b] - n[a] * along[b])))
 }
 
 /// The product of two matrices.
 #[inline]
 fn product(a: &[[f32; 3]; 3], b: &[[f32; 3]; 3]) -> [[f32; 3]; 3] {
-    [0, 1, 2].map(|row| [0, 1, 2].map(|column| (0..3).map(|k| a[row][k] * b[k][column]).sum()))
+    [0, 1, 2].each(|row| [0, 1, 2].each(|column| (0..3).map(|k| a[row][k] * b[k][column]).sum()))
 }

@@ -6,6 +6,7 @@ use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
 use crate::transport::lookup::volume::volume_stencil;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 /// The texels around a point of a texture, with linear weights.
@@ -136,13 +137,13 @@ pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 
         at.count = 4;
         return [at; 2];
     }
-    let [width, height] = record.size.map(|side| side as f32);
+    let [width, height] = record.size.each(|side| side as f32);
     let [w00, w10, w01, w11, ..] = at.weights;
     // Bilinear weights are products of one along x and one along y: a sum over one axis leaves the weight of the other.
     let (left, right, top, bottom) = (w00 + w01, w10 + w11, w00 + w10, w01 + w11);
-    let by_x = [-top, top, -bottom, bottom].map(|weight| weight * width);
-    let by_y = [-left, -right, left, right].map(|weight| weight * height);
-    [0, 1].map(|axis| {
+    let by_x = [-top, top, -bottom, bottom].each(|weight| weight * width);
+    let by_y = [-left, -right, left, right].each(|weight| weight * height);
+    [0, 1].each(|axis| {
         let (x, y) = (record.to_uv[0][axis], record.to_uv[1][axis]);
         let mut slopes = at;
         for k in 0..4 {
@@ -166,7 +167,7 @@ fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) 
     let (x, y) = (x - 0.5, y - 0.5);
     let (left, top) = (floor(x), floor(y));
     let (fx, fy) = (x - left, y - top);
-    let ([left, right], [top, bottom]) = ([left, left + 1.0].map(column), [top, top + 1.0].map(row));
+    let ([left, right], [top, bottom]) = ([left, left + 1.0].each(column), [top, top + 1.0].each(row));
     at.count = 4;
     at.texels[..4].copy_from_slice(&[top + left, top + right, bottom + left, bottom + right]);
     at.weights[..4].copy_from_slice(&[(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy]);

@@ -13,6 +13,7 @@ use super::records::{Fields, SceneView, Sink};
 use super::texture::{texture_eval, texture_slopes, texture_value};
 use crate::resident::layout::{LEAF_TEXTURES, leaf};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::jet::Jet;
 use crate::transport::number::rgb::Rgb;
 
@@ -73,14 +74,14 @@ impl<N: Number> Sight<N> {
     /// The unit vectors to both neighbours.
     #[inline]
     fn directions(&self) -> [[N; 3]; 2] {
-        self.to.map(direction)
+        self.to.each(direction)
     }
 
     /// The same in the local frame.
     #[inline]
     fn local(&self) -> [[N; 3]; 2] {
         let axes = [self.s, self.t, self.n];
-        self.directions().map(|d| axes.map(|axis| inner(axis, d)))
+        self.directions().each(|d| axes.each(|axis| inner(axis, d)))
     }
 
     /// What the first axis is the direction of.
@@ -101,7 +102,7 @@ impl ThreePoints<'_> {
             Onwards::Surface(anchor) | Onwards::Point(anchor, _) => Some(moved(scene, fields, anchor)),
             Onwards::Direction(_) => None,
         };
-        [0, 1].map(|k| Places {
+        [0, 1].each(|k| Places {
             before: before.map_or(none, |moved| moved[k].p),
             here: here[k],
             after: after.map_or(none, |moved| moved[k].p),
@@ -114,7 +115,7 @@ impl ThreePoints<'_> {
     fn sight<N: Number>(&self, places: &Places<N>) -> Sight<N> {
         let x = plus(lift(self.here.hit.point.p), places.here.p);
         let to_before = match &self.before {
-            None => lift(self.at.incoming.map(|d| -d)),
+            None => lift(self.at.incoming.each(|d| -d)),
             Some(anchor) => minus(plus(lift(anchor.hit.point.p), places.before), x),
         };
         let to_after = match &self.after {
@@ -159,11 +160,11 @@ impl ThreePoints<'_> {
     pub fn ratio<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Rgb<N> {
         let look = |slot| fields.integrand(slot);
         let places: [Places<N>; 2] = self.places(scene, fields);
-        let sights = places.map(|places| self.sight(&places));
-        let [now, then] = sights.map(|sight| sight.local());
+        let sights = places.each(|places| self.sight(&places));
+        let [now, then] = sights.each(|sight| sight.local());
         // Local directions are those of the walk, plus what moves them.
         let fixed = [lift(self.at.wi), lift(self.wo)];
-        let seen = [0, 1].map(|k| plus(fixed[k], minus(now[k], then[k])));
+        let seen = [0, 1].each(|k| plus(fixed[k], minus(now[k], then[k])));
         let value = |uv: [N; 2], [wi, wo]: [[N; 3]; 2]| {
             let texture = |texture: u32| {
                 let mut value = texture_value(scene, look, texture, &self.at.hit.point);
@@ -177,9 +178,9 @@ impl ThreePoints<'_> {
         };
         let [new, old] = [value(places[0].here.uv, seen), value(places[1].here.uv, fixed)];
         let still = beam_cosine(places[1].area, sights[1].to[1]);
-        let [grown, was] = [0, 1].map(|k| self.density(&places[k], &sights[k], still));
+        let [grown, was] = [0, 1].each(|k| self.density(&places[k], &sights[k], still));
         let density = grown / was;
-        Rgb([0, 1, 2].map(|c| match old[c].value() == 0.0 {
+        Rgb([0, 1, 2].each(|c| match old[c].value() == 0.0 {
             true => density,
             false => new[c] / old[c] * density,
         }))
@@ -202,17 +203,17 @@ impl ThreePoints<'_> {
         let [_, places] = self.places(scene, fields);
         let sight = self.sight(&places);
         let by_value = self.value_slopes(scene, fields, d);
-        let [by_wi, by_wo] = [0, 3].map(|first| [0, 1, 2].map(|a| by_value[first + a]));
+        let [by_wi, by_wo] = [0, 3].each(|first| [0, 1, 2].each(|a| by_value[first + a]));
         let local = [by_wi, by_wo];
         let directions = sight.directions();
         // From local directions to the vectors to both neighbours and to the axes.
-        let mut by_to = [0, 1].map(|k| {
+        let mut by_to = [0, 1].each(|k| {
             let [x, y, z] = local[k];
             let by_direction = plus(plus(scaled(sight.s, x), scaled(sight.t, y)), scaled(sight.n, z));
             direction_adjoint(sight.to[k], by_direction)
         });
-        let by_axis = [0, 1, 2].map(|axis| {
-            let [i, o] = [0, 1].map(|k| scaled(directions[k], local[k][axis]));
+        let by_axis = [0, 1, 2].each(|axis| {
+            let [i, o] = [0, 1].each(|k| scaled(directions[k], local[k][axis]));
             plus(i, o)
         });
         let (by_normal, by_along) = frame_adjoint(&sight, by_axis);
@@ -265,14 +266,14 @@ impl ThreePoints<'_> {
         let texture = |texture: u32| {
             let value: Rgb<N> = texture_value(scene, look, texture, point);
             let [by_u, by_v] =
-                texture_slopes(&scene.textures[texture as usize], point.uv).map(|at| texture_eval(look(at.slot), &at));
-            Rgb([0, 1, 2].map(|c| {
+                texture_slopes(&scene.textures[texture as usize], point.uv).each(|at| texture_eval(look(at.slot), &at));
+            Rgb([0, 1, 2].each(|c| {
                 let mut jet = Jet::constant(value[c]);
                 (jet.slopes[6], jet.slopes[7]) = (by_u[c], by_v[c]);
                 jet
             }))
         };
-        let variables = |v: [f32; 3], first: usize| [0, 1, 2].map(|a| Jet::variable(N::lift(v[a]), first + a));
+        let variables = |v: [f32; 3], first: usize| [0, 1, 2].each(|a| Jet::variable(N::lift(v[a]), first + a));
         let value: Rgb<Jet<N, VARIABLES>> = seen_value(
             scene,
             self.at,
@@ -307,7 +308,7 @@ fn seen_value<M: Number>(
         for (value, number) in values.iter_mut().zip(textures(record)) {
             *value = texture(number);
         }
-        let [wi, wo] = [wi, wo].map(|d| turned(record, leaf::TURNED, d));
+        let [wi, wo] = [wi, wo].each(|d| turned(record, leaf::TURNED, d));
         let mut value = Model::new(record, scene.coats, &values).eval(wi, wo);
         for factor in factors(scene, record) {
             let x = texture(factor.texture)[0];

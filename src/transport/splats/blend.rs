@@ -20,6 +20,7 @@
 
 use super::splat::{Splat, SplatAdjoint};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// The largest weight: with 1 the transmittance could not be undone.
 pub const MAX_WEIGHT: f32 = 0.99;
@@ -69,7 +70,7 @@ impl<N: Number> PixelState<N> {
     /// The colour of the pixel: what has been blended over the background.
     #[inline(always)]
     pub fn over(&self, background: [N; 3]) -> [N; 3] {
-        [0, 1, 2].map(|c| self.color[c] + self.transmittance * background[c])
+        [0, 1, 2].each(|c| self.color[c] + self.transmittance * background[c])
     }
 }
 
@@ -96,7 +97,7 @@ impl<N: Number> StateAdjoint<N> {
     #[inline(always)]
     pub fn blend_adjoint(&mut self, before: N, weight: N, color: [N; 3]) -> (N, [N; 3]) {
         let gain = dot(self.color, color) - self.transmittance;
-        let by_color = self.color.map(|adjoint| before * weight * adjoint);
+        let by_color = self.color.each(|adjoint| before * weight * adjoint);
         self.transmittance += weight * gain;
         (before * gain, by_color)
     }

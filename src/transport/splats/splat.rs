@@ -2,6 +2,7 @@
 
 use super::blend::MIN_WEIGHT;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// The parameters of one splat. The unit of lengths is the longer side of the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +41,7 @@ impl<N: Number> Splat<N> {
     #[inline(always)]
     pub fn project(of: &Parameters<N>, side: f32) -> Self {
         let side = N::lift(side);
-        let [i, j] = of.scale.map(|scale| inverse_square(scale, side));
+        let [i, j] = of.scale.each(|scale| inverse_square(scale, side));
         let (cos, sin) = (of.rotation.cos(), of.rotation.sin());
         let conic = [
             cos * cos * i + sin * sin * j,
@@ -48,7 +49,7 @@ impl<N: Number> Splat<N> {
             sin * sin * i + cos * cos * j,
         ];
         Self {
-            center: of.position.map(|x| x * side),
+            center: of.position.each(|x| x * side),
             conic,
             opacity: of.opacity,
             color: of.color,
@@ -59,7 +60,7 @@ impl<N: Number> Splat<N> {
     #[inline(always)]
     pub fn project_adjoint(of: &Parameters<N>, side: f32, by: &SplatAdjoint<N>) -> Parameters<N> {
         let side = N::lift(side);
-        let [i, j] = of.scale.map(|scale| inverse_square(scale, side));
+        let [i, j] = of.scale.each(|scale| inverse_square(scale, side));
         let (cos, sin) = (of.rotation.cos(), of.rotation.sin());
         let [xx, xy, yy] = by.conic;
         let by_i = cos * cos * xx + cos * sin * xy + sin * sin * yy;
@@ -71,7 +72,7 @@ impl<N: Number> Splat<N> {
             false => -(two * x * by),
         };
         Parameters {
-            position: by.center.map(|x| x * side),
+            position: by.center.each(|x| x * side),
             scale: [slope(of.scale[0], i, by_i), slope(of.scale[1], j, by_j)],
             rotation: (i - j) * turn,
             color: by.color,

@@ -31,6 +31,7 @@ use crate::resident::views::{SUMS, Views};
 use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
+use crate::transport::number::each::EachEntry;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
 const ROUND_RECORDS: usize = 1 << 20;
@@ -149,7 +150,7 @@ fn reduce(
     if let Some(FieldSlots { sigma_t, sh_coeffs }) = slots {
         let (sigma, sh) = pair_mut(gradients, sigma_t, sh_coeffs);
         let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
-        let activities = [sigma_t, sh_coeffs].map(|slot| &activity[slot]);
+        let activities = [sigma_t, sh_coeffs].each(|slot| &activity[slot]);
         for color in 0..4 {
             let rows = bricks.of_color(color).into_par_iter();
             let rows = rows.filter(|row| wanted.contains(&row.start));

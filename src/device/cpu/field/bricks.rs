@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::resident::layout::SceneRecord;
 use crate::transport::lookup::grid::index_below;
+use crate::transport::number::each::EachEntry;
 
 /// Bits of a key that tell the cells of a brick apart, three an axis: cells are the cubes between texel centres. Where
 /// a brick is wider than eight cells some share a key, which costs time and nothing else.
@@ -33,7 +34,7 @@ impl Bricks {
         Self {
             count,
             texels,
-            shift: [0, 1, 2].map(|axis| 0.5 * count[axis] as f32 / texels[axis] as f32),
+            shift: [0, 1, 2].each(|axis| 0.5 * count[axis] as f32 / texels[axis] as f32),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::kernels::occupancy::reachable;
 use crate::resident::field::FieldScene;
 use crate::resident::layout::{density, occupancy};
 use crate::transport::lookup::sh::Basis;
+use crate::transport::number::each::EachEntry;
 
 /// The passes over a radiance field.
 #[derive(Debug)]
@@ -34,14 +35,14 @@ impl FieldPasses {
     pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
         let Some(slots) = self.scene.slots else { return };
         let scene = &inputs.scene;
-        let [cx, cy, cz] = [0, 1, 2].map(|a| scene.occupancy_size[a] as usize);
+        let [cx, cy, cz] = [0, 1, 2].each(|a| scene.occupancy_size[a] as usize);
         self.occupancy.clear();
         if scene.density_activation != density::RELU {
             self.occupancy
                 .resize(cx * cy * cz, (occupancy::RENDERS | occupancy::LEARNS) as u8);
             return;
         }
-        let [nx, ny, nz] = [0, 1, 2].map(|a| scene.sigma_size[a] as usize);
+        let [nx, ny, nz] = [0, 1, 2].each(|a| scene.sigma_size[a] as usize);
         let ranges = [(cx, nx), (cy, ny), (cz, nz)].map(|(cells, texels)| {
             (0..cells)
                 .map(|cell| reachable(cell, cells, texels))

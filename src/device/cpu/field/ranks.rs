@@ -10,6 +10,7 @@ use super::records::{Record, Replays};
 use crate::cluster::Cluster;
 use crate::device::cpu::step::{Activity, BLOCK};
 use crate::transport::lookup::sh::Basis;
+use crate::transport::number::each::EachEntry;
 
 /// Who sums what.
 #[derive(Debug)]
@@ -140,7 +141,7 @@ impl Shares {
                     .any(|touched| *touched != 0)
             })
             .collect();
-        let [nx, ny, nz, channels] = size.map(|n| n as usize);
+        let [nx, ny, nz, channels] = size.each(|n| n as usize);
         let layer = nx * ny * channels;
         let owner = |z: usize| self.owner_of_layer(z, nz);
         let ranges = |rank: usize| {

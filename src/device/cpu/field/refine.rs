@@ -12,6 +12,7 @@ use crate::transport::field::radiance_field::same_size;
 use crate::transport::field::ray_adjoint::{Line, RayAdjoint};
 use crate::transport::lookup::grid::grid_cell;
 use crate::transport::lookup::sh::Basis;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::view_adjoint::{camera_axes, view_adjoint};
 
 /// Derivatives by the view of this sensor.
@@ -75,7 +76,7 @@ fn sweep<'a, W, const CHANNELS: usize>(
         let Some(line) = &lines[i] else { continue };
         if lane.path.sees_emitter() {
             let left = lane.path.state.transmittance;
-            let d_radiance = lane.d_radiance.map(|d| d * left);
+            let d_radiance = lane.d_radiance.each(|d| d * left);
             sums[i].add_background(scene, view.emitter, line, d_radiance);
         }
         let record = &sensors[cast.sensor as usize];

@@ -5,6 +5,7 @@ use crate::resident::light::{Film, LightScene, MAX_TAPS};
 use crate::transport::light::heights::{Heights, height_adjoint};
 use crate::transport::light::splat::{Taps, taps};
 use crate::transport::light::walk::{Arrival, Exit, arrival_adjoint, arrive, entry, exit, pass_by};
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::random::{Counter, Key, random_uniform};
 use crate::transport::rays::sampler::WALK;
 
@@ -33,7 +34,7 @@ impl Sheet {
 
     pub(super) fn of(film: &Film<'_>) -> Self {
         let border = Self::border(film.filter.radius);
-        let [width, height] = [film.width, film.height].map(|side| side as usize + 2 * border);
+        let [width, height] = [film.width, film.height].each(|side| side as usize + 2 * border);
         Self {
             border,
             width,
@@ -144,7 +145,7 @@ impl Band<'_> {
             if !self.is_near(x, y) {
                 return;
             }
-            let color = scene.lamp.radiance(place[0], place[1]).map(|c| c * weight);
+            let color = scene.lamp.radiance(place[0], place[1]).each(|c| c * weight);
             let across: Taps<f32, MOST> = taps(self.film.filter, x);
             let down: Taps<f32, MOST> = taps(self.film.filter, y);
             let Some(first) = sheet.first([across.first, down.first], [across.count, down.count]) else {
@@ -206,7 +207,7 @@ impl Band<'_> {
                     sums[2][c] += plain[c] * down.slope[r];
                 }
             }
-            let [by_weight, by_x, by_y] = sums.map(|s| s[0] * color[0] + s[1] * color[1] + s[2] * color[2]);
+            let [by_weight, by_x, by_y] = sums.each(|s| s[0] * color[0] + s[1] * color[1] + s[2] * color[2]);
             let by_film = [by_x * arrival.weight, by_y * arrival.weight];
             let by = arrival_adjoint(
                 &scene.slab,
@@ -235,14 +236,14 @@ impl Band<'_> {
                 (low.min(*v), high.max(*v))
             });
         let shift = slab.inside[1] / slab.inside[2];
-        let edges = [0.0, 1.0].map(|u| {
+        let edges = [0.0, 1.0].each(|u| {
             self.rows
-                .map(|row| entry::<f32>(slab, [u, row as f32 / self.film.height as f32])[1])
+                .each(|row| entry::<f32>(slab, [u, row as f32 / self.film.height as f32])[1])
         });
         let ends = edges
             .as_flattened()
             .iter()
-            .flat_map(|y| [low, high].map(|h| y + (slab.thickness + h) * shift));
+            .flat_map(|y| [low, high].each(|h| y + (slab.thickness + h) * shift));
         let (from, to) = ends.fold((f32::INFINITY, f32::NEG_INFINITY), |(from, to), y| {
             (from.min(y), to.max(y))
         });

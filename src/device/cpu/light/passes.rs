@@ -11,6 +11,7 @@ use crate::device::cpu::update::Updates;
 use crate::device::{Batch, DeviceError, ReplayStats, Result};
 use crate::resident::light::{Film, LightScene};
 use crate::transport::light::heights::Heights;
+use crate::transport::number::each::EachEntry;
 
 /// The most bands of a light.
 const BANDS: usize = 32;
@@ -95,7 +96,7 @@ impl LightPasses {
                             sum[c] += sheet.pixels[at][c];
                         }
                     }
-                    let [r, g, b] = [0, 1, 2].map(|c| sum[c] * exposure[c]);
+                    let [r, g, b] = [0, 1, 2].each(|c| sum[c] * exposure[c]);
                     image[place] = [r, g, b, 0.0];
                 }
             });
@@ -130,7 +131,7 @@ impl LightPasses {
             {
                 for Place { place, pixel, .. } in chunk.pixels(&inputs.sensors, pass.batch, pass.keys) {
                     let at = sheet.index((pixel.index % film.width) as usize, (pixel.index / film.width) as usize);
-                    let [r, g, b] = [0, 1, 2].map(|c| adjoint[place][c] * exposure[c]);
+                    let [r, g, b] = [0, 1, 2].each(|c| adjoint[place][c] * exposure[c]);
                     sheet.pixels[at] = [r, g, b, 0.0];
                 }
             }
@@ -174,7 +175,7 @@ fn is_of(chunk: &crate::device::cpu::chunk::Chunk, view: usize) -> bool {
 /// The share of a path in the pixels of a film, for each colour.
 fn exposure(film: &Film<'_>, spp: u32) -> [f32; 3] {
     let paths = f64::from(film.width) * f64::from(film.height) * f64::from(spp);
-    film.exposure.map(|c| (f64::from(c) / paths) as f32)
+    film.exposure.each(|c| (f64::from(c) / paths) as f32)
 }
 
 /// The bands of a view, in order.

@@ -8,6 +8,7 @@ use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks, place_in_view};
 use crate::device::cpu::frame::{Frame, MASKED};
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::resident::layout::SensorRecord;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::film::{MAX_REACH, film_border, filter_reach, filter_weight, spread_sensor, spreads};
 use crate::transport::rays::random::{Counter, random_uniform};
 use crate::transport::scene::records::SceneView;
@@ -96,15 +97,15 @@ impl Gather<'_> {
         let record = &self.inputs.sensors[self.sensor as usize];
         let (reach, border) = (filter_reach(record), film_border(record));
         let (width, height) = (record.width, record.height);
-        let sampled = [width, height].map(|side| side + 2 * border);
+        let sampled = [width, height].each(|side| side + 2 * border);
         let (mut low, mut high) = ([u32::MAX; 2], [0; 2]);
         let pixels = || chunk.pixels(&self.inputs.sensors, self.pass.batch, self.pass.keys);
         for Place { pixel, .. } in pixels() {
             let at = [pixel.index % width, pixel.index / width];
-            (low, high) = ([0, 1].map(|a| low[a].min(at[a])), [0, 1].map(|a| high[a].max(at[a])));
+            (low, high) = ([0, 1].each(|a| low[a].min(at[a])), [0, 1].each(|a| high[a].max(at[a])));
         }
         // Places on the film with its border, on which samples are taken.
-        let (low, high) = (low.map(|x| x + border), high.map(|x| x + border));
+        let (low, high) = (low.each(|x| x + border), high.each(|x| x + border));
         for y in low[1].saturating_sub(reach)..(high[1] + 1 + reach).min(sampled[1]) {
             for x in low[0].saturating_sub(reach)..(high[0] + 1 + reach).min(sampled[0]) {
                 let seen = self.samples[place_in_view([x, y], sampled)];
@@ -136,7 +137,7 @@ impl Gather<'_> {
         };
         let u = random_uniform(self.pass.keys.pass, counter);
         let reach = filter_reach(record) as i32;
-        [u[0], u[1]].map(|u| {
+        [u[0], u[1]].each(|u| {
             let mut weights = [0.0; MOST];
             for step in -reach..=reach {
                 weights[(step + reach) as usize] = filter_weight(&self.inputs.scene, record, u - 0.5 - step as f32);

@@ -19,6 +19,7 @@ use crate::params::ParamSet;
 use crate::resident::layout::SensorRecord;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
+use crate::transport::number::each::EachEntry;
 use crate::transport::paths::aov::aov_eval;
 use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use crate::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
@@ -167,7 +168,7 @@ impl PathPasses {
                     sum[c] += value[c] * begun.weight;
                 }
             }
-            sum.map(|x| x / spp as f32)
+            sum.each(|x| x / spp as f32)
         };
         let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
         let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
@@ -347,7 +348,7 @@ impl RenderChunk<'_> {
         gather(&mut rays, &mut places);
         for (out, sum) in self.out.iter_mut().zip(&sums) {
             if out[3] != MASKED {
-                *out = sum.map(|x| x * scale);
+                *out = sum.each(|x| x * scale);
             }
         }
     }
@@ -465,7 +466,7 @@ impl<'a> Propagation<'a> {
         let scale = 1.0 / spp as f32;
         let pixels = chunk.pixels(&self.inputs.sensors, batch, keys);
         pixels.map(move |Place { place, pixel, .. }| {
-            let d = self.adjoint[i * CHUNK + place].map(|d| d * scale);
+            let d = self.adjoint[i * CHUNK + place].each(|d| d * scale);
             let samples = (0..spp).map(move |sample| begin(self.inputs, pixel, keys.pass, sample));
             (place, d, samples)
         })
@@ -496,7 +497,7 @@ impl<'a> Propagation<'a> {
         };
         for (_, d, samples) in self.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
             for begun in samples.map_while(|begun| begun) {
-                let d = d.map(|d| d * begun.weight);
+                let d = d.each(|d| d * begun.weight);
                 rays.push(((begun.ray, begun.medium, begun.walk), begun.extra, d));
                 if rays.len() == REPLAYED_TOGETHER {
                     send(&mut rays);
@@ -538,7 +539,7 @@ impl<'a> Propagation<'a> {
                 };
                 let (scene, values) = (self.scene, self.values);
                 let path = if carries {
-                    let d = d.map(|d| d * weight);
+                    let d = d.each(|d| d * weight);
                     backpropagate_radiative::<f32, _, _>(
                         scene, values, &ray, medium, walk, extra, incident, d, &mut sink,
                     )

@@ -17,6 +17,7 @@ use crate::resident::pages::advise;
 use crate::transport::lookup::background::env_stencil;
 use crate::transport::lookup::grid::{Stencil, prefetch};
 use crate::transport::lookup::volume::volume_adjoint;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_vector};
 use crate::transport::scene::records::Sink;
 
@@ -125,7 +126,7 @@ impl Sums {
             }
             overflowed = overflowed.or((!fits).then_some(slot));
         }
-        let [slot, index] = first_of(cluster, [0, 1].map(|i| *self.broken[i].get_mut()));
+        let [slot, index] = first_of(cluster, [0, 1].each(|i| *self.broken[i].get_mut()));
         let [overflowed] = first_of(cluster, [overflowed.unwrap_or(NOWHERE)]);
         let overflowed = (overflowed != NOWHERE).then_some(overflowed);
         if slot != NOWHERE {
@@ -319,12 +320,12 @@ impl Entries<'_> {
                 continue;
             }
             let start = at.texels()[k] as usize * 3;
-            let values = d.map(|d| d * weight);
-            let units = values.map(|value| value * self.scale);
+            let values = d.each(|d| d * weight);
+            let units = values.each(|value| value * self.scale);
             let fits = units.iter().all(|units| units.abs() < LIMIT as f32) && start + 3 <= self.entries.len();
             match &mut self.cache {
                 Some(cache) if fits => {
-                    if !cache.add_three(self.arrays, self.slot, start, units.map(nearest)) {
+                    if !cache.add_three(self.arrays, self.slot, start, units.each(nearest)) {
                         self.sums.overflow(self.slot);
                     }
                 }

@@ -1,12 +1,11 @@
 //! A tile of a picture forwards: `gather` of `transport/splats/blend.rs`, a block of sixteen pixels after the other.
 
-use arrayvec::ArrayVec;
-
 use super::shape::{Blocks, Seen, Shape, bits, bring_shape};
 use crate::device::cpu::planes::{BLOCKS, Plane, TILE, ones};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
+use crate::transport::number::each::EachEntry;
 use crate::transport::splats::blend::MIN_TRANSMITTANCE;
 
 /// Entries of a list that are taken together: the bits of a word.
@@ -45,7 +44,8 @@ impl End {
         for block in 0..BLOCKS {
             if is_inside[block] != [1.0; WIDTH] {
                 self.finished |= 1 << block;
-                self.count[block] = is_inside[block].map(|is_inside| if is_inside == 1.0 { entries as u32 } else { 0 });
+                self.count[block] =
+                    is_inside[block].each(|is_inside| if is_inside == 1.0 { entries as u32 } else { 0 });
             }
         }
     }
@@ -82,7 +82,7 @@ impl Kernel for Gather<'_> {
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let mut group = Group {
             first: 0,
-            splats: ArrayVec::new(),
+            splats: [blocks.see(&Shape::default()); GROUP],
             words: [0; BLOCKS],
             open: u16::MAX,
             guess: self.end.finished,
@@ -113,7 +113,7 @@ impl Kernel for Gather<'_> {
 struct Group<L> {
     /// The first one's place in the list.
     first: usize,
-    splats: ArrayVec<Seen<L>, GROUP>,
+    splats: [Seen<L>; GROUP],
     /// For each block the entries that are blended there, as bits.
     words: [u64; BLOCKS],
     /// Blocks of which some pixel is not finished.
@@ -128,12 +128,11 @@ impl Gather<'_> {
     fn look_around<L: Lanes>(&mut self, blocks: &Blocks<L>, group: &mut Group<L>) {
         let count = GROUP.min(self.list.len() - group.first);
         let mut reached = [[0u32; WIDTH]; GROUP / WIDTH];
-        group.splats.clear();
         for i in 0..count {
             let entry = group.first + i;
             bring_shape(self.shapes, self.list, entry + AHEAD);
             let shape = &self.shapes[self.list[entry] as usize];
-            group.splats.push(blocks.see(shape));
+            group.splats[i] = blocks.see(shape);
             let bits = blocks.reached(shape) & group.open;
             self.reached[entry] = bits;
             reached[i / WIDTH][i % WIDTH] = u32::from(bits);

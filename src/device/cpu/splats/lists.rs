@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::device::cpu::shared::SharedSlice;
+use crate::transport::number::each::EachEntry;
 
 /// Splats that are counted together at least, and the most groups of them.
 const GROUP: usize = 1024;
@@ -26,8 +27,8 @@ impl TileBox {
 
     /// The tiles, `across` a row of them: a range for each row.
     fn rows(self, across: usize) -> impl Iterator<Item = Range<usize>> {
-        let [first, end] = self.columns.map(usize::from);
-        let [top, bottom] = self.rows.map(usize::from);
+        let [first, end] = self.columns.each(usize::from);
+        let [top, bottom] = self.rows.each(usize::from);
         (top..bottom).map(move |row| (row * across + first)..(row * across + end))
     }
 }

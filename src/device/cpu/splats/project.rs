@@ -11,6 +11,7 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::params::ParamSet;
 use crate::resident::splats::SplatSlots;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::splats::blend::MIN_WEIGHT;
 use crate::transport::splats::splat::{SCALE_HIGH, SCALE_LOW};
 
@@ -26,7 +27,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(slots: &SplatSlots, params: &'a ParamSet) -> Self {
-        let [position, scale, rotation, color, opacity] = slots.all().map(|slot| &params.parameters[slot].values[..]);
+        let [position, scale, rotation, color, opacity] = slots.all().each(|slot| &params.parameters[slot].values[..]);
         Self {
             position,
             scale,
@@ -186,7 +187,7 @@ fn tiles(center: &Each, reach: &Each, tiles: usize) -> [[i32; WIDTH]; 2] {
         let is_finite = low >= f32::MIN && high <= f32::MAX;
         let first = (low - 0.5).ceil().max(0.0).min(last);
         let end = ((high - 0.5).floor() + 1.0).max(0.0).min(last);
-        let [first, end] = [first, end].map(|x| if is_finite { x as i32 } else { 0 });
+        let [first, end] = [first, end].each(|x| if is_finite { x as i32 } else { 0 });
         found[0][l] = first / TILE as i32;
         found[1][l] = (end + TILE as i32 - 1) / TILE as i32;
     }

@@ -9,6 +9,7 @@ use crate::device::cpu::planes::{BLOCKS, Plane, TILE, ones};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
+use crate::transport::number::each::EachEntry;
 use crate::transport::splats::blend::MAX_WEIGHT;
 
 /// Entries of a list by which shapes are asked for ahead.
@@ -30,7 +31,7 @@ impl Found {
             drifted,
             tape_bytes,
         } = self.stats;
-        let [r, g, b] = self.by_background.map(f64::to_bits);
+        let [r, g, b] = self.by_background.each(f64::to_bits);
         [rays, samples, drifted, tape_bytes, r, g, b]
     }
 
@@ -43,14 +44,14 @@ impl Found {
                 drifted,
                 tape_bytes,
             },
-            by_background: [r, g, b].map(f64::from_bits),
+            by_background: [r, g, b].each(f64::from_bits),
         }
     }
 
     pub(super) fn with(self, other: Self) -> Self {
         Self {
             stats: self.stats + other.stats,
-            by_background: [0, 1, 2].map(|c| self.by_background[c] + other.by_background[c]),
+            by_background: [0, 1, 2].each(|c| self.by_background[c] + other.by_background[c]),
         }
     }
 }

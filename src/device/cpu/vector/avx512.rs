@@ -17,6 +17,7 @@ const FILLED: usize = 15;
 const STRIDE: usize = 12;
 
 /// Vectors that cover a texel. All but the first begin with a coefficient that the one before has already.
+#[inline(always)]
 const fn vectors(channels: usize) -> usize {
     if channels <= FILLED {
         1
@@ -26,6 +27,7 @@ const fn vectors(channels: usize) -> usize {
 }
 
 /// Lanes of vector `v` that count.
+#[inline(always)]
 const fn counted(channels: usize, v: usize) -> __mmask16 {
     let lanes = if channels - STRIDE * v < FILLED {
         channels - STRIDE * v

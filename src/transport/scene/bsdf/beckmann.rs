@@ -1,6 +1,7 @@
 //! Visible slopes of a Beckmann surface of roughness one, by inverting their distribution function (Jakob2014).
 
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// 1 / √π
 const INV_SQRT_PI: f32 = 0.564_189_6;
@@ -61,7 +62,7 @@ pub fn visible_slopes(v: [f32; 3], u: [f32; 2]) -> [f32; 2] {
     let largest = cosine / sine.max(1e-7);
     let (mut low, mut high) = (-1.0, error_function(largest));
     let total = 1.0 + high + tangent * INV_SQRT_PI * Number::exp(-largest * largest);
-    let u = u.map(|u| u.clamp(MARGIN, 1.0 - MARGIN));
+    let u = u.each(|u| u.clamp(MARGIN, 1.0 - MARGIN));
     let target = u[0] * total;
     let inside = |b: f32| b.clamp(-1.0 + MARGIN, 1.0 - MARGIN);
     // At grazing angles high - b goes with the root of 1 - u, at normal ones with 1 - u.

@@ -4,6 +4,7 @@ use super::fresnel::{fresnel_conductor, fresnel_conductor_slopes};
 use super::local::{Lobe, LobeSample, inner, mirrored, torque, weigh};
 use super::microfacet::{Distribution, MIN_ALPHA, Microfacets};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 /// A smooth conductor of index `eta` + i `k` relative to the outside, which reflects on the upper side.
@@ -113,7 +114,7 @@ impl<N: Number> RoughConductor<N> {
             return [N::lift(0.0); 3];
         }
         let [i, o] = self.facets().reflection_gradients(wi, wo);
-        torque(wi, wo, i, o).map(|x| x * value)
+        torque(wi, wo, i, o).each(|x| x * value)
     }
 }
 
@@ -159,19 +160,19 @@ pub fn unclamped<N: Number>(alpha: N, slope: N) -> N {
 #[inline(always)]
 pub fn mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
     // Half the length of their sum: the root of (1 + wi·wo) / 2 would cancel at grazing angles.
-    let sum = [0, 1, 2].map(|a| wi[a] + wo[a]);
+    let sum = [0, 1, 2].each(|a| wi[a] + wo[a]);
     (N::lift(0.5) * inner(sum, sum).sqrt()).min(N::lift(1.0))
 }
 
 /// Reflectances of the channels.
 #[inline(always)]
 fn reflectances<N: Number>(cosine: N, eta: Rgb<N>, k: Rgb<N>) -> Rgb<N> {
-    Rgb([0, 1, 2].map(|c| fresnel_conductor(cosine, eta[c], k[c])))
+    Rgb([0, 1, 2].each(|c| fresnel_conductor(cosine, eta[c], k[c])))
 }
 
 /// Reflectances of the channels, and their derivatives by `eta` and by `k`.
 #[inline(always)]
 fn reflectance_slopes<N: Number>(cosine: N, eta: Rgb<N>, k: Rgb<N>) -> [Rgb<N>; 3] {
-    let channels = [0, 1, 2].map(|c| fresnel_conductor_slopes(cosine, eta[c], k[c]));
-    [0, 1, 2].map(|part| Rgb(channels.map(|channel| channel[part])))
+    let channels = [0, 1, 2].each(|c| fresnel_conductor_slopes(cosine, eta[c], k[c]));
+    [0, 1, 2].each(|part| Rgb(channels.each(|channel| channel[part])))
 }

@@ -5,6 +5,7 @@ use super::fresnel::{fresnel, fresnel_slopes, plate, plate_slope, refracted_cosi
 use super::local::{Lobe, LobeSample, above, inner, mirrored, refracted, torque, weigh};
 use super::microfacet::{Bend, Distribution, Microfacets};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::dot;
 
@@ -159,7 +160,7 @@ impl ThinDielectric<f32> {
             mirror_image(wi, f)
         } else {
             LobeSample {
-                direction: wi.map(|x| -x),
+                direction: wi.each(|x| -x),
                 pdf: 1.0 - f,
                 lobe: Lobe::Null,
                 eta: 1.0,
@@ -223,13 +224,13 @@ impl<N: Number> RoughDielectric<N> {
             let weight = weigh(d, self.reflection);
             out.eta = weight * by_eta * value;
             out.reflection = d * Rgb::splat(f * value);
-            alpha = slopes.map(|slope| weight * f * slope);
+            alpha = slopes.each(|slope| weight * f * slope);
         } else if sides.below(0.0) {
             let (value, slopes, by_eta) = refraction_slopes(&self.facets(), self.eta, wi, wo);
             let weight = weigh(d, self.transmission);
             out.eta = weight * by_eta;
             out.transmission = d * Rgb::splat(value);
-            alpha = slopes.map(|slope| weight * slope);
+            alpha = slopes.each(|slope| weight * slope);
         } else {
             return out;
         }
@@ -246,9 +247,9 @@ impl<N: Number> RoughDielectric<N> {
         if sides.above(0.0) {
             let (i, o) = (above(wi, wi), above(wi, wo));
             let [by_i, by_o] = self.facets().reflection_gradients(i, o);
-            torque(i, o, by_i, by_o).map(|x| x * value)
+            torque(i, o, by_i, by_o).each(|x| x * value)
         } else {
-            refraction_torque(&self.facets(), self.eta, wi, wo).map(|x| x * value)
+            refraction_torque(&self.facets(), self.eta, wi, wo).each(|x| x * value)
         }
     }
 }
@@ -292,7 +293,7 @@ pub fn refraction_slopes<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3],
     let turning = (inner(i, o) - bend.wi_m * inner(o, bend.m)) / bend.length;
     let by_e = passed * by_e - value * (by_index + by_cosine * turning);
     let by_eta = if wi[2].below(0.0) { -by_e * e * e } else { by_e };
-    (passed * value, slopes.map(|slope| passed * slope), by_eta)
+    (passed * value, slopes.each(|slope| passed * slope), by_eta)
 }
 
 /// The derivative of the logarithm of [`refraction`] by turning the directions; zero where they are on one side.
@@ -318,7 +319,7 @@ impl RoughDielectric<f32> {
             1.2 - 0.2 * wi[2].abs().sqrt()
         };
         let mut facets = self.facets();
-        facets.alpha = facets.alpha.map(|alpha| alpha * wider);
+        facets.alpha = facets.alpha.each(|alpha| alpha * wider);
         facets
     }
 

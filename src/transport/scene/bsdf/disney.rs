@@ -3,6 +3,7 @@
 use super::conductor::mirror_cosine;
 use super::fresnel::{schlick_slope, schlick_weight};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 pub const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
@@ -22,7 +23,7 @@ pub fn lerp<N: Number>(a: N, b: N, t: N) -> N {
 pub fn disney_alpha<N: Number>(roughness: N, anisotropic: N) -> [N; 2] {
     let aspect = aspect(anisotropic);
     let square = roughness * roughness;
-    [square / aspect, square * aspect].map(|alpha| alpha.max(N::lift(LEAST_ALPHA)))
+    [square / aspect, square * aspect].each(|alpha| alpha.max(N::lift(LEAST_ALPHA)))
 }
 
 #[inline(always)]
@@ -36,7 +37,7 @@ pub fn disney_alpha_adjoint<N: Number>(roughness: N, anisotropic: N, d: [N; 2]) 
     let aspect = aspect(anisotropic);
     let square = roughness * roughness;
     let alpha = [square / aspect, square * aspect];
-    let d = [0, 1].map(|a| {
+    let d = [0, 1].each(|a| {
         if alpha[a].below(LEAST_ALPHA) {
             N::lift(0.0)
         } else {

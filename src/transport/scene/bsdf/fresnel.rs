@@ -4,6 +4,7 @@
 //! (c - p) / (c + p) and (η² c - p) / (η² c + p), those of a conductor the same at the complex index η + i k.
 
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// The index on the far side over that on the near side: `eta` is the index inside over that outside, and `cosine` is
 /// negative on the inside.
@@ -111,16 +112,16 @@ pub fn fresnel_conductor_slopes<N: Number>(cosine: N, eta: N, k: N) -> [N; 3] {
     if !(p[0].above(0.0) || p[1].above(0.0)) {
         return [N::lift(1.0), zero, zero];
     }
-    let dense = square.map(|x| x * c);
+    let dense = square.each(|x| x * c);
     let (below_s, below_t) = ([c + p[0], p[1]], [dense[0] + p[0], dense[1] + p[1]]);
     let s = complex_div([c - p[0], -p[1]], below_s);
     let t = complex_div([dense[0] - p[0], dense[1] - p[1]], below_t);
     // d p / d index, and from it the amplitudes' derivatives by the index.
     let bend = complex_div(index, p);
-    let ds = complex_div(bend.map(|x| -two * c * x), complex_mul(below_s, below_s));
-    let twice = complex_mul(index, p).map(|x| two * x);
+    let ds = complex_div(bend.each(|x| -two * c * x), complex_mul(below_s, below_s));
+    let twice = complex_mul(index, p).each(|x| two * x);
     let by_t = complex_mul(square, bend);
-    let dt = [twice[0] - by_t[0], twice[1] - by_t[1]].map(|x| two * c * x);
+    let dt = [twice[0] - by_t[0], twice[1] - by_t[1]].each(|x| two * c * x);
     let dt = complex_div(dt, complex_mul(below_t, below_t));
     [
         N::lift(0.5) * (s[0] * s[0] + s[1] * s[1] + t[0] * t[0] + t[1] * t[1]),

@@ -11,6 +11,7 @@ use super::principledthin::PrincipledThin;
 use super::transmittance::TransmittanceTable;
 use crate::resident::layout::{LEAF_TEXTURES, LeafRecord, leaf};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::scene::coats::Coat;
 
@@ -38,6 +39,7 @@ pub enum Model<'a, N> {
 }
 
 /// Values of a few numbers and colours in the order of a model's fields.
+#[inline]
 fn fill<N: Number, const COUNT: usize>(fields: [Rgb<N>; COUNT]) -> Values<N> {
     let mut values = [Rgb::zero(); LEAF_TEXTURES];
     values[..COUNT].copy_from_slice(&fields);
@@ -187,7 +189,7 @@ impl<'a, N: Number> Model<'a, N> {
             }
             Self::RoughDielectric(p) => {
                 let g = p.eval_adjoint(wi, wo, d);
-                let [alpha_u, alpha_v] = [g.alpha_u, g.alpha_v].map(first);
+                let [alpha_u, alpha_v] = [g.alpha_u, g.alpha_v].each(first);
                 fill([first(g.eta), g.reflection, g.transmission, alpha_u, alpha_v])
             }
             Self::Plastic(p) => {

@@ -4,6 +4,7 @@
 //! derivatives are generic over the number, sampling and pdfs are f32 and carry no derivatives.
 
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{circle, dot};
 
@@ -34,7 +35,7 @@ pub struct LobeSample {
 /// A constant vector.
 #[inline(always)]
 pub fn lift<N: Number>(v: [f32; 3]) -> [N; 3] {
-    v.map(N::lift)
+    v.each(N::lift)
 }
 
 /// The scalar product of vectors of numbers.
@@ -54,7 +55,7 @@ pub fn weigh<N: Number>(a: Rgb<N>, b: Rgb<N>) -> N {
 pub fn normalised(v: [f32; 3]) -> [f32; 3] {
     let square = dot(v, v);
     let scale = if square > 0.0 { 1.0 / square.sqrt() } else { 1.0 };
-    v.map(|x| x * scale)
+    v.each(|x| x * scale)
 }
 
 /// The vector product.
@@ -72,7 +73,7 @@ pub fn outer<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
 #[inline(always)]
 pub fn torque<N: Number>(wi: [N; 3], wo: [N; 3], by_wi: [N; 3], by_wo: [N; 3]) -> [N; 3] {
     let (i, o) = (outer(wi, by_wi), outer(wo, by_wo));
-    [0, 1, 2].map(|a| i[a] + o[a])
+    [0, 1, 2].each(|a| i[a] + o[a])
 }
 
 /// The gradient of what depends on a direction's cosine alone.
@@ -84,7 +85,7 @@ pub fn upright<N: Number>(by_cosine: N) -> [N; 3] {
 /// a + b times `scale`, of vectors.
 #[inline(always)]
 pub fn add_scaled<N: Number>(a: [N; 3], b: [N; 3], scale: N) -> [N; 3] {
-    [0, 1, 2].map(|k| a[k] + b[k] * scale)
+    [0, 1, 2].each(|k| a[k] + b[k] * scale)
 }
 
 /// The mirror image of the surface's side.
@@ -97,7 +98,7 @@ pub fn flipped<N: Number>([x, y, z]: [N; 3]) -> [N; 3] {
 /// directions.
 #[inline(always)]
 pub fn above<N: Number>(wi: [N; 3], v: [N; 3]) -> [N; 3] {
-    if wi[2].below(0.0) { v.map(|x| -x) } else { v }
+    if wi[2].below(0.0) { v.each(|x| -x) } else { v }
 }
 
 /// The mirror image of `wi` at a plane with the unit normal `m`.
@@ -124,7 +125,7 @@ pub fn refracted(wi: [f32; 3], m: [f32; 3], ti: f32, cosine: f32) -> [f32; 3] {
 pub fn halfway<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
     let sum = [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
     let scale = inner(sum, sum).sqrt().recip();
-    sum.map(|x| x * scale)
+    sum.each(|x| x * scale)
 }
 
 /// A uniform point of the unit disk, by the map that keeps neighbours together (Shirley1997).

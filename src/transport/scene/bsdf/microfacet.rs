@@ -7,6 +7,7 @@
 use super::beckmann::visible_slopes;
 use super::local::{add_scaled, halfway, inner, normalised};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::rays::sampler::{circle, dot};
 
 /// Roughnesses below this one act as this one.
@@ -38,7 +39,7 @@ impl<N: Number> Microfacets<N> {
     /// A distribution, its roughnesses at least [`MIN_ALPHA`].
     #[inline]
     pub fn new(distribution: Distribution, alpha: [N; 2], visible: bool) -> Self {
-        let alpha = alpha.map(|alpha| alpha.max(N::lift(MIN_ALPHA)));
+        let alpha = alpha.each(|alpha| alpha.max(N::lift(MIN_ALPHA)));
         Self {
             distribution,
             alpha,
@@ -90,7 +91,7 @@ impl<N: Number> Microfacets<N> {
             Distribution::Beckmann => N::lift(2.0) / z2,
             Distribution::Ggx => N::lift(4.0) / (q + z2),
         };
-        [0, 1].map(|a| {
+        [0, 1].each(|a| {
             let slope = m[a] / self.alpha[a];
             (slope * slope * factor - N::lift(1.0)) / self.alpha[a]
         })
@@ -165,7 +166,7 @@ impl<N: Number> Microfacets<N> {
                 (root * (z + root)).recip()
             }
         };
-        [0, 1].map(|a| -self.alpha[a] * v[a] * v[a] * factor)
+        [0, 1].each(|a| -self.alpha[a] * v[a] * v[a] * factor)
     }
 
     /// What a surface of such mirrors, reflecting all light, makes of light from `wo`: D G / (4 cos wi).
@@ -183,7 +184,7 @@ impl<N: Number> Microfacets<N> {
             return (N::lift(0.0), [N::lift(0.0); 2]);
         }
         let (d, i, o) = self.log_slopes(wi, wo, halfway(wi, wo));
-        (value, [0, 1].map(|a| value * (d[a] + i[a] + o[a])))
+        (value, [0, 1].each(|a| value * (d[a] + i[a] + o[a])))
     }
 
     /// The logarithmic derivatives of density and shadowings.
@@ -200,7 +201,7 @@ impl<N: Number> Microfacets<N> {
     #[inline]
     fn density_gradient(&self, m: [N; 3]) -> [N; 3] {
         let [q, z2] = self.stretched(m);
-        let across = |factor: N| [0, 1].map(|a| factor * m[a] / (self.alpha[a] * self.alpha[a]));
+        let across = |factor: N| [0, 1].each(|a| factor * m[a] / (self.alpha[a] * self.alpha[a]));
         let two = N::lift(2.0);
         match self.distribution {
             Distribution::Beckmann => {
@@ -234,7 +235,7 @@ impl<N: Number> Microfacets<N> {
                 (-root.recip(), -(root * (z + root)).recip())
             }
         };
-        let [x, y] = [0, 1].map(|a| across * self.alpha[a] * self.alpha[a] * v[a]);
+        let [x, y] = [0, 1].each(|a| across * self.alpha[a] * self.alpha[a] * v[a]);
         [x, y, if v[2].below(0.0) { -by_z } else { by_z }]
     }
 
@@ -248,7 +249,7 @@ impl<N: Number> Microfacets<N> {
     /// The gradients of the logarithm of [`Self::reflection`] by the two directions.
     #[inline]
     pub fn reflection_gradients(&self, wi: [N; 3], wo: [N; 3]) -> [[N; 3]; 2] {
-        let h = [0, 1, 2].map(|a| wi[a] + wo[a]);
+        let h = [0, 1, 2].each(|a| wi[a] + wo[a]);
         let by_h = along_sphere(h, |m| self.density_gradient(m));
         let one = N::lift(1.0);
         [
@@ -261,7 +262,7 @@ impl<N: Number> Microfacets<N> {
     /// angles to the normal stay.
     #[inline]
     pub fn refraction_gradients(&self, wi: [N; 3], wo: [N; 3], e: N, bend: &Bend<N>) -> [[N; 3]; 2] {
-        let by_h = self.density_gradient(bend.m).map(|x| x / bend.length);
+        let by_h = self.density_gradient(bend.m).each(|x| x / bend.length);
         [
             add_scaled(self.shadowing_over_cosine_gradient(wi), by_h, N::lift(1.0)),
             add_scaled(self.shadowing_gradient(wo), by_h, e),
@@ -292,7 +293,7 @@ impl<N: Number> Microfacets<N> {
         // The products with h have the derivatives wi·wo and wo·wo; what is left of |h| is in the density's.
         let cosines = inner(wi, wo) / bend.wi_m + inner(wo, wo) / bend.wo_m;
         let along = self.density_slope_along(bend.h, wo) + cosines / bend.length;
-        (value, [0, 1].map(|a| value * (d[a] + i[a] + o[a])), value * along)
+        (value, [0, 1].each(|a| value * (d[a] + i[a] + o[a])), value * along)
     }
 }
 
@@ -300,10 +301,10 @@ impl<N: Number> Microfacets<N> {
 #[inline(always)]
 pub fn along_sphere<N: Number>(h: [N; 3], gradient: impl Fn([N; 3]) -> [N; 3]) -> [N; 3] {
     let scale = inner(h, h).sqrt().recip();
-    let m = h.map(|x| x * scale);
+    let m = h.each(|x| x * scale);
     let g = gradient(m);
     let along = inner(m, g);
-    [0, 1, 2].map(|a| (g[a] - m[a] * along) * scale)
+    [0, 1, 2].each(|a| (g[a] - m[a] * along) * scale)
 }
 
 #[inline(always)]
@@ -331,11 +332,11 @@ impl<N: Number> Bend<N> {
     /// None where a direction sees the back of the normal, or no normal does it.
     #[inline]
     pub fn new(wi: [N; 3], wo: [N; 3], e: N) -> Option<Self> {
-        let h = [0, 1, 2].map(|a| wi[a] + e * wo[a]);
+        let h = [0, 1, 2].each(|a| wi[a] + e * wo[a]);
         let square = inner(h, h);
         let root = square.sqrt();
         let length = if h[2].below(0.0) { -root } else { root };
-        let m = h.map(|x| x / length);
+        let m = h.each(|x| x / length);
         let (wi_m, wo_m) = (inner(wi, m), inner(wo, m));
         (square.above(0.0) && wi_m.above(0.0) && wo_m.below(0.0)).then_some(Self {
             h,

@@ -6,6 +6,7 @@ use super::fresnel::{diffuse_fresnel, diffuse_fresnel_slope, fresnel, fresnel_sl
 use super::local::{Lobe, LobeSample, add_scaled, cosine_hemisphere, mirrored, torque, upright, weigh};
 use super::microfacet::{Distribution, Microfacets};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
@@ -13,6 +14,7 @@ const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
 const LEAST_SHARE: f32 = 0.01;
 
 /// The share that means of the specular and the diffuse factor give to the specular lobe.
+#[inline]
 pub fn specular_weight(specular_mean: f32, diffuse_mean: f32) -> f32 {
     let sum = specular_mean + diffuse_mean;
     let share = if sum > 0.0 { specular_mean / sum } else { 0.5 };
@@ -61,7 +63,7 @@ impl<N: Number> Plastic<N> {
             return Rgb::zero();
         }
         let one = N::lift(1.0);
-        let passed = [wi, wo].map(|w| one - fresnel(w[2], self.eta));
+        let passed = [wi, wo].each(|w| one - fresnel(w[2], self.eta));
         let internal = diffuse_fresnel(self.eta.recip());
         let factor = passed[0] * passed[1] * wo[2];
         self.diffuse
@@ -76,7 +78,7 @@ impl<N: Number> Plastic<N> {
         if !(wi[2].above(0.0) && wo[2].above(0.0)) {
             return out;
         }
-        let [[fi, _, di], [fo, _, d_o]] = [wi, wo].map(|w| fresnel_slopes(w[2], self.eta));
+        let [[fi, _, di], [fo, _, d_o]] = [wi, wo].each(|w| fresnel_slopes(w[2], self.eta));
         let (ti, to) = (one - fi, one - fo);
         let inverse = self.eta.recip();
         let internal = diffuse_fresnel(inverse);
@@ -99,7 +101,7 @@ impl<N: Number> Plastic<N> {
             return [N::lift(0.0); 3];
         }
         let one = N::lift(1.0);
-        let [[fi, di, _], [fo, d_o, _]] = [wi, wo].map(|w| fresnel_slopes(w[2], self.eta));
+        let [[fi, di, _], [fo, d_o, _]] = [wi, wo].each(|w| fresnel_slopes(w[2], self.eta));
         let internal = diffuse_fresnel(self.eta.recip());
         let weight = bases(self.diffuse, internal, self.eta, self.nonlinear, d);
         let by_wi = -di * (one - fo) * wo[2];
@@ -219,7 +221,7 @@ impl<N: Number> RoughPlastic<N> {
         let channel = |c: usize| {
             self.specular[c] * mirrors + base(self.diffuse[c], internal, self.eta, self.nonlinear)[0] * factor
         };
-        Rgb([0, 1, 2].map(channel))
+        Rgb([0, 1, 2].each(channel))
     }
 
     /// Derivatives of [`Self::eval`], those of the coat's table included, weighted by `d`. Roughnesses that are clamped

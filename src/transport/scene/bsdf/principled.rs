@@ -12,6 +12,7 @@ use super::fresnel::{
 use super::local::{LobeSample, above, add_scaled, cosine_hemisphere, halfway, mirrored, torque, upright, weigh};
 use super::microfacet::{Distribution, Microfacets, along_sphere};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{circle, dot};
 
@@ -76,7 +77,7 @@ impl<N: Number> ClearCoat<N> {
         let alpha = lerp(N::lift(COAT_ALPHA[0]), N::lift(COAT_ALPHA[1]), gloss);
         let (density, slope) = coat_density(alpha, halfway(wi, wo));
         let shadowing = Microfacets::new(Distribution::Ggx, [N::lift(COAT_SHADOWING); 2], true);
-        let [least, rest] = [COAT_REFLECTANCE, 1.0 - COAT_REFLECTANCE].map(N::lift);
+        let [least, rest] = [COAT_REFLECTANCE, 1.0 - COAT_REFLECTANCE].each(N::lift);
         let fresnel = least + rest * schlick_weight(mirror_cosine(wi, wo));
         Self {
             density,
@@ -90,9 +91,9 @@ impl<N: Number> ClearCoat<N> {
     fn gradients(gloss: N, wi: [N; 3], wo: [N; 3]) -> [[N; 3]; 2] {
         let alpha = lerp(N::lift(COAT_ALPHA[0]), N::lift(COAT_ALPHA[1]), gloss);
         let shadowing = Microfacets::new(Distribution::Ggx, [N::lift(COAT_SHADOWING); 2], true);
-        let h = [0, 1, 2].map(|a| wi[a] + wo[a]);
+        let h = [0, 1, 2].each(|a| wi[a] + wo[a]);
         let by_h = along_sphere(h, |m| coat_density_gradient(alpha, m));
-        [wi, wo].map(|w| add_scaled(shadowing.shadowing_gradient(w), by_h, N::lift(1.0)))
+        [wi, wo].each(|w| add_scaled(shadowing.shadowing_gradient(w), by_h, N::lift(1.0)))
     }
 }
 
@@ -166,7 +167,7 @@ impl<N: Number> Principled<N> {
                 + color * shape
                 + sheen * lerp(one, tint[c], self.sheen_tint)
         };
-        Rgb([0, 1, 2].map(channel))
+        Rgb([0, 1, 2].each(channel))
     }
 
     /// Derivatives of [`Self::eval`], weighted by `d`. The root of a base colour of zero, which transmitted light is
@@ -197,10 +198,10 @@ impl<N: Number> Principled<N> {
             let (value, slopes, by_eta) = refraction_slopes(&self.facets(), self.eta, wi, wo);
             let roots = self.base_color.map(root);
             let weight = weigh(d, roots);
-            out.base_color = Rgb([0, 1, 2].map(|c| d[c] * glass * value * root_slope(roots[c])));
+            out.base_color = Rgb([0, 1, 2].each(|c| d[c] * glass * value * root_slope(roots[c])));
             by_glass = weight * value;
             out.eta = weight * glass * by_eta;
-            by_alpha = slopes.map(|slope| weight * glass * slope);
+            by_alpha = slopes.each(|slope| weight * glass * slope);
         } else if sides.above(0.0) {
             let (mirrors, slopes) = self.facets().reflection_slopes(above(wi, wi), above(wi, wo));
             let [f, _, f_by_eta] = fresnel_slopes(signed_mirror_cosine(wi, wo), self.eta);
@@ -208,7 +209,7 @@ impl<N: Number> Principled<N> {
                 let weight = d.sum();
                 by_glass = weight * f * mirrors;
                 out.eta = weight * glass * f_by_eta * mirrors;
-                by_alpha = slopes.map(|slope| weight * glass * f * slope);
+                by_alpha = slopes.each(|slope| weight * glass * f * slope);
             } else {
                 let cosine = wo[2];
                 let dielectric = one - self.metallic;
@@ -244,7 +245,7 @@ impl<N: Number> Principled<N> {
                 }
                 out.base_color += tint_adjoint(self.base_color, by_tint);
                 out.eta = by_f * f_by_eta + by_r0 * normal_reflectance_slope(self.eta);
-                by_alpha = slopes.map(|slope| by_mirrors * slope);
+                by_alpha = slopes.each(|slope| by_mirrors * slope);
                 by_solid = by_shape * shape;
                 out.roughness = by_shape * solid * by_roughness;
                 out.flatness = by_shape * solid * by_flatness;
@@ -271,7 +272,7 @@ impl<N: Number> Principled<N> {
         let sides = wi[2] * wo[2];
         if sides.below(0.0) {
             let value = weigh(d, self.eval(wi, wo));
-            return refraction_torque(&self.facets(), self.eta, wi, wo).map(|x| x * value);
+            return refraction_torque(&self.facets(), self.eta, wi, wo).each(|x| x * value);
         }
         if !sides.above(0.0) {
             return [N::lift(0.0); 3];
@@ -280,7 +281,7 @@ impl<N: Number> Principled<N> {
         let [by_i, by_o] = self.facets().reflection_gradients(i, o);
         if wi[2].below(0.0) {
             let value = weigh(d, self.eval(wi, wo));
-            return torque(i, o, by_i, by_o).map(|x| x * value);
+            return torque(i, o, by_i, by_o).each(|x| x * value);
         }
         let [solid, _] = self.shares();
         let one = N::lift(1.0);
@@ -330,7 +331,7 @@ pub fn lobe_shares<const LOBES: usize>(weights: [f32; LOBES], least: f32) -> [f3
     if sum <= 0.0 {
         return [0.0; LOBES];
     }
-    weights.map(|weight| least + (1.0 - LOBES as f32 * least) * (weight / sum))
+    weights.each(|weight| least + (1.0 - LOBES as f32 * least) * (weight / sum))
 }
 
 impl Principled<f32> {

@@ -9,6 +9,7 @@ use super::local::{
 use super::microfacet::{Distribution, Microfacets};
 use super::principled::lobe_shares;
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 /// How the roughness of what passes straight through grows with the index (Burley2015).
@@ -95,7 +96,7 @@ impl<N: Number> PrincipledThin<N> {
                 + self.base_color[c] * shape
                 + sheen * lerp(one, tint[c], self.sheen_tint)
         };
-        Rgb([0, 1, 2].map(channel))
+        Rgb([0, 1, 2].each(channel))
     }
 
     /// Derivatives of [`Self::eval`], weighted by `d`.
@@ -162,7 +163,7 @@ impl<N: Number> PrincipledThin<N> {
         let by_share = (by_shape * shape + by_sheen * self.sheen * fuzz) * o[2];
         out.diff_trans = -half * solid * by_share;
         out.spec_trans = by_mirrors * mirrors - (one - through) * by_share;
-        let by_alpha = slopes.map(|slope| by_mirrors * self.spec_trans * slope);
+        let by_alpha = slopes.each(|slope| by_mirrors * self.spec_trans * slope);
         let [roughness, anisotropic] = disney_alpha_adjoint(self.roughness, self.anisotropic, by_alpha);
         out.roughness = roughness + by_shape * share * by_roughness * N::lift(INV_PI);
         out.anisotropic = anisotropic;
@@ -182,7 +183,7 @@ impl<N: Number> PrincipledThin<N> {
         if o[2].below(0.0) {
             let weight = weigh(d, self.base_color);
             let (by_i, by_o) = self.transmission_gradients(i, o);
-            let by_i = by_i.map(|x| x * weight);
+            let by_i = by_i.each(|x| x * weight);
             return torque(i, o, by_i, add_scaled(upright(-weight * solid * through), by_o, weight));
         }
         let diffusion = Diffusion::new(i, o);
@@ -215,7 +216,7 @@ impl<N: Number> PrincipledThin<N> {
         let [by_i, by_mirrored] = facets.reflection_gradients(i, mirrored);
         let value = (N::lift(1.0) - f) * mirrors;
         // The cosine is half of the length of the sum of both.
-        let turning = halfway(i, mirrored).map(|x| -N::lift(0.5) * by_cosine * mirrors * x);
+        let turning = halfway(i, mirrored).each(|x| -N::lift(0.5) * by_cosine * mirrors * x);
         (
             add_scaled(turning, by_i, value),
             flipped(add_scaled(turning, by_mirrored, value)),
@@ -237,7 +238,7 @@ impl<N: Number> PrincipledThin<N> {
             let (value, slopes) = self.widened_facets().reflection_slopes(i, mirrored);
             let passed = one - f;
             glossy = passed * value;
-            let by_alpha = slopes.map(|slope| weight * self.spec_trans * passed * slope);
+            let by_alpha = slopes.each(|slope| weight * self.spec_trans * passed * slope);
             let [widened, by_roughness, by_eta] = self.widened();
             let [by_widened, by_anisotropic] = disney_alpha_adjoint(widened, self.anisotropic, by_alpha);
             out.roughness = by_widened * by_roughness;

@@ -3,6 +3,7 @@
 
 use super::local::{inner, lift, outer};
 use crate::transport::number::Number;
+use crate::transport::number::each::EachEntry;
 
 /// Eight times the squared roughness of microfacets whose slopes are as steep as a normal's.
 const STEEPNESS: f32 = 0.125;
@@ -37,7 +38,7 @@ impl<N: Number> Relief<N> {
         let square = inner(m, m);
         let (scale, n) = if square.above(0.0) {
             let scale = square.sqrt().recip();
-            (scale, m.map(|x| x * scale))
+            (scale, m.each(|x| x * scale))
         } else {
             (zero, [zero, zero, one])
         };
@@ -70,7 +71,7 @@ impl<N: Number> Relief<N> {
     /// A direction in the frame of the normal in the surface's.
     #[inline]
     pub fn to_surface(&self, v: [N; 3]) -> [N; 3] {
-        [0, 1, 2].map(|a| self.s[a] * v[0] + self.t[a] * v[1] + self.n[a] * v[2])
+        [0, 1, 2].each(|a| self.s[a] * v[0] + self.t[a] * v[1] + self.n[a] * v[2])
     }
 
     /// The squared roughness of microfacets that would be as steep; None where it is one, the most.
@@ -102,7 +103,7 @@ impl<N: Number> Relief<N> {
         let by_t = (torque[0] + about_n) * self.scale;
         let by_s = -torque[1] * self.scale;
         let steep = self.shadowing_slopes(wo);
-        let [x, y, z] = [0, 1, 2].map(|a| self.t[a] * by_t + self.s[a] * by_s + steep[a] * by_shadowing);
+        let [x, y, z] = [0, 1, 2].each(|a| self.t[a] * by_t + self.s[a] * by_s + steep[a] * by_shadowing);
         [x * N::lift(self.sign), y * N::lift(self.sign), z]
     }
 

@@ -10,6 +10,7 @@ use super::microfacet::{Distribution, Microfacets};
 use super::plastic::Coat;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
+use crate::transport::number::each::EachEntry;
 
 /// Cosines of the table, from 0 to 1 in equal steps.
 pub const ENTRIES: usize = 64;
@@ -52,23 +53,27 @@ impl TransmittanceTable {
     }
 
     /// Whether the table is that of a coat with this roughness and index.
+    #[inline]
     pub fn is_of(&self, alpha: f64, eta: f64) -> bool {
         self.alpha == alpha && self.eta == eta
     }
 
     /// Transmittance for a direction of this cosine.
+    #[inline]
     pub fn transmittance(&self, cosine: f32) -> f32 {
         self.lookup(f64::from(cosine))[0] as f32
     }
 
     /// The row between those of the table, linearly.
+    #[inline]
     fn lookup<N: Number>(&self, cosine: N) -> [N; 3] {
         let (first, rest) = Self::place(cosine);
         let (a, b) = (self.rows[first], self.rows[first + 1]);
-        [0, 1, 2].map(|part| number::<N>(a[part]) + number::<N>(b[part] - a[part]) * rest)
+        [0, 1, 2].each(|part| number::<N>(a[part]) + number::<N>(b[part] - a[part]) * rest)
     }
 
     /// The row before a cosine, and how far behind it the cosine lies.
+    #[inline]
     fn place<N: Number>(cosine: N) -> (usize, N) {
         let place = cosine.max(N::lift(0.0)).min(N::lift(1.0)) * N::lift((ENTRIES - 1) as f32);
         let first = (place.value() as usize).min(ENTRIES - 2);
@@ -76,6 +81,7 @@ impl TransmittanceTable {
     }
 
     /// The derivative of the transmittance by the cosine.
+    #[inline]
     fn slope<N: Number>(&self, cosine: N) -> N {
         let (first, _) = Self::place(cosine);
         let inside = cosine.above(0.0) && !cosine.above(1.0);
@@ -86,11 +92,11 @@ impl TransmittanceTable {
     /// The coat for these directions. `alpha` and `eta` are those of the table, or so near that its derivatives tell the
     /// difference.
     pub fn coat<N: Number>(&self, alpha: N, eta: N, wi: [N; 3], wo: [N; 3]) -> Coat<N> {
-        let rows = [self.lookup(wi[2]), self.lookup(wo[2]), self.rows[ENTRIES].map(number)];
+        let rows = [self.lookup(wi[2]), self.lookup(wo[2]), self.rows[ENTRIES].each(number)];
         let moved = [alpha - number(self.alpha), eta - number(self.eta)];
-        let [by_alpha, by_eta] = [1, 2].map(|part| rows.map(|row| row[part]));
+        let [by_alpha, by_eta] = [1, 2].each(|part| rows.each(|row| row[part]));
         Coat {
-            values: [0, 1, 2].map(|i| rows[i][0] + by_alpha[i] * moved[0] + by_eta[i] * moved[1]),
+            values: [0, 1, 2].each(|i| rows[i][0] + by_alpha[i] * moved[0] + by_eta[i] * moved[1]),
             by_alpha,
             by_eta,
             by_cosine: [self.slope(wi[2]), self.slope(wo[2])],
@@ -142,7 +148,7 @@ fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &[(f64
                 continue;
             }
             let seen = number::<N>(density * weight * share) * facing / m[2] * facets.shadowing_over_cosine(wi);
-            let m = m.map(|x| x / length);
+            let m = m.each(|x| x / length);
             // The density over the detached density: its value is one, its derivative that of the density's logarithm.
             let likelihood = facets.density(m);
             if !likelihood.above(0.0) {
@@ -151,14 +157,14 @@ fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &[(f64
             let seen = seen * likelihood / likelihood.detach();
             total += seen;
             let f = fresnel(c, eta);
-            let mirror = [0, 1, 2].map(|a| (c + c) * m[a] - wi[a]);
+            let mirror = [0, 1, 2].each(|a| (c + c) * m[a] - wi[a]);
             if mirror[2].above(0.0) {
                 reflected += seen * f * facets.shadowing(mirror);
             }
             let square = one - ti * ti * (one - c * c);
             if square.above(0.0) {
                 let along = ti * c - square.sqrt();
-                let bent = [0, 1, 2].map(|a| along * m[a] - ti * wi[a]);
+                let bent = [0, 1, 2].each(|a| along * m[a] - ti * wi[a]);
                 if bent[2].below(0.0) {
                     transmitted += seen * (one - f) * facets.shadowing(bent);
                 }

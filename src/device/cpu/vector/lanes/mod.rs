@@ -12,6 +12,7 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use super::level::Kernel;
 use super::wide::Wide;
+use crate::transport::number::each::{EachEntry, each_index};
 
 /// Numbers of a vector.
 pub(in crate::device::cpu) const WIDTH: usize = 16;
@@ -104,7 +105,7 @@ pub(in crate::device::cpu) struct PlainLanes([f32; WIDTH]);
 impl PlainLanes {
     #[inline(always)]
     fn zip(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
-        Self(std::array::from_fn(|l| f(self.0[l], other.0[l])))
+        Self(each_index(|l| f(self.0[l], other.0[l])))
     }
 }
 
@@ -135,23 +136,23 @@ impl Lanes for PlainLanes {
     }
     #[inline(always)]
     fn mul_add(self, factor: Self, term: Self) -> Self {
-        Self(std::array::from_fn(|l| fused(self.0[l], factor.0[l], term.0[l])))
+        Self(each_index(|l| fused(self.0[l], factor.0[l], term.0[l])))
     }
     #[inline(always)]
     fn sub_product(self, a: Self, b: Self) -> Self {
-        Self(std::array::from_fn(|l| fused(-a.0[l], b.0[l], self.0[l])))
+        Self(each_index(|l| fused(-a.0[l], b.0[l], self.0[l])))
     }
     #[inline(always)]
     fn at_least(self, other: Self) -> Self::Mask {
-        std::array::from_fn(|l| self.0[l] >= other.0[l])
+        each_index(|l| self.0[l] >= other.0[l])
     }
     #[inline(always)]
     fn below(self, other: Self) -> Self::Mask {
-        std::array::from_fn(|l| self.0[l] < other.0[l])
+        each_index(|l| self.0[l] < other.0[l])
     }
     #[inline(always)]
     fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask {
-        counts.map(|count| count > least)
+        counts.each(|count| count > least)
     }
     #[inline(always)]
     fn bits(mask: Self::Mask) -> u32 {
@@ -163,7 +164,7 @@ impl Lanes for PlainLanes {
     }
     #[inline(always)]
     fn keep(self, mask: Self::Mask) -> Self {
-        Self(std::array::from_fn(|l| if mask[l] { self.0[l] } else { 0.0 }))
+        Self(each_index(|l| if mask[l] { self.0[l] } else { 0.0 }))
     }
     #[inline(always)]
     fn add_exponent(self, exponent: Self) -> Self {
@@ -183,7 +184,7 @@ impl Lanes for PlainLanes {
     }
     #[inline(always)]
     fn sums(vectors: &[Self; 8]) -> [f32; 8] {
-        vectors.map(Self::sum)
+        vectors.each(Self::sum)
     }
 }
 
