@@ -167,7 +167,14 @@ fn largest(values: &[f32]) -> f32 {
     for eight in eights {
         most = each_index(|l| most[l].max(eight[l]));
     }
-    most.iter().chain(rest).fold(0.0, |most, value| most.max(*value))
+    let mut largest = 0f32;
+    for value in most {
+        largest = largest.max(value);
+    }
+    for value in rest {
+        largest = largest.max(*value);
+    }
+    largest
 }
 
 /// The part of the unit cube's space that a medium's box covers: the unit cube itself unless it is turned.

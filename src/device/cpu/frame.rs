@@ -292,9 +292,8 @@ impl Kernel for CompareChunk<'_> {
                 compared(Loss::Linear { seed }, scale, image, &r, Some(&weights), out)
             }
         };
-        let slopes = slopes.each_ref().each(|plane| plane.0.as_flattened());
         for (i, adjoint) in self.adjoint.iter_mut().enumerate() {
-            *adjoint = [slopes[0][i], slopes[1][i], slopes[2][i]];
+            *adjoint = slopes.each_ref().each(|plane| plane.pixel(i));
         }
         [value, square, f64::from(masked)]
     }
@@ -352,7 +351,7 @@ fn weights(image: &[[f32; 4]], pixels: Runs, seed: u32) -> Box<Channels> {
     for Place { place, index, .. } in pixels {
         for c in 0..3 {
             if !is_masked(image[place]) {
-                weights[c].0.as_flattened_mut()[place] = linear_weight(seed, index, c as u32);
+                *weights[c].pixel_mut(place) = linear_weight(seed, index, c as u32);
             }
         }
     }
@@ -378,7 +377,7 @@ impl CompareChunk<'_> {
             self.reference(pixel, place..place + length, r);
             for i in 0..length {
                 for c in 0..3 {
-                    x[c].0.as_flattened_mut()[place + i] = seen[i][c];
+                    *x[c].pixel_mut(place + i) = seen[i][c];
                 }
             }
             let mut has_masked = false;
@@ -391,8 +390,8 @@ impl CompareChunk<'_> {
             for i in (0..length).filter(|&i| is_masked(seen[i])) {
                 masked += 1;
                 for c in 0..3 {
-                    x[c].0.as_flattened_mut()[place + i] = 0.0;
-                    r[c].0.as_flattened_mut()[place + i] = 0.0;
+                    *x[c].pixel_mut(place + i) = 0.0;
+                    *r[c].pixel_mut(place + i) = 0.0;
                 }
             }
         }
@@ -412,7 +411,7 @@ impl CompareChunk<'_> {
                 let data = &data[begin..begin + count];
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c].0.as_flattened_mut()[places.start + i] = data[i][c];
+                        *r[c].pixel_mut(places.start + i) = data[i][c];
                     }
                 }
                 return;
@@ -421,7 +420,7 @@ impl CompareChunk<'_> {
                 let data = &data[begin..begin + count];
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c].0.as_flattened_mut()[places.start + i] = (data[i] >> (8 * c) & 255) as f32 * (1.0 / 255.0);
+                        *r[c].pixel_mut(places.start + i) = (data[i] >> (8 * c) & 255) as f32 * (1.0 / 255.0);
                     }
                 }
                 return;
@@ -429,7 +428,7 @@ impl CompareChunk<'_> {
             Pixels::Constant(of) if is_plain => {
                 for i in 0..count {
                     for c in 0..3 {
-                        r[c].0.as_flattened_mut()[places.start + i] = of[c];
+                        *r[c].pixel_mut(places.start + i) = of[c];
                     }
                 }
                 return;
@@ -440,7 +439,7 @@ impl CompareChunk<'_> {
             let index = first.index + i as u32;
             let of = reference(&self.inputs.references, sensor, self.keys, Pixel { index, ..first });
             for c in 0..3 {
-                r[c].0.as_flattened_mut()[place] = of[c];
+                *r[c].pixel_mut(place) = of[c];
             }
         }
     }

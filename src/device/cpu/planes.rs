@@ -34,6 +34,18 @@ impl<T: Copy> Plane<T> {
     pub(super) const fn of(x: T) -> Self {
         Self([[x; WIDTH]; BLOCKS])
     }
+
+    /// The number of a pixel, counted block by block.
+    #[inline(always)]
+    pub(super) fn pixel(&self, index: usize) -> T {
+        self.0[index / WIDTH][index % WIDTH]
+    }
+
+    /// [`Self::pixel`], to be written.
+    #[inline(always)]
+    pub(super) fn pixel_mut(&mut self, index: usize) -> &mut T {
+        &mut self.0[index / WIDTH][index % WIDTH]
+    }
 }
 
 impl<T> Index<usize> for Plane<T> {

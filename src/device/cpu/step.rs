@@ -264,7 +264,7 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut S
     let (m, m_rest) = first.as_chunks_mut::<LANES>();
     let (v, v_rest) = second.as_chunks_mut::<LANES>();
     for i in 0..x.len() {
-        if masked && g[i] == [0.0; LANES] {
+        if masked && is_zero(&g[i]) {
             continue;
         }
         (x[i], m[i], v[i]) = step_lanes(&rule, masked, x[i], g[i], m[i], v[i]);
@@ -284,6 +284,15 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut S
 const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
+
+#[inline(always)]
+fn is_zero(lanes: &Lanes) -> bool {
+    let mut zero = true;
+    for l in 0..LANES {
+        zero &= lanes[l] == 0.0;
+    }
+    zero
+}
 
 /// Values and both moments after a step. By value, so that the compiler need not fear that the arrays overlap.
 #[inline(always)]

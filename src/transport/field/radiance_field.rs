@@ -155,6 +155,7 @@ pub struct State<N> {
 
 impl<N: Number> State<N> {
     /// The state before the first sample: `radiance` is zero for a primal walk, the primal's result for a replay.
+    #[inline]
     pub fn new(radiance: [N; 3]) -> Self {
         Self {
             radiance,

@@ -480,11 +480,11 @@ pub fn grid_eval_sh<N: Number, const CHANNELS: usize>(data: &[N], at: &Stencil, 
         // SAFETY: `check` has accepted the largest index.
         let texel = unsafe { data.get_unchecked(start..start + CHANNELS) };
         let weight = N::lift(at.weights[k]);
-        for (s, v) in sum.iter_mut().zip(texel) {
+        for i in 0..CHANNELS {
             if k == 0 {
-                *s = *v * weight;
+                sum[i] = texel[i] * weight;
             } else {
-                *s += *v * weight;
+                sum[i] += texel[i] * weight;
             }
         }
     }
@@ -529,8 +529,8 @@ pub fn grid_adjoint_sh<N: Number, const CHANNELS: usize>(gradient: &mut [N], at:
         // SAFETY: `check` has accepted the largest index.
         let texel = unsafe { gradient.get_unchecked_mut(start..start + CHANNELS) };
         let weight = N::lift(at.weights[k]);
-        for (t, s) in texel.iter_mut().zip(&spread) {
-            *t += *s * weight;
+        for i in 0..CHANNELS {
+            texel[i] += spread[i] * weight;
         }
     }
 }

@@ -2,15 +2,18 @@
 //! standard library go through half a dozen functions that are compiled for each closure, and are calls in a walk when one
 //! of them falls into another unit of compilation.
 
-/// The array of `f` of each index, in order.
+use std::mem::MaybeUninit;
+
+/// The array of `f` of each index, in order. There is one call of `f`, so that it is written out in the loop, and the loop
+/// is as long as the array, so that sixteen entries are one vector.
 #[inline(always)]
 pub fn each_index<U: Copy, const N: usize>(mut f: impl FnMut(usize) -> U) -> [U; N] {
-    const { assert!(N > 0, "an array without entries has no first one") };
-    let mut all = [f(0); N];
-    for i in 1..N {
-        all[i] = f(i);
+    let mut all = [MaybeUninit::uninit(); N];
+    for i in 0..N {
+        all[i] = MaybeUninit::new(f(i));
     }
-    all
+    // SAFETY: the loop has written every entry, and an array of entries that may be missing has the layout of the array.
+    unsafe { all.as_ptr().cast::<[U; N]>().read() }
 }
 
 /// `map` of arrays.
@@ -22,6 +25,11 @@ pub trait EachEntry<T, const N: usize> {
 impl<T: Copy, const N: usize> EachEntry<T, N> for [T; N] {
     #[inline(always)]
     fn each<U: Copy>(self, mut f: impl FnMut(T) -> U) -> [U; N] {
-        each_index(|i| f(self[i]))
+        let mut all = [MaybeUninit::uninit(); N];
+        for i in 0..N {
+            all[i] = MaybeUninit::new(f(self[i]));
+        }
+        // SAFETY: as above.
+        unsafe { all.as_ptr().cast::<[U; N]>().read() }
     }
 }

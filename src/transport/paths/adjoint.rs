@@ -31,6 +31,7 @@ pub struct Adjoint<'s, N, S, I> {
 
 impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
     /// For walks that send derivatives to `sink`; `extra` is the stream of the adjoint's own draws.
+    #[inline]
     pub(super) fn new(
         d_radiance: Rgb<N>,
         sink: S,

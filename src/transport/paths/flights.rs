@@ -4,6 +4,9 @@
 //! [`LANES`] paths take each step together, and lanes whose flight has ended are filled again. The steps of a lane are
 //! those of a path alone (`tracking.rs`), from the same random numbers and to the same bits.
 
+// A choice between values, never between branches, which would become stores under a mask.
+use std::hint::select_unpredictable as select;
+
 use super::tracking::{Extinction, Flight, Flown};
 use crate::resident::layout::{MediumRecord, NONE};
 use crate::transport::lookup::grid::{Stencils, grid_eval_lanes, grid_stencils_rounding, index_below, prefetch};
@@ -272,15 +275,15 @@ impl Tracks {
                 let moves = (count > 1) & (speed != 0.0);
                 let forward = speed > 0.0;
                 let plane = if forward { cell as i32 + 1 } else { cell as i32 } as f32;
-                let next = if moves { (plane - start) / speed } else { f32::INFINITY };
-                let delta = if moves { (1.0 / speed).abs() } else { f32::INFINITY };
+                let next = select(moves, (plane - start) / speed, f32::INFINITY);
+                let delta = select(moves, (1.0 / speed).abs(), f32::INFINITY);
                 let left = if forward { count - 1 - cell } else { cell };
                 let left = if moves { left } else { 0 };
                 let step = if forward { stride } else { stride.wrapping_neg() };
-                self.next[a][lane] = if is_fresh { next } else { self.next[a][lane] };
-                self.delta[a][lane] = if is_fresh { delta } else { self.delta[a][lane] };
-                self.left[a][lane] = if is_fresh { left } else { self.left[a][lane] };
-                self.stride[a][lane] = if is_fresh { step } else { self.stride[a][lane] };
+                self.next[a][lane] = select(is_fresh, next, self.next[a][lane]);
+                self.delta[a][lane] = select(is_fresh, delta, self.delta[a][lane]);
+                self.left[a][lane] = select(is_fresh, left, self.left[a][lane]);
+                self.stride[a][lane] = select(is_fresh, step, self.stride[a][lane]);
             }
             stride *= count;
         }
@@ -292,12 +295,12 @@ impl Tracks {
         }
         for lane in 0..LANES {
             let is_fresh = fresh[lane] != 0;
-            self.start[lane] = if is_fresh { begin[lane] } else { self.start[lane] };
-            self.t[lane] = if is_fresh { begin[lane] } else { self.t[lane] };
-            self.end[lane] = if is_fresh { end[lane] } else { self.end[lane] };
-            self.index[lane] = if is_fresh { index[lane] } else { self.index[lane] };
-            self.rest[lane] = if is_fresh { rest[lane] } else { self.rest[lane] };
-            self.live[lane] = if is_fresh { FLYING } else { self.live[lane] };
+            self.start[lane] = select(is_fresh, begin[lane], self.start[lane]);
+            self.t[lane] = select(is_fresh, begin[lane], self.t[lane]);
+            self.end[lane] = select(is_fresh, end[lane], self.end[lane]);
+            self.index[lane] = select(is_fresh, index[lane], self.index[lane]);
+            self.rest[lane] = select(is_fresh, rest[lane], self.rest[lane]);
+            self.live[lane] = select(is_fresh, FLYING, self.live[lane]);
         }
         missed
     }
@@ -327,16 +330,11 @@ impl Tracks {
                 // Rounding could make the rest negative, and a cell with majorant zero would turn that into a distance
                 // of minus infinity.
                 let rest = self.rest[lane] - mu[lane] * (exit - self.t[lane]);
-                self.rest[lane] = if !crosses {
-                    self.rest[lane]
-                } else if rest > 0.0 {
-                    rest
-                } else {
-                    0.0
-                };
+                let rest = select(rest > 0.0, rest, 0.0);
+                self.rest[lane] = select(crosses, rest, self.rest[lane]);
                 let beyond = if self.t[lane] > plane { self.t[lane] } else { plane };
                 let t = if reached { collision } else { beyond };
-                self.t[lane] = if live & !(crosses & passes) { t } else { self.t[lane] };
+                self.t[lane] = select(live & !(crosses & passes), t, self.t[lane]);
                 let state = if reached {
                     REACHED
                 } else if passes {
@@ -344,7 +342,7 @@ impl Tracks {
                 } else {
                     FLYING
                 };
-                self.live[lane] = if live { state } else { self.live[lane] };
+                self.live[lane] = select(live, state, self.live[lane]);
                 // Cross the nearest plane. Beyond the grid's last cell only a rounding error of the path is left; it
                 // stays in that cell.
                 let crosses = crosses & !passes;
@@ -355,15 +353,11 @@ impl Tracks {
                 ];
                 for a in 0..3 {
                     let inside = self.left[a][lane] != 0;
-                    let after = if inside {
-                        self.next[a][lane] + self.delta[a][lane]
-                    } else {
-                        f32::INFINITY
-                    };
-                    self.next[a][lane] = if along[a] { after } else { self.next[a][lane] };
+                    let after = select(inside, self.next[a][lane] + self.delta[a][lane], f32::INFINITY);
+                    self.next[a][lane] = select(along[a], after, self.next[a][lane]);
                     let steps = along[a] & inside;
                     self.left[a][lane] -= u32::from(steps);
-                    self.index[lane] = self.index[lane].wrapping_add(if steps { self.stride[a][lane] } else { 0 });
+                    self.index[lane] = self.index[lane].wrapping_add(select(steps, self.stride[a][lane], 0));
                 }
                 flying += u32::from(self.live[lane] == FLYING);
             }

@@ -158,7 +158,9 @@ impl Flights {
         }
         let Self { departures, arrivals } = self;
         departures.clear();
-        departures.extend(flying.iter().map(|&i| walks[i].departure(segments[i].far)));
+        for &i in flying {
+            departures.push(walks[i].departure(segments[i].far));
+        }
         // Each flight overwrites the arrival at its place, whatever was there.
         if arrivals.len() < departures.len() {
             arrivals.resize(departures.len(), Arrival::unknown(&departures[0]));
@@ -195,15 +197,17 @@ pub fn gather_together<F: Fields<f32>, P: Pilot>(
     fields: &F,
     pilot: &P,
     rays: impl Iterator<Item = Beginning>,
-    done: impl FnMut(PathState<f32>),
+    mut done: impl FnMut(PathState<f32>),
 ) {
-    let start = |(ray, medium, mut sampler): Beginning| {
+    let mut walks = Vec::with_capacity(rays.size_hint().0);
+    for (ray, medium, mut sampler) in rays {
         let path = PathState::new(scene, &ray, medium, &mut sampler);
-        Walk::looking(scene, fields, path, sampler)
-    };
-    let mut walks: Vec<_> = rays.map(start).collect();
+        walks.push(Walk::looking(scene, fields, path, sampler));
+    }
     run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), |_| None);
-    walks.into_iter().map(|walk| walk.path).for_each(done);
+    for walk in &walks {
+        done(walk.path);
+    }
 }
 
 /// What the adjoint of a ray starts from: the ray, the stream of the adjoint's own draws, and the derivative by the
@@ -239,7 +243,11 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         matters.clear();
     }
     run_together::<F, _, P, GATHER>(pilot, &mut walks, &matters, |_| None);
-    let firsts: Vec<_> = walks.into_iter().map(|walk| walk.path).collect();
+    let mut firsts = Vec::with_capacity(walks.len());
+    for walk in &walks {
+        firsts.push(walk.path);
+    }
+    drop(walks);
     match matters.iter().any(Option::is_some) {
         true => replay_together(scene, fields, pilot, &matters, rays, &firsts, caches, sink, done),
         false => replay_one_by_one(scene, fields, pilot, rays, &firsts, caches, sink, done),
@@ -319,7 +327,12 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
-    let (mut followers, mut vertices, mut reservoirs) = (Vec::new(), Vec::new(), Vec::new());
+    let count = rays.len();
+    let (mut followers, mut vertices, mut reservoirs) = (
+        Vec::with_capacity(count),
+        Vec::with_capacity(count),
+        Vec::with_capacity(count),
+    );
     let mut caches = caches.iter_mut().peekable();
     for (&((ray, medium, sampler), extra, d_radiance), first) in rays.iter().zip(firsts) {
         let cache = caches.next().expect("a cache for each ray");

@@ -90,8 +90,9 @@ impl<const LANES: usize> Samplers<LANES> {
             sample,
             block,
         } = sampler.counter;
-        for (counters, value) in self.counters.iter_mut().zip([sensor, pixel, sample, block]) {
-            counters[lane] = value;
+        let counter = [sensor, pixel, sample, block];
+        for i in 0..4 {
+            self.counters[i][lane] = counter[i];
         }
         for i in 0..4 {
             self.values[i][lane] = sampler.values[i];

@@ -283,8 +283,8 @@ impl Kernel for ReplayChunk<'_> {
         replays.clear();
         let scale = 1.0 / spp as f32;
         let mut scaled = [[0.0; 3]; CHUNK];
-        for (s, d) in scaled.iter_mut().zip(adjoint) {
-            *s = [d[0] * scale, d[1] * scale, d[2] * scale];
+        for (i, d) in adjoint.iter().enumerate() {
+            scaled[i] = [d[0] * scale, d[1] * scale, d[2] * scale];
         }
         let mut packet = Packet::take();
         let mut rays = 0;

@@ -64,12 +64,12 @@ impl SumCache {
         if self.last_key != key {
             self.turn_to(arrays, key);
         }
-        let mut fits = true;
-        for (sum, units) in self.lines[self.last][first..first + 3].iter_mut().zip(units) {
-            fits &= in_range(*sum);
-            *sum = sum.wrapping_add(units);
+        let line = &mut self.lines[self.last];
+        let before = [line[first], line[first + 1], line[first + 2]];
+        for c in 0..3 {
+            line[first + c] = before[c].wrapping_add(units[c]);
         }
-        fits
+        in_range(before[0]) & in_range(before[1]) & in_range(before[2])
     }
 
     /// Makes `last` the place of this line, which may have to make room.

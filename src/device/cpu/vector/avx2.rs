@@ -142,7 +142,10 @@ pub(in crate::device::cpu) fn keys(bricks: &Bricks, p: &[[f32; LANES]; 3]) -> [u
 #[target_feature(enable = "avx2")]
 pub(in crate::device::cpu) fn sigmas(data: &[f32], at: &Stencils<LANES>) -> [f32; LANES] {
     let (texels, weights) = at.parts();
-    let last = texels[7].iter().fold(0, |a, &b| if a > b { a } else { b });
+    let mut last = 0;
+    for texel in texels[7] {
+        last = if last > texel { last } else { texel };
+    }
     assert!(
         (last as usize) < data.len() && data.len() > 1,
         "a stencil reaches outside its grid"
