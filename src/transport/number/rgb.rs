@@ -6,8 +6,16 @@ use super::Number;
 use crate::transport::number::each::EachEntry;
 
 /// Three channels of radiance, or of a factor on radiance.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Rgb<N>(pub [N; 3]);
+
+/// Channel by channel: what arrays derive is a call in a walk.
+impl<N: PartialEq> PartialEq for Rgb<N> {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        self.0[0] == other.0[0] && self.0[1] == other.0[1] && self.0[2] == other.0[2]
+    }
+}
 
 impl<N: Number> Rgb<N> {
     /// Black.

@@ -97,8 +97,8 @@ fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]
 #[inline]
 fn transposed<N: Number, const ROWS: usize>(rows: &[[f32; 3]; ROWS], v: [N; ROWS]) -> [N; 3] {
     let mut sum = [N::lift(0.0); 3];
-    for (row, x) in rows.iter().zip(v) {
-        sum = add_scaled(sum, lift(*row), x);
+    for i in 0..ROWS {
+        sum = add_scaled(sum, lift(rows[i]), v[i]);
     }
     sum
 }

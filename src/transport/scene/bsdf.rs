@@ -69,8 +69,8 @@ fn values<'b, N: Number + 'b>(
     point: &SurfacePoint,
 ) -> Values<N> {
     let mut values = [Rgb::zero(); LEAF_TEXTURES];
-    for (value, texture) in values.iter_mut().zip(textures(leaf)) {
-        *value = texture_value(scene, look, texture, point);
+    for i in 0..leaf.textures as usize {
+        values[i] = texture_value(scene, look, leaf.first_texture + i as u32, point);
     }
     values
 }

@@ -263,9 +263,10 @@ fn envmap_stencil_pdf(scene: &SceneView, at: &EnvStencil, sine: f32) -> f32 {
     let start = first_of_row(size, row) + column;
     let of_cell = scene.tables[start + 1] - scene.tables[start];
     let (mut here, mut sum) = (0.0, 0.0);
-    for (weight, share) in texel_weights(scene, at).into_iter().zip(at.weights) {
-        here += weight * share;
-        sum += weight;
+    let weights = texel_weights(scene, at);
+    for k in 0..4 {
+        here += weights[k] * at.weights[k];
+        sum += weights[k];
     }
     let area = 2.0 * std::f32::consts::PI * std::f32::consts::PI * sine.max(1e-9);
     of_row * of_cell * (columns * rows) as f32 * (4.0 * here / sum) / area

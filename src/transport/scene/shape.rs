@@ -186,10 +186,11 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
     ];
     let (mut shading, mut uv) = ([0.0; 3], [0.0; 2]);
     let (mut p, mut size) = ([0.0; 3], 0.0f32);
-    for (weight, vertex) in weights.into_iter().zip([a, b, c]) {
+    let vertices = [a, b, c];
+    for i in 0..3 {
         for k in 0..3 {
-            p[k] += weight * vertex[k];
-            size = size.max(vertex[k].abs());
+            p[k] += weights[i] * vertices[i][k];
+            size = size.max(vertices[i][k].abs());
         }
     }
     for k in 0..3 {

@@ -148,18 +148,17 @@ pub fn slopes(scene: &SceneView, hit: &Hit) -> Slopes {
     };
     let [inwards, outwards] = [&record.to_local, &record.to_world].each(|m| m.each(|row| [row[0], row[1], row[2]]));
     let local_normal = [round[0] * x, round[1] * y, round[2] * z];
-    let raw = [0, 1, 2].each(|a| (0..3).map(|b| inwards[b][a] * local_normal[b]).sum::<f32>());
+    let raw = [0, 1, 2].each(|a| sum(|b| inwards[b][a] * local_normal[b]));
     let length = dot(raw, raw).sqrt();
     let mut normal = [[0.0; 3]; 3];
     if length > 0.0 {
-        let bend = [0, 1, 2]
-            .each(|a| [0, 1, 2].each(|b| (0..3).map(|k| inwards[k][a] * round[k] * inwards[k][b]).sum::<f32>()));
+        let bend = [0, 1, 2].each(|a| [0, 1, 2].each(|b| sum(|k| inwards[k][a] * round[k] * inwards[k][b])));
         normal = across(&bend, hit.shading, record.side / length);
     }
     Slopes {
         normal,
         tangent: product(&outwards, &product(&tangent, &inwards)),
-        uv: uv.each(|row| [0, 1, 2].each(|b| (0..3).map(|k| row[k] * inwards[k][b]).sum())),
+        uv: uv.each(|row| [0, 1, 2].each(|b| sum(|k| row[k] * inwards[k][b]))),
     }
 }
 
@@ -208,12 +207,18 @@ fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
 /// The part of a matrix's image across the unit vector `n`, times a number.
 #[inline]
 fn across(m: &[[f32; 3]; 3], n: [f32; 3], scale: f32) -> [[f32; 3]; 3] {
-    let along = [0, 1, 2].each(|b| (0..3).map(|k| n[k] * m[k][b]).sum::<f32>());
+    let along = [0, 1, 2].each(|b| sum(|k| n[k] * m[k][b]));
     [0, 1, 2].each(|a| [0, 1, 2].each(|b| scale * (m[a][b] - n[a] * along[b])))
 }
 
 /// The product of two matrices.
 #[inline]
 fn product(a: &[[f32; 3]; 3], b: &[[f32; 3]; 3]) -> [[f32; 3]; 3] {
-    [0, 1, 2].each(|row| [0, 1, 2].each(|column| (0..3).map(|k| a[row][k] * b[k][column]).sum()))
+    [0, 1, 2].each(|row| [0, 1, 2].each(|column| sum(|k| a[row][k] * b[k][column])))
+}
+
+/// A term of each of three axes, added in order.
+#[inline(always)]
+fn sum(term: impl Fn(usize) -> f32) -> f32 {
+    term(0) + term(1) + term(2)
 }

@@ -80,8 +80,10 @@ fn attribute_stencil(scene: &SceneView, record: &TextureRecord, point: &SurfaceP
     }
     let [a, b, c] = corners.vertices();
     let [v, w] = point.weights;
-    at.texels[..3].copy_from_slice(&[a, b, c]);
-    at.weights[..3].copy_from_slice(&[(1.0 - v - w) * scale, v * scale, w * scale]);
+    let (texels, weights) = ([a, b, c], [(1.0 - v - w) * scale, v * scale, w * scale]);
+    for k in 0..3 {
+        (at.texels[k], at.weights[k]) = (texels[k], weights[k]);
+    }
     at
 }
 
@@ -169,8 +171,11 @@ fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) 
     let (fx, fy) = (x - left, y - top);
     let ([left, right], [top, bottom]) = ([left, left + 1.0].each(column), [top, top + 1.0].each(row));
     at.count = 4;
-    at.texels[..4].copy_from_slice(&[top + left, top + right, bottom + left, bottom + right]);
-    at.weights[..4].copy_from_slice(&[(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy]);
+    let texels = [top + left, top + right, bottom + left, bottom + right];
+    let weights = [(1.0 - fx) * (1.0 - fy), fx * (1.0 - fy), (1.0 - fx) * fy, fx * fy];
+    for k in 0..4 {
+        (at.texels[k], at.weights[k]) = (texels[k], weights[k]);
+    }
 }
 
 /// The largest whole number that is not above x. Where the processor that is compiled for has no such instruction, the

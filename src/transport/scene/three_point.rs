@@ -1,9 +1,9 @@
 //! Scattering in three-point form: light that goes from one point by a second to a third, as a function of where all three
 //! are, and its derivatives by their motion (docs/method.md, section 21).
 
+use super::bsdf::factors;
 use super::bsdf::leaf::Model;
 use super::bsdf::local::{inner, lift, outer};
-use super::bsdf::{factors, textures};
 use super::facing::turned;
 use super::interaction::Interaction;
 use super::motion::{
@@ -284,8 +284,8 @@ impl ThreePoints<'_> {
         let mut sum = [N::lift(0.0); VARIABLES];
         for c in (0..3).filter(|&c| value[c].value() != 0.0) {
             let scale = d[c] / value[c].value;
-            for (sum, slope) in sum.iter_mut().zip(value[c].slopes) {
-                *sum += scale * slope;
+            for i in 0..VARIABLES {
+                sum[i] += scale * value[c].slopes[i];
             }
         }
         sum
@@ -305,8 +305,8 @@ fn seen_value<M: Number>(
     let mut sum = Rgb::zero();
     for record in at.leaves(scene) {
         let mut values = [Rgb::zero(); LEAF_TEXTURES];
-        for (value, number) in values.iter_mut().zip(textures(record)) {
-            *value = texture(number);
+        for i in 0..record.textures as usize {
+            values[i] = texture(record.first_texture + i as u32);
         }
         let [wi, wo] = [wi, wo].each(|d| turned(record, leaf::TURNED, d));
         let mut value = Model::new(record, scene.coats, &values).eval(wi, wo);
