@@ -16,11 +16,13 @@
 //!
 //! `cluster` are the ranks of an MPI job, which share a device's passes.
 //!
-//! `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
+//! `each` are loops over short arrays, `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
 //! `gradcheck` compares the gradients with finite differences, `cli` is the program.
 
 // `println!` panics where a reader has gone away: `output::progress::print_line` does not.
 #![warn(clippy::print_stdout)]
+
+mod each;
 
 pub mod scene;
 

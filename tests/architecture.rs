@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 /// Each module and what it may use of the others: a module, or a part of one.
 const RULES: &[(&str, &[&str])] = &[
+    ("each", &[]),
     ("params", &[]),
     ("io", &[]),
-    ("kernels", &[]),
+    ("kernels", &["each"]),
     ("cluster", &[]),
     (
         "scene",
@@ -19,11 +20,11 @@ const RULES: &[(&str, &[&str])] = &[
             "params",
         ],
     ),
-    ("resident", &["io", "kernels::occupancy", "params", "scene"]),
-    ("transport", &["resident"]),
+    ("resident", &["each", "io", "kernels::occupancy", "params", "scene"]),
+    ("transport", &["each", "resident"]),
     (
         "device",
-        &["cluster", "io", "kernels", "params", "resident", "transport"],
+        &["cluster", "each", "io", "kernels", "params", "resident", "transport"],
     ),
     (
         "optimize",
@@ -48,7 +49,16 @@ const RULES: &[(&str, &[&str])] = &[
     ),
     (
         "gradcheck",
-        &["device", "io", "kernels", "params", "resident", "scene", "transport"],
+        &[
+            "device",
+            "each",
+            "io",
+            "kernels",
+            "params",
+            "resident",
+            "scene",
+            "transport",
+        ],
     ),
     (
         "output",

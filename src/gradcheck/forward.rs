@@ -12,6 +12,7 @@ use super::paths::fields::Sides;
 use super::paths::objective::{PathObjective, cast_paths};
 use super::splats::objective::SplatObjective;
 use super::{Index, Setup, asked};
+use crate::each::EachEntry;
 use crate::params::{Kind, Parameter};
 use crate::resident::Transport;
 use crate::resident::layout::gradient;
@@ -20,7 +21,6 @@ use crate::resident::splats::SplatScene;
 use crate::transport::field::march;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
-use crate::transport::number::each::EachEntry;
 
 /// Paths in memory at a time (at least those of one pixel): a few hundred bytes each.
 const PATHS_AT_ONCE: u32 = 1 << 18;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Options, Outcome, Setup, Weighting};
+use crate::each::EachEntry;
 use crate::io::{self, IoError, atomic, npy};
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::linear_weight;
 
 /// Writes `loss.json`, and a gradient for each checked parameter: `<path>.npy` for the mean, `random/<path>.npy` for

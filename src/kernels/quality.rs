@@ -1,6 +1,6 @@
 //! Image quality: mean squared error, PSNR and SSIM, in f64.
 
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 use rayon::prelude::*;
 
 /// Side of the SSIM window, and the standard deviation of its Gaussian in pixels.

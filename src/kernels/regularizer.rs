@@ -1,7 +1,7 @@
 //! Penalties on a grid and their gradients.
 
 /// The penalties.
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Penalty {

@@ -8,9 +8,9 @@ use super::layout::{
 };
 use super::paths::{volume_record, wrap_code};
 use super::slot;
+use crate::each::EachEntry;
 use crate::params::ParamSet;
 use crate::scene::{Array, Bsdf, Material, Model, NestedBsdf, Relief, Texture};
-use crate::transport::number::each::EachEntry;
 
 /// The records of all BSDFs of a scene.
 #[derive(Debug, Clone, Default)]

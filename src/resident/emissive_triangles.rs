@@ -3,7 +3,7 @@
 use glam::{Affine3A, Vec3};
 
 use super::layout::{CornerRecord, EmissiveTriangleRecord, NONE, Triangle};
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// How u and v lead over the faces of the cube [-1, 1]³, as in Mitsuba: from (p + 1) / 2, where p is the coordinate along
 /// an axis, or minus that. Faces are numbered 2 · axis, plus 1 on the positive side.

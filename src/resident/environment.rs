@@ -8,7 +8,7 @@
 //! - for each row `columns + 1` cumulated probabilities of its cells,
 //! - the weights of all texels, row by row.
 
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 use rayon::prelude::*;
 
 /// Luminance that is added to every texel, as a share of the map's mean: a texel that is black, and which a run would

@@ -5,9 +5,9 @@ use glam::{Affine3A, Vec3A};
 use super::layout::{self, SceneRecord};
 use super::views::Views;
 use super::{rows, slot};
+use crate::each::EachEntry;
 use crate::params::{ParamSet, Shape};
 use crate::scene::{ColorActivation, DensityActivation, RadianceField};
-use crate::transport::number::each::EachEntry;
 
 /// What is known of a radiance field beside its records.
 #[derive(Debug, Clone, Default)]

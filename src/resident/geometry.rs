@@ -1,6 +1,6 @@
 //! Maps of shapes into the world, and normals of meshes.
 
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 use std::f32::consts::PI;
 
 use glam::{Affine3A, DAffine3, Mat3A, Vec3, Vec3A};

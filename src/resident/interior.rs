@@ -4,7 +4,7 @@
 use super::bvh::box_around_surfaces;
 use super::layout::{MediumRecord, NONE, Rows, SurfaceRecord, Triangle, surface};
 use super::surface_free::Inside;
-use crate::transport::number::each::each_index;
+use crate::each::each_index;
 
 /// Rounding of a point's local coordinates and of a hit on the shape, in units of the largest coordinate.
 const ROUNDING: f32 = 64.0 * f32::EPSILON;

@@ -3,7 +3,7 @@
 //! Every field is a 4-byte scalar, an array of four of them, or one of three with a scalar behind it, so that Rust's
 //! and WGSL's layouts agree.
 
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 use bytemuck::{Pod, Zeroable};
 
 /// Three rows of an affine map; the fourth column is the translation.

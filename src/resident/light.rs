@@ -6,10 +6,10 @@ use glam::{Affine2, Affine3A, Mat3A, Vec2, Vec3A};
 use super::filter::profile;
 use super::layout::{self, Rows, SensorRecord};
 use super::{rows, slot};
+use crate::each::EachEntry;
 use crate::io::{self, IoError};
 use crate::params::{ParamSet, Parameter, Shape};
 use crate::scene::{Bsdf, SPLAT_REACH, Scene, Sensor, Slab, Surface, Texture, Wrap, screen_reflectance};
-use crate::transport::number::each::EachEntry;
 
 /// The most pixels along an axis that a filter reaches from a place on the film.
 pub const MAX_TAPS: usize = 2 * SPLAT_REACH as usize + 1;

@@ -3,7 +3,7 @@
 use super::environment::{row_start, table_len};
 use super::layout::{LightRecord, NONE, SceneRecord, TextureRecord, background, lookup, surface, texture};
 use super::paths::PathScene;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// Most cells of a table along u and along v.
 const MOST_CELLS: f32 = 1024.0;

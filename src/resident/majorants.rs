@@ -6,9 +6,9 @@ use rayon::prelude::*;
 use super::layout::{self, MediumRecord, SceneRecord, VolumeRecord};
 use super::paths::PathScene;
 use super::rows;
+use crate::each::{EachEntry, each_index};
 use crate::kernels::occupancy::reachable_between;
 use crate::params::Shape;
-use crate::transport::number::each::{EachEntry, each_index};
 
 /// Texels along the edge of a cell of the majorant grid.
 const CELL: usize = 8;

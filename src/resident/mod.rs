@@ -29,10 +29,10 @@ pub mod views;
 
 use glam::Affine3A;
 
+use crate::each::EachEntry;
 use crate::io;
 use crate::params::{ParamSet, Parameter, Shape};
 use crate::scene::{Array, Background, Rules, Scene, Sensor, Source, Splats, Visited};
-use crate::transport::number::each::EachEntry;
 use bytemuck::Zeroable;
 use field::FieldScene;
 use layout::{Rows, SceneRecord, SensorRecord};

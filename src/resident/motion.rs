@@ -14,9 +14,9 @@ use super::layout::{
 };
 use super::paths::{Estimator, PathScene};
 use super::{rows, slot};
+use crate::each::EachEntry;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{self, LightKind, Scene, World};
-use crate::transport::number::each::EachEntry;
 
 /// How a surface or a light is moved: the parameters, [`NONE`] where it is not.
 #[derive(Debug, Clone, Copy, PartialEq)]

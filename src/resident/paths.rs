@@ -22,6 +22,7 @@ use super::layout::{
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::motion::{Rest, illuminate};
 use super::surface_free::{mark_alone, mark_surface_free};
+use crate::each::EachEntry;
 use crate::io::mesh::Mesh;
 use crate::io::{self, IoError};
 use crate::params::ParamSet;
@@ -31,7 +32,6 @@ use crate::scene::{
     Texture, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
-use crate::transport::number::each::EachEntry;
 
 /// The records of a scene that is not a radiance field.
 #[derive(Debug, Clone)]

@@ -5,9 +5,9 @@ use rayon::prelude::*;
 use super::Resident;
 use super::layout::backdrop;
 use super::references::Pixels;
+use crate::each::EachEntry;
 use crate::io::{self, Encoding, Image, IoError, image, srgb};
 use crate::scene::{Backdrop, ColorSpace, Reference, Sensor};
-use crate::transport::number::each::EachEntry;
 
 /// Photographs that are decoded at a time at most, and the bytes that their floats may take together if there are several.
 const AT_A_TIME: usize = 8;

@@ -5,10 +5,10 @@ use std::f32::consts::PI;
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
+use crate::each::EachEntry;
 use crate::io::tensors::Reader;
 use crate::io::{self, IoError};
 use crate::scene::{Backdrop, Order, Placement, References, SPLAT_ARRAYS, Scene, Sensor, Splats, leaves};
-use crate::transport::number::each::EachEntry;
 
 use super::photographs::photograph;
 

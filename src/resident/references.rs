@@ -2,7 +2,7 @@
 
 use super::Resident;
 use super::layout::backdrop;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// Pixels of all references in the films' colour spaces, with straight alpha.
 #[derive(Debug, Clone, PartialEq)]

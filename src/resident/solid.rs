@@ -2,9 +2,9 @@
 
 use glam::Vec3;
 
+use crate::each::EachEntry;
 use crate::io::mesh::Mesh;
 use crate::scene::Slab;
-use crate::transport::number::each::EachEntry;
 
 /// The slab with these coefficients of its heights, `size` along x and y, in the world and its unit. The side of heights has a
 /// vertex at each corner of a texel, where the spline is the mean of the coefficients around it; vertices of the rim are shared,

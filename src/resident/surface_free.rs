@@ -3,7 +3,7 @@
 
 use super::bvh::Corners;
 use super::layout::{MediumRecord, NONE, Rows, SurfaceRecord, Triangle, surface};
-use crate::transport::number::each::{EachEntry, each_index};
+use crate::each::{EachEntry, each_index};
 
 /// How far surfaces may stand in a box, in units of its largest coordinate: walks are moved less far off a surface that
 /// they leave.

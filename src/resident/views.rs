@@ -8,10 +8,10 @@ use glam::{Affine3A, DMat3, DVec3, Mat3A, Vec3A};
 
 use super::layout::{NONE, SensorRecord, distortion};
 use super::{Resident, rows};
+use crate::each::EachEntry;
 use crate::io;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{Distortion, Scene};
-use crate::transport::number::each::EachEntry;
 
 /// Derivatives by a view that its rays sum: a torque and a force along the camera's own axes, then those by the logarithm
 /// of its focal lengths and by its first radial coefficient.

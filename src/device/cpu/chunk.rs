@@ -2,8 +2,8 @@
 //! together and nothing depends on the number of threads.
 
 use crate::device::{Batch, Keys};
+use crate::each::EachEntry;
 use crate::resident::layout::SensorRecord;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::{Pixel, drawn_pixel};
 
 /// Edge of a tile of a view.

@@ -11,10 +11,10 @@ use super::vector::level::Kernel;
 use super::vector::wide::Wide;
 use crate::cluster::Cluster;
 use crate::device::{Batch, Keys, LossValue};
+use crate::each::EachEntry;
 use crate::kernels::loss::{Loss, loss_eval};
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
 use crate::resident::references::Pixels;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::{Pixel, linear_weight, random_backdrop};
 
 /// Marks a masked pixel in place of its transmittance.

@@ -11,10 +11,10 @@ use super::vector::lanes::Lanes;
 use super::vector::level::Kernel;
 use super::vector::wide::Wide;
 use crate::device::{Batch, Keys};
+use crate::each::EachEntry;
 use crate::kernels::loss::Loss;
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
 use crate::resident::references::Pixels;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::{Pixel, linear_weight};
 
 /// Colour and transmittance of a tile.

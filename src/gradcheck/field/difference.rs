@@ -12,11 +12,11 @@ use rayon::prelude::*;
 
 use super::fields::{Plain, Role};
 use super::objective::{CastRay, FieldObjective};
+use crate::each::EachEntry;
 use crate::resident::layout::{SceneRecord, color, density};
 use crate::transport::field::radiance_field::FieldView;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::sh::Basis;
-use crate::transport::number::each::EachEntry;
 
 /// One entry of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

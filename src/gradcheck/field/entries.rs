@@ -7,10 +7,10 @@ use super::coverage::{Coverage, KINK, MET};
 use super::difference::Entry;
 use super::fields::Role;
 use super::objective::FieldObjective;
+use crate::each::EachEntry;
 use crate::params::{Kind, Shape};
 use crate::resident::layout::density;
 use crate::transport::lookup::grid::{grid_eval, grid_stencil};
-use crate::transport::number::each::EachEntry;
 
 /// Why an entry was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

@@ -9,13 +9,13 @@ use rayon::prelude::*;
 
 use super::fields::{Fields, Plain, Scatter};
 use crate::device::{Batch, Keys};
+use crate::each::EachEntry;
 use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::resident::layout::SceneRecord;
 use crate::transport::field::march::{Gathered, Replayed, backpropagate, gather};
 use crate::transport::field::radiance_field::{FieldView, SampleSink};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, drawn_pixel, linear_weight, pixel_backdrop, sample_ray};
 

@@ -10,6 +10,7 @@ use super::difference::{Difference, extrapolate};
 use super::entries::{Chosen, Place, coordinates};
 use super::fields::{Fields, Role};
 use super::objective::{CastRay, FieldObjective};
+use crate::each::EachEntry;
 use crate::gradcheck::report::{ParameterReport, Row, worst_error};
 use crate::gradcheck::{Options, Setup, Weighting};
 use crate::params::Quantity;
@@ -23,7 +24,6 @@ use crate::transport::lookup::background::env_place;
 use crate::transport::lookup::grid::{Cell, cell_around};
 use crate::transport::lookup::sh::{MAX_COEFFICIENTS, sh_values};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::view_adjoint::{Axes, angle, camera_axes, lens_at, seen_from, view_adjoint};
 
 /// Numbers of a view: its pose, then the two that all views share.

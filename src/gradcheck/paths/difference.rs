@@ -9,10 +9,10 @@
 use rayon::prelude::*;
 
 use super::objective::PathObjective;
+use crate::each::EachEntry;
 use crate::gradcheck::field::difference::{Difference, extrapolate};
 use crate::gradcheck::field::objective::dot;
 use crate::params::Quantity;
-use crate::transport::number::each::EachEntry;
 
 /// Halvings of the step.
 const LEVELS: usize = 3;

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::fields::{Sides, Sums};
 use crate::device::{Batch, Keys};
+use crate::each::EachEntry;
 use crate::gradcheck::Setup;
 use crate::gradcheck::field::objective::{dot, pixel_at};
 use crate::resident::Resident;
@@ -13,7 +14,6 @@ use crate::resident::layout::SceneRecord;
 use crate::resident::paths::PathScene;
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::paths::path_state::PathState;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::volpath;

@@ -13,8 +13,8 @@ use super::field::entries::Place;
 use super::report::{LossReport, ParameterReport, Report};
 use super::{Options, Outcome, Setup, asked, device_adjoints};
 use crate::device::Device;
+use crate::each::EachEntry;
 use crate::resident::splats::SplatScene;
-use crate::transport::number::each::EachEntry;
 use objective::{Adjoint, SplatObjective};
 
 /// The largest step of the differences: of all parameters, lengths being in units of the picture's longer side,

@@ -3,10 +3,10 @@
 
 use rayon::prelude::*;
 
+use crate::each::EachEntry;
 use crate::gradcheck::Setup;
 use crate::resident::splats::{SplatScene, SplatSlots};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::pixel::linear_weight;
 use crate::transport::splats::blend::{List, gather, replay};
 use crate::transport::splats::splat::{Parameters, Splat, SplatAdjoint, reach};

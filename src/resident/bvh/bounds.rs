@@ -1,7 +1,7 @@
 //! Boxes while a hierarchy is built.
 
 use super::four::Four;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// An axis-aligned box. Of a primitive's, the fourth lane of `low` is its number.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::layout::{BLOCK, BlockRecord, NONE, NodeRecord, Rows, SurfaceRecord, Triangle, WIDTH, child, surface};
 use super::pages::advise;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 use bounds::Bounds;
 use collapse::{Branch, Kind, Part, SURFACE, Writer, set_box, set_triangle};
 use four::Four;

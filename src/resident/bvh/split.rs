@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::bounds::Bounds;
 use super::four::Four;
+use crate::each::EachEntry;
 use crate::resident::layout::BLOCK;
-use crate::transport::number::each::EachEntry;
 
 /// Most intervals that centres are sorted into along an axis.
 const BINS: usize = 16;

@@ -3,7 +3,7 @@
 use glam::{DAffine3, DVec3};
 
 use super::gap_at;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// Triangles of a closed surface in the world, and boxes around them.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use glam::{DAffine3, DMat3, DVec3};
 
 use super::gap_at;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// Rounds of bisection and of Jacobi's method: both have converged long before.
 const ROUNDS: usize = 200;

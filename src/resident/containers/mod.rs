@@ -13,9 +13,9 @@ use glam::{Affine3A, DAffine3, DMat3, DVec3};
 use self::closed_mesh::ClosedMesh;
 use self::ellipsoid::Ellipsoid;
 use super::layout::Triangle;
+use crate::each::EachEntry;
 use crate::io::{IoError, Result};
 use crate::scene::{AreaForm, Bsdf, Geometry, Scene, Sensor, SensorKind, Surface};
-use crate::transport::number::each::EachEntry;
 
 /// Boundaries nearer than this, in units of the larger of 1 and their coordinates, are met at once: a walk that leaves
 /// one is moved over the other.

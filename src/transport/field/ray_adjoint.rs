@@ -9,12 +9,12 @@
 //!
 //! beside what the direction does to spherical harmonics and to the background (docs/method.md, section 22).
 
+use crate::each::EachEntry;
 use crate::resident::layout::{Rows, SceneRecord, background};
 use crate::transport::lookup::background::env_slope;
 use crate::transport::lookup::grid::Cell;
 use crate::transport::lookup::sh::{MAX_COEFFICIENTS, sh_adjoint};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::view_adjoint::ByRay;
 
 /// A ray in the coordinates of the unit cube, and in those of the world.

@@ -1,7 +1,7 @@
 //! The height field: a biquadratic spline with a coefficient a texel, whose slopes are continuous.
 
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// Heights over [-1, 1]².
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 //! The reconstruction filter around a place on a film: shares of the pixels that it reaches, whose sum is one, and their slopes.
 
+use crate::each::EachEntry;
 use crate::resident::light::SplatFilter;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// Shares of at most `MOST` pixels from `first` on along an axis.
 #[derive(Debug, Clone, Copy)]

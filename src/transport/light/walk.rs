@@ -2,10 +2,10 @@
 //! film that sees it; and the derivative of what arrives by the heights.
 
 use super::heights::{Height, Heights, Stencil, height, stencil};
+use crate::each::EachEntry;
 use crate::resident::layout::Rows;
 use crate::resident::light::{Film, ScreenRecord, SlabRecord};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// Newton's steps towards the side of heights.
 const STEPS: usize = 12;

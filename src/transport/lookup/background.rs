@@ -1,8 +1,8 @@
 //! Emitters at infinity: a constant, or a latitude–longitude map looked up bilinearly as Mitsuba's `envmap` does.
 
+use crate::each::EachEntry;
 use crate::resident::layout::{SceneRecord, background};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_vector};
 
 /// The four texels around a direction, with bilinear weights.

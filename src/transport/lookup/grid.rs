@@ -4,9 +4,9 @@
 
 use super::prefetch::prefetch_line;
 use super::sh::Basis;
+use crate::each::EachEntry;
 use crate::resident::layout::wrap;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// The eight texels around a point, with trilinear weights. Corner k is the upper neighbour along x if bit 0 of k is
 /// set, along y for bit 1, along z for bit 2.

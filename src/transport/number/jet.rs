@@ -1,10 +1,10 @@
 //! Forward-mode differentiation by several variables at once, over any number: a value and its gradient.
 
-use super::each::each_index;
+use crate::each::each_index;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::Number;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// A value and its derivatives by `COUNT` variables.
 #[derive(Debug, Clone, Copy, PartialEq)]

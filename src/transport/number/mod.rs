@@ -5,7 +5,6 @@
 //! conventional reverse-mode ones. A [`jet::Jet`] over any of them has several derivatives at once.
 
 pub mod dual;
-pub mod each;
 pub mod jet;
 pub mod rgb;
 pub mod tape;

@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Index, IndexMut, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::Number;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// Three channels of radiance, or of a factor on radiance.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,7 @@
 //! What is known of the first surface that a camera ray meets: the channels that stand beside a picture's radiance.
 
+use crate::each::EachEntry;
 use crate::resident::layout::{NONE, aov};
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{along, dot};
 use crate::transport::scene::bsdf::Bsdf;

@@ -3,10 +3,10 @@
 
 use super::radiative::Incident;
 use super::volpath::Walk;
+use crate::each::EachEntry;
 use crate::resident::layout::{LightRecord, NONE, background, leaf, texture};
 use crate::transport::lookup::background::env_slope;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::jet::Jet;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::transform_vector;

@@ -8,10 +8,10 @@
 use std::hint::select_unpredictable as select;
 
 use super::tracking::{Extinction, Flight, Flown};
+use crate::each::EachEntry;
 use crate::resident::layout::{MediumRecord, NONE};
 use crate::transport::lookup::grid::{Stencils, grid_eval_lanes, grid_stencils_rounding, index_below, prefetch};
 use crate::transport::lookup::volume::is_plain;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, Samplers, exponential};
 use crate::transport::scene::records::SceneView;

@@ -5,10 +5,10 @@
 //! factors that may be small (docs/method.md, section 13).
 
 use super::tracking::Extinction;
+use crate::each::EachEntry;
 use crate::resident::layout::NONE;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Sampler, along};

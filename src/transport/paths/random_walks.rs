@@ -9,6 +9,7 @@
 use super::flights::LANES;
 use super::path_state::{PathState, is_faint};
 use super::tracking::alters;
+use crate::each::EachEntry;
 use crate::resident::interior::Interior;
 use crate::resident::layout::{PhaseRecord, VolumeRecord, lookup, phase};
 use crate::transport::lookup::grid::{
@@ -16,7 +17,6 @@ use crate::transport::lookup::grid::{
 };
 use crate::transport::lookup::volume::is_plain;
 use crate::transport::mode::{PRIMAL, REPLAY};
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::transform_point;
 use crate::transport::rays::sampler::{Ahead, Sampler, Samplers, around, exponential};

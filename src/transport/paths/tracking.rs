@@ -7,12 +7,12 @@
 
 use super::radiative::Incident;
 use super::volpath::Walk;
+use crate::each::EachEntry;
 use crate::resident::layout::{MediumRecord, NONE, gradient};
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along, exponential};
 use crate::transport::scene::majorant::Cells;

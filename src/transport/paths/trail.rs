@@ -3,10 +3,10 @@
 
 use super::radiative::Incident;
 use super::volpath::Walk;
+use crate::each::EachEntry;
 use crate::resident::layout::{LightRecord, NONE, bsdf, light};
 use crate::transport::mode::REPLAY;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::along;
 use crate::transport::scene::bsdf::BsdfSample;

@@ -2,8 +2,8 @@
 //! pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight one;
 //! else the weight is the sign of the filter there, times what makes the mean weight one.
 
+use crate::each::EachEntry;
 use crate::resident::layout::{FILTER_CELLS, FilterTable, SceneRecord, SensorRecord, filter};
-use crate::transport::number::each::EachEntry;
 
 /// Half the number of a table's cells: those of a radius.
 const CELLS_PER_RADIUS: f32 = FILTER_CELLS as f32 / 2.0;

@@ -2,7 +2,7 @@
 
 use super::pixel::Pixel;
 use super::random::{Counter, Key, random_uniform};
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// First block of a path's walk; block 0 is the film position.
 pub const WALK: u32 = 1;

@@ -2,8 +2,8 @@
 
 use super::camera::{Ray, camera_ray, normalize, transform_point, transform_vector};
 use super::sampler::{along, around, circle, dot};
+use crate::each::EachEntry;
 use crate::resident::layout::{SensorRecord, area, sensor};
-use crate::transport::number::each::EachEntry;
 
 /// The length of rays that nothing bounds.
 pub const RAY_LENGTH: f32 = 1e30;

@@ -1,9 +1,9 @@
 //! From derivatives by a ray to those by its camera: a torque and a force along the camera's axes, and those by its focal
 //! lengths and its lens (docs/method.md, section 22).
 
+use crate::each::EachEntry;
 use crate::resident::layout::{Rows, SensorRecord, distortion};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// Derivatives by a ray: its origin, its unit direction, of which only the part across it means anything, and the clip
 /// distance where its samples begin.

@@ -5,9 +5,9 @@ use std::f32::consts::{FRAC_PI_2, PI};
 use super::light::{BELOW_ONE, Drawn, draw, with_choice};
 use super::records::SceneView;
 use super::shape::{Hit, SurfacePoint, cross, world_normal};
+use crate::each::EachEntry;
 use crate::resident::environment::row_start;
 use crate::resident::layout::{LightRecord, SurfaceRecord, surface};
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_point};
 use crate::transport::rays::sampler::{Sampler, along, around, circle, dot};
 

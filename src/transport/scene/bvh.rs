@@ -15,11 +15,11 @@ use std::sync::OnceLock;
 
 use super::lanes::x86::{Avx, Sse};
 use super::lanes::{Lanes, Plain};
+#[cfg(target_arch = "x86_64")]
+use crate::each::EachEntry;
 use crate::resident::bvh::{Bvh, MAX_LEVELS};
 use crate::resident::layout::{BLOCK, BlockRecord, NodeRecord, WIDTH, child};
 use crate::transport::lookup::prefetch::prefetch_line;
-#[cfg(target_arch = "x86_64")]
-use crate::transport::number::each::EachEntry;
 
 /// A hit of a triangle or another surface.
 #[derive(Debug, Clone, Copy, PartialEq)]

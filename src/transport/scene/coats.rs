@@ -4,9 +4,9 @@
 use super::bsdf::microfacet::Distribution;
 use super::bsdf::plastic::specular_weight;
 use super::bsdf::transmittance::{ENTRIES, TransmittanceTable};
+use crate::each::EachEntry;
 use crate::resident::bsdfs::Bsdfs;
 use crate::resident::layout::{LeafRecord, TextureRecord, leaf, texture};
-use crate::transport::number::each::EachEntry;
 
 /// Floats of a coat as shaders read it: the specular weight, then the table's rows.
 pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);

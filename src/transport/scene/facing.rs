@@ -7,9 +7,9 @@ use super::interaction::Interaction;
 use super::records::{SceneView, Sink};
 use super::tangent::derivatives;
 use super::texture::{stencil, texture_adjoint, texture_eval, texture_slopes};
+use crate::each::EachEntry;
 use crate::resident::layout::{LeafRecord, NONE, leaf};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::dot;
 

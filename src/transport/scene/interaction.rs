@@ -3,8 +3,8 @@
 use super::records::SceneView;
 use super::shape::{Hit, leave};
 use super::tangent::tangents;
+use crate::each::EachEntry;
 use crate::resident::layout::{BsdfRecord, LeafRecord, NONE, bsdf};
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::sampler::{dot, frame};
 
 /// A path's meeting with a surface that has a BSDF. Directions in the local frame have the shading normal along z.

@@ -3,10 +3,10 @@
 
 use super::area_light::stretch;
 use super::texture::{texture_eval, texture_stencil};
+use crate::each::EachEntry;
 use crate::resident::environment::{FLOOR, cumulate, environment_table, row_start};
 use crate::resident::layout::{LightRecord, SceneRecord, TextureRecord, background};
 use crate::resident::paths::PathScene;
-use crate::transport::number::each::EachEntry;
 
 /// All sampling tables of a scene, given its parameters' values: the environment map's, then those of textured area
 /// lights.

@@ -9,10 +9,10 @@ use super::bsdf::local::{inner, lift, outer};
 use super::records::{Fields, SceneView, Sink};
 use super::shape::{Hit, cross};
 use super::tangent::{Slopes, slopes};
+use crate::each::EachEntry;
 use crate::resident::layout::{BLOCK, NONE};
 use crate::resident::motion::Motion;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::sampler::dot;
 
 /// How a point of a surface has moved.

@@ -2,9 +2,9 @@
 
 use super::bvh::{self, Ray, Target};
 use super::records::SceneView;
+use crate::each::EachEntry;
 use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, NONE, Rows, SurfaceRecord, surface};
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
 

@@ -3,9 +3,9 @@
 
 use super::records::SceneView;
 use super::shape::{Hit, cross};
+use crate::each::EachEntry;
 use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, Rows, surface};
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{dot, frame};
 

@@ -2,11 +2,11 @@
 
 use super::records::{SceneView, Sink};
 use super::shape::SurfacePoint;
+use crate::each::EachEntry;
 use crate::resident::layout::{TextureRecord, lookup, texture};
 use crate::transport::lookup::grid::wrap_index;
 use crate::transport::lookup::volume::volume_stencil;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 /// The texels around a point of a texture, with linear weights.

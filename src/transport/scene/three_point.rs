@@ -11,9 +11,9 @@ use super::motion::{
 };
 use super::records::{Fields, SceneView, Sink};
 use super::texture::{texture_eval, texture_slopes, texture_value};
+use crate::each::EachEntry;
 use crate::resident::layout::{LEAF_TEXTURES, leaf};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::jet::Jet;
 use crate::transport::number::rgb::Rgb;
 

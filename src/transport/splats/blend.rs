@@ -19,8 +19,8 @@
 //! `replay.rs`).
 
 use super::splat::{Splat, SplatAdjoint};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// The largest weight: with 1 the transmittance could not be undone.
 pub const MAX_WEIGHT: f32 = 0.99;

@@ -1,8 +1,8 @@
 //! One Gaussian: from the parameters to a shape in pixels, its weight at a pixel, and both backwards.
 
 use super::blend::MIN_WEIGHT;
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// The parameters of one splat. The unit of lengths is the longer side of the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -25,13 +25,13 @@ use crate::device::cpu::shared::SharedSlice;
 use crate::device::cpu::update::Updates;
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
+use crate::each::EachEntry;
 use crate::resident::field::FieldSlots;
 use crate::resident::layout::SceneRecord;
 use crate::resident::views::{SUMS, Views};
 use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
-use crate::transport::number::each::EachEntry;
 
 /// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
 const ROUND_RECORDS: usize = 1 << 20;

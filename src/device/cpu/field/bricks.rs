@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use crate::each::EachEntry;
 use crate::resident::layout::SceneRecord;
 use crate::transport::lookup::grid::index_below;
-use crate::transport::number::each::EachEntry;
 
 /// Bits of a key that tell the cells of a brick apart, three an axis: cells are the cubes between texel centres. Where
 /// a brick is wider than eight cells some share a key, which costs time and nothing else.

@@ -4,11 +4,11 @@ use rayon::prelude::*;
 
 use super::records::Replays;
 use crate::device::cpu::passes::Inputs;
+use crate::each::EachEntry;
 use crate::kernels::occupancy::reachable;
 use crate::resident::field::FieldScene;
 use crate::resident::layout::{density, occupancy};
 use crate::transport::lookup::sh::Basis;
-use crate::transport::number::each::EachEntry;
 
 /// The passes over a radiance field.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use super::bricks::Bricks;
 use super::records::{Record, Replays};
 use crate::cluster::Cluster;
 use crate::device::cpu::step::{Activity, BLOCK};
+use crate::each::EachEntry;
 use crate::transport::lookup::sh::Basis;
-use crate::transport::number::each::EachEntry;
 
 /// Who sums what.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use super::packet::{Cast, Lane};
 use super::records::Record;
 use super::view::Arrays;
 use crate::device::cpu::update::Updates;
+use crate::each::EachEntry;
 use crate::params::ParamSet;
 use crate::resident::layout::{NONE, SceneRecord, SensorRecord};
 use crate::resident::views::{SUMS, Views};
@@ -12,7 +13,6 @@ use crate::transport::field::radiance_field::same_size;
 use crate::transport::field::ray_adjoint::{Line, RayAdjoint};
 use crate::transport::lookup::grid::grid_cell;
 use crate::transport::lookup::sh::Basis;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::view_adjoint::{camera_axes, view_adjoint};
 
 /// Derivatives by the view of this sensor.

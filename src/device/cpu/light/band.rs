@@ -1,11 +1,11 @@
 //! A band of the light's rows: the paths that begin there, splatted onto a film of their own, or sending derivatives to the rows
 //! of heights that they pass.
 
+use crate::each::EachEntry;
 use crate::resident::light::{Film, LightScene, MAX_TAPS};
 use crate::transport::light::heights::{Heights, height_adjoint};
 use crate::transport::light::splat::{Taps, taps};
 use crate::transport::light::walk::{Arrival, Exit, arrival_adjoint, arrive, entry, exit, pass_by};
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::random::{Counter, Key, random_uniform};
 use crate::transport::rays::sampler::WALK;
 

@@ -9,9 +9,9 @@ use crate::device::cpu::frame::Frame;
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::update::Updates;
 use crate::device::{Batch, DeviceError, ReplayStats, Result};
+use crate::each::EachEntry;
 use crate::resident::light::{Film, LightScene};
 use crate::transport::light::heights::Heights;
-use crate::transport::number::each::EachEntry;
 
 /// The most bands of a light.
 const BANDS: usize = 32;

@@ -11,13 +11,13 @@ use super::sum_cache::SumCache;
 use crate::cluster::Cluster;
 use crate::device::cpu::shared::SharedSlice;
 use crate::device::units::LIMIT;
+use crate::each::EachEntry;
 use crate::params::Shape;
 use crate::resident::layout::{SceneRecord, VolumeRecord, background};
 use crate::resident::pages::advise;
 use crate::transport::lookup::background::env_stencil;
 use crate::transport::lookup::grid::{Stencil, prefetch};
 use crate::transport::lookup::volume::volume_adjoint;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::camera::{normalize, transform_vector};
 use crate::transport::scene::records::Sink;
 

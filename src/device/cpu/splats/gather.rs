@@ -5,7 +5,7 @@ use crate::device::cpu::planes::{BLOCKS, Plane, TILE, ones};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 use crate::transport::splats::blend::MIN_TRANSMITTANCE;
 
 /// Entries of a list that are taken together: the bits of a word.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::device::cpu::shared::SharedSlice;
-use crate::transport::number::each::EachEntry;
+use crate::each::EachEntry;
 
 /// Splats that are counted together at least, and the most groups of them.
 const GROUP: usize = 1024;

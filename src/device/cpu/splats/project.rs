@@ -8,10 +8,10 @@ use crate::device::cpu::planes::TILE;
 use crate::device::cpu::vector::lanes::WIDTH;
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
+use crate::each::EachEntry;
 use crate::params::ParamSet;
 use crate::resident::splats::SplatSlots;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::splats::blend::MIN_WEIGHT;
 use crate::transport::splats::splat::{SCALE_HIGH, SCALE_LOW};
 

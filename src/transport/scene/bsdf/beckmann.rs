@@ -1,7 +1,7 @@
 //! Visible slopes of a Beckmann surface of roughness one, by inverting their distribution function (Jakob2014).
 
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// 1 / √π
 const INV_SQRT_PI: f32 = 0.564_189_6;

@@ -3,8 +3,8 @@
 use super::fresnel::{fresnel_conductor, fresnel_conductor_slopes};
 use super::local::{Lobe, LobeSample, inner, mirrored, torque, weigh};
 use super::microfacet::{Distribution, MIN_ALPHA, Microfacets};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 /// A smooth conductor of index `eta` + i `k` relative to the outside, which reflects on the upper side.

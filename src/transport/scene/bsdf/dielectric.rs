@@ -4,8 +4,8 @@ use super::conductor::{mirror_cosine, smooth_sample, unclamped};
 use super::fresnel::{fresnel, fresnel_slopes, plate, plate_slope, refracted_cosine, relative_index};
 use super::local::{Lobe, LobeSample, above, inner, mirrored, refracted, torque, weigh};
 use super::microfacet::{Bend, Distribution, Microfacets};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::dot;
 

@@ -2,8 +2,8 @@
 
 use super::conductor::mirror_cosine;
 use super::fresnel::{schlick_slope, schlick_weight};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 pub const INV_PI: f32 = std::f32::consts::FRAC_1_PI;

@@ -3,8 +3,8 @@
 //! With c the cosine of incidence, η the relative index and p = √(η² - 1 + c²) the amplitudes are
 //! (c - p) / (c + p) and (η² c - p) / (η² c + p), those of a conductor the same at the complex index η + i k.
 
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// The index on the far side over that on the near side: `eta` is the index inside over that outside, and `cosine` is
 /// negative on the inside.

@@ -9,9 +9,9 @@ use super::plastic::{Plastic, RoughPlastic};
 use super::principled::{Principled, eta_of_specular, eta_of_specular_slope};
 use super::principledthin::PrincipledThin;
 use super::transmittance::TransmittanceTable;
+use crate::each::EachEntry;
 use crate::resident::layout::{LEAF_TEXTURES, LeafRecord, leaf};
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::scene::coats::Coat;
 

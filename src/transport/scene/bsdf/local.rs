@@ -3,8 +3,8 @@
 //! `wi` points to where the path came from and `wo` onwards. Values of BSDFs include the cosine of `wo`; they and their
 //! derivatives are generic over the number, sampling and pdfs are f32 and carry no derivatives.
 
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{circle, dot};
 

@@ -6,8 +6,8 @@
 
 use super::beckmann::visible_slopes;
 use super::local::{add_scaled, halfway, inner, normalised};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::rays::sampler::{circle, dot};
 
 /// Roughnesses below this one act as this one.

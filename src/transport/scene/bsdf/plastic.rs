@@ -5,8 +5,8 @@ use super::dielectric::mirror_image;
 use super::fresnel::{diffuse_fresnel, diffuse_fresnel_slope, fresnel, fresnel_slopes};
 use super::local::{Lobe, LobeSample, add_scaled, cosine_hemisphere, mirrored, torque, upright, weigh};
 use super::microfacet::{Distribution, Microfacets};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 const INV_PI: f32 = std::f32::consts::FRAC_1_PI;

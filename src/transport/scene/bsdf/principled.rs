@@ -11,8 +11,8 @@ use super::fresnel::{
 };
 use super::local::{LobeSample, above, add_scaled, cosine_hemisphere, halfway, mirrored, torque, upright, weigh};
 use super::microfacet::{Distribution, Microfacets, along_sphere};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{circle, dot};
 

@@ -8,8 +8,8 @@ use super::local::{
 };
 use super::microfacet::{Distribution, Microfacets};
 use super::principled::lobe_shares;
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 use crate::transport::number::rgb::Rgb;
 
 /// How the roughness of what passes straight through grows with the index (Burley2015).

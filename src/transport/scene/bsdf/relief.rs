@@ -2,8 +2,8 @@
 //! of the surface, the light that such a relief shadows (Estevez2019), and the derivatives by the normal.
 
 use super::local::{inner, lift, outer};
+use crate::each::EachEntry;
 use crate::transport::number::Number;
-use crate::transport::number::each::EachEntry;
 
 /// Eight times the squared roughness of microfacets whose slopes are as steep as a normal's.
 const STEEPNESS: f32 = 0.125;

@@ -8,9 +8,9 @@ use super::fresnel::fresnel;
 use super::local::{inner, lift};
 use super::microfacet::{Distribution, Microfacets};
 use super::plastic::Coat;
+use crate::each::EachEntry;
 use crate::transport::number::Number;
 use crate::transport::number::dual::Dual;
-use crate::transport::number::each::EachEntry;
 
 /// Cosines of the table, from 0 to 1 in equal steps.
 pub const ENTRIES: usize = 64;

@@ -12,7 +12,7 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use super::level::Kernel;
 use super::wide::Wide;
-use crate::transport::number::each::{EachEntry, each_index};
+use crate::each::{EachEntry, each_index};
 
 /// Numbers of a vector.
 pub(in crate::device::cpu) const WIDTH: usize = 16;

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 /// The array of `f` of each index, in order. There is one call of `f`, so that it is written out in the loop, and the loop
 /// is as long as the array, so that sixteen entries are one vector.
 #[inline(always)]
-pub fn each_index<U: Copy, const N: usize>(mut f: impl FnMut(usize) -> U) -> [U; N] {
+pub(crate) fn each_index<U: Copy, const N: usize>(mut f: impl FnMut(usize) -> U) -> [U; N] {
     let mut all = [MaybeUninit::uninit(); N];
     for i in 0..N {
         all[i] = MaybeUninit::new(f(i));
@@ -17,7 +17,7 @@ pub fn each_index<U: Copy, const N: usize>(mut f: impl FnMut(usize) -> U) -> [U;
 }
 
 /// `map` of arrays.
-pub trait EachEntry<T, const N: usize> {
+pub(crate) trait EachEntry<T, const N: usize> {
     /// `f` of each entry, in order.
     fn each<U: Copy>(self, f: impl FnMut(T) -> U) -> [U; N];
 }
