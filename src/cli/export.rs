@@ -145,7 +145,7 @@ fn write_triangles(
         let (name, surface) = surface;
         meshes.push((name, triangles::of_surface(&surface)?));
     }
-    if let Some(slab) = scene.slab.as_ref().filter(|slab| is_wanted(&slab.name)) {
+    if let Some(slab) = scene.slab().filter(|slab| is_wanted(&slab.name)) {
         let shape = slab.heights.shape;
         let heights = slab.heights.source.materialise(shape)?;
         meshes.push((slab.name.clone(), solid(slab, &heights, [shape.size[0], shape.size[1]])));

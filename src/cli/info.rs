@@ -20,7 +20,7 @@ use crate::output::progress::{bytes, print_line};
 use crate::params::{Kind, Shape};
 use crate::resident::Resident;
 use crate::scene::{
-    Array, Background, Geometry, LightKind, Medium, Phase, RadianceField, Scene, Sensor, Slab, Stage, Surface,
+    Array, Background, Geometry, LightKind, Medium, Optic, Phase, RadianceField, Scene, Sensor, Slab, Stage, Surface,
 };
 
 /// The longer side of a preview in pixels, and its samples per pixel.
@@ -121,7 +121,8 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
         "radiance_field": scene.field.as_ref().map(field),
         "surfaces": surfaces,
-        "slab": scene.slab.as_ref().map(slab),
+        "slab": scene.slab().map(slab),
+        "cube": scene.optic.as_ref().and_then(cube),
         "groups": groups,
         "instances": instances.collect::<Map<_, _>>(),
         "media": world.media.iter().map(medium).collect::<Map<_, _>>(),
@@ -148,6 +149,16 @@ fn field(field: &RadianceField) -> Value {
         "sigma_t": field.sigma_t.path,
         "sh_coeffs": field.sh_coeffs.path,
     })
+}
+
+fn cube(optic: &Optic) -> Option<Value> {
+    let Optic::Cube(cube) = optic else { return None };
+    Some(json!({
+        "name": cube.name,
+        "step": cube.step,
+        "refraction": cube.refracts,
+        "unit": cube.to_world.matrix3.x_axis.length(),
+    }))
 }
 
 fn slab(slab: &Slab) -> Value {
@@ -244,12 +255,12 @@ fn memory(scene: &Scene) -> u64 {
     if scene.optimize.is_none() {
         return parameters;
     }
-    let sums = match (&scene.splats, &scene.slab) {
+    let sums = match (&scene.splats, &scene.optic) {
         (Some(splats), _) => splat_bytes(growth.map_or(splats.count() as u64, |growth| u64::from(growth.count))),
-        (_, Some(slab)) => {
-            let [width, height, _] = finest(&slab.heights, stages).size;
+        (_, Some(optic)) => {
             let films = scene.sensors.iter().map(|s| ([s.width, s.height], s.filter.radius()));
-            light_bytes(films, [width, height])
+            let size = finest(optic.array(), stages).size;
+            light_bytes(films, matches!(optic, Optic::Cube(_)), size)
         }
         _ => return parameters,
     };

@@ -62,7 +62,7 @@ pub fn run(args: MillArgs) -> Result<Outcome> {
         "{shown}: exists already; choose another name with --output"
     );
     let scene = args.set.load(&args.scene)?;
-    let Some(slab) = &scene.slab else {
+    let Some(slab) = scene.slab() else {
         bail!(
             "{}: has no slab to mill: give a scene with a `heightfield`",
             args.scene.display()

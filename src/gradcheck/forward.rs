@@ -120,10 +120,10 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
         Transport::Splats(scene) => Ok(of_splats(setup, scene, parameter, direction, step)),
         Transport::Light(scene) => {
             anyhow::ensure!(
-                parameter == scene.heights,
+                parameter == scene.parameter,
                 "{}: plays no part in the derivatives of light tracing; choose `{}`",
                 setup.params.parameters[parameter].path,
-                setup.params.parameters[scene.heights].path
+                setup.params.parameters[scene.parameter].path
             );
             Ok(of_light(setup, scene, direction, step))
         }

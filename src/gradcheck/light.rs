@@ -1,4 +1,4 @@
-//! Gradient checks of light tracing: the derivative by the heights in f64 against finite differences with the same paths, and a
+//! Gradient checks of light tracing: the derivative by what bends light in f64 against finite differences with the same paths, and a
 //! device against the derivative in f64. Nothing is frozen: where filters are smooth, what arrives is.
 
 use anyhow::{Result, ensure};
@@ -12,17 +12,21 @@ use super::report::{LossReport, ParameterReport, Report};
 use super::{Options, Outcome, Setup, asked, device_adjoints};
 use crate::device::Device;
 use crate::each::EachEntry;
-use crate::resident::light::{Film, LightScene, MAX_TAPS};
-use crate::transport::light::heights::{Heights, height_adjoint};
+use crate::resident::light::{Beam, Film, LightScene, MAX_TAPS, ScreenRecord};
+use crate::resident::optics::OpticRecord;
+use crate::transport::light::cube::{CubeOptic, CubeTrace};
+use crate::transport::light::heights::Heights;
+use crate::transport::light::index::{Index, border, pad};
+use crate::transport::light::optic::{Arrival, Optic};
+use crate::transport::light::slab::{SlabOptic, SlabTrace};
 use crate::transport::light::splat::{Taps, taps};
-use crate::transport::light::walk::{arrival_adjoint, arrive, entry, exit, pass_by};
 use crate::transport::number::Number;
 use crate::transport::rays::pixel::linear_weight;
 use crate::transport::rays::random::{Counter, random_uniform};
 use crate::transport::rays::sampler::WALK;
 
-/// The largest step of the differences, in units of the slab's thickness. Shares of a pixel's width of landing places are
-/// what is to be small.
+/// The largest step of the differences, in units of a slab's thickness. Shares of a pixel's width of landing
+/// places are what is to be small.
 const STEP: f64 = 1e-7;
 
 /// Halvings of the step.
@@ -36,13 +40,60 @@ const ROWS: u32 = 8;
 pub struct LightObjective<'a> {
     setup: &'a Setup,
     scene: &'a LightScene,
-    /// The heights of the scene.
+    /// The heights or the index of the scene.
     pub values: Vec<f64>,
 }
 
-/// A path: its film, its place on the light, and the colour that it begins with.
+/// Either optic.
+#[derive(Debug, Clone, Copy)]
+enum Either<'a, N> {
+    Slab(SlabOptic<'a, N>),
+    Cube(CubeOptic<'a, N>),
+}
+
+/// A path through either.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "one is kept for as long as a path is followed")]
+enum Trace<N> {
+    Slab(SlabTrace<N>),
+    Cube(CubeTrace<N>),
+}
+
+impl<N: Number + Sync> Either<'_, N> {
+    fn follow(&self, screen: &ScreenRecord, film: &Film<'_>, place: [f32; 2]) -> Option<Arrival<N, Trace<N>>> {
+        fn as_either<N, T, U>(arrival: Arrival<N, T>, of: impl Fn(T) -> U) -> Arrival<N, U> {
+            Arrival {
+                film: arrival.film,
+                weight: arrival.weight,
+                trace: arrival.trace.map(of),
+            }
+        }
+        match self {
+            Self::Slab(optic) => Some(as_either(optic.follow(screen, film, place)?, Trace::Slab)),
+            Self::Cube(optic) => Some(as_either(optic.follow(screen, film, place)?, Trace::Cube)),
+        }
+    }
+
+    fn send(
+        &self,
+        screen: &ScreenRecord,
+        film: &Film<'_>,
+        trace: &Trace<N>,
+        by: ([N; 2], N),
+        send: impl FnMut(usize, N),
+    ) {
+        match (self, trace) {
+            (Self::Slab(optic), Trace::Slab(trace)) => optic.send(screen, film, trace, by, send),
+            (Self::Cube(optic), Trace::Cube(trace)) => optic.send(screen, film, trace, by, send),
+            _ => unreachable!("a path goes through its own optic"),
+        }
+    }
+}
+
+/// A path: its light and film, its place on the light, and the colour that it begins with.
 #[derive(Debug, Clone, Copy)]
 struct Path<'a> {
+    beam: &'a Beam,
     film: Film<'a>,
     /// Index of the film's first pixel in the batch.
     first: u32,
@@ -53,7 +104,7 @@ struct Path<'a> {
 impl<'a> LightObjective<'a> {
     /// The objective of a scene that is traced from its light.
     pub fn new(setup: &'a Setup, scene: &'a LightScene) -> Self {
-        let values = &setup.params.parameters[scene.heights].values;
+        let values = &setup.params.parameters[scene.parameter].values;
         Self {
             setup,
             scene,
@@ -95,6 +146,7 @@ impl<'a> LightObjective<'a> {
         let (spp, key, scene) = (self.setup.spp, self.setup.keys.pass, self.scene);
         let paths = f64::from(film.width) * f64::from(film.height) * f64::from(spp);
         let size = [film.width as f32, film.height as f32];
+        let beam = scene.beam(sensor as usize);
         (0..spp).map(move |sample| {
             let counter = Counter {
                 sensor,
@@ -105,8 +157,9 @@ impl<'a> LightObjective<'a> {
             let [a, b, c, d] = random_uniform(key, counter);
             let [a, b] = if sample % 2 == 0 { [a, b] } else { [c, d] };
             let place = [(x as f32 + a) / size[0], (y as f32 + b) / size[1]];
-            let color = scene.lamp.radiance(place[0], place[1]);
+            let color = beam.lamp.radiance(place[0], place[1]);
             Path {
+                beam,
                 film,
                 first,
                 place,
@@ -115,23 +168,49 @@ impl<'a> LightObjective<'a> {
         })
     }
 
-    fn heights<'v, N>(&self, values: &'v [N]) -> Heights<'v, N> {
-        Heights {
-            values,
-            size: self.scene.size,
+    /// The values as optics look them up: those of a cube with their border.
+    fn prepared<N: Copy>(&self, values: &[N]) -> Vec<N> {
+        match self.scene.has_cube() {
+            true => pad(values, self.scene.size),
+            false => values.to_vec(),
+        }
+    }
+
+    /// The entry that each prepared one stands for.
+    fn entries(&self) -> Vec<usize> {
+        match self.scene.has_cube() {
+            true => border(self.scene.size).collect(),
+            false => (0..self.values.len()).collect(),
+        }
+    }
+
+    fn optic<'v, N: Number + Sync>(&self, prepared: &'v [N], beam: &'v Beam) -> Either<'v, N> {
+        let [width, height, _] = self.scene.size;
+        match &beam.optic {
+            OpticRecord::Slab(slab) => Either::Slab(SlabOptic {
+                slab,
+                heights: Heights {
+                    values: prepared,
+                    size: [width, height],
+                },
+            }),
+            OpticRecord::Cube(cube) => Either::Cube(CubeOptic {
+                cube,
+                index: Index {
+                    values: prepared,
+                    size: self.scene.size,
+                },
+            }),
         }
     }
 
     /// Calls `splat` with each pixel that a path arrives in, its share of the path and the share's factor.
-    fn splat<N: Number>(&self, values: &[N], path: &Path<'_>, mut splat: impl FnMut(usize, N)) {
-        let slab = &self.scene.slab;
-        let entry = entry(slab, path.place);
-        let through = exit(slab, self.heights(values), entry);
-        let arrived = match &through {
-            Some(exit) => arrive(slab, &self.scene.screen, &path.film, exit).map(|found| (found.film, found.weight)),
-            None => pass_by(slab, &self.scene.screen, &path.film, entry),
+    fn splat<N: Number + Sync>(&self, prepared: &[N], path: &Path<'_>, mut splat: impl FnMut(usize, N)) {
+        let optic = self.optic(prepared, path.beam);
+        let Some(arrival) = optic.follow(&path.beam.screen, &path.film, path.place) else {
+            return;
         };
-        let Some(([x, y], weight)) = arrived else { return };
+        let ([x, y], weight) = (arrival.film, arrival.weight);
         let across: Taps<_, MAX_TAPS> = taps(path.film.filter, x);
         let down: Taps<_, MAX_TAPS> = taps(path.film.filter, y);
         for r in 0..down.count {
@@ -146,11 +225,12 @@ impl<'a> LightObjective<'a> {
 
     /// The picture in any number type, all views in order.
     pub fn image<N: Number + Send + Sync>(&self, values: &[N]) -> Vec<[N; 3]> {
+        let prepared = self.prepared(values);
         let black = || vec![[N::lift(0.0); 3]; self.pixels() as usize];
         let parts = self.in_rows(|paths| {
             let mut image = black();
             for path in paths {
-                self.splat(values, &path, |pixel, share| {
+                self.splat(&prepared, &path, |pixel, share| {
                     for c in 0..3 {
                         image[pixel][c] += share * N::lift(path.color[c] as f32);
                     }
@@ -175,44 +255,46 @@ impl<'a> LightObjective<'a> {
         (0..self.pixels()).map(of).collect()
     }
 
-    /// The objective with these weights along some paths.
-    fn sum<'p>(&self, values: &[f64], weights: &[[f64; 3]], paths: impl Iterator<Item = Path<'p>>) -> f64 {
+    /// The objective with these prepared values and weights along some paths.
+    fn sum<'p>(&self, prepared: &[f64], weights: &[[f64; 3]], paths: impl Iterator<Item = Path<'p>>) -> f64 {
         let mut sum = 0.0;
         for path in paths {
-            self.splat(values, &path, |pixel, share| {
+            self.splat(prepared, &path, |pixel, share| {
                 sum += share * (0..3).map(|c| weights[pixel][c] * path.color[c]).sum::<f64>();
             });
         }
         sum
     }
 
-    /// The objective and its gradient by the heights.
+    /// The objective and its gradient by the heights or the index.
     pub fn adjoint(&self, seed: u32) -> (f64, Vec<f64>) {
         let weights = self.weights(seed);
+        let prepared = self.prepared(&self.values);
         let parts = self.in_rows(|paths| {
-            let mut gradient = vec![0f64; self.values.len()];
+            let mut gradient = vec![0f64; prepared.len()];
             let mut loss = 0.0;
             for path in paths {
-                loss += self.sum(&self.values, &weights, std::iter::once(path));
-                self.path_adjoint(&path, &weights, &mut gradient);
+                loss += self.sum(&prepared, &weights, std::iter::once(path));
+                self.path_adjoint(&prepared, &path, &weights, |entry, g| gradient[entry] += g);
             }
             (loss, gradient)
         });
+        let entries = self.entries();
         let zero = (0.0, vec![0f64; self.values.len()]);
         parts.into_iter().fold(zero, |(loss, mut sum), (more, part)| {
-            sum.iter_mut().zip(part).for_each(|(sum, g)| *sum += g);
+            entries.iter().zip(part).for_each(|(entry, g)| sum[*entry] += g);
             (loss + more, sum)
         })
     }
 
-    fn path_adjoint(&self, path: &Path<'_>, weights: &[[f64; 3]], gradient: &mut [f64]) {
-        let (slab, screen) = (&self.scene.slab, &self.scene.screen);
-        let Some(exit) = exit(slab, self.heights(&self.values), entry(slab, path.place)) else {
+    /// Sends the derivatives of a path's share of the objective to the prepared values.
+    fn path_adjoint(&self, prepared: &[f64], path: &Path<'_>, weights: &[[f64; 3]], send: impl FnMut(usize, f64)) {
+        let optic = self.optic(prepared, path.beam);
+        let screen = &path.beam.screen;
+        let Some(arrival) = optic.follow(screen, &path.film, path.place) else {
             return;
         };
-        let Some(arrival) = arrive(slab, screen, &path.film, &exit) else {
-            return;
-        };
+        let Some(trace) = &arrival.trace else { return };
         let [x, y] = arrival.film;
         let across: Taps<_, MAX_TAPS> = taps(path.film.filter, x);
         let down: Taps<_, MAX_TAPS> = taps(path.film.filter, y);
@@ -228,25 +310,27 @@ impl<'a> LightObjective<'a> {
                 by_film[1] += wanted * arrival.weight * across.share[c] * down.slope[r];
             }
         }
-        let by = arrival_adjoint(slab, screen, &path.film, (&exit, &arrival), (by_film, by_weight));
-        let width = self.scene.size[0];
-        height_adjoint(&exit.stencil, by, |column, row, g| gradient[row * width + column] += g);
+        optic.send(screen, &path.film, trace, (by_film, by_weight), send);
     }
 
-    /// The paths that leave the slab near a texel: all that depend on it.
+    /// The paths that meet an entry.
     fn near(&self, flat: usize) -> Vec<Path<'a>> {
-        let [width, _] = self.scene.size;
-        let texel = [flat % width, flat / width];
-        let slab = &self.scene.slab;
+        let (prepared, entries) = (self.prepared(&self.values), self.entries());
         let found = self.in_rows(|paths| {
-            let is_near = |path: &Path<'_>| {
-                let Some(exit) = exit(slab, self.heights(&self.values), entry(slab, path.place)) else {
+            let meets = |path: &Path<'_>| {
+                let optic = self.optic(&prepared, path.beam);
+                let arrival = optic.follow(&path.beam.screen, &path.film, path.place);
+                let Some(trace) = arrival.and_then(|arrival| arrival.trace) else {
                     return false;
                 };
-                let middle = [exit.stencil.columns[1], exit.stencil.rows[1]];
-                (0..2).all(|a| texel[a].abs_diff(middle[a]) <= 2)
+                let mut met = false;
+                let by = ([1.0; 2], 1.0);
+                optic.send(&path.beam.screen, &path.film, &trace, by, |entry, _| {
+                    met |= entries[entry] == flat
+                });
+                met
             };
-            paths.filter(is_near).collect::<Vec<_>>()
+            paths.filter(meets).collect::<Vec<_>>()
         });
         found.into_iter().flatten().collect()
     }
@@ -262,11 +346,11 @@ fn pixel_of(path: &Path<'_>, [x, y]: [i32; 2]) -> Option<usize> {
 /// Checks the f64 walk, and `device` if given.
 ///
 /// # Errors
-/// A parameter other than the heights, an index outside of it, or the device fails.
+/// A parameter other than what bends light, an index outside of it, or the device fails.
 pub fn check(setup: &Setup, scene: &LightScene, device: Option<&mut dyn Device>, options: &Options) -> Result<Outcome> {
-    let described = &setup.params.parameters[scene.heights];
+    let described = &setup.params.parameters[scene.parameter];
     ensure!(
-        setup.checked == [scene.heights],
+        setup.checked == [scene.parameter],
         "--parameter: only `{}` has a derivative by light tracing; name it alone",
         described.path
     );
@@ -279,7 +363,12 @@ pub fn check(setup: &Setup, scene: &LightScene, device: Option<&mut dyn Device>,
         None => Vec::new(),
     };
     let entries = choose(setup, &adjoints[0].1, described, options)?;
-    let step = options.step.unwrap_or(STEP * f64::from(scene.slab.thickness));
+    let scale = match &scene.beam(0).optic {
+        OpticRecord::Slab(slab) => f64::from(slab.thickness),
+        // A texel of the index moves light by less than its height moves it behind a slab.
+        OpticRecord::Cube(_) => 100.0,
+    };
+    let step = options.step.unwrap_or(STEP * scale);
     let weights: Vec<_> = seeds.iter().map(|&seed| objective.weights(seed)).collect();
     let differences: Vec<Difference> = entries
         .iter()
@@ -366,7 +455,7 @@ fn difference(objective: &LightObjective<'_>, flat: usize, step: f64, weights: &
     let moved = |h: f64| {
         let mut moved = objective.values.clone();
         moved[flat] += h;
-        moved
+        objective.prepared(&moved)
     };
     // Path by path, so that rounding is that of a path's share and not of the sum.
     let at = |level: usize| {

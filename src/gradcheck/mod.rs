@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::device::{ArrayKind, Batch, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
-use crate::params::{ParamSet, Quantity, Tuning};
+use crate::params::{ParamSet, Tuning};
 use crate::resident::layout::backdrop;
 use crate::resident::{Resident, Transport};
 use crate::scene::{Backdrop, Scene};
@@ -136,12 +136,12 @@ impl Setup {
                 record.backdrop = backdrop::RANDOM;
             }
         }
-        let traced = matches!(resident.transport, Transport::Light(_));
-        let is_fixed = |quantity| traced && quantity != Quantity::Elevation;
+        let bent = scene.optic.as_ref().map(|optic| optic.array().path.as_str());
+        let is_fixed = |path: &str| bent.is_some_and(|bent| path != bent);
         let turning: Vec<&str> = scene
             .visit()
             .iter()
-            .filter(|visited| (visited.mirrors && !scene.integrator.attached) || is_fixed(visited.quantity))
+            .filter(|visited| (visited.mirrors && !scene.integrator.attached) || is_fixed(&visited.array.path))
             .map(|visited| visited.array.path.as_str())
             .collect();
         let checked = checked_parameters(&params, &options.parameters, &turning)?;

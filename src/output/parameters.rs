@@ -55,7 +55,7 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
 /// # Errors
 /// A file cannot be written, or the device is lost.
 fn write_slab(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<()> {
-    let Some(slab) = &scene.slab else { return Ok(()) };
+    let Some(slab) = scene.slab() else { return Ok(()) };
     let Some(index) = device.params().find(&slab.heights.path) else {
         return Ok(());
     };

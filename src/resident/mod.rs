@@ -10,11 +10,13 @@ pub mod field;
 pub mod filter;
 pub mod geometry;
 pub mod interior;
+pub mod lamp;
 pub mod layout;
 pub mod light;
 mod light_tables;
 pub mod majorants;
 pub mod motion;
+pub mod optics;
 pub mod pages;
 pub mod paths;
 pub mod photographs;
@@ -69,7 +71,7 @@ pub enum Transport {
     Paths(PathScene),
     /// An ordered blend of splats in a plane.
     Splats(SplatScene),
-    /// Paths from a light through a slab onto a screen.
+    /// Paths from a light through a slab or a cube onto a screen.
     Light(LightScene),
 }
 
@@ -139,8 +141,8 @@ impl Resident {
             None => FieldScene::default(),
         };
         let emitter = describe_background(&scene.background, &mut record, &params);
-        let transport = match (&scene.splats, &scene.slab) {
-            (_, Some(slab)) => Transport::Light(light::flatten(scene, slab, &params)?),
+        let transport = match (&scene.splats, &scene.optic) {
+            (_, Some(optic)) => Transport::Light(light::flatten(scene, optic, &params)?),
             (Some(splats), _) => Transport::Splats(describe_splats(scene, splats, &mut params)?),
             (None, None) if scene.world.is_empty() => Transport::Field(field),
             (None, None) => Transport::Paths(paths::flatten(scene, &params, emitter)?),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::light;
+use super::optics;
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::scene::{Array, Scene, Source, Visited};
 
@@ -39,8 +39,8 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
             let message = no_normal(parameter)?;
             return Some(Fault { array, message });
         }
-        if let Some(slab) = scene.slab.as_ref().filter(|slab| slab.heights.path == array.path) {
-            let message = light::crossing(slab, parameter)?;
+        if let Some(slab) = scene.slab().filter(|slab| slab.heights.path == array.path) {
+            let message = optics::crossing(slab, parameter)?;
             return Some(Fault { array, message });
         }
         let (what, possible, advice) = match (quantity, array.kind) {

@@ -2,7 +2,7 @@
 
 use glam::Affine3A;
 
-use super::{Array, Background, Bsdf, Lookup, Phase, Scene, Texture, Wrap, bsdf};
+use super::{Array, Background, Bsdf, Lookup, Optic, Phase, Scene, Texture, Wrap, bsdf};
 use crate::params::Quantity;
 
 /// An array and its attributes in the scene.
@@ -82,8 +82,16 @@ macro_rules! visitors {
                 }
                 $phase(& $($mutable)? medium.phase, &mut all);
             }
-            if let Some(slab) = & $($mutable)? scene.slab {
-                all.push(Visited::new(& $($mutable)? slab.heights, Quantity::Elevation));
+            match & $($mutable)? scene.optic {
+                Some(Optic::Slab(slab)) => {
+                    all.push(Visited::new(& $($mutable)? slab.heights, Quantity::Elevation));
+                }
+                Some(Optic::Cube(cube)) => {
+                    let to_world = cube.unit_to_world();
+                    let visited = Visited::new(& $($mutable)? cube.index, Quantity::DenserIndex);
+                    all.push(Visited { to_world, ..visited });
+                }
+                None => {}
             }
             for surface in & $($mutable)? scene.world.surfaces {
                 $bsdf(& $($mutable)? surface.bsdf, &mut all);

@@ -19,6 +19,7 @@ mod emitter;
 pub mod figures;
 mod files;
 mod film;
+mod gradient_index;
 mod instance;
 mod integrator;
 mod json;
@@ -33,6 +34,7 @@ mod medium;
 mod motion;
 mod noise;
 mod object;
+mod optic;
 mod optimize;
 mod painted;
 mod parameters;
@@ -69,10 +71,12 @@ use glam::{Affine3A, Quat, Vec3};
 pub use self::arrays::Visited;
 pub use self::change::Change;
 pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
+pub use self::gradient_index::IndexCube;
 pub use self::motion::Motion;
+pub use self::optic::{Optic, SPLAT_REACH, is_light, screen_reflectance};
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
-pub use self::slab::{SPLAT_REACH, Slab, screen_reflectance};
+pub use self::slab::Slab;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::views::{POSE, ViewPart};
 pub use self::vocabulary::tag;
@@ -100,8 +104,8 @@ pub struct Scene {
     pub splats: Option<Splats>,
     /// Shapes, scattering media and lights at finite distance; empty in a scene of a radiance field.
     pub world: World,
-    /// The slab of glass that shapes light.
-    pub slab: Option<Slab>,
+    /// What light is sent through by `ptracer`.
+    pub optic: Option<Optic>,
     /// The integrator for `world`.
     pub integrator: Integrator,
     /// What pictures show of the first surfaces.
@@ -130,6 +134,14 @@ impl Scene {
     /// Every array of the scene with its attributes, to change it; [`Self::rewrite`] follows.
     pub fn visit_mut(&mut self) -> Vec<Visited<&mut Array>> {
         arrays::all_mut(self)
+    }
+
+    /// The slab that light is sent through, if that is its optic.
+    pub fn slab(&self) -> Option<&Slab> {
+        match &self.optic {
+            Some(Optic::Slab(slab)) => Some(slab),
+            _ => None,
+        }
     }
 
     /// Makes [`Self::resolved`] say what the scene has been changed to.

@@ -12,10 +12,10 @@ use super::json::{self, Node};
 use super::medium::Media;
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
-use super::{Background, FirstSurfaces, Integrator, Rules, Scene, Sensor, World};
+use super::{Background, FirstSurfaces, Integrator, Optic, Rules, Scene, Sensor, World};
 use super::{
-    dataset, emitter, integrator, light, optimize, radiance_field, reference, sensor, shape, slab, splats, warnings,
-    write,
+    dataset, emitter, gradient_index, integrator, light, optic, optimize, radiance_field, reference, sensor, shape,
+    slab, splats, warnings, write,
 };
 
 /// The largest scene file, in bytes.
@@ -129,7 +129,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             path: path.to_path_buf(),
             field: None,
             splats: None,
-            slab: None,
+            optic: None,
             world: World::default(),
             integrator: Integrator::default(),
             first_surfaces: FirstSurfaces::default(),
@@ -176,7 +176,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     if let Some(block) = block.filter(|_| role == Role::Main) {
         scene.optimize = optimize::read(block, &mut scene);
     }
-    slab::check(context, &scene);
+    optic::check(context, &scene);
     warnings::note(context, &scene);
     scene
 }
@@ -239,7 +239,7 @@ struct Seen {
     /// The first shape or light of a path-traced scene.
     world: Option<String>,
     splats: Option<String>,
-    slab: Option<String>,
+    optic: Option<String>,
     /// The first sensor of each kind.
     canvas: Option<String>,
     camera: Option<String>,
@@ -340,11 +340,14 @@ impl Reader {
             }
             return;
         }
-        if name == slab::TYPE {
+        if matches!(name, slab::TYPE | gradient_index::TYPE) {
             self.enter_world(key, entry, &format!("a `{name}`"));
-            let reason = "light is bent by one slab so far";
-            if only_one(&mut self.seen.slab, key, entry, "slab", reason) {
-                self.scene.slab = slab::read(entry, key);
+            let reason = "light is bent by one slab or cube so far";
+            if only_one(&mut self.seen.optic, key, entry, "slab or cube", reason) {
+                self.scene.optic = match name == slab::TYPE {
+                    true => slab::read(entry, key).map(Optic::Slab),
+                    false => gradient_index::read(entry, key).map(Optic::Cube),
+                };
             }
             return;
         }

@@ -3,18 +3,12 @@
 
 use glam::{Affine2, Affine3A};
 
-use super::context::Context;
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
 use super::world::{Material, Model};
-use super::{
-    Array, Bsdf, Filter, Rules, Scene, SensorKind, Source, Texture, TextureMap, Wrap, bsdf, texture, transform,
-};
-
-/// The widest radius of a filter that is splatted, in pixels.
-pub const SPLAT_REACH: f32 = 16.0;
+use super::{Array, Bsdf, Source, Texture, TextureMap, Wrap, bsdf, texture, transform};
 
 /// The type.
 pub(super) const TYPE: &str = "heightfield";
@@ -140,152 +134,4 @@ fn glass(object: &mut Object<'_>) -> Option<(f32, [f32; 3])> {
         return None;
     }
     Some((eta, passed))
-}
-
-/// Checks of what is traced from lights, after all else has been read.
-pub(super) fn check(context: &Context<'_>, scene: &Scene) {
-    let traced = scene.integrator.rules == Rules::Light;
-    for surface in &scene.world.surfaces {
-        if !traced && surface.emitter.as_ref().is_some_and(|emitter| emitter.directional) {
-            context.warn(format!(
-                "the `directionalarea` emitter of `{}` shines along its normal alone, which no path from a camera meets: \
-                 it stays dark",
-                surface.name
-            ));
-        }
-    }
-    if context.has_errors() {
-        return;
-    }
-    let refuse = |text: String| context.error(0, text);
-    match (&scene.slab, traced) {
-        (Some(slab), false) => refuse(format!(
-            "the slab `{}` is lit by light tracing alone: add the integrator `ptracer`",
-            slab.name
-        )),
-        (None, true) => refuse(
-            "the integrator `ptracer` sends light through a slab, but the scene has none: add a `heightfield`"
-                .to_string(),
-        ),
-        (Some(slab), true) => parts(scene, slab).into_iter().for_each(refuse),
-        (None, false) => {}
-    }
-}
-
-/// What is wrong with a scene that is traced from its light.
-fn parts(scene: &Scene, slab: &Slab) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let world = &scene.world;
-    let is_light = |surface: &&super::Surface| surface.emitter.as_ref().is_some_and(|emitter| emitter.directional);
-    let (lights, screens): (Vec<_>, Vec<_>) = world.surfaces.iter().partition(is_light);
-    for (found, what, advice) in [
-        (
-            lights.len(),
-            "`directionalarea` lights",
-            "give one `rectangle` such an emitter",
-        ),
-        (
-            screens.len(),
-            "screens",
-            "let one `rectangle` with a `diffuse` BSDF catch the light",
-        ),
-    ] {
-        if found != 1 {
-            wrong.push(format!("`ptracer` sees {found} {what}, expected 1: {advice}"));
-        }
-    }
-    for surface in &world.surfaces {
-        if surface.geometry != super::Geometry::Rectangle {
-            wrong.push(format!(
-                "`{}` is no `rectangle`, of which light and screen are for `ptracer`",
-                surface.name
-            ));
-        }
-    }
-    for screen in screens {
-        if screen.emitter.is_some() || screen_reflectance(&screen.bsdf).is_none() {
-            wrong.push(format!(
-                "the screen `{}` is not plainly `diffuse`: give it one `reflectance`, and no emitter",
-                screen.name
-            ));
-        }
-    }
-    let others = world.media.len() + world.groups.len() + world.instances.len() + world.lights.len();
-    if others > 0 || !matches!(scene.background, super::Background::None) {
-        wrong.push(
-            "`ptracer` follows one `directionalarea` light alone: remove media, groups and other emitters".into(),
-        );
-    }
-    if !is_similarity(&slab.to_world) {
-        wrong.push(format!(
-            "`to_world` of the slab `{}` changes its angles: scale it alike along all axes",
-            slab.name
-        ));
-    }
-    for sensor in &scene.sensors {
-        let sees = matches!(sensor.kind, SensorKind::Perspective | SensorKind::Orthographic);
-        if !sees || sensor.distortion != super::Distortion::None {
-            wrong.push(format!(
-                "light cannot be splatted onto `{}`: expected a `perspective` sensor without distortion or an `orthographic` one",
-                sensor.name
-            ));
-        }
-        if scene.optimize.is_some() && sensor.filter == Filter::Box {
-            wrong.push(format!(
-                "the `box` filter of `{}` has no slope for light that moves to follow: take a `gaussian`",
-                sensor.name
-            ));
-        }
-        if sensor.filter.radius() > SPLAT_REACH {
-            wrong.push(format!(
-                "the filter of `{}` is wider than 16 pixels, the most that is splatted",
-                sensor.name
-            ));
-        }
-    }
-    for visited in scene.visit() {
-        let Some(tuning) = visited.array.tuning else { continue };
-        let path = &visited.array.path;
-        if visited.quantity != Quantity::Elevation {
-            wrong.push(format!(
-                "`{path}` cannot be optimised by `ptracer`, only `{}`",
-                slab.heights.path
-            ));
-        } else if tuning.bounds[0].is_nan() || tuning.bounds[0] <= -slab.thickness {
-            wrong.push(format!(
-                "the lower bound {} of `{path}` lets it cross the slab's other side at {}: give `bounds` above that",
-                tuning.bounds[0], -slab.thickness
-            ));
-        }
-    }
-    wrong
-}
-
-/// The reflectance of a screen, where it is one colour.
-pub fn screen_reflectance(bsdf: &Bsdf) -> Option<[f32; 3]> {
-    match bsdf {
-        Bsdf::TwoSided { sides } => screen_reflectance(&sides[0].bsdf),
-        Bsdf::Material(material) if material.model == Model::Diffuse => match &material.inputs[0].texture {
-            Texture::Constant(array) => match &array.source {
-                Source::Fill(values) => Some([0, 1, 2].map(|c| values[c % values.len()])),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// By how much the axes of a slab may differ, as a share of their length.
-const ALIKE: f32 = 1e-4;
-
-fn is_similarity(map: &Affine3A) -> bool {
-    let m = map.matrix3;
-    let square = m.x_axis.length_squared();
-    let axes = [m.x_axis, m.y_axis, m.z_axis];
-    let lengths = axes
-        .iter()
-        .all(|axis| (axis.length_squared() - square).abs() <= 2.0 * ALIKE * square);
-    let angles = (0..3).all(|i| axes[i].dot(axes[(i + 1) % 3]).abs() <= ALIKE * square);
-    square > 0.0 && lengths && angles
 }

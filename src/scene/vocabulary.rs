@@ -164,6 +164,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "ply",
             "serialized",
             "heightfield",
+            "gradient_index",
             "shapegroup",
             "instance",
         ],

@@ -151,8 +151,12 @@ impl Device for Cpu {
             Transport::Field(_) => 0,
             Transport::Light(scene) => {
                 let films = scene.film_sizes.iter().zip(&scene.filters);
-                let [width, height, _] = shapes[scene.heights].0.size;
-                light_bytes(films.map(|(size, filter)| (*size, filter.radius)), [width, height])
+                let size = shapes[scene.parameter].0.size;
+                light_bytes(
+                    films.map(|(size, filter)| (*size, filter.radius)),
+                    scene.has_cube(),
+                    size,
+                )
             }
             Transport::Paths(_) => paths::sums::sum_bytes(shapes),
             Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::io::{Result, atomic};
 use crate::params::ParamSet;
-use crate::scene::{Background, Bsdf, Scene};
+use crate::scene::{Background, Bsdf, Optic, Scene};
 use buffer::Buffer;
 use materials::Materials;
 
@@ -109,11 +109,16 @@ fn left_out(scene: &Scene) -> Vec<String> {
     if scene.splats.is_some() {
         notes.push("the splats are left out: glTF has none".to_owned());
     }
-    if let Some(slab) = &scene.slab {
-        notes.push(format!(
+    match &scene.optic {
+        Some(Optic::Slab(slab)) => notes.push(format!(
             "the slab `{}` is left out: export it as .ply, .obj or .stl",
             slab.name
-        ));
+        )),
+        Some(Optic::Cube(cube)) => notes.push(format!(
+            "the cube `{}` is left out: glTF has no varying index; export its grid as .vdb",
+            cube.name
+        )),
+        None => {}
     }
     for medium in &scene.world.media {
         notes.push(format!(

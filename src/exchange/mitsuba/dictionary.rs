@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::sensors;
-use crate::scene::{Gradient, Integrator, Scene, SensorKind};
+use crate::scene::{Gradient, Integrator, Optic, Scene, SensorKind};
 
 /// A dictionary of Mitsuba.
 #[derive(Debug)]
@@ -29,11 +29,16 @@ pub(super) fn of(scene: &Scene) -> Result<Dictionary, Vec<String>> {
     if scene.splats.is_some() {
         problems.push("Mitsuba has no splats; a run writes them as .ply and .svg into its `final`".to_owned());
     }
-    if let Some(slab) = &scene.slab {
-        problems.push(format!(
+    match &scene.optic {
+        Some(Optic::Slab(slab)) => problems.push(format!(
             "Mitsuba has no height fields; export `{}` with a name that ends in .ply, which it reads",
             slab.name
-        ));
+        )),
+        Some(Optic::Cube(cube)) => problems.push(format!(
+            "Mitsuba has no media of varying index, as `{}` is one; export its grid with a name that ends in .vdb",
+            cube.name
+        )),
+        None => {}
     }
     for medium in scene.world.media.iter().filter(|medium| medium.emission.is_some()) {
         let path = &medium.path;

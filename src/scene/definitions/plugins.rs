@@ -448,6 +448,19 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (
         Class::Shape,
         Definition {
+            name: "gradient_index",
+            parameters: &[
+                may("to_world", Form::Space),
+                must("index", Form::Volume(Limit::Within(1.0, 10.0))),
+                may("step", Form::Number(Limit::Within(1e-5, 1.0))),
+                may("refraction", Form::Boolean),
+            ],
+            nested: &[],
+        },
+    ),
+    (
+        Class::Shape,
+        Definition {
             name: "shapegroup",
             parameters: &[],
             nested: &[Class::Shape],

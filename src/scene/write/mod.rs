@@ -44,9 +44,9 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     if let Some(splats) = &scene.splats {
         root.insert(first_step(&splats.position).into(), self::splats(splats));
     }
-    if let Some(slab) = &scene.slab {
-        let object = world::slab(slab, &mut root);
-        root.insert(slab.name.clone(), object);
+    if let Some(optic) = &scene.optic {
+        let object = world::optic(optic, &mut root);
+        root.insert(optic.name().to_owned(), object);
     }
     for surface in &scene.world.surfaces {
         let mut object = world::surface(surface, &scene.world, &mut root);

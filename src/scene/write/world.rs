@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::{
     Array, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium,
-    MeshFormat, Phase, Rules, Scene, Slab, Source, Surface, Variant, World, Wrap,
+    MeshFormat, Optic, Phase, Rules, Scene, Slab, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
 use super::{channels, file, fill, matrix, number, numbers, source};
@@ -138,8 +138,21 @@ pub(super) fn surface(surface: &Surface, world: &World, root: &mut Map<String, V
     object
 }
 
-/// The slab of light tracing.
-pub(super) fn slab(slab: &Slab, root: &mut Map<String, Value>) -> Value {
+/// What light tracing sends light through.
+pub(super) fn optic(optic: &Optic, root: &mut Map<String, Value>) -> Value {
+    match optic {
+        Optic::Slab(slab) => self::slab(slab, root),
+        Optic::Cube(cube) => json!({
+            "type": "gradient_index",
+            "to_world": matrix(&cube.to_world),
+            "index": source(&cube.index),
+            "step": number(cube.step),
+            "refraction": cube.refracts,
+        }),
+    }
+}
+
+fn slab(slab: &Slab, root: &mut Map<String, Value>) -> Value {
     json!({
         "type": "heightfield",
         "to_world": matrix(&slab.to_world),

@@ -1,22 +1,15 @@
-//! A band of the light's rows: the paths that begin there, splatted onto a film of their own, or sending derivatives to the rows
-//! of heights that they pass.
+//! A band of the light's rows: the paths that begin there, splatted onto a film of their own, or sending derivatives to the
+//! entries of what bends them.
 
 use crate::each::EachEntry;
-use crate::resident::light::{Film, LightScene, MAX_TAPS};
-use crate::transport::light::heights::{Heights, height_adjoint};
+use crate::resident::light::{Beam, Film, MAX_TAPS};
+use crate::transport::light::optic::Optic;
 use crate::transport::light::splat::{Taps, taps};
-use crate::transport::light::walk::{Arrival, Exit, arrival_adjoint, arrive, entry, exit, pass_by};
 use crate::transport::rays::random::{Counter, Key, random_uniform};
 use crate::transport::rays::sampler::WALK;
 
 /// Pixels along an axis that a Gaussian of half a pixel reaches, and one more.
 const NARROW: usize = 5;
-
-/// Rows of heights before and behind those that a band's paths pass: one for the stencil, and two for rounding.
-const MARGIN: f32 = 3.0;
-
-/// Rows of heights that two neighbouring bands share.
-pub(super) const ROWS_BETWEEN: usize = 2 * MARGIN as usize + 1;
 
 /// A film with a border that filters reach into, its colours as four numbers a pixel.
 #[derive(Debug)]
@@ -61,24 +54,24 @@ impl Sheet {
 
 /// The paths of a band of rows of the light. It is cut as the film is, and as many paths begin in each of its cells.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Band<'a> {
-    pub(super) scene: &'a LightScene,
+pub(super) struct Band<'a, O> {
+    pub(super) beam: &'a Beam,
+    pub(super) optic: &'a O,
     pub(super) film: Film<'a>,
     pub(super) sensor: u32,
-    pub(super) heights: Heights<'a, f32>,
     pub(super) key: Key,
     pub(super) spp: u32,
     pub(super) rows: [u32; 2],
 }
 
-/// Rows of the heights' gradient.
+/// Neighbouring entries of the gradient.
 #[derive(Debug)]
-pub(super) struct GradientRows {
+pub(super) struct GradientPart {
     pub(super) first: usize,
     pub(super) values: Vec<f32>,
 }
 
-impl Band<'_> {
+impl<O: Optic<f32>> Band<'_, O> {
     /// Calls `path` with the place on the light of each path.
     #[inline(always)]
     fn paths(&self, mut path: impl FnMut([f32; 2])) {
@@ -104,15 +97,6 @@ impl Band<'_> {
         }
     }
 
-    /// Follows a path out of the slab and to the film.
-    #[inline(always)]
-    fn follow(&self, place: [f32; 2]) -> Option<(Exit<f32>, Arrival<f32>)> {
-        let slab = &self.scene.slab;
-        let exit = exit(slab, self.heights, entry(slab, place))?;
-        let arrival = arrive(slab, &self.scene.screen, &self.film, &exit)?;
-        Some((exit, arrival))
-    }
-
     /// Splats the band's paths, of radiance and weight alone, on a sheet.
     pub(super) fn render(&self, sheet: &mut Sheet) {
         match self.is_narrow() {
@@ -121,8 +105,8 @@ impl Band<'_> {
         }
     }
 
-    /// Sends the adjoint image on a sheet, exposure and all, to the heights.
-    pub(super) fn backpropagate(&self, sheet: &Sheet) -> GradientRows {
+    /// Sends the adjoint image on a sheet, exposure and all, to the entries of the optic.
+    pub(super) fn backpropagate(&self, sheet: &Sheet) -> GradientPart {
         match self.is_narrow() {
             true => self.gather::<NARROW>(sheet),
             false => self.gather::<MAX_TAPS>(sheet),
@@ -135,17 +119,15 @@ impl Band<'_> {
     }
 
     fn splat<const MOST: usize>(&self, sheet: &mut Sheet) {
-        let scene = self.scene;
         self.paths(|place| {
-            let found = match self.follow(place) {
-                Some((_, arrival)) => Some((arrival.film, arrival.weight)),
-                None => pass_by(&scene.slab, &scene.screen, &self.film, entry(&scene.slab, place)),
+            let Some(arrival) = self.optic.follow(&self.beam.screen, &self.film, place) else {
+                return;
             };
-            let Some(([x, y], weight)) = found else { return };
+            let [x, y] = arrival.film;
             if !self.is_near(x, y) {
                 return;
             }
-            let color = scene.lamp.radiance(place[0], place[1]).each(|c| c * weight);
+            let color = self.beam.lamp.radiance(place[0], place[1]).each(|c| c * arrival.weight);
             let across: Taps<f32, MOST> = taps(self.film.filter, x);
             let down: Taps<f32, MOST> = taps(self.film.filter, y);
             let Some(first) = sheet.first([across.first, down.first], [across.count, down.count]) else {
@@ -171,15 +153,18 @@ impl Band<'_> {
         near(x, self.film.width) && near(y, self.film.height)
     }
 
-    fn gather<const MOST: usize>(&self, sheet: &Sheet) -> GradientRows {
-        let scene = self.scene;
-        let [first, last] = self.height_rows();
-        let width = self.heights.size[0];
-        let mut values = vec![0f32; width * (last - first)];
+    fn gather<const MOST: usize>(&self, sheet: &Sheet) -> GradientPart {
+        let Beam { screen, lamp, .. } = self.beam;
+        let reached = self
+            .optic
+            .reach(self.rows.each(|row| row as f32 / self.film.height as f32));
+        let first = reached.start;
+        let mut values = vec![0f32; reached.len()];
         self.paths(|place| {
-            let Some((exit, arrival)) = self.follow(place) else {
+            let Some(arrival) = self.optic.follow(screen, &self.film, place) else {
                 return;
             };
+            let Some(trace) = &arrival.trace else { return };
             let [x, y] = arrival.film;
             if !self.is_near(x, y) {
                 return;
@@ -189,7 +174,7 @@ impl Band<'_> {
             let Some(at) = sheet.first([across.first, down.first], [across.count, down.count]) else {
                 return;
             };
-            let color = scene.lamp.radiance(place[0], place[1]);
+            let color = lamp.radiance(place[0], place[1]);
             // Sums of the adjoint times the filter, its slope along x, and that along y.
             let mut sums = [[0f32; 4]; 3];
             for r in 0..down.count {
@@ -209,47 +194,10 @@ impl Band<'_> {
             }
             let [by_weight, by_x, by_y] = sums.each(|s| s[0] * color[0] + s[1] * color[1] + s[2] * color[2]);
             let by_film = [by_x * arrival.weight, by_y * arrival.weight];
-            let by = arrival_adjoint(
-                &scene.slab,
-                &scene.screen,
-                &self.film,
-                (&exit, &arrival),
-                (by_film, by_weight),
-            );
-            height_adjoint(&exit.stencil, by, |column, row, g| {
-                values[(row - first) * width + column] += g;
-            });
+            let by = (by_film, by_weight);
+            self.optic
+                .send(screen, &self.film, trace, by, |entry, g| values[entry - first] += g);
         });
-        GradientRows { first, values }
-    }
-
-    /// The rows of heights that the band's paths may pass: first, and behind the last.
-    fn height_rows(&self) -> [usize; 2] {
-        let slab = &self.scene.slab;
-        let [_, count] = self.heights.size;
-        // Coefficients bound their spline.
-        let (low, high) = self
-            .heights
-            .values
-            .iter()
-            .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| {
-                (low.min(*v), high.max(*v))
-            });
-        let shift = slab.inside[1] / slab.inside[2];
-        let edges = [0.0, 1.0].each(|u| {
-            self.rows
-                .each(|row| entry::<f32>(slab, [u, row as f32 / self.film.height as f32])[1])
-        });
-        let ends = edges
-            .as_flattened()
-            .iter()
-            .flat_map(|y| [low, high].each(|h| y + (slab.thickness + h) * shift));
-        let (from, to) = ends.fold((f32::INFINITY, f32::NEG_INFINITY), |(from, to), y| {
-            (from.min(y), to.max(y))
-        });
-        let texel = |y: f32| (y + 1.0) * 0.5 * count as f32;
-        let first = (texel(from) - MARGIN).max(0.0) as usize;
-        let last = (texel(to) + MARGIN + 1.0).max(0.0) as usize;
-        [first.min(count - 1), last.clamp(first.min(count - 1) + 1, count)]
+        GradientPart { first, values }
     }
 }

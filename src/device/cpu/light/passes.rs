@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::band::{Band, ROWS_BETWEEN, Sheet};
+use super::band::{Band, GradientPart, Sheet};
 use crate::device::cpu::chunk::{CHUNK, Place, chunks};
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::passes::{Inputs, Pass};
@@ -11,7 +11,12 @@ use crate::device::cpu::update::Updates;
 use crate::device::{Batch, DeviceError, ReplayStats, Result};
 use crate::each::EachEntry;
 use crate::resident::light::{Film, LightScene};
+use crate::resident::optics::OpticRecord;
+use crate::transport::light::cube::CubeOptic;
 use crate::transport::light::heights::Heights;
+use crate::transport::light::index::{Index, border, pad, padded};
+use crate::transport::light::optic::Optic;
+use crate::transport::light::slab::{ROWS_BETWEEN, SlabOptic};
 
 /// The most bands of a light.
 const BANDS: usize = 32;
@@ -33,13 +38,18 @@ fn bands(size: [u32; 2], radius: f32) -> usize {
 }
 
 /// Bytes that light tracing needs beside the parameters, for the largest of the films of these sizes and radii of filters: films of
-/// bands, the adjoint image with its border, and the bands' rows of derivatives by `heights` along x and y.
-pub fn light_bytes(films: impl IntoIterator<Item = ([u32; 2], f32)>, [nx, ny]: [usize; 2]) -> u64 {
-    let of = |(size, radius)| {
-        let bands = bands(size, radius);
-        // Rows of neighbouring bands overlap.
-        let rows = ny + ROWS_BETWEEN * (bands - 1);
-        ((bands + 1) * sheet_bytes(size, radius)).saturating_add(nx.saturating_mul(4 * rows)) as u64
+/// bands, the adjoint image with its border, and the bands' derivatives. Those by the heights of a slab, `size` along x and y, are
+/// of the rows that a band's light passes; those by the index in a cube are of the whole grid with its border, of which there is
+/// one more that light is sent through.
+pub fn light_bytes(films: impl IntoIterator<Item = ([u32; 2], f32)>, is_cube: bool, size: [usize; 3]) -> u64 {
+    let of = |(film, radius)| {
+        let bands = bands(film, radius);
+        let entries = match is_cube {
+            true => padded(size).into_iter().fold(bands + 1, usize::saturating_mul),
+            // Rows of neighbouring bands overlap.
+            false => size[0].saturating_mul(size[1] + ROWS_BETWEEN * (bands - 1)),
+        };
+        ((bands + 1) * sheet_bytes(film, radius)).saturating_add(entries.saturating_mul(4)) as u64
     };
     films.into_iter().map(of).max().unwrap_or(0)
 }
@@ -68,21 +78,23 @@ impl LightPasses {
         check(inputs, pass.batch)?;
         let of_batch = chunks(&inputs.sensors, pass.batch);
         let image = frame.begin(of_batch.len());
+        let index = padded_index(&self.scene, inputs);
         for (slot, &sensor) in pass.batch.table.sensors.iter().enumerate() {
             let film = self.scene.film(sensor as usize, &inputs.sensors[sensor as usize]);
-            let bands = paths(&self.scene, inputs, pass, sensor);
-            let side = Sheet::of(&film);
-            if self.sheets.len() != bands.len()
-                || self.sheets.iter().any(|sheet| sheet.pixels.len() != side.pixels.len())
-            {
-                self.sheets = bands.iter().map(|_| Sheet::of(&film)).collect();
+            match &self.scene.beam(sensor as usize).optic {
+                OpticRecord::Slab(slab) => {
+                    let heights = heights(&self.scene, inputs);
+                    let optic = SlabOptic { slab, heights };
+                    splat(&mut self.sheets, &paths(&self.scene, &optic, film, pass, sensor), &film);
+                }
+                OpticRecord::Cube(cube) => {
+                    let index = self::index(&self.scene, &index);
+                    let optic = CubeOptic { cube, index };
+                    splat(&mut self.sheets, &paths(&self.scene, &optic, film, pass, sensor), &film);
+                }
             }
-            self.sheets.par_iter_mut().zip(&bands).for_each(|(sheet, band)| {
-                sheet.pixels.fill([0.0; 4]);
-                band.render(sheet);
-            });
             let exposure = exposure(&film, pass.spp);
-            let sheets = &self.sheets;
+            let (side, sheets) = (Sheet::of(&film), &self.sheets);
             let chunked = image.par_chunks_mut(CHUNK).zip(&of_batch);
             chunked.for_each(|(image, chunk)| {
                 for Place { place, pixel, .. } in chunk.pixels(&inputs.sensors, pass.batch, pass.keys) {
@@ -104,7 +116,7 @@ impl LightPasses {
         Ok(())
     }
 
-    /// Adds the derivatives by the heights to their gradient.
+    /// Adds the derivatives by what bends light to their gradient.
     pub(in crate::device::cpu) fn backpropagate(
         &mut self,
         inputs: &Inputs,
@@ -113,12 +125,13 @@ impl LightPasses {
         updates: &mut Updates,
     ) -> Result<ReplayStats> {
         check(inputs, pass.batch)?;
-        let slot = self.scene.heights;
+        let slot = self.scene.parameter;
         let mut stats = ReplayStats::default();
         if updates.gradients[slot].is_empty() {
             return Ok(stats);
         }
         let of_batch = chunks(&inputs.sensors, pass.batch);
+        let index = padded_index(&self.scene, inputs);
         let mut sent = 0;
         for (view, &sensor) in pass.batch.table.sensors.iter().enumerate() {
             let film = self.scene.film(sensor as usize, &inputs.sensors[sensor as usize]);
@@ -135,18 +148,29 @@ impl LightPasses {
                     sheet.pixels[at] = [r, g, b, 0.0];
                 }
             }
-            let bands = paths(&self.scene, inputs, pass, sensor);
-            let found: Vec<_> = bands.par_iter().map(|band| band.backpropagate(&sheet)).collect();
-            let rows: usize = found.iter().map(|rows| size_of_val(&rows.values[..])).sum();
-            sent = sent.max(size_of_val(&sheet.pixels[..]) + rows);
-            let width = self.scene.size[0];
             let gradient = &mut updates.gradients[slot];
-            for rows in found {
-                let begin = rows.first * width;
-                for (sum, g) in gradient[begin..begin + rows.values.len()].iter_mut().zip(rows.values) {
-                    *sum += g;
+            let entries = match &self.scene.beam(sensor as usize).optic {
+                OpticRecord::Slab(slab) => {
+                    let heights = heights(&self.scene, inputs);
+                    let optic = SlabOptic { slab, heights };
+                    let found = gather(&paths(&self.scene, &optic, film, pass, sensor), &sheet);
+                    found.iter().for_each(|part| add(&mut gradient[part.first..], part));
+                    found.iter().map(|part| part.values.len()).sum::<usize>()
                 }
-            }
+                OpticRecord::Cube(cube) => {
+                    let index = self::index(&self.scene, &index);
+                    let optic = CubeOptic { cube, index };
+                    let mut found = gather(&paths(&self.scene, &optic, film, pass, sensor), &sheet).into_iter();
+                    let count = found.len();
+                    let mut sum = found.next().map_or_else(Vec::new, |part| part.values);
+                    found.for_each(|part| add(&mut sum, &part));
+                    border(self.scene.size)
+                        .zip(&sum)
+                        .for_each(|(entry, g)| gradient[entry] += g);
+                    count * sum.len()
+                }
+            };
+            sent = sent.max(size_of_val(&sheet.pixels[..]) + 4 * (entries + index.len()));
             let count = u64::from(film.width) * u64::from(film.height) * u64::from(pass.spp);
             stats = stats
                 + ReplayStats {
@@ -178,19 +202,61 @@ fn exposure(film: &Film<'_>, spp: u32) -> [f32; 3] {
     film.exposure.each(|c| (f64::from(c) / paths) as f32)
 }
 
+/// Splats the bands, each onto a sheet of its own, which are made anew if the film has changed.
+fn splat<O: Optic<f32>>(sheets: &mut Vec<Sheet>, bands: &[Band<'_, O>], film: &Film<'_>) {
+    let side = Sheet::of(film);
+    if sheets.len() != bands.len() || sheets.iter().any(|sheet| sheet.pixels.len() != side.pixels.len()) {
+        *sheets = bands.iter().map(|_| Sheet::of(film)).collect();
+    }
+    sheets.par_iter_mut().zip(bands).for_each(|(sheet, band)| {
+        sheet.pixels.fill([0.0; 4]);
+        band.render(sheet);
+    });
+}
+
+/// The derivatives of each band.
+fn gather<O: Optic<f32>>(bands: &[Band<'_, O>], sheet: &Sheet) -> Vec<GradientPart> {
+    bands.par_iter().map(|band| band.backpropagate(sheet)).collect()
+}
+
+/// Adds a part to sums that begin where it does.
+fn add(sums: &mut [f32], part: &GradientPart) {
+    for (sum, g) in sums.iter_mut().zip(&part.values) {
+        *sum += g;
+    }
+}
+
+fn heights<'a>(scene: &LightScene, inputs: &'a Inputs) -> Heights<'a, f32> {
+    Heights {
+        values: &inputs.params.parameters[scene.parameter].values,
+        size: [scene.size[0], scene.size[1]],
+    }
+}
+
+/// The index in a cube with its border; nothing of a slab.
+fn padded_index(scene: &LightScene, inputs: &Inputs) -> Vec<f32> {
+    match scene.has_cube() {
+        true => pad(&inputs.params.parameters[scene.parameter].values, scene.size),
+        false => Vec::new(),
+    }
+}
+
+fn index<'a>(scene: &LightScene, values: &'a [f32]) -> Index<'a, f32> {
+    Index {
+        values,
+        size: scene.size,
+    }
+}
+
 /// The bands of a view, in order.
-fn paths<'a>(scene: &'a LightScene, inputs: &'a Inputs, pass: Pass, sensor: u32) -> Vec<Band<'a>> {
-    let film = scene.film(sensor as usize, &inputs.sensors[sensor as usize]);
+fn paths<'a, O>(scene: &'a LightScene, optic: &'a O, film: Film<'a>, pass: Pass, sensor: u32) -> Vec<Band<'a, O>> {
     let count = bands([film.width, film.height], film.filter.radius) as u32;
     let edge = |band: u32| (u64::from(band) * u64::from(film.height) / u64::from(count)) as u32;
     let of = |band| Band {
-        scene,
+        beam: scene.beam(sensor as usize),
+        optic,
         film,
         sensor,
-        heights: Heights {
-            values: &inputs.params.parameters[scene.heights].values,
-            size: scene.size,
-        },
         key: pass.keys.pass,
         spp: pass.spp,
         rows: [edge(band), edge(band + 1)],

@@ -1,10 +1,14 @@
-//! A path of light: from a place of the lamp into the flat side of the slab, out of its other side, onto the screen and the
-//! film that sees it; and the derivative of what arrives by the heights.
+//! Light through a slab: from a place of the lamp into the flat side, out of the side of heights, onto the screen; and the
+//! derivative of what arrives by the heights.
 
-use super::heights::{Height, Heights, Stencil, height, stencil};
+use std::ops::Range;
+
+use super::heights::{Height, Heights, Stencil, height, height_adjoint, stencil};
+use super::landing::{Landing, dot, land, landing_adjoint, within};
+use super::optic::{Arrival, Optic};
 use crate::each::EachEntry;
-use crate::resident::layout::Rows;
-use crate::resident::light::{Film, ScreenRecord, SlabRecord};
+use crate::resident::light::{Film, ScreenRecord};
+use crate::resident::optics::SlabRecord;
 use crate::transport::number::Number;
 
 /// Newton's steps towards the side of heights.
@@ -15,27 +19,10 @@ const SETTLED: f64 = 1e-6;
 
 /// Where a path of light leaves the slab.
 #[derive(Debug, Clone, Copy)]
-pub struct Exit<N> {
-    pub p: [N; 3],
-    pub stencil: Stencil<N>,
-    pub height: Height<N>,
-}
-
-/// The path beyond the slab.
-#[derive(Debug, Clone, Copy)]
-pub struct Arrival<N> {
-    /// In pixels from the film's upper left corner.
-    pub film: [N; 2],
-    /// Share of light that arrives, times pixels in the area that it lights.
-    pub weight: N,
-    /// Direction behind the slab; not a unit vector in the screen's frame.
-    onward: [N; 3],
-    /// Homogeneous coordinates on the film.
-    seen: [N; 3],
-    /// The refraction's factor on the normal, and cosines on both sides.
-    bend: Bend<N>,
-    /// Factor on `onward` that reaches the screen.
-    reach: N,
+struct Exit<N> {
+    p: [N; 3],
+    stencil: Stencil<N>,
+    height: Height<N>,
 }
 
 /// Refraction out of the slab: onward = eta · inside + factor · (-slope, 1).
@@ -49,27 +36,16 @@ struct Bend<N> {
     passed: N,
 }
 
-#[inline(always)]
-fn dot<N: Number>(a: [N; 3], b: [N; 3]) -> N {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-}
-
 /// Where light that leaves the lamp at (u, v) meets the plane of the flat side.
 #[inline(always)]
-pub fn entry<N: Number>(slab: &SlabRecord, [u, v]: [f32; 2]) -> [N; 2] {
+fn entry<N: Number>(slab: &SlabRecord, [u, v]: [f32; 2]) -> [N; 2] {
     let [origin, across, down] = slab.entry.each(|p| p.each(N::lift));
     [0, 1].each(|a: usize| origin[a] + across[a] * N::lift(u) + down[a] * N::lift(v))
 }
 
-/// Whether a place is within [-1, 1]².
-#[inline(always)]
-fn within<N: Number>(p: [N; 2]) -> bool {
-    p.iter().all(|x| !x.above(1.0) && !x.below(-1.0))
-}
-
 /// Where light that enters at `entry` leaves through the side of heights; None where it meets the rim, which absorbs it.
 #[inline(always)]
-pub fn exit<N: Number>(slab: &SlabRecord, heights: Heights<'_, N>, entry: [N; 2]) -> Option<Exit<N>> {
+fn exit<N: Number>(slab: &SlabRecord, heights: Heights<'_, N>, entry: [N; 2]) -> Option<Exit<N>> {
     if !within(entry) {
         return None;
     }
@@ -135,72 +111,30 @@ fn reflected<N: Number>(eta: N, inside: N, outside: N) -> [N; 2] {
     ]
 }
 
-/// The linear part of an affine map.
-#[inline(always)]
-fn turned<N: Number>(map: &Rows, v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].each(|r: usize| dot([0, 1, 2].each(|c: usize| N::lift(map[r][c])), v))
-}
-
-/// The film's place that sees where a ray meets the screen, the ray's length and the homogeneous place.
-#[inline(always)]
-fn land<N: Number>(screen: &ScreenRecord, film: &Film<'_>, p: [N; 3], d: [N; 3]) -> Option<([N; 3], N)> {
-    let linear = turned(&screen.to_screen, p);
-    let p = [0, 1, 2].each(|r: usize| linear[r] + N::lift(screen.to_screen[r][3]));
-    if !(d[2] * N::lift(screen.front)).below(0.0) {
-        return None;
-    }
-    let reach = -p[2] / d[2];
-    if !reach.above(0.0) {
-        return None;
-    }
-    let place = [p[0] + reach * d[0], p[1] + reach * d[1]];
-    if !within(place) {
-        return None;
-    }
-    let seen = film.rows.each(|row| {
-        let [a, b, c] = row.each(N::lift);
-        a * place[0] + b * place[1] + c
-    });
-    (!seen[2].below(film.clip[0]) && !seen[2].above(film.clip[1])).then_some((seen, reach))
-}
-
-/// Homogeneous coordinates as a place, and the pixels in a unit of the screen's area there.
-#[inline(always)]
-fn project<N: Number>(film: &Film<'_>, seen: [N; 3]) -> ([N; 2], N) {
-    let scale = seen[2].recip();
-    (
-        [seen[0] * scale, seen[1] * scale],
-        N::lift(film.pixels) * scale * scale * scale,
-    )
-}
-
 /// Light that passes beside the slab; None where it meets the rim.
 #[inline(always)]
-pub fn pass_by<N: Number>(
-    slab: &SlabRecord,
-    screen: &ScreenRecord,
-    film: &Film<'_>,
-    entry: [N; 2],
-) -> Option<([N; 2], N)> {
+fn pass_by<N: Number>(slab: &SlabRecord, screen: &ScreenRecord, film: &Film<'_>, entry: [N; 2]) -> Option<Landing<N>> {
     let d = slab.outside.each(N::lift);
     let along = N::lift(slab.thickness) / d[2];
     let beside = |at: [N; 2]| !within(at);
     if !beside(entry) || !beside([entry[0] + along * d[0], entry[1] + along * d[1]]) {
         return None;
     }
-    let p = [entry[0], entry[1], N::lift(-slab.thickness)];
-    let (seen, _) = land(screen, film, p, turned(&screen.to_screen, d))?;
-    Some(project(film, seen))
+    land(screen, film, [entry[0], entry[1], N::lift(-slab.thickness)], d)
+}
+
+/// The path beyond the slab.
+#[derive(Debug, Clone, Copy)]
+struct Beyond<N> {
+    /// Share of light that arrives, times pixels in the area that it lights.
+    weight: N,
+    bend: Bend<N>,
+    landing: Landing<N>,
 }
 
 /// What arrives of light that leaves the slab at `exit`.
 #[inline(always)]
-pub fn arrive<N: Number>(
-    slab: &SlabRecord,
-    screen: &ScreenRecord,
-    film: &Film<'_>,
-    exit: &Exit<N>,
-) -> Option<Arrival<N>> {
+fn arrive<N: Number>(slab: &SlabRecord, screen: &ScreenRecord, film: &Film<'_>, exit: &Exit<N>) -> Option<Beyond<N>> {
     let slope = exit.height.slope;
     let bend = bend(slab, slope)?;
     let eta = N::lift(slab.eta);
@@ -210,56 +144,28 @@ pub fn arrive<N: Number>(
         eta * inside[1] - bend.factor * slope[1],
         eta * inside[2] + bend.factor,
     ];
-    let onward = turned(&screen.to_screen, direction);
-    let (seen, reach) = land(screen, film, exit.p, onward)?;
-    let (place, pixels) = project(film, seen);
-    Some(Arrival {
-        film: place,
-        weight: N::lift(slab.entering) * bend.passed * pixels,
-        onward,
-        seen,
+    let landing = land(screen, film, exit.p, direction)?;
+    Some(Beyond {
+        weight: N::lift(slab.entering) * bend.passed * landing.pixels,
         bend,
-        reach,
+        landing,
     })
-}
-
-/// The transpose of the linear part of an affine map.
-#[inline(always)]
-fn turned_back<N: Number>(map: &Rows, v: [N; 3]) -> [N; 3] {
-    [0, 1, 2].each(|c: usize| dot([0, 1, 2].each(|r: usize| N::lift(map[r][c])), v))
 }
 
 /// From derivatives by the place on the film and by the weight to those by the height where the path leaves the slab, and by
 /// its slopes there.
 #[inline(always)]
-pub fn arrival_adjoint<N: Number>(
+fn arrival_adjoint<N: Number>(
     slab: &SlabRecord,
     screen: &ScreenRecord,
     film: &Film<'_>,
-    (exit, arrival): (&Exit<N>, &Arrival<N>),
+    (exit, beyond): (&Exit<N>, &Beyond<N>),
     (by_film, by_weight): ([N; 2], N),
 ) -> [N; 3] {
     let eta = N::lift(slab.eta);
     let (inside, slope) = (slab.inside.each(N::lift), exit.height.slope);
-    let Arrival {
-        bend, reach, onward, ..
-    } = *arrival;
-    // Film and screen.
-    let by_log = by_weight * arrival.weight;
-    let scale = arrival.seen[2].recip();
-    let [x, y] = [by_film[0] * scale, by_film[1] * scale];
-    let three = N::lift(3.0);
-    let by_seen = [
-        x,
-        y,
-        -(x * arrival.film[0] + y * arrival.film[1]) - three * by_log * scale,
-    ];
-    let by_place = [0, 1].each(|a: usize| dot(film.rows.each(|row| N::lift(row[a])), by_seen));
-    let by_reach = by_place[0] * onward[0] + by_place[1] * onward[1];
-    let by_depth = -(by_reach / onward[2]);
-    let by_p = turned_back(&screen.to_screen, [by_place[0], by_place[1], by_depth]);
-    let by_onward = [reach * by_place[0], reach * by_place[1], reach * by_depth];
-    let by_direction = turned_back(&screen.to_screen, by_onward);
+    let by_log = by_weight * beyond.weight;
+    let [by_p, by_direction] = landing_adjoint(screen, film, &beyond.landing, (by_film, by_log));
     // Refraction.
     let Bend {
         factor,
@@ -267,7 +173,7 @@ pub fn arrival_adjoint<N: Number>(
         cos_inside,
         cos_outside,
         passed,
-    } = bend;
+    } = beyond.bend;
     let mut by_slope = [-(factor * by_direction[0]), -(factor * by_direction[1])];
     let by_factor = by_direction[2] - by_direction[0] * slope[0] - by_direction[1] * slope[1];
     let [s, p] = reflected(eta, cos_inside, cos_outside);
@@ -290,4 +196,86 @@ pub fn arrival_adjoint<N: Number>(
     let rising = inside[2] - slope[0] * inside[0] - slope[1] * inside[1];
     let by_height = by_far / rising;
     [by_height, by_slope[0], by_slope[1]]
+}
+
+/// A slab with its heights.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabOptic<'a, N> {
+    pub slab: &'a SlabRecord,
+    pub heights: Heights<'a, N>,
+}
+
+/// A path through the slab.
+#[derive(Debug, Clone, Copy)]
+pub struct SlabTrace<N> {
+    exit: Exit<N>,
+    beyond: Beyond<N>,
+}
+
+/// Rows of heights before and behind those that a band's paths pass: one for the stencil, and two for rounding.
+const MARGIN: f32 = 3.0;
+
+/// Rows of heights that two neighbouring bands share.
+pub const ROWS_BETWEEN: usize = 2 * MARGIN as usize + 1;
+
+impl<N: Number + Sync> Optic<N> for SlabOptic<'_, N> {
+    type Trace = SlabTrace<N>;
+
+    #[inline(always)]
+    fn follow(&self, screen: &ScreenRecord, film: &Film<'_>, place: [f32; 2]) -> Option<Arrival<N, SlabTrace<N>>> {
+        let entry = entry(self.slab, place);
+        let through = exit(self.slab, self.heights, entry)
+            .and_then(|exit| arrive(self.slab, screen, film, &exit).map(|beyond| SlabTrace { exit, beyond }));
+        match through {
+            Some(trace) => Some(Arrival {
+                film: trace.beyond.landing.film,
+                weight: trace.beyond.weight,
+                trace: Some(trace),
+            }),
+            None => pass_by(self.slab, screen, film, entry).map(|landing| Arrival {
+                film: landing.film,
+                weight: landing.pixels,
+                trace: None,
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn send(
+        &self,
+        screen: &ScreenRecord,
+        film: &Film<'_>,
+        trace: &SlabTrace<N>,
+        by: ([N; 2], N),
+        mut send: impl FnMut(usize, N),
+    ) {
+        let SlabTrace { exit, beyond } = trace;
+        let by = arrival_adjoint(self.slab, screen, film, (exit, beyond), by);
+        let width = self.heights.size[0];
+        height_adjoint(&exit.stencil, by, |column, row, g| send(row * width + column, g));
+    }
+
+    fn reach(&self, rows: [f32; 2]) -> Range<usize> {
+        let slab = self.slab;
+        let [width, count] = self.heights.size;
+        // Coefficients bound their spline.
+        let all = self.heights.values.iter().map(|v| v.value() as f32);
+        let (low, high) = all.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| {
+            (low.min(v), high.max(v))
+        });
+        let shift = slab.inside[1] / slab.inside[2];
+        let edges = [0.0, 1.0].each(|u| rows.each(|row| entry::<f32>(slab, [u, row])[1]));
+        let ends = edges
+            .as_flattened()
+            .iter()
+            .flat_map(|y| [low, high].each(|h| y + (slab.thickness + h) * shift));
+        let (from, to) = ends.fold((f32::INFINITY, f32::NEG_INFINITY), |(from, to), y| {
+            (from.min(y), to.max(y))
+        });
+        let texel = |y: f32| (y + 1.0) * 0.5 * count as f32;
+        let first = (texel(from) - MARGIN).max(0.0) as usize;
+        let last = (texel(to) + MARGIN + 1.0).max(0.0) as usize;
+        let first = first.min(count - 1);
+        first * width..last.clamp(first + 1, count) * width
+    }
 }

@@ -1,0 +1,71 @@
+//! `gradient_index`: a cube whose index of refraction varies, which light is sent through by the integrator `ptracer`.
+
+use glam::{Affine3A, Vec3};
+
+use super::quantity::Quantity;
+use super::reader::Value;
+use super::vocabulary::Class;
+use super::volume::{self, Channels, Wanted};
+use super::{Array, transform};
+use crate::params::Kind;
+
+/// The type.
+pub(super) const TYPE: &str = "gradient_index";
+
+/// The shortest step, in units of the cube's half side: a path through the cube then has some hundred thousand.
+const SHORTEST_STEP: f64 = 1e-5;
+
+/// A cube [-1, 1]³ in a surrounding of index one.
+#[derive(Debug, Clone)]
+pub struct IndexCube {
+    pub name: String,
+    pub to_world: Affine3A,
+    /// One channel: coefficients of a cubic B-spline over the cube, at the centres of texels.
+    pub index: Array,
+    /// Length of a step of light, in units of the cube's half side and of the speed of light outside over the index.
+    pub step: f32,
+    /// Whether the faces bend and reflect light.
+    pub refracts: bool,
+}
+
+impl IndexCube {
+    /// From the grid's unit cube to the world.
+    pub fn unit_to_world(&self) -> Affine3A {
+        self.to_world * Affine3A::from_translation(Vec3::NEG_ONE) * Affine3A::from_scale(Vec3::splat(2.0))
+    }
+}
+
+/// The cube called `name`.
+pub(super) fn read(value: &Value<'_>, name: &str) -> Option<IndexCube> {
+    let mut object = value.plugin(Class::Shape)?;
+    let to_world = transform::to_f32(transform::read(&mut object, "to_world"));
+    let wanted = Wanted {
+        quantity: Quantity::DenserIndex,
+        channels: Channels::Exactly(1),
+    };
+    let volume = object
+        .require("index", "a number or a volume")
+        .and_then(|value| volume::read(&value, wanted));
+    let given = object.get("step");
+    let refracts = object.boolean("refraction", true);
+    object.finish();
+    let volume = volume?;
+    let step = match given {
+        Some(value) => value.number(super::reader::Limit::Within(SHORTEST_STEP, 1.0))? as f32,
+        // Two steps a texel of the finest axis, where light is as fast as outside.
+        None => 1.0 / volume.shape.size.into_iter().max().unwrap_or(1).max(8) as f32,
+    };
+    Some(IndexCube {
+        name: name.to_string(),
+        to_world,
+        index: Array {
+            path: format!("{name}.index"),
+            kind: Kind::Grid,
+            shape: volume.shape,
+            source: volume.source,
+            tuning: None,
+        },
+        step,
+        refracts,
+    })
+}
