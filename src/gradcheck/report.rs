@@ -185,16 +185,17 @@ pub struct ParameterReport {
 
 impl ParameterReport {
     /// Judges the gradient of a parameter of paths or splats under the `w`-th weighting, and a device's if given. Entries
-    /// are flat indices, each with the reason why it was chosen and its difference.
+    /// are flat indices, each with the reason why it was chosen and its difference. Errors are measured beside the largest
+    /// derivative, or beside that given with the gradient if it is larger.
     pub(super) fn judge<'a>(
         parameter: &Parameter,
         (w, weighting): (usize, Weighting),
-        gradient: &[f64],
+        (gradient, beside): (&[f64], f64),
         device: Option<&[f32]>,
         entries: impl Iterator<Item = (usize, Place, &'a Difference)>,
         options: &Options,
     ) -> Self {
-        let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+        let largest = gradient.iter().fold(beside, |m: f64, g| m.max(g.abs()));
         let row = |(flat, place, difference): (usize, Place, &Difference)| {
             let (index, prb) = (coordinates(parameter.shape, flat), gradient[flat]);
             let mut row = Row::judge(index, place, prb, (difference, w), None, largest, options);

@@ -59,14 +59,14 @@ pub fn prepare(
             resident.set_constant_reference(*color);
             Ok((Targets::Constant(*color), Vec::new()))
         }
-        References::Leaves { .. } | References::Figure(_) => {
+        References::Leaves { .. } | References::Figures(_) => {
             checked_pixels(&scene.sensors, training)?;
             progress.note("drawing the pictures to compare with");
             let mut drawn = HashMap::new();
             for (index, sensor) in scene.sensors.iter().enumerate() {
                 let size = [sensor.width, sensor.height];
                 let pixels = match references {
-                    References::Figure(figure) => figure.draw(size),
+                    References::Figures(figures) => figures[index.min(figures.len() - 1)].draw(size),
                     References::Leaves { seed } => leaves::leaves(*seed, size),
                     _ => unreachable!("pictures are drawn of leaves and figures"),
                 };

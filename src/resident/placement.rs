@@ -77,7 +77,10 @@ fn picture(scene: &Scene) -> io::Result<Picture> {
     let [width, height] = [sensor.width as usize, sensor.height as usize];
     let pixels = match scene.optimize.as_ref().map(|rule| &rule.references) {
         Some(References::Leaves { seed }) => leaves::leaves(*seed, [sensor.width, sensor.height]),
-        Some(References::Figure(figure)) => figure.draw([sensor.width, sensor.height]),
+        Some(References::Figures(figures)) => {
+            let index = scene.sensors.iter().position(|s| s.name == sensor.name).unwrap_or(0);
+            figures[index.min(figures.len() - 1)].draw([sensor.width, sensor.height])
+        }
         Some(References::Constant(color)) => vec![*color; width * height],
         Some(References::Scene { .. }) => return Err(refuse()),
         Some(References::Images) | None => {

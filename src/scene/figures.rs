@@ -5,6 +5,8 @@
 pub enum Figure {
     /// A capital letter that no turn and no mirror maps to itself.
     Letter,
+    /// A digit of which the same holds.
+    Digit,
     /// A ring around a triangle.
     Ring,
     /// Three discs, red, green and blue, that overlap.
@@ -16,7 +18,12 @@ const DARK: f32 = 0.05;
 
 impl Figure {
     /// All of them, by their names.
-    pub const ALL: [(&'static str, Self); 3] = [("letter", Self::Letter), ("ring", Self::Ring), ("discs", Self::Discs)];
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("letter", Self::Letter),
+        ("digit", Self::Digit),
+        ("ring", Self::Ring),
+        ("discs", Self::Discs),
+    ];
 
     /// Its name.
     pub fn word(self) -> &'static str {
@@ -42,6 +49,7 @@ impl Figure {
     fn distances(self, p: [f32; 2]) -> [f32; 3] {
         match self {
             Self::Letter => [letter(p); 3],
+            Self::Digit => [digit(p); 3],
             Self::Ring => [ring(p); 3],
             Self::Discs => [90.0f32, 210.0, 330.0].map(|angle| {
                 let (sin, cos) = angle.to_radians().sin_cos();
@@ -64,6 +72,14 @@ fn letter(p: [f32; 2]) -> f32 {
     let top = segment(p, [-0.3, 0.65], [0.4, 0.65]);
     let middle = segment(p, [-0.3, 0.05], [0.2, 0.05]);
     stem.min(top).min(middle) - 0.12
+}
+
+/// A 4.
+fn digit(p: [f32; 2]) -> f32 {
+    let stem = segment(p, [0.2, -0.65], [0.2, 0.65]);
+    let slope = segment(p, [0.2, 0.65], [-0.45, -0.25]);
+    let bar = segment(p, [-0.45, -0.25], [0.45, -0.25]);
+    stem.min(slope).min(bar) - 0.12
 }
 
 fn ring(p: [f32; 2]) -> f32 {
@@ -98,6 +114,10 @@ mod tests {
         // The top bar reaches to the right, the foot does not.
         assert_eq!(at(Figure::Letter, 65, 17), [1.0; 3]);
         assert_eq!(at(Figure::Letter, 65, 82), [DARK; 3]);
+        // The bar reaches past the stem, the stem below the bar.
+        assert_eq!(at(Figure::Digit, 71, 62), [1.0; 3]);
+        assert_eq!(at(Figure::Digit, 60, 80), [1.0; 3]);
+        assert_eq!(at(Figure::Digit, 28, 38), [DARK; 3]);
         assert_eq!(at(Figure::Ring, 50, 12), [1.0; 3]);
         assert_eq!(at(Figure::Ring, 50, 50), [DARK; 3]);
         assert_eq!(at(Figure::Discs, 50, 50), [1.0; 3]);

@@ -604,8 +604,8 @@ pub enum References {
     Constant([f32; 3]),
     /// A picture of leaves, in the colour space of each film.
     Leaves { seed: u64 },
-    /// A picture drawn from formulas, in the colour space of each film.
-    Figure(figures::Figure),
+    /// Pictures drawn from formulas, in the colour space of each film: one for all sensors, or one for each.
+    Figures(Vec<figures::Figure>),
 }
 
 /// Intervals of outputs in iterations; 0 means never.

@@ -49,7 +49,7 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
         .unwrap_or(VIEWS);
     let references = object
         .get("references")
-        .and_then(|value| references(&value))
+        .and_then(|value| references(&value, scene))
         .unwrap_or(References::Images);
     let seed = object
         .get("seed")
@@ -335,7 +335,23 @@ fn regularizer(value: &Value<'_>, scene: &Scene) -> Option<Regularizer> {
     })
 }
 
-fn references(value: &Value<'_>) -> Option<References> {
+/// A figure for all sensors, or one for each in their order.
+fn figures(value: &Value<'_>, scene: &Scene) -> Option<Vec<Figure>> {
+    let figure = |value: &Value<'_>| value.choice(&Figure::ALL, &[]);
+    if !value.is_list() {
+        return figure(value).map(|figure| vec![figure]);
+    }
+    let found: Option<Vec<_>> = value.list()?.iter().map(figure).collect();
+    let (found, sensors) = (found?, scene.sensors.len());
+    if found.len() != sensors && !value.context.has_errors() {
+        let what = format!("{} figures for {sensors} sensors", found.len());
+        value.error(what, "give one for each, in the order of the file, or a single name");
+        return None;
+    }
+    Some(found)
+}
+
+fn references(value: &Value<'_>, scene: &Scene) -> Option<References> {
     let mut object = value.variant("references")?;
     let references = match object.name {
         "images" => Some(References::Images),
@@ -352,10 +368,11 @@ fn references(value: &Value<'_>) -> Option<References> {
             })
         }
         "figure" => {
-            let value = object.require("name", "`letter`, `ring` or `discs`");
-            value
-                .and_then(|value| value.choice(&Figure::ALL, &[]))
-                .map(References::Figure)
+            let value = object.require(
+                "name",
+                "`letter`, `digit`, `ring` or `discs`, or one of them for each sensor",
+            );
+            value.and_then(|value| figures(&value, scene)).map(References::Figures)
         }
         _ => {
             let file = object.require("filename", "the target's scene file");

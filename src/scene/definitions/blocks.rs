@@ -199,6 +199,8 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
     ),
 ];
 
+const FIGURE: Form = Form::Words(&["letter", "digit", "ring", "discs"]);
+
 /// Groups of variants; one of a group is chosen by its bare name or by an object whose `type` is the name.
 pub(in crate::scene) static VARIANTS: &[(&str, &[Definition])] = &[
     (
@@ -208,7 +210,7 @@ pub(in crate::scene) static VARIANTS: &[(&str, &[Definition])] = &[
             plain("scene", &[must("filename", Form::File), may("spp", SAMPLES)]),
             plain("constant", &[must("value", Form::Color(Limit::Any))]),
             plain("leaves", &[may("seed", Form::Integer(0, u64::MAX))]),
-            plain("figure", &[must("name", Form::Words(&["letter", "ring", "discs"]))]),
+            plain("figure", &[must("name", Form::OneOf(&[FIGURE, Form::List(&FIGURE)]))]),
         ],
     ),
     (

@@ -300,7 +300,10 @@ fn optimize(optimize: &Optimize, scene: &Scene) -> Value {
             References::Scene { path, spp } => json!({"type": "scene", "filename": file(path), "spp": spp}),
             References::Constant(color) => json!({"type": "constant", "value": numbers(color)}),
             References::Leaves { seed } => json!({"type": "leaves", "seed": seed}),
-            References::Figure(figure) => json!({"type": "figure", "name": figure.word()}),
+            References::Figures(figures) => match &figures[..] {
+                [figure] => json!({"type": "figure", "name": figure.word()}),
+                all => json!({"type": "figure", "name": all.iter().map(|f| f.word()).collect::<Vec<_>>()}),
+            },
         },
         "output": output(&optimize.output),
     });

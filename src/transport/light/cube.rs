@@ -224,9 +224,9 @@ impl<N: Number + Sync> Optic<N> for CubeOptic<'_, N> {
         film: &Film<'_>,
         trace: &CubeTrace<N>,
         (by_film, by_weight): ([N; 2], N),
-        mut send: impl FnMut(usize, N),
+        mut send: impl FnMut(usize, &[N]),
     ) {
-        let mut send = |first: usize, values: [N; 4]| (0..4).for_each(|i| send(first + i, values[i]));
+        let mut send = |first: usize, values: [N; 4]| send(first, &values);
         let by_log = by_weight * trace.weight;
         let [by_p, by_direction] = landing_adjoint(screen, film, &trace.landing, (by_film, by_log));
         let (by_v, by_index) = self.leave_adjoint(trace, by_direction, by_log);

@@ -58,8 +58,8 @@ fn axis<N: Number>(x: N, n: usize) -> Axis<N> {
     let [one, half, sixth] = [1.0, 0.5, 1.0 / 6.0].each(N::lift);
     let scale = N::lift(0.5 * n as f32);
     let g = (x + one) * scale - half;
-    // Rounding may leave the cube by less than a texel.
-    let cell = (g.value().floor() as i64).clamp(-1, n as i64 - 1);
+    // The texel below, as -1/2 ≤ g; rounding may leave the cube by less than a texel.
+    let cell = ((g.value() + 1.0) as i64 - 1).clamp(-1, n as i64 - 1);
     let f = g - N::lift(cell as f32);
     let rest = one - f;
     let [f2, rest2] = [f * f, rest * rest];
@@ -91,6 +91,17 @@ fn axis<N: Number>(x: N, n: usize) -> Axis<N> {
     }
 }
 
+/// Adds four coefficients, all with this factor.
+#[inline(always)]
+fn add<N: Number>(sums: [N; 4], row: [N; 4], by: N) -> [N; 4] {
+    [
+        sums[0] + row[0] * by,
+        sums[1] + row[1] * by,
+        sums[2] + row[2] * by,
+        sums[3] + row[3] * by,
+    ]
+}
+
 #[inline(always)]
 fn along<N: Number>(weight: &[N; 4], sums: &[N; 4]) -> N {
     (weight[0] * sums[0] + weight[1] * sums[1]) + (weight[2] * sums[2] + weight[3] * sums[3])
@@ -113,13 +124,21 @@ impl<N: Number> Index<'_, N> {
     /// Index of the first of four texels along x, of row (y, z) of a stencil.
     #[inline(always)]
     fn row(&self, axes: &[Axis<N>; 3], y: usize, z: usize) -> usize {
-        let [px, py, _] = padded(self.size);
+        let [px, py] = [self.size[0] + 2 * BORDER, self.size[1] + 2 * BORDER];
         ((axes[2].first + z) * py + axes[1].first + y) * px + axes[0].first
     }
 
     #[inline(always)]
     fn axes(&self, p: [N; 3]) -> [Axis<N>; 3] {
-        [0, 1, 2].each(|a: usize| axis(p[a], self.size[a]))
+        let [nx, ny, nz] = self.size;
+        [axis(p[0], nx), axis(p[1], ny), axis(p[2], nz)]
+    }
+
+    /// Four neighbouring coefficients.
+    #[inline(always)]
+    fn four(&self, at: usize) -> [N; 4] {
+        let row = &self.values[at..at + 4];
+        [row[0], row[1], row[2], row[3]]
     }
 }
 
@@ -132,14 +151,10 @@ impl<N: Number> Medium<N> for Index<'_, N> {
         let (mut plain, mut by_y, mut by_z) = (zero, zero, zero);
         for k in 0..4 {
             for j in 0..4 {
-                let at = self.row(&axes, j, k);
-                let row = &self.values[at..at + 4];
-                let [w, wy, wz] = [y[0][j] * z[0][k], y[1][j] * z[0][k], y[0][j] * z[1][k]];
-                for i in 0..4 {
-                    plain[i] += row[i] * w;
-                    by_y[i] += row[i] * wy;
-                    by_z[i] += row[i] * wz;
-                }
+                let row = self.four(self.row(&axes, j, k));
+                plain = add(plain, row, y[0][j] * z[0][k]);
+                by_y = add(by_y, row, y[1][j] * z[0][k]);
+                by_z = add(by_z, row, y[0][j] * z[1][k]);
             }
         }
         let x = &axes[0].weight;
@@ -158,32 +173,23 @@ impl<N: Number> Medium<N> for Index<'_, N> {
         let [y, z] = [&axes[1].weight, &axes[2].weight];
         let zero = [N::lift(0.0); 4];
         // Sums along y and z of the value and of its derivatives y, z, yy, yz, zz.
-        let mut sums = [zero; 6];
+        let [mut plain, mut by_y, mut by_z, mut yy, mut yz, mut zz] = [zero; 6];
         for k in 0..4 {
             for j in 0..4 {
-                let at = self.row(&axes, j, k);
-                let row = &self.values[at..at + 4];
-                let weights = [
-                    y[0][j] * z[0][k],
-                    y[1][j] * z[0][k],
-                    y[0][j] * z[1][k],
-                    y[2][j] * z[0][k],
-                    y[1][j] * z[1][k],
-                    y[0][j] * z[2][k],
-                ];
-                for (sum, w) in sums.iter_mut().zip(weights) {
-                    for i in 0..4 {
-                        sum[i] += row[i] * w;
-                    }
-                }
+                let row = self.four(self.row(&axes, j, k));
+                plain = add(plain, row, y[0][j] * z[0][k]);
+                by_y = add(by_y, row, y[1][j] * z[0][k]);
+                by_z = add(by_z, row, y[0][j] * z[1][k]);
+                yy = add(yy, row, y[2][j] * z[0][k]);
+                yz = add(yz, row, y[1][j] * z[1][k]);
+                zz = add(zz, row, y[0][j] * z[2][k]);
             }
         }
         let x = &axes[0].weight;
-        let [plain, by_y, by_z, yy, yz, zz] = &sums;
-        let index = along(&x[0], plain);
-        let slope = [along(&x[1], plain), along(&x[0], by_y), along(&x[0], by_z)];
-        let [xx, xy, xz] = [along(&x[2], plain), along(&x[1], by_y), along(&x[1], by_z)];
-        let [yy, yz, zz] = [along(&x[0], yy), along(&x[0], yz), along(&x[0], zz)];
+        let index = along(&x[0], &plain);
+        let slope = [along(&x[1], &plain), along(&x[0], &by_y), along(&x[0], &by_z)];
+        let [xx, xy, xz] = [along(&x[2], &plain), along(&x[1], &by_y), along(&x[1], &by_z)];
+        let [yy, yz, zz] = [along(&x[0], &yy), along(&x[0], &yz), along(&x[0], &zz)];
         let rise = slope[0] * d[0] + slope[1] * d[1] + slope[2] * d[2];
         let turned = [
             xx * d[0] + xy * d[1] + xz * d[2],

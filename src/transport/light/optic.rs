@@ -24,14 +24,15 @@ pub trait Optic<N: Number>: Sync {
     /// Follows light from a place of the lamp, in [0, 1]²; None where it does not arrive.
     fn follow(&self, screen: &ScreenRecord, film: &Film<'_>, place: [f32; 2]) -> Option<Arrival<N, Self::Trace>>;
 
-    /// Sends derivatives by the place on the film and by the weight of a path to the entries, by their index.
+    /// Sends derivatives by the place on the film and by the weight of a path to the entries: those from an index on, in
+    /// order.
     fn send(
         &self,
         screen: &ScreenRecord,
         film: &Film<'_>,
         trace: &Self::Trace,
         by: ([N; 2], N),
-        send: impl FnMut(usize, N),
+        send: impl FnMut(usize, &[N]),
     );
 
     /// The entries that paths from these parts of the lamp, along its second axis, may depend on.

@@ -247,12 +247,12 @@ impl<N: Number + Sync> Optic<N> for SlabOptic<'_, N> {
         film: &Film<'_>,
         trace: &SlabTrace<N>,
         by: ([N; 2], N),
-        mut send: impl FnMut(usize, N),
+        mut send: impl FnMut(usize, &[N]),
     ) {
         let SlabTrace { exit, beyond } = trace;
         let by = arrival_adjoint(self.slab, screen, film, (exit, beyond), by);
         let width = self.heights.size[0];
-        height_adjoint(&exit.stencil, by, |column, row, g| send(row * width + column, g));
+        height_adjoint(&exit.stencil, by, |column, row, g| send(row * width + column, &[g]));
     }
 
     fn reach(&self, rows: [f32; 2]) -> Range<usize> {

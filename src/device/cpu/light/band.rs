@@ -195,8 +195,12 @@ impl<O: Optic<f32>> Band<'_, O> {
             let [by_weight, by_x, by_y] = sums.each(|s| s[0] * color[0] + s[1] * color[1] + s[2] * color[2]);
             let by_film = [by_x * arrival.weight, by_y * arrival.weight];
             let by = (by_film, by_weight);
-            self.optic
-                .send(screen, &self.film, trace, by, |entry, g| values[entry - first] += g);
+            self.optic.send(screen, &self.film, trace, by, |entry, parts: &[f32]| {
+                let sums = &mut values[entry - first..];
+                for i in 0..parts.len() {
+                    sums[i] += parts[i];
+                }
+            });
         });
         GradientPart { first, values }
     }
