@@ -10,7 +10,7 @@ use prbopt::io::{Image, image};
 use serde_json::{Value, json};
 
 /// A folder with a scene whose heights of 4² coefficients become 16².
-struct Place(tempfile::TempDir);
+pub(super) struct Place(tempfile::TempDir);
 
 fn scene() -> Value {
     let facing = |z: i32, to: i32| json!({"look_at": {"origin": [0, 0, z], "target": [0, 0, to], "up": [0, 1, 0]}});
@@ -47,20 +47,25 @@ fn scene() -> Value {
 
 impl Place {
     fn new() -> Self {
+        Self::of(&scene())
+    }
+
+    /// A folder with this scene as `a.json`.
+    pub(super) fn of(scene: &Value) -> Self {
         let place = Self(tempfile::tempdir().expect("a temporary folder"));
-        place.write("a.json", &scene());
+        place.write("a.json", scene);
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, value: &Value) {
+    pub(super) fn write(&self, name: &str, value: &Value) {
         fs::write(self.path(name), value.to_string()).expect("writable");
     }
 
-    fn command(&self, line: &str, threads: &str) -> Command {
+    pub(super) fn command(&self, line: &str, threads: &str) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("prbopt"));
         command
             .args(line.split(' '))
@@ -73,7 +78,7 @@ impl Place {
 
     /// What a command that must succeed prints.
     #[track_caller]
-    fn told(&self, line: &str) -> String {
+    pub(super) fn told(&self, line: &str) -> String {
         let output = self.command(line, "2").output().expect("starts");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{line}: {error}");
@@ -81,14 +86,14 @@ impl Place {
     }
 
     #[track_caller]
-    fn refuses(&self, line: &str, expected: &str) {
+    pub(super) fn refuses(&self, line: &str, expected: &str) {
         let output = self.command(line, "2").output().expect("starts");
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {error}");
         assert!(error.contains(expected), "{line}: {error}\nexpected: {expected}");
     }
 
-    fn bytes(&self, name: &str) -> Vec<u8> {
+    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 }
@@ -96,13 +101,18 @@ impl Place {
 /// A run that is killed within a stage goes on to the bits of one that was not, on another number of threads.
 #[test]
 fn a_run_stopped_within_a_stage_ends_with_the_same_bits() {
-    let place = Place::new();
+    let files = ["final/slab.heights.exr", "final/slab.stl", "stages/2/slab.heights.exr"];
+    ends_with_the_same_bits(&Place::new(), &files);
+}
+
+/// Kills a run of 200 iterations within its second stage, from the 41st to the 180th, and lets it go on.
+pub(super) fn ends_with_the_same_bits(place: &Place, files: &[&str]) {
     let line = |folder: &str| format!("optimize a.json --device cpu --quiet -o {folder}");
     let whole = place.command(&line("whole"), "1").output().expect("starts");
     assert!(whole.status.success());
     let mut child = place.command(&line("stopped"), "3").spawn().expect("starts");
     let begun = Instant::now();
-    // Checkpoints are written between iterations, the second stage lasts from the 41st to the 180th.
+    // Checkpoints are written between iterations.
     let progress = || fs::read_to_string(place.path("stopped/metrics.jsonl")).unwrap_or_default();
     while progress().lines().count() < 80 {
         assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain");
@@ -113,7 +123,7 @@ fn a_run_stopped_within_a_stage_ends_with_the_same_bits() {
     assert!(!place.path("stopped/final").exists(), "stopped before its end");
     assert!(place.path("stopped/stages/1").exists() && !place.path("stopped/stages/2").exists());
     place.told(&format!("{} --resume", line("stopped")));
-    for file in ["final/slab.heights.exr", "final/slab.stl", "stages/2/slab.heights.exr"] {
+    for file in files {
         let [a, b] = ["whole", "stopped"].map(|run| place.bytes(&format!("{run}/{file}")));
         assert!(a == b, "{file}");
     }
@@ -131,6 +141,12 @@ fn memory_is_told_before_a_run() {
     place.write("large.json", &large);
     let info: Value = serde_json::from_str(&place.told("info large.json --json")).expect("JSON");
     assert_eq!(info["slab"]["thickness"], json!(0.1f32));
+    memory_is_as_told(&place);
+}
+
+/// Holds what `info` tells of `large.json` against what a run of it says.
+pub(super) fn memory_is_as_told(place: &Place) {
+    let info: Value = serde_json::from_str(&place.told("info large.json --json")).expect("JSON");
     let told = info["memory_bytes"].as_f64().expect("a number");
     place.told("optimize large.json --device cpu --quiet -o run");
     let metrics = fs::read_to_string(place.path("run/metrics.jsonl")).expect("there");

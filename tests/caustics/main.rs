@@ -1,7 +1,8 @@
-//! Light tracing through a slab of glass: what arrives, derivatives by the heights against finite differences and forward mode,
+//! Light tracing through a slab of glass, and through a cube of varying index: what arrives, derivatives against finite differences and forward mode,
 //! the same bits for any number of threads, the solid, and what is refused.
 
 mod commands;
+mod cube;
 
 use std::path::Path;
 
@@ -267,7 +268,7 @@ fn the_solid_is_closed() {
         r#""to_world": [{"scale": [-2, 2, 2]}],"#,
     ] {
         let scene = parse(&text(UPRIGHT, PINHOLE));
-        let mut slab = scene.slab.expect("there");
+        let mut slab = scene.slab().expect("there").clone();
         slab.to_world = placed(mirrored);
         let heights: Vec<f32> = (0..35).map(|i| 0.01 * ((i * 7) % 11) as f32).collect();
         let mesh = solid(&slab, &heights, [7, 5]);
@@ -394,7 +395,7 @@ fn a_slab_comes_back_from_its_written_form() {
     let scene = parse(&text(TILTED, PINHOLE));
     let again = parse(&scene.resolved.to_string());
     assert_eq!(scene.resolved, again.resolved);
-    let [a, b] = [&scene, &again].map(|s| s.slab.clone().expect("there"));
+    let [a, b] = [&scene, &again].map(|s| s.slab().expect("there"));
     assert_eq!(
         (a.eta, a.thickness, a.transmittance),
         (b.eta, b.thickness, b.transmittance)

@@ -55,7 +55,9 @@ pub fn border(size: [usize; 3]) -> impl Iterator<Item = usize> {
 
 #[inline(always)]
 fn axis<N: Number>(x: N, n: usize) -> Axis<N> {
-    let [one, half, sixth] = [1.0, 0.5, 1.0 / 6.0].each(N::lift);
+    let [one, half, two, three] = [1.0, 0.5, 2.0, 3.0].each(N::lift);
+    // Not of an f32 each, which would not fit their slopes.
+    let [sixth, two_thirds] = [half / three, two / three];
     let scale = N::lift(0.5 * n as f32);
     let g = (x + one) * scale - half;
     // The texel below, as -1/2 ≤ g; rounding may leave the cube by less than a texel.
@@ -63,7 +65,6 @@ fn axis<N: Number>(x: N, n: usize) -> Axis<N> {
     let f = g - N::lift(cell as f32);
     let rest = one - f;
     let [f2, rest2] = [f * f, rest * rest];
-    let two_thirds = N::lift(2.0 / 3.0);
     let slope = scale;
     let curve = scale * scale;
     Axis {
@@ -77,14 +78,14 @@ fn axis<N: Number>(x: N, n: usize) -> Axis<N> {
             ],
             [
                 -(slope * half * rest2),
-                slope * f * (N::lift(1.5) * f - N::lift(2.0)),
-                slope * rest * (N::lift(2.0) - N::lift(1.5) * rest),
+                slope * f * (N::lift(1.5) * f - two),
+                slope * rest * (two - N::lift(1.5) * rest),
                 slope * half * f2,
             ],
             [
                 curve * rest,
-                curve * (N::lift(3.0) * f - N::lift(2.0)),
-                curve * (N::lift(3.0) * rest - N::lift(2.0)),
+                curve * (three * f - two),
+                curve * (three * rest - two),
                 curve * f,
             ],
         ],
