@@ -185,21 +185,21 @@ pub struct ParameterReport {
 
 impl ParameterReport {
     /// Judges the gradient of a parameter of paths or splats under the `w`-th weighting, and a device's if given. Entries
-    /// are flat indices, each with the reason why it was chosen and its difference. Errors are measured beside the largest
-    /// derivative, or beside that given with the gradient if it is larger.
+    /// are flat indices, each with the reason why it was chosen and its difference. Errors, and those of the device, are
+    /// measured beside the largest derivative, or beside those given with the gradient where they are larger.
     pub(super) fn judge<'a>(
         parameter: &Parameter,
         (w, weighting): (usize, Weighting),
-        (gradient, beside): (&[f64], f64),
+        (gradient, beside): (&[f64], [f64; 2]),
         device: Option<&[f32]>,
         entries: impl Iterator<Item = (usize, Place, &'a Difference)>,
         options: &Options,
     ) -> Self {
-        let largest = gradient.iter().fold(beside, |m: f64, g| m.max(g.abs()));
+        let [largest, of_device] = beside.map(|least| gradient.iter().fold(least, |m: f64, g| m.max(g.abs())));
         let row = |(flat, place, difference): (usize, Place, &Difference)| {
             let (index, prb) = (coordinates(parameter.shape, flat), gradient[flat]);
             let mut row = Row::judge(index, place, prb, (difference, w), None, largest, options);
-            row.device = device.map(|d| DeviceCell::judge(d[flat].into(), prb, largest, options.device_tolerance));
+            row.device = device.map(|d| DeviceCell::judge(d[flat].into(), prb, of_device, options.device_tolerance));
             row
         };
         let rows: Vec<Row> = entries.map(row).collect();
@@ -207,7 +207,7 @@ impl ParameterReport {
             path: parameter.path.clone(),
             weighting,
             largest,
-            device_worst: device.map(|device| worst_error(device, gradient, 10.0 * largest)),
+            device_worst: device.map(|device| worst_error(device, gradient, 10.0 * of_device)),
             passed: !rows.is_empty() && rows.iter().all(Row::passed),
             rows,
         }

@@ -148,7 +148,7 @@ fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
     gradient
 }
 
-/// The edges of a path of light: to both sides of the slab, to the screen, and to the sensor.
+/// The edges of a path of light: to both sides of what bends it, to the screen, and to the sensor.
 const LIGHT_DEPTH: u32 = 4;
 
 /// The limit of `ptracer`, which all of its paths must keep to.

@@ -129,7 +129,7 @@ fn judge(
             parameters.push(ParameterReport::judge(
                 &setup.params.parameters[c.parameter],
                 (w, weighting),
-                (&adjoints[w].gradient[c.parameter], 0.0),
+                (&adjoints[w].gradient[c.parameter], [0.0; 2]),
                 found.get(w).map(|d| &d.gradients[slot][..]),
                 entries.map(|(entry, difference)| (entry.flat, entry.place, difference)),
                 options,

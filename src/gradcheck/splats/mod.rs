@@ -58,7 +58,7 @@ pub fn check(setup: &Setup, scene: &SplatScene, device: Option<&mut dyn Device>,
             parameters.push(ParameterReport::judge(
                 &setup.params.parameters[*parameter],
                 (w, weighting),
-                (&adjoints[w].gradient[*parameter], 0.0),
+                (&adjoints[w].gradient[*parameter], [0.0; 2]),
                 found.get(w).map(|d| &d.gradients[slot][..]),
                 entries.map(|(&(flat, place), difference)| (flat, place, difference)),
                 options,

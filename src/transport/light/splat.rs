@@ -35,22 +35,37 @@ fn lookup<N: Number>(filter: &SplatFilter, offset: N) -> [N; 2] {
     [value, if mirrored { -slope } else { slope }]
 }
 
-/// The pixels along an axis around `place`, in pixels from the film's edge; `MOST` is more than twice the radius.
+/// The first of the pixels along an axis that the filter reaches from a place, and their number, `MOST` at most.
 #[inline(always)]
-pub fn taps<N: Number, const MOST: usize>(filter: &SplatFilter, place: N) -> Taps<N, MOST> {
-    let zero = N::lift(0.0);
-    let at = place.value();
+pub fn support(filter: &SplatFilter, at: f64, most: usize) -> (i32, usize) {
     let radius = f64::from(filter.radius);
     let first = (at - radius - 0.5).ceil();
     let last = (at + radius - 0.5).floor();
-    let count = ((last - first) as i32 + 1).clamp(1, MOST as i32) as usize;
+    (first as i32, ((last - first) as i32 + 1).clamp(1, most as i32) as usize)
+}
+
+/// The pixels along an axis around `place`, in pixels from the film's edge; `MOST` is more than twice the radius.
+#[inline(always)]
+pub fn taps<N: Number, const MOST: usize>(filter: &SplatFilter, place: N) -> Taps<N, MOST> {
+    taps_of(filter, place, support(filter, place.value(), MOST))
+}
+
+/// The same of given pixels.
+#[inline(always)]
+pub fn taps_of<N: Number, const MOST: usize>(
+    filter: &SplatFilter,
+    place: N,
+    (first, count): (i32, usize),
+) -> Taps<N, MOST> {
+    let zero = N::lift(0.0);
     let mut taps = Taps {
-        first: first as i32,
+        first,
         count,
         share: [zero; MOST],
         slope: [zero; MOST],
     };
     let (mut sum, mut slopes) = (zero, zero);
+    let first = f64::from(first);
     for k in 0..count {
         let center = N::lift(first as f32 + k as f32 + 0.5);
         let [value, slope] = lookup(filter, place - center);
