@@ -200,21 +200,21 @@ impl<N: Number + Sync> Optic<N> for CubeOptic<'_, N> {
 
     #[inline(always)]
     fn follow(&self, screen: &ScreenRecord, film: &Film<'_>, place: [f32; 2]) -> Option<Arrival<N, CubeTrace<N>>> {
-        match entry(self.cube, place) {
-            Some((p, axis)) => self.trace(screen, film, p, axis).map(|trace| Arrival {
-                film: trace.landing.film,
-                weight: trace.weight,
-                trace: Some(trace),
-            }),
-            None => {
-                let [p, d] = [origin(self.cube, place), self.cube.direction].each(|v| v.each(N::lift));
-                land(screen, film, p, d).map(|landing| Arrival {
-                    film: landing.film,
-                    weight: landing.pixels,
-                    trace: None,
-                })
-            }
-        }
+        let Some((p, axis)) = entry(self.cube, place) else {
+            let [p, d] = [origin(self.cube, place), self.cube.direction].each(|v| v.each(N::lift));
+            let landing = land(screen, film, p, d)?;
+            return Some(Arrival {
+                film: landing.film,
+                weight: landing.pixels,
+                trace: None,
+            });
+        };
+        let trace = self.trace(screen, film, p, axis)?;
+        Some(Arrival {
+            film: trace.landing.film,
+            weight: trace.weight,
+            trace: Some(trace),
+        })
     }
 
     #[inline(always)]

@@ -224,20 +224,20 @@ impl<N: Number + Sync> Optic<N> for SlabOptic<'_, N> {
     #[inline(always)]
     fn follow(&self, screen: &ScreenRecord, film: &Film<'_>, place: [f32; 2]) -> Option<Arrival<N, SlabTrace<N>>> {
         let entry = entry(self.slab, place);
-        let through = exit(self.slab, self.heights, entry)
-            .and_then(|exit| arrive(self.slab, screen, film, &exit).map(|beyond| SlabTrace { exit, beyond }));
-        match through {
-            Some(trace) => Some(Arrival {
-                film: trace.beyond.landing.film,
-                weight: trace.beyond.weight,
-                trace: Some(trace),
-            }),
-            None => pass_by(self.slab, screen, film, entry).map(|landing| Arrival {
+        let Some(exit) = exit(self.slab, self.heights, entry) else {
+            let landing = pass_by(self.slab, screen, film, entry)?;
+            return Some(Arrival {
                 film: landing.film,
                 weight: landing.pixels,
                 trace: None,
-            }),
-        }
+            });
+        };
+        let beyond = arrive(self.slab, screen, film, &exit)?;
+        Some(Arrival {
+            film: beyond.landing.film,
+            weight: beyond.weight,
+            trace: Some(SlabTrace { exit, beyond }),
+        })
     }
 
     #[inline(always)]

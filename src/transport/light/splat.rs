@@ -65,9 +65,9 @@ pub fn taps_of<N: Number, const MOST: usize>(
         slope: [zero; MOST],
     };
     let (mut sum, mut slopes) = (zero, zero);
-    let first = f64::from(first);
+    let first = first as f32;
     for k in 0..count {
-        let center = N::lift(first as f32 + k as f32 + 0.5);
+        let center = N::lift(first + k as f32 + 0.5);
         let [value, slope] = lookup(filter, place - center);
         (taps.share[k], taps.slope[k]) = (value, slope);
         sum += value;

@@ -135,10 +135,10 @@ impl<O: Optic<f32>> Band<'_, O> {
             };
             for r in 0..down.count {
                 let row = &mut sheet.pixels[first + r * sheet.width..][..across.count];
-                for (pixel, share) in row.iter_mut().zip(&across.share) {
-                    let share = share * down.share[r];
+                for k in 0..across.count {
+                    let share = across.share[k] * down.share[r];
                     for c in 0..3 {
-                        pixel[c] += color[c] * share;
+                        row[k][c] += color[c] * share;
                     }
                 }
             }
