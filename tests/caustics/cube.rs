@@ -4,10 +4,8 @@
 use std::f32::consts::PI;
 use std::path::Path;
 
-use prbopt::device::cpu::Cpu;
-use prbopt::device::{ArrayKind, Device};
-use prbopt::gradcheck::forward::forward;
-use prbopt::gradcheck::{Options, Setup, check};
+use prbopt::device::Device;
+use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::resident::Resident;
 use prbopt::scene;
@@ -15,7 +13,7 @@ use prbopt::transport::rays::random::{Counter, random_uniform};
 use serde_json::{Value, json};
 
 use super::commands::{Place, ends_with_the_same_bits, memory_is_as_told};
-use super::{loaded, parse};
+use super::{derivatives_agree, forward_agrees, has_bits_of_one_thread, loaded, parse};
 
 /// A map that looks along an axis from a distance at the cube, whose side is 2.
 fn facing(axis: usize, at: f32) -> Value {
@@ -113,7 +111,6 @@ fn setups() -> [(&'static str, Setup); 4] {
     ]
 }
 
-/// The derivative in f64 is that of finite differences to 1e-6, and the device's is that in f64.
 #[test]
 fn derivatives_by_the_index_are_those_of_what_arrives() {
     let options = Options {
@@ -124,41 +121,15 @@ fn derivatives_by_the_index_are_those_of_what_arrives() {
         ..Options::default()
     };
     for (name, setup) in setups() {
-        let outcome = check(&setup, Some(&mut Cpu::new()), &options).expect("checked");
-        assert!(outcome.report.parameters.iter().all(|p| p.largest > 0.0), "{name}");
-        assert!(outcome.report.passed, "{name}: {:#?}", outcome.report.parameters);
-        for loss in &outcome.report.losses {
-            let device = loss.device.expect("there was a device");
-            assert!(
-                (device - loss.value).abs() < 1e-4 * (1.0 + loss.value.abs()),
-                "{name}: {loss:?}"
-            );
-        }
+        derivatives_agree(name, &setup, &options);
     }
 }
 
-/// Numbers that carry a derivative say the same as finite differences, pixel by pixel, and the same as the adjoint.
 #[test]
 fn forward_mode_agrees() {
+    let direction: Vec<f64> = (0..210).map(|i| f64::from(i % 5) - 2.0).collect();
     for (name, setup) in setups() {
-        let index = setup.params.find("cube.index").expect("there");
-        let direction: Vec<f64> = (0..210).map(|i| f64::from(i % 5) - 2.0).collect();
-        let found = forward(&setup, index, &direction, 1e-6).expect("possible");
-        assert!(
-            found.largest > 0.0 && found.difference < 1e-4 * found.largest,
-            "{name}: {} of {}",
-            found.difference,
-            found.largest
-        );
-        let outcome = check(&setup, None, &Options::default()).expect("checked");
-        let pixels = found.slopes.iter().flatten().flatten();
-        let forward = pixels.sum::<f64>() / (3.0 * found.slopes.len() as f64);
-        // The first weighting is the mean.
-        let backward: f64 = outcome.gradients[0][0].iter().zip(&direction).map(|(g, d)| g * d).sum();
-        assert!(
-            (backward - forward).abs() < 1e-6 * backward.abs(),
-            "{name}: {backward} {forward}"
-        );
+        forward_agrees(name, &setup, "cube.index", &direction, 1e-6);
     }
 }
 
@@ -189,30 +160,9 @@ fn a_plain_cube_passes_what_it_does_not_reflect() {
     }
 }
 
-/// Neither picture nor gradient depends on the number of threads.
 #[test]
 fn threads_change_no_bit() {
-    let setup = setup(askew(), true);
-    let index = setup.params.find("cube.index").expect("there");
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .expect("threads");
-        pool.install(|| {
-            let mut device = loaded(&setup);
-            device.render(&setup.batch, setup.keys, 5).expect("renders");
-            let image = device.image().expect("an image");
-            device.loss(&setup.batch, setup.keys, Loss::L2).expect("compares");
-            device.backpropagate(&setup.batch, setup.keys, 5).expect("sends");
-            let gradient = device.read(index, ArrayKind::Gradient).expect("a gradient");
-            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            (bits(image.as_flattened()), bits(&gradient))
-        })
-    };
-    let (one, three) = (run(1), run(3));
-    assert!(one.1.iter().any(|bits| *bits != 0));
-    assert_eq!(one, three);
+    has_bits_of_one_thread(&setup(askew(), true), "cube.index");
 }
 
 /// A pass takes as much memory with steps of a hundredth of their length.

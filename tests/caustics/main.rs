@@ -77,6 +77,63 @@ fn worlds() -> [(&'static str, Setup); 3] {
 }
 
 /// The derivative in f64 is that of finite differences, and the device's is that in f64.
+fn derivatives_agree(name: &str, setup: &Setup, options: &Options) {
+    let outcome = check(setup, Some(&mut Cpu::new()), options).expect("checked");
+    assert!(outcome.report.parameters.iter().all(|p| p.largest > 0.0), "{name}");
+    assert!(outcome.report.passed, "{name}: {:#?}", outcome.report.parameters);
+    for loss in &outcome.report.losses {
+        let device = loss.device.expect("there was a device");
+        assert!(
+            (device - loss.value).abs() < 1e-4 * (1.0 + loss.value.abs()),
+            "{name}: {loss:?}"
+        );
+    }
+}
+
+/// Numbers that carry a derivative say the same as finite differences, pixel by pixel, and the same as the adjoint.
+fn forward_agrees(name: &str, setup: &Setup, path: &str, direction: &[f64], step: f64) {
+    let parameter = setup.params.find(path).expect("there");
+    let found = forward(setup, parameter, direction, step).expect("possible");
+    assert!(
+        found.largest > 0.0 && found.difference < 1e-5 * found.largest,
+        "{name}: {} of {}",
+        found.difference,
+        found.largest
+    );
+    let outcome = check(setup, None, &Options::default()).expect("checked");
+    // The first weighting is the mean.
+    let backward: f64 = outcome.gradients[0][0].iter().zip(direction).map(|(g, d)| g * d).sum();
+    let pixels = found.slopes.iter().flatten().flatten().sum::<f64>() / (3.0 * found.slopes.len() as f64);
+    assert!(
+        (backward - pixels).abs() < 1e-6 * backward.abs(),
+        "{name}: {backward} {pixels}"
+    );
+}
+
+/// Neither picture nor gradient depends on the number of threads.
+fn has_bits_of_one_thread(setup: &Setup, path: &str) {
+    let parameter = setup.params.find(path).expect("there");
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("threads");
+        pool.install(|| {
+            let mut device = loaded(setup);
+            device.render(&setup.batch, setup.keys, 5).expect("renders");
+            let image = device.image().expect("an image");
+            device.loss(&setup.batch, setup.keys, Loss::L2).expect("compares");
+            device.backpropagate(&setup.batch, setup.keys, 5).expect("sends");
+            let gradient = device.read(parameter, ArrayKind::Gradient).expect("a gradient");
+            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            (bits(image.as_flattened()), bits(&gradient))
+        })
+    };
+    let (one, three) = (run(1), run(3));
+    assert!(one.1.iter().any(|bits| *bits != 0));
+    assert_eq!(one, three);
+}
+
 #[test]
 fn derivatives_by_heights_are_those_of_what_arrives() {
     // Of the mean, from which light that only moves takes nothing, little is left; and the curvature of filters jumps.
@@ -86,42 +143,15 @@ fn derivatives_by_heights_are_those_of_what_arrives() {
         ..Options::default()
     };
     for (name, setup) in worlds() {
-        let outcome = check(&setup, Some(&mut Cpu::new()), &options).expect("checked");
-        for parameter in &outcome.report.parameters {
-            assert!(parameter.largest > 0.0, "{name}");
-        }
-        assert!(outcome.report.passed, "{name}: {:#?}", outcome.report.parameters);
-        for loss in &outcome.report.losses {
-            let device = loss.device.expect("there was a device");
-            assert!(
-                (device - loss.value).abs() < 1e-4 * (1.0 + loss.value.abs()),
-                "{name}: {loss:?}"
-            );
-        }
+        derivatives_agree(name, &setup, &options);
     }
 }
 
-/// Numbers that carry a derivative say the same as finite differences, pixel by pixel, and the same as the adjoint.
 #[test]
 fn forward_mode_agrees() {
+    let direction: Vec<f64> = (0..35).map(|i| f64::from(i % 4) - 1.5).collect();
     for (name, setup) in worlds() {
-        let heights = setup.params.find("slab.heights").expect("there");
-        let direction: Vec<f64> = (0..35).map(|i| f64::from(i % 4) - 1.5).collect();
-        let found = forward(&setup, heights, &direction, 1e-5).expect("possible");
-        assert!(
-            found.largest > 0.0 && found.difference < 1e-5 * found.largest,
-            "{name}: {} of {}",
-            found.difference,
-            found.largest
-        );
-        let outcome = check(&setup, None, &Options::default()).expect("checked");
-        // The first weighting is the mean.
-        let backward: f64 = outcome.gradients[0][0].iter().zip(&direction).map(|(g, d)| g * d).sum();
-        let pixels = found.slopes.iter().flatten().flatten().sum::<f64>() / (3.0 * found.slopes.len() as f64);
-        assert!(
-            (backward - pixels).abs() < 1e-6 * backward.abs(),
-            "{name}: {backward} {pixels}"
-        );
+        forward_agrees(name, &setup, "slab.heights", &direction, 1e-5);
     }
 }
 
@@ -134,30 +164,10 @@ fn loaded(setup: &Setup) -> Cpu {
     device
 }
 
-/// Neither picture nor gradient depends on the number of threads.
 #[test]
 fn threads_change_no_bit() {
     let (_, setup) = &worlds()[1];
-    let heights = setup.params.find("slab.heights").expect("there");
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .expect("threads");
-        pool.install(|| {
-            let mut device = loaded(setup);
-            device.render(&setup.batch, setup.keys, 5).expect("renders");
-            let image = device.image().expect("an image");
-            device.loss(&setup.batch, setup.keys, Loss::L2).expect("compares");
-            device.backpropagate(&setup.batch, setup.keys, 5).expect("sends");
-            let gradient = device.read(heights, ArrayKind::Gradient).expect("a gradient");
-            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            (bits(image.as_flattened()), bits(&gradient))
-        })
-    };
-    let (one, three) = (run(1), run(3));
-    assert!(one.1.iter().any(|bits| *bits != 0));
-    assert_eq!(one, three);
+    has_bits_of_one_thread(setup, "slab.heights");
 }
 
 /// Behind a flat slab the screen is lit as by the light alone, less what the sides reflect: radiance is E ρ / π with
