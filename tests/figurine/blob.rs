@@ -19,15 +19,15 @@ const BALLS: [([f64; 3], f64); 13] = [
     ([-0.085, 0.85, 0.05], 0.05),
     ([0.115, 0.97, 0.015], 0.042),
     ([-0.115, 0.97, 0.015], 0.042),
-    ([0.095, 0.085, 0.22], 0.06),
-    ([-0.095, 0.085, 0.22], 0.06),
-    ([0.19, 0.11, 0.06], 0.09),
-    ([-0.19, 0.11, 0.06], 0.09),
+    ([0.08, 0.085, 0.21], 0.06),
+    ([-0.08, 0.085, 0.21], 0.06),
+    ([0.19, 0.105, -0.02], 0.09),
+    ([-0.19, 0.105, -0.02], 0.09),
     ([0.0, 0.15, -0.27], 0.075),
 ];
 
 /// How sharply balls are told from each other: they melt over a distance of about 1/k.
-const SHARPNESS: f64 = 26.0;
+const SHARPNESS: f64 = 24.0;
 
 /// Edge of the grid's cells, and a place of the grid such that no corner lies on the surface by symmetry.
 const CELL: f64 = 0.0225;
