@@ -162,6 +162,7 @@ fn paths_get_longer_and_less_is_lost() {
     for pair in found.windows(2) {
         let ((before, dark), (after, bright)) = (pair[0], pair[1]);
         assert!(after > 1.4 * before, "{before} {after}");
-        assert!((0..3).all(|c| bright[c] > 1.02 * dark[c]), "{dark:?} {bright:?}");
+        // Of red light, which is hardly absorbed, longer paths carry much; blue light is absorbed before.
+        assert!(bright[0] > 1.2 * dark[0] && bright[1] > 1.02 * dark[1], "{dark:?} {bright:?}");
     }
 }
