@@ -22,6 +22,9 @@ const ALL: u32 = 1 << 14;
 /// Seconds that an estimate may take to be repeated at twice the depth, at four times the time.
 const PATIENCE: f64 = 12.0;
 
+/// At twice the depth paths still get longer if their mean number of events grows by this factor.
+const STILL_GROWING: f64 = 1.3;
+
 /// The figurine of this extinction from so near that it fills the picture, 32 × 40 pixels, with paths of this length.
 fn setup(extinction: f64, depth: u32, spp: u32) -> Setup {
     let changes = [
@@ -83,7 +86,8 @@ fn adjoint_seconds(setup: &Setup, estimator: Estimator, runs: u32) -> (f64, f64)
     };
     let (mut least, mut sum) = (f64::INFINITY, 0.0);
     for run in 0..runs {
-        cpu.render(&setup.batch, keys(run, Pass::Primal), 1).expect("it renders");
+        cpu.render(&setup.batch, keys(run, Pass::Primal), 1)
+            .expect("it renders");
         cpu.loss(&setup.batch, keys(run, Pass::Primal), Loss::Linear { seed: 0 })
             .expect("it compares");
         let begun = processor_seconds();
@@ -115,7 +119,9 @@ fn fit(points: &[[f64; 2]]) -> (f64, f64) {
 /// A table of Markdown and its fits.
 fn measure(extinction: f64) {
     let (_, all) = events_and_radiance(&setup(extinction, ALL, 16));
-    println!("\nextinction {extinction}\n\n| depth | events | replay, µs a path | radiative | lost r, g, b |\n|---|---|---|---|---|");
+    println!(
+        "\nextinction {extinction}\n\n| depth | events | replay, µs a path | radiative | lost r, g, b |\n|---|---|---|---|---|"
+    );
     let (mut linear, mut square): (Vec<[f64; 2]>, Vec<[f64; 2]>) = Default::default();
     let mut last = 0.0;
     for depth in (3..=10).map(|k| 1 << k) {
@@ -138,13 +144,19 @@ fn measure(extinction: f64) {
     }
     let (slope, share) = fit(&linear);
     println!("\nreplay: {slope:.3} µs an event, R² = {share:.5}");
-    for points in [&linear, &square] {
-        let logarithms: Vec<_> = points.iter().map(|p| p.map(f64::ln)).collect();
-        let steps = logarithms.windows(2).map(|w| format!("{:.2}", (w[1][1] - w[0][1]) / (w[1][0] - w[0][0])));
+    for (who, points) in [("replay", &linear), ("radiative", &square)] {
+        let growing = points
+            .windows(2)
+            .take_while(|pair| pair[1][0] > STILL_GROWING * pair[0][0])
+            .count();
+        let logarithms: Vec<_> = points[..=growing].iter().map(|p| p.map(f64::ln)).collect();
+        let steps = logarithms.windows(2).map(|w| (w[1][1] - w[0][1]) / (w[1][0] - w[0][0]));
+        let steps: Vec<_> = steps.map(|step| format!("{step:.2}")).collect();
         println!(
-            "exponent on log-log: {:.2}; step by step {}",
+            "{who}: exponent {:.2} over the first {} depths; step by step {}",
             fit(&logarithms).0,
-            steps.collect::<Vec<_>>().join(", ")
+            growing + 1,
+            steps.join(", ")
         );
     }
 }
@@ -158,11 +170,17 @@ fn time_of_long_paths() {
 
 #[test]
 fn paths_get_longer_and_less_is_lost() {
-    let found: Vec<_> = [8, 32, 128].iter().map(|depth| events_and_radiance(&setup(40.0, *depth, 1))).collect();
+    let found: Vec<_> = [8, 32, 128]
+        .iter()
+        .map(|depth| events_and_radiance(&setup(40.0, *depth, 1)))
+        .collect();
     for pair in found.windows(2) {
         let ((before, dark), (after, bright)) = (pair[0], pair[1]);
         assert!(after > 1.4 * before, "{before} {after}");
         // Of red light, which is hardly absorbed, longer paths carry much; blue light is absorbed before.
-        assert!(bright[0] > 1.2 * dark[0] && bright[1] > 1.02 * dark[1], "{dark:?} {bright:?}");
+        assert!(
+            bright[0] > 1.2 * dark[0] && bright[1] > 1.02 * dark[1],
+            "{dark:?} {bright:?}"
+        );
     }
 }

@@ -35,7 +35,11 @@ fn the_mesh_is_that_of_its_generator_and_closed() {
         assert!(pairs.all(|(a, b)| (a - b).abs() < 1e-6));
     }
     assert_eq!(made.is_closed(), Ok(()));
-    assert!((5000..=8000).contains(&made.triangles.len()), "{}", made.triangles.len());
+    assert!(
+        (5000..=8000).contains(&made.triangles.len()),
+        "{}",
+        made.triangles.len()
+    );
     // Faces and normals look outwards.
     for triangle in &made.triangles {
         let [a, b, c] = triangle.map(|v| glam::Vec3::from(made.positions[v as usize]));
@@ -62,7 +66,9 @@ fn found(scene: &str, options: &[&str], parameter: &str) -> Vec<f64> {
     let folder: TempDir = tempfile::tempdir().expect("a folder can be made");
     let scene = scene_file(scene).display().to_string();
     prbopt(folder.path(), &[&["optimize", &scene, "-o", "run"], options].concat());
-    let file = folder.path().join(format!("run/final/figurine.interior.{parameter}.json"));
+    let file = folder
+        .path()
+        .join(format!("run/final/figurine.interior.{parameter}.json"));
     let text = fs::read_to_string(file).expect("it is written");
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let numbers = value["value"].as_array().expect("a list").iter();
@@ -72,7 +78,10 @@ fn found(scene: &str, options: &[&str], parameter: &str) -> Vec<f64> {
 fn is_near(found: &[f64], tolerance: f64) {
     println!("albedo {found:?}");
     assert_eq!(found.len(), 3);
-    assert!(found.iter().zip(ALBEDO).all(|(a, b)| (a - b).abs() < tolerance), "{found:?}");
+    assert!(
+        found.iter().zip(ALBEDO).all(|(a, b)| (a - b).abs() < tolerance),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -101,8 +110,19 @@ fn memory_does_not_grow_with_the_paths() {
     let peak = |depth: u32| {
         let depth = format!("integrator.max_depth={depth}");
         let words = [
-            "bench", &scene, "--json", "--iterations", "1", "--spp", "1", "--set", &depth,
-            "--set", "front.film.width=320", "--set", "front.film.height=180",
+            "bench",
+            &scene,
+            "--json",
+            "--iterations",
+            "1",
+            "--spp",
+            "1",
+            "--set",
+            &depth,
+            "--set",
+            "front.film.width=320",
+            "--set",
+            "front.film.height=180",
         ];
         let figures: serde_json::Value = serde_json::from_str(&prbopt(folder.path(), &words)).expect("JSON");
         figures["peak_rss_mib"].as_f64().expect("a number")
