@@ -56,8 +56,22 @@ fn project(mut p: DVec3) -> DVec3 {
     p
 }
 
+/// The mesh and its place among the balls.
+pub(super) struct Figurine {
+    pub mesh: Mesh,
+    low: f64,
+    scale: f64,
+}
+
+impl Figurine {
+    /// How far below the surface a point lies, about.
+    pub(super) fn depth(&self, p: DVec3) -> f64 {
+        -self.scale * field(p / self.scale + dvec3(0.0, self.low, 0.0)).0
+    }
+}
+
 /// The mesh, whose largest extent is one and whose lowest vertex lies at y = 0.
-pub(super) fn figurine() -> Mesh {
+pub(super) fn figurine() -> Figurine {
     let place = |corner: IVec3| CORNER + CELL * corner.as_dvec3();
     let mut inside = HashMap::new();
     for z in 0..=CELLS {
@@ -113,12 +127,14 @@ pub(super) fn figurine() -> Mesh {
         let moved = (*p - dvec3(0.0, low.y, 0.0)) * scale;
         moved.as_vec3().to_array()
     });
-    Mesh {
+    let mesh = Mesh {
         positions: positions.collect(),
         normals,
         triangles,
         ..Mesh::default()
-    }
+    };
+    let low = low.y;
+    Figurine { mesh, low, scale }
 }
 
 /// The mean of where the surface crosses the edges of a cell.

@@ -7,7 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use glam::DVec3;
 use prbopt::io::mesh::{read_ply, write_ply};
+use prbopt::io::vol;
+use prbopt::scene;
 use tempfile::TempDir;
 
 const ALBEDO: [f64; 3] = [0.99, 0.95, 0.85];
@@ -19,14 +22,14 @@ fn scene_file(name: &str) -> PathBuf {
 #[test]
 #[ignore = "writes scenes/figurine.ply"]
 fn write_the_mesh() {
-    write_ply(&scene_file("figurine.ply"), &blob::figurine()).expect("the repository is writable");
+    write_ply(&scene_file("figurine.ply"), &blob::figurine().mesh).expect("the repository is writable");
 }
 
 #[test]
 fn the_mesh_is_that_of_its_generator_and_closed() {
     let (file, made) = (
         read_ply(&scene_file("figurine.ply"), false, false).expect("it is there"),
-        blob::figurine(),
+        blob::figurine().mesh,
     );
     assert!(file.triangles == made.triangles, "other triangles");
     for (read, made) in [(&file.positions, &made.positions), (&file.normals, &made.normals)] {
@@ -101,6 +104,53 @@ fn the_albedo_of_a_small_figurine_is_found() {
 #[ignore = "the experiment itself"]
 fn the_albedo_is_found() {
     is_near(&found("figurine.json", &[], "albedo"), 0.005);
+}
+
+/// The PSNR of a grid of albedos over the texels that lie less than this below the surface.
+fn psnr(found: &[f64], truth: &[f32], depths: &[f64], deepest: f64) -> f64 {
+    let inside = (0..depths.len()).filter(|i| (0.0..deepest).contains(&depths[*i]));
+    let (mut square, mut count) = (0.0, 0);
+    for i in inside.flat_map(|i| 3 * i..3 * i + 3) {
+        square += (found[i] - f64::from(truth[i])).powi(2);
+        count += 1;
+    }
+    println!("{} texels", count / 3);
+    -10.0 * (square / f64::from(count)).log10()
+}
+
+#[test]
+#[ignore = "the experiment itself"]
+fn the_colors_are_found() {
+    let target = scene::load(&scene_file("figurine_grid_target.json")).unwrap_or_else(|e| panic!("{e}"));
+    let visited = target.visit();
+    let grid = visited
+        .iter()
+        .find(|visited| visited.array.path == "figurine.interior.albedo")
+        .expect("a grid");
+    let mut shape = grid.array.shape;
+    shape.size = [16; 3];
+    let truth = grid.array.source.materialise(shape).expect("it is computed");
+    let figurine = blob::figurine();
+    let depths: Vec<f64> = (0..16 * 16 * 16)
+        .map(|i| {
+            let texel = DVec3::new(f64::from(i % 16), f64::from(i / 16 % 16), f64::from(i / 256));
+            let place = grid.to_world.transform_point3(((texel + 0.5) / 16.0).as_vec3());
+            figurine.depth(place.as_dvec3())
+        })
+        .collect();
+
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let scene = scene_file("figurine_grid.json").display().to_string();
+    prbopt(folder.path(), &["optimize", &scene, "-o", "run"]);
+    let file = folder.path().join("run/final/figurine.interior.albedo.vol");
+    let read = vol::read(&file).expect("it is written").data;
+    let found: Vec<f64> = read.iter().map(|x| f64::from(*x)).collect();
+    let start = vec![0.9; found.len()];
+    for deepest in [0.05, f64::INFINITY] {
+        let [before, after] = [&start, &found].map(|grid| psnr(grid, &truth, &depths, deepest));
+        println!("less than {deepest} below the surface: {before:.1} dB, found {after:.1} dB");
+        assert!(after > before + 8.0);
+    }
 }
 
 #[test]
