@@ -53,7 +53,7 @@ def load(path):
 def traversed(parameters, path):
     """What Mitsuba calls a parameter of ours."""
     path = path.replace(".interior.", ".interior_medium.")
-    found = [name for name in (f"{path}.data", f"{path}.value", path) if name in parameters]
+    found = [name for name in (f"{path}.data", f"{path}.value", f"{path}.value.value", path) if name in parameters]
     if not found:
         sys.exit(f"Mitsuba has no {path}; it has {', '.join(name for name, _ in parameters)}")
     return found[0]
