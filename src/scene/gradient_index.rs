@@ -12,7 +12,7 @@ use crate::params::Kind;
 /// The type.
 pub(super) const TYPE: &str = "gradient_index";
 
-/// The shortest step, in units of the cube's half side: a path through the cube then has some hundred thousand.
+/// The shortest step, in half sides of the cube: a path through it then has some hundred thousand.
 const SHORTEST_STEP: f64 = 1e-5;
 
 /// A cube [-1, 1]³ in a surrounding of index one.
@@ -22,7 +22,8 @@ pub struct IndexCube {
     pub to_world: Affine3A,
     /// One channel: coefficients of a cubic B-spline over the cube, at the centres of texels.
     pub index: Array,
-    /// Length of a step of light, in units of the cube's half side and of the speed of light outside over the index.
+    /// Length of a step in the parameter t of a ray x(t) with |dx/dt| = n, in half sides of the cube: a step covers n times as
+    /// much.
     pub step: f32,
     /// Whether the faces bend and reflect light.
     pub refracts: bool,
@@ -52,7 +53,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<IndexCube> {
     let volume = volume?;
     let step = match given {
         Some(value) => value.number(super::reader::Limit::Within(SHORTEST_STEP, 1.0))? as f32,
-        // Two steps a texel of the finest axis, where light is as fast as outside.
+        // Two steps a texel of the finest axis where the index is one.
         None => 1.0 / volume.shape.size.into_iter().max().unwrap_or(1).max(8) as f32,
     };
     Some(IndexCube {
