@@ -8,7 +8,7 @@ use crate::each::EachEntry;
 use crate::params::Parameter;
 use crate::scene::{Bsdf, IndexCube, Optic, Slab, Surface};
 
-/// Times that a path in a cube may last, in units of the time that light outside takes along half a side.
+/// The parameter t of a ray x(t) with |dx/dt| = n at which a path in a cube is given up; one that is not bent has left by 2√3.
 const LONGEST: f32 = 32.0;
 
 /// What bends the light of one lamp.
