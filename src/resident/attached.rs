@@ -1,6 +1,6 @@
 //! What an integrator that moves the points of chains of smooth glass and mirrors does not reach.
 
-use super::layout::{BsdfRecord, LeafRecord, NONE, TextureRecord, leaf, texture};
+use super::layout::{BsdfRecord, LeafRecord, NONE, TextureRecord, leaf, light, surface, texture};
 use super::paths::PathScene;
 use crate::params::ParamSet;
 
@@ -24,11 +24,9 @@ pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
             "`prb_attached` keeps the vertices of a chain, {MOST_VERTICES} at most; set its `max_depth` to {most} or less"
         ));
     }
-    let of_bsdf = paths
-        .bsdfs
-        .bsdfs
-        .iter()
-        .find_map(|record| bsdf_obstacle(paths, params, record));
+    let of_bsdf = (0..)
+        .zip(&paths.bsdfs.bsdfs)
+        .find_map(|(number, record)| bsdf_obstacle(paths, params, number, record));
     of_bsdf.or_else(|| {
         let pictures = paths.lights.iter().filter(|light| light.texture != NONE);
         let kinds = pictures.map(|light| paths.bsdfs.textures[light.texture as usize].kind);
@@ -42,30 +40,68 @@ pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
 }
 
 /// The same of a BSDF.
-fn bsdf_obstacle(paths: &PathScene, params: &ParamSet, record: &BsdfRecord) -> Option<String> {
+fn bsdf_obstacle(paths: &PathScene, params: &ParamSet, number: u32, record: &BsdfRecord) -> Option<String> {
     let leaves = |[first, count]: [u32; 2]| &paths.bsdfs.leaves[first as usize..][..count as usize];
     let all = leaves(record.front).iter().chain(leaves(record.back));
-    all.into_iter().find_map(|record| leaf_obstacle(paths, params, record))
+    all.into_iter()
+        .find_map(|record| match is_black(paths, params, record) {
+            true => None,
+            false if is_alone(record, leaf::DIFFUSE) => diffuse_obstacle(paths, number, record),
+            false => leaf_obstacle(paths, record),
+        })
 }
 
-/// The same of a leaf.
-fn leaf_obstacle(paths: &PathScene, params: &ParamSet, record: &LeafRecord) -> Option<String> {
-    let look = |number: u32| &paths.bsdfs.textures[number as usize];
-    let textures = record.first_texture..record.first_texture + record.textures;
-    let mut values = textures.map(look);
-    if is_black(params, record, values.clone()) {
-        return None;
-    }
-    let is_smooth = matches!(record.kind, leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::CONDUCTOR);
-    if !is_smooth || record.factors > 0 {
+/// Whether a leaf is of a kind, in the surface's own frame, and not part of a mixture.
+fn is_alone(record: &LeafRecord, kind: u32) -> bool {
+    record.kind == kind && record.relief == NONE && record.factors == 0
+}
+
+/// The textures of a leaf.
+fn textures<'a>(paths: &'a PathScene, record: &LeafRecord) -> &'a [TextureRecord] {
+    &paths.bsdfs.textures[record.first_texture as usize..][..record.textures as usize]
+}
+
+/// The same of a diffuse leaf of the BSDF of this number. Directions that are sampled there are held, and so light must come from
+/// so far away that only they count, and normals must not change from point to point.
+fn diffuse_obstacle(paths: &PathScene, number: u32, record: &LeafRecord) -> Option<String> {
+    let is_far = |kind: u32| matches!(kind, light::ENVMAP | light::DIRECTIONAL);
+    if !paths.lights.iter().all(|light| is_far(light.kind)) {
         return Some(
-            "`prb_attached` follows light through `dielectric`, `thindielectric` and `conductor` to lights and the background \
-             alone: where it meets any other `bsdf` that is not a black `diffuse`, derivatives by what turns it on the way there \
-             are not known; use one of these BSDFs, or `prb`"
+            "`prb_attached` holds the directions in which a `diffuse` surface scatters, from which lights at a finite distance would \
+             move away; light it by `constant`, `envmap` or `directional` alone, make it black, or use `prb`"
                 .into(),
         );
     }
-    if values.any(|texture| texture.kind != texture::CONSTANT) {
+    let is_flat = |kind: u32| matches!(kind, surface::RECTANGLE | surface::DISK | surface::CUBE);
+    let mut on = paths.surfaces.iter().filter(|surface| surface.bsdf == number);
+    if !on.all(|surface| is_flat(surface.kind)) {
+        return Some(
+            "`prb_attached` knows `diffuse` surfaces that are flat: a `rectangle`, a `disk` or a `cube`; use one of these, make the \
+             surface black, or use `prb`"
+                .into(),
+        );
+    }
+    let known = |texture: &TextureRecord| matches!(texture.kind, texture::CONSTANT | texture::BITMAP);
+    (!textures(paths, record).iter().all(known)).then(|| {
+        "`prb_attached` knows reflectances that are constant or a `bitmap`; write that of the `diffuse` as one of these".into()
+    })
+}
+
+/// The same of another leaf.
+fn leaf_obstacle(paths: &PathScene, record: &LeafRecord) -> Option<String> {
+    let is_smooth = matches!(record.kind, leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::CONDUCTOR);
+    if !is_smooth || record.factors > 0 {
+        return Some(
+            "`prb_attached` follows light through `dielectric`, `thindielectric` and `conductor` to lights, the background and \
+             `diffuse` planes alone: where it meets any other `bsdf`, derivatives by what turns it on the way there are not known; \
+             use one of these BSDFs, or `prb`"
+                .into(),
+        );
+    }
+    if textures(paths, record)
+        .iter()
+        .any(|texture| texture.kind != texture::CONSTANT)
+    {
         return Some(
             "`prb_attached` knows smooth glass and mirrors of one index and one reflectance; write a constant in place of the \
              texture of the `bsdf`"
@@ -83,15 +119,15 @@ fn leaf_obstacle(paths: &PathScene, params: &ParamSet, record: &LeafRecord) -> O
                 .into(),
         );
     }
-    (look(record.relief).kind != texture::BITMAP)
+    (paths.bsdfs.textures[record.relief as usize].kind != texture::BITMAP)
         .then(|| "`prb_attached` knows normal maps that are a `bitmap`; write the normals as one".into())
 }
 
 /// Whether a leaf is diffuse, black, and stays so.
-fn is_black<'a>(params: &ParamSet, record: &LeafRecord, textures: impl Iterator<Item = &'a TextureRecord>) -> bool {
+fn is_black(paths: &PathScene, params: &ParamSet, record: &LeafRecord) -> bool {
     let stays_black = |texture: &TextureRecord| {
         let parameter = &params.parameters[texture.slot as usize];
         texture.kind == texture::CONSTANT && parameter.tuning.is_none() && parameter.values.iter().all(|x| *x == 0.0)
     };
-    record.kind == leaf::DIFFUSE && record.relief == NONE && textures.into_iter().all(stays_black)
+    record.kind == leaf::DIFFUSE && record.relief == NONE && textures(paths, record).iter().all(stays_black)
 }

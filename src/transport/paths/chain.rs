@@ -1,5 +1,6 @@
 //! Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 24): the derivatives by
-//! what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2).
+//! what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2). Where a chain
+//! meets a diffuse plane, the point moves and the directions that are sampled there are held.
 
 use super::radiative::Incident;
 use super::volpath::Walk;
@@ -12,17 +13,18 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::transform_vector;
 use crate::transport::rays::sampler::dot;
 use crate::transport::scene::bsdf::BsdfSample;
+use crate::transport::scene::bsdf::diffuse::diffuse_adjoint;
 use crate::transport::scene::bsdf::fresnel::{fresnel_conductor, fresnel_slopes, plate, plate_slope};
 use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer};
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_color;
 use crate::transport::scene::motion::{minus, plus, scaled};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
-use crate::transport::scene::shape::{Hit, SurfacePoint};
+use crate::transport::scene::shape::Hit;
 use crate::transport::scene::tangent::{derivatives, slopes};
 use crate::transport::scene::texture::{stencil, texture_adjoint, texture_eval, texture_slopes, texture_value};
 
-/// The vertices that a replay has passed since the camera, all of them on smooth glass and mirrors.
+/// The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes.
 #[derive(Debug, Clone)]
 pub(super) struct Chain<N>(Vec<Link<N>>);
 
@@ -36,6 +38,9 @@ struct Link<N> {
     /// The derivative by the cosine of the normal and the direction that the path came from, by way of the reflectance;
     /// zero once it is sent.
     by_cosine: N,
+    /// At a diffuse vertex the derivative by its reflectance, by way of what comes from the direction that was sampled; zero once
+    /// it is sent.
+    by_reflectance: Rgb<N>,
 }
 
 impl<N> Default for Chain<N> {
@@ -91,6 +96,19 @@ fn direction_adjoint<N: Number>(n: [N; 3], scale: N, by: [N; 3]) -> [N; 3] {
 fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
     let along = inner(by_point, lift(direction)) / inner(lift(n), lift(direction));
     add_scaled(by_point, lift(n), -along)
+}
+
+/// The derivative by moving a point over its surface, from those by what a texture has there: of bitmaps alone, others have no
+/// slopes.
+#[inline]
+fn picture_slopes<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, number: u32, hit: &Hit, d: Rgb<N>) -> [N; 3] {
+    let record = &scene.textures[number as usize];
+    if record.kind != texture::BITMAP {
+        return [N::lift(0.0); 3];
+    }
+    let by_uv = texture_slopes(record, hit.point.uv)
+        .each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum());
+    transposed(&slopes(scene, hit).uv, by_uv)
 }
 
 /// The transpose of a matrix of rows, times a vector.
@@ -156,7 +174,13 @@ impl<N: Number> Link<N> {
                     by_eta: if outside { -by_e * e * e } else { by_e },
                 }
             }
-            _ => Turning {
+            // The direction that was sampled is held.
+            Lobe::Smooth => Turning {
+                by_incoming: [zero; 3],
+                by_normal: [zero; 3],
+                by_eta: zero,
+            },
+            Lobe::Null => Turning {
                 by_incoming: d,
                 by_normal: [zero; 3],
                 by_eta: zero,
@@ -260,24 +284,24 @@ impl<N: Number> Link<N> {
 }
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// Lengthens the chain by a vertex; `d` are the derivatives by the logarithm of its weight. A rough one ends it: the
-    /// direction that is sampled there is held.
+    /// Lengthens the chain by a vertex of this weight; `d` are the derivatives by it.
     #[inline(never)]
-    pub(super) fn lengthen_chain(&mut self, at: &Interaction, drawn: &BsdfSample, d: Rgb<N>) {
+    pub(super) fn lengthen_chain(&mut self, at: &Interaction, drawn: &BsdfSample, weight: Rgb<N>, d: Rgb<N>) {
         let Chain(links) = &mut self.chain;
-        if drawn.lobe == Lobe::Smooth {
-            return links.clear();
-        }
         let (scene, fields) = (self.scene, self.fields);
-        let record = at.record(scene);
-        let [first, _] = if at.wi[2] > 0.0 { record.front } else { record.back };
+        let [first, _] = at.side(scene);
         let mut link = Link {
             at: *at,
             lobe: drawn.lobe,
             leaf: first as usize + drawn.leaf,
             by_cosine: N::lift(0.0),
+            by_reflectance: Rgb::zero(),
         };
-        link.by_cosine = link.by_cosine(scene, fields, d);
+        match drawn.lobe {
+            // The weight is the reflectance.
+            Lobe::Smooth => link.by_reflectance = d,
+            _ => link.by_cosine = link.by_cosine(scene, fields, d * weight),
+        }
         links.push(link);
     }
 
@@ -307,7 +331,14 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
                 texture_adjoint(&at, by_eta, &mut self.adjoint.sink);
             }
             let sink = &mut self.adjoint.sink;
-            let by_place = link.normal_adjoint(scene, fields, &normal, turning.by_normal, sink);
+            let by_place = match link.lobe {
+                Lobe::Smooth => {
+                    let reflectance = scene.leaves[link.leaf].first_texture;
+                    picture_slopes(scene, fields, reflectance, &link.at.hit, link.by_reflectance)
+                }
+                _ => link.normal_adjoint(scene, fields, &normal, turning.by_normal, sink),
+            };
+            links[k].by_reflectance = Rgb::zero();
             let Some(before) = k.checked_sub(1).map(|k| links[k].at.hit.point.p) else {
                 break;
             };
@@ -318,6 +349,21 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
+    /// Sends the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had the
+    /// derivatives `d`.
+    #[inline(never)]
+    pub(super) fn chain_to_plane(&mut self, at: &Interaction, wo: [f32; 3], d: Rgb<N>) {
+        if self.chain.0.is_empty() {
+            return;
+        }
+        let (scene, fields) = (self.scene, self.fields);
+        let [first, _] = at.side(scene);
+        let by_reflectance = diffuse_adjoint(lift(wo), d);
+        let reflectance = scene.leaves[first as usize].first_texture;
+        let by_point = picture_slopes(scene, fields, reflectance, &at.hit, by_reflectance);
+        self.send_chain(Some((&at.hit, by_point)), [N::lift(0.0); 3]);
+    }
+
     /// Sends the derivatives by where a chain meets a light, whose contribution was throughput · `factor` · radiance.
     #[inline(never)]
     pub(super) fn chain_to_light(&mut self, record: &LightRecord, hit: &Hit, factor: Rgb<N>) {
@@ -326,12 +372,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
         let (scene, fields) = (self.scene, self.fields);
         let mut by_point = [N::lift(0.0); 3];
-        if record.texture != NONE && scene.textures[record.texture as usize].kind == texture::BITMAP {
+        if record.texture != NONE {
             let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor) * light_color(fields, record);
-            let SurfacePoint { uv, .. } = hit.point;
-            let by_uv = texture_slopes(&scene.textures[record.texture as usize], uv)
-                .each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum());
-            by_point = transposed(&slopes(scene, hit).uv, by_uv);
+            by_point = picture_slopes(scene, fields, record.texture, hit, d);
         }
         self.send_chain(Some((hit, by_point)), [N::lift(0.0); 3]);
     }

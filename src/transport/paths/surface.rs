@@ -88,8 +88,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             bsdf.sample_adjoint(&drawn, d, &mut self.adjoint.sink);
         }
         if MODE == REPLAY && scene.attached {
-            let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive * weight;
-            self.lengthen_chain(at, &drawn, d);
+            let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
+            self.lengthen_chain(at, &drawn, weight, d);
         }
         if scene.moves() {
             let d = match MODE {
@@ -193,6 +193,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let d = self.sample_light::<MODE>(p, medium, &drawn, value, pdf).by_value;
         if MODE == REPLAY && !self.adjoint.incident.is_unit() && bsdf_is_wanted(scene, at, &self.adjoint.sink) {
             bsdf.adjoint(at.to_local(drawn.direction), d, &mut self.adjoint.sink);
+        }
+        if MODE == REPLAY && scene.attached {
+            self.chain_to_plane(at, at.to_local(drawn.direction), d);
         }
         if MODE == REPLAY && scene.moves() {
             self.send_lit(at, origin, &drawn, d * value);

@@ -69,11 +69,17 @@ impl Interaction {
         &scene.bsdfs[self.bsdf as usize]
     }
 
+    /// The number of the first leaf on the side that the path comes from, and how many they are.
+    #[inline(always)]
+    pub fn side(&self, scene: &SceneView) -> [u32; 2] {
+        let record = self.record(scene);
+        if self.wi[2] > 0.0 { record.front } else { record.back }
+    }
+
     /// The leaves on the side that the path comes from, which the shading normal tells.
     #[inline(always)]
     pub fn leaves<'a>(&self, scene: &SceneView<'a>) -> &'a [LeafRecord] {
-        let record = self.record(scene);
-        let [first, count] = if self.wi[2] > 0.0 { record.front } else { record.back };
+        let [first, count] = self.side(scene);
         &scene.leaves[first as usize..][..count as usize]
     }
 
