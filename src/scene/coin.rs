@@ -1,16 +1,15 @@
-//! The relief of a coin, for scenes that recover one: heights over the unit square as a sum of smooth parts, and the
-//! normals that they have.
+//! The relief of a coin, for scenes that recover one: heights over the unit square as a sum of smooth parts.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
+
+use super::relief::Heights;
 
 /// Dents of the field, and their radii over half the side of the square.
 const DENTS: usize = 24;
 const DENT_RADII: [f64; 2] = [0.05, 0.16];
 /// Beads of the ring between the star and the rim.
 const BEADS: usize = 36;
-/// Step of the differences that slopes are taken by.
-const STEP: f64 = 1e-4;
 
 /// A relief, whose heights are in units of half the side of the square.
 #[derive(Debug, Clone)]
@@ -64,47 +63,8 @@ fn edge(x: f64) -> f64 {
     t * t * t * (10.0 + t * (6.0 * t - 15.0))
 }
 
-/// The relief of a seed in this size, as [`texels`]. The same seed is the same coin at every size.
-pub(super) fn coin(seed: u64, size: [u32; 2], channels: usize) -> Vec<f32> {
+/// The relief of a seed.
+pub(super) fn coin(seed: u64) -> Heights {
     let coin = Coin::new(seed);
-    texels(size, channels, |x, y| coin.height(x, y))
-}
-
-/// A relief over [-1, 1]², row by row: heights if there is one channel, else the components of normals plus one, over two.
-pub(super) fn texels([width, height]: [u32; 2], channels: usize, relief: impl Fn(f64, f64) -> f64) -> Vec<f32> {
-    let place = |i: u32, count: u32| 2.0 * (f64::from(i) + 0.5) / f64::from(count) - 1.0;
-    let texels = (0..height).flat_map(|j| (0..width).map(move |i| (place(i, width), place(j, height))));
-    if channels == 1 {
-        return texels.map(|(x, y)| relief(x, y) as f32).collect();
-    }
-    let normals = texels.map(|(x, y)| {
-        let slope = |dx: f64, dy: f64| (relief(x + dx, y + dy) - relief(x - dx, y - dy)) / (2.0 * STEP);
-        let [u, v] = [slope(STEP, 0.0), slope(0.0, STEP)];
-        let length = (1.0 + u * u + v * v).sqrt();
-        [-u, -v, 1.0].map(|c| (0.5 + 0.5 * c / length) as f32)
-    });
-    normals.flatten().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn normals_are_those_of_the_heights() {
-        let size = 512;
-        let (heights, normals) = (coin(3, [size; 2], 1), coin(3, [size; 2], 3));
-        let width = size as usize;
-        let mut worst = 0f32;
-        for (x, y) in (1..width - 1).flat_map(|y| (1..width - 1).map(move |x| (x, y))) {
-            let at = |dx: usize, dy: usize| heights[(y + dy - 1) * width + x + dx - 1];
-            let scale = size as f32 / 4.0;
-            let slopes = [(at(2, 1) - at(0, 1)) * scale, (at(1, 2) - at(1, 0)) * scale];
-            let normal = &normals[3 * (y * width + x)..][..3];
-            let [nx, ny, nz] = [0, 1, 2].map(|c: usize| 2.0 * normal[c] - 1.0);
-            assert!((nx * nx + ny * ny + nz * nz - 1.0).abs() < 1e-5);
-            worst = worst.max((slopes[0] + nx / nz).abs()).max((slopes[1] + ny / nz).abs());
-        }
-        assert!(worst < 0.05, "{worst}");
-    }
+    Box::new(move |x, y| coin.height(x, y))
 }

@@ -1,9 +1,10 @@
 //! The face of a magnifying glass, for scenes that find one from what is seen through it: a cap above the unit square, and
 //! the dents of a bad polish.
 
-use super::coin::texels;
 use rand_core::Rng;
 use rand_pcg::Pcg64;
+
+use super::relief::Heights;
 
 /// Radius and height of the cap over half the side of the square: its steepest slope is 0.4.
 const RADIUS: f64 = 0.95;
@@ -13,8 +14,8 @@ const DENTS: usize = 40;
 const DENT_RADII: [f64; 2] = [0.08, 0.25];
 const DENT: f64 = 0.09;
 
-/// The relief of a seed in this size, as [`texels`]. The same seed is the same glass at every size.
-pub(super) fn magnifier(seed: u64, size: [u32; 2], channels: usize) -> Vec<f32> {
+/// The relief of a seed.
+pub(super) fn magnifier(seed: u64) -> Heights {
     let mut stream = Pcg64::new(u128::from(seed), 0x676c_6173);
     let mut uniform = || (stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let [low, high] = DENT_RADII;
@@ -25,26 +26,25 @@ pub(super) fn magnifier(seed: u64, size: [u32; 2], channels: usize) -> Vec<f32> 
             [2.0 * uniform() - 1.0, 2.0 * uniform() - 1.0, radius, depth]
         })
         .collect();
-    let height = |x: f64, y: f64| {
+    Box::new(move |x, y| {
         let cap = (1.0 - (x * x + y * y) / (RADIUS * RADIUS)).max(0.0);
         let dent = |[cx, cy, radius, depth]: &[f64; 4]| {
             let square = ((x - cx).powi(2) + (y - cy).powi(2)) / (radius * radius);
             depth * (-square).exp()
         };
         HEIGHT * cap * cap + dents.iter().map(dent).sum::<f64>()
-    };
-    texels(size, channels, height)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::scene::relief::Motif;
 
     /// The normals lean away from the middle, as those of a glass that magnifies, by slopes up to those of cap and dents.
     #[test]
     fn it_bulges() {
         let size = 64;
-        let normals = magnifier(3, [size; 2], 3);
+        let normals = Motif::Magnifier.texels(3, [size; 2], 3);
         let (mut outwards, mut steepest) = (0, 0.0f32);
         for (i, texel) in normals.chunks_exact(3).enumerate() {
             let [x, y] = [i as u32 % size, i as u32 / size].map(|k| 2.0 * (k as f32 + 0.5) / size as f32 - 1.0);

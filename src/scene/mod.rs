@@ -45,6 +45,8 @@ mod quantity;
 mod radiance_field;
 mod reader;
 mod reference;
+mod relief;
+mod ridges;
 mod root;
 mod sampler;
 mod schema;
@@ -74,6 +76,7 @@ pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::gradient_index::IndexCube;
 pub use self::motion::Motion;
 pub use self::optic::{Optic, SPLAT_REACH, is_light, screen_reflectance};
+pub use self::relief::Motif;
 pub use self::root::{load, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::slab::Slab;
@@ -219,10 +222,8 @@ pub enum Source {
     Leaves { seed: u64 },
     /// The procedural map of a planet ([`planet`]), at any resolution; one channel takes the mean of its colours.
     Planet { seed: u64 },
-    /// The procedural relief of a coin ([`coin`]), at any resolution: heights in one channel, normals in three.
-    Coin { seed: u64 },
-    /// The same of the face of a magnifying glass ([`magnifier`]).
-    Magnifier { seed: u64 },
+    /// A procedural relief, at any resolution: heights in one channel, normals in three.
+    Motif { motif: Motif, seed: u64 },
     /// The values of a mesh's vertices or faces, in a `.ply`.
     Attribute { path: PathBuf, name: String },
     /// As the [`Placement`] of the splats says.

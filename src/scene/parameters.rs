@@ -231,8 +231,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         | Source::Plume { .. }
         | Source::Leaves { .. }
         | Source::Planet { .. }
-        | Source::Coin { .. }
-        | Source::Magnifier { .. } => array.shape = shape,
+        | Source::Motif { .. } => array.shape = shape,
         Source::Placed | Source::Vertices { .. } | Source::Attribute { .. } => {}
         Source::GridFile(_)
         | Source::ImageFile(_)

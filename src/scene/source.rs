@@ -5,10 +5,8 @@ use glam::Vec3;
 
 use crate::params::Shape;
 
-use super::coin::coin;
 use super::files::Texels;
 use super::leaves::leaves;
-use super::magnifier::magnifier;
 use super::planet::planet;
 use super::{Blob, Source, attributes, files, plume};
 
@@ -31,13 +29,9 @@ impl Source {
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
             Source::Leaves { seed } => Ok(painted(leaves, *seed, shape)),
             Source::Planet { seed } => Ok(painted(planet, *seed, shape)),
-            Source::Coin { seed } => {
+            Source::Motif { motif, seed } => {
                 let [width, height, _] = shape.size.map(|n| n as u32);
-                Ok(coin(*seed, [width, height], shape.channels))
-            }
-            Source::Magnifier { seed } => {
-                let [width, height, _] = shape.size.map(|n| n as u32);
-                Ok(magnifier(*seed, [width, height], shape.channels))
+                Ok(motif.texels(*seed, [width, height], shape.channels))
             }
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),

@@ -8,6 +8,7 @@ use super::color::{self, Sense};
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
+use super::relief::Motif;
 use super::vocabulary::Class;
 use super::volume::{self, Channels, Wanted};
 use super::{Array, AttributeMap, Source, Texture, TextureMap, Wrap, attributes, files, lookup, uv};
@@ -210,34 +211,37 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
     let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
-    let given = ["value", "leaves", "planet", "coin", "magnifier"].map(|key| object.get(key));
     let relief = matches!(wanted.quantity, Quantity::Normal | Quantity::Height);
+    let pictures = ["value", "leaves", "planet"].map(|key| object.get(key));
+    let motifs = Motif::ALL.map(|motif| object.get(motif.name()).map(|value| (motif, value)));
     let seed = |value: Value<'_>| value.integer(0, u64::MAX);
-    let source = match given {
-        [Some(value), None, None, None, None] => volume::channel_values(&value, wanted).map(Source::Fill),
-        [None, Some(leaves), None, None, None] => seed(leaves).map(|seed| Source::Leaves { seed }),
-        [None, None, Some(planet), None, None] => seed(planet).map(|seed| Source::Planet { seed }),
-        [None, None, None, Some(coin), None] if relief => seed(coin).map(|seed| Source::Coin { seed }),
-        [None, None, None, None, Some(face)] if relief => seed(face).map(|seed| Source::Magnifier { seed }),
-        [None, None, None, coin, face] if coin.is_some() != face.is_some() => {
-            let name = if coin.is_some() { "coin" } else { "magnifier" };
-            let value = coin.or(face).expect("one of the two is there");
+    let mut given: Vec<_> = motifs.into_iter().flatten().collect();
+    let several = pictures.iter().flatten().count() + given.len() > 1;
+    let source = match (pictures, given.pop()) {
+        (pictures, motif) if several => exclude(pictures, motif.map(|(_, value)| value)),
+        ([Some(value), _, _], None) => volume::channel_values(&value, wanted).map(Source::Fill),
+        ([_, Some(leaves), _], None) => seed(leaves).map(|seed| Source::Leaves { seed }),
+        ([_, _, Some(planet)], None) => seed(planet).map(|seed| Source::Planet { seed }),
+        (_, Some((motif, value))) if relief => seed(value).map(|seed| Source::Motif { motif, seed }),
+        (_, Some((motif, value))) => {
             value.error(
-                format!("a `{name}` is a relief"),
+                format!("`{}` is a relief", motif.name()),
                 "it may stand in a `normalmap` or a `bumpmap`",
             );
             None
         }
-        [None, None, None, None, None] => Some(Source::Fill(vec![1.0])),
-        several => {
-            let another = several.into_iter().flatten().nth(1).expect("there are two of them");
-            let what = "`value`, `leaves`, `planet`, `coin` and `magnifier` exclude each other";
-            another.error(what, "keep one of them");
-            None
-        }
+        _ => Some(Source::Fill(vec![1.0])),
     };
     object.finish();
     Some((size?, source?))
+}
+
+/// Refuses one of several texels at once.
+fn exclude<'a, T>(pictures: [Option<Value<'a>>; 3], motif: Option<Value<'a>>) -> Option<T> {
+    let another = motif.or_else(|| pictures.into_iter().flatten().last());
+    let what = "`value`, `leaves`, `planet`, `coin`, `magnifier` and `ridges` exclude each other";
+    another.expect("there are several").error(what, "keep one of them");
+    None
 }
 
 /// Puts the arrays of a texture whose paths begin with `from` below `to` instead.

@@ -375,7 +375,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         FLOOR,
         r#""reflectance": {"type": "bitmap", "data": {"resolution": [4, 4], "magnifier": 1}}"#,
-        "14:140: a `magnifier` is a relief at floor.bsdf.reflectance.data.magnifier: it may stand in a `normalmap` or a `bumpmap`",
+        "14:140: `magnifier` is a relief at floor.bsdf.reflectance.data.magnifier: it may stand in a `normalmap` or a `bumpmap`",
     ),
     (
         FLOOR,

@@ -164,6 +164,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
                 may("planet", Form::Integer(0, u64::MAX)),
                 may("coin", Form::Integer(0, u64::MAX)),
                 may("magnifier", Form::Integer(0, u64::MAX)),
+                may("ridges", Form::Integer(0, u64::MAX)),
             ],
         ),
     ),

@@ -171,13 +171,9 @@ fn contents(texture: &Texture) -> Value {
                     let [width, height, _] = map.data.shape.size;
                     object["data"] = json!({"resolution": [width, height], "planet": seed});
                 }
-                Source::Coin { seed } => {
+                Source::Motif { motif, seed } => {
                     let [width, height, _] = map.data.shape.size;
-                    object["data"] = json!({"resolution": [width, height], "coin": seed});
-                }
-                Source::Magnifier { seed } => {
-                    let [width, height, _] = map.data.shape.size;
-                    object["data"] = json!({"resolution": [width, height], "magnifier": seed});
+                    object["data"] = json!({"resolution": [width, height], motif.name(): seed});
                 }
                 _ => {}
             }

@@ -219,8 +219,7 @@ fn source(array: &Array) -> Value {
         | Source::Vertices { .. }
         | Source::Leaves { .. }
         | Source::Planet { .. }
-        | Source::Coin { .. }
-        | Source::Magnifier { .. }
+        | Source::Motif { .. }
         | Source::Attribute { .. } => Value::Null,
         Source::Blobs { base, blobs } => json!({
             "type": "blobs",

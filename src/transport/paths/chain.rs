@@ -90,11 +90,20 @@ fn direction_adjoint<N: Number>(n: [N; 3], scale: N, by: [N; 3]) -> [N; 3] {
     scaled(add_scaled(by, n, -inner(n, by)), scale)
 }
 
+/// The cosine at which a ray is taken to meet a surface that it only grazes: the point that it meets moves without bounds there,
+/// and a few such paths would decide a texel's derivative, or leave the range of its sums.
+const GRAZING: f32 = 0.03;
+
 /// The derivative by moving the origin of a ray along `direction` that meets a surface of normal `n`, from that by the
 /// point that it meets.
 #[inline]
 fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
-    let along = inner(by_point, lift(direction)) / inner(lift(n), lift(direction));
+    let cosine = dot(n, direction);
+    let cosine = match cosine.abs() < GRAZING {
+        true => N::lift(GRAZING.copysign(cosine)),
+        false => inner(lift(n), lift(direction)),
+    };
+    let along = inner(by_point, lift(direction)) / cosine;
     add_scaled(by_point, lift(n), -along)
 }
 
