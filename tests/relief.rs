@@ -6,7 +6,7 @@ use std::process::Command;
 
 use prbopt::io::image;
 use prbopt::params::Shape;
-use prbopt::scene::Source;
+use prbopt::scene::{Motif, Source};
 
 /// The seed of the coin in `scenes/relief_target.json`.
 const COIN: u64 = 7;
@@ -54,7 +54,14 @@ fn find(size: usize, changes: &[(&str, &str)]) -> [f64; 2] {
         size: [size, size, 1],
         channels: 3,
     };
-    let truth = slopes(&Source::Coin { seed: COIN }.materialise(shape).expect("it is computed"));
+    let truth = slopes(
+        &Source::Motif {
+            motif: Motif::Coin,
+            seed: COIN,
+        }
+        .materialise(shape)
+        .expect("it is computed"),
+    );
     [
         psnr(&vec![0.0; truth.len()], &truth),
         psnr(&slopes(&normals.data), &truth),

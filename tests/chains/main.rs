@@ -14,8 +14,11 @@ fn scene_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name)
 }
 
-/// The meshes of the scenes and what makes them.
-const MESHES: [(&str, fn() -> Mesh); 3] = [
+/// What makes a mesh.
+type Maker = fn() -> Mesh;
+
+/// The meshes of the scenes.
+const MESHES: [(&str, Maker); 3] = [
     ("torus.ply", lathe::torus),
     ("cup_outside.ply", lathe::cup_outside),
     ("cup_inside.ply", lathe::cup_inside),
