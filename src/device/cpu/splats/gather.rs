@@ -1,5 +1,6 @@
 //! A tile of a picture forwards: `gather` of `transport/splats/blend.rs`, a block of sixteen pixels after the other.
 
+use super::lists::{Entry, Pages, page_of};
 use super::shape::{Blocks, Seen, Shape, bits, bring_shape};
 use crate::device::cpu::planes::{BLOCKS, Plane, TILE, ones};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
@@ -53,15 +54,15 @@ impl End {
 
 /// Blends a tile's list.
 pub(super) struct Gather<'a> {
-    pub(super) list: &'a [u32],
+    /// Its entries, of which the blocks are found.
+    pub(super) list: &'a mut [Entry],
+    pub(super) pages: Pages<'a>,
     pub(super) shapes: &'a [Shape],
     /// The tile's first pixel, and its columns and rows in the picture.
     pub(super) origin: [f32; 2],
     pub(super) inside: [usize; 2],
     /// The radiance behind all splats.
     pub(super) background: [f32; 3],
-    /// For each entry of the list the blocks in which it is blended, as bits.
-    pub(super) reached: &'a mut [u16],
     /// The tile in the frame: colour and transmittance.
     pub(super) image: &'a mut [Plane<f32>; 4],
     /// What is there is how another picture ended: a guess.
@@ -82,19 +83,23 @@ impl Kernel for Gather<'_> {
         let blocks = Blocks::<W::Lanes>::new(self.origin);
         let mut group = Group {
             first: 0,
+            end: 0,
             splats: [blocks.see(&Shape::default()); GROUP],
             words: [0; BLOCKS],
             open: u16::MAX,
             guess: self.end.finished,
         };
         self.end.begin(self.inside, self.list.len());
-        for first in (0..self.list.len()).step_by(GROUP) {
-            group.first = first;
-            self.look_around(&blocks, &mut group);
-            for block in 0..BLOCKS {
-                let mut state = Blend::<W::Lanes>::load(self.image, block);
-                self.blend(&mut group, block, &mut state);
-                state.store(self.image, block);
+        for page in 0..self.pages.count() {
+            let (range, shapes) = (self.pages.range(page), page_of(self.shapes, page));
+            for first in range.clone().step_by(GROUP) {
+                (group.first, group.end) = (first, range.end.min(first + GROUP));
+                self.look_around(shapes, &blocks, &mut group);
+                for block in 0..BLOCKS {
+                    let mut state = Blend::<W::Lanes>::load(self.image, block);
+                    self.blend(&mut group, block, &mut state);
+                    state.store(self.image, block);
+                }
             }
         }
         for block in 0..BLOCKS {
@@ -109,10 +114,11 @@ impl Kernel for Gather<'_> {
     }
 }
 
-/// Up to 64 entries of a list.
+/// Up to 64 entries of a page.
 struct Group<L> {
-    /// The first one's place in the list.
+    /// The first one's place in the list, and the end.
     first: usize,
+    end: usize,
     splats: [Seen<L>; GROUP],
     /// For each block the entries that are blended there, as bits.
     words: [u64; BLOCKS],
@@ -125,16 +131,17 @@ struct Group<L> {
 impl Gather<'_> {
     /// Finds out which entries reach which blocks.
     #[inline(always)]
-    fn look_around<L: Lanes>(&mut self, blocks: &Blocks<L>, group: &mut Group<L>) {
-        let count = GROUP.min(self.list.len() - group.first);
+    fn look_around<L: Lanes>(&mut self, shapes: &[Shape], blocks: &Blocks<L>, group: &mut Group<L>) {
+        let list = &mut self.list[..group.end];
+        let count = group.end - group.first;
         let mut reached = [[0u32; WIDTH]; GROUP / WIDTH];
         for i in 0..count {
             let entry = group.first + i;
-            bring_shape(self.shapes, self.list, entry + AHEAD);
-            let shape = &self.shapes[self.list[entry] as usize];
+            bring_shape(shapes, list, entry + AHEAD);
+            let shape = &shapes[usize::from(list[entry].splat)];
             group.splats[i] = blocks.see(shape);
             let bits = blocks.reached(shape) & group.open;
-            self.reached[entry] = bits;
+            list[entry].blocks = bits;
             reached[i / WIDTH][i % WIDTH] = u32::from(bits);
         }
         for block in 0..BLOCKS {
@@ -183,7 +190,7 @@ impl Gather<'_> {
             if L::bits(is_open) == 0 {
                 group.open &= !(1 << block);
                 for after in bits::<GROUP>(rest) {
-                    self.reached[group.first + after] &= !(1 << block);
+                    self.list[group.first + after].blocks &= !(1 << block);
                 }
                 return;
             }

@@ -7,7 +7,10 @@ use rayon::prelude::*;
 use crate::device::cpu::shared::SharedSlice;
 use crate::each::EachEntry;
 
-/// Splats that are counted together at least, and the most groups of them.
+/// Splats of a page: those that [`Entry`] can number.
+pub(super) const PAGE: usize = 1 << 16;
+
+/// Splats that are counted together at least, and about the most groups of them.
 const GROUP: usize = 1024;
 const GROUPS: usize = 64;
 
@@ -33,33 +36,73 @@ impl TileBox {
     }
 }
 
-/// The lists of all tiles, one after the other.
+/// A splat that reaches a tile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Its index, less the first one of its page.
+    pub(super) splat: u16,
+    /// The blocks of the tile in which it was blended, as bits.
+    pub(super) blocks: u16,
+}
+
+/// Where the pages of a tile's list begin among all entries, and where the last one ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pages<'a>(&'a [u32]);
+
+impl Pages<'_> {
+    /// The number of pages.
+    pub(super) fn count(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    /// A page's part of the tile's list.
+    #[inline]
+    pub(super) fn range(&self, page: usize) -> Range<usize> {
+        let starts = self.0;
+        (starts[page] - starts[0]) as usize..(starts[page + 1] - starts[0]) as usize
+    }
+}
+
+/// Of all splats those of a page.
+#[inline]
+pub(super) fn page_of<T>(splats: &[T], page: usize) -> &[T] {
+    &splats[page * PAGE..splats.len().min((page + 1) * PAGE)]
+}
+
+/// The lists of all tiles, one after the other; in a tile's list one page of splats after the other.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    /// Where each tile's list begins, and where the last one ends.
-    pub(super) starts: Vec<u32>,
-    /// Indices of splats.
-    pub(super) entries: Vec<u32>,
+    pages: usize,
+    /// Where each tile's pages begin, and where the last list ends.
+    starts: Vec<u32>,
+    pub(super) entries: Vec<Entry>,
     counts: Vec<u32>,
 }
 
 impl Lists {
     /// Where a tile's list stands.
     pub(super) fn range(&self, tile: usize) -> Range<usize> {
-        self.starts[tile] as usize..self.starts[tile + 1] as usize
+        self.starts[tile * self.pages] as usize..self.starts[(tile + 1) * self.pages] as usize
+    }
+
+    /// The pages of a tile's list.
+    pub(super) fn pages(&self, tile: usize) -> Pages<'_> {
+        Pages(&self.starts[tile * self.pages..=(tile + 1) * self.pages])
     }
 
     /// The list of a tile.
-    pub(super) fn of(&self, tile: usize) -> &[u32] {
+    pub(super) fn of(&self, tile: usize) -> &[Entry] {
         &self.entries[self.range(tile)]
     }
 
-    /// Lists the splats with these boxes in `tiles` tiles, `across` a row of them.
+    /// Lists the splats with these boxes in `tiles` tiles, `across` a row of them. No entry is blended anywhere.
     ///
     /// # Panics
     /// There are more entries than 32 bits can number.
     pub(super) fn build(&mut self, boxes: &[TileBox], tiles: usize, across: usize) {
-        let group = boxes.len().div_ceil(GROUPS).max(GROUP);
+        self.pages = boxes.len().div_ceil(PAGE).max(1);
+        // A power of two, so that no group is of two pages.
+        let group = boxes.len().div_ceil(GROUPS).next_power_of_two().clamp(GROUP, PAGE);
         let groups = boxes.len().div_ceil(group);
         self.counts.clear();
         self.counts.resize(groups * tiles, 0);
@@ -73,17 +116,19 @@ impl Lists {
         });
         let total: u64 = boxes.iter().map(|b| b.count()).sum();
         assert!(total <= u64::from(u32::MAX), "entries are numbered in 32 bits");
-        self.place_groups(tiles);
-        self.entries.resize(total as usize, 0);
+        self.place_groups(tiles, PAGE / group);
+        self.entries.resize(total as usize, Entry::default());
         let entries = SharedSlice::new(&mut self.entries);
         let placed = self.counts.par_chunks_mut(tiles.max(1)).zip(boxes.par_chunks(group));
         placed.enumerate().for_each(|(g, (places, boxes))| {
             // SAFETY: the counts gave every group places of its own in every list.
             let entries = unsafe { entries.get() };
+            let first = g * group % PAGE;
             for (i, reached) in boxes.iter().enumerate() {
+                let (splat, blocks) = ((first + i) as u16, 0);
                 for row in reached.rows(across) {
                     for place in &mut places[row] {
-                        entries[*place as usize] = (g * group + i) as u32;
+                        entries[*place as usize] = Entry { splat, blocks };
                         *place += 1;
                     }
                 }
@@ -91,13 +136,15 @@ impl Lists {
         });
     }
 
-    /// From counts of a group's entries in each tile to the places of their first ones, and to where lists start: group by
+    /// From counts of a group's entries in each tile to the places of their first ones, and to where pages start: group by
     /// group, so that memory is read in its order.
-    fn place_groups(&mut self, tiles: usize) {
+    fn place_groups(&mut self, tiles: usize, groups_a_page: usize) {
+        let pages = self.pages;
         self.starts.clear();
-        self.starts.resize(tiles + 1, 0);
-        for group in self.counts.chunks(tiles.max(1)) {
-            for (sum, count) in self.starts.iter_mut().zip(group) {
+        self.starts.resize(tiles * pages + 1, 0);
+        for (g, group) in self.counts.chunks(tiles.max(1)).enumerate() {
+            let of_page = self.starts[g / groups_a_page..].iter_mut().step_by(pages);
+            for (sum, count) in of_page.zip(group) {
                 *sum += count;
             }
         }
@@ -106,8 +153,9 @@ impl Lists {
             next += std::mem::replace(start, next);
         }
         let mut places = self.starts.clone();
-        for group in self.counts.chunks_mut(tiles.max(1)) {
-            for (place, count) in places.iter_mut().zip(group) {
+        for (g, group) in self.counts.chunks_mut(tiles.max(1)).enumerate() {
+            let of_page = places[g / groups_a_page..].iter_mut().step_by(pages);
+            for (place, count) in of_page.zip(group) {
                 *place += std::mem::replace(count, *place);
             }
         }
@@ -118,32 +166,55 @@ impl Lists {
     }
 }
 
+const _: () = assert!(size_of::<Entry>() == 4);
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Boxes of all sizes, and of none.
+    fn some_boxes(count: usize, [across, down]: [u16; 2]) -> Vec<TileBox> {
+        let of = |i: usize| {
+            let (x, y) = ((i * 7 % 8) as u16, (i * 13 % 6) as u16);
+            let (w, h) = ((i % 4) as u16, (i / 3 % 3) as u16);
+            TileBox {
+                columns: [x.min(across), (x + w).min(across)],
+                rows: [y.min(down), (y + h).min(down)],
+            }
+        };
+        (0..count).map(of).collect()
+    }
+
+    /// In one page, in one that is full, and in three of which the last holds a single splat.
     #[test]
     fn every_tile_lists_what_reaches_it_in_order() {
         let (across, down) = (7u16, 5u16);
-        let boxes: Vec<TileBox> = (0..5000u32)
-            .map(|i| {
-                let (x, y) = ((i * 7 % 8) as u16, (i * 13 % 6) as u16);
-                let (w, h) = ((i % 4) as u16, (i / 3 % 3) as u16);
-                TileBox {
-                    columns: [x.min(across), (x + w).min(across)],
-                    rows: [y.min(down), (y + h).min(down)],
-                }
-            })
-            .collect();
         let mut lists = Lists::default();
-        lists.build(&boxes, usize::from(across * down), usize::from(across));
-        for tile in 0..usize::from(across * down) {
-            let (x, y) = ((tile % 7) as u16, (tile / 7) as u16);
-            let inside = |b: &TileBox| (b.columns[0]..b.columns[1]).contains(&x) && (b.rows[0]..b.rows[1]).contains(&y);
-            let expected: Vec<u32> = (0..5000).filter(|&i| inside(&boxes[i as usize])).collect();
-            assert_eq!(lists.of(tile), expected, "tile {tile}");
+        for count in [5000, PAGE, 2 * PAGE + 1] {
+            let boxes = some_boxes(count, [across, down]);
+            lists.build(&boxes, usize::from(across * down), usize::from(across));
+            for tile in 0..usize::from(across * down) {
+                let (x, y) = ((tile % 7) as u16, (tile / 7) as u16);
+                let inside =
+                    |b: &TileBox| (b.columns[0]..b.columns[1]).contains(&x) && (b.rows[0]..b.rows[1]).contains(&y);
+                let expected: Vec<usize> = (0..count).filter(|&i| inside(&boxes[i])).collect();
+                let (list, pages) = (lists.of(tile), lists.pages(tile));
+                let found = (0..pages.count()).flat_map(|page| {
+                    let list = &list[pages.range(page)];
+                    list.iter().map(move |entry| page * PAGE + usize::from(entry.splat))
+                });
+                assert_eq!(found.collect::<Vec<_>>(), expected, "{count} splats, tile {tile}");
+            }
         }
         lists.build(&[], 35, 7);
         assert!((0..35).all(|tile| lists.of(tile).is_empty()));
+    }
+
+    #[test]
+    fn a_page_holds_its_splats() {
+        let splats: Vec<usize> = (0..2 * PAGE + 1).collect();
+        assert_eq!(page_of(&splats, 0), &splats[..PAGE]);
+        assert_eq!(page_of(&splats, 2), [2 * PAGE]);
+        assert!(page_of(&splats[..0], 0).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::gather::{End, Gather};
-use super::lists::{Lists, TileBox};
+use super::lists::{Lists, PAGE, TileBox};
 use super::project::{Project, Reader, Update};
 use super::replay::{Found, Replay};
 use super::shape::Shape;
@@ -58,8 +58,6 @@ struct View {
     shapes: Vec<Shape>,
     boxes: Vec<TileBox>,
     lists: Lists,
-    /// For each entry of the lists the blocks of its tile in which it was blended, as bits.
-    reached: Vec<u16>,
     /// How the pixels of each tile ended.
     ends: Vec<End>,
 }
@@ -103,23 +101,18 @@ impl View {
         });
         let entries: u64 = self.boxes.iter().map(|b| b.count()).sum();
         let there = memory::physical_bytes().map_or(u64::MAX, |bytes| bytes / LIST_SHARE);
-        if entries > u64::from(u32::MAX) || 6 * entries > there {
+        if entries > u64::from(u32::MAX) || 4 * entries > there {
             return Err(DeviceError::TooLarge(format!(
                 "{entries} pairs of a tile and a splat that reaches it are more than there is room for; bound `scale` to \
                  make splats smaller, or take fewer"
             )));
         }
         self.lists.build(&self.boxes, across * down, across);
-        self.reached.resize(self.lists.entries.len(), 0);
         Ok(())
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&self.shapes[..])
-            + size_of_val(&self.boxes[..])
-            + size_of_val(&self.reached[..])
-            + size_of_val(&self.ends[..])
-            + self.lists.bytes()
+        size_of_val(&self.shapes[..]) + size_of_val(&self.boxes[..]) + size_of_val(&self.ends[..]) + self.lists.bytes()
     }
 }
 
@@ -166,9 +159,9 @@ impl SplatPasses {
             let count = view.tiles().iter().product::<usize>();
             let (here, rest) = image.split_at_mut(count);
             image = rest;
-            let (mut ends, mut reached) = (std::mem::take(&mut view.ends), std::mem::take(&mut view.reached));
+            let (mut ends, mut entries) = (std::mem::take(&mut view.ends), std::mem::take(&mut view.lists.entries));
             ends.resize(count, End::default());
-            let all_reached = SharedSlice::new(&mut reached);
+            let all_entries = SharedSlice::new(&mut entries);
             let outputs = here.par_iter_mut().zip(&mut ends).enumerate();
             let own = outputs
                 .with_max_len(TILES)
@@ -176,19 +169,19 @@ impl SplatPasses {
             own.for_each(|(index, (image, end))| {
                 let (origin, inside) = view.tile(index);
                 // SAFETY: every tile's list has entries of its own.
-                let reached = unsafe { &mut all_reached.get()[view.lists.range(index)] };
+                let list = unsafe { &mut all_entries.get()[view.lists.range(index)] };
                 inputs.level.run(Gather {
-                    list: view.lists.of(index),
+                    list,
+                    pages: view.lists.pages(index),
                     shapes: &view.shapes,
                     origin,
                     inside,
                     background,
-                    reached,
                     image,
                     end,
                 });
             });
-            (view.ends, view.reached) = (ends, reached);
+            (view.ends, view.lists.entries) = (ends, entries);
             first += count;
         }
         Ok(())
@@ -246,14 +239,15 @@ impl SplatPasses {
         self.derivatives.resize(self.scene.count, Record::default());
         let mut begin = 0;
         while begin < tiles {
-            let starts = &view.lists.starts;
-            let base = starts[begin];
-            let fits = |end: usize| (starts[end] - base) as usize <= ROUND;
+            let lists = &view.lists;
+            let base = lists.range(begin).start;
+            let fits = |end: usize| lists.range(end - 1).end - base <= ROUND;
             let mut end = begin + 1;
             while end < tiles && fits(end + 1) {
                 end += 1;
             }
-            let count = (starts[end] - base) as usize;
+            let count = lists.range(end - 1).end - base;
+            let of_tile = |index: usize| lists.range(index).start - base..lists.range(index).end - base;
             if self.records.len() < count {
                 self.records.resize(count, Record::default());
             }
@@ -265,18 +259,17 @@ impl SplatPasses {
                     if !inputs.cluster.owns(first + index) {
                         return Found::default().words();
                     }
-                    let range = (starts[index] - base) as usize..(starts[index + 1] - base) as usize;
                     // SAFETY: every tile's list has records of its own.
-                    let records = unsafe { &mut records.get()[range] };
+                    let records = unsafe { &mut records.get()[of_tile(index)] };
                     let (origin, inside) = view.tile(index);
                     let replay = Replay {
                         list: view.lists.of(index),
+                        pages: view.lists.pages(index),
                         shapes: &view.shapes,
                         origin,
                         inside,
                         background,
                         tunes_background,
-                        reached: &view.reached[view.lists.range(index)],
                         end: &view.ends[index],
                         image: &image[index],
                         adjoint: &adjoint[index],
@@ -290,7 +283,6 @@ impl SplatPasses {
                 exchange(inputs.cluster, begin..end, owner, &mut of_tiles, |index| {
                     index - begin..index - begin + 1
                 });
-                let of_tile = |index: usize| (starts[index] - base) as usize..(starts[index + 1] - base) as usize;
                 exchange(inputs.cluster, begin..end, owner, &mut self.records, of_tile);
             }
             found = of_tiles.into_iter().map(Found::from_words).fold(found, Found::with);
@@ -309,20 +301,24 @@ impl SplatPasses {
     /// are updated by the thread that has their sums at hand.
     fn sum_records(&mut self, view: &View, tiles: Range<usize>, gradients: Option<&Gradients>) {
         let span = self.scene.count.div_ceil(4 * rayon::current_num_threads()).max(SPAN);
-        let (records, base) = (&self.records, view.lists.starts[tiles.start]);
+        let (records, base) = (&self.records, view.lists.range(tiles.start).start);
         self.derivatives.par_chunks_mut(span).enumerate().for_each(|(i, sums)| {
-            let first = (i * span) as u32;
+            let splats = i * span..i * span + sums.len();
             if tiles.start == 0 {
                 Self::clear_derivatives(sums);
             }
             for tile in tiles.clone() {
-                let list = view.lists.of(tile);
-                let at = (view.lists.starts[tile] - base) as usize;
-                let begin = list.partition_point(|splat| *splat < first);
-                for (entry, splat) in list.iter().enumerate().skip(begin) {
-                    match sums.get_mut((splat - first) as usize) {
-                        Some(sum) => sum.add(&records[at + entry]),
-                        None => break,
+                let (list, records) = (view.lists.of(tile), &records[view.lists.range(tile).start - base..]);
+                for page in splats.start / PAGE..splats.end.div_ceil(PAGE) {
+                    let range = view.lists.pages(tile).range(page);
+                    let (list, records) = (&list[range.clone()], &records[range]);
+                    let before = splats.start.saturating_sub(page * PAGE);
+                    let begin = list.partition_point(|entry| usize::from(entry.splat) < before);
+                    for (entry, record) in list.iter().zip(records).skip(begin) {
+                        match sums.get_mut(page * PAGE + usize::from(entry.splat) - splats.start) {
+                            Some(sum) => sum.add(record),
+                            None => break,
+                        }
                     }
                 }
             }

@@ -2,6 +2,7 @@
 //! each block that it reaches at a time.
 
 use super::gather::End;
+use super::lists::{Entry, Pages, page_of};
 use super::shape::{Blocks, Seen, Shape, bits, bring_shape};
 use super::sums::Record;
 use crate::device::ReplayStats;
@@ -58,15 +59,16 @@ impl Found {
 
 /// Undoes a tile's list and notes a record an entry.
 pub(super) struct Replay<'a> {
-    pub(super) list: &'a [u32],
+    /// What `Gather` has noted.
+    pub(super) list: &'a [Entry],
+    pub(super) pages: Pages<'a>,
     pub(super) shapes: &'a [Shape],
     pub(super) origin: [f32; 2],
     pub(super) inside: [usize; 2],
     pub(super) background: [f32; 3],
     /// Whether derivatives by it are asked for.
     pub(super) tunes_background: bool,
-    /// What `Gather` has noted and found.
-    pub(super) reached: &'a [u16],
+    /// What `Gather` has found.
     pub(super) end: &'a End,
     pub(super) image: &'a [Plane<f32>; 4],
     /// The loss's derivatives by the tile's pixels; none beside the picture.
@@ -102,30 +104,36 @@ impl Kernel for Replay<'_> {
         };
         let mut weights = Plane::of(0.0);
         let mut sums = Sums::<W::Lanes>::new();
-        for i in (0..self.list.len()).rev() {
-            bring_shape(self.shapes, self.list, i.wrapping_sub(AHEAD));
-            let splat = blocks.see(&self.shapes[self.list[i] as usize]);
-            // All weights are computed before any is undone: they are independent of each other, so that the processor
-            // overlaps them, while the steps of undoing form a chain.
-            for block in bits::<BLOCKS>(u64::from(self.reached[i])) {
-                let mut weight = splat.weight(splat.measured(block));
-                if self.end.finished >> block & 1 == 1 {
-                    weight = weight.keep(W::Lanes::above(&self.end.count[block], i as u32));
+        for page in (0..self.pages.count()).rev() {
+            let (range, shapes) = (self.pages.range(page), page_of(self.shapes, page));
+            let list = &self.list[range.clone()];
+            for i in range.clone().rev() {
+                bring_shape(shapes, list, (i - range.start).wrapping_sub(AHEAD));
+                let entry = self.list[i];
+                let splat = blocks.see(&shapes[usize::from(entry.splat)]);
+                // All weights are computed before any is undone: they are independent of each other, so that the
+                // processor overlaps them, while the steps of undoing form a chain.
+                for block in bits::<BLOCKS>(u64::from(entry.blocks)) {
+                    let mut weight = splat.weight(splat.measured(block));
+                    if self.end.finished >> block & 1 == 1 {
+                        weight = weight.keep(W::Lanes::above(&self.end.count[block], i as u32));
+                    }
+                    weight.store(&mut weights[block]);
                 }
-                weight.store(&mut weights[block]);
-            }
-            // Taking sums together is a chain that leaves units idle; the weights of the next entry do not depend on it.
-            if W::Lanes::IS_ROOMY
-                && let Some(record) = self.records.get_mut(i + 1)
-            {
-                *record = sums.record();
-            }
-            sums = Sums::new();
-            for block in bits::<BLOCKS>(u64::from(self.reached[i])) {
-                undo.blend(&splat, block, W::Lanes::load(&weights[block]), &mut sums);
-            }
-            if !W::Lanes::IS_ROOMY {
-                self.records[i] = sums.record();
+                // Taking sums together is a chain that leaves units idle; the weights of the next entry do not depend on
+                // it.
+                if W::Lanes::IS_ROOMY
+                    && let Some(record) = self.records.get_mut(i + 1)
+                {
+                    *record = sums.record();
+                }
+                sums = Sums::new();
+                for block in bits::<BLOCKS>(u64::from(entry.blocks)) {
+                    undo.blend(&splat, block, W::Lanes::load(&weights[block]), &mut sums);
+                }
+                if !W::Lanes::IS_ROOMY {
+                    self.records[i] = sums.record();
+                }
             }
         }
         if let (true, Some(record)) = (W::Lanes::IS_ROOMY, self.records.first_mut()) {

@@ -1,5 +1,6 @@
 //! Splats as tiles take them, and the blocks of sixteen pixels of a tile: which a splat reaches, and its weights there.
 
+use super::lists::Entry;
 use crate::device::cpu::planes::EDGE;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::transport::lookup::prefetch::prefetch_line;
@@ -160,9 +161,9 @@ pub(super) fn bits<const N: usize>(mut word: u64) -> impl Iterator<Item = usize>
 
 /// Asks for the shape of an entry of a list, if there is one.
 #[inline(always)]
-pub(super) fn bring_shape(shapes: &[Shape], list: &[u32], entry: usize) {
-    if let Some(&index) = list.get(entry) {
-        prefetch_line(shapes.as_ptr().wrapping_add(index as usize));
+pub(super) fn bring_shape(shapes: &[Shape], list: &[Entry], entry: usize) {
+    if let Some(entry) = list.get(entry) {
+        prefetch_line(shapes.as_ptr().wrapping_add(usize::from(entry.splat)));
     }
 }
 
