@@ -165,7 +165,7 @@ fn records_agree() {
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
     compare_record!(&world, MediumRecord, "Medium", [
-        world_to_grid, low, clear, high, alone, majorants, sigma_t, albedo, emission, phase, scale, spectral, aligned, kappa,
+        world_to_grid, low, clear, high, alone, majorants, sigma_t, albedo, emission, phase, scale, spectral, flags, kappa,
     ]);
     compare_record!(&world, PhaseRecord, "Phase", [kind, slot, weight, first]);
     compare_record!(&world, SurfaceRecord, "Surface", [
@@ -368,6 +368,8 @@ fn constants_agree() {
         ("LEAF_TEXTURES", layout::LEAF_TEXTURES as u32),
         ("COAT_ENTRIES", ENTRIES as u32),
         ("COAT_FLOATS", COAT_FLOATS as u32),
+        ("MEDIUM_ALIGNED", layout::medium::ALIGNED),
+        ("MEDIUM_SEALED", layout::medium::SEALED),
         ("BSDF_SMOOTH", layout::bsdf::SMOOTH),
         ("BSDF_NULL", layout::bsdf::NULL),
         ("BSDF_VARIES", layout::bsdf::VARIES),

@@ -185,6 +185,10 @@ const LEAF_SHADOWS: u32 = 512u;
 const LEAF_FRONT: u32 = 1024u;
 const LEAF_BACK: u32 = 2048u;
 
+// Bits of a medium's flags.
+const MEDIUM_ALIGNED: u32 = 1u;
+const MEDIUM_SEALED: u32 = 2u;
+
 // Bits of a BSDF's flags.
 const BSDF_SMOOTH: u32 = 1u;
 const BSDF_NULL: u32 = 2u;
@@ -244,7 +248,7 @@ struct Medium {
     phase: u32,
     scale: f32,
     spectral: u32,
-    aligned: u32,
+    flags: u32,
     kappa: f32,
 }
 

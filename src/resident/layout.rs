@@ -292,6 +292,14 @@ pub mod bsdf {
     pub const ANISOTROPIC: u32 = 8;
 }
 
+/// Bits of [`MediumRecord::flags`].
+pub mod medium {
+    /// Albedo and `sigma_t` have the same texels in the same place.
+    pub const ALIGNED: u32 = 1;
+    /// No light reaches a point of it straight: its shell lets none through, and no light is inside.
+    pub const SEALED: u32 = 2;
+}
+
 /// Codes of [`LightRecord::kind`].
 pub mod light {
     pub const POINT: u32 = 0;
@@ -349,10 +357,22 @@ pub struct MediumRecord {
     pub scale: f32,
     /// 1 if `sigma_t` has three channels.
     pub spectral: u32,
-    /// 1 if albedo and `sigma_t` have the same texels in the same place.
-    pub aligned: u32,
+    /// Bits of [`medium`].
+    pub flags: u32,
     /// Inverse length that weighs free-flight sampling against differential ratio tracking.
     pub kappa: f32,
+}
+
+impl MediumRecord {
+    /// Whether it has one of [`medium`].
+    #[inline(always)]
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub(super) fn set(&mut self, flag: u32, value: bool) {
+        self.flags = if value { self.flags | flag } else { self.flags & !flag };
+    }
 }
 
 /// A phase function.

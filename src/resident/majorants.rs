@@ -77,12 +77,11 @@ impl PathScene {
         for (medium, rule) in self.media.iter_mut().zip(&mut self.rules) {
             let sigma = &self.volumes[medium.sigma_t as usize];
             let albedo = &self.volumes[medium.albedo as usize];
-            medium.aligned = u32::from(
-                sigma.filter == albedo.filter
-                    && sigma.wrap == albedo.wrap
-                    && sigma.size[..3] == albedo.size[..3]
-                    && (sigma.filter == layout::lookup::CONSTANT || sigma.world_to_unit == albedo.world_to_unit),
-            );
+            let is_aligned = sigma.filter == albedo.filter
+                && sigma.wrap == albedo.wrap
+                && sigma.size[..3] == albedo.size[..3]
+                && (sigma.filter == layout::lookup::CONSTANT || sigma.world_to_unit == albedo.world_to_unit);
+            medium.set(layout::medium::ALIGNED, is_aligned);
             (rule.low, rule.high) = covered(medium, sigma);
             let extent = [0, 1, 2].each(|a| rule.high[a] - rule.low[a]);
             let to_grid = Affine3A::from_scale(Vec3::from_array(extent.each(|e| 1.0 / e)))

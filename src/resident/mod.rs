@@ -22,6 +22,7 @@ pub mod paths;
 pub mod photographs;
 pub mod placement;
 pub mod references;
+mod sealed;
 pub mod sensors;
 pub mod solid;
 pub mod splats;

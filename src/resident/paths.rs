@@ -21,6 +21,7 @@ use super::layout::{
 };
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::motion::{Rest, illuminate};
+use super::sealed::{Shell, is_sealed};
 use super::surface_free::{mark_alone, mark_surface_free};
 use crate::each::EachEntry;
 use crate::io::mesh::Mesh;
@@ -76,6 +77,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         meshes: HashMap::new(),
         weights: Vec::new(),
         containers: Vec::new(),
+        meshed: Vec::new(),
         paths: PathScene {
             estimator: scene.integrator.estimator,
             settings: describe(scene),
@@ -109,6 +111,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         mut weights,
         triangles,
         containers,
+        meshed,
         ..
     } = build;
     paths.bsdfs.place_volumes(&mut paths.volumes);
@@ -117,6 +120,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     }
     mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
     let interiors = interiors(&paths.media, &paths.surfaces, &triangles);
+    let sealed = sealed(scene, &paths, &triangles, &meshed);
     paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
     if let Background::Envmap { sampling_weight, .. } = scene.background {
@@ -140,10 +144,39 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     if paths.rest.motions.is_empty() && paths.settings.surfaces_only == 0 {
         mark_alone(&mut paths.media, &paths.surfaces);
         paths.interiors = interiors;
+        for (medium, sealed) in paths.media.iter_mut().zip(sealed) {
+            medium.set(layout::medium::SEALED, sealed);
+        }
     }
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     paths.place(&values);
     Ok(paths)
+}
+
+/// For each medium whether no light reaches it straight. `meshed` is what is told at [`Build::meshed`].
+fn sealed(scene: &Scene, paths: &PathScene, triangles: &[Triangle], meshed: &[(usize, bool)]) -> Vec<bool> {
+    let ends = meshed.iter().skip(1).map(|(first, _)| *first);
+    let ends = ends.chain([triangles.len()]);
+    let shells: Vec<Shell> = paths
+        .surfaces
+        .iter()
+        .zip(meshed)
+        .zip(ends)
+        .map(|((record, &(first, is_closed)), end)| Shell {
+            record,
+            triangles: &triangles[first..end],
+            is_opaque: paths
+                .bsdfs
+                .bsdfs
+                .get(record.bsdf as usize)
+                .is_some_and(|bsdf| bsdf.flags & layout::bsdf::NULL == 0),
+            is_closed,
+        })
+        .collect();
+    let named = |medium: usize| scene.sensors.iter().any(|sensor| sensor.medium == Some(medium));
+    (0..paths.media.len())
+        .map(|medium| !named(medium) && is_sealed(medium as u32, &shells, &paths.lights))
+        .collect()
 }
 
 /// How often each light is chosen: by weights that differ, or alike.
@@ -213,6 +246,8 @@ struct Build<'a> {
     /// How often each light is chosen, in proportion to the others.
     weights: Vec<f32>,
     containers: Vec<Container>,
+    /// For each surface its first triangle, and whether it is a closed mesh that faces outwards around a medium.
+    meshed: Vec<(usize, bool)>,
     paths: PathScene,
 }
 
@@ -321,6 +356,7 @@ impl Build<'_> {
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
         record.light = NONE;
         let first_triangle = self.triangles.len();
+        let mut is_closed = false;
         if let Geometry::Mesh {
             path,
             format,
@@ -337,7 +373,11 @@ impl Build<'_> {
                 return Err(IoError::new(path, format!("the mesh bounds a medium but {why}")));
             }
             self.mesh(&mesh, &to_world, *face_normals);
+            is_closed = holds_medium
+                && mesh.is_closed().is_ok()
+                && containers::face_outwards(&self.triangles[first_triangle..]);
         }
+        self.meshed.push((first_triangle, is_closed));
         let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
         self.containers.extend(container);
         record.bsdf = self

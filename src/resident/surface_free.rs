@@ -67,10 +67,7 @@ impl Inside {
         if record.kind == surface::MESH {
             return true;
         }
-        let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
-        let thickness = if is_flat { 0.0 } else { 1.0 };
-        let solid = corners([-1.0, -1.0, -thickness], [1.0, 1.0, thickness]);
-        !self.overlaps(&solid.each(|c| apply(&record.to_world, c))) || self.is_held_by(record)
+        !self.overlaps(&corners_of(record)) || self.is_held_by(record)
     }
 
     /// Whether a closed and convex shape stands all around.
@@ -87,6 +84,14 @@ impl Inside {
     pub(super) fn overlaps(&self, points: &[[f32; 3]]) -> bool {
         (0..3).all(|a| points.iter().any(|p| p[a] > self.low[a]) && points.iter().any(|p| p[a] < self.high[a]))
     }
+}
+
+/// The corners of what holds a shape other than a mesh.
+pub(super) fn corners_of(record: &SurfaceRecord) -> [[f32; 3]; 8] {
+    let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
+    let thickness = if is_flat { 0.0 } else { 1.0 };
+    let solid = corners([-1.0, -1.0, -thickness], [1.0, 1.0, thickness]);
+    solid.each(|c| apply(&record.to_world, c))
 }
 
 fn corners(low: [f32; 3], high: [f32; 3]) -> [[f32; 3]; 8] {

@@ -11,6 +11,7 @@ use prbopt::io::{Image, image};
 use prbopt::params::{Kind, ParamSet, Quantity};
 use prbopt::resident::bvh::Bvh;
 use prbopt::resident::filter::filter_table;
+use prbopt::resident::layout::medium::ALIGNED;
 use prbopt::resident::layout::{self, BLOCK, NONE, Rows, Triangle, VolumeRecord};
 use prbopt::resident::paths::PathScene;
 use prbopt::resident::{Resident, Transport, sensor_record};
@@ -277,7 +278,7 @@ fn media_volumes_and_phases_are_recorded_number_by_number() {
     };
     let inside = world.surfaces[0].interior as usize;
     let medium = &world.media[inside];
-    assert_eq!((medium.scale, medium.spectral, medium.aligned), (2.5, 1, 0));
+    assert_eq!((medium.scale, medium.spectral, medium.has(ALIGNED)), (2.5, 1, false));
     assert_near(medium.low, [-1.0; 3], "low");
     assert_near(medium.high, [1.0; 3], "high");
     assert!((medium.kappa - 1.0 / 12f32.sqrt()).abs() < 1e-6, "{}", medium.kappa);

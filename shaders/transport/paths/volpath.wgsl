@@ -102,7 +102,7 @@ fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
     let medium = medium_record((*path).medium);
     let volume = volume_record(medium.albedo);
     var at = flight.extinction.at;
-    if medium.aligned != 1u {
+    if (medium.flags & MEDIUM_ALIGNED) == 0u {
         at = volume_stencil(volume, flight.p);
     }
     let albedo = volume_eval(volume, at);
@@ -132,8 +132,10 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
         lights = lights && ((*vertex).at.flags & BSDF_SMOOTH) != 0u && !ends;
         p = leave((*vertex).at.hit, -incoming);
     } else {
-        index = medium_record((*path).medium).phase;
+        let medium = medium_record((*path).medium);
+        index = medium.phase;
         blend = blend_weights(index, p);
+        lights = lights && (medium.flags & MEDIUM_SEALED) == 0u;
     }
     for (var turn = select(1u, 0u, lights); turn < 2u; turn++) {
         // First iteration: sample a light; second: sample the new direction.

@@ -67,11 +67,9 @@ impl ClosedMesh {
         &self.triangles
     }
 
-    /// The volume inside, negative if the faces look inwards.
+    /// [`signed_volume`]
     pub(super) fn volume(&self) -> f64 {
-        let origin = self.triangles[0][0];
-        let cone = |[a, b, c]: &[DVec3; 3]| (a - origin).dot((b - origin).cross(c - origin)) / 6.0;
-        self.triangles.iter().map(cone).sum()
+        signed_volume(&self.triangles)
     }
 
     /// Whether a point lies inside: whether the surface fills all directions around it (VanOosterom1983).
@@ -112,6 +110,13 @@ impl ClosedMesh {
         }
         None
     }
+}
+
+/// The volume inside closed triangles, negative if they face inwards; zero without any.
+pub(super) fn signed_volume(triangles: &[[DVec3; 3]]) -> f64 {
+    let origin = triangles.first().map_or(DVec3::ZERO, |t| t[0]);
+    let cone = |[a, b, c]: &[DVec3; 3]| (a - origin).dot((b - origin).cross(c - origin)) / 6.0;
+    triangles.iter().map(cone).sum()
 }
 
 /// Sorts triangles into boxes, by the middle along the longest side.

@@ -21,6 +21,12 @@ use crate::scene::{AreaForm, Bsdf, Geometry, Scene, Sensor, SensorKind, Surface}
 /// one is moved over the other.
 const GAP: f64 = 3e-5;
 
+/// Whether closed triangles face outwards.
+pub(super) fn face_outwards(triangles: &[Triangle]) -> bool {
+    let triangles: Vec<_> = triangles.iter().map(|t| t.each(place)).collect();
+    closed_mesh::signed_volume(&triangles) > 0.0
+}
+
 /// A closed surface that light passes, with media on its sides.
 #[derive(Debug)]
 pub(super) struct Container {

@@ -9,7 +9,7 @@ use std::hint::select_unpredictable as select;
 
 use super::tracking::{Extinction, Flight, Flown};
 use crate::each::EachEntry;
-use crate::resident::layout::{MediumRecord, NONE};
+use crate::resident::layout::{MediumRecord, NONE, medium as medium_flag};
 use crate::transport::lookup::grid::{Stencils, grid_eval_lanes, grid_stencils_rounding, index_below, prefetch};
 use crate::transport::lookup::volume::is_plain;
 use crate::transport::number::rgb::Rgb;
@@ -140,7 +140,8 @@ impl<'a> Cloud<'a> {
             size: volume.size,
             world_to_unit: &volume.world_to_unit,
             extinction,
-            albedo: (medium.aligned == 1).then_some((albedo, scene.volumes[medium.albedo as usize].size[3])),
+            albedo: (medium.has(medium_flag::ALIGNED))
+                .then_some((albedo, scene.volumes[medium.albedo as usize].size[3])),
             majorants: &scene.majorants[first..first + x * y * z],
         }
     }

@@ -179,7 +179,11 @@ impl Flights {
 
 /// The media inside of which random walks are made side by side.
 #[inline]
-fn matters<'a, F: Fields<f32>, P: Pilot>(scene: &SceneView<'a>, fields: &'a F, pilot: &P) -> Vec<Option<Matter<'a>>> {
+fn matters<'a, F: Fields<f32>, P: Pilot>(
+    scene: &'a SceneView<'a>,
+    fields: &'a F,
+    pilot: &P,
+) -> Vec<Option<Matter<'a>>> {
     match pilot.is_wide() {
         true => (0..scene.interiors.len())
             .map(|i| Matter::of(scene, fields, i))

@@ -2,16 +2,17 @@
 //!
 //! Under the skin of a translucent thing a path is scattered dozens of times before it meets a surface again. Where the
 //! medium fills a convex shape that nothing else stands in (`resident/interior.rs`), a flight between two points inside
-//! meets none, so that none is looked for: a step is a direction, a distance, an albedo. The steps of a lane are those of
-//! a path alone (`volpath.rs`, `tracking.rs`), from the same random numbers and to the same bits; a flight that leaves the
-//! shape is not made here but left to its path.
+//! meets none, so that none is looked for: a step is a direction, a distance, an albedo. Elsewhere a surface is looked for
+//! on the flight alone, which is short, and any will do. The steps of a lane are those of a path alone (`volpath.rs`,
+//! `tracking.rs`), from the same random numbers and to the same bits; a flight that meets a surface is not made here but
+//! left to its path.
 
 use super::flights::LANES;
 use super::path_state::{PathState, is_faint};
 use super::tracking::alters;
 use crate::each::EachEntry;
 use crate::resident::interior::Interior;
-use crate::resident::layout::{PhaseRecord, VolumeRecord, lookup, phase};
+use crate::resident::layout::{PhaseRecord, VolumeRecord, lookup, medium as medium_flag, phase};
 use crate::transport::lookup::grid::{
     Stencil, Stencils, grid_eval_lanes, grid_eval_rgb_lanes, grid_stencils_rounding, prefetch_rows,
 };
@@ -23,6 +24,7 @@ use crate::transport::rays::sampler::{Ahead, Sampler, Samplers, around, exponent
 use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::phase::hg_sample;
 use crate::transport::scene::records::{Fields, SceneView};
+use crate::transport::scene::shape::is_blocked;
 
 /// A value for each lane.
 type Lanes<T> = [T; LANES];
@@ -30,10 +32,12 @@ type Lanes<T> = [T; LANES];
 /// Lanes that are idle before others take their place (`flights.rs`).
 const IDLE: u32 = 8;
 
-/// A homogeneous medium inside a convex shape, and how paths are scattered there.
+/// A homogeneous medium, and how paths are scattered there.
 #[derive(Debug, Clone, Copy)]
 pub struct Matter<'a> {
-    interior: Interior,
+    scene: &'a SceneView<'a>,
+    /// The convex shape that it fills alone, if it does.
+    interior: Option<Interior>,
     /// Scaled extinction, and its majorant.
     sigma: f32,
     mu: f32,
@@ -46,12 +50,12 @@ pub struct Matter<'a> {
 }
 
 impl<'a> Matter<'a> {
-    /// The matter of the medium of this index. None if its paths are not made side by side: because it does not fill a
-    /// convex shape alone, is not homogeneous, emits light, has another phase function, or because lights are sampled at
-    /// each point of it.
-    pub(super) fn of<F: Fields<f32>>(scene: &SceneView<'a>, fields: &'a F, index: usize) -> Option<Self> {
+    /// The matter of the medium of this index. None if its paths are not made side by side: because surfaces are moved,
+    /// because it is not homogeneous, emits light, has another phase function, or because lights are sampled at each point
+    /// of it.
+    pub(super) fn of<F: Fields<f32>>(scene: &'a SceneView<'a>, fields: &'a F, index: usize) -> Option<Self> {
         let medium = &scene.media[index];
-        let interior = (*scene.interiors.get(index)?)?;
+        let interior = *scene.interiors.get(index)?;
         let [extinction, volume] = [medium.sigma_t, medium.albedo].each(|volume| &scene.volumes[volume as usize]);
         let record = &scene.phases[medium.phase as usize];
         let usual = extinction.filter == lookup::CONSTANT && extinction.size[3] == 1 && medium.majorants[..3] == [1; 3];
@@ -60,10 +64,12 @@ impl<'a> Matter<'a> {
         let small = is_plain(volume) && matches!(volume.size[3], 1 | 3) && i32::try_from(albedo.len()).is_ok();
         let looked_up = volume.filter == lookup::CONSTANT || small;
         let scatters = matches!(record.kind, phase::ISOTROPIC | phase::HG);
-        if !usual || !looked_up || !scatters || scene.settings.lights > 0 || alters(scene, medium) {
+        let lit = scene.settings.lights > 0 && !medium.has(medium_flag::SEALED);
+        if !usual || !looked_up || !scatters || lit || alters(scene, medium) {
             return None;
         }
         Some(Self {
+            scene,
             interior,
             sigma: fields.integrand(extinction.slot)[0] * medium.scale,
             mu: scene.majorants[medium.majorants[3] as usize],
@@ -78,7 +84,12 @@ impl<'a> Matter<'a> {
     /// Whether paths that are scattered at `p` are made here.
     #[inline]
     pub(super) fn holds(&self, p: [f32; 3]) -> bool {
-        self.interior.holds(p)
+        self.interior.is_none_or(|interior| interior.holds(p))
+    }
+
+    /// Whether a surface is met before this distance. Rather once too often: the path itself looks again then.
+    fn is_blocked(&self, origin: [f32; 3], direction: [f32; 3], t: f32) -> bool {
+        is_blocked(self.scene, origin, direction, t * (1.0 + 4.0 * f32::EPSILON))
     }
 
     /// The albedo at these places.
@@ -339,10 +350,13 @@ impl Tracks {
                 for a in 0..3 {
                     self.p[a][lane] = self.origin[a][lane] + self.direction[a][lane] * t[lane];
                 }
-                let holds = matter
-                    .interior
-                    .holds([self.p[0][lane], self.p[1][lane], self.p[2][lane]]);
-                let leaves = (flying[lane] != 0) & !holds;
+            }
+            let holds = match &matter.interior {
+                Some(interior) => self.held(interior),
+                None => self.unblocked(matter, &flying, &t),
+            };
+            for lane in 0..LANES {
+                let leaves = (flying[lane] != 0) & (holds[lane] == 0);
                 self.inside[lane] = if leaves { 0 } else { self.inside[lane] };
                 flying[lane] = if leaves { 0 } else { flying[lane] };
             }
@@ -360,6 +374,31 @@ impl Tracks {
                 return;
             }
         }
+    }
+
+    /// Lanes whose point is in a convex shape.
+    #[inline(always)]
+    fn held(&self, interior: &Interior) -> Lanes<u32> {
+        let mut holds = [0; LANES];
+        for lane in 0..LANES {
+            let p = [self.p[0][lane], self.p[1][lane], self.p[2][lane]];
+            holds[lane] = u32::from(interior.holds(p));
+        }
+        holds
+    }
+
+    /// Lanes that fly so far without meeting a surface.
+    #[inline(always)]
+    fn unblocked(&self, matter: &Matter, flying: &Lanes<u32>, t: &Lanes<f32>) -> Lanes<u32> {
+        let mut holds = [0; LANES];
+        for lane in 0..LANES {
+            if flying[lane] != 0 {
+                let [origin, direction] =
+                    [&self.origin, &self.direction].each(|v| [v[0][lane], v[1][lane], v[2][lane]]);
+                holds[lane] = u32::from(!matter.is_blocked(origin, direction, t[lane]));
+            }
+        }
+        holds
     }
 
     #[inline(always)]

@@ -7,6 +7,7 @@
 use super::next_event::Arrived;
 use super::surface::{Lighting, Turn};
 use super::tracking::{Flight, Flown};
+use crate::resident::layout::medium as medium_flag;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -68,7 +69,7 @@ impl<N: Number> ReplayCache<N> {
             if let Flight::Collided { sigma, .. } = &flown.flight {
                 let medium = &scene.media[flown.medium as usize];
                 sink.expect(&scene.volumes[medium.sigma_t as usize], &sigma.at);
-                if medium.aligned == 1 {
+                if medium.has(medium_flag::ALIGNED) {
                     sink.expect(&scene.volumes[medium.albedo as usize], &sigma.at);
                 }
             }

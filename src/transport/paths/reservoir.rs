@@ -7,7 +7,7 @@ use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, tentative_collisions};
 use super::volpath::Walk;
 use crate::each::EachEntry;
-use crate::resident::layout::NONE;
+use crate::resident::layout::{NONE, medium as medium_flag};
 use crate::transport::lookup::grid::prefetch;
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::number::Number;
@@ -163,7 +163,7 @@ pub(super) fn expect_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
     let [sigma_t, albedo] = [medium.sigma_t, medium.albedo].each(|volume| &scene.volumes[volume as usize]);
     let at = volume_stencil(sigma_t, reservoir.p);
     sink.expect(sigma_t, &at);
-    if medium.aligned == 1 {
+    if medium.has(medium_flag::ALIGNED) {
         prefetch(fields.integrand(albedo.slot), &at, albedo.size[3]);
     }
 }

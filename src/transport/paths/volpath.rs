@@ -15,7 +15,7 @@ use super::reservoir::send_reservoir;
 use super::tracking::{Extinction, Flight};
 use super::trail::Trail;
 use super::vertex::{self, Vertex};
-use crate::resident::layout::{NONE, background, gradient};
+use crate::resident::layout::{NONE, background, gradient, medium as medium_flag};
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
@@ -218,7 +218,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         let (scene, fields, path) = (self.scene, self.fields, &mut self.path);
         let medium = &scene.media[path.medium as usize];
         let volume = &scene.volumes[medium.albedo as usize];
-        let at = if medium.aligned == 1 {
+        let at = if medium.has(medium_flag::ALIGNED) {
             sigma.at
         } else {
             volume_stencil(volume, p)
@@ -294,6 +294,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         let (incoming, medium) = (self.path.direction, self.path.medium);
         // Next-event estimation. Unit radiance over all directions already includes that of the lights.
         if scene.settings.lights > 0
+            && !scene.media[medium as usize].has(medium_flag::SEALED)
             && let Some(drawn) = light_sample(scene, p, &mut self.sampler)
         {
             let outgoing = drawn.direction;
