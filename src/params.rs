@@ -108,6 +108,8 @@ pub enum Quantity {
     Extent,
     /// Where the vertices of a mesh are in the world.
     Vertex,
+    /// Where the normals of a mesh's vertices point in the world.
+    VertexNormal,
     /// How cameras stand away from where their file has them: turns in radians, then shifts.
     Pose,
     /// The logarithm of a factor on cameras' focal lengths.
@@ -131,6 +133,14 @@ impl Quantity {
     pub fn is_of_views(self) -> bool {
         matches!(self, Self::Pose | Self::Zoom | Self::Radial)
     }
+
+    /// Whether it moves shapes or lights.
+    pub fn moves(self) -> bool {
+        matches!(
+            self,
+            Self::Translation | Self::Orientation | Self::Extent | Self::Vertex | Self::VertexNormal
+        )
+    }
 }
 
 /// How an optimised parameter is changed.
@@ -140,6 +150,8 @@ pub struct Tuning {
     pub learning_rate: f32,
     /// Values are projected onto this closed interval after each step; infinite where unbounded.
     pub bounds: [f32; 2],
+    /// Share of the longer side of a grid or a texture over which its steps are spread; 0 leaves each entry its own.
+    pub smoothing: f32,
 }
 
 /// One named array.
@@ -236,6 +248,7 @@ mod tests {
             tuning: bounds.map(|bounds| Tuning {
                 learning_rate: 1.0,
                 bounds,
+                smoothing: 0.0,
             }),
         }
     }

@@ -36,6 +36,7 @@ const RULES: &[(&str, &[&str])] = &[
             "kernels::optimizer",
             "kernels::quality",
             "kernels::regularizer",
+            "kernels::smoothing",
             "output",
             "params",
             "resident",

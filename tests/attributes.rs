@@ -80,6 +80,7 @@ fn picture(scene: &Scene, from: Option<&Path>) -> (Cpu, Vec<[f32; 4]>) {
         parameter.tuning = parameter.path.ends_with("_color").then_some(Tuning {
             learning_rate: 1.0,
             bounds: [0.0, 1.0],
+            smoothing: 0.0,
         });
     }
     if let Some(folder) = from {

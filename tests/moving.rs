@@ -203,10 +203,6 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
     let mesh = mesh("octahedron");
     let of = |bsdf: &str| format!(r#""type": "sphere", "bsdf": {bsdf}"#);
     let picture = r#"{"type": "bitmap", "data": {"resolution": [4, 4], "value": 0.5}}"#;
-    let lights = [
-        format!(r#", "beamer": {{"type": "projector", "fov": 40, "irradiance": {picture}}}"#),
-        format!(r#", "beamer": {{"type": "spot", "intensity": 3, "texture": {picture}}}"#),
-    ];
     let under = r#""b": {"type": "diffuse"}"#;
     let sheet = sheet();
     let cases = [
@@ -251,18 +247,6 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
             of(&format!(r#"{{"type": "bumpmap", "heights": {picture}, {under}}}"#)),
             "",
             "`normalmap` or `bumpmap`, through which light",
-        ),
-        (
-            "prb",
-            r#""type": "sphere""#.into(),
-            &lights[0],
-            "there is a light that throws a picture",
-        ),
-        (
-            "prb",
-            r#""type": "sphere""#.into(),
-            &lights[1],
-            "there is a light that throws a picture",
         ),
         (
             "volpath",
@@ -310,6 +294,7 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
     assert_eq!(said("prb", plain, "", &all), None);
     let flat = format!(r#"{mesh}, "face_normals": true"#);
     assert_eq!(said("prb", &flat, "", &["ball.vertex_positions"]), None);
+    assert_eq!(said("prb", &mesh, "", &["ball.vertex_normals"]), None);
     for (ball, parameters, expected) in [
         (
             mesh.clone(),
@@ -319,12 +304,17 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
         (
             flat.clone(),
             &["ball.vertex_positions", "ball.to_world.scale"],
-            "`ball.vertex_positions` and the `to_world` of the same mesh cannot both be optimised: name one",
+            "`ball.vertex_positions` and another part of the place of the same mesh cannot both be optimised: name one",
         ),
         (
-            format!(r#"{flat}, "emitter": {{"type": "area"}}"#),
-            &["ball.vertex_positions"],
-            "`ball.vertex_positions` cannot be optimised: the mesh shines",
+            flat.clone(),
+            &["ball.vertex_normals"],
+            "`ball.vertex_normals` cannot be optimised: the mesh has `face_normals`",
+        ),
+        (
+            mesh,
+            &["ball.vertex_normals", "ball.to_world.translate"],
+            "`ball.vertex_normals` and another part of the place of the same mesh cannot both be optimised: name one",
         ),
         (plain.into(), &["lamp.to_world.scale"], "lamp.to_world.scale"),
         (plain.into(), &["ball.vertex_positions"], "ball.vertex_positions"),

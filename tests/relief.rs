@@ -95,4 +95,14 @@ fn the_coin_is_found() {
     let [flat, found] = find(64, &[]);
     println!("coin: {flat:.2} dB flat, {found:.2} dB found");
     assert!(found > 25.0, "{found} dB");
+    let stages = r#""stages": [{"at": 0.1, "moments": "resample"}, {"at": 0.25, "moments": "resample"}]"#;
+    let at_once = |more: &str| {
+        find(
+            64,
+            &[(r#", "start_resolution": [16, 16]"#, more), (stages, r#""stages": []"#)],
+        )[1]
+    };
+    let [rough, smooth] = ["", r#", "smoothing": 0.016"#].map(at_once);
+    println!("from 64 x 64 texels on: {rough:.2} dB, smoothed {smooth:.2} dB");
+    assert!(smooth > rough + 3.0, "{rough} dB, {smooth} dB");
 }

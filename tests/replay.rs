@@ -231,6 +231,7 @@ fn bits_of_a_run(setup: &Setup, threads: usize) -> Vec<u32> {
             parameter.tuning = Some(Tuning {
                 learning_rate: 0.05,
                 bounds: [-10.0, 10.0],
+                smoothing: 0.0,
             });
         }
         let optimizer = Optimizer::Adam {

@@ -10,9 +10,9 @@ use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
 use prbopt::resident::layout::{
-    self, BlockRecord, BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, FilterTable, LeafRecord,
-    LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord,
-    TextureRecord, VolumeRecord,
+    self, BlockRecord, BsdfRecord, CornerRecord, DistanceGridRecord, EmissiveTriangleRecord, FactorRecord, FilterTable,
+    LeafRecord, LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord,
+    SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use prbopt::transport::mode;
 use prbopt::transport::rays::{camera, pixel, sampler};
@@ -159,8 +159,8 @@ fn records_agree() {
         objective, key, sigma, sh, emitter, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, reference_kind, loss_kind,
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
-        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at, environment_at, coats_at,
-        digits, exponent, aov, exposure,
+        leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at,
+        distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -169,7 +169,10 @@ fn records_agree() {
     ]);
     compare_record!(&world, PhaseRecord, "Phase", [kind, slot, weight, first]);
     compare_record!(&world, SurfaceRecord, "Surface", [
-        to_local, to_world, kind, bsdf, interior, exterior, light, side,
+        to_local, to_world, kind, bsdf, interior, exterior, light, side, distances,
+    ]);
+    compare_record!(&world, DistanceGridRecord, "DistanceGrid", [
+        size, first, smooth = "smooth_normals", first_room,
     ]);
     compare_record!(&world, BsdfRecord, "Bsdf", [front, back, flags]);
     compare_record!(&world, LeafRecord, "Leaf", [

@@ -199,6 +199,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "transport/scene/motion",
         "what moves is differentiated on the CPU alone",
     ),
+    ("transport/scene/beam", "what moves is differentiated on the CPU alone"),
     (
         "transport/scene/three_point",
         "what moves is differentiated on the CPU alone",
@@ -217,6 +218,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "lanes of vectors, which a GPU has by itself",
     ),
     ("kernels/quality", "PSNR and SSIM are computed by the host"),
+    ("kernels/smoothing", "steps are smoothed by the host"),
 ];
 
 fn root() -> PathBuf {

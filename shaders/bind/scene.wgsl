@@ -67,8 +67,25 @@ fn surface_record(index: u32) -> Surface {
         first.w,
         rest.x,
         bitcast<f32>(rest.y),
-        vec2u(0u),
+        rest.z,
+        0u,
     );
+}
+
+fn distance_grid_record(index: u32) -> DistanceGrid {
+    let at = launch.distance_grids_at + 2u * index;
+    let size = records[at];
+    let rest = records[at + 1u];
+    return DistanceGrid(size.xyz, size.w, rest.x, rest.y);
+}
+
+// By how many cells one could grow on all sides before the surface passes one of them, plus one; zero if it passes the cell.
+fn room_value(index: u32) -> u32 {
+    return (records[launch.rooms_at + index / 16u][(index / 4u) % 4u] >> (8u * (index % 4u))) & 0xffu;
+}
+
+fn distance_value(index: u32) -> f32 {
+    return bitcast<f32>(records[launch.distances_at + index / 4u][index % 4u]);
 }
 
 fn light_record(index: u32) -> Light {

@@ -158,6 +158,7 @@ const SURFACE_RECTANGLE: u32 = 2u;
 const SURFACE_MESH: u32 = 3u;
 const SURFACE_DISK: u32 = 4u;
 const SURFACE_CYLINDER: u32 = 5u;
+const SURFACE_DISTANCES: u32 = 6u;
 
 const LEAF_NULL: u32 = 0u;
 const LEAF_DIFFUSE: u32 = 1u;
@@ -270,7 +271,21 @@ struct Surface {
     exterior: u32,
     light: u32,
     side: f32,
-    padding: vec2u,
+    // Of a shape given by distances, the index of its grid.
+    distances: u32,
+    padding: u32,
+}
+
+// Signed distances on a grid.
+struct DistanceGrid {
+    // Points along x, y and z.
+    size: vec3u,
+    // The index of its first value; x is fastest.
+    first: u32,
+    // Whether shading normals are blended between cells.
+    smooth_normals: u32,
+    // The index of its first cell among those of all grids.
+    first_room: u32,
 }
 
 // A BSDF: on each side a mixture of leaves.
@@ -475,6 +490,9 @@ struct Launch {
     blocks_at: u32,
     corners_at: u32,
     emissive_triangles_at: u32,
+    distance_grids_at: u32,
+    distances_at: u32,
+    rooms_at: u32,
     // Offset of the environment map's table, after the majorants.
     environment_at: u32,
     // Where the coats of plastics begin among the bounds.

@@ -40,6 +40,7 @@ impl Extent {
     pub(super) fn of_shape(geometry: &Geometry, to_world: &Affine3A) -> Result<Self> {
         let (low, high) = match geometry {
             Geometry::Cube => ([-1.0; 3], [1.0; 3]),
+            Geometry::Distances { .. } => ([0.0; 3], [1.0; 3]),
             Geometry::Sphere { center, radius } => (center.map(|x| x - radius), center.map(|x| x + radius)),
             Geometry::Rectangle | Geometry::Disk => ([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]),
             Geometry::Cylinder { ends: [p0, p1], radius } => (

@@ -182,6 +182,7 @@ fn surface(surface: &Surface) -> Result<(String, Value)> {
         Geometry::Disk => "disk".to_owned(),
         Geometry::Cylinder { .. } => "cylinder".to_owned(),
         Geometry::Mesh { path, .. } => format!("mesh {}", path.display()),
+        Geometry::Distances { path, .. } => format!("distances {}", path.display()),
     };
     let extent = Extent::of_shape(&surface.geometry, &surface.to_world)?;
     let description = json!({
@@ -301,6 +302,7 @@ fn describe(array: &Array) -> (String, Value) {
         "learning_rate": tuning.map(|t| written(t.learning_rate)),
         "least": tuning.and_then(|t| finite(t.bounds[0])),
         "most": tuning.and_then(|t| finite(t.bounds[1])),
+        "smoothing": tuning.map(|t| written(t.smoothing)),
     });
     (array.path.clone(), description)
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use glam::Affine3A;
+use glam::{Affine3A, Vec3};
 
-use crate::io::mesh::{self, Mesh};
+use crate::io::mesh;
 use crate::io::{Grid, Image, Result, UNIT_CUBE, image, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::resident::{motion, views};
@@ -68,18 +68,17 @@ impl<'a> Baker<'a> {
         let Geometry::Mesh { face_normals, .. } = surface.geometry else {
             return Ok(());
         };
-        let is_vertices = |part: &&crate::scene::Motion| part.quantity == Quantity::Vertex;
-        let vertices = surface
-            .motion
-            .iter()
-            .find(is_vertices)
-            .map(|part| part.array.path.clone());
-        let vertices = vertices
-            .and_then(|path| self.find(&path))
-            .filter(|(_, changed)| *changed);
+        let changed = |quantity| {
+            let part = surface.motion.iter().find(|part| part.quantity == quantity)?;
+            let (parameter, changed) = self.find(&part.array.path)?;
+            changed.then_some(parameter)
+        };
+        let [vertices, normals] = [Quantity::Vertex, Quantity::VertexNormal].map(changed);
         let values = self.values_on(&surface.name);
-        surface.motion.retain(|part| part.quantity != Quantity::Vertex);
-        if vertices.is_none() && values.is_empty() {
+        surface
+            .motion
+            .retain(|part| !matches!(part.quantity, Quantity::Vertex | Quantity::VertexNormal));
+        if vertices.is_none() && normals.is_none() && values.is_empty() {
             return Ok(());
         }
         let mut mesh = surface.geometry.mesh()?;
@@ -88,9 +87,13 @@ impl<'a> Baker<'a> {
                 attribute.values.clone_from(&parameter.values);
             }
         }
-        if let Some((parameter, _)) = vertices {
-            move_vertices(&mut mesh, &parameter.values, &surface.to_world);
+        if vertices.or(normals).is_some() {
+            let placed = mesh.placed(&surface.to_world);
             surface.to_world = Affine3A::IDENTITY;
+            let of = |parameter: &Parameter| parameter.values.chunks_exact(3).map(|v| [v[0], v[1], v[2]]).collect();
+            mesh.positions = vertices.map_or_else(|| placed.positions.iter().map(Vec3::to_array).collect(), of);
+            mesh.normals = normals.map_or_else(Vec::new, of);
+            mesh.triangles = placed.triangles;
         }
         let path = self.file(&surface.name, "ply");
         mesh::write_ply(&path, &mesh)?;
@@ -179,14 +182,5 @@ pub(super) fn image_of(parameter: &Parameter) -> Image {
         height,
         channels: parameter.shape.channels,
         data: parameter.values.clone(),
-    }
-}
-
-/// Gives a mesh its vertices in the world, where a map that mirrors would have turned its faces.
-fn move_vertices(mesh: &mut Mesh, positions: &[f32], to_world: &Affine3A) {
-    mesh.positions = positions.chunks_exact(3).map(|p| [p[0], p[1], p[2]]).collect();
-    mesh.normals.clear();
-    if to_world.matrix3.determinant() < 0.0 {
-        mesh.triangles.iter_mut().for_each(|triangle| triangle.swap(1, 2));
     }
 }

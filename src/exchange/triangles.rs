@@ -4,10 +4,10 @@ use std::f32::consts::{PI, TAU};
 
 use glam::{Affine3A, Vec3, Vec3A};
 
-use crate::io::Result;
 use crate::io::mesh::Mesh;
+use crate::io::{IoError, Result};
 use crate::resident::emissive_triangles;
-use crate::resident::geometry::{cylinder, smooth_normals};
+use crate::resident::geometry::cylinder;
 use crate::scene::{Geometry, Surface};
 
 /// Edges around a circle. A chord of 128 lies 3 · 10⁻⁴ of the radius inside its arc.
@@ -31,18 +31,20 @@ pub fn of_surface(surface: &Surface) -> Result<Mesh> {
             placed(sphere(), &inner, false)
         }
         Geometry::Cylinder { ends, radius } => placed(tube(), &cylinder(*ends, *radius), false),
+        Geometry::Distances { path, .. } => {
+            let message = format!(
+                "the `sdfgrid` `{}` has no triangles: put a mesh in its place",
+                surface.name
+            );
+            return Err(IoError::new(path, message));
+        }
         Geometry::Mesh { face_normals, .. } => {
             let mut mesh = surface.geometry.mesh()?;
             if *face_normals {
                 mesh.normals.clear();
             } else if mesh.normals.is_empty() {
-                let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(&surface.to_world, *p)).collect();
-                let mut wound = mesh.triangles.clone();
-                if surface.to_world.matrix3.determinant() < 0.0 {
-                    wound.iter_mut().for_each(|triangle| triangle.swap(1, 2));
-                }
                 // In the world, where the renderer computes them.
-                let normals = smooth_normals(&positions, &wound);
+                let normals = mesh.placed(&surface.to_world).normals;
                 let mut mesh = placed(mesh, &surface.to_world, surface.flip_normals);
                 let sign = if surface.flip_normals { -1.0 } else { 1.0 };
                 mesh.normals = normals.into_iter().map(|n| (n * sign).to_array()).collect();

@@ -149,6 +149,7 @@ impl Setup {
             parameter.tuning = checked.contains(&i).then_some(Tuning {
                 learning_rate: 0.0,
                 bounds: [f32::NEG_INFINITY, f32::INFINITY],
+                smoothing: 0.0,
             });
         }
         let views: Vec<u32> = (0..scene.sensors.len() as u32)

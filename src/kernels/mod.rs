@@ -7,3 +7,4 @@ pub mod optimizer;
 pub mod quality;
 pub mod regularizer;
 pub mod resample;
+pub mod smoothing;

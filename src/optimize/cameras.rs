@@ -271,6 +271,7 @@ pub fn refine_held_out(
         parameter.tuning = (parameter.quantity == Quantity::Pose).then_some(Tuning {
             learning_rate: settings.views.held_out_rate,
             bounds: [f32::NEG_INFINITY, f32::INFINITY],
+            smoothing: 0.0,
         });
     }
     let optimizer = Optimizer::Adam {

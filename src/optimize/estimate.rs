@@ -183,6 +183,7 @@ mod tests {
             tuning: tuned.then_some(Tuning {
                 learning_rate: 0.1,
                 bounds: [0.0, 1.0],
+                smoothing: 0.0,
             }),
         };
         let params = ParamSet {

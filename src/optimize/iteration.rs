@@ -66,13 +66,7 @@ impl Run<'_> {
             rate,
             count: self.state.steps + 1,
         };
-        let mut norms = Vec::new();
-        timed(&mut ms.step, || {
-            self.device.in_a_row(&mut |device| {
-                norms = device.step(&step)?;
-                Ok(())
-            })
-        })?;
+        let norms = timed(&mut ms.step, || self.smooth_step(&step))?;
         self.state.steps += 1;
         self.state.iteration += 1;
         if self.state.iteration.is_multiple_of(REBUILD_EVERY) {

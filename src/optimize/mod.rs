@@ -12,6 +12,7 @@ pub mod references;
 mod refined;
 mod run;
 pub mod schedule;
+mod smoothing;
 pub mod stage;
 #[cfg(test)]
 mod tests;

@@ -114,6 +114,7 @@ mod tests {
         parameter.tuning = Some(Tuning {
             learning_rate: 0.1,
             bounds: [0.0, 1.0],
+            smoothing: 0.0,
         });
         assert_eq!(shape_after(&parameter, &stages).size, [12, 16, 20]);
         parameter.kind = Kind::Texture;

@@ -215,6 +215,7 @@ fn array(path: &str, channels: usize) -> Array {
         tuning: Some(Tuning {
             learning_rate: 0.1,
             bounds: [-1000.0, 1000.0],
+            smoothing: 0.0,
         }),
     }
 }

@@ -462,6 +462,7 @@ mod tests {
             tuning: Some(Tuning {
                 learning_rate: 0.1,
                 bounds: [-10.0, 10.0],
+                smoothing: 0.0,
             }),
         }
     }

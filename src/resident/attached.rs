@@ -18,6 +18,11 @@ pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
             "`prb_attached` knows no media; remove them, or use `prbvolpath`, which moves no points of paths".into(),
         );
     }
+    if !paths.distances.grids.is_empty() {
+        return Some(
+            "`prb_attached` knows no `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into(),
+        );
+    }
     if paths.settings.max_depth > MOST_VERTICES + 1 {
         let most = MOST_VERTICES + 1;
         return Some(format!(

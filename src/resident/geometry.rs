@@ -3,7 +3,7 @@
 use crate::each::EachEntry;
 use std::f32::consts::PI;
 
-use glam::{Affine3A, DAffine3, Mat3A, Vec3, Vec3A};
+use glam::{Affine3A, DAffine3, Mat3A, Vec3A};
 
 /// The inverse of a map, of which each entry is as good as f32 can be: `transport::scene::shape::leave` counts on it.
 pub(super) fn inverse(to_world: &Affine3A) -> Affine3A {
@@ -49,22 +49,6 @@ pub(super) fn cylinder_area(to_world: &Affine3A) -> Option<f32> {
     let round = (y.length() - radius).abs() <= 1e-4 * radius && x.dot(y).abs() <= 1e-4 * radius * radius;
     let upright = [x, y].iter().all(|a| a.dot(z).abs() <= 1e-4 * radius * z.length());
     (round && upright).then_some(2.0 * PI * radius * height)
-}
-
-/// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
-pub fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
-    let mut normals = vec![Vec3::ZERO; positions.len()];
-    for triangle in triangles {
-        let p = triangle.each(|v| positions[v as usize]);
-        let face = (p[1] - p[0]).cross(p[2] - p[0]).normalize_or_zero();
-        for k in 0..3 {
-            let (to, fro) = (p[(k + 1) % 3] - p[k], p[(k + 2) % 3] - p[k]);
-            if to.length_squared() > 0.0 && fro.length_squared() > 0.0 {
-                normals[triangle[k] as usize] += face * to.angle_between(fro);
-            }
-        }
-    }
-    normals.into_iter().map(Vec3::normalize_or_zero).collect()
 }
 
 #[cfg(test)]

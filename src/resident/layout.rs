@@ -236,6 +236,7 @@ pub mod surface {
     pub const MESH: u32 = 3;
     pub const DISK: u32 = 4;
     pub const CYLINDER: u32 = 5;
+    pub const DISTANCES: u32 = 6;
 }
 
 /// Codes of [`LeafRecord::kind`].
@@ -405,6 +406,23 @@ pub struct SurfaceRecord {
     pub light: u32,
     /// -1 if normals are flipped, else 1.
     pub side: f32,
+    /// Of a shape given by distances, the index of its grid.
+    pub distances: u32,
+    pub padding: u32,
+}
+
+/// Signed distances on a grid, whose outermost points lie on the faces of [-1, 1]³ in a shape's own space.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+pub struct DistanceGridRecord {
+    /// Points along x, y and z: two or more.
+    pub size: [u32; 3],
+    /// The index of its first value among those of all grids; x is fastest.
+    pub first: u32,
+    /// Whether shading normals are blended between cells.
+    pub smooth: u32,
+    /// The index of its first cell among those of all grids.
+    pub first_room: u32,
     pub padding: [u32; 2],
 }
 

@@ -6,7 +6,7 @@ use super::filter::profile;
 use super::lamp::Lamp;
 use super::layout::{self, Rows, SensorRecord};
 use super::optics::{self, OpticRecord};
-use super::slot;
+use super::{affine, slot};
 use crate::each::EachEntry;
 use crate::io::{self, IoError};
 use crate::params::{ParamSet, Shape};
@@ -133,15 +133,6 @@ impl LightScene {
             exposure: beam.exposure,
             filter: &self.filters[index],
         }
-    }
-}
-
-/// The map of these rows.
-fn affine(rows: &Rows) -> Affine3A {
-    let column = |i: usize| Vec3A::new(rows[0][i], rows[1][i], rows[2][i]);
-    Affine3A {
-        matrix3: Mat3A::from_cols(column(0), column(1), column(2)),
-        translation: column(3),
     }
 }
 

@@ -4,6 +4,7 @@ mod attached;
 pub mod bsdfs;
 pub mod bvh;
 mod containers;
+pub mod distances;
 pub mod emissive_triangles;
 pub mod environment;
 pub mod field;
@@ -30,7 +31,7 @@ mod surface_free;
 pub mod values;
 pub mod views;
 
-use glam::Affine3A;
+use glam::{Affine3A, Mat3A, Vec3A};
 
 use crate::each::EachEntry;
 use crate::io;
@@ -300,6 +301,15 @@ pub fn rows(map: &Affine3A) -> Rows {
         [m.x_axis.y, m.y_axis.y, m.z_axis.y, t.y],
         [m.x_axis.z, m.y_axis.z, m.z_axis.z, t.z],
     ]
+}
+
+/// The map of these rows.
+pub fn affine(rows: &Rows) -> Affine3A {
+    let column = |i: usize| Vec3A::new(rows[0][i], rows[1][i], rows[2][i]);
+    Affine3A {
+        matrix3: Mat3A::from_cols(column(0), column(1), column(2)),
+        translation: column(3),
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::layout::{
     texture,
 };
 use super::paths::{Estimator, PathScene};
-use super::{rows, slot};
+use super::{affine, rows, slot};
 use crate::each::EachEntry;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{self, LightKind, Scene, World};
@@ -29,8 +29,9 @@ pub struct Motion {
     pub scale: u32,
     /// Whether there is one factor.
     pub round: bool,
-    /// The vertices of a mesh; they are where they are, and nothing else moves them.
+    /// The vertices of a mesh or their normals; they are where they are, and nothing else moves them.
     pub vertices: u32,
+    pub normals: u32,
     /// What turns and scales leave where it is.
     pub pivot: [f32; 3],
 }
@@ -75,25 +76,22 @@ impl Rest {
             return Ok(Self::default());
         };
         for surface in surfaces {
-            let vertices = surface.motion.iter().find(|part| part.quantity == Quantity::Vertex);
-            let Some(path) = vertices.map(|part| &part.array.path) else {
+            let of_vertices =
+                |part: &&scene::Motion| matches!(part.quantity, Quantity::Vertex | Quantity::VertexNormal);
+            let Some(part) = surface.motion.iter().find(of_vertices) else {
                 continue;
             };
             if surface.motion.len() > 1 {
                 return Err(format!(
-                    "`{path}` and the `to_world` of the same mesh cannot both be optimised: name one"
-                ));
-            }
-            if surface.emitter.is_some() {
-                return Err(format!(
-                    "`{path}` cannot be optimised: the mesh shines, and points of it are drawn by area; move it by `to_world`"
+                    "`{}` and another part of the place of the same mesh cannot both be optimised: name one",
+                    part.array.path
                 ));
             }
         }
         if let Some(what) = obstacle(scene, paths) {
             return Err(format!("`{}` cannot be optimised: {what}", first.array.path));
         }
-        let to_world: Vec<Affine3A> = paths.surfaces.iter().map(affine).collect();
+        let to_world: Vec<Affine3A> = paths.surfaces.iter().map(|record| affine(&record.to_world)).collect();
         let mut motions: Vec<_> = of_surfaces.map(|(parts, pivot)| motion(parts, pivot, params)).collect();
         motions.resize(paths.surfaces.len() + paths.lights.len(), None);
         // Lights without a surface come after those of surfaces.
@@ -160,6 +158,9 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
                 .into(),
         );
     }
+    if !paths.distances.grids.is_empty() {
+        return Some("there is an `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into());
+    }
     if matches!(paths.estimator, Estimator::Radiative(_)) {
         return Some("radiative backpropagation does not follow what moves; use the integrator `prb`".into());
     }
@@ -189,18 +190,11 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
         texture::VOLUME => Some("`volume`"),
         _ => None,
     });
-    if let Some(name) = off_surface {
-        return Some(format!(
+    off_surface.map(|name| {
+        format!(
             "there is a texture of the type {name}, which has no derivatives by the point that it is looked up at; use a \
              `bitmap`"
-        ));
-    }
-    let pictured =
-        |record: &LightRecord| record.kind == light::PROJECTOR || record.kind == light::SPOT && record.texture != NONE;
-    paths.lights.iter().any(pictured).then(|| {
-        "there is a light that throws a picture, which has no derivatives by what it falls on; use a `point` or a plain \
-         `spot`"
-            .into()
+        )
     })
 }
 
@@ -217,18 +211,9 @@ fn motion(parts: &[scene::Motion], pivot: Vec3A, params: &ParamSet) -> Option<Mo
         scale: slot_of(Quantity::Extent),
         round: part(Quantity::Extent).is_some_and(|part| part.array.shape.channels == 1),
         vertices: slot_of(Quantity::Vertex),
+        normals: slot_of(Quantity::VertexNormal),
         pivot: pivot.to_array(),
     })
-}
-
-/// The map of a record into the world.
-fn affine(record: &SurfaceRecord) -> Affine3A {
-    let m = &record.to_world;
-    let column = |k: usize| Vec3A::new(m[0][k], m[1][k], m[2][k]);
-    Affine3A {
-        matrix3: glam::Mat3A::from_cols(column(0), column(1), column(2)),
-        translation: column(3),
-    }
 }
 
 impl Motion {
@@ -276,14 +261,18 @@ impl PathScene {
         let corners = self.corners.iter_mut().zip(&self.rest.corners);
         for (triangle, (corner, rest)) in triangles.iter_mut().zip(corners) {
             let shape = corner.shape as usize;
-            if let Some(slot) = self.rest.motions[shape]
-                .map(|motion| motion.vertices)
-                .filter(|slot| *slot != NONE)
-            {
-                let positions = values[slot as usize];
-                *triangle = rest
-                    .vertices()
-                    .each(|v| [0, 1, 2].each(|a| positions[3 * v as usize + a]));
+            let Some(motion) = &self.rest.motions[shape] else {
+                continue;
+            };
+            let of_vertex = |slot: u32, v: u32| [0, 1, 2].each(|a| values[slot as usize][3 * v as usize + a]);
+            if motion.vertices != NONE {
+                *triangle = rest.vertices().each(|v| of_vertex(motion.vertices, v));
+                continue;
+            }
+            if motion.normals != NONE {
+                for (normal, v) in corner.normals.iter_mut().zip(rest.vertices()) {
+                    normal[..3].copy_from_slice(&of_vertex(motion.normals, v));
+                }
                 continue;
             }
             let Some(map) = &moved[shape] else { continue };
@@ -312,6 +301,9 @@ impl PathScene {
         let axis = (map.matrix3 * three(rest.direction)).as_vec3();
         record.position = position.extend(rest.position[3]).to_array();
         record.direction = axis.extend(rest.direction[3]).to_array();
+        let to_local = affine(&rest.to_local).to_cols_array().each(f64::from);
+        let to_local = DAffine3::from_cols_array(&to_local) * map.inverse();
+        record.to_local = rows(&Affine3A::from_cols_array(&to_local.to_cols_array().each(|x| x as f32)));
     }
 
     /// Lets area lights follow their surfaces.
@@ -319,7 +311,7 @@ impl PathScene {
         let before = std::mem::take(&mut self.emissive_triangles);
         for record in self.lights.iter_mut().filter(|record| record.kind == light::AREA) {
             let shape = &self.surfaces[record.surface as usize];
-            let to_world = affine(shape);
+            let to_world = affine(&shape.to_world);
             let stands = self.rest.motions[record.surface as usize].is_none();
             let parts = if matches!(shape.kind, surface::CUBE | surface::MESH) {
                 let (first, count) = (record.first_emissive as usize, record.emissive_triangles as usize);

@@ -12,8 +12,9 @@ use super::attached;
 use super::bsdfs::Bsdfs;
 use super::bvh::{self, Bvh};
 use super::containers::{self, Container};
+use super::distances::Distances;
 use super::emissive_triangles;
-use super::geometry::{cylinder, inverse, smooth_normals};
+use super::geometry::{cylinder, inverse};
 use super::interior::{Interior, interiors};
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
@@ -24,7 +25,7 @@ use super::motion::{Rest, illuminate};
 use super::sealed::{Shell, is_sealed};
 use super::surface_free::{mark_alone, mark_surface_free};
 use crate::each::EachEntry;
-use crate::io::mesh::Mesh;
+use crate::io::mesh::{Mesh, Placed};
 use crate::io::{self, IoError};
 use crate::params::ParamSet;
 use crate::resident::{rows, slot};
@@ -52,6 +53,8 @@ pub struct PathScene {
     pub corners: Vec<CornerRecord>,
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: Vec<EmissiveTriangleRecord>,
+    /// Shapes given by distances.
+    pub distances: Distances,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
     /// Shapes that a run moves, and where all stand before.
@@ -90,6 +93,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             bvh: Bvh::default(),
             corners: Vec::new(),
             emissive_triangles: Vec::new(),
+            distances: Distances::default(),
             background: background.map_or(NONE, |slot| slot as u32),
             rest: Rest::default(),
             interiors: Vec::new(),
@@ -344,6 +348,11 @@ impl Build<'_> {
                 Affine3A::from_translation(Vec3::from_array(*center)) * Affine3A::from_scale(Vec3::splat(*radius)),
             ),
             Geometry::Mesh { .. } => (layout::surface::MESH, Affine3A::IDENTITY),
+            // The grid fills [0, 1]³.
+            Geometry::Distances { .. } => (
+                layout::surface::DISTANCES,
+                Affine3A::from_translation(Vec3::splat(0.5)) * Affine3A::from_scale(Vec3::splat(0.5)),
+            ),
         };
         let to_world = surface.to_world * inner;
         let mut record = SurfaceRecord::zeroed();
@@ -355,6 +364,9 @@ impl Build<'_> {
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };
         record.light = NONE;
+        if let Geometry::Distances { path, smooth } = &surface.geometry {
+            record.distances = self.paths.distances.add(path, *smooth)?;
+        }
         let first_triangle = self.triangles.len();
         let mut is_closed = false;
         if let Geometry::Mesh {
@@ -412,21 +424,14 @@ impl Build<'_> {
     /// Adds a mesh's triangles, moved into the world.
     fn mesh(&mut self, mesh: &Mesh, to_world: &Affine3A, face_normals: bool) {
         let shape = self.paths.surfaces.len() as u32;
-        let place = |p: [f32; 3]| to_world.transform_point3(Vec3::from_array(p));
-        let positions: Vec<Vec3> = mesh.positions.iter().map(|p| place(*p)).collect();
-        let turned = to_world.matrix3.inverse().transpose();
-        // A mirroring map would turn faces, and the normals that follow from them, inside out.
-        let mirrored = to_world.matrix3.determinant() < 0.0;
-        let wound = |&[a, b, c]: &[u32; 3]| if mirrored { [a, c, b] } else { [a, b, c] };
-        let triangles: Vec<[u32; 3]> = mesh.triangles.iter().map(wound).collect();
-        let normals: Vec<Vec3> = match (face_normals, mesh.normals.is_empty()) {
-            (true, _) => vec![Vec3::ZERO; positions.len()],
-            (false, true) => smooth_normals(&positions, &triangles),
-            (false, false) => {
-                let turn = |n: &[f32; 3]| (turned * Vec3A::from_array(*n)).normalize_or_zero().into();
-                mesh.normals.iter().map(turn).collect()
-            }
-        };
+        let Placed {
+            positions,
+            mut normals,
+            triangles,
+        } = mesh.placed(to_world);
+        if face_normals {
+            normals.fill(Vec3::ZERO);
+        }
         for ([a, b, c], face) in triangles.into_iter().zip(0..) {
             let at = |v: u32| positions[v as usize].to_array();
             self.triangles.push([a, b, c].each(at));

@@ -96,7 +96,7 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => {
             Some(("a splat", f32::is_finite, "must have finite numbers"))
         }
-        Quantity::Translation | Quantity::Orientation | Quantity::Vertex => {
+        Quantity::Translation | Quantity::Orientation | Quantity::Vertex | Quantity::VertexNormal => {
             Some(("a place", f32::is_finite, "must be finite"))
         }
         Quantity::Pose | Quantity::Zoom | Quantity::Radial => {

@@ -174,7 +174,7 @@ impl Scene {
             _ => None,
         });
         let grouped = self.world.groups.iter().flat_map(|group| &group.surfaces);
-        let meshes = self.world.surfaces.iter().chain(grouped).filter_map(Surface::mesh_file);
+        let meshes = self.world.surfaces.iter().chain(grouped).filter_map(Surface::file);
         of_arrays.chain(meshes).collect()
     }
 }
@@ -230,6 +230,8 @@ pub enum Source {
     Placed,
     /// The vertices of a mesh, a [`Geometry::Mesh`], moved into the world.
     Vertices { geometry: Geometry, to_world: Affine3A },
+    /// The normals of its vertices, turned into the world.
+    VertexNormals { geometry: Geometry, to_world: Affine3A },
 }
 
 /// A Gaussian: `value` exp(−½ |p − `center`|² / `radius`²) for a point p of the unit cube.

@@ -14,7 +14,7 @@ use crate::params::{Kind, Shape};
 pub struct Motion {
     /// Three numbers, or one factor for a shape that stays round; or three for each vertex.
     pub array: Array,
-    /// [`Quantity::Translation`], [`Quantity::Orientation`], [`Quantity::Extent`] or [`Quantity::Vertex`].
+    /// One for which [`Quantity::moves`].
     pub quantity: Quantity,
 }
 
@@ -25,25 +25,31 @@ const PARTS: [(&str, Quantity, f32); 3] = [
     ("to_world.scale", Quantity::Extent, 1.0),
 ];
 
-/// The key of a mesh's vertices.
+/// The keys of a mesh's vertices and of their normals.
 const VERTICES: &str = "vertex_positions";
+const NORMALS: &str = "vertex_normals";
 
 /// Makes parameters of the places of shapes and lights that `entries` name.
 pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     for (path, entry) in entries {
         for surface in &mut scene.world.surfaces {
-            let vertices = path.strip_prefix(&surface.name).and_then(|rest| rest.strip_prefix('.'));
-            if vertices == Some(VERTICES) {
-                surface.motion.extend(vertex_positions(path, entry, surface));
-            }
+            let key = path.strip_prefix(&surface.name).and_then(|rest| rest.strip_prefix('.'));
+            let quantity = match key {
+                Some(VERTICES) => Some(Quantity::Vertex),
+                Some(NORMALS) => Some(Quantity::VertexNormal),
+                _ => None,
+            };
+            let of_vertices = quantity.and_then(|quantity| of_vertices(path, entry, surface, quantity));
+            surface.motion.extend(of_vertices);
             let round = matches!(surface.geometry, Geometry::Sphere { .. } | Geometry::Cylinder { .. });
-            surface.motion.extend(part(path, &surface.name, |_| true, round));
+            let can = !matches!(surface.geometry, Geometry::Distances { .. });
+            surface.motion.extend(part(path, &surface.name, |_| can, round));
         }
         for light in &mut scene.world.lights {
-            let can = |quantity| match (&light.kind, &light.texture) {
-                (LightKind::Point { .. }, _) => quantity == Quantity::Translation,
-                (LightKind::Spot { .. }, None) => quantity != Quantity::Extent,
-                _ => false,
+            let can = |quantity| match light.kind {
+                LightKind::Point { .. } => quantity == Quantity::Translation,
+                LightKind::Spot { .. } | LightKind::Projector { .. } => quantity != Quantity::Extent,
+                LightKind::Directional { .. } => false,
             };
             light.motion.extend(part(path, &light.name, can, false));
         }
@@ -61,40 +67,47 @@ fn part(path: &str, name: &str, can: impl Fn(Quantity) -> bool, round: bool) -> 
     })
 }
 
-/// The vertices of a mesh.
-fn vertex_positions(path: &str, entry: &Value<'_>, surface: &Surface) -> Option<Motion> {
+/// The places or the normals of a mesh's vertices.
+fn of_vertices(path: &str, entry: &Value<'_>, surface: &Surface, quantity: Quantity) -> Option<Motion> {
     let Geometry::Mesh { face_normals, .. } = &surface.geometry else {
         return None;
     };
-    if !face_normals {
-        entry.error(
-            format!("`{path}` cannot be optimised: the normals of the mesh would have to follow"),
+    let refused = match (quantity, face_normals) {
+        (Quantity::Vertex, false) => Some((
+            "the normals of the mesh would have to follow",
             "say \"face_normals\": true, or move the mesh by `to_world`",
-        );
+        )),
+        (Quantity::VertexNormal, true) => Some(("the mesh has `face_normals`", "remove them")),
+        _ => None,
+    };
+    if let Some((why, advice)) = refused {
+        entry.error(format!("`{path}` cannot be optimised: {why}"), advice);
         return None;
     }
-    match surface.geometry.mesh() {
+    let mesh = match surface.geometry.mesh() {
         Err(why) => {
             entry.error("these vertices cannot be used", why);
-            None
+            return None;
         }
-        Ok(mesh) => Some(Motion {
-            array: Array {
-                path: path.to_string(),
-                kind: Kind::Value,
-                shape: Shape {
-                    size: [mesh.positions.len(), 1, 1],
-                    channels: 3,
-                },
-                source: Source::Vertices {
-                    geometry: surface.geometry.clone(),
-                    to_world: surface.to_world,
-                },
-                tuning: None,
+        Ok(mesh) => mesh,
+    };
+    let (geometry, to_world) = (surface.geometry.clone(), surface.to_world);
+    Some(Motion {
+        array: Array {
+            path: path.to_string(),
+            kind: Kind::Value,
+            shape: Shape {
+                size: [mesh.positions.len(), 1, 1],
+                channels: 3,
             },
-            quantity: Quantity::Vertex,
-        }),
-    }
+            source: match quantity {
+                Quantity::VertexNormal => Source::VertexNormals { geometry, to_world },
+                _ => Source::Vertices { geometry, to_world },
+            },
+            tuning: None,
+        },
+        quantity,
+    })
 }
 
 impl Geometry {
@@ -120,13 +133,9 @@ impl Geometry {
 
 /// Says what derivatives by places leave out, once.
 pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
-    let moves = |quantity| {
-        matches!(
-            quantity,
-            Quantity::Translation | Quantity::Orientation | Quantity::Extent | Quantity::Vertex
-        )
-    };
     let visited = scene.visit();
+    // Normals have no silhouettes.
+    let moves = |quantity: Quantity| quantity.moves() && quantity != Quantity::VertexNormal;
     if let Some(first) = visited.iter().find(|visited| moves(visited.quantity)) {
         context.warn(format!(
             "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows move with it: they are \

@@ -83,6 +83,7 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
     }
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE);
     let bounds = bounds(&mut object, tunable.quantity);
+    let smoothing = smoothing(&mut object, tunable.array.kind);
     if let Some((shape, source)) = object.get("initial").and_then(|value| initial(&value, tunable)) {
         tunable.array.shape = shape;
         tunable.array.source = source;
@@ -91,7 +92,11 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
         start_resolution(&value, tunable.array);
     }
     object.finish();
-    tunable.array.tuning = Some(Tuning { learning_rate, bounds });
+    tunable.array.tuning = Some(Tuning {
+        learning_rate,
+        bounds,
+        smoothing,
+    });
     volume::check_size(value, final_shape(tunable.array, stages));
 }
 
@@ -104,6 +109,21 @@ fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
         }
     }
     shape
+}
+
+/// The share of the longer side over which steps are spread.
+fn smoothing(object: &mut Object<'_>, kind: Kind) -> f32 {
+    let Some(value) = object.get("smoothing") else {
+        return 0.0;
+    };
+    let share = value.number(Limit::Within(0.0, 1.0)).unwrap_or(0.0) as f32;
+    if share > 0.0 && kind.refined_axes() == 0 {
+        value.error(
+            "there is nothing to smooth over",
+            "only the steps of grids and textures can be smoothed; leave `smoothing` out",
+        );
+    }
+    share
 }
 
 /// `[low, high]`, with null for no bound.
@@ -146,10 +166,10 @@ fn bounds(object: &mut Object<'_>, quantity: Quantity) -> [f32; 2] {
 /// The parameter `initial`: a number, one number per channel, or a file.
 fn initial(value: &Value<'_>, tunable: &Tunable<'_>) -> Option<(Shape, Source)> {
     let Shape { channels, .. } = tunable.array.shape;
-    if tunable.quantity == Quantity::Vertex {
+    if matches!(tunable.quantity, Quantity::Vertex | Quantity::VertexNormal) {
         value.error(
             format!("`initial` of `{}`", tunable.array.path),
-            "vertices begin where the file of the mesh has them: name another file there",
+            "vertices and their normals begin as the file of the mesh has them: name another file there",
         );
         return None;
     }
@@ -232,7 +252,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         | Source::Leaves { .. }
         | Source::Planet { .. }
         | Source::Motif { .. } => array.shape = shape,
-        Source::Placed | Source::Vertices { .. } | Source::Attribute { .. } => {}
+        Source::Placed | Source::Vertices { .. } | Source::VertexNormals { .. } | Source::Attribute { .. } => {}
         Source::GridFile(_)
         | Source::ImageFile(_)
         | Source::Reflectance { .. }

@@ -14,7 +14,7 @@ impl Quantity {
             Quantity::Density | Quantity::Coefficients | Quantity::Normal => Limit::Any,
             Quantity::Height | Quantity::Elevation => Limit::Any,
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
-            Quantity::Translation | Quantity::Orientation | Quantity::Vertex => Limit::Any,
+            Quantity::Translation | Quantity::Orientation | Quantity::Vertex | Quantity::VertexNormal => Limit::Any,
             Quantity::Pose | Quantity::Zoom | Quantity::Radial => Limit::Any,
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => Limit::Within(0.0, 1.0),
@@ -35,7 +35,9 @@ impl Quantity {
                 [f32::NEG_INFINITY, f32::INFINITY]
             }
             Quantity::Position | Quantity::Rotation | Quantity::Color => [f32::NEG_INFINITY, f32::INFINITY],
-            Quantity::Translation | Quantity::Orientation | Quantity::Vertex => [f32::NEG_INFINITY, f32::INFINITY],
+            Quantity::Translation | Quantity::Orientation | Quantity::Vertex | Quantity::VertexNormal => {
+                [f32::NEG_INFINITY, f32::INFINITY]
+            }
             // A turn by more than half a circle has a shorter name; lenses twice as long or half are other lenses.
             Quantity::Pose => [-3.0, 3.0],
             Quantity::Zoom => [-0.7, 0.7],

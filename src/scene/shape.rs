@@ -1,5 +1,5 @@
-//! Shapes: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, with their BSDF, media and
-//! emitter.
+//! Shapes: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `sdfgrid`, with their BSDF,
+//! media and emitter.
 
 use super::medium::Media;
 use super::object::Object;
@@ -10,6 +10,7 @@ use super::{
     AreaEmitter, Bsdf, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, Texture, attributes, bsdf, emitter,
     texture, transform,
 };
+use crate::io::vol;
 
 /// The shape called `name`; its media are added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<Surface> {
@@ -40,11 +41,20 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         motion: Vec::new(),
     };
     attributes::bind(value, &mut surface);
-    let bounds = surface.interior != surface.exterior && matches!(surface.bsdf, Bsdf::Null);
+    let of_distances = matches!(surface.geometry, Geometry::Distances { .. });
+    let holds = surface.interior != surface.exterior;
+    let bounds = holds && (of_distances || matches!(surface.bsdf, Bsdf::Null));
+    if of_distances && surface.emitter.is_some() {
+        value.error(
+            "an `sdfgrid` that shines",
+            "it has no points to draw light from; use a mesh",
+        );
+    }
     let open = match &surface.geometry {
         Geometry::Rectangle => Some("a `rectangle` has no inside"),
         Geometry::Disk => Some("a `disk` has no inside"),
         Geometry::Cylinder { .. } => Some("a `cylinder` has no caps"),
+        Geometry::Distances { .. } => Some("an `sdfgrid` may end at the sides of its grid"),
         _ => None,
     };
     if let Some(open) = open.filter(|_| bounds) {
@@ -71,6 +81,7 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
         }
         "obj" => mesh(object, MeshFormat::Obj, Some(true)),
         "ply" => mesh(object, MeshFormat::Ply, Some(false)),
+        "sdfgrid" => distances(object),
         _ => {
             let index = object.integer("shape_index", 0);
             mesh(object, MeshFormat::Serialized(index), None)
@@ -88,6 +99,30 @@ fn cylinder(object: &mut Object<'_>) -> Option<Geometry> {
         return None;
     }
     Some(Geometry::Cylinder { ends, radius })
+}
+
+/// Signed distances on a grid.
+fn distances(object: &mut Object<'_>) -> Option<Geometry> {
+    let file = object.require("filename", "a `.vol` file of signed distances");
+    let smooth = object.choice("normals", &[("smooth", true), ("analytic", false)], true);
+    let file = file?;
+    let path = file.file()?;
+    let header = match vol::header(&path) {
+        Ok(header) => header,
+        Err(error) => {
+            file.error("these distances cannot be used", error.to_string());
+            return None;
+        }
+    };
+    let [x, y, z] = header.size;
+    if header.channels != 1 || header.size.contains(&1) {
+        file.error(
+            format!("these distances are {x}×{y}×{z} points of {} channels", header.channels),
+            "an `sdfgrid` needs one channel, and two points or more along each axis",
+        );
+        return None;
+    }
+    Some(Geometry::Distances { path, smooth })
 }
 
 /// A mesh; `flipped` accounts for the formats' different origins of texture coordinates, where a scene may change it.

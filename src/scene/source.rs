@@ -1,7 +1,6 @@
 //! The initial values of a parameter, read or computed after all checks.
 
 use crate::io::Result;
-use glam::Vec3;
 
 use crate::params::Shape;
 
@@ -20,9 +19,12 @@ impl Source {
             Source::Fill(values) => Ok(fill(values, shape)),
             // Splats are placed together, where the picture is known that they are to show.
             Source::Vertices { geometry, to_world } => {
-                let mesh = geometry.mesh()?;
-                let place = |p: &[f32; 3]| to_world.transform_point3(Vec3::from_array(*p)).to_array();
-                Ok(mesh.positions.iter().flat_map(place).collect())
+                let placed = geometry.mesh()?.placed(to_world);
+                Ok(placed.positions.into_iter().flat_map(|p| p.to_array()).collect())
+            }
+            Source::VertexNormals { geometry, to_world } => {
+                let placed = geometry.mesh()?.placed(to_world);
+                Ok(placed.normals.into_iter().flat_map(|n| n.to_array()).collect())
             }
             Source::Placed => Ok(vec![0.0; shape.len()]),
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),

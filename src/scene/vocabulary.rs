@@ -163,6 +163,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "obj",
             "ply",
             "serialized",
+            "sdfgrid",
             "heightfield",
             "gradient_index",
             "shapegroup",
@@ -208,7 +209,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (Class::Phase, &["sggx", "tabphase", "tabphase_irregular"]),
     (
         Class::Shape,
-        &["bsplinecurve", "ellipsoids", "ellipsoidsmesh", "linearcurve", "sdfgrid"],
+        &["bsplinecurve", "ellipsoids", "ellipsoidsmesh", "linearcurve"],
     ),
     (Class::Spectrum, &["blackbody", "irregular", "regular"]),
 ];
@@ -235,6 +236,7 @@ const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     ("obj", SHAPE_ONLY),
     ("ply", SHAPE_ONLY),
     ("serialized", SHAPE_ONLY),
+    ("sdfgrid", &["silhouette_sampling_weight", "grid"]),
     ("gridvolume", &["data", "grid", "max_value"]),
     ("bitmap", &["bitmap", "data"]),
     ("path", INTEGRATOR_ONLY),

@@ -111,10 +111,10 @@ pub struct AreaEmitter {
 }
 
 impl Surface {
-    /// Its mesh file.
-    pub(super) fn mesh_file(&self) -> Option<&Path> {
+    /// The file of its mesh or its distances.
+    pub(super) fn file(&self) -> Option<&Path> {
         match &self.geometry {
-            Geometry::Mesh { path, .. } => Some(path),
+            Geometry::Mesh { path, .. } | Geometry::Distances { path, .. } => Some(path),
             _ => None,
         }
     }
@@ -144,6 +144,12 @@ pub enum Geometry {
         format: MeshFormat,
         face_normals: bool,
         flip_tex_coords: bool,
+    },
+    /// The zero level of signed distances on a grid that fills [0, 1]³, in a `.vol` file of one channel and two points or
+    /// more a side; it exists. With `smooth`, shading normals are blended between cells.
+    Distances {
+        path: PathBuf,
+        smooth: bool,
     },
 }
 

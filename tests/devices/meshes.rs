@@ -5,8 +5,8 @@ use std::path::Path;
 use glam::{Affine2, Affine3A, Mat2, Quat, Vec2, Vec3};
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
-use prbopt::io::Image;
 use prbopt::io::image::write_png;
+use prbopt::io::{Grid, Image, vol};
 use prbopt::params::{Kind, Shape, Tuning};
 use prbopt::scene::{
     Array, Background, Bsdf, Geometry, Gradient, MeshFormat, Source, Surface, Texture, TextureMap, World, Wrap,
@@ -50,7 +50,38 @@ fn files() -> TempDir {
         }
     }
     std::fs::write(folder.path().join("ball.obj"), text).expect("is written");
+    write_distances(&folder.path().join("ball.vol"));
     folder
+}
+
+/// Signed distances of a lumpy ball, of other numbers of points along each axis.
+fn write_distances(path: &Path) {
+    let size = [9usize, 12, 7];
+    let mut data = Vec::new();
+    for i in 0..size.iter().product() {
+        let place = [i % size[0], i / size[0] % size[1], i / size[0] / size[1]];
+        let p = Vec3::from_array([0, 1, 2].map(|a| place[a] as f32 / (size[a] - 1) as f32 - 0.5));
+        data.push(p.length() - 0.35 + 0.08 * noise(4, i));
+    }
+    let grid = Grid {
+        size,
+        channels: 1,
+        bounds: [[0.0; 3], [1.0; 3]],
+        data,
+    };
+    vol::write(path, &grid).expect("is written");
+}
+
+/// The level of these distances, turned and stretched.
+fn level(folder: &Path, smooth: bool, bsdf: Bsdf) -> Surface {
+    let path = folder.join("ball.vol");
+    let around = Affine3A::from_scale_rotation_translation(
+        Vec3::new(1.6, 1.2, 1.4),
+        Quat::from_rotation_y(0.7),
+        Vec3::new(0.2, 0.1, 0.4),
+    );
+    let to_world = around * Affine3A::from_translation(Vec3::splat(-0.5));
+    surface(Geometry::Distances { path, smooth }, to_world, bsdf, [None; 2])
 }
 
 fn ball(folder: &Path, face_normals: bool) -> Geometry {
@@ -78,6 +109,7 @@ fn image(folder: &Path, nearest: bool, wrap: Wrap) -> Bsdf {
             tuning: Some(Tuning {
                 learning_rate: 1e-3,
                 bounds: [0.0, 1.0],
+                smoothing: 0.0,
             }),
         },
         nearest,
@@ -91,6 +123,14 @@ fn image(folder: &Path, nearest: bool, wrap: Wrap) -> Bsdf {
 
 fn placed(scale: f32, angle: f32, at: [f32; 3]) -> Affine3A {
     Affine3A::from_scale_rotation_translation(Vec3::splat(scale), Quat::from_rotation_y(angle), Vec3::from(at))
+}
+
+fn painted() -> Bsdf {
+    Bsdf::diffuse(Texture::Constant(value(
+        "level.reflectance",
+        &[0.7, 0.3, 0.5],
+        [0.0, 1.0],
+    )))
 }
 
 /// A floor with an image under the smoke.
@@ -187,6 +227,26 @@ fn cases(folder: &Path) -> Vec<Case> {
             Background::None,
             Drt,
         ),
+        case(
+            "smooth signed distances beside a mesh, drt",
+            world(vec![
+                cube(),
+                level(folder, true, painted()),
+                gem(true, image(folder, false, Wrap::Clamp)),
+            ]),
+            envmap(),
+            Drt,
+        ),
+        case(
+            "signed distances, free flight",
+            world(vec![
+                cube(),
+                level(folder, false, painted()),
+                floor(folder, false, Wrap::Repeat),
+            ]),
+            sky(),
+            FreeFlight,
+        ),
     ]
 }
 
@@ -224,5 +284,8 @@ fn planted_faults_in_surfaces_are_seen() {
     seen(3, "a light seen from behind", &|s| s.flip_normals = true);
     seen(4, "a larger light", &|s| {
         s.to_world *= Affine3A::from_scale(Vec3::splat(1.05))
+    });
+    seen(6, "normals of cells", &|s| {
+        s.geometry = level(folder, false, painted()).geometry
     });
 }

@@ -117,6 +117,7 @@ fn array(path: &str, kind: Kind, size: [usize; 3], channels: usize, rate: f32, b
         tuning: Some(Tuning {
             learning_rate: rate,
             bounds,
+            smoothing: 0.0,
         }),
     }
 }

@@ -52,6 +52,7 @@ fn array(path: &str, kind: Kind, size: [usize; 3], values: &[f32], bounds: [f32;
         tuning: Some(Tuning {
             learning_rate: 1e-3,
             bounds,
+            smoothing: 0.0,
         }),
     }
 }

@@ -19,6 +19,7 @@ fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize, tuned: b
         tuning: tuned.then_some(Tuning {
             learning_rate: 0.1,
             bounds: [-10.0, 10.0],
+            smoothing: 0.0,
         }),
     }
 }

@@ -68,6 +68,7 @@ fn folder() -> TempDir {
     std::fs::write(at("transforms_train.json"), dataset).expect("is written");
     std::fs::write(at("leaf.spd"), "400 0.1\n550 0.4\n700 0.1\n").expect("is written");
     std::fs::write(at("teapot.ply"), "ply").expect("is written");
+    std::fs::copy(at("density.vol"), at("stone.vol")).expect("is copied");
     std::fs::copy("tests/data/meshes/sheet.ply", at("leaf.ply")).expect("is copied");
     std::fs::write(at("target.json"), r#"{"light": {"type": "constant"}}"#).expect("is written");
     folder

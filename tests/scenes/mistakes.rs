@@ -37,8 +37,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "radiance_field""#,
-        r#""type": "sdfgrid""#,
-        "11:17: Mitsuba's shape `sdfgrid` stands where a medium is expected at object.interior: allowed: `radiance_field`, `heterogeneous`, `homogeneous` (and `sdfgrid` is not supported yet)",
+        r#""type": "linearcurve""#,
+        "11:17: Mitsuba's shape `linearcurve` stands where a medium is expected at object.interior: allowed: `radiance_field`, `heterogeneous`, `homogeneous` (and `linearcurve` is not supported yet)",
     ),
     (
         r#""type": "perspective""#,

@@ -17,6 +17,17 @@ fn moving(name: &'static str, parts: &[&str], objects: String) -> SmallWorld {
     }
 }
 
+/// A projector and a spot with a picture before the walls, the first of them mirrored.
+fn pictured() -> String {
+    let picture = image([5, 4], "");
+    format!(
+        r#""beamer": {{"type": "projector", "fov": 75, "scale": 3, "irradiance": {picture}, "to_world": [{{"scale": [-1, 1, 1]}},
+            {{"look_at": {{"origin": [0.4, 0.8, 3], "target": [0, 0, -0.5], "up": [0, 1, 0]}}}}]}},
+           "slide": {{"type": "spot", "intensity": 20, "texture": {picture}, "cutoff_angle": 50, "beam_width": 20,
+            "to_world": [{{"look_at": {{"origin": [-1, 0.5, 3], "target": [0.2, 0, -0.5], "up": [0, 1, 0]}}}}]}}"#
+    )
+}
+
 /// The table of what moves: every kind of shape, and every way that a point of it is used.
 pub fn moving_worlds() -> Vec<SmallWorld> {
     // What has a dot is a parameter, anything else a shape.
@@ -54,6 +65,13 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
         )
     };
     let floor = wall("ground", "0.7", -60.0);
+    let gem = format!(
+        r#""gem": {{{}, "flip_normals": true, "bsdf": {}, "to_world": [{{"scale": [-0.5, 0.5, 0.5]}}, {{"translate": [-0.8, 0.7, 0.8]}}]}}"#,
+        mesh("octahedron"),
+        both(brushed)
+    );
+    let flat = format!(r#"{}, "face_normals": true"#, mesh("octahedron"));
+    let ring = shining(&flat, 1.2);
     vec![
         world(
             "a textured wall under a point",
@@ -147,16 +165,33 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
             ),
         ),
         moving(
+            "lights with pictures that move",
+            &[
+                "beamer.to_world.translate",
+                "beamer.to_world.rotate",
+                "slide.to_world.translate",
+                "slide.to_world.rotate",
+                "ground.to_world.translate",
+                "ground.to_world.rotate",
+                "ball.to_world.translate",
+                "beamer.scale",
+            ],
+            format!("{}, {ground}, {}", ball(rough), pictured()),
+        ),
+        moving(
             "vertices",
-            &["coil.vertex_positions", "ball.to_world.translate"],
+            &[
+                "coil.vertex_positions",
+                "ball.to_world.translate",
+                "ring.vertex_positions",
+                "gem.vertex_normals",
+            ],
             format!(
-                r#"{}, {}, {floor}, {panel}, {lamp}"#,
-                shape(
-                    "coil",
-                    &format!(r#"{}, "face_normals": true"#, mesh("octahedron")),
-                    &both(brushed)
-                ),
-                r#""ball": {"type": "sphere", "center": [0.9, 0.9, 0.9], "radius": 0.4}"#
+                r#"{}, {}, {}, "ring": {}, {floor}, {panel}, {lamp}"#,
+                shape("coil", &flat, &both(brushed)),
+                r#""ball": {"type": "sphere", "center": [0.9, 0.9, 0.9], "radius": 0.4}"#,
+                gem,
+                ring
             ),
         ),
     ]
@@ -212,6 +247,22 @@ pub fn continuous_worlds() -> Vec<SmallWorld> {
             "a painted wall that moves",
             of(&["wall"]),
             format!("{}, {panel}}}, {lamp}, {spot}", front(&painted)),
+        ),
+        world(
+            "a painted wall under pictures, all of which move",
+            [
+                of(&["wall"]),
+                [
+                    "beamer.to_world.translate",
+                    "beamer.to_world.rotate",
+                    "slide.to_world.translate",
+                    "slide.to_world.rotate",
+                ]
+                .map(String::from)
+                .to_vec(),
+            ]
+            .concat(),
+            format!("{}, {}", front(&painted), pictured()),
         ),
         world(
             "a brushed wall that moves",

@@ -3,6 +3,7 @@
 #import common/math
 #import transport/rays/sampler
 #import transport/scene/bvh
+#import transport/scene/distance_grid
 #import transport/scene/records
 
 // A point of a surface: where it is, and all that textures are looked up by.
@@ -24,7 +25,8 @@ fn surface_point_new(p: vec3f, uv: vec2f) -> SurfacePoint {
 struct Hit {
     t: f32,
     surface: u32,
-    // Of a mesh the triangle's place: 4 * block + lane; of a cube the face: 2 * axis, plus 1 on the positive side.
+    // Of a mesh the triangle's place: 4 * block + lane; of a cube the face: 2 * axis, plus 1 on the positive side; of
+    // a grid of distances the cell.
     primitive: u32,
     point: SurfacePoint,
     // Offset along the normal that keeps a new ray from hitting the same surface by rounding.
@@ -108,6 +110,9 @@ fn intersect_shape(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> F
     if is_shape(record.kind, SURFACE_CYLINDER) {
         return intersect_cylinder(o, d, far);
     }
+    if is_shape(record.kind, SURFACE_DISTANCES) {
+        return intersect_distances(record.distances, o, d, far);
+    }
     // Meshes are met by the BVH alone.
     return MISSED;
 }
@@ -142,6 +147,7 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
     let d = transform_vector(record.to_local, direction);
     var p = o + found.t * d;
     var normal = vec3f(0.0, 0.0, 1.0);
+    var shading = normal;
     var uv = 0.5 * p.xy + 0.5;
     if is_shape(record.kind, SURFACE_CUBE) {
         let axis = found.part >> 1u;
@@ -160,13 +166,22 @@ fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit 
         normal = unit(vec3f(p.xy, 0.0));
         p = vec3f(normal.xy, p.z);
         uv = vec2f(turns(normal), 0.5 * p.z + 0.5);
+    } else if is_shape(record.kind, SURFACE_DISTANCES) {
+        let level = level_point(record.distances, found.part, p, d);
+        p = level.p;
+        normal = level.normal;
+        shading = world_normal(record, level.shading);
+        uv = vec2f(0.0);
     } else {
         p.z = 0.0;
     }
     normal = world_normal(record, normal);
+    if !is_shape(record.kind, SURFACE_DISTANCES) {
+        shading = normal;
+    }
     let clearance = ROUNDING * terms_along(record.to_world, p, normal);
     let point = surface_point_new(transform_point(record.to_world, p), uv);
-    return Hit(found.t, surface, found.part, point, clearance, normal, normal, true);
+    return Hit(found.t, surface, found.part, point, clearance, normal, shading, true);
 }
 
 // The coordinates of a point of the cube's surface, given its face.

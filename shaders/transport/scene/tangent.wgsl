@@ -68,6 +68,9 @@ fn local_derivatives(kind: u32, part: u32, p: vec3f) -> Derivatives {
         }
         return Derivatives(around, 0.5 * TURN * meridian);
     }
+    if is_shape(kind, SURFACE_DISTANCES) {
+        return Derivatives(vec3f(0.0), vec3f(0.0));
+    }
     return Derivatives(vec3f(2.0, 0.0, 0.0), vec3f(0.0, 2.0, 0.0));
 }
 

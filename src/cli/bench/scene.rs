@@ -163,6 +163,7 @@ fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[String]) -> a
         parameter.tuning = paths.contains(&parameter.path).then_some(Tuning {
             learning_rate: 0.0,
             bounds: [f32::NEG_INFINITY, f32::INFINITY],
+            smoothing: 0.0,
         });
     }
     if let Transport::Paths(paths) = &mut resident.transport {

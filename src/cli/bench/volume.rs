@@ -27,6 +27,7 @@ fn array(name: &str, kind: Kind, size: [usize; 3], channels: usize, value: f32, 
         tuning: high.map(|high| Tuning {
             learning_rate: LEARNING_RATE,
             bounds: [0.0, high],
+            smoothing: 0.0,
         }),
     }
 }

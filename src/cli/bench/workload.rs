@@ -33,6 +33,7 @@ fn scene(resolution: usize, image: u32, sh_degree: u32) -> Scene {
         tuning: Some(Tuning {
             learning_rate: LEARNING_RATE,
             bounds: [f32::NEG_INFINITY, f32::INFINITY],
+            smoothing: 0.0,
         }),
     };
     let field = RadianceField {

@@ -16,6 +16,7 @@ mod splats;
 mod step;
 mod tiles;
 mod update;
+mod variation;
 mod vector;
 
 pub use self::light::light_bytes;
@@ -276,7 +277,8 @@ impl Device for Cpu {
     }
 
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
-        let add = |term| self.updates.add_term(&self.inputs.params, term);
+        let level = self.inputs.level;
+        let add = |term| self.updates.add_term(level, &self.inputs.params, term);
         Ok(terms.iter().map(add).sum())
     }
 

@@ -4,9 +4,11 @@ use rayon::prelude::*;
 
 use super::pages;
 use super::step::Activity;
+use super::variation::add_total_variation;
+use super::vector::level::Level;
 use crate::device::Term;
 use crate::kernels::optimizer::Optimizer;
-use crate::kernels::regularizer::{Penalty, sparsity, total_variation};
+use crate::kernels::regularizer::{Penalty, sparsity};
 use crate::kernels::resample::{resample_axis, resample_texel};
 use crate::params::{Kind, ParamSet, Parameter, Shape};
 
@@ -71,12 +73,14 @@ impl Updates {
     }
 
     /// Adds a regulariser's gradient and returns its weighted penalty.
-    pub(super) fn add_term(&mut self, params: &ParamSet, term: &Term) -> f64 {
+    pub(super) fn add_term(&mut self, level: Level, params: &ParamSet, term: &Term) -> f64 {
         let parameter = &params.parameters[term.parameter];
         let gradient = &mut self.gradients[term.parameter];
         self.activity[term.parameter].touch(0..gradient.len());
         match term.penalty {
-            Penalty::TotalVariation => add_total_variation(&parameter.values, parameter.shape, term.weight, gradient),
+            Penalty::TotalVariation => {
+                add_total_variation(level, &parameter.values, parameter.shape, term.weight, gradient)
+            }
             Penalty::Sparsity => {
                 let scale = term.weight / parameter.shape.texels() as f32;
                 let sums: Vec<f64> = parameter
@@ -142,62 +146,4 @@ fn resample(data: &[f32], from: Shape, size: [usize; 3]) -> Vec<f32> {
             }
         });
     out
-}
-
-/// Total variation by slices: the even ones first, then the odd ones, because a slice writes into the next.
-fn add_total_variation(values: &[f32], shape: Shape, weight: f32, gradient: &mut [f32]) -> f64 {
-    let Shape {
-        size: [nx, ny, nz],
-        channels,
-    } = shape;
-    let slice = nx * ny * channels;
-    let scale = weight / shape.len() as f32;
-    let row = nx * channels;
-    let mut total = 0f64;
-    for parity in 0..2 {
-        let start = (parity * slice).min(gradient.len());
-        let sums: Vec<f64> = gradient[start..]
-            .par_chunks_mut(2 * slice)
-            .enumerate()
-            .map(|(pair, gradient)| {
-                let z = 2 * pair + parity;
-                if z >= nz {
-                    return 0.0;
-                }
-                let here = &values[z * slice..(z + 1) * slice];
-                let above = if z + 1 < nz {
-                    &values[(z + 1) * slice..(z + 2) * slice]
-                } else {
-                    here
-                };
-                let mut sum = 0f64;
-                for y in 0..ny {
-                    for i in y * row..(y + 1) * row {
-                        let value = here[i];
-                        let right = if i + channels < (y + 1) * row {
-                            here[i + channels]
-                        } else {
-                            value
-                        };
-                        let down = if y + 1 < ny { here[i + row] } else { value };
-                        let (penalty, [dx, dy, dz]) = total_variation(value, [right, down, above[i]]);
-                        sum += f64::from(penalty);
-                        gradient[i] -= scale * (dx + dy + dz);
-                        if i + channels < (y + 1) * row {
-                            gradient[i + channels] += scale * dx;
-                        }
-                        if y + 1 < ny {
-                            gradient[i + row] += scale * dy;
-                        }
-                        if z + 1 < nz {
-                            gradient[slice + i] += scale * dz;
-                        }
-                    }
-                }
-                sum
-            })
-            .collect();
-        total += sums.iter().sum::<f64>();
-    }
-    f64::from(scale) * total
 }

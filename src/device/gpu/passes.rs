@@ -320,6 +320,9 @@ impl Gpu {
                 blocks_at: arrays.places.blocks,
                 corners_at: arrays.places.corners,
                 emissive_triangles_at: arrays.places.emissive_triangles,
+                distance_grids_at: arrays.places.distance_grids,
+                distances_at: arrays.places.distances,
+                rooms_at: arrays.places.rooms,
                 environment_at: arrays.environment_at,
                 coats_at: arrays.coats_at,
                 ..launch

@@ -41,6 +41,9 @@ pub(super) struct Places {
     pub blocks: u32,
     pub corners: u32,
     pub emissive_triangles: u32,
+    pub distance_grids: u32,
+    pub distances: u32,
+    pub rooms: u32,
 }
 
 /// A scene of paths and its buffers.
@@ -87,6 +90,8 @@ impl PathArrays {
             .zip(shapes)
             .map(|(place, (shape, tuned))| Slot::new(*place, *shape, *tuned))
             .collect();
+        let distances: Vec<[f32; 4]> = in_groups(&scene.distances.values);
+        let rooms: Vec<[u8; 16]> = in_groups(&scene.distances.rooms);
         let places = Places {
             surfaces: packed.add(&scene.surfaces),
             media: packed.add(&media),
@@ -102,6 +107,9 @@ impl PathArrays {
             blocks: packed.add(&scene.bvh.blocks),
             corners: packed.add(&scene.corners),
             emissive_triangles: packed.add(&scene.emissive_triangles),
+            distance_grids: packed.add(&scene.distances.grids),
+            distances: packed.add(&distances),
+            rooms: packed.add(&rooms),
         };
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
@@ -127,11 +135,17 @@ impl PathArrays {
     }
 }
 
+/// Values in groups of 16 bytes, of which the last may be padded.
+fn in_groups<T: Copy + Default, const N: usize>(values: &[T]) -> Vec<[T; N]> {
+    let group = |values: &[T]| std::array::from_fn(|i| values.get(i).copied().unwrap_or_default());
+    values.chunks(N).map(group).collect()
+}
+
 /// A part of a buffer: what it is in the plural, its bytes, and how to have fewer.
 type Part = (&'static str, u64, &'static str);
 
 /// What makes up the records, but for what is small in any scene.
-fn record_parts(paths: &PathScene) -> [Part; 2] {
+fn record_parts(paths: &PathScene) -> [Part; 3] {
     let bytes = |count: usize, each: usize| (count * each) as u64;
     let meshes = bytes(paths.bvh.nodes.len(), size_of::<NodeRecord>())
         + bytes(paths.bvh.blocks.len(), size_of::<BlockRecord>())
@@ -140,6 +154,11 @@ fn record_parts(paths: &PathScene) -> [Part; 2] {
     [
         ("meshes", meshes, "take meshes of fewer triangles"),
         ("area lights", emissive_triangles, "let smaller meshes shine"),
+        (
+            "signed distances",
+            bytes(paths.distances.values.len(), size_of::<f32>()) + bytes(paths.distances.rooms.len(), 1),
+            "take an `sdfgrid` of fewer points",
+        ),
     ]
 }
 

@@ -126,6 +126,9 @@ pub struct Launch {
     pub blocks_at: u32,
     pub corners_at: u32,
     pub emissive_triangles_at: u32,
+    pub distance_grids_at: u32,
+    pub distances_at: u32,
+    pub rooms_at: u32,
     /// Where the environment map's table begins, behind the majorants.
     pub environment_at: u32,
     /// Where the coats of plastics begin, behind that table.
@@ -137,7 +140,6 @@ pub struct Launch {
     pub aov: u32,
     /// Codes of [`exposure`].
     pub exposure: u32,
-    pub padding: [u32; 3],
 }
 
 /// Codes of [`Launch::exposure`].

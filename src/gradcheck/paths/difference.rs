@@ -56,7 +56,7 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
         .any(|slot| *slot as usize == parameter);
     match quantity {
         _ if shines => LINEAR,
-        Quantity::Translation | Quantity::Extent | Quantity::Vertex => LENGTH,
+        Quantity::Translation | Quantity::Extent | Quantity::Vertex | Quantity::VertexNormal => LENGTH,
         Quantity::Orientation => DEGREES,
         Quantity::Normal | Quantity::Height | Quantity::Roughness => CORNERED,
         _ => FACTOR,

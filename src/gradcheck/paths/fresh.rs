@@ -44,14 +44,6 @@ pub struct FreshReport {
     pub rows: Vec<FreshRow>,
 }
 
-/// Whether a parameter moves something.
-fn moves(quantity: Quantity) -> bool {
-    matches!(
-        quantity,
-        Quantity::Translation | Quantity::Orientation | Quantity::Extent | Quantity::Vertex
-    )
-}
-
 /// Whether a parameter moves points of paths through smooth glass and mirrors, if the integrator follows these: differences
 /// with the sampling frozen leave that out.
 pub fn bends(setup: &Setup, parameter: usize) -> bool {
@@ -64,7 +56,7 @@ pub fn bends(setup: &Setup, parameter: usize) -> bool {
 pub fn compare(setup: &Setup, checked: &[Checked]) -> Vec<FreshReport> {
     let moving = checked
         .iter()
-        .filter(|c| moves(setup.params.parameters[c.parameter].quantity) || bends(setup, c.parameter));
+        .filter(|c| setup.params.parameters[c.parameter].quantity.moves() || bends(setup, c.parameter));
     moving
         .map(|c| {
             let wanted: Vec<usize> = c.entries.iter().map(|entry| entry.flat).take(ENTRIES).collect();
@@ -80,19 +72,29 @@ pub fn compare(setup: &Setup, checked: &[Checked]) -> Vec<FreshReport> {
 
 /// Means over `passes` passes for these entries of the parameter `of`, by the same random numbers on all sides.
 pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<FreshRow> {
-    let parameter = &setup.params.parameters[of];
-    let step = if parameter.quantity == Quantity::Orientation {
-        DEGREES
-    } else {
-        LENGTH
+    let ways: Vec<Way> = wanted.iter().map(|&flat| vec![(flat, 1.0)]).collect();
+    let step = match setup.params.parameters[of].quantity {
+        Quantity::Orientation => DEGREES,
+        _ => LENGTH,
     };
+    along(setup, of, &ways, step, passes)
+}
+
+/// Entries that are changed together, and by how much for one.
+pub type Way = Vec<(usize, f32)>;
+
+/// The same along `ways` of changing the parameter, by steps of this length; a row has the index of the first entry.
+pub fn along(setup: &Setup, of: usize, ways: &[Way], step: f32, passes: u32) -> Vec<FreshRow> {
+    let parameter = &setup.params.parameters[of];
     let here = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);
-    let moved: Vec<[PathObjective; 2]> = wanted
+    let moved: Vec<[PathObjective; 2]> = ways
         .iter()
-        .map(|&flat| {
+        .map(|way| {
             [step, -step].map(|by| {
                 let mut moved = setup.clone();
-                moved.params.parameters[of].values[flat] += by;
+                for (flat, share) in way {
+                    moved.params.parameters[of].values[*flat] += by * share;
+                }
                 PathObjective::without_paths(&moved, gradient::FREE_FLIGHT)
             })
         })
@@ -127,24 +129,28 @@ pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<Fres
             casts.iter().map(of_path).sum()
         };
         let difference = |[more, less]: &[PathObjective; 2]| (mean(more) - mean(less)) / (2.0 * f64::from(step));
-        wanted
-            .iter()
+        let along = |way: &Way| {
+            way.iter()
+                .map(|(flat, share)| f64::from(*share) * replayed[*flat])
+                .sum()
+        };
+        ways.iter()
             .zip(&moved)
-            .map(|(&flat, moved)| [replayed[flat], difference(moved)])
+            .map(|(way, moved)| [along(way), difference(moved)])
             .collect()
     };
     let found: Vec<Vec<[f64; 2]>> = (1..=passes).into_par_iter().map(pass).collect();
     let n = f64::from(passes);
-    let row = |(i, &flat): (usize, &usize)| {
+    let row = |(i, way): (usize, &Way)| {
         let mean = |of: &dyn Fn([f64; 2]) -> f64| found.iter().map(|pass| of(pass[i])).sum::<f64>() / n;
         let (replayed, fresh) = (mean(&|[replayed, _]| replayed), mean(&|[_, fresh]| fresh));
         let variance = mean(&|[replayed_here, fresh_here]| (fresh_here - replayed_here - (fresh - replayed)).powi(2));
         FreshRow {
-            index: coordinates(parameter.shape, flat),
+            index: coordinates(parameter.shape, way[0].0),
             replayed,
             fresh,
             error: (variance / (n - 1.0)).sqrt(),
         }
     };
-    wanted.iter().enumerate().map(row).collect()
+    ways.iter().enumerate().map(row).collect()
 }

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod obj;
+mod placed;
 mod ply;
 mod serialized;
 mod write;
@@ -11,6 +12,7 @@ use std::path::Path;
 
 pub use attributes::Attribute;
 pub use obj::read_obj;
+pub use placed::Placed;
 pub use ply::{AttributeHeader, read_ply, read_ply_attributes};
 pub use serialized::read_serialized;
 pub use write::{write_obj, write_ply, write_stl};

@@ -54,7 +54,9 @@ impl Container {
             return Ok(None);
         }
         let (boundary, outwards) = match &surface.geometry {
-            Geometry::Rectangle | Geometry::Disk | Geometry::Cylinder { .. } => return Ok(None),
+            Geometry::Rectangle | Geometry::Disk | Geometry::Cylinder { .. } | Geometry::Distances { .. } => {
+                return Ok(None);
+            }
             Geometry::Sphere { .. } => (Boundary::Ellipsoid(Ellipsoid::new(double(to_world))), true),
             Geometry::Cube => (Boundary::ClosedMesh(ClosedMesh::cube(&double(to_world))), true),
             Geometry::Mesh { path, .. } => {

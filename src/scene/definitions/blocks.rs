@@ -39,6 +39,7 @@ pub(in crate::scene) static BLOCKS: &[(&str, Definition)] = &[
             &[
                 may("learning_rate", POSITIVE),
                 may("bounds", Form::Bounds),
+                may("smoothing", Form::Number(Limit::Within(0.0, 1.0))),
                 may("initial", Form::OneOf(&[Form::Volume(Limit::Any), Form::File])),
                 may(
                     "start_resolution",

@@ -427,6 +427,14 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     (
         Class::Shape,
         shape!(
+            "sdfgrid",
+            must("filename", Form::File),
+            may("normals", Form::Words(&["smooth", "analytic"]))
+        ),
+    ),
+    (
+        Class::Shape,
+        shape!(
             "serialized",
             must("filename", Form::File),
             may("shape_index", COUNT),

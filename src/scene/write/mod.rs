@@ -217,6 +217,7 @@ fn source(array: &Array) -> Value {
         }
         Source::Placed
         | Source::Vertices { .. }
+        | Source::VertexNormals { .. }
         | Source::Leaves { .. }
         | Source::Planet { .. }
         | Source::Motif { .. }
@@ -329,10 +330,11 @@ fn parameters(scene: &Scene) -> Value {
         .filter_map(|array| Some((array, array.tuning?)));
     let entries = tuned.map(|(array, tuning)| {
         let [low, high] = tuning.bounds.map(bound);
-        (
-            array.path.clone(),
-            json!({"learning_rate": number(tuning.learning_rate), "bounds": [low, high]}),
-        )
+        let mut entry = json!({"learning_rate": number(tuning.learning_rate), "bounds": [low, high]});
+        if tuning.smoothing > 0.0 {
+            entry["smoothing"] = number(tuning.smoothing);
+        }
+        (array.path.clone(), entry)
     });
     Value::Object(entries.collect())
 }

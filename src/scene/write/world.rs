@@ -194,6 +194,10 @@ fn geometry(geometry: &Geometry) -> Value {
             object[key] = value;
             object
         }
+        Geometry::Distances { path, smooth } => {
+            let normals = if *smooth { "smooth" } else { "analytic" };
+            json!({"type": "sdfgrid", "filename": file(path), "normals": normals})
+        }
     }
 }
 

@@ -9,15 +9,16 @@ use crate::transport::mode::REPLAY;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::along;
+use crate::transport::scene::beam::{Beam, axes};
 use crate::transport::scene::bsdf::BsdfSample;
 use crate::transport::scene::interaction::Interaction;
-use crate::transport::scene::light::{Drawn, light_color, spot_beam};
+use crate::transport::scene::light::{Drawn, light_color};
 use crate::transport::scene::motion::{Anchor, ByMoved, is_wanted, moved, moved_adjoint};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
 use crate::transport::scene::tangent::derivatives;
 use crate::transport::scene::texture::{texture_eval, texture_slopes};
-use crate::transport::scene::three_point::{Beam, Onwards, ThreePoints};
+use crate::transport::scene::three_point::{Onwards, ThreePoints};
 
 /// The last points of a path. Elsewhere than in the walk, which is the smaller where all stands still.
 #[derive(Debug, Clone)]
@@ -129,12 +130,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let record = &scene.lights[drawn.light as usize];
         let after = match record.kind {
             light::AREA => Onwards::Surface(drawn_anchor(record, origin, drawn)),
-            light::POINT | light::SPOT => {
-                let beam = if record.kind == light::SPOT {
-                    spot_beam(record, drawn.direction)
-                } else {
-                    EVERYWHERE
-                };
+            light::POINT | light::SPOT | light::PROJECTOR => {
+                let beam = Beam::new(record, drawn.direction.each(|x| -x));
                 Onwards::Point(light_anchor(scene, drawn.light), beam)
             }
             _ => Onwards::Direction(drawn.direction),
@@ -210,19 +207,12 @@ fn drawn_anchor(record: &LightRecord, origin: [f32; 3], drawn: &Drawn) -> Anchor
     }
 }
 
-/// The intensity of a light that shines alike in all directions.
-const EVERYWHERE: Beam = Beam { share: 1.0, slope: 0.0 };
-
 /// The place of a light without a surface: what moves it stands after what moves surfaces.
 #[inline]
 fn light_anchor(scene: &SceneView, number: u32) -> Anchor {
     let record = &scene.lights[number as usize];
-    let [p, axis] = [record.position, record.direction].each(|v| [v[0], v[1], v[2]]);
-    let axis = if record.kind == light::SPOT {
-        axis
-    } else {
-        [0.0, 0.0, 1.0]
-    };
+    let p = [0, 1, 2].each(|a| record.position[a]);
+    let [along, axis] = axes(record);
     Anchor {
         hit: Hit {
             t: 0.0,
@@ -233,7 +223,7 @@ fn light_anchor(scene: &SceneView, number: u32) -> Anchor {
             normal: axis,
             shading: axis,
         },
-        along: axis,
+        along,
         seen: None,
     }
 }

@@ -6,7 +6,6 @@ use super::area_light::sample_area;
 use super::records::{Fields, SceneView, Sink};
 use super::shape::SurfacePoint;
 use super::texture::{stencil, texture_adjoint, texture_eval};
-use super::three_point::Beam;
 use crate::each::EachEntry;
 use crate::resident::environment::{cells, first_of_row, first_weight};
 use crate::resident::layout::{LightRecord, NONE, light};
@@ -102,7 +101,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
     let mut weight = 1.0 / square;
     let mut uv = [0.0; 2];
     if record.kind == light::SPOT {
-        weight *= spot_falloff(record, direction);
+        weight *= spot_falloff(record, direction).0;
         if record.texture != NONE {
             uv = picture_uv(record, transform_point(&record.to_local, p), 0.5);
         }
@@ -121,7 +120,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
 /// Where a point in the frame of a spot or a projector lies in its picture. `half` is 1/2, or -1/2 for a picture that is
 /// seen like that of a camera, whose +x points to the left and +y upwards.
 #[inline]
-fn picture_uv(record: &LightRecord, local: [f32; 3], half: f32) -> [f32; 2] {
+pub(super) fn picture_uv(record: &LightRecord, local: [f32; 3], half: f32) -> [f32; 2] {
     [0, 1].each(|a| 0.5 + half * local[a] / (local[2] * record.extent[a]))
 }
 
@@ -153,34 +152,23 @@ fn sample_projector(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
 }
 
 /// Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the
-/// angle, as in Mitsuba, to zero at the cutoff.
+/// angle, as in Mitsuba, to zero at the cutoff; and its derivative by the cosine of that angle.
 #[inline]
-fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> f32 {
+pub(super) fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> (f32, f32) {
     let axis = [record.direction[0], record.direction[1], record.direction[2]];
     let cosine = -dot(axis, direction);
     if cosine >= record.cos_beam {
-        return 1.0;
+        return (1.0, 0.0);
     }
     if cosine <= record.direction[3] {
-        return 0.0;
+        return (0.0, 0.0);
     }
     let (cutoff, beam) = (record.direction[3].acos(), record.cos_beam.acos());
-    (cutoff - cosine.acos()) / (cutoff - beam)
-}
-
-/// [`spot_falloff`], and its derivative by the cosine.
-#[inline]
-pub fn spot_beam(record: &LightRecord, direction: [f32; 3]) -> Beam {
-    let axis = [record.direction[0], record.direction[1], record.direction[2]];
-    let cosine = -dot(axis, direction);
-    let share = spot_falloff(record, direction);
-    let slope = if cosine >= record.cos_beam {
-        0.0
-    } else {
-        let (cutoff, beam) = (record.direction[3].acos(), record.cos_beam.acos());
-        1.0 / ((cutoff - beam) * (1.0 - cosine * cosine).sqrt())
-    };
-    Beam { share, slope }
+    let width = cutoff - beam;
+    (
+        (cutoff - cosine.acos()) / width,
+        1.0 / (width * (1.0 - cosine * cosine).sqrt()),
+    )
 }
 
 /// Samples a direction from an environment map's table: a row by the marginal, a cell by the row's conditional, then a

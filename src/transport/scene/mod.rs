@@ -1,9 +1,11 @@
 //! What paths interact with: records of a scene, shapes and their BVH, lights, phase functions, majorants.
 
 pub mod area_light;
+pub mod beam;
 pub mod bsdf;
 pub mod bvh;
 pub mod coats;
+pub mod distance_grid;
 pub mod facing;
 pub mod interaction;
 pub mod lanes;

@@ -7,13 +7,12 @@
 
 use super::bsdf::local::{inner, lift, outer};
 use super::records::{Fields, SceneView, Sink};
-use super::shape::{Hit, cross};
+use super::shape::Hit;
 use super::tangent::{Slopes, slopes};
 use crate::each::EachEntry;
-use crate::resident::layout::{BLOCK, NONE};
+use crate::resident::layout::NONE;
 use crate::resident::motion::Motion;
 use crate::transport::number::Number;
-use crate::transport::rays::sampler::dot;
 
 /// How a point of a surface has moved.
 #[derive(Debug, Clone, Copy)]
@@ -241,6 +240,9 @@ pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &An
     let Some(motion) = motion_of(scene, hit) else {
         return [still; 2];
     };
+    if motion.normals != NONE {
+        return [turned_normal(scene, fields, anchor, motion.normals, still), still];
+    }
     if motion.vertices != NONE {
         let [follows, rest] = moved_triangle(scene, fields, anchor, motion.vertices, still);
         return match anchor.seen {
@@ -324,9 +326,15 @@ fn slide_adjoint<N: Number>(
 #[inline]
 pub fn is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, anchor: &Anchor, sink: &S) -> bool {
     motion_of(scene, &anchor.hit).is_some_and(|motion| {
-        [motion.translate, motion.rotate, motion.scale, motion.vertices]
-            .into_iter()
-            .any(|slot| slot != NONE && sink.wants(slot))
+        [
+            motion.translate,
+            motion.rotate,
+            motion.scale,
+            motion.vertices,
+            motion.normals,
+        ]
+        .into_iter()
+        .any(|slot| slot != NONE && sink.wants(slot))
     })
 }
 
@@ -342,6 +350,9 @@ pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let Some(motion) = motion_of(scene, &anchor.hit) else {
         return;
     };
+    if motion.normals != NONE {
+        return turned_normal_adjoint(scene, fields, anchor, motion.normals, d, sink);
+    }
     if motion.vertices != NONE {
         return moved_triangle_adjoint(scene, fields, anchor, motion.vertices, d, sink);
     }
@@ -398,7 +409,8 @@ pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     }
 }
 
-/// A triangle whose vertices move: their entries, the shares of a point in them, and how ∂p/∂u follows from the edges.
+/// A triangle whose vertices or normals are parameters: their entries, the shares of a point in them, and how ∂p/∂u
+/// follows from the edges.
 struct Corners {
     entries: [u32; 3],
     shares: [f32; 3],
@@ -409,15 +421,8 @@ struct Corners {
 
 #[inline]
 fn corners_of(scene: &SceneView, hit: &Hit) -> Corners {
-    let (block, lane) = (hit.primitive as usize / BLOCK, hit.primitive as usize % BLOCK);
-    let record = &scene.bvh.blocks[block];
-    let number = record.triangles[lane] as usize;
-    let [a, b, c] = [0, 3, 6].each(|first| [0, 1, 2].each(|axis| record.corners[first + axis][lane]));
-    let [ab, ac, ap] = [b, c, hit.point.p].each(|p| [0, 1, 2].each(|axis| p[axis] - a[axis]));
-    let face = cross(ab, ac);
-    let scale = 1.0 / dot(face, face);
-    let (to_b, to_c) = (dot(cross(ap, ac), face) * scale, dot(cross(ab, ap), face) * scale);
-    let corner = &scene.corners[number];
+    let corner = &scene.corners[hit.point.triangle as usize];
+    let [to_b, to_c] = hit.point.weights;
     let [u, v, x, y] = corner.uv_ab;
     let [[du1, dv1], [du2, dv2]] = [[x - u, y - v], [corner.uv_c[0] - u, corner.uv_c[1] - v]];
     let determinant = du1 * dv2 - dv1 * du2;
@@ -429,6 +434,68 @@ fn corners_of(scene: &SceneView, hit: &Hit) -> Corners {
             false => [dv2 / determinant, -dv1 / determinant],
         },
         side: scene.surfaces[hit.surface as usize].side,
+    }
+}
+
+impl Corners {
+    /// The three vectors that `values` have for the corners.
+    #[inline]
+    fn of<N: Number>(&self, values: impl Fn(usize) -> N) -> [[N; 3]; 3] {
+        self.entries
+            .each(|first| [0, 1, 2].each(|a| values(first as usize + a)))
+    }
+
+    /// The mean of three vectors at the point, on the side of the normals.
+    #[inline]
+    fn mean<N: Number>(&self, vectors: [[N; 3]; 3]) -> [N; 3] {
+        let mut mean = [N::lift(0.0); 3];
+        for (vector, share) in vectors.into_iter().zip(self.shares) {
+            mean = plus(mean, scaled(vector, N::lift(self.side * share)));
+        }
+        mean
+    }
+}
+
+/// A point that stays, where the normals of its triangle's corners turn.
+#[inline]
+fn turned_normal<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    anchor: &Anchor,
+    slot: u32,
+    still: Moved<N>,
+) -> Moved<N> {
+    let corners = corners_of(scene, &anchor.hit);
+    let old = corners.mean(corners.of(|i| N::lift(fields.sampling(slot)[i])));
+    let new = corners.mean(corners.of(|i| fields.integrand(slot)[i]));
+    // Where they cancel out, the face's own normal is taken.
+    if inner(old, old).value() == 0.0 {
+        return still;
+    }
+    Moved {
+        normal: minus(direction(new), direction(old)),
+        ..still
+    }
+}
+
+/// The adjoint of [`turned_normal`].
+#[inline]
+fn turned_normal_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    anchor: &Anchor,
+    slot: u32,
+    d: &ByMoved<N>,
+    sink: &mut S,
+) {
+    let corners = corners_of(scene, &anchor.hit);
+    let normal = corners.mean(corners.of(|i| N::lift(fields.sampling(slot)[i])));
+    if inner(normal, normal).value() == 0.0 {
+        return;
+    }
+    let by_mean = direction_adjoint(normal, d.normal);
+    for (first, share) in corners.entries.into_iter().zip(corners.shares) {
+        sink.entries(slot, first, scaled(by_mean, N::lift(corners.side * share)), 3);
     }
 }
 
@@ -448,13 +515,8 @@ fn moved_triangle<N: Number, F: Fields<N>>(
     mut still: Moved<N>,
 ) -> [Moved<N>; 2] {
     let corners = corners_of(scene, &anchor.hit);
-    let recorded = fields.sampling(slot);
-    let old = corners
-        .entries
-        .each(|first| [0, 1, 2].each(|a| N::lift(recorded[first as usize + a])));
-    let new = corners
-        .entries
-        .each(|first| [0, 1, 2].each(|a| fields.integrand(slot)[first as usize + a]));
+    let old = corners.of(|i| N::lift(fields.sampling(slot)[i]));
+    let new = corners.of(|i| fields.integrand(slot)[i]);
     let [old_edges, new_edges] = [old, new].each(edges);
     let face = |[ab, ac]: [[N; 3]; 2]| scaled(outer(ab, ac), N::lift(corners.side));
     let along = |[ab, ac]: [[N; 3]; 2]| {
@@ -489,12 +551,7 @@ fn moved_triangle_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &mut S,
 ) {
     let corners = corners_of(scene, &anchor.hit);
-    let recorded = fields.sampling(slot);
-    let [ab, ac] = edges(
-        corners
-            .entries
-            .each(|first| [0, 1, 2].each(|a| N::lift(recorded[first as usize + a]))),
-    );
+    let [ab, ac] = edges(corners.of(|i| N::lift(fields.sampling(slot)[i])));
     let area = scaled(outer(ab, ac), N::lift(corners.side));
     let d = match anchor.seen {
         None => *d,

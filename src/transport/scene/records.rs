@@ -3,8 +3,8 @@
 use crate::resident::bvh::{Bvh, Corners, box_around_surfaces};
 use crate::resident::interior::Interior;
 use crate::resident::layout::{
-    BsdfRecord, CornerRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord, MediumRecord, NONE,
-    PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord, bsdf,
+    BsdfRecord, CornerRecord, DistanceGridRecord, EmissiveTriangleRecord, FactorRecord, LeafRecord, LightRecord,
+    MediumRecord, NONE, PathSettings, PhaseRecord, SceneRecord, SurfaceRecord, TextureRecord, VolumeRecord, bsdf,
 };
 use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
@@ -33,6 +33,10 @@ pub struct SceneView<'a> {
     pub corners: &'a [CornerRecord],
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: &'a [EmissiveTriangleRecord],
+    /// Grids of shapes given by distances, and the values of all (`distance_grid.rs`).
+    pub distance_grids: &'a [DistanceGridRecord],
+    pub distances: &'a [f32],
+    pub rooms: &'a [u8],
     /// Coats of plastics (`coats.rs`).
     pub coats: &'a [Coat],
     /// Majorants: upper bounds of every medium's scaled extinction, cell by cell.
@@ -71,6 +75,9 @@ impl<'a> SceneView<'a> {
             bvh: &records.bvh,
             corners: &records.corners,
             emissive_triangles: &records.emissive_triangles,
+            distance_grids: &records.distances.grids,
+            distances: &records.distances.values,
+            rooms: &records.distances.rooms,
             coats: &tables.coats,
             majorants: &tables.majorants,
             tables: &tables.lights,

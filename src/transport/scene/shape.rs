@@ -1,6 +1,7 @@
 //! Intersections of rays with surfaces.
 
 use super::bvh::{self, Ray, Target};
+use super::distance_grid::{LevelPoint, intersect_distances, level_point};
 use super::records::SceneView;
 use crate::each::EachEntry;
 use crate::resident::emissive_triangles::CUBE_UV;
@@ -37,14 +38,15 @@ impl SurfacePoint {
 pub struct Hit {
     pub t: f32,
     pub surface: u32,
-    /// Of a mesh the triangle's place: 4 · block + lane; of a cube the face: 2 · axis, plus 1 on the positive side.
+    /// Of a mesh the triangle's place: 4 · block + lane; of a cube the face: 2 · axis, plus 1 on the positive side; of a grid
+    /// of distances the cell.
     pub primitive: u32,
     pub point: SurfacePoint,
     /// Offset along the normal that keeps a new ray from hitting the same surface by rounding.
     pub clearance: f32,
     /// Geometric unit normal in the world: outwards from a closed shape, unless flipped.
     pub normal: [f32; 3],
-    /// Shading unit normal: on a mesh interpolated between vertex normals.
+    /// Shading unit normal: on a mesh interpolated between vertex normals, in a grid of distances between cells.
     pub shading: [f32; 3],
 }
 
@@ -139,7 +141,7 @@ pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: 
 }
 
 /// The first intersection with one surface other than a mesh, between 0 and `far`: the distance, and for a cube the
-/// face: 2 · axis, plus 1 on the positive side.
+/// face: 2 · axis, plus 1 on the positive side; for a grid of distances the cell.
 #[inline]
 fn intersect_shape(
     scene: &SceneView,
@@ -158,6 +160,7 @@ fn intersect_shape(
         surface::SPHERE => intersect_sphere(o, d, far),
         surface::DISK => intersect_disk(o, d, far),
         surface::CYLINDER => intersect_cylinder(o, d, far),
+        surface::DISTANCES => intersect_distances(scene, record.distances, o, d, far),
         _ => intersect_rectangle(o, d, far),
     }
 }
@@ -237,6 +240,7 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
     let o = transform_point(&record.to_local, origin);
     let d = transform_vector(&record.to_local, direction);
     let mut p = [0, 1, 2].each(|a| o[a] + t * d[a]);
+    let mut shading = None;
     let (normal, uv) = match record.kind {
         surface::CUBE => {
             let axis = (part >> 1) as usize;
@@ -263,6 +267,16 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
             (p[0], p[1]) = (n[0], n[1]);
             (n, [turns(n), 0.5 * p[2] + 0.5])
         }
+        surface::DISTANCES => {
+            let LevelPoint {
+                p: on_level,
+                normal,
+                shading: smooth,
+            } = level_point(scene, record.distances, part, p, d);
+            p = on_level;
+            shading = Some(world_normal(record, smooth));
+            (normal, [0.0; 2])
+        }
         _ => {
             p[2] = 0.0;
             ([0.0, 0.0, 1.0], [0.5 * p[0] + 0.5, 0.5 * p[1] + 0.5])
@@ -276,7 +290,7 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
         point: SurfacePoint::new(transform_point(&record.to_world, p), uv),
         clearance: ROUNDING * terms_along(&record.to_world, p, normal),
         normal,
-        shading: normal,
+        shading: shading.unwrap_or(normal),
     }
 }
 

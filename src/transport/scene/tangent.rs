@@ -66,6 +66,7 @@ fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32;
             };
             [[-TURN * y, TURN * x, 0.0], meridian.each(|d| 0.5 * TURN * d)]
         }
+        surface::DISTANCES => [[0.0; 3]; 2],
         _ => [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]],
     }
 }

@@ -1,6 +1,7 @@
 //! Scattering in three-point form: light that goes from one point by a second to a third, as a function of where all three
 //! are, and its derivatives by their motion (docs/method.md, section 21).
 
+use super::beam::{Axes, Beam};
 use super::bsdf::factors;
 use super::bsdf::leaf::Model;
 use super::bsdf::local::{inner, lift, outer};
@@ -24,16 +25,8 @@ pub enum Onwards {
     Direction([f32; 3]),
     /// A point drawn on a surface, by area.
     Surface(Anchor),
-    /// The place of a light without extent, whose normal is the axis of its beam.
+    /// The place of a light without extent, whose tangent and normal are the axes of its beam.
     Point(Anchor, Beam),
-}
-
-/// How the intensity of a light without extent depends on the direction.
-#[derive(Debug, Clone, Copy)]
-pub struct Beam {
-    /// The share of it that is sent to where the path is, and its derivative by the cosine of the angle to the axis.
-    pub share: f32,
-    pub slope: f32,
 }
 
 /// A path's way over a surface.
@@ -48,13 +41,13 @@ pub struct ThreePoints<'a> {
     pub after: Onwards,
 }
 
-/// How the three points have moved, and the area at the third.
+/// How the three points have moved, and the tangent and the area at the third.
 #[derive(Debug, Clone, Copy)]
 struct Places<N> {
     before: [N; 3],
     here: Moved<N>,
     after: [N; 3],
-    area: [N; 3],
+    axes: Axes<N>,
 }
 
 /// Vectors to both neighbours, the frame that they are seen in, and the vector that its first axis is taken from.
@@ -99,14 +92,16 @@ impl ThreePoints<'_> {
         let here = moved(scene, fields, &self.here);
         let before = self.before.as_ref().map(|anchor| moved(scene, fields, anchor));
         let after = match &self.after {
-            Onwards::Surface(anchor) | Onwards::Point(anchor, _) => Some(moved(scene, fields, anchor)),
+            Onwards::Surface(anchor) | Onwards::Point(anchor, _) => Some((anchor, moved(scene, fields, anchor))),
             Onwards::Direction(_) => None,
         };
         [0, 1].each(|k| Places {
             before: before.map_or(none, |moved| moved[k].p),
             here: here[k],
-            after: after.map_or(none, |moved| moved[k].p),
-            area: after.map_or(none, |moved| moved[k].area),
+            after: after.map_or(none, |(_, moved)| moved[k].p),
+            axes: after.map_or([none; 2], |(anchor, moved)| {
+                [plus(lift(anchor.along), moved[k].tangent), moved[k].area]
+            }),
         })
     }
 
@@ -138,19 +133,16 @@ impl ThreePoints<'_> {
         sight
     }
 
-    /// The density of a path by the area of its third point, over that by the solid angle, times the growth of areas. Of a
-    /// beam, `still` is the cosine of the angle to its axis where the records have it.
+    /// The density of a path by the area of its third point, over that by the solid angle, times the growth of areas; of a
+    /// light without extent what falls off with the distance.
     #[inline]
-    fn density<N: Number>(&self, places: &Places<N>, sight: &Sight<N>, still: N) -> N {
+    fn density<N: Number>(&self, places: &Places<N>, sight: &Sight<N>) -> N {
         let to = sight.to[1];
         let square = inner(to, to);
         match self.after {
             Onwards::Direction(_) => N::lift(1.0),
-            Onwards::Point(_, beam) => {
-                let change = N::lift(beam.slope) * (beam_cosine(places.area, to) - still);
-                (N::lift(beam.share) + change) / square
-            }
-            Onwards::Surface(_) => inner(places.area, to).abs() / (square * square.sqrt()),
+            Onwards::Point(..) => square.recip(),
+            Onwards::Surface(_) => inner(places.axes[1], to).abs() / (square * square.sqrt()),
         }
     }
 
@@ -177,12 +169,15 @@ impl ThreePoints<'_> {
             seen_value(scene, self.at, &texture, wi, wo)
         };
         let [new, old] = [value(places[0].here.uv, seen), value(places[1].here.uv, fixed)];
-        let still = beam_cosine(places[1].area, sights[1].to[1]);
-        let [grown, was] = [0, 1].each(|k| self.density(&places[k], &sights[k], still));
-        let density = grown / was;
+        let [grown, was] = [0, 1].each(|k| self.density(&places[k], &sights[k]));
+        let mut onwards = Rgb::splat(grown / was);
+        if let Onwards::Point(_, beam) = &self.after {
+            let [now, then] = [0, 1].each(|k| (places[k].axes, sights[k].to[1]));
+            onwards *= beam.factor(scene, fields, now, then);
+        }
         Rgb([0, 1, 2].each(|c| match old[c].value() == 0.0 {
-            true => density,
-            false => new[c] / old[c] * density,
+            true => onwards[c],
+            false => new[c] / old[c] * onwards[c],
         }))
     }
 
@@ -217,21 +212,22 @@ impl ThreePoints<'_> {
             plus(i, o)
         });
         let (by_normal, by_along) = frame_adjoint(&sight, by_axis);
-        // The density by area.
-        let mut by_area = [N::lift(0.0); 3];
+        // The density by area, and the beam.
+        let mut by_axes = [[N::lift(0.0); 3]; 2];
         let (all, to) = (d.sum(), sight.to[1]);
         let falloff = match self.after {
             Onwards::Direction(_) => 0.0,
             Onwards::Point(_, beam) => {
-                let by_cosine = all * N::lift(beam.slope) / N::lift(beam.share);
-                by_area = scaled(directions[1], -by_cosine);
-                by_to[1] = minus(by_to[1], direction_adjoint(to, scaled(places.area, by_cosine)));
+                let (by_way, by_beam) = beam.adjoint(scene, fields, places.axes, to, d);
+                by_axes = by_beam;
+                by_to[1] = plus(by_to[1], by_way);
                 2.0
             }
             Onwards::Surface(_) => {
-                let scale = all / inner(places.area, to);
-                by_area = scaled(to, scale);
-                by_to[1] = plus(by_to[1], scaled(places.area, scale));
+                let area = places.axes[1];
+                let scale = all / inner(area, to);
+                by_axes[1] = scaled(to, scale);
+                by_to[1] = plus(by_to[1], scaled(area, scale));
                 3.0
             }
         };
@@ -243,18 +239,19 @@ impl ThreePoints<'_> {
         if let Onwards::Surface(_) | Onwards::Point(..) = self.after {
             by_here.p = minus(by_here.p, by_to[1]);
         }
-        let point = |p, area| ByMoved {
+        let point = |p, [tangent, area]: Axes<N>| ByMoved {
             p,
             area,
+            tangent,
             ..ByMoved::zero()
         };
         if let Some(before) = &self.before {
             by_here.p = minus(by_here.p, by_to[0]);
-            moved_adjoint(scene, fields, before, &point(by_to[0], [N::lift(0.0); 3]), sink);
+            moved_adjoint(scene, fields, before, &point(by_to[0], [[N::lift(0.0); 3]; 2]), sink);
         }
         moved_adjoint(scene, fields, &self.here, &by_here, sink);
         if let Onwards::Surface(after) | Onwards::Point(after, _) = &self.after {
-            moved_adjoint(scene, fields, after, &point(by_to[1], by_area), sink);
+            moved_adjoint(scene, fields, after, &point(by_to[1], by_axes), sink);
         }
     }
 
@@ -318,12 +315,6 @@ fn seen_value<M: Number>(
         sum += value;
     }
     sum
-}
-
-/// The cosine of the angle between a beam's axis and the way from it to a path, which goes back along `to`.
-#[inline]
-fn beam_cosine<N: Number>(axis: [N; 3], to: [N; 3]) -> N {
-    -inner(axis, direction(to))
 }
 
 /// The derivatives by the normal and by what the first axis is taken from, from those by the three axes.

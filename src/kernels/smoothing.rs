@@ -1,0 +1,139 @@
+//! Smoothing of gradients and steps over a grid or a texture: Nicolet2021's large steps, axis by axis.
+
+use rayon::prelude::*;
+
+/// Rows that a thread solves at once; fewer would cost more to hand out than to solve.
+const ROWS: usize = 64;
+
+/// λ that spreads a step over `share` of the longer side: the solution for a single impulse falls by e in √λ texels.
+pub fn lambda(size: [usize; 3], share: f32) -> f64 {
+    let longest = size.iter().max().copied().unwrap_or(1);
+    (f64::from(share) * longest as f64).powi(2)
+}
+
+/// With `channels` values a texel, x fastest, solves (I + λLₓ)(I + λL_y)(I + λL_z) x = `data` in place, L being the negative second differences along an axis with
+/// free ends. The product is symmetric, leaves constants as they are, and costs a pass an axis whatever λ is, where
+/// I + λ(Lₓ + L_y + L_z) takes a sparse factorisation (Nicolet2021, eq. 6 and section 3.3).
+pub fn smooth(data: &mut [f32], size: [usize; 3], channels: usize, lambda: f64) {
+    let mut inner = channels;
+    for count in size {
+        if count > 1 {
+            let line = Line::new(count, lambda);
+            data.par_chunks_mut(count * inner)
+                .with_min_len(ROWS)
+                .for_each(|entries| line.solve(entries, inner));
+        }
+        inner *= count;
+    }
+}
+
+/// I + λL along one axis, factored into two bidiagonal matrices.
+struct Line {
+    /// λ over the pivot of each row: what the row takes of its neighbour on either side.
+    shares: Vec<f32>,
+    /// One over the pivot of each row.
+    scales: Vec<f32>,
+}
+
+impl Line {
+    fn new(count: usize, lambda: f64) -> Self {
+        let (mut shares, mut scales) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut before = 0.0;
+        for i in 0..count {
+            let neighbours = f64::from(u8::from(i > 0) + u8::from(i + 1 < count));
+            let pivot = 1.0 + lambda * neighbours - lambda * before;
+            before = lambda / pivot;
+            shares.push(before as f32);
+            scales.push((1.0 / pivot) as f32);
+        }
+        Self { shares, scales }
+    }
+
+    /// Elimination forwards and substitution backwards for `inner` interleaved lines. Nothing is subtracted, so that
+    /// single precision suffices for any λ.
+    fn solve(&self, entries: &mut [f32], inner: usize) {
+        let count = self.shares.len();
+        for i in 0..count {
+            let (before, rest) = entries.split_at_mut(i * inner);
+            let row = &mut rest[..inner];
+            if i == 0 {
+                row.iter_mut().for_each(|x| *x *= self.scales[0]);
+                continue;
+            }
+            for (x, b) in row.iter_mut().zip(&before[(i - 1) * inner..]) {
+                *x = *x * self.scales[i] + *b * self.shares[i];
+            }
+        }
+        for i in (0..count - 1).rev() {
+            let (row, after) = entries[i * inner..].split_at_mut(inner);
+            for (x, a) in row.iter_mut().zip(&after[..inner]) {
+                *x += *a * self.shares[i];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: [usize; 3] = [7, 5, 4];
+    const CHANNELS: usize = 3;
+    const ENTRIES: usize = 7 * 5 * 4 * 3;
+
+    /// (I + λL) along an axis, term by term.
+    fn roughen(data: &[f32], axis: usize, lambda: f64) -> Vec<f32> {
+        let stride = CHANNELS * SIZE[..axis].iter().product::<usize>();
+        let count = SIZE[axis];
+        let at = |i: usize| f64::from(data[i]);
+        (0..data.len())
+            .map(|i| {
+                let place = i / stride % count;
+                let before = if place > 0 { at(i) - at(i - stride) } else { 0.0 };
+                let after = if place + 1 < count { at(i) - at(i + stride) } else { 0.0 };
+                (at(i) + lambda * (before + after)) as f32
+            })
+            .collect()
+    }
+
+    #[test]
+    fn smoothing_is_the_inverse_of_the_product_of_differences() {
+        let truth: Vec<f32> = (0..ENTRIES).map(|i| ((i * 37 % 101) as f32).sin()).collect();
+        for lambda in [0.0, 0.3, 4.0, 50.0] {
+            let mut data = (0..3).fold(truth.clone(), |data, axis| roughen(&data, axis, lambda));
+            let largest = data.iter().fold(0f32, |m, x| m.max(x.abs()));
+            smooth(&mut data, SIZE, CHANNELS, lambda);
+            for (found, expected) in data.iter().zip(&truth) {
+                assert!(
+                    (found - expected).abs() <= 1e-6 * largest,
+                    "{lambda}: {found} {expected}"
+                );
+            }
+        }
+    }
+
+    /// What is the same everywhere stays, and an impulse loses nothing: the columns of the inverse add up to 1.
+    #[test]
+    fn constants_and_sums_are_kept() {
+        let mut constant = vec![2.5; ENTRIES];
+        smooth(&mut constant, SIZE, CHANNELS, 1e4);
+        assert!(constant.iter().all(|x| (x - 2.5).abs() < 1e-4), "{constant:?}");
+        let mut impulse = vec![0.0; ENTRIES];
+        impulse[3 * 40 + 1] = 1.0;
+        smooth(&mut impulse, SIZE, CHANNELS, 2.0);
+        let sum = |channel: usize| impulse.iter().skip(channel).step_by(3).sum::<f32>();
+        assert!((sum(1) - 1.0).abs() < 1e-5, "{}", sum(1));
+        assert_eq!([sum(0), sum(2)], [0.0; 2]);
+    }
+
+    /// An impulse falls by e over the share of the longer side.
+    #[test]
+    fn the_share_of_the_side_is_how_far_an_impulse_reaches() {
+        let size = [401, 1, 1];
+        let mut impulse = vec![0.0; 401];
+        impulse[200] = 1.0;
+        smooth(&mut impulse, size, 1, lambda(size, 10.0 / 401.0));
+        let fall = impulse[210] / impulse[200];
+        assert!((fall - (-1f32).exp()).abs() < 2e-3, "{fall}");
+    }
+}

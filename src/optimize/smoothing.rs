@@ -1,0 +1,70 @@
+//! Steps that are smooth over a grid or a texture: the optimiser works on u with x = S u, S being the inverse of
+//! [`smooth`], as Nicolet2021 (section 3) has it.
+
+use super::run::Run;
+use crate::device::{self, ArrayKind, Step};
+use crate::kernels::smoothing::{lambda, smooth};
+
+/// A parameter whose step is smoothed.
+struct Smoothed {
+    index: usize,
+    lambda: f64,
+    /// Values before the step.
+    before: Vec<f32>,
+}
+
+impl Run<'_> {
+    /// A step of the device, smoothed where parameters ask for it; the norms of the gradients that it used.
+    pub(super) fn smooth_step(&mut self, step: &Step) -> device::Result<Vec<f64>> {
+        let smoothed = self.smooth_gradients()?;
+        let mut norms = Vec::new();
+        self.device.in_a_row(&mut |device| {
+            norms = device.step(step)?;
+            Ok(())
+        })?;
+        for parameter in smoothed {
+            self.smooth_values(&parameter)?;
+        }
+        Ok(norms)
+    }
+
+    /// ∂L/∂u = Sᵀ ∂L/∂x, and S is symmetric.
+    fn smooth_gradients(&mut self) -> device::Result<Vec<Smoothed>> {
+        let mut smoothed = Vec::new();
+        for index in 0..self.device.params().parameters.len() {
+            let parameter = &self.device.params().parameters[index];
+            let Some(tuning) = parameter.tuning.filter(|tuning| tuning.smoothing > 0.0) else {
+                continue;
+            };
+            let (shape, lambda) = (parameter.shape, lambda(parameter.shape.size, tuning.smoothing));
+            let mut gradient = self.device.read(index, ArrayKind::Gradient)?;
+            smooth(&mut gradient, shape.size, shape.channels, lambda);
+            self.device.write(index, ArrayKind::Gradient, &gradient)?;
+            smoothed.push(Smoothed {
+                index,
+                lambda,
+                before: self.device.read(index, ArrayKind::Values)?,
+            });
+        }
+        Ok(smoothed)
+    }
+
+    /// The step in u becomes one in x; a step that was smoothed may leave the bounds again.
+    fn smooth_values(&mut self, parameter: &Smoothed) -> device::Result<()> {
+        let Smoothed { index, lambda, before } = parameter;
+        let of_device = &self.device.params().parameters[*index];
+        let shape = of_device.shape;
+        let [low, high] = of_device
+            .tuning
+            .map_or([f32::NEG_INFINITY, f32::INFINITY], |t| t.bounds);
+        let mut values = self.device.read(*index, ArrayKind::Values)?;
+        for (value, before) in values.iter_mut().zip(before) {
+            *value -= before;
+        }
+        smooth(&mut values, shape.size, shape.channels, *lambda);
+        for (value, before) in values.iter_mut().zip(before) {
+            *value = (*value + before).clamp(low, high);
+        }
+        self.device.write(*index, ArrayKind::Values, &values)
+    }
+}
