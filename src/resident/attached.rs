@@ -23,10 +23,11 @@ pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
             "`prb_attached` knows no `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into(),
         );
     }
-    if paths.settings.max_depth > MOST_VERTICES + 1 {
+    if paths.inverted.is_none() && paths.settings.max_depth > MOST_VERTICES + 1 {
         let most = MOST_VERTICES + 1;
         return Some(format!(
-            "`prb_attached` keeps the vertices of a chain, {MOST_VERTICES} at most; set its `max_depth` to {most} or less"
+            "`prb_attached` keeps the vertices of a chain, {MOST_VERTICES} at most; set its `max_depth` to {most} or less, or its \
+             `jacobians` to \"inverted\""
         ));
     }
     let of_bsdf = (0..)

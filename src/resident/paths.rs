@@ -63,6 +63,8 @@ pub struct PathScene {
     pub interiors: Vec<Option<Interior>>,
     /// Whether points along chains of smooth glass and mirrors move with the parameters.
     pub attached: bool,
+    /// If their derivatives are carried by inverted Jacobians of rays, what makes these regular.
+    pub inverted: Option<f32>,
     /// For each medium how its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
 }
@@ -98,6 +100,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             rest: Rest::default(),
             interiors: Vec::new(),
             attached: scene.integrator.attached,
+            inverted: scene.integrator.inverted,
             rules: Vec::new(),
         },
     };

@@ -10,6 +10,9 @@ use super::{Aov, AovKind, Estimator, FirstSurfaces, Gradient, Integrator, Rules,
 /// Mitsuba's default `max_depth` of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
 
+/// What Jacobians of rays are made regular by (Vicini2021, section 4.2).
+const REGULARIZATION: f32 = 0.01;
+
 /// The longest path of `direct`: from the camera to a surface, and to a light.
 const DIRECT_DEPTH: u32 = 2;
 
@@ -79,6 +82,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
         _ => (Rules::Volpath, Estimator::PathReplay),
     };
     let attached = object.name == "prb_attached";
+    let inverted = attached.then(|| inverted(&mut object)).flatten();
     let max_depth = match object.name {
         "direct" => {
             sample_counts(&mut object);
@@ -109,7 +113,22 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
         hide_emitters,
         gradient,
         attached,
+        inverted,
     })
+}
+
+/// How far Jacobians of rays are made regular; None where chains are kept instead.
+fn inverted(object: &mut Object<'_>) -> Option<f32> {
+    let inverts = object.choice("jacobians", &[("kept", false), ("inverted", true)], false);
+    let Some(value) = object.get("regularization") else {
+        return inverts.then_some(REGULARIZATION);
+    };
+    if !inverts {
+        let advice = "remove it, or say \"jacobians\": \"inverted\"";
+        object.error("`regularization` is for Jacobians that are inverted", advice);
+    }
+    let regularization = value.number(Limit::NonNegative).map_or(REGULARIZATION, |x| x as f32);
+    inverts.then_some(regularization)
 }
 
 /// The samples of `direct` at a surface, of which one each is taken: more samples a pixel do the same.

@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::motion;
-use super::{Backdrop, Background, Scene, Source};
+use super::optic::screen_reflectance;
+use super::{Backdrop, Background, Bsdf, Model, Scene, Source, Surface};
 
 /// Records all warnings.
 pub(super) fn note(context: &Context<'_>, scene: &Scene) {
@@ -15,7 +16,20 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
         context.warn("some films are `linear` and some `srgb`: one medium cannot look right in both");
     }
     darkness(context, scene);
+    singular(context, scene);
     motion::warn(context, scene);
+}
+
+/// Jacobians of rays that are inverted, but have no inverse.
+fn singular(context: &Context<'_>, scene: &Scene) {
+    let is_diffuse = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Diffuse);
+    let scatters = |surface: &Surface| is_diffuse(&surface.bsdf) && screen_reflectance(&surface.bsdf) != Some([0.0; 3]);
+    if scene.integrator.inverted == Some(0.0) && scene.world.surfaces.iter().any(scatters) {
+        context.warn(
+            "the `regularization` is 0, and at a `diffuse` surface Jacobians of rays have no inverse: what is seen behind one moves \
+             nothing; remove it, or say \"jacobians\": \"kept\"",
+        );
+    }
 }
 
 /// A path-traced scene without light.

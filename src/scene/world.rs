@@ -486,6 +486,8 @@ pub struct Integrator {
     pub gradient: Gradient,
     /// Whether points along chains of smooth glass and mirrors move with the parameters (`prb_attached`).
     pub attached: bool,
+    /// If their derivatives are carried by inverted Jacobians of rays, what makes these regular.
+    pub inverted: Option<f32>,
 }
 
 impl Default for Integrator {
@@ -498,6 +500,7 @@ impl Default for Integrator {
             hide_emitters: false,
             gradient: Gradient::Auto,
             attached: false,
+            inverted: None,
         }
     }
 }

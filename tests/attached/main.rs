@@ -1,6 +1,7 @@
 //! Gradients along chains of smooth glass and mirrors whose points move (`prb_attached`): path replay against differences of
 //! images whose sampling is not frozen, and what the detached replay knows of them.
 
+mod inverted;
 #[path = "../small/mod.rs"]
 mod small;
 mod trace;
@@ -164,13 +165,17 @@ impl World {
         scene
     }
 
-    /// The scene with random normals and radiance.
     fn setup(&self, attached: bool) -> Setup {
+        self.setup_of(&self.scene(attached))
+    }
+
+    /// A scene of this world with random normals and radiance.
+    fn setup_of(&self, scene: &Scene) -> Setup {
         let options = Options {
             seed: 5,
             ..Options::default()
         };
-        let mut setup = Setup::new(&self.scene(attached), &options).expect("small worlds are sound");
+        let mut setup = Setup::new(scene, &options).expect("small worlds are sound");
         setup.spp = 4;
         for (i, parameter) in setup.params.parameters.iter_mut().enumerate() {
             for (j, value) in parameter.values.iter_mut().enumerate() {

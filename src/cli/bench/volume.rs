@@ -113,6 +113,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
             hide_emitters: false,
             gradient: setting.gradient,
             attached: false,
+            inverted: None,
         },
         background: Background::Constant {
             radiance: array("emitter.radiance", Kind::Value, [1; 3], 3, 1.0, None),

@@ -109,7 +109,7 @@ fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes:
         };
         if let Some(object) = object.as_object_mut() {
             object["type"] = json!(name);
-            object.retain(|key, _| !matches!(&key[..], "gradient" | "variant"));
+            object.retain(|key, _| !matches!(&key[..], "gradient" | "variant" | "jacobians" | "regularization"));
         }
         if integrator.gradient != Gradient::Auto {
             notes.push("`gradient` is how this program estimates derivatives; it is left out".into());

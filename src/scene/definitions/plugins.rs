@@ -282,7 +282,11 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         ),
     ),
     integrator!("prb"),
-    integrator!("prb_attached"),
+    integrator!(
+        "prb_attached",
+        may("jacobians", Form::Words(&["kept", "inverted"])),
+        may("regularization", Form::Number(Limit::NonNegative))
+    ),
     integrator!("prb_basic"),
     integrator!("ad"),
     integrator!("rb", VARIANT),

@@ -288,6 +288,10 @@ fn light_integrator(integrator: &Integrator) -> Value {
         "rr_depth": integrator.rr_depth,
         "hide_emitters": integrator.hide_emitters,
     });
+    if let Some(regularization) = integrator.inverted {
+        object["jacobians"] = json!("inverted");
+        object["regularization"] = json!(regularization);
+    }
     if integrator.rules == Rules::Volpath {
         object["gradient"] = json!(match integrator.gradient {
             Gradient::Auto => "auto",

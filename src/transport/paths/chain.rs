@@ -30,9 +30,9 @@ pub(super) struct Chain<N>(Vec<Link<N>>);
 
 /// A vertex of a chain.
 #[derive(Debug, Clone, Copy)]
-struct Link<N> {
-    at: Interaction,
-    lobe: Lobe,
+pub(super) struct Link<N> {
+    pub(super) at: Interaction,
+    pub(super) lobe: Lobe,
     /// Which of the scene's leaves turned the path.
     leaf: usize,
     /// The derivative by the cosine of the normal and the direction that the path came from, by way of the reflectance;
@@ -97,7 +97,7 @@ const GRAZING: f32 = 0.03;
 /// The derivative by moving the origin of a ray along `direction` that meets a surface of normal `n`, from that by the
 /// point that it meets.
 #[inline]
-fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
+pub(super) fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
     let cosine = dot(n, direction);
     let cosine = match cosine.abs() < GRAZING {
         true => N::lift(GRAZING.copysign(cosine)),
@@ -131,6 +131,63 @@ fn transposed<N: Number, const ROWS: usize>(rows: &[[f32; 3]; ROWS], v: [N; ROWS
 }
 
 impl<N: Number> Link<N> {
+    /// Of a path that has drawn a direction here; what it weighs is told by [`Self::weigh`].
+    pub(super) fn new(scene: &SceneView, at: &Interaction, drawn: &BsdfSample) -> Self {
+        let [first, _] = at.side(scene);
+        Self {
+            at: *at,
+            lobe: drawn.lobe,
+            leaf: first as usize + drawn.leaf,
+            by_cosine: N::lift(0.0),
+            by_reflectance: Rgb::zero(),
+        }
+    }
+
+    /// Notes how the weight changes with the vertex; `d` are the derivatives by the weight.
+    pub(super) fn weigh<F: Fields<N>>(&mut self, scene: &SceneView, fields: &F, weight: Rgb<N>, d: Rgb<N>) {
+        match self.lobe {
+            // The weight is the reflectance.
+            Lobe::Smooth => self.by_reflectance = d,
+            _ => self.by_cosine = self.by_cosine(scene, fields, d * weight),
+        }
+    }
+
+    /// Leaves the derivatives by the weight out from here on: they are sent.
+    pub(super) fn forget_weight(&mut self) {
+        self.by_cosine = N::lift(0.0);
+        self.by_reflectance = Rgb::zero();
+    }
+
+    /// From the derivative by the direction into which the path is turned: those by the vertex's place on its surface and by the
+    /// direction that the path comes from. Sends those by the normal map's texels and by the index.
+    pub(super) fn turn_back<F: Fields<N>, S: Sink<N>>(
+        &self,
+        scene: &SceneView,
+        fields: &F,
+        by_direction: [N; 3],
+        sink: &mut S,
+    ) -> ([N; 3], [N; 3]) {
+        let normal = self.normal(scene, fields);
+        let eta = self.value(scene, fields, 0)[0];
+        let turning = self.turning(normal.m, eta, by_direction);
+        let leaf = &scene.leaves[self.leaf];
+        if leaf.kind == leaf::DIELECTRIC {
+            let by_eta = Rgb([turning.by_eta, N::lift(0.0), N::lift(0.0)]);
+            texture_adjoint(&stencil(scene, leaf.first_texture, &self.at.hit.point), by_eta, sink);
+        }
+        let by_place = match self.lobe {
+            Lobe::Smooth => self.by_picture(scene, fields),
+            _ => self.normal_adjoint(scene, fields, &normal, turning.by_normal, sink),
+        };
+        (by_place, turning.by_incoming)
+    }
+
+    /// Of a diffuse vertex, the derivative by its place by way of the reflectance there.
+    pub(super) fn by_picture<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> [N; 3] {
+        let reflectance = scene.leaves[self.leaf].first_texture;
+        picture_slopes(scene, fields, reflectance, &self.at.hit, self.by_reflectance)
+    }
+
     /// The normal here.
     fn normal<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Normal<N> {
         let (at, record) = (&self.at, &scene.leaves[self.leaf]);
@@ -297,26 +354,23 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     #[inline(never)]
     pub(super) fn lengthen_chain(&mut self, at: &Interaction, drawn: &BsdfSample, weight: Rgb<N>, d: Rgb<N>) {
         let Chain(links) = &mut self.chain;
-        let (scene, fields) = (self.scene, self.fields);
-        let [first, _] = at.side(scene);
-        let mut link = Link {
-            at: *at,
-            lobe: drawn.lobe,
-            leaf: first as usize + drawn.leaf,
-            by_cosine: N::lift(0.0),
-            by_reflectance: Rgb::zero(),
-        };
-        match drawn.lobe {
-            // The weight is the reflectance.
-            Lobe::Smooth => link.by_reflectance = d,
-            _ => link.by_cosine = link.by_cosine(scene, fields, d * weight),
-        }
+        let mut link = Link::new(self.scene, at, drawn);
+        link.weigh(self.scene, self.fields, weight, d);
         links.push(link);
+    }
+
+    /// Whether the path has passed a vertex since the camera.
+    fn is_chained(&mut self) -> bool {
+        let has_ray = self.rays().is_some_and(|rays| rays.has_ray());
+        has_ray || !self.chain.0.is_empty()
     }
 
     /// Sends the derivatives along the chain: `by_direction` by its last direction, `by_point` by the point at which that
     /// meets a surface.
     fn send_chain(&mut self, end: Option<(&Hit, [N; 3])>, by_direction: [N; 3]) {
+        if let Some(rays) = self.rays() {
+            return rays.arrive(end, by_direction);
+        }
         let (scene, fields) = (self.scene, self.fields);
         let Chain(links) = &mut self.chain;
         let mut by_direction = by_direction;
@@ -329,32 +383,15 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
         for k in (0..links.len()).rev() {
             let link = links[k];
-            let normal = link.normal(scene, fields);
-            let eta = link.value(scene, fields, 0)[0];
-            let turning = link.turning(normal.m, eta, by_direction);
-            links[k].by_cosine = N::lift(0.0);
-            if scene.leaves[link.leaf].kind == leaf::DIELECTRIC {
-                let texture = scene.leaves[link.leaf].first_texture;
-                let by_eta = Rgb([turning.by_eta, N::lift(0.0), N::lift(0.0)]);
-                let at = stencil(scene, texture, &link.at.hit.point);
-                texture_adjoint(&at, by_eta, &mut self.adjoint.sink);
-            }
-            let sink = &mut self.adjoint.sink;
-            let by_place = match link.lobe {
-                Lobe::Smooth => {
-                    let reflectance = scene.leaves[link.leaf].first_texture;
-                    picture_slopes(scene, fields, reflectance, &link.at.hit, link.by_reflectance)
-                }
-                _ => link.normal_adjoint(scene, fields, &normal, turning.by_normal, sink),
-            };
-            links[k].by_reflectance = Rgb::zero();
+            let (by_place, by_incoming) = link.turn_back(scene, fields, by_direction, &mut self.adjoint.sink);
+            links[k].forget_weight();
             let Some(before) = k.checked_sub(1).map(|k| links[k].at.hit.point.p) else {
                 break;
             };
             let hit = &link.at.hit;
             by_origin = meeting_adjoint(hit.normal, link.at.incoming, plus(by_origin, by_place));
             let length = dot(minus(hit.point.p, before), link.at.incoming);
-            by_direction = add_scaled(turning.by_incoming, by_origin, N::lift(length));
+            by_direction = add_scaled(by_incoming, by_origin, N::lift(length));
         }
     }
 
@@ -362,7 +399,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// derivatives `d`.
     #[inline(never)]
     pub(super) fn chain_to_plane(&mut self, at: &Interaction, wo: [f32; 3], d: Rgb<N>) {
-        if self.chain.0.is_empty() {
+        if !self.is_chained() {
             return;
         }
         let (scene, fields) = (self.scene, self.fields);
@@ -376,7 +413,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// Sends the derivatives by where a chain meets a light, whose contribution was throughput · `factor` · radiance.
     #[inline(never)]
     pub(super) fn chain_to_light(&mut self, record: &LightRecord, hit: &Hit, factor: Rgb<N>) {
-        if self.chain.0.is_empty() {
+        if !self.is_chained() {
             return;
         }
         let (scene, fields) = (self.scene, self.fields);
@@ -392,7 +429,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// `weight` · radiance.
     #[inline(never)]
     pub(super) fn chain_to_sky(&mut self, weight: f32) {
-        if self.chain.0.is_empty() {
+        if !self.is_chained() {
             return;
         }
         let (scene, fields) = (self.scene, self.fields);

@@ -2,8 +2,8 @@
 //!
 //! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex, `surface` what happens at one on a surface; [`tracking`] and [`next_event`]
 //! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
-//! `trail` remembers the last points of a path where shapes move, `chain` those on smooth glass and mirrors that are moved, and
-//! [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
+//! `trail` remembers the last points of a path where shapes move, `chain` those on smooth glass and mirrors that are moved, of which
+//! `jacobian` keeps how rays follow each other instead, and [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
 //! [`flights`] are made side by side, and whose [`random_walks`] inside a medium are. [`radiative`] is radiative backpropagation, the
 //! baseline.
 
@@ -11,6 +11,7 @@ pub mod adjoint;
 pub mod aov;
 mod chain;
 pub mod flights;
+mod jacobian;
 pub mod next_event;
 pub mod packet;
 pub mod path_state;

@@ -8,7 +8,7 @@ use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collision
 use super::volpath::Walk;
 use crate::each::EachEntry;
 use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
-use crate::transport::mode::REPLAY;
+use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, along};
@@ -77,6 +77,14 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if !is_dark {
             self.path.add::<MODE>(open * radiance);
         }
+        let arrived = |through: &Through<N>| through.open(through.transmittance) * weight * radiance;
+        if MODE == GATHER && scene.inverted.is_some() && !is_dark {
+            let d_beta = self.adjoint.d_radiance * self.path.beta;
+            return Lit {
+                by_value: self.path.alive(d_beta * arrived(&through)),
+                ..Lit::nothing()
+            };
+        }
         if MODE != REPLAY {
             return Lit::nothing();
         }
@@ -97,10 +105,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             light_adjoint(scene, fields, record, &drawn.point, d_radiance, &mut self.adjoint.sink);
         }
         backpropagate_shadow_ray(scene, fields, medium, p, drawn, lit, start, &mut self.adjoint);
-        let arrived = through.open(through.transmittance) * weight * radiance;
         Lit {
             by_logarithm: lit.sum(),
-            by_value: self.path.alive(d_beta * arrived),
+            by_value: self.path.alive(d_beta * arrived(&through)),
         }
     }
 

@@ -231,12 +231,13 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
 ) {
     // The first walks.
     let mut walks = Vec::with_capacity(rays.len());
-    for (((ray, medium, sampler), ..), cache) in rays.iter().zip(caches.iter_mut()) {
+    for (((ray, medium, sampler), extra, d_radiance), cache) in rays.iter().zip(caches.iter_mut()) {
         let mut sampler = *sampler;
         cache.clear();
+        cache.begin_rays(scene, *extra);
         let path = PathState::new(scene, ray, *medium, &mut sampler);
         let mut walk = Walk::looking(scene, fields, path, sampler);
-        walk.adjoint.cache = Some(cache);
+        (walk.adjoint.d_radiance, walk.adjoint.cache) = (Rgb(*d_radiance), Some(cache));
         walks.push(walk);
     }
     // A random walk inside sends derivatives by the albedo alone.

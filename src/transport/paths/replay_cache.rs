@@ -4,6 +4,7 @@
 //! A replay makes the same flights and shadow rays from the same random numbers. The cache holds a fixed number of
 //! each per path, whatever its length; the replay finds the rest again, with bit-identical results.
 
+use super::jacobian::RayJacobian;
 use super::next_event::Arrived;
 use super::surface::{Lighting, Turn};
 use super::tracking::{Flight, Flown};
@@ -33,6 +34,8 @@ pub struct ReplayCache<N> {
     pub(super) hits: Cached<Hit>,
     /// The radiance of an environment map where a path escapes, and its weight against next-event estimation.
     pub(super) skies: Cached<(Rgb<N>, f32)>,
+    /// What is kept of rays where derivatives are carried by their Jacobians.
+    pub(super) rays: Option<Box<RayJacobian<N>>>,
 }
 
 impl<N> ReplayCache<N> {
@@ -46,6 +49,7 @@ impl<N> ReplayCache<N> {
             nearest: Cached::new(),
             hits: Cached::new(),
             skies: Cached::new(),
+            rays: None,
         }
     }
 

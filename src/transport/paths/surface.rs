@@ -10,7 +10,7 @@ use super::vertex::Vertex;
 use super::volpath::{Met, Walk};
 use crate::each::EachEntry;
 use crate::resident::layout::bsdf;
-use crate::transport::mode::{PRIMAL, REPLAY, UNIT_RADIANCE};
+use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
@@ -89,7 +89,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
         if MODE == REPLAY && scene.attached {
             let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
-            self.lengthen_chain(at, &drawn, weight, d);
+            match scene.inverted {
+                None => self.lengthen_chain(at, &drawn, weight, d),
+                Some(_) => self.turn_ray::<MODE>(at, &drawn, weight, d),
+            }
+        }
+        if MODE == GATHER && scene.inverted.is_some() {
+            self.turn_ray::<MODE>(at, &drawn, weight, Rgb::zero());
         }
         if scene.moves() {
             let d = match MODE {
@@ -194,7 +200,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE == REPLAY && !self.adjoint.incident.is_unit() && bsdf_is_wanted(scene, at, &self.adjoint.sink) {
             bsdf.adjoint(at.to_local(drawn.direction), d, &mut self.adjoint.sink);
         }
-        if MODE == REPLAY && scene.attached {
+        if scene.is_attached::<MODE>() {
+            self.carry_to_rays::<MODE>(d * value);
             self.chain_to_plane(at, at.to_local(drawn.direction), d);
         }
         if MODE == REPLAY && scene.moves() {

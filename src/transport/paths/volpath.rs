@@ -206,9 +206,11 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         if MODE == REPLAY {
             let d = path.alive(self.adjoint.d_radiance * path.beta * weight);
             sky_adjoint(scene, self.fields, path.direction, d, &mut self.adjoint.sink);
-            if scene.attached {
-                self.chain_to_sky(weight);
-            }
+        }
+        if scene.is_attached::<MODE>() {
+            let beta = self.path.beta;
+            self.carry_to_rays::<MODE>(self.adjoint.d_radiance * beta * radiance * weight);
+            self.chain_to_sky(weight);
         }
     }
 
@@ -265,9 +267,10 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             if MODE == REPLAY {
                 self.adjoint
                     .send_light(scene, self.fields, &self.path, light, &hit.point, factor);
-                if scene.attached {
-                    self.chain_to_light(light, hit, factor);
-                }
+            }
+            if scene.is_attached::<MODE>() {
+                self.carry_to_rays::<MODE>(self.adjoint.d_radiance * self.path.beta * factor * radiance);
+                self.chain_to_light(light, hit, factor);
             }
         }
         let path = &mut self.path;
@@ -363,10 +366,10 @@ pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
     medium: u32,
     sampler: Sampler,
 ) -> PathState<N> {
-    gather_caching::<N, F, MODE>(scene, fields, ray, medium, sampler, None)
+    gather_caching::<N, F, MODE>(scene, fields, ray, medium, sampler, Rgb::zero(), None)
 }
 
-/// [`gather`], which stores flights and shadow rays in `cache` for a replay.
+/// [`gather`], which stores flights and shadow rays in `cache` for a replay, and derivatives by rays from that by the radiance.
 #[inline]
 fn gather_caching<N: Number, F: Fields<N>, const MODE: u8>(
     scene: &SceneView,
@@ -374,11 +377,12 @@ fn gather_caching<N: Number, F: Fields<N>, const MODE: u8>(
     ray: &Ray,
     medium: u32,
     mut sampler: Sampler,
+    d_radiance: Rgb<N>,
     cache: Option<&mut ReplayCache<N>>,
 ) -> PathState<N> {
     let path = PathState::new(scene, ray, medium, &mut sampler);
     let mut walk = Walk::looking(scene, fields, path, sampler);
-    walk.adjoint.cache = cache;
+    (walk.adjoint.d_radiance, walk.adjoint.cache) = (d_radiance, cache);
     walk.run::<MODE>(None);
     walk.path
 }
@@ -399,7 +403,8 @@ pub fn backpropagate<N: Number, F: Fields<N>, S: Sink<N>>(
     sink: &mut S,
 ) -> (PathState<N>, PathState<N>) {
     let mut cache = ReplayCache::new();
-    let first = gather_caching::<N, F, GATHER>(scene, fields, ray, medium, sampler, Some(&mut cache));
+    cache.begin_rays(scene, extra);
+    let first = gather_caching::<N, F, GATHER>(scene, fields, ray, medium, sampler, Rgb(d_radiance), Some(&mut cache));
     let mut walk = Walk::replaying(
         scene, fields, ray, medium, sampler, extra, &first, &mut cache, d_radiance, sink,
     );
@@ -425,6 +430,7 @@ impl<'a, 's, N: Number, F: Fields<N>, S: Sink<N>> Walk<'a, N, F, &'s mut S, Repl
     ) -> Self {
         let mut path = PathState::new(scene, ray, medium, &mut sampler);
         path.expect(first);
+        cache.replay_rays();
         Self {
             scene,
             fields,

@@ -9,6 +9,7 @@ use crate::resident::layout::{
 use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
 use crate::transport::lookup::grid::Stencil;
+use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::scene::coats::Coat;
 use crate::transport::scene::tables::Tables;
@@ -51,6 +52,8 @@ pub struct SceneView<'a> {
     pub interiors: &'a [Option<Interior>],
     /// Whether the points of chains of smooth glass and mirrors move with the parameters.
     pub attached: bool,
+    /// If derivatives along chains are carried by inverted Jacobians of rays, what makes these regular.
+    pub inverted: Option<f32>,
     /// Whether no surface lets light pass straight through.
     pub is_opaque: bool,
     /// A box around all surfaces where there is no BVH.
@@ -85,6 +88,7 @@ impl<'a> SceneView<'a> {
             motions: &records.rest.motions,
             interiors: &records.interiors,
             attached: records.attached,
+            inverted: records.inverted,
             is_opaque: records.surfaces.iter().all(|surface| {
                 let record = records.bsdfs.bsdfs.get(surface.bsdf as usize);
                 record.is_some_and(|record| record.flags & bsdf::NULL == 0)
@@ -100,6 +104,13 @@ impl<'a> SceneView<'a> {
     #[inline(always)]
     pub fn has_background(&self) -> bool {
         self.background != NONE
+    }
+
+    /// Whether walks of this mode follow how what they meet moves along chains: replays, and first walks where these find the
+    /// derivatives by rays.
+    #[inline(always)]
+    pub fn is_attached<const MODE: u8>(&self) -> bool {
+        self.attached && (MODE == REPLAY || MODE == GATHER && self.inverted.is_some())
     }
 
     /// Whether any surface is moved.
