@@ -195,6 +195,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
     ("transport/paths/chain", "what moves is differentiated on the CPU alone"),
+    ("transport/paths/jacobian", "there to compare with, on the CPU alone"),
     (
         "transport/scene/motion",
         "what moves is differentiated on the CPU alone",
