@@ -74,7 +74,7 @@ fn print(report: &Value, json: bool) {
 fn program_report() -> Result<Value> {
     let cpu = Cpu::open()?;
     let adapters = select::list();
-    let auto = match select::select(&DeviceChoice::default(), &adapters)? {
+    let auto = match select::select(&DeviceChoice::default(), &adapters, 0)? {
         Selection::Cpu => "cpu".to_owned(),
         Selection::Gpu(index) => format!("gpu: {}", adapters[index].name),
     };

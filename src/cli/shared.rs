@@ -97,7 +97,7 @@ impl DeviceArgs {
     /// # Errors
     /// There is no such device.
     pub fn open(&self) -> anyhow::Result<Box<dyn Device>> {
-        Ok(select::open(&self.choice())?)
+        Ok(select::open(&self.choice(), Cluster::single())?)
     }
 
     /// Opens the device, or a share of one where there are several ranks.
@@ -155,7 +155,13 @@ pub(super) fn check_ranks(path: &Path, scene: &Scene, device: &dyn Device) -> an
     let options: Vec<String> = std::env::args().skip(1).collect();
     let marks = [
         ("the program", program.unwrap_or_default()),
-        ("the processor's vector level", device.arithmetic()),
+        (
+            match device.info().kind {
+                "cpu" => "the processor's vector level",
+                _ => "the GPU",
+            },
+            device.arithmetic(),
+        ),
         (
             "the command",
             Fingerprint::default().with(options.join("\0").as_bytes()).text(),

@@ -4,7 +4,7 @@
 #[derive(Debug)]
 pub(super) enum Connection {}
 
-pub(super) fn join() -> Result<Option<(Connection, usize, usize)>, String> {
+pub(super) fn join() -> Result<Option<(Connection, [usize; 3])>, String> {
     Ok(None)
 }
 

@@ -11,6 +11,7 @@ mod wire;
 #[path = "mpi.rs"]
 mod wire;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -44,6 +45,8 @@ impl<T: NoUninit + AnyBitPattern> Plain for T {}
 pub struct Cluster {
     rank: usize,
     size: usize,
+    /// This rank's number among those of its machine.
+    local: usize,
     /// Bytes of a message to one rank at most.
     message: usize,
 }
@@ -59,13 +62,14 @@ impl Membership {
     /// # Errors
     /// The process is one of several tasks, but MPI knows of one alone.
     pub fn join() -> Result<Self, String> {
-        let Some((connection, rank, size)) = wire::join()? else {
+        let Some((connection, [rank, size, local])) = wire::join()? else {
             return Ok(Self(None));
         };
         let message = std::env::var(MESSAGE_VARIABLE).ok().and_then(|text| text.parse().ok());
         let cluster = Cluster {
             rank,
             size,
+            local,
             message: (message.unwrap_or(MESSAGE) / size).max(64),
         };
         if size > 1 {
@@ -92,6 +96,7 @@ impl Cluster {
         Self {
             rank: 0,
             size: 1,
+            local: 0,
             message: MESSAGE,
         }
     }
@@ -109,6 +114,11 @@ impl Cluster {
     /// This process's number, from 0.
     pub fn rank(self) -> usize {
         self.rank
+    }
+
+    /// This process's number among those of its machine, from 0.
+    pub fn local(self) -> usize {
+        self.local
     }
 
     /// Whether this rank writes, reports and decides.
@@ -159,6 +169,34 @@ impl Cluster {
             self.rank, self.size
         );
         wire::abort(code)
+    }
+
+    /// This rank's share of things that are dealt out in runs: whole groups of `group`, as many as the others have or one
+    /// less.
+    pub fn share(self, count: usize, group: usize) -> Range<usize> {
+        self.share_of(self.rank, count, group)
+    }
+
+    fn share_of(self, rank: usize, count: usize, group: usize) -> Range<usize> {
+        let groups = count.div_ceil(group);
+        let begin = |rank: usize| (groups * rank / self.size * group).min(count);
+        begin(rank)..begin(rank + 1)
+    }
+
+    /// Puts together what each rank has made of its [`Self::share`].
+    pub fn join_shares<T: Plain>(self, own: &[T], count: usize, group: usize) -> Vec<T> {
+        let lengths: Vec<usize> = (0..self.size).map(|r| self.share_of(r, count, group).len()).collect();
+        self.concat_lengths(own, &lengths).concat()
+    }
+
+    /// An array that all ranks have, each entry made by `join` from theirs in the order of the ranks.
+    pub fn reduce<T: Plain>(self, own: &[T], join: impl Fn(&mut dyn Iterator<Item = T>) -> T) -> Vec<T> {
+        let share = |r: usize| own[self.share_of(r, own.len(), 1)].to_vec();
+        let parts = self.all_to_all(&(0..self.size).map(share).collect::<Vec<_>>());
+        let joined: Vec<T> = (0..parts[0].len())
+            .map(|i| join(&mut parts.iter().map(|part| part[i])))
+            .collect();
+        self.join_shares(&joined, own.len(), 1)
     }
 
     /// What each rank has of the same length, in their order.

@@ -18,7 +18,8 @@ impl std::fmt::Debug for Connection {
 /// Variables by which starters of MPI jobs (Open MPI, MPICH and Intel, those of PMIx) are known.
 const STARTERS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"];
 
-pub(super) fn join() -> Result<Option<(Connection, usize, usize)>, String> {
+/// The connection, this rank, the number of ranks, and this rank among those of its machine.
+pub(super) fn join() -> Result<Option<(Connection, [usize; 3])>, String> {
     let known = |name: &str| std::env::var_os(name).is_some();
     let tasks = tasks();
     if !STARTERS.iter().any(|name| known(name)) && tasks == 1 {
@@ -37,7 +38,8 @@ pub(super) fn join() -> Result<Option<(Connection, usize, usize)>, String> {
              `srun --mpi=pmix` (`srun --mpi=list` shows what there is) or by `mpirun`"
         ));
     }
-    Ok(Some((Connection(universe), rank, size)))
+    let local = communicator.split_shared(rank as i32).rank() as usize;
+    Ok(Some((Connection(universe), [rank, size, local])))
 }
 
 /// Tasks of the step of Slurm that this process is one of.

@@ -1,12 +1,11 @@
-//! One device of several ranks: each prepares the same scene on a CPU of its own, then rank 0 alone goes on with the
+//! One device of several ranks: each prepares the same scene on a device of its own, then rank 0 alone goes on with the
 //! program and sends every operation to the others, which follow. All that decides, writes and reports is thereby at
 //! rank 0, and the operations share their work by `cluster`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::cpu::Cpu;
-use super::select::{self, DeviceChoice, DeviceKind};
+use super::select::{self, DeviceChoice};
 use super::{
     ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
     Work,
@@ -29,23 +28,18 @@ impl Baton {
     }
 }
 
-/// Opens the device asked for; among several ranks a CPU that they share.
+/// Opens the device asked for; among several ranks one that they share.
 ///
 /// # Errors
-/// There is no such device, or it cannot be shared.
+/// There is no such device.
 pub fn open(choice: &DeviceChoice) -> Result<(Box<dyn Device>, Baton)> {
-    let baton = Baton::default();
-    if Cluster::world().is_single() {
-        return Ok((select::open(choice)?, baton));
-    }
-    if choice.kind == DeviceKind::Gpu || choice.adapter.is_some() {
-        return Err(DeviceError::Unavailable(
-            "ranks share their work on CPUs alone: leave out --device gpu and --adapter, or start a single process"
-                .into(),
-        ));
+    let (cluster, baton) = (Cluster::world(), Baton::default());
+    let device = select::open(choice, cluster)?;
+    if cluster.is_single() {
+        return Ok((device, baton));
     }
     let shared = Shared {
-        cpu: Cpu::open()?,
+        device,
         baton: baton.clone(),
     };
     Ok((Box::new(shared), baton))
@@ -78,7 +72,7 @@ enum Order {
 pub fn follow(device: &mut dyn Device) {
     let mut ended = false;
     while !ended {
-        // An error is the same at rank 0, which explains it and decides how to go on.
+        // An error is the same at rank 0, which explains it and decides how to go on, or ends the job.
         let _ = device.in_a_row(&mut |device| {
             let order = decode(&Cluster::world().broadcast(Vec::new()));
             ended = matches!(order, Order::End);
@@ -133,10 +127,9 @@ fn obey(device: &mut dyn Device, order: Order) -> Result<()> {
     }
 }
 
-/// A rank's CPU; at rank 0, once the baton is taken, all that is asked of it is sent to the others first.
-#[derive(Debug)]
+/// A rank's device; at rank 0, once the baton is taken, all that is asked of it is sent to the others first.
 struct Shared {
-    cpu: Cpu,
+    device: Box<dyn Device + Send>,
     baton: Baton,
 }
 
@@ -146,6 +139,14 @@ impl Shared {
             Cluster::world().broadcast(encode(&order()));
         }
     }
+}
+
+/// Ends the job if this rank alone has lost its device: the others would wait for it.
+fn whole<T>(result: Result<T>) -> Result<T> {
+    if let Err(lost @ DeviceError::Lost(_)) = &result {
+        Cluster::world().fail(&lost.to_string(), 2);
+    }
+    result
 }
 
 impl Drop for Shared {
@@ -159,128 +160,132 @@ impl Drop for Shared {
 
 impl Device for Shared {
     fn info(&self) -> &DeviceInfo {
-        self.cpu.info()
+        self.device.info()
     }
 
     fn arithmetic(&self) -> String {
-        self.cpu.arithmetic()
+        self.device.arithmetic()
     }
 
     fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
-        self.cpu.check_fits(transport, shapes, optimizer)
+        self.device.check_fits(transport, shapes, optimizer)
     }
 
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
-        self.cpu.sum_bytes(transport, shapes)
+        self.device.sum_bytes(transport, shapes)
     }
 
     /// Every rank loads what it has read itself.
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
-        self.cpu.load(resident, params, optimizer)
+        self.device.load(resident, params, optimizer)
     }
 
     fn sensors(&self) -> &[SensorRecord] {
-        self.cpu.sensors()
+        self.device.sensors()
     }
 
     fn replace_sensor(&mut self, sensor: u32, record: SensorRecord) {
         self.send(|| Order::ReplaceSensor(sensor, bytemuck::bytes_of(&record).to_vec()));
-        self.cpu.replace_sensor(sensor, record);
+        self.device.replace_sensor(sensor, record);
     }
 
     fn is_pipelined(&self) -> bool {
-        self.cpu.is_pipelined()
+        self.device.is_pipelined()
     }
 
     fn params(&self) -> &ParamSet {
-        self.cpu.params()
+        self.device.params()
     }
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         self.send(|| Order::Render(batch.clone(), keys, spp));
-        self.cpu.render(batch, keys, spp)
+        whole(self.device.render(batch, keys, spp))
     }
 
     fn develop(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         self.send(|| Order::Develop(batch.clone(), keys, spp));
-        self.cpu.develop(batch, keys, spp)
+        whole(self.device.develop(batch, keys, spp))
     }
 
     fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
         self.send(|| Order::RenderAov(batch.clone(), keys, spp, aov));
-        self.cpu.render_aov(batch, keys, spp, aov)
+        whole(self.device.render_aov(batch, keys, spp, aov))
     }
 
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
         self.send(|| Order::Image);
-        self.cpu.image()
+        whole(self.device.image())
     }
 
     fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
         self.send(|| Order::Loss(batch.clone(), keys, loss));
-        self.cpu.loss(batch, keys, loss)
+        whole(self.device.loss(batch, keys, loss))
     }
 
     fn set_adjoint(&mut self, batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) -> Result<()> {
         self.send(|| Order::SetAdjoint(batch.clone(), keys, adjoint.to_vec()));
-        self.cpu.set_adjoint(batch, keys, adjoint)
+        whole(self.device.set_adjoint(batch, keys, adjoint))
     }
 
     fn backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         self.send(|| Order::Backpropagate(batch.clone(), keys, spp));
-        self.cpu.backpropagate(batch, keys, spp)
+        whole(self.device.backpropagate(batch, keys, spp))
     }
 
     fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         self.send(|| Order::RenderAndBackpropagate(batch.clone(), keys, spp));
-        self.cpu.render_and_backpropagate(batch, keys, spp)
+        whole(self.device.render_and_backpropagate(batch, keys, spp))
     }
 
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {
         self.send(|| Order::Regularise(terms.to_vec()));
-        self.cpu.regularise(terms)
+        whole(self.device.regularise(terms))
     }
 
     fn step(&mut self, step: &Step) -> Result<Vec<f64>> {
         self.send(|| Order::Step(*step));
-        self.cpu.step(step)
+        whole(self.device.step(step))
     }
 
     fn rebuild(&mut self) -> Result<()> {
         self.send(|| Order::Rebuild);
-        self.cpu.rebuild()
+        whole(self.device.rebuild())
     }
 
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()> {
         self.send(|| Order::Resample(sizes.to_vec(), keep_moments));
-        self.cpu.resample(sizes, keep_moments)
+        whole(self.device.resample(sizes, keep_moments))
     }
 
     fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()> {
         self.send(|| Order::Replace(replaced.clone()));
-        self.cpu.replace(replaced)
+        whole(self.device.replace(replaced))
     }
 
     fn clear_gradients(&mut self) -> Result<()> {
         self.send(|| Order::ClearGradients);
-        self.cpu.clear_gradients()
+        whole(self.device.clear_gradients())
     }
 
     fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>> {
         self.send(|| Order::Read(parameter, what));
-        self.cpu.read(parameter, what)
+        whole(self.device.read(parameter, what))
     }
 
     fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()> {
         self.send(|| Order::Write(parameter, what, values.to_vec()));
-        self.cpu.write(parameter, what, values)
+        whole(self.device.write(parameter, what, values))
     }
 
     fn in_a_row(&mut self, work: &mut Work) -> Result<()> {
-        rayon::scope(|_| work(self))
+        // On a CPU its threads stay awake for all of it.
+        match self.device.info().kind {
+            "cpu" => rayon::scope(|_| work(self)),
+            _ => work(self),
+        }
     }
 
     fn memory(&self) -> u64 {
-        self.cpu.memory()
+        self.device.memory()
     }
 }

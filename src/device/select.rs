@@ -3,6 +3,7 @@
 use super::cpu::Cpu;
 use super::gpu::{Adapters, Gpu, Options};
 use super::{Device, DeviceError, Result};
+use crate::cluster::Cluster;
 
 pub use super::gpu::{AdapterKind, AdapterSummary};
 
@@ -40,44 +41,47 @@ pub fn list() -> Vec<AdapterSummary> {
     Adapters::find().summaries().to_vec()
 }
 
-/// Opens the device asked for. No graphics driver is touched for the CPU.
+/// Opens the device asked for, for one of several ranks. No graphics driver is touched for the CPU. Of adapters that would do
+/// alike, each rank of a machine takes the next.
 ///
 /// # Errors
 /// There is no such device, or its driver refuses; the sentence says how to go on.
-pub fn open(choice: &DeviceChoice) -> Result<Box<dyn Device>> {
+pub fn open(choice: &DeviceChoice, cluster: Cluster) -> Result<Box<dyn Device + Send>> {
     if choice.kind == DeviceKind::Cpu && choice.adapter.is_none() {
         return Ok(Box::new(Cpu::open()?));
     }
     let adapters = Adapters::find();
-    match select(choice, adapters.summaries())? {
+    match select(choice, adapters.summaries(), cluster.local())? {
         Selection::Cpu => Ok(Box::new(Cpu::open()?)),
         Selection::Gpu(index) => {
             let options = Options {
                 deterministic: choice.deterministic,
                 ..Options::default()
             };
-            Ok(Box::new(Gpu::open(&adapters, index, options)?))
+            Ok(Box::new(Gpu::open(&adapters, index, options)?.shared_by(cluster)))
         }
     }
 }
 
 /// Chooses among the adapters there are. Of several that would do, a discrete GPU goes before an integrated one and
-/// that before a virtual one; then the first counts.
+/// that before a virtual one; then their order counts, in which the process `local` of this machine takes its turn.
 ///
 /// # Errors
 /// None will do.
-pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary]) -> Result<Selection> {
+pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary], local: usize) -> Result<Selection> {
     if choice.kind == DeviceKind::Cpu && choice.adapter.is_some() {
         return Err(DeviceError::Unavailable(
             "--adapter names a GPU, but --device cpu asks for none; leave one of them out".into(),
         ));
     }
-    let named: Vec<usize> = match &choice.adapter {
+    let mut alike: Vec<usize> = match &choice.adapter {
         Some(name) => named(name, adapters)?,
         None => (0..adapters.len()).collect(),
     };
-    let best = named.into_iter().min_by_key(|&i| rank(adapters[i].kind));
-    match (choice.kind, best) {
+    let best = alike.iter().map(|&i| rank(adapters[i].kind)).min();
+    alike.retain(|&i| Some(rank(adapters[i].kind)) == best);
+    let turn = alike.get(local % alike.len().max(1)).copied();
+    match (choice.kind, turn) {
         (DeviceKind::Cpu, _) => Ok(Selection::Cpu),
         (DeviceKind::Gpu, Some(index)) => Ok(Selection::Gpu(index)),
         (DeviceKind::Gpu, None) => Err(DeviceError::Unavailable(
@@ -149,7 +153,7 @@ mod tests {
             adapter: name.map(str::to_owned),
             deterministic: false,
         };
-        select(&choice, adapters).map_err(|e| e.to_string())
+        select(&choice, adapters, 0).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -185,5 +189,23 @@ mod tests {
             "{message}"
         );
         assert!(choose(DeviceKind::Cpu, Some("card"), &all).is_err());
+    }
+
+    #[test]
+    fn ranks_of_a_machine_take_turns_among_adapters_that_are_alike() {
+        let [software, integrated] = [
+            adapter("llvmpipe", AdapterKind::Software),
+            adapter("Small", AdapterKind::IntegratedGpu),
+        ];
+        let card = |name: &str| adapter(name, AdapterKind::DiscreteGpu);
+        let all = [software.clone(), card("Card 0"), integrated, card("Card 1")];
+        let choice = DeviceChoice::default();
+        let taken = |local| select(&choice, &all, local).expect("there are adapters");
+        assert_eq!([0, 1, 2, 3].map(taken), [1, 3, 1, 3].map(Selection::Gpu));
+        let gpu = DeviceChoice {
+            kind: DeviceKind::Gpu,
+            ..choice
+        };
+        assert_eq!(select(&gpu, &[software], 5).expect("one"), Selection::Gpu(0));
     }
 }

@@ -1,8 +1,8 @@
 //! Cameras that a run refines: where they are for the values of `views.poses`, `views.focal` and `views.distortion`, and the
 //! derivatives by these of what rays through them say.
 //!
-//! With M the axes and o the place of a camera in the file, ω and t the six numbers of its pose and s the unit of length,
-//! its axes are M exp(ω) and its place is o + s M t (docs/method.md, section 22).
+//! With M the axes and o the place of a camera in the file, ω and t the six numbers of its pose, s the unit of length and p
+//! the pivot, its axes are M exp(ω) and its place is o + M (p - exp(ω) p + s t) (docs/method.md, section 22).
 
 use glam::{Affine3A, DMat3, DVec3, Mat3A, Vec3A};
 
@@ -29,6 +29,8 @@ pub struct Views {
     rest: Vec<SensorRecord>,
     /// World units in a unit of a pose's translation: the mean distance of the cameras from the field's centre.
     pub unit: f64,
+    /// The field's centre, in the world.
+    center: DVec3,
     /// Records behind those of the scene that look where one of the scene does.
     followers: Vec<(u32, u32)>,
 }
@@ -50,6 +52,7 @@ impl Views {
             distortion: slot(Quantity::Radial),
             rest: sensors.to_vec(),
             unit: if unit > 0.0 { unit } else { 1.0 },
+            center: center.as_dvec3(),
             followers: Vec::new(),
         })
     }
@@ -124,9 +127,17 @@ impl Views {
 
     fn axes_and_place(&self, rest: &SensorRecord, pose: &[f64; 6]) -> (DMat3, DVec3) {
         let [a, b, c, x, y, z] = *pose;
-        let axes = axes(rest);
-        let origin = place(rest).as_dvec3() + self.unit * (axes * DVec3::new(x, y, z));
-        (axes * rotation(DVec3::new(a, b, c)), origin)
+        let (axes, pivot) = (axes(rest), DVec3::new(0.0, 0.0, self.pivot(rest)));
+        let turn = rotation(DVec3::new(a, b, c));
+        let shift = pivot - turn * pivot + self.unit * DVec3::new(x, y, z);
+        (axes * turn, place(rest).as_dvec3() + axes * shift)
+    }
+
+    /// How far ahead of a camera the point is about which its pose turns it: where its axis passes the field's centre
+    /// nearest; 0 for a camera that looks away.
+    pub fn pivot(&self, rest: &SensorRecord) -> f64 {
+        let ahead = axes(rest).z_axis;
+        ahead.dot(self.center - place(rest).as_dvec3()).max(0.0)
     }
 
     /// The derivatives by the parameters, from the sums of each view: those of [`Self::poses`], then by the two numbers that
@@ -140,8 +151,10 @@ impl Views {
             let turn = self
                 .pose(params, view)
                 .map_or(DVec3::ZERO, |p| DVec3::new(p[0], p[1], p[2]));
-            let torque = turn_derivative(turn, DVec3::new(a, b, c));
-            let force = self.unit * (rotation(turn) * DVec3::new(x, y, z));
+            let force = DVec3::new(x, y, z);
+            let pivot = DVec3::new(0.0, 0.0, self.pivot(&self.rest[view]));
+            let torque = turn_derivative(turn, DVec3::new(a, b, c) + force.cross(pivot));
+            let force = self.unit * (rotation(turn) * force);
             *of = [torque.x, torque.y, torque.z, force.x, force.y, force.z];
         }
         (poses, shared)

@@ -5,6 +5,7 @@
 mod chunk;
 mod field;
 mod frame;
+mod holding;
 mod light;
 mod memory;
 mod pages;
@@ -22,7 +23,7 @@ mod vector;
 pub use self::light::light_bytes;
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, Work,
-    parameter_bytes, splat_bytes,
+    moment_bytes, parameter_bytes, splat_bytes,
 };
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
@@ -119,6 +120,13 @@ impl Cpu {
         self.inputs.level.name()
     }
 
+    /// Deals new grids of a field out to several ranks.
+    fn deal_evenly(&mut self) {
+        if let Passes::Field(passes) = &mut self.passes {
+            passes.deal_evenly(&self.inputs, &mut self.updates);
+        }
+    }
+
     fn rebuild_tables(&mut self) {
         match &mut self.passes {
             Passes::Field(passes) => {
@@ -143,8 +151,15 @@ impl Device for Cpu {
         format!("cpu {}", self.inputs.level.name())
     }
 
-    fn check_fits(&self, _: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
-        memory::check_fits(parameter_bytes(shapes.iter().copied(), optimizer))
+    fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
+        let needed = parameter_bytes(shapes.iter().copied(), optimizer);
+        // Ranks keep a part each of the moments of fields.
+        let ranks = self.inputs.cluster.size() as u64;
+        let others = match transport {
+            Transport::Field(_) => moment_bytes(shapes.iter().copied(), optimizer) / ranks * (ranks - 1),
+            _ => 0,
+        };
+        memory::check_fits(needed - others)
     }
 
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
@@ -173,6 +188,7 @@ impl Device for Cpu {
         self.inputs = inputs;
         self.frame = Frame::default();
         self.passes = Passes::new(transport);
+        self.deal_evenly();
         self.rebuild()
     }
 
@@ -284,7 +300,11 @@ impl Device for Cpu {
 
     fn step(&mut self, step: &Step) -> Result<Vec<f64>> {
         let level = self.inputs.level;
-        self.updates.step(level, &mut self.inputs.params, step)
+        let norms = self.updates.step(level, &mut self.inputs.params, step)?;
+        if let Passes::Field(passes) = &mut self.passes {
+            passes.deal(&self.inputs, &mut self.updates);
+        }
+        Ok(norms)
     }
 
     fn rebuild(&mut self) -> Result<()> {
@@ -308,6 +328,7 @@ impl Device for Cpu {
             Passes::Splats(passes) => passes.scene.fit(&shapes),
             Passes::Light(passes) => passes.scene.fit(&shapes),
         }
+        self.deal_evenly();
         self.rebuild()
     }
 
@@ -328,8 +349,8 @@ impl Device for Cpu {
     fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>> {
         Ok(match what {
             ArrayKind::Values => self.inputs.params.parameters[parameter].values.clone(),
-            ArrayKind::Gradient => self.updates.gradients[parameter].clone(),
-            ArrayKind::Moment(i) => self.updates.moments[parameter][i].clone(),
+            ArrayKind::Gradient => self.updates.read_gradient(parameter),
+            ArrayKind::Moment(i) => self.updates.read_moment(parameter, i),
         })
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
+use super::holding::Holding;
 use super::shared::SharedSlice;
 use super::update::Updates;
 use super::vector::level::{Kernel, Level};
@@ -18,6 +19,9 @@ pub(super) const BLOCK: usize = 64;
 
 /// Blocks that a thread takes at a time.
 const SPAN: usize = 256;
+
+/// Entries of these: the squares of a span are added in one order, on one rank.
+pub(super) const SPAN_ENTRIES: usize = BLOCK * SPAN;
 
 /// Which blocks of an array have something to do in a step.
 #[derive(Debug, Default)]
@@ -45,19 +49,24 @@ impl Activity {
         }
     }
 
-    /// For each block whether there is a note of it.
-    pub(super) fn touched(&self) -> Vec<u8> {
-        self.touched
+    /// For each block of a range whether there is a note of it.
+    pub(super) fn touched(&self, blocks: Range<usize>) -> Vec<u8> {
+        self.touched[blocks]
             .iter()
             .map(|block| u8::from(block.load(Ordering::Relaxed)))
             .collect()
     }
 
-    /// Takes note of gradients in blocks.
-    pub(super) fn touch_blocks(&mut self, touched: &[bool]) {
-        for (block, touched) in self.touched.iter_mut().zip(touched) {
-            *block.get_mut() |= touched;
+    /// Takes note of gradients in the blocks from `first` on that another rank has noted.
+    pub(super) fn touch_blocks(&mut self, first: usize, touched: &[u8]) {
+        for (block, touched) in self.touched[first..].iter_mut().zip(touched) {
+            *block.get_mut() |= *touched != 0;
         }
+    }
+
+    /// Forgets the notes of a block, and whether there was one.
+    pub(super) fn forget(&self, block: usize) -> bool {
+        self.touched[block].swap(false, Ordering::Relaxed)
     }
 
     /// Whether there is a note of an entry.
@@ -91,7 +100,12 @@ impl Activity {
 
     /// Takes note of moments that were written.
     pub(super) fn wake(&mut self, moments: &[f32]) {
-        for (awake, moments) in self.awake.iter_mut().zip(moments.chunks(BLOCK)) {
+        self.wake_from(0, moments);
+    }
+
+    /// Takes note of moments that were written, from a block on.
+    pub(super) fn wake_from(&mut self, first: usize, moments: &[f32]) {
+        for (awake, moments) in self.awake[first..].iter_mut().zip(moments.chunks(BLOCK)) {
             *awake |= moments.iter().any(|m| *m != 0.0);
         }
     }
@@ -100,18 +114,22 @@ impl Activity {
 impl Updates {
     /// Steps every tuned parameter, zeroes the gradients and returns their norms.
     pub(super) fn step(&mut self, level: Level, params: &mut ParamSet, step: &Step) -> Result<Vec<f64>> {
-        let mut sums = vec![0.0; params.parameters.len()];
+        self.complete_gradients();
+        let mut stepped: Vec<Vec<u8>> = self.holdings.iter().map(Holding::flags).collect();
         let mut tasks = Vec::new();
         let arrays = self.gradients.iter_mut().zip(&mut self.moments).zip(&mut self.activity);
-        for (i, (parameter, ((gradient, moments), activity))) in params.parameters.iter_mut().zip(arrays).enumerate() {
+        let arrays = arrays.zip(&self.holdings).zip(&mut stepped);
+        for (i, (parameter, arrays)) in params.parameters.iter_mut().zip(arrays).enumerate() {
             let Some(tuning) = parameter.tuning else { continue };
+            let ((((gradient, moments), activity), holding), stepped) = arrays;
             let (first, second) = moments
                 .split_first_mut()
                 .expect("every optimiser keeps at least one moment");
             let second = second.first_mut().map_or(&mut [][..], |m| &mut m[..]);
+            let count = parameter.values.len();
             tasks.push(StepTask {
                 parameter: i,
-                count: parameter.values.len(),
+                own: holding.as_ref().map_or(0..count, Holding::own),
                 rule: StepRule::new(
                     step.optimizer,
                     tuning.learning_rate * step.rate,
@@ -124,23 +142,35 @@ impl Updates {
                 second: SharedSlice::new(second),
                 touched: &activity.touched,
                 awake: SharedSlice::new(&mut activity.awake),
+                stepped: SharedSlice::new(stepped),
             });
         }
         // The spans of all parameters at once: threads are not waited for between them.
         let spans: Vec<(&StepTask, usize)> = tasks
             .iter()
-            .flat_map(|task| (0..task.count.div_ceil(BLOCK * SPAN)).map(move |span| (task, span)))
+            .flat_map(|task| task.own.clone().step_by(SPAN_ENTRIES).map(move |begin| (task, begin)))
             .collect();
-        let squares: Vec<Option<f64>> = spans
+        let squares: Vec<f64> = spans
             .par_iter()
-            .map(|&(task, span)| level.run(StepSpan { task, span }))
+            .map(|&(task, begin)| level.run(StepSpan { task, begin }))
             .collect();
-        let mut broken = None;
-        for ((task, _), square) in spans.iter().zip(squares) {
-            match square {
-                Some(square) => sums[task.parameter] += square,
-                None => broken = broken.or(Some(task.parameter)),
+        let mut squares = squares.into_iter();
+        let counts: Vec<(usize, usize)> = tasks
+            .iter()
+            .map(|task| (task.parameter, task.own.len().div_ceil(SPAN_ENTRIES)))
+            .collect();
+        let (mut sums, mut broken) = (vec![0.0; params.parameters.len()], None);
+        for (i, count) in counts {
+            let own: Vec<f64> = squares.by_ref().take(count).collect();
+            let all = match &self.holdings[i] {
+                Some(holding) => holding.of_spans(&own),
+                None => own,
+            };
+            sums[i] = all.iter().sum();
+            if sums[i].is_nan() {
+                broken = broken.or(Some(i));
             }
+            self.share_values(i, &mut params.parameters[i].values, &stepped[i]);
         }
         match broken {
             None => Ok(sums.into_iter().map(f64::sqrt).collect()),
@@ -151,7 +181,14 @@ impl Updates {
     /// Names the first entry whose gradient was left in place because it is not finite.
     fn name_broken_entry(&mut self, index: usize, parameter: &Parameter) -> DeviceError {
         let Shape { size, channels } = parameter.shape;
-        let entry = self.gradients[index].iter().position(|g| !g.is_finite()).unwrap_or(0);
+        let gradient = &self.gradients[index];
+        let own = self.holdings[index].as_ref().map_or(0..gradient.len(), Holding::own);
+        let found = own.clone().find(|&entry| !gradient[entry].is_finite());
+        let entry = match &self.holdings[index] {
+            Some(holding) => holding.first(found),
+            None => found,
+        };
+        let entry = entry.unwrap_or(0);
         let texel = entry / channels;
         self.clear();
         DeviceError::NotFinite {
@@ -164,9 +201,9 @@ impl Updates {
 
 /// The arrays of one parameter.
 struct StepTask<'a> {
-    /// Its index, and its number of entries.
     parameter: usize,
-    count: usize,
+    /// The entries that are stepped here; `first` and `second` are of these alone.
+    own: Range<usize>,
     rule: StepRule,
     values: SharedSlice<'a, f32>,
     gradient: SharedSlice<'a, f32>,
@@ -175,35 +212,43 @@ struct StepTask<'a> {
     second: SharedSlice<'a, f32>,
     touched: &'a [AtomicBool],
     awake: SharedSlice<'a, bool>,
+    /// Takes note of blocks that were stepped, from the first of `own` on; empty where nobody asks.
+    stepped: SharedSlice<'a, u8>,
 }
 
 struct StepSpan<'a> {
     task: &'a StepTask<'a>,
-    span: usize,
+    /// The first entry.
+    begin: usize,
 }
 
 impl Kernel for StepSpan<'_> {
-    /// Sum of the squares of the gradient; None if an entry is not finite.
-    type Output = Option<f64>;
+    /// Sum of the squares of the gradient; NaN if an entry is not finite.
+    type Output = f64;
 
     #[inline(always)]
-    fn run<W: Wide>(self) -> Option<f64> {
+    fn run<W: Wide>(self) -> f64 {
         let mut total = Squares::default();
         let mut broken = false;
-        let count = self.task.count;
-        let last = count.div_ceil(BLOCK);
+        let own = &self.task.own;
+        let end = own.end.min(self.begin + SPAN_ENTRIES);
         let masked = self.task.rule.masks_updates();
-        for block in self.span * SPAN..((self.span + 1) * SPAN).min(last) {
+        for block in self.begin / BLOCK..end.div_ceil(BLOCK) {
             let touched = self.task.touched[block].swap(false, Ordering::Relaxed);
             // SAFETY: each block is stepped once, by one thread, and touches its own range and flag alone.
             let awake = unsafe { &mut self.task.awake.get()[block] };
             *awake |= touched;
             if touched || (*awake && !masked) {
-                let range = block * BLOCK..((block + 1) * BLOCK).min(count);
+                let range = block * BLOCK..((block + 1) * BLOCK).min(end);
                 broken |= !step_block(self.task, range, touched, &mut total);
+                // SAFETY: as above.
+                let stepped = unsafe { self.task.stepped.get() };
+                if let Some(stepped) = stepped.get_mut(block - own.start / BLOCK) {
+                    *stepped = 1;
+                }
             }
         }
-        (!broken).then(|| total.sum())
+        if broken { f64::NAN } else { total.sum() }
     }
 }
 
@@ -225,6 +270,7 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut S
     let masked = rule.masks_updates();
     // The gradient of an untouched block is zero, and need not be loaded nor stored.
     let mut zeros = [0.0; BLOCK];
+    let kept = range.start - task.own.start..range.end - task.own.start;
     // SAFETY: the caller steps each block once, on one thread.
     let (values, gradient, first, second) = unsafe {
         let second = task.second.get();
@@ -234,8 +280,8 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut S
                 true => &mut task.gradient.get()[range.clone()],
                 false => &mut zeros[..range.len()],
             },
-            &mut task.first.get()[range.clone()],
-            if second.is_empty() { second } else { &mut second[range] },
+            &mut task.first.get()[kept.clone()],
+            if second.is_empty() { second } else { &mut second[kept] },
         )
     };
     if touched {

@@ -2,9 +2,10 @@
 
 use rayon::prelude::*;
 
+use super::holding::Holding;
 use super::pages;
 use super::step::Activity;
-use super::variation::add_total_variation;
+use super::variation::{add_total_variation, bands_of};
 use super::vector::level::Level;
 use crate::device::Term;
 use crate::kernels::optimizer::Optimizer;
@@ -17,8 +18,10 @@ use crate::params::{Kind, ParamSet, Parameter, Shape};
 pub(super) struct Updates {
     /// For each parameter its gradient; empty if it is not tuned.
     pub gradients: Vec<Vec<f32>>,
-    /// For each parameter the optimiser's state; no arrays if it is not tuned.
+    /// For each parameter the optimiser's state, of the entries that are stepped here; no arrays if it is not tuned.
     pub moments: Vec<Vec<Vec<f32>>>,
+    /// For each parameter which entries those are, if other ranks step the rest.
+    pub holdings: Vec<Option<Holding>>,
     /// For each parameter the blocks that a step cannot skip.
     pub activity: Vec<Activity>,
 }
@@ -35,6 +38,7 @@ impl Updates {
         let mut updates = Self {
             gradients: all.iter().map(|p| pages::zeros(tuned(p))).collect(),
             moments: all.iter().map(moments).collect(),
+            holdings: vec![None; all.len()],
             activity: all.iter().map(|p| Activity::new(tuned(p), false)).collect(),
         };
         for (index, parameter) in all.iter().enumerate() {
@@ -64,7 +68,8 @@ impl Updates {
     /// Replaces a moment by one of its own length.
     pub(super) fn write_moment(&mut self, parameter: usize, moment: usize, values: &[f32]) {
         self.activity[parameter].wake(values);
-        self.moments[parameter][moment].copy_from_slice(values);
+        let own = self.holdings[parameter].as_ref().map_or(0..values.len(), Holding::own);
+        self.moments[parameter][moment].copy_from_slice(&values[own]);
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -76,12 +81,26 @@ impl Updates {
     pub(super) fn add_term(&mut self, level: Level, params: &ParamSet, term: &Term) -> f64 {
         let parameter = &params.parameters[term.parameter];
         let gradient = &mut self.gradients[term.parameter];
-        self.activity[term.parameter].touch(0..gradient.len());
+        let activity = &self.activity[term.parameter];
         match term.penalty {
             Penalty::TotalVariation => {
-                add_total_variation(level, &parameter.values, parameter.shape, term.weight, gradient)
+                let (shape, holding) = (parameter.shape, &self.holdings[term.parameter]);
+                let scale = term.weight / shape.len() as f32;
+                let slice = shape.len() / shape.size[2].max(1);
+                let wanted = holding
+                    .as_ref()
+                    .map_or(0..shape.size[2], |holding| holding.own_layers(slice));
+                let (own, touched) =
+                    add_total_variation(level, &parameter.values, shape, scale, gradient, wanted);
+                activity.touch(touched);
+                let penalties = match holding {
+                    Some(holding) => holding.of_layers(&own, slice, bands_of),
+                    None => own,
+                };
+                f64::from(scale) * penalties.iter().sum::<f64>()
             }
             Penalty::Sparsity => {
+                activity.touch(0..gradient.len());
                 let scale = term.weight / parameter.shape.texels() as f32;
                 let sums: Vec<f64> = parameter
                     .values
@@ -118,6 +137,7 @@ impl Updates {
         let to = Shape { size, ..from };
         parameter.values = resample(&parameter.values, from, size);
         parameter.shape = to;
+        self.collect(index, keep_moments);
         for moment in &mut self.moments[index] {
             *moment = if keep_moments {
                 resample(moment, from, size)

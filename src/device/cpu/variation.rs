@@ -1,5 +1,7 @@
 //! The total variation of a grid and its gradient on the CPU, a row at a time.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::vector::level::{Kernel, Level};
@@ -10,23 +12,37 @@ use crate::params::Shape;
 /// Slices that one task walks through, so that a grid larger than the caches is read and written once.
 const BAND: usize = 6;
 
-/// Adds `weight` times the gradient of the mean total variation to `gradient`, and returns the weighted penalty.
+/// Bands whose first slice is one of these.
+pub(super) fn bands_of(slices: &Range<usize>) -> Range<usize> {
+    slices.start.div_ceil(BAND)..slices.end.div_ceil(BAND)
+}
+
+/// Adds the gradient of the total variation, so many times that of the mean, to `gradient`, whole in the slices `wanted`,
+/// and returns the penalties of each of their [`bands_of`], and the entries that it has touched.
 ///
 /// A band of slices keeps what it sends into the band above, which is added when all bands are done.
 pub(super) fn add_total_variation(
     level: Level,
     values: &[f32],
     shape: Shape,
-    weight: f32,
+    scale: f32,
     gradient: &mut [f32],
-) -> f64 {
+    wanted: Range<usize>,
+) -> (Vec<f64>, Range<usize>) {
     let [nx, ny, nz] = shape.size;
     let len = nx * ny * shape.channels;
-    let scale = weight / shape.len() as f32;
+    if wanted.is_empty() {
+        return (Vec::new(), 0..0);
+    }
+    // The slice below sends into the first.
+    let first = wanted.start.saturating_sub(1) / BAND;
+    let touched = first * BAND * len..nz.min(wanted.end.next_multiple_of(BAND)) * len;
+    let gradient = &mut gradient[touched.clone()];
     let bands: Vec<(f64, Vec<f32>)> = gradient
         .par_chunks_mut(BAND * len)
         .enumerate()
-        .map(|(band, mut rest)| {
+        .map(|(i, mut rest)| {
+            let band = first + i;
             let mut carried = vec![0.0; if (band + 1) * BAND < nz { len } else { 0 }];
             let mut total = 0.0;
             for z in band * BAND..nz.min((band + 1) * BAND) {
@@ -55,7 +71,9 @@ pub(super) fn add_total_variation(
             *g += c;
         }
     });
-    f64::from(scale) * bands.iter().map(|(total, _)| total).sum::<f64>()
+    let begins = bands_of(&wanted);
+    let penalties = bands[begins.start - first..begins.end - first].iter().map(|(total, _)| *total);
+    (penalties.collect(), touched)
 }
 
 /// One slice of a grid.
@@ -271,7 +289,11 @@ mod tests {
             let mut first = None;
             for level in Level::up_to(Level::detect()) {
                 let mut gradient = vec![0.25; shape.len()];
-                let sum = add_total_variation(level, &values, shape, WEIGHT, &mut gradient);
+                let scale = WEIGHT / shape.len() as f32;
+                let (bands, touched) =
+                    add_total_variation(level, &values, shape, scale, &mut gradient, 0..size[2]);
+                assert_eq!(touched, 0..shape.len());
+                let sum = f64::from(scale) * bands.iter().sum::<f64>();
                 assert!((sum - penalty).abs() <= 1e-5 * penalty, "{size:?}: {sum}, {penalty}");
                 for (g, e) in gradient.iter().zip(&expected) {
                     assert!((f64::from(*g) - 0.25 - e).abs() < 1e-6, "{size:?}: {g}, {e}");
@@ -280,6 +302,32 @@ mod tests {
                 let (first_sum, first_bits) = first.get_or_insert_with(|| (sum, bits.clone()));
                 assert_eq!((sum, &bits), (*first_sum, &*first_bits), "{size:?} at {level:?}");
             }
+        }
+    }
+
+    /// However slices are dealt out, each part has the bits of the whole, and the penalties of all parts are those of all
+    /// bands.
+    #[test]
+    fn parts_of_the_slices_give_what_the_whole_gives() {
+        let (size, channels) = ([5, 3, 20], 2);
+        let shape = Shape { size, channels };
+        let (slice, level) = (5 * 3 * 2, Level::detect());
+        let values: Vec<f32> = (0..shape.len()).map(|i| (i as f32 * 1.7).sin()).collect();
+        let mut whole = vec![0.25; shape.len()];
+        let (bands, _) = add_total_variation(level, &values, shape, WEIGHT, &mut whole, 0..20);
+        for cuts in [&[0, 7, 20][..], &[0, 6, 12, 20], &[0, 1, 1, 13, 14, 20], &[0, 0, 19, 20]] {
+            let mut found = Vec::new();
+            for wanted in cuts.windows(2).map(|cut| cut[0]..cut[1]) {
+                let mut gradient = vec![0.25; shape.len()];
+                let (own, touched) =
+                    add_total_variation(level, &values, shape, WEIGHT, &mut gradient, wanted.clone());
+                assert_eq!(own.len(), bands_of(&wanted).len());
+                found.extend(own);
+                let entries = wanted.start * slice..wanted.end * slice;
+                assert!(entries.is_empty() || touched.start <= entries.start && entries.end <= touched.end);
+                assert_eq!(gradient[entries.clone()], whole[entries], "{cuts:?}: {wanted:?}");
+            }
+            assert_eq!(found, bands, "{cuts:?}");
         }
     }
 }

@@ -10,6 +10,7 @@ mod pieces;
 mod pipelines;
 mod plan;
 pub mod preprocess;
+mod ranks;
 pub mod records;
 pub mod shaders;
 mod splats;
@@ -22,6 +23,7 @@ use super::{
     ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
     Work,
 };
+use crate::cluster::Cluster;
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
@@ -73,6 +75,8 @@ impl Default for Options {
 pub struct Gpu {
     info: DeviceInfo,
     options: Options,
+    /// The ranks that share the rays of a pass.
+    cluster: Cluster,
     context: Context,
     pipelines: Pipelines,
     scene: SceneRecord,
@@ -157,6 +161,7 @@ impl Gpu {
                 ),
             },
             options,
+            cluster: Cluster::single(),
             pipelines,
             scene: resident.scene,
             sensors: Vec::new(),
@@ -250,6 +255,7 @@ impl Device for Gpu {
                 "`ptracer` traces light on the CPU only; use --device cpu".into(),
             ));
         }
+        self.check_shared(&resident.transport)?;
         assert_consistent(&resident, &params);
         let accumulation = self.pipelines.dialect.accumulation;
         let shapes = shapes(&params);
@@ -338,10 +344,10 @@ impl Device for Gpu {
     }
 
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
-        let bytes = self
-            .context
-            .download(&self.arrays.image, 0, 16 * u64::from(self.rendered))?;
-        Ok(bytemuck::pod_collect_to_vec(&bytes))
+        let own = self.own_pixels(self.rendered);
+        let (first, count) = (16 * u64::from(own.start), 16 * own.len() as u64);
+        let bytes = self.context.download(&self.arrays.image, first, count)?;
+        Ok(self.of_all_pixels(bytemuck::pod_collect_to_vec(&bytes), self.rendered))
     }
 
     fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {

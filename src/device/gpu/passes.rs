@@ -106,10 +106,11 @@ impl Gpu {
         self.pipelines.prepare(&self.context, Kernel::Loss)?;
         self.bring_batch(batch)?;
         let pixels = batch.pixels().min(self.arrays.pixels);
-        let groups = pixels.div_ceil(ELEMENT_GROUP);
+        let own = self.own_pixels(pixels);
+        let groups = (own.end - own.start).div_ceil(ELEMENT_GROUP);
         self.arrays.fit_reports(&self.context, groups)?;
         let mut launch = self.launch(batch, keys, 1);
-        launch.last_pixel = pixels;
+        (launch.first_pixel, launch.last_pixel) = (own.start, own.end);
         launch.groups_x = self.context.fold(groups)[0];
         (launch.loss_kind, launch.loss_delta, launch.loss_seed) = match loss {
             Loss::L1 => (records::loss::L1, 0.0, 0),
@@ -130,7 +131,8 @@ impl Gpu {
             .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
         let mut sums = [0f64; 3];
         self.largest_adjoint = 0.0;
-        for [parts @ .., largest] in self.arrays.read_reports(&self.context, groups)? {
+        let reports = self.arrays.read_reports(&self.context, groups)?;
+        for [parts @ .., largest] in self.of_all_groups(reports, pixels) {
             for (sum, part) in sums.iter_mut().zip(parts) {
                 *sum += f64::from(part);
             }
@@ -165,6 +167,7 @@ impl Gpu {
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
         self.context.clear([&self.arrays.statistics]);
+        self.begin_sums();
         let units = self.units(batch.pixels(), spp);
         let mut launch = self.launch(batch, keys, spp);
         (launch.digits, launch.exponent) = (units.digits, units.exponent);
@@ -175,11 +178,13 @@ impl Gpu {
 
     /// Collects sums in whole numbers and reads what an adjoint pass has counted.
     pub(super) fn finish_adjoint(&mut self, units: Units) -> Result<ReplayStats> {
+        self.reduce_sums()?;
         self.collect_sums(units)?;
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-        if words[FAULTS] != 0 {
-            let what = match words[FAULTS] & FAULT_NOT_FINITE {
+        let faults = self.cluster.gather(&[words[FAULTS]]).into_iter().fold(0, |all, of| all | of);
+        if faults != 0 {
+            let what = match faults & FAULT_NOT_FINITE {
                 0 => "left the range of its sums",
                 _ => "is not finite",
             };
@@ -188,12 +193,13 @@ impl Gpu {
             )));
         }
         let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
-        Ok(ReplayStats {
+        let own = ReplayStats {
             rays: wide(0),
             samples: wide(2),
             drifted: wide(4),
             tape_bytes: 0,
-        })
+        };
+        Ok(own.over(self.cluster))
     }
 
     /// Rebuilds the tables that depend on the parameters' values: all of them, or those that a step may have changed.
@@ -223,9 +229,11 @@ impl Gpu {
         self.context.check()
     }
 
-    /// Runs a kernel over all pieces of a pass.
+    /// Runs a kernel over all pieces of this rank's part of a pass.
     fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, pixels: u32) {
-        for (pixels, samples) in dispatch.pieces(pixels, launch.spp) {
+        let own = self.own_pixels(pixels);
+        for (pixels, samples) in dispatch.pieces(own.end - own.start, launch.spp) {
+            let pixels = own.start + pixels.start..own.start + pixels.end;
             self.over_piece(kernel, launch, pixels, samples);
         }
     }

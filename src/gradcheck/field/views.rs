@@ -128,11 +128,14 @@ impl<'a> ViewsObjective<'a> {
         let [u, v] = point;
         let length = (u * u + v * v + N::lift(1.0)).sqrt();
         let local = [-(u / length), -(v / length), length.recip()];
-        let direction = combine(&turned_axes(rest, numbers), local);
+        let axes = turned_axes(rest, numbers);
+        let direction = combine(&axes, local);
         let rest_axes: Axes<N> = camera_axes(&rest.to_world);
-        let shift = combine(&rest_axes, [numbers[3], numbers[4], numbers[5]]);
-        let unit = lift::<N>(self.views.unit);
-        let origin = [0, 1, 2].each(|r| N::lift(rest.to_world[r][3]) + unit * shift[r]);
+        let (unit, pivot) = (lift::<N>(self.views.unit), lift::<N>(self.views.pivot(rest)));
+        let shift = [unit * numbers[3], unit * numbers[4], unit * numbers[5] + pivot];
+        let shift = combine(&rest_axes, shift);
+        let turned = combine(&axes, [N::lift(0.0), N::lift(0.0), pivot]);
+        let origin = [0, 1, 2].each(|r| N::lift(rest.to_world[r][3]) + shift[r] - turned[r]);
         let clip = N::lift(rest.near_clip) * length;
         match face {
             None => Line::new(scene, origin, direction, clip),

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::bricks::Bricks;
 use super::packet::{self, Lane, Packet, PacketSink};
 use super::passes::FieldPasses;
-use super::ranks::Shares;
+use super::ranks::exchange_lists;
 use super::records::{Replays, Unsorted};
 use super::reduce::ReduceBrick;
 use super::refine::{Rays, add_to_gradients, refine};
@@ -58,9 +58,10 @@ impl FieldPasses {
             occupancy,
             replays,
             bases,
+            shares,
+            records: of_layers,
         } = self;
         let cluster = inputs.cluster;
-        let mut shares = None;
         bases.resize(per_round.min(chunks.len()) * samples * CHUNK, [0.0; 16]);
         let with_field = scene.slots.is_some_and(|FieldSlots { sigma_t, sh_coeffs }| {
             [sigma_t, sh_coeffs]
@@ -72,7 +73,7 @@ impl FieldPasses {
         let mut stats = ReplayStats::default();
         let rounds = chunks.chunks(per_round).enumerate();
         let rounds = rounds.flat_map(|round| (0..pass.spp).step_by(samples).map(move |first| (first, round)));
-        for (first, (round, chunks)) in rounds {
+        for (first_sample, (round, chunks)) in rounds {
             replays.resize_with(chunks.len().max(replays.len()), Replays::default);
             let used = &mut replays[..chunks.len()];
             used.par_iter_mut()
@@ -88,7 +89,7 @@ impl FieldPasses {
                         occupancy,
                         inputs,
                         pass,
-                        samples: first..(first + samples as u32).min(pass.spp),
+                        samples: first_sample..(first_sample + samples as u32).min(pass.spp),
                         chunk,
                         adjoint: &adjoint[(round * per_round + i) * CHUNK..][..CHUNK],
                         bricks,
@@ -101,10 +102,14 @@ impl FieldPasses {
                 });
             let slots = scene.slots.filter(|_| with_field);
             let mut wanted = 0..bricks.len() as u32;
+            let first = round * per_round;
             if !cluster.is_single() {
-                let first = round * per_round;
-                let shares = shares.get_or_insert_with(|| Shares::new(cluster, bricks, used, first));
-                shares.exchange(used, first, inputs.emitter.is_some());
+                exchange_lists(cluster, used, first, [inputs.emitter.is_some(), views.is_some()]);
+            }
+            if let Some(shares) = shares.as_ref().filter(|_| slots.is_some()) {
+                let own = used.iter().enumerate().filter(|(i, _)| cluster.owns(first + i));
+                own.for_each(|(_, replay)| replay.count_layers(bricks, of_layers));
+                shares.exchange(used, first);
                 shares.exchange_bases(&mut bases[..used.len() * samples * CHUNK], samples * CHUNK, first);
                 wanted = shares.bricks();
             }
@@ -123,12 +128,6 @@ impl FieldPasses {
         }
         if let Some(views) = views {
             add_to_gradients(views, &inputs.params, &sums, updates);
-        }
-        if let (Some(shares), Some(FieldSlots { sigma_t, sh_coeffs })) = (shares, scene.slots.filter(|_| with_field)) {
-            let sizes = [inputs.scene.sigma_size, inputs.scene.sh_size];
-            for (slot, size) in [sigma_t, sh_coeffs].into_iter().zip(sizes) {
-                shares.join(size, &mut updates.gradients[slot], &mut updates.activity[slot]);
-            }
         }
         stats.over(cluster)
     }

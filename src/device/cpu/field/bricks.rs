@@ -12,7 +12,7 @@ pub(in crate::device::cpu) const CELL_BITS: u32 = 9;
 
 /// The lattice of bricks: the same for both grids, and along each axis at least three texels of either a brick, so that
 /// bricks two apart share no texel.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::device::cpu) struct Bricks {
     pub(in crate::device::cpu) count: [u32; 3],
     /// Texels of the colour grid.

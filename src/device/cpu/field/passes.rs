@@ -2,11 +2,14 @@
 
 use rayon::prelude::*;
 
+use super::bricks::Bricks;
+use super::ranks::Shares;
 use super::records::Replays;
 use crate::device::cpu::passes::Inputs;
+use crate::device::cpu::update::Updates;
 use crate::each::EachEntry;
 use crate::kernels::occupancy::reachable;
-use crate::resident::field::FieldScene;
+use crate::resident::field::{FieldScene, FieldSlots};
 use crate::resident::layout::{density, occupancy};
 use crate::transport::lookup::sh::Basis;
 
@@ -18,7 +21,14 @@ pub(in crate::device::cpu) struct FieldPasses {
     pub(super) replays: Vec<Replays>,
     /// Of the directions of a round's rays.
     pub(super) bases: Vec<Basis>,
+    /// Who sums and steps what, among several ranks.
+    pub(super) shares: Option<Shares>,
+    /// Records that each layer of bricks has had on this rank since that was last looked at.
+    pub(super) records: Vec<u64>,
 }
+
+/// By how much the rank that has most to do may have more than after another deal.
+const UNEVEN: f64 = 1.25;
 
 impl FieldPasses {
     /// Passes over a field whose occupancy is not known yet.
@@ -28,7 +38,40 @@ impl FieldPasses {
             occupancy: Vec::new(),
             replays: Vec::new(),
             bases: Vec::new(),
+            shares: None,
+            records: Vec::new(),
         }
+    }
+
+    /// Deals the grids out to several ranks evenly, when they are new.
+    pub(in crate::device::cpu) fn deal_evenly(&mut self, inputs: &Inputs, updates: &mut Updates) {
+        self.shares = None;
+        self.records.clear();
+        self.deal(inputs, updates);
+    }
+
+    /// Deals the grids out to several ranks anew where records have come to lie elsewhere. All gradients are zero.
+    pub(in crate::device::cpu) fn deal(&mut self, inputs: &Inputs, updates: &mut Updates) {
+        let cluster = inputs.cluster;
+        let Some(FieldSlots { sigma_t, sh_coeffs }) = self.scene.slots.filter(|_| !cluster.is_single()) else {
+            return;
+        };
+        let bricks = Bricks::new(&inputs.scene);
+        self.records.resize(bricks.count[2] as usize, 0);
+        let all = cluster.gather(&self.records);
+        let of_layer = |z: usize| all.iter().skip(z).step_by(self.records.len()).sum();
+        let records: Vec<u64> = (0..self.records.len()).map(of_layer).collect();
+        self.records.fill(0);
+        let shares = Shares::new(cluster, bricks, &records);
+        let is_even = |before: &Shares| before.heaviest(&records) as f64 <= UNEVEN * shares.heaviest(&records) as f64;
+        if self.shares.as_ref().is_some_and(|before| before.are_of(bricks) && is_even(before)) {
+            return;
+        }
+        let sizes = [inputs.scene.sigma_size, inputs.scene.sh_size];
+        for (slot, size) in [sigma_t, sh_coeffs].into_iter().zip(sizes) {
+            updates.deal(slot, cluster, shares.entries(size));
+        }
+        self.shares = Some(shares);
     }
 
     /// Rebuilds the occupancy grid: separable maxima over the texels that each cell can reach.

@@ -1,14 +1,14 @@
 //! Summing a field's gradient on several ranks. Each owns the texels of some layers of bricks along z, of the grids'
 //! densities and colours alike, and is sent the records of the bricks that reach them: those layers and the next on either
 //! side. It sums them in the order in which one process does. What it finds for texels that it does not own is not whole,
-//! and is replaced by what their owner has found.
+//! and is never read.
 
 use std::ops::Range;
 
 use super::bricks::Bricks;
 use super::records::{Record, Replays};
-use crate::cluster::Cluster;
-use crate::device::cpu::step::{Activity, BLOCK};
+use super::refine::OfView;
+use crate::cluster::{Cluster, Plain};
 use crate::each::EachEntry;
 use crate::transport::lookup::sh::Basis;
 
@@ -22,31 +22,36 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Gives each rank layers with about as many records, by those of a round. `first` is the round's first chunk.
-    pub(super) fn new(cluster: Cluster, bricks: Bricks, replays: &[Replays], first: usize) -> Self {
-        let [across, down, layers] = bricks.count;
-        let of_layer = |z: u32| {
-            let own = replays.iter().enumerate().filter(|(i, _)| cluster.owns(first + i));
-            own.map(|(_, r)| r.count(z * across * down..(z + 1) * across * down) as u64)
-                .sum()
-        };
-        let own: Vec<u64> = (0..layers).map(of_layer).collect();
-        let all = cluster.gather(&own);
-        let count = |z: usize| all.iter().skip(z).step_by(layers as usize).sum::<u64>();
-        let counts: Vec<u64> = (0..layers as usize).map(count).collect();
-        let total: u64 = counts.iter().sum();
+    /// Gives each rank layers of about the same weight, from the records that each layer has had. Half of the weight is
+    /// that of the texels, of which no rank thereby has many more than two parts of as many as there are ranks.
+    pub(super) fn new(cluster: Cluster, bricks: Bricks, records: &[u64]) -> Self {
+        let weights = weights(records);
+        let total: u64 = weights.iter().sum();
         let size = cluster.size() as u64;
         let (mut cuts, mut passed) = (vec![0], 0);
-        for (z, count) in (0..).zip(&counts) {
+        for (z, weight) in (0..).zip(&weights) {
             // A layer belongs to the rank whose part its middle lies in.
-            while (cuts.len() as u64) < size && (2 * passed + count) * size >= 2 * total * cuts.len() as u64 {
+            while (cuts.len() as u64) < size && (2 * passed + weight) * size >= 2 * total * cuts.len() as u64 {
                 cuts.push(z);
             }
-            passed += count;
+            passed += weight;
         }
+        let layers = bricks.count[2];
         cuts.resize(cluster.size(), layers);
         cuts.push(layers);
         Self { cluster, bricks, cuts }
+    }
+
+    /// Whether these are the bricks that are dealt out.
+    pub(super) fn are_of(&self, bricks: Bricks) -> bool {
+        self.bricks == bricks
+    }
+
+    /// The weight of the rank that has most, when each layer has had so many records.
+    pub(super) fn heaviest(&self, records: &[u64]) -> u64 {
+        let weights = weights(records);
+        let of_rank = |cut: &[u32]| weights[cut[0] as usize..cut[1] as usize].iter().sum();
+        self.cuts.windows(2).map(of_rank).max().unwrap_or(0)
     }
 
     /// The bricks whose records a rank needs.
@@ -66,7 +71,7 @@ impl Shares {
     }
 
     /// Sends the records of a round to those who need them; in the place of chunks of others come what they have sent.
-    pub(super) fn exchange(&self, replays: &mut [Replays], first: usize, needs_emitters: bool) {
+    pub(super) fn exchange(&self, replays: &mut [Replays], first: usize) {
         let ranks = self.cluster.size();
         let (mut records, mut starts) = (vec![Vec::<Record>::new(); ranks], vec![Vec::<u32>::new(); ranks]);
         for rank in (0..ranks).filter(|&rank| rank != self.cluster.rank()) {
@@ -93,32 +98,6 @@ impl Shares {
                 start,
             );
         }
-        if needs_emitters {
-            self.exchange_emitters(replays, first);
-        }
-    }
-
-    /// Has all ranks know the emitters of all chunks.
-    fn exchange_emitters(&self, replays: &mut [Replays], first: usize) {
-        let own = |i: &usize| self.cluster.owns(first + i);
-        let mut counts: Vec<u32> = replays.iter().map(|r| r.emitters.len() as u32).collect();
-        self.cluster.assemble_from(&mut counts, 1, first);
-        let indices = (0..replays.len()).filter(own);
-        let all = indices.flat_map(|i| {
-            replays[i]
-                .emitters
-                .iter()
-                .map(|([x, y, z], [r, g, b])| [*x, *y, *z, *r, *g, *b])
-        });
-        let parts = self.cluster.concat(&all.collect::<Vec<[f32; 6]>>());
-        let mut places = vec![0; parts.len()];
-        for (i, replay) in replays.iter_mut().enumerate() {
-            let from = (first + i) % parts.len();
-            let begin = places[from];
-            places[from] += counts[i] as usize;
-            let these = &parts[from][begin..places[from]];
-            replay.emitters = these.iter().map(|&[x, y, z, r, g, b]| ([x, y, z], [r, g, b])).collect();
-        }
     }
 
     /// Has all ranks know the bases of all rays of a round, so many a chunk.
@@ -126,53 +105,13 @@ impl Shares {
         self.cluster.assemble_from(bases, of_chunk, first);
     }
 
-    /// Replaces the gradients of a grid of this size that this rank does not own by those of their owners.
-    pub(super) fn join(&self, size: [u32; 4], gradient: &mut [f32], activity: &mut Activity) {
-        if gradient.is_empty() {
-            return;
-        }
-        let blocks = activity.touched();
-        let all = self.cluster.gather(&blocks);
-        let touched: Vec<bool> = (0..blocks.len())
-            .map(|block| {
-                all.iter()
-                    .skip(block)
-                    .step_by(blocks.len())
-                    .any(|touched| *touched != 0)
-            })
-            .collect();
+    /// For each rank the first of a grid's entries that it owns; one more is the end.
+    pub(super) fn entries(&self, size: [u32; 4]) -> Vec<usize> {
         let [nx, ny, nz, channels] = size.each(|n| n as usize);
-        let layer = nx * ny * channels;
-        let owner = |z: usize| self.owner_of_layer(z, nz);
-        let ranges = |rank: usize| {
-            let begin = (0..nz).filter(|&z| owner(z) < rank).count() * layer;
-            let end = (0..nz).filter(|&z| owner(z) <= rank).count() * layer;
-            let blocks = begin / BLOCK..end.div_ceil(BLOCK);
-            let touched = &touched;
-            let all = blocks.filter(move |&block| begin < end && touched[block]);
-            all.map(move |block| (block * BLOCK).max(begin)..((block + 1) * BLOCK).min(end))
-        };
-        let mut own = Vec::new();
-        for range in ranges(self.cluster.rank()) {
-            own.extend_from_slice(&gradient[range]);
-        }
-        let lengths: Vec<usize> = (0..self.cluster.size())
-            .map(|rank| ranges(rank).map(|range| range.len()).sum())
-            .collect();
-        let parts = self.cluster.concat_lengths(&own, &lengths);
-        for (rank, part) in parts
-            .iter()
-            .enumerate()
-            .filter(|(rank, _)| *rank != self.cluster.rank())
-        {
-            let mut begin = 0;
-            for range in ranges(rank) {
-                let end = begin + range.len();
-                gradient[range].copy_from_slice(&part[begin..end]);
-                begin = end;
-            }
-        }
-        activity.touch_blocks(&touched);
+        let below = |rank: usize| (0..nz).filter(|&z| self.owner_of_layer(z, nz) < rank).count();
+        (0..=self.cluster.size())
+            .map(|rank| below(rank) * nx * ny * channels)
+            .collect()
     }
 
     /// The rank that owns a layer of texels of a grid with so many: that of the layer of bricks that holds its centres.
@@ -183,5 +122,52 @@ impl Shares {
         let [across, down, _] = self.bricks.count;
         let layer = (key >> super::bricks::CELL_BITS) / (across * down);
         self.cuts.partition_point(|cut| *cut <= layer) - 1
+    }
+}
+
+/// Of each layer: its part of the records and its part of all layers, in a unit that depends on neither.
+fn weights(records: &[u64]) -> Vec<u64> {
+    let (layers, total) = (records.len() as u64, records.iter().sum::<u64>().max(1));
+    records.iter().map(|count| count * layers + total).collect()
+}
+
+/// Has all ranks know what the rays of all chunks say of the emitter and of the views, if that is asked for. `first` is the
+/// round's first chunk.
+pub(super) fn exchange_lists(cluster: Cluster, replays: &mut [Replays], first: usize, [emitters, views]: [bool; 2]) {
+    if emitters {
+        let pack = |([x, y, z], [r, g, b]): &([f32; 3], [f32; 3])| [*x, *y, *z, *r, *g, *b];
+        let unpack = |[x, y, z, r, g, b]: [f32; 6]| ([x, y, z], [r, g, b]);
+        exchange_list(cluster, replays, first, |replay| &mut replay.emitters, pack, unpack);
+    }
+    if views {
+        let pack =
+            |(sensor, [a, b, c, d, e, f, g, h]): &OfView| [f32::from_bits(*sensor), *a, *b, *c, *d, *e, *f, *g, *h];
+        let unpack = |[sensor, a, b, c, d, e, f, g, h]: [f32; 9]| (sensor.to_bits(), [a, b, c, d, e, f, g, h]);
+        exchange_list(cluster, replays, first, |replay| &mut replay.views, pack, unpack);
+    }
+}
+
+/// Has all ranks know a list of each chunk.
+fn exchange_list<E, P: Plain>(
+    cluster: Cluster,
+    replays: &mut [Replays],
+    first: usize,
+    list: impl Fn(&mut Replays) -> &mut Vec<E>,
+    pack: impl Fn(&E) -> P,
+    unpack: impl Fn(P) -> E,
+) {
+    let mut counts: Vec<u32> = replays.iter_mut().map(|replay| list(replay).len() as u32).collect();
+    cluster.assemble_from(&mut counts, 1, first);
+    let mut own = Vec::new();
+    for (_, replay) in replays.iter_mut().enumerate().filter(|(i, _)| cluster.owns(first + i)) {
+        own.extend(list(replay).iter().map(&pack));
+    }
+    let parts = cluster.concat(&own);
+    let mut places = vec![0; parts.len()];
+    for (i, replay) in replays.iter_mut().enumerate() {
+        let from = (first + i) % parts.len();
+        let begin = places[from];
+        places[from] += counts[i] as usize;
+        *list(replay) = parts[from][begin..places[from]].iter().map(|e| unpack(*e)).collect();
     }
 }

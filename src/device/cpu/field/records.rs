@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::mem::size_of;
 use std::ops::Range;
 
-use super::bricks::CELL_BITS;
+use super::bricks::{Bricks, CELL_BITS};
 use super::packet::Lane;
 use super::refine::OfView;
 use crate::device::ReplayStats;
@@ -176,9 +176,12 @@ impl Replays {
         &self.sorted[self.starts[brick as usize] as usize..self.starts[brick as usize + 1] as usize]
     }
 
-    /// Number of records of some bricks.
-    pub(super) fn count(&self, bricks: Range<u32>) -> u32 {
-        self.starts[bricks.end as usize] - self.starts[bricks.start as usize]
+    /// Adds the number of records to each layer of bricks.
+    pub(super) fn count_layers(&self, bricks: Bricks, layers: &mut [u64]) {
+        let layer = bricks.len() / layers.len();
+        for (z, count) in layers.iter_mut().enumerate() {
+            *count += u64::from(self.starts[(z + 1) * layer] - self.starts[z * layer]);
+        }
     }
 
     /// Appends the records of some bricks, and where each brick's begin among them.
