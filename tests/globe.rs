@@ -155,6 +155,28 @@ fn a_small_globe_shows_its_map() {
     assert!(moved > width * height / 2, "{moved}");
 }
 
+/// The text of a scene without what its first lines say of it.
+fn body(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name);
+    let text = fs::read_to_string(path).expect("it is there");
+    text.split_once("{\n").expect("a scene").1.to_owned()
+}
+
+#[test]
+fn the_large_globe_is_the_globe() {
+    let larger = |name: &str| {
+        body(name)
+            .replace("[512, 256]", "[1024, 512]")
+            .replace("\"width\": 320, \"height\": 180", "\"width\": 1280, \"height\": 720")
+    };
+    let mut scene = larger("globe.json").replace("globe_target", "globe_large_target");
+    for (few, many) in [("8}", "64}"), ("4}", "32}"), ("2}", "16}"), ("1,\n", "8,\n")] {
+        scene = scene.replace(&format!("\"spp\": {few}"), &format!("\"spp\": {many}"));
+    }
+    assert!(scene == body("globe_large.json"));
+    assert!(larger("globe_target.json") == body("globe_large_target.json"));
+}
+
 /// The experiment itself, which takes minutes: `cargo test --release --test globe -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use prbopt::io::{Grid, UNIT_CUBE, image, vol};
+use prbopt::io::{Grid, Image, UNIT_CUBE, image, vol};
 use tempfile::TempDir;
 
 /// Albedos of the table, which are closer where the colour changes faster; three of them are rendered at once.
@@ -118,6 +118,58 @@ impl Slab {
         vol::write(&self.path("table/slab.interior.albedo.vol"), &grid).expect("the test's folder is writable");
     }
 
+    /// The derivative of the picture's mean by the albedo, the mean over each layer of texels, the lowest first.
+    fn profile(&self, spp: &str) -> Vec<f64> {
+        let ones = Image {
+            width: self.size,
+            height: self.size,
+            channels: 3,
+            data: vec![1.0; 3 * self.size * self.size],
+        };
+        image::write_exr(&self.path("ones.exr"), &ones).expect("the test's folder is writable");
+        let words = [
+            "backpropagate",
+            "slab.json",
+            "--adjoint",
+            "ones.exr",
+            "--spp",
+            spp,
+            "-o",
+            "gradients",
+        ];
+        self.prbopt(&words);
+        let gradient = vol::read(&self.path("gradients/slab.interior.albedo.vol")).expect("it is written");
+        assert_eq!(gradient.size, self.grid);
+        let layer = 3 * self.grid[0] * self.grid[1];
+        let mean = |layer: &[f32]| layer.iter().map(|g| f64::from(*g)).sum::<f64>() / layer.len() as f64;
+        gradient.data.chunks_exact(layer).map(mean).collect()
+    }
+
+    /// Mean radiances of pictures with paths of up to 64 edges and of up to 4096, without roulette and with it from the fifth edge.
+    fn short_and_long(&self, albedo: f64, spp: &str) -> [[f64; 2]; 2] {
+        let value = format!("slab.interior.albedo.value=[{albedo},{albedo},{albedo}]");
+        [100_000, 5].map(|roulette| {
+            [64, 4096].map(|edges| {
+                let changes = [
+                    format!("integrator.max_depth={edges}"),
+                    format!("integrator.rr_depth={roulette}"),
+                ];
+                let options = [
+                    "--set",
+                    &value,
+                    "--set",
+                    &changes[0],
+                    "--set",
+                    &changes[1],
+                    "--seed",
+                    "7",
+                ];
+                let picture = self.picture("slab.json", spp, &options);
+                picture.iter().map(|x| f64::from(*x)).sum::<f64>() / picture.len() as f64
+            })
+        })
+    }
+
     /// Distances from the target: of the extruded table, and after a run from grey and from the table.
     fn find(&self, iterations: &str) -> [f64; 3] {
         let target = self.picture("slab_target.json", "256", &[]);
@@ -151,6 +203,77 @@ fn a_small_slab_looks_as_it_is_to() {
     let [naive, grey, table] = slab.find("60");
     println!("small slab: {naive:.4} by the table, {grey:.4} from grey, {table:.4} from the table");
     assert!(grey < 0.75 * naive && table < 0.75 * naive, "{naive}, {grey}, {table}");
+}
+
+/// Deeper texels are seen less: by fewer paths, which have lost more of their light.
+#[test]
+fn gradients_fade_with_depth() {
+    let slab = Slab::new(32, [64, 64, 16], 25);
+    let profile = slab.profile("16");
+    println!("small slab, from below: {profile:.3e?}");
+    assert!(profile.iter().all(|g| *g > 0.0), "{profile:?}");
+    // The outermost layers have half their texels' reach beyond the slab.
+    let inner = &profile[1..profile.len() - 1];
+    assert!(inner.windows(2).all(|pair| pair[0] < pair[1]), "{profile:?}");
+    assert!(profile[12] > 3.0 * profile[4], "{profile:?}");
+}
+
+/// Roulette ends paths and loses nothing on average; a limit loses what longer paths would have brought.
+#[test]
+fn a_limit_loses_light_and_roulette_does_not() {
+    let slab = Slab::new(32, [8, 8, 2], 25);
+    let [bright, dark] = [0.999, 0.8].map(|albedo| slab.short_and_long(albedo, "64"));
+    println!("small slab: {bright:.5?} with an albedo of 0.999, {dark:.5?} of 0.8");
+    for [[all_short, all_long], [few_short, few_long]] in [bright, dark] {
+        assert!((few_long / all_long - 1.0).abs() < 0.02 && (few_short / all_short - 1.0).abs() < 0.02);
+    }
+    let lost = |[short, long]: [f64; 2]| 1.0 - short / long;
+    assert!(lost(bright[0]) > 0.02 && lost(dark[0]) < 0.002, "{bright:?} {dark:?}");
+}
+
+/// What the slab of the experiment tells of depths and of longer paths: `cargo test --release --test slab -- --ignored --nocapture`.
+#[test]
+#[ignore = "a minute of measurements"]
+fn what_is_deep_in_the_slab() {
+    let slab = Slab::new(128, [256, 256, 64], 100);
+    let profile = slab.profile("16");
+    let top = profile.iter().copied().fold(0.0, f64::max);
+    let shares = profile.iter().rev().step_by(4).map(|g| format!("{:.4}", g / top));
+    println!(
+        "from the top, every fourth layer: {}",
+        shares.collect::<Vec<_>>().join(", ")
+    );
+    for albedo in [0.8, 0.95, 0.99, 0.999] {
+        let [without, with] = slab.short_and_long(albedo, "16");
+        let lost = |[short, long]: [f64; 2]| 100.0 * (1.0 - short / long);
+        println!(
+            "albedo {albedo}: {:.4} in all, {:.3} % of it beyond 64 edges, {:.3} % with roulette",
+            without[1],
+            lost(without),
+            lost(with)
+        );
+    }
+}
+
+/// The text of a scene without what its first lines say of it.
+fn body(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name);
+    let text = fs::read_to_string(path).expect("it is there");
+    text.split_once("{\n").expect("a scene").1.to_owned()
+}
+
+#[test]
+fn the_large_slab_is_the_slab() {
+    let larger = body("slab.json")
+        .replace("[256, 256, 64]", "[512, 512, 128]")
+        .replace("\"width\": 128, \"height\": 128", "\"width\": 512, \"height\": 512")
+        .replace("\"sigma_t\": 100", "\"sigma_t\": 200")
+        .replace("slab_target", "slab_large_target");
+    assert!(larger == body("slab_large.json"));
+    let target = body("slab_target.json")
+        .replace("[128, 128]", "[512, 512]")
+        .replace("\"width\": 128, \"height\": 128", "\"width\": 512, \"height\": 512");
+    assert!(target == body("slab_large_target.json"));
 }
 
 /// The experiment itself, which takes minutes: `cargo test --release --test slab -- --ignored --nocapture`.

@@ -292,7 +292,7 @@ pub(super) fn histograms(title: &str, of_runs: &[(usize, Histogram)]) -> Option<
 }
 
 /// Tick positions of a logarithmic axis: powers of ten, and also two and five times those if there are few.
-fn marks_of_decades(range: &Range<f64>) -> Vec<f64> {
+pub(super) fn marks_of_decades(range: &Range<f64>) -> Vec<f64> {
     let [first, last] = [range.start, range.end].map(|v| v.log10().floor() as i32);
     let steps: &[f64] = if last - first > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let all = (first..=last).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
@@ -327,7 +327,7 @@ fn fixed(value: f64, span: f64) -> String {
 }
 
 /// Formats a number for a logarithmic axis.
-fn power(value: f64) -> String {
+pub(super) fn power(value: f64) -> String {
     if (0.01..1000.0).contains(&value) {
         short(value)
     } else {

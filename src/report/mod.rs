@@ -11,6 +11,7 @@ mod grids;
 mod live;
 pub(crate) mod page;
 mod pictures;
+pub mod scaling;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

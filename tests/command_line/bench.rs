@@ -1,5 +1,7 @@
 //! `prbopt bench` on the file of a scene.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::Place;
@@ -125,4 +127,55 @@ fn wrong_requests_are_told() {
         let (_, error) = place.expect(2, words);
         assert!(error.contains(told), "{words:?}: {error}");
     }
+}
+
+/// Path replay and the tape follow the same paths in a scene, too; the tape grows with them, and the plot shows both.
+#[test]
+fn estimators_are_compared_on_a_scene() {
+    let place = Place::new();
+    let scene = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/figurine.json");
+    let scene = scene.display().to_string();
+    let words = [
+        "bench",
+        "estimators",
+        &scene,
+        "--device",
+        "cpu",
+        "--runs",
+        "2",
+        "--depths",
+        "4,32",
+        "--only",
+        "prb,ad,rb_pipelined",
+        "--set",
+        "front.film.width=8",
+        "--set",
+        "front.film.height=10",
+        "--plot",
+        "depths.svg",
+        "--json",
+    ];
+    let (out, _) = place.expect(0, &words);
+    let figures: Value = serde_json::from_str(&out).expect("one line of JSON");
+    let rows = figures["rows"].as_array().expect("a row for each");
+    assert_eq!(rows.len(), 6);
+    let number = |row: &Value, key: &str| row[key].as_f64().expect("a number");
+    for pair in [[0, 1], [3, 4]] {
+        let [replay, tape] = pair.map(|i| &rows[i]);
+        let [a, b] = [replay, tape].map(|row| number(&row["gradients"][0], "mean"));
+        assert!(a > 0.0 && (a / b - 1.0).abs() < 1e-4, "{a} {b}");
+        assert!(number(replay, "tape_bytes") == 0.0 && number(replay, "adjoint_ms") > 0.0);
+    }
+    assert!(number(&rows[4], "tape_bytes") > 2.0 * number(&rows[1], "tape_bytes"));
+    assert_eq!(rows[2]["processor_ms"][0], 0.0, "a pipeline has no primal pass");
+    let svg = std::fs::read_to_string(place.path("depths.svg")).expect("it is written");
+    assert!(svg.contains("path replay") && svg.contains("tape"), "{svg}");
+
+    let (_, error) = place.expect(1, &["bench", "estimators", "scene.json", "--device", "cpu"]);
+    assert!(
+        error.contains("scene.json") && error.contains("follows paths"),
+        "{error}"
+    );
+    let words = ["bench", "volume", "--device", "cpu", "--set", "sky.radiance=1"];
+    assert!(place.expect(1, &words).1.contains("--set are for the file of a scene"));
 }

@@ -6,6 +6,7 @@ use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::{Options, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
+use prbopt::output::processor::processor_seconds;
 use prbopt::resident::layout::gradient;
 use prbopt::resident::paths::{Estimator, Variant};
 use prbopt::scene;
@@ -64,22 +65,38 @@ fn events_and_radiance(setup: &Setup) -> (f64, [f64; 3]) {
     (events as f64 / count, sum.map(|sum| sum / count))
 }
 
-/// Seconds that this process has computed, all threads together: what else the machine does is not in it.
-fn processor_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes to the struct that it is given.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    assert_eq!(failed, 0);
-    time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
+/// The gradient of the mean of the picture by the albedo.
+fn gradient_of(setup: &Setup, estimator: Estimator) -> Vec<f32> {
+    let mut cpu = loaded(setup, estimator);
+    let keys = |pass| Keys {
+        objective: pass_key(3, 0, Pass::Objective),
+        pass: pass_key(3, 0, pass),
+    };
+    cpu.render(&setup.batch, keys(Pass::Primal), 1).expect("it renders");
+    cpu.loss(&setup.batch, keys(Pass::Primal), Loss::Linear { seed: 0 })
+        .expect("it compares");
+    cpu.backpropagate(&setup.batch, keys(Pass::Adjoint), setup.spp)
+        .expect("it runs");
+    let slot = setup
+        .params
+        .find("figurine.interior.albedo")
+        .expect("it is a parameter");
+    cpu.read(slot, ArrayKind::Gradient).expect("the CPU can be read")
 }
 
-/// Processor time of the adjoint pass of an estimator, in seconds a path: the least of `runs`; and the sum of the gradient.
-fn adjoint_seconds(setup: &Setup, estimator: Estimator, runs: u32) -> (f64, f64) {
+/// A device with the scene.
+fn loaded(setup: &Setup, estimator: Estimator) -> Cpu {
     let mut resident = setup.resident.clone();
     resident.transport.paths_mut().estimator = estimator;
     let mut cpu = Cpu::new();
     cpu.load(resident, setup.params.clone(), Optimizer::Sgd { momentum: 0.0 })
         .expect("it fits");
+    cpu
+}
+
+/// Processor time of the adjoint pass of an estimator, in seconds a path: the least of `runs`; and the sum of the gradient.
+fn adjoint_seconds(setup: &Setup, estimator: Estimator, runs: u32) -> (f64, f64) {
+    let mut cpu = loaded(setup, estimator);
     let keys = |run, pass| Keys {
         objective: pass_key(3, run, Pass::Objective),
         pass: pass_key(3, run, pass),
@@ -90,11 +107,11 @@ fn adjoint_seconds(setup: &Setup, estimator: Estimator, runs: u32) -> (f64, f64)
             .expect("it renders");
         cpu.loss(&setup.batch, keys(run, Pass::Primal), Loss::Linear { seed: 0 })
             .expect("it compares");
-        let begun = processor_seconds();
+        let begun = processor_seconds().expect("a Unix");
         let stats = cpu
             .backpropagate(&setup.batch, keys(run, Pass::Adjoint), setup.spp)
             .expect("it runs");
-        least = least.min((processor_seconds() - begun) / stats.rays as f64);
+        least = least.min((processor_seconds().expect("a Unix") - begun) / stats.rays as f64);
     }
     for slot in 0..cpu.params().parameters.len() {
         let gradient = cpu.read(slot, ArrayKind::Gradient).expect("the CPU can be read");
@@ -182,5 +199,18 @@ fn paths_get_longer_and_less_is_lost() {
             bright[0] > 1.2 * dark[0] && bright[1] > 1.02 * dark[1],
             "{dark:?} {bright:?}"
         );
+    }
+}
+
+/// The tape differentiates the walk that path replay follows: with the same random numbers both give the same gradient.
+#[test]
+fn replay_has_the_gradient_of_the_tape() {
+    for depth in [8, 64] {
+        let setup = setup(40.0, depth, 1);
+        let [replay, tape] = [Estimator::PathReplay, Estimator::Tape].map(|estimator| gradient_of(&setup, estimator));
+        println!("{depth} edges: {replay:?} by replay, {tape:?} by the tape");
+        for (a, b) in replay.iter().zip(&tape) {
+            assert!(*b > 0.0 && (a / b - 1.0).abs() < 1e-4, "{depth}: {a} {b}");
+        }
     }
 }

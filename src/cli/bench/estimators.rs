@@ -4,20 +4,28 @@
 //! The objective is the mean of an image, whose adjoint image is constant and has no noise: all noise of the gradient
 //! is the estimator's.
 
+use std::path::Path;
 use std::time::Instant;
 
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use super::volume::{self, Setting};
-use super::{BenchArgs, median};
+use super::{BenchArgs, median, milliseconds_since, scene};
 use crate::cli::Outcome;
 use crate::device::{ArrayKind, Batch, Device, DeviceError, Keys, ReplayStats};
+use crate::io::atomic;
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
+use crate::output::processor::processor_seconds;
 use crate::output::progress::print_line;
+use crate::params::ParamSet;
+use crate::report::scaling::{self, Line, Panel};
 use crate::resident::paths::{Estimator, Variant};
-use crate::scene::Gradient;
+use crate::resident::{Resident, Transport};
+use crate::scene::{Gradient, Rules};
+use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
 
 /// The objective: [`Loss::Linear`] with weight one is the image's mean.
@@ -63,21 +71,31 @@ impl Compared {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Prb => "prbvolpath",
-            Self::PrbDrt => "prbvolpath, drt",
-            Self::PrbPaired => "prbvolpath, paired",
-            Self::Ad => "advolpath",
-            Self::Rb => "rbvolpath",
-            Self::RbBiased => "rbvolpath, biased",
-            Self::RbPipelined => "rbvolpath, pipelined",
+            Self::Prb => "path replay",
+            Self::PrbDrt => "path replay, drt",
+            Self::PrbPaired => "path replay, paired",
+            Self::Ad => "tape",
+            Self::Rb => "radiative",
+            Self::RbBiased => "radiative, biased",
+            Self::RbPipelined => "radiative, pipelined",
         }
     }
 }
+
+/// What is compared where nothing else is said: at the collisions of free flight in a scene, whose media may be of any kind.
+const OF_SCENES: [Compared; 5] = [
+    Compared::Prb,
+    Compared::Ad,
+    Compared::Rb,
+    Compared::RbBiased,
+    Compared::RbPipelined,
+];
 
 /// One estimator at one path length.
 #[derive(Debug, Serialize)]
 struct Row {
     max_depth: u32,
+    spp: u32,
     estimator: Compared,
     /// The reason if the estimator cannot run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +103,8 @@ struct Row {
     /// Medians over the runs: the adjoint pass, and adjoint and primal pass together.
     adjoint_ms: f64,
     iteration_ms: f64,
+    /// Processor time of the primal and of the adjoint pass, all threads together.
+    processor_ms: [f64; 2],
     /// Contributions gathered per path, about one per collision.
     contributions: f64,
     /// Bytes of the recorded tape, and of all other arrays: parameters, gradients, their sums, images.
@@ -127,16 +147,29 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         runs: args.runs,
         rows: Vec::new(),
     };
-    let compared = match args.only.as_slice() {
-        [] => Compared::value_variants(),
-        only => only,
+    let compared = match (args.only.as_slice(), &args.file) {
+        ([], None) => Compared::value_variants(),
+        ([], Some(_)) => &OF_SCENES[..],
+        (only, _) => only,
+    };
+    let few = [args.samples().spp];
+    let spps = match args.spps.as_slice() {
+        [] => &few[..],
+        spps => spps,
     };
     for &max_depth in &args.depths {
-        for &estimator in compared {
-            let mut device = args.device.open()?;
-            figures.device = format!("{} ({})", device.info().name, device.info().detail);
-            figures.rows.push(measure(args, device.as_mut(), max_depth, estimator)?);
+        for &spp in spps {
+            for &estimator in compared {
+                let mut device = args.device.open()?;
+                figures.device = format!("{} ({})", device.info().name, device.info().detail);
+                let lengths = [max_depth, spp];
+                figures.rows.push(measure(args, device.as_mut(), lengths, estimator)?);
+            }
         }
+    }
+    if let Some(file) = &args.plot {
+        let svg = plot(&figures.rows, spps.len() > 1).context("--plot: there is nothing to draw")?;
+        atomic::write_bytes(file, svg.as_bytes())?;
     }
     if args.json {
         print_line(&serde_json::to_string(&figures)?);
@@ -146,7 +179,48 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: Compared) -> anyhow::Result<Row> {
+/// The smoke, or the scene of a file, its first sensor, with the estimator and the longest paths of a setting.
+fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<(Resident, ParamSet, Batch)> {
+    let Some(path) = &args.file else {
+        let (resident, params, mut batches) = volume::prepare(args, setting)?;
+        return Ok((resident, params, batches.swap_remove(0)));
+    };
+    of_scene(args, path, setting).with_context(|| path.display().to_string())
+}
+
+fn of_scene(args: &BenchArgs, path: &Path, setting: Setting) -> anyhow::Result<(Resident, ParamSet, Batch)> {
+    let mut scene = args.set.load(path)?;
+    let integrator = &mut scene.integrator;
+    integrator.estimator = setting.estimator;
+    integrator.max_depth = Some(setting.max_depth);
+    if integrator.rules == Rules::Volpath {
+        integrator.gradient = setting.gradient;
+    } else if setting.gradient != Gradient::FreeFlight {
+        bail!("prb_drt and prb_paired differentiate media, which its integrator walks past; leave them out of --only");
+    }
+    if integrator.attached {
+        bail!("estimators are compared where points of paths stay; take `prb` in the place of `prb_attached`");
+    }
+    let (mut resident, mut params) = Resident::new(&scene)?;
+    if !matches!(resident.transport, Transport::Paths(_)) {
+        bail!("estimators of paths are compared; name a scene whose integrator follows paths");
+    }
+    scene::select(&mut resident, &mut params, &args.parameter)?;
+    if resident.sensors.is_empty() {
+        bail!("there is nothing to look through; add a sensor");
+    }
+    resident.set_constant_reference(scene::REFERENCE);
+    let table = PixelTable::new(&resident.sensors, &[0])
+        .context("the first view has more than 2³² pixels; make its film smaller")?;
+    Ok((resident, params, Batch { table, drawn: None }))
+}
+
+fn measure(
+    args: &BenchArgs,
+    device: &mut dyn Device,
+    [max_depth, spp]: [u32; 2],
+    compared: Compared,
+) -> anyhow::Result<Row> {
     let (estimator, gradient) = compared.estimator();
     let setting = Setting {
         estimator,
@@ -155,7 +229,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
         within: true,
     };
     // Load the scene.
-    let (resident, params, batches) = volume::prepare(args, setting)?;
+    let (resident, params, batch) = prepare(args, setting)?;
     let parameters = params.parameters.iter().enumerate();
     let tuned: Vec<(usize, String)> = parameters
         .filter(|(_, p)| p.tuning.is_some())
@@ -164,10 +238,12 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
     let mut row = Row {
         max_depth,
+        spp,
         estimator: compared,
         refused: None,
         adjoint_ms: 0.0,
         iteration_ms: 0.0,
+        processor_ms: [0.0; 2],
         contributions: 0.0,
         tape_bytes: 0,
         other_bytes: 0,
@@ -177,7 +253,7 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
     let mut times = Vec::new();
     // One estimate per run, each with its own seed.
     for run in 0..args.runs {
-        let (time, stats) = match estimate(device, &batches[0], args, run, estimator) {
+        let (time, stats) = match estimate(device, &batch, [args.seed, run.into()], spp, estimator) {
             Err(DeviceError::TooLarge(why)) => {
                 row.refused = Some(why);
                 return Ok(row);
@@ -198,41 +274,105 @@ fn measure(args: &BenchArgs, device: &mut dyn Device, max_depth: u32, compared: 
     } else {
         &times[..]
     };
-    row.adjoint_ms = median(steady.iter().map(|t| t[1]));
-    row.iteration_ms = median(steady.iter().map(|t| t[0] + t[1]));
+    row.adjoint_ms = median(steady.iter().map(|t| t.adjoint));
+    row.iteration_ms = median(steady.iter().map(|t| t.primal + t.adjoint));
+    row.processor_ms = [0, 1].map(|pass| median(steady.iter().map(|t| t.processor[pass])));
     row.other_bytes = device.memory() - row.tape_bytes;
     let named = tuned.iter().zip(&sums);
     row.gradients = named.map(|((_, path), sums)| sums.moments(path)).collect();
     Ok(row)
 }
 
-/// Milliseconds of the primal and of the adjoint pass of one estimate.
+/// Milliseconds of one estimate.
+struct Time {
+    primal: f64,
+    adjoint: f64,
+    /// Of either pass, all threads together.
+    processor: [f64; 2],
+}
+
+/// One estimate, by a seed and the number of a run.
 fn estimate(
     device: &mut dyn Device,
     batch: &Batch,
-    args: &BenchArgs,
-    run: u32,
+    [seed, run]: [u64; 2],
+    spp: u32,
     estimator: Estimator,
-) -> crate::device::Result<([f64; 2], ReplayStats)> {
+) -> crate::device::Result<(Time, ReplayStats)> {
     let keys = |pass| Keys {
-        objective: pass_key(args.seed, run, Pass::Objective),
-        pass: pass_key(args.seed, run, pass),
+        objective: pass_key(seed, run as u32, Pass::Objective),
+        pass: pass_key(seed, run as u32, pass),
     };
-    let begun = Instant::now();
-    if estimator.is_pipelined() && run > 0 {
-        let stats = device.render_and_backpropagate(batch, keys(Pass::Adjoint), args.samples().spp)?;
-        let time = begun.elapsed().as_secs_f64() * 1e3;
-        device.loss(batch, keys(Pass::Adjoint), MEAN)?;
-        return Ok(([0.0, time], stats));
+    let mut clock = (Instant::now(), processor_seconds());
+    let mut lap = || {
+        let (begun, processor) = std::mem::replace(&mut clock, (Instant::now(), processor_seconds()));
+        [begun.elapsed().as_secs_f64() * 1e3, milliseconds_since(processor)]
+    };
+    let pipelined = estimator.is_pipelined() && run > 0;
+    let (pass, primal, stats, adjoint) = if pipelined {
+        let stats = device.render_and_backpropagate(batch, keys(Pass::Adjoint), spp)?;
+        (Pass::Adjoint, [0.0; 2], Some(stats), lap())
+    } else {
+        device.render(batch, keys(Pass::Primal), spp)?;
+        device.finish()?;
+        (Pass::Primal, lap(), None, [0.0; 2])
+    };
+    device.loss(batch, keys(pass), MEAN)?;
+    lap();
+    let (stats, adjoint) = match stats {
+        Some(stats) => (stats, adjoint),
+        None => {
+            let stats = device.backpropagate(batch, keys(Pass::Adjoint), spp)?;
+            device.finish()?;
+            (stats, lap())
+        }
+    };
+    let time = Time {
+        primal: primal[0],
+        adjoint: adjoint[0],
+        processor: [primal[1], adjoint[1]],
+    };
+    Ok((time, stats))
+}
+
+/// Time of both passes and memory of all estimators by the samples a pixel, or else by the length of paths.
+fn plot(rows: &[Row], by_samples: bool) -> Option<String> {
+    let mut compared: Vec<Compared> = Vec::new();
+    for row in rows {
+        if !compared.contains(&row.estimator) {
+            compared.push(row.estimator);
+        }
     }
-    device.render(batch, keys(Pass::Primal), args.samples().spp)?;
-    device.finish()?;
-    let primal = begun.elapsed().as_secs_f64() * 1e3;
-    device.loss(batch, keys(Pass::Primal), MEAN)?;
-    let begun = Instant::now();
-    let stats = device.backpropagate(batch, keys(Pass::Adjoint), args.samples().spp)?;
-    device.finish()?;
-    Ok(([primal, begun.elapsed().as_secs_f64() * 1e3], stats))
+    let panel = |title, value: fn(&Row) -> f64| {
+        let line = |estimator: &Compared| Line {
+            name: estimator.name().to_owned(),
+            points: rows
+                .iter()
+                .filter(|row| row.refused.is_none() && row.estimator == *estimator)
+                .map(|row| (f64::from(if by_samples { row.spp } else { row.max_depth }), value(row)))
+                .collect(),
+        };
+        Panel {
+            title,
+            across: if by_samples {
+                "samples a pixel"
+            } else {
+                "edges of the longest path"
+            },
+            lines: compared.iter().map(line).collect(),
+        }
+    };
+    scaling::svg(&[
+        panel("Primal pass, ms of processors", |row| row.processor_ms[0]),
+        panel("Adjoint pass, ms of processors", |row| row.processor_ms[1]),
+        panel("Tape and all else on the device, MiB", |row| {
+            mib(row.tape_bytes + row.other_bytes)
+        }),
+    ])
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 impl Sums {
@@ -273,22 +413,22 @@ fn print(figures: &Figures) {
         format!("  {:>23}{:>11}", format!("{name}: mean"), "variance")
     });
     let head = format!(
-        "{:>6}  {:<21}{:>11}{:>11}{:>10}{:>10}{:>11}",
-        "depth", "estimator", "adjoint ms", "iteration", "tape MiB", "rest MiB", "a path"
+        "{:>6}{:>5}  {:<21}{:>11}{:>11}{:>11}{:>10}{:>10}{:>11}",
+        "depth", "spp", "estimator", "adjoint ms", "processor", "iteration", "tape MiB", "rest MiB", "a path"
     );
     print_line(&(head + &parameters.collect::<String>()));
     figures.rows.iter().for_each(|row| print_line(&in_words(row)));
 }
 
 fn in_words(row: &Row) -> String {
-    let of = format!("{:>6}  {:<21}", row.max_depth, row.estimator.name());
+    let of = format!("{:>6}{:>5}  {:<21}", row.max_depth, row.spp, row.estimator.name());
     if let Some(why) = &row.refused {
         return format!("{of}  {why}");
     }
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let costs = format!(
-        "{:>11.1}{:>11.1}{:>10.1}{:>10.1}{:>11.1}",
+        "{:>11.1}{:>11.1}{:>11.1}{:>10.1}{:>10.1}{:>11.1}",
         row.adjoint_ms,
+        row.processor_ms[1],
         row.iteration_ms,
         mib(row.tape_bytes),
         mib(row.other_bytes),

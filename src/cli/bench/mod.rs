@@ -23,6 +23,7 @@ use super::shared::{DeviceArgs, SetArgs};
 use crate::device::{Batch, Device, Keys, ReplayStats, Step, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
+use crate::output::processor::processor_seconds;
 use crate::output::progress::print_line;
 use crate::scene::Gradient;
 use crate::transport::rays::random::{Pass, pass_key};
@@ -35,22 +36,23 @@ use estimators::Compared;
     prbopt bench radiance_field --resolution 64 --image 128 --device cpu --json\n  \
     prbopt bench volume --gradient drt\n  \
     prbopt bench estimators --depths 4,16 --only prb,ad\n  \
+    prbopt bench estimators scenes/figurine.json --depths 8,32,128 --plot depths.svg\n  \
     prbopt bench rays mesh.ply --rays 500000\n  \
     prbopt bench splats --splats 1000,10000,100000 --image 1024 --device cpu")]
 pub struct BenchArgs {
     /// What to time: the file of a scene, or a workload: radiance_field (one view an iteration: render, L2 loss, PRB
     /// adjoint, Adam on all parameters), volume (the same for smoke with multiple scattering), gradient_noise (the
     /// noise of that gradient: its variance over `--runs` seeds, and the time of one estimate), estimators (path replay
-    /// beside conventional differentiation and radiative backpropagation, from within glowing smoke where paths get as
-    /// long as `--depths` allows: time, memory, mean and variance of the gradient), rays (a hierarchy over a mesh: the
+    /// beside conventional differentiation and radiative backpropagation, of a scene, or without one from within glowing
+    /// smoke where paths get as long as `--depths` allows: time, memory, mean and variance of the gradient), rays (a hierarchy over a mesh: the
     /// time of building and of refitting it on all threads, and of how many rays a second one thread finds the first hits,
     /// cosine-distributed from all over its surface; the best of five) or splats (pictures of `--splats` splats: an
     /// iteration beside the least that its exponentials and bytes take, and how its time follows the number of splats)
     #[arg(value_name = "SCENE|WORKLOAD", default_value = "radiance_field", value_hint = clap::ValueHint::FilePath)]
     subject: Subject,
-    /// Mesh that rays leave, PLY or OBJ
-    #[arg(required_if_eq("subject", "rays"))]
-    mesh: Option<PathBuf>,
+    /// Of rays, the mesh that they leave, PLY or OBJ; of estimators, the file of a scene
+    #[arg(value_name = "FILE", required_if_eq("subject", "rays"))]
+    file: Option<PathBuf>,
     /// Rays from the mesh
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     rays: u32,
@@ -88,7 +90,13 @@ pub struct BenchArgs {
     /// Longest paths, in edges, for which estimators are compared; with commas between them
     #[arg(long, value_name = "EDGES", value_delimiter = ',', default_values_t = [4, 16, 64, 256], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depths: Vec<u32>,
-    /// Only these estimators, with commas between them [default: all]
+    /// Samples a pixel for which estimators are compared, with commas between them [default: those of --spp]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    spps: Vec<u32>,
+    /// Of estimators, also draw time and memory by the length of paths, or by the samples with several of `--spps`, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Only these estimators, with commas between them [default: all; of a scene those of free flight]
     #[arg(long, value_name = "ESTIMATOR", value_enum, value_delimiter = ',')]
     only: Vec<Compared>,
     /// Albedo of a volume [default: 0.9; of estimators 0.99]
@@ -260,6 +268,8 @@ struct Timing {
     loss: f64,
     adjoint: f64,
     step: f64,
+    /// Of all threads together, whatever else the machine does; 0 where the system does not tell.
+    processor: f64,
     rays: u64,
     samples: u64,
 }
@@ -276,7 +286,8 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
         Subject::Scene(path) => return scene::run(&args, path),
         Subject::Workload(workload) => *workload,
     };
-    if args.noise.is_some() || !args.parameter.is_empty() || !args.set.changes.is_empty() {
+    let of_scene = workload == Workload::Estimators && args.file.is_some();
+    if args.noise.is_some() || !of_scene && (!args.parameter.is_empty() || !args.set.changes.is_empty()) {
         bail!(
             "--noise, --parameter and --set are for the file of a scene; the noise of the smoke of `volume` is told by \
              `gradient_noise` with --runs"
@@ -354,9 +365,10 @@ fn describe(args: &BenchArgs) -> String {
             "volume resolution={resolution} image={image} spp={spp}+{spp_grad} max_depth={max_depth} albedo={albedo} \
              scale={scale}"
         ),
-        Subject::Workload(Workload::Estimators) => {
-            format!("estimators resolution={resolution} image={image} spp={spp} albedo={albedo} scale={scale}")
-        }
+        Subject::Workload(Workload::Estimators) => match &args.file {
+            Some(path) => format!("estimators {}", path.display()),
+            None => format!("estimators resolution={resolution} image={image} albedo={albedo} scale={scale}"),
+        },
     }
 }
 
@@ -369,6 +381,7 @@ fn iterate(
     iteration: u32,
     steps: bool,
 ) -> anyhow::Result<Timing> {
+    let begun = processor_seconds();
     let mut clock = Instant::now();
     let mut lap = || {
         let now = Instant::now();
@@ -403,14 +416,22 @@ fn iterate(
         })?;
     }
     let [primal, loss, adjoint] = times;
+    let step = if steps { lap() } else { 0.0 };
     Ok(Timing {
         primal,
         loss,
         adjoint,
-        step: if steps { lap() } else { 0.0 },
+        step,
+        processor: milliseconds_since(begun),
         rays: stats.rays,
         samples: stats.samples,
     })
+}
+
+/// Processor time since then in milliseconds; 0 where the system does not tell.
+fn milliseconds_since(begun: Option<f64>) -> f64 {
+    let taken = processor_seconds().zip(begun).map(|(now, begun)| now - begun);
+    taken.unwrap_or(0.0) * 1e3
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -47,7 +47,7 @@ struct Rate {
 
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     let path = args
-        .mesh
+        .file
         .as_deref()
         .context("`prbopt bench rays` has no mesh: name a PLY or OBJ file")?;
     let triangles = read(path)?;

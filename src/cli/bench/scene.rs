@@ -18,7 +18,7 @@ use crate::params::{ParamSet, Tuning};
 use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;
 
-const REFERENCE: [f32; 3] = [0.5; 3];
+pub(super) const REFERENCE: [f32; 3] = [0.5; 3];
 
 /// Default samples per pixel, if neither scene nor flags state them.
 const SPP: u32 = 16;
@@ -45,6 +45,8 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     step_ms: Option<f64>,
     first_iteration_ms: f64,
+    /// Of an iteration, all threads together.
+    processor_ms: f64,
     /// Paths (or rays through a field) per second of the whole iteration: those of the primal pass and those that the
     /// adjoint pass replays, each counted once.
     paths_per_second: f64,
@@ -130,6 +132,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
         adjoint_ms: of(|t| t.adjoint),
         step_ms: args.noise.is_none().then(|| of(|t| t.step)),
         first_iteration_ms: first,
+        processor_ms: of(|t| t.processor),
         paths_per_second: timings.iter().map(paths).sum::<f64>() / timings.iter().map(Timing::total).sum::<f64>() * 1e3,
         peak_rss_mib: crate::output::memory::peak_resident_mib(),
         device_mib: device.memory() >> 20,
@@ -140,7 +143,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
 }
 
 /// Marks the parameters at `paths` as optimised, and no others; without paths those that the scene optimises.
-fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[String]) -> anyhow::Result<()> {
+pub(super) fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[String]) -> anyhow::Result<()> {
     let all = || {
         let paths: Vec<&str> = params.parameters.iter().map(|p| p.path.as_str()).collect();
         paths.join("`, `")
@@ -221,8 +224,8 @@ fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
         "  first sensor, {width}×{height} pixels, spp {spp}+{spp_grad}{depth}, L2 against 0.5"
     ));
     print_line(&format!(
-        "  iteration {:8.1} ms, the first {:.1} ms",
-        figures.iteration_ms, figures.first_iteration_ms
+        "  iteration {:8.1} ms, the first {:.1} ms; of processors {:.1} ms",
+        figures.iteration_ms, figures.first_iteration_ms, figures.processor_ms
     ));
     let parts = [
         ("primal", Some(figures.primal_ms)),

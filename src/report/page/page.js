@@ -93,17 +93,22 @@ function caption(strong, run, more = "") {
   return make("figcaption", {}, name, make("span", { textContent: more }));
 }
 
-/** Draws the signed difference, mean over the colours, with ±scale at the ends of the table. */
-async function drawDifference(canvas, uri, reference, scale) {
+/** Draws the signed difference, mean over the colours, with ±scale at the ends of the table, and tells its mean amount. */
+async function drawDifference(canvas, note, uri, reference, scale) {
   const token = canvas.token = {};
   const [a, b] = await Promise.all([pixelsOf(uri), pixelsOf(reference)]);
   if (canvas.token !== token || a.data.length !== b.data.length) return;
   canvas.width = a.width;
   canvas.height = a.height;
   const out = new ImageData(a.width, a.height);
+  let amount = 0;
   for (let i = 0; i < a.data.length; i += 4) {
     let sum = 0;
-    for (let c = 0; c < 3; c++) sum += a.data[i + c] - b.data[i + c];
+    for (let c = 0; c < 3; c++) {
+      const difference = a.data[i + c] - b.data[i + c];
+      sum += difference;
+      amount += Math.abs(difference);
+    }
     const share = Math.max(-1, Math.min(1, sum / 3 / 255 / scale));
     const at = 3 * Math.round(128 + 127 * share);
     for (let c = 0; c < 3; c++) out.data[i + c] = tables.signed[at + c];
@@ -111,6 +116,7 @@ async function drawDifference(canvas, uri, reference, scale) {
   }
   canvas.getContext("2d").putImageData(out, 0, 0);
   canvas.dataset.drawn = "true";
+  note.textContent = `L1 ${(amount / 255 / (0.75 * a.data.length)).toFixed(4)}`;
 }
 
 /** One picture that another is wiped over. */
@@ -168,18 +174,23 @@ function viewCard(view) {
     tiles.append(tile(caption("Reference", null), make("div", { className: "picture" }, image)));
   }
   const several = data.runs.length > 1;
+  // Beside each other stand a run's render and its difference, two runs a row; what concerns all of them comes before.
+  const common = tiles.lastChild;
   const shown = view.runs.map((of) => {
     const image = make("img", { alt: `render of ${view.name}` });
     const head = caption(several ? data.runs[of.run].name : "Render", of.run);
     tiles.append(tile(head, make("div", { className: "picture" }, image)));
+    if (several && of === view.runs[0]) tiles.lastChild.classList.add("first");
     const mine = of.reference ?? reference;
-    let canvas = null, bar = null;
+    let canvas = null, bar = null, note = null;
     if (mine) {
       canvas = make("canvas", { width: view.width, height: view.height });
       bar = make("div");
-      tiles.append(tile(caption(several ? "− reference" : "Render − reference", of.run), make("div", { className: "picture" }, canvas), bar));
+      const words = caption(several ? "− reference" : "Render − reference", of.run);
+      note = words.lastChild;
+      tiles.append(tile(words, make("div", { className: "picture" }, canvas), bar));
     }
-    return { of, image, head, canvas, bar, mine, frame: null };
+    return { of, image, head, canvas, bar, note, mine, frame: null };
   });
   const wipe = wiper("wipe:" + view.name);
   const sources = [
@@ -197,7 +208,10 @@ function viewCard(view) {
     const head = sources.length > 2
       ? make("figcaption", {}, left, right)
       : make("figcaption", {}, make("b", { textContent: "Wipe" }), make("span", { textContent: `${sources[0].name} | ${sources[1].name}` }));
-    tiles.append(tile(head, wipe.box));
+    const figure = tile(head, wipe.box);
+    if (several && common) common.after(figure);
+    else if (several) tiles.prepend(figure);
+    else tiles.append(figure);
   }
   if (shown.some((s) => s.canvas)) {
     tools.append(make("label", { title: "of sRGB-coded values, mean of the colours" }, "difference ", scale));
@@ -212,7 +226,7 @@ function viewCard(view) {
       s.image.src = s.frame.uri;
       s.head.lastChild.textContent = s.frame.psnr === null ? "" : `${s.frame.psnr.toFixed(2)} dB`;
       if (s.canvas) {
-        drawDifference(s.canvas, s.frame.uri, s.mine, Number(scale.value));
+        drawDifference(s.canvas, s.note, s.frame.uri, s.mine, Number(scale.value));
         s.bar.replaceChildren(colorBar(tables.signed, [`−${scale.value}`, "0", `+${scale.value}`]));
       }
     }

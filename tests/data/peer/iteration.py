@@ -2,10 +2,15 @@
 
     peer/bin/python tests/data/peer/iteration.py --prbopt target/release/prbopt scenes/painted_room.json \
         floor.bsdf.reflectance ball.bsdf.alpha
+    peer/bin/python tests/data/peer/iteration.py --prbopt target/release/prbopt --exported --spp 4 --noise 16 \
+        scenes/globe.json globe.bsdf.reflectance
 
 An iteration renders the first sensor, takes the squared difference from 0.5, sends it back to the parameters (paths of our
 files) and steps Adam; the first, which compiles, does not count. Both programs run in turn, three times each, and the fastest
-median of each is printed as a row of Markdown, with the most memory that it took. The environment is that of measure.py.
+median of each is printed as a row of Markdown, with its processor time and the most memory that it took. `--exported` has
+Mitsuba read what `prbopt export` makes of the file, with its own roulette. `--noise N` also tells the variance of one gradient
+over N seeds, summed over the entries of the parameters, and its product with the processor time. The environment is that of
+measure.py.
 """
 
 import argparse
@@ -14,11 +19,13 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import drjit as dr
 import mitsuba as mi
+import numpy as np
 
 from measure import to_mitsuba
 
@@ -42,6 +49,9 @@ def filled(value):
 
 def load(path):
     """The scene of a file without what only our program knows, and its integrator."""
+    if path.suffix == ".xml":
+        scene = mi.load_file(str(path))
+        return scene, scene.integrator()
     lines = path.read_text().splitlines()
     scene = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
     scene.pop("optimize", None)
@@ -59,62 +69,108 @@ def traversed(parameters, path):
     return found[0]
 
 
-def time_mitsuba(path, wanted, spp):
-    """Milliseconds of an iteration and of its primal pass, and the MiB that the process took."""
+def backpropagated(scene, parameters, integrator, spp, seed):
+    """Sends the loss of one picture back; the seconds of the primal pass."""
+    begun = time.perf_counter()
+    image = mi.render(scene, parameters, integrator=integrator, spp=spp, spp_grad=spp, seed=seed)
+    loss = dr.mean(dr.square(image - 0.5))
+    dr.eval(loss)
+    dr.sync_thread()
+    rendered = time.perf_counter() - begun
+    dr.backward(loss)
+    return rendered
+
+
+def variance(gradients):
+    """The variance of one estimate, summed over the entries."""
+    return float(np.var(np.stack(gradients), axis=0, ddof=1).sum())
+
+
+def measure_mitsuba(path, wanted, spp, seeds):
+    """Milliseconds of an iteration, of its processors and of its primal pass, the MiB that the process took, and the noise."""
     mi.set_variant("llvm_ad_rgb")
     scene, integrator = load(path)
     parameters = mi.traverse(scene)
     names = [traversed(parameters, one) for one in wanted]
     adam = mi.ad.Adam(lr=1e-3, params={name: parameters[name] for name in names})
     parameters.update(adam)
+    gradients = []
+    for seed in range(seeds):
+        backpropagated(scene, parameters, integrator, spp, seed)
+        gradients.append(np.concatenate([np.array(dr.grad(adam[name])).ravel().astype(np.float64) for name in names]))
+        for name in names:
+            dr.clear_grad(adam[name])
     times = []
     for seed in range(ITERATIONS + 1):
-        begun = time.perf_counter()
-        image = mi.render(scene, parameters, integrator=integrator, spp=spp, spp_grad=spp, seed=seed)
-        loss = dr.mean(dr.square(image - 0.5))
-        dr.eval(loss)
-        dr.sync_thread()
-        rendered = time.perf_counter()
-        dr.backward(loss)
+        begun, computed = time.perf_counter(), time.process_time()
+        rendered = backpropagated(scene, parameters, integrator, spp, seed)
         adam.step()
         for name in names:
             adam[name] = dr.clip(adam[name], 1e-3, 1)
         parameters.update(adam)
         dr.eval()
         dr.sync_thread()
-        times.append((time.perf_counter() - begun, rendered - begun))
-    iteration, primal = (1e3 * statistics.median(column) for column in zip(*times[1:]))
-    return iteration, primal, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        times.append((time.perf_counter() - begun, time.process_time() - computed, rendered))
+    columns = [1e3 * statistics.median(column) for column in zip(*times[1:])]
+    columns.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return columns + [variance(gradients)] * (seeds > 0)
 
 
-def time_prbopt(program, path, wanted, spp):
-    command = [program, "bench", path, "--device", "cpu", "--spp", spp, "--spp-grad", spp, "--json"]
+def bench(program, path, wanted, options):
+    command = [program, "bench", path, "--device", "cpu", "--json", *options]
     command += [word for one in wanted for word in ("--parameter", one)]
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
-    figures = json.loads(done.stdout)
-    return figures["iteration_ms"], figures["primal_ms"], figures["peak_rss_mib"]
+    return json.loads(done.stdout)
+
+
+def measure_prbopt(program, path, wanted, spp, seeds, changes):
+    """The same of ours."""
+    options = ["--spp", spp, "--spp-grad", spp, *changes]
+    figures = bench(program, path, wanted, options)
+    row = [figures[key] for key in ("iteration_ms", "processor_ms", "primal_ms", "peak_rss_mib")]
+    if seeds:
+        noise = bench(program, path, wanted, options + ["--noise", seeds])
+        row.append(sum(noise[one]["variance_sum"] for one in wanted))
+    return row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--prbopt", type=Path, help="our program; without it Mitsuba alone is timed, once, as JSON")
+    parser.add_argument("--prbopt", type=Path, help="our program; without it Mitsuba alone is measured, once, as JSON")
     parser.add_argument("--spp", type=int, default=16)
+    parser.add_argument("--noise", type=int, default=0, metavar="N")
+    parser.add_argument("--runs", type=int, default=3, help="of either program in turn")
+    parser.add_argument("--exported", action="store_true")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="with --exported")
     parser.add_argument("scene", type=Path)
     parser.add_argument("parameter", nargs="+")
     given = parser.parse_args()
     if given.prbopt is None:
-        print(json.dumps(time_mitsuba(given.scene, given.parameter, given.spp)))
+        print(json.dumps(measure_mitsuba(given.scene, given.parameter, given.spp, given.noise)))
         return
+    if given.set and not given.exported:
+        parser.error("--set changes what is exported: give --exported, too")
+    changes = [word for change in given.set for word in ("--set", change)]
     found = {"prbopt": [], "Mitsuba": []}
-    for _ in range(3):
-        found["prbopt"].append(time_prbopt(given.prbopt, given.scene, given.parameter, given.spp))
-        alone = [sys.executable, __file__, "--spp", given.spp, given.scene, *given.parameter]
-        done = subprocess.run([str(word) for word in alone], check=True, capture_output=True, text=True)
-        found["Mitsuba"].append(json.loads(done.stdout))
-    print("| | iteration | primal | memory |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = given.scene
+        if given.exported:
+            theirs = Path(folder) / "scene.xml"
+            export = [given.prbopt, "export", given.scene, "-o", theirs, "-q", *changes]
+            subprocess.run([str(word) for word in export], check=True)
+        for run in range(given.runs):
+            seeds = 0 if run else given.noise
+            found["prbopt"].append(measure_prbopt(given.prbopt, given.scene, given.parameter, given.spp, seeds, changes))
+            alone = [sys.executable, __file__, "--spp", given.spp, "--noise", seeds, theirs, *given.parameter]
+            done = subprocess.run([str(word) for word in alone], check=True, capture_output=True, text=True)
+            found["Mitsuba"].append(json.loads(done.stdout))
+    print("| | iteration | of processors | primal | memory |" + " variance | variance × processors |" * (given.noise > 0))
+    print("|---|---|---|---|---|" + "---|---|" * (given.noise > 0))
     for who, rows in found.items():
-        iteration, primal, memory = (min(column) for column in zip(*rows))
-        print(f"| {who} | {iteration:.0f} ms | {primal:.0f} ms | {memory:.0f} MiB |")
+        iteration, processors, primal, memory = (min(column) for column in zip(*(row[:4] for row in rows)))
+        cells = [who, f"{iteration:.0f} ms", f"{processors:.0f} ms", f"{primal:.0f} ms", f"{memory:.0f} MiB"]
+        cells += [f"{noise:.3g} | {noise * processors / 1e3:.3g} s" for noise in rows[0][4:]]
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
