@@ -8,7 +8,8 @@
 @group(0) @binding(8) var<storage, read> image: array<vec4f>;
 @group(0) @binding(9) var<storage, read_write> adjoint: array<vec4f>;
 @group(0) @binding(10) var<storage, read> references: array<u32>;
-// Per workgroup: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint.
+// Per workgroup: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint. Of a pass that
+// looks for means: the sums of the image and of the references.
 @group(0) @binding(12) var<storage, read_write> partials: array<vec4f>;
 
 var<workgroup> sums: array<vec4f, ELEMENT_GROUP>;
@@ -45,6 +46,9 @@ fn compare(index: u32) -> vec4f {
     }
     let pixel = batch_pixel(index);
     let r = reference_over_backdrop(pixel);
+    if launch.loss_kind == LOSS_MEANS {
+        return vec4f(x.x + x.y + x.z, r.x + r.y + r.z, 0.0, 0.0);
+    }
     var slopes = vec4f(0.0);
     var sum = vec4f(0.0);
     for (var c = 0u; c < 3u; c++) {
@@ -52,7 +56,7 @@ fn compare(index: u32) -> vec4f {
         if launch.loss_kind == LOSS_LINEAR {
             weight = linear_weight(launch.loss_seed, index, c);
         }
-        let evaluated = loss_eval(launch.loss_kind, launch.loss_delta, x[c], r[c], weight);
+        let evaluated = loss_eval(launch.loss_kind, launch.loss_delta, launch.loss_scale, x[c], r[c], weight);
         sum.x += evaluated.x;
         sum.y += (x[c] - r[c]) * (x[c] - r[c]);
         slopes[c] = evaluated.y * launch.adjoint_scale;

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 use std::path::Path;
 
-use prbopt::device::gpu::records::{self, ELEMENT_GROUP, Elements, Launch, RAY_GROUP, Slot, SplatSettings};
+use prbopt::device::gpu::records::{
+    self, Cube, ELEMENT_GROUP, Elements, Lamp, Launch, LightFilm, LightSettings, RAY_GROUP, Screen, Slab, Slot,
+    SplatSettings,
+};
 use prbopt::device::gpu::shaders::{Access, Accumulation, Dialect, Kernel, Leaves, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
@@ -14,6 +17,7 @@ use prbopt::resident::layout::{
     LeafRecord, LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord,
     SurfaceRecord, TextureRecord, VolumeRecord,
 };
+use prbopt::resident::light::MAX_TAPS;
 use prbopt::transport::mode;
 use prbopt::transport::rays::{camera, pixel, sampler};
 use prbopt::transport::scene::bsdf::transmittance::ENTRIES;
@@ -161,6 +165,7 @@ fn records_agree() {
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at,
         distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
+        loss_scale,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -197,6 +202,16 @@ fn records_agree() {
         position, scale, rotation, color, opacity, background, count, group, groups, groups_x, tiles_x, tiles_y, width,
         height, first_pixel, side, offset,
     ]);
+    let (light, _) = module(Kernel::BackpropagateLight, Accumulation::FloatAtomic);
+    compare_record!(&light, LightSettings, "LightSettings", [parameter, size, slab, cube, screen, film, lamp]);
+    compare_record!(&light, Slab, "Slab", [origin, across, down, thickness, eta, outside, entering, inside]);
+    compare_record!(&light, Cube, "Cube", [corner, step, across, most_steps, down, refracts, direction]);
+    compare_record!(&light, Screen, "Screen", [to_screen, front]);
+    compare_record!(&light, LightFilm, "LightFilm", [
+        row_x, pixels, row_y, near_clip, depth, far_clip, exposure, units, size, first_pixel, sensor, radius, nodes,
+        node_count, filter_at,
+    ]);
+    compare_record!(&light, Lamp, "Lamp", [to_uv, size, first, nearest, wrap]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
     compare_record!(&step, Elements, "Elements", [
         size, source_size, first, count, source_first, groups_x, threads, kind, mask_updates, rate,
@@ -248,6 +263,7 @@ fn constant(module: &naga::Module, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("no constant {name}"));
     match module.global_expressions[found.init] {
         naga::Expression::Literal(naga::Literal::U32(value)) => f64::from(value),
+        naga::Expression::Literal(naga::Literal::I32(value)) => f64::from(value),
         naga::Expression::Literal(naga::Literal::F32(value)) => f64::from(value),
         ref other => panic!("{name} is {other:?}"),
     }
@@ -306,6 +322,8 @@ fn constants_agree() {
         ("LOSS_RELATIVE_L2", records::loss::RELATIVE_L2),
         ("LOSS_LOG_L1", records::loss::LOG_L1),
         ("LOSS_LINEAR", records::loss::LINEAR),
+        ("LOSS_SCALED_L2", records::loss::SCALED_L2),
+        ("LOSS_MEANS", records::loss::MEANS),
         ("REFERENCE_NONE", records::reference::NONE),
         ("REFERENCE_CONSTANT", records::reference::CONSTANT),
         ("REFERENCE_UNORM8", records::reference::UNORM8),
@@ -399,6 +417,8 @@ fn constants_agree() {
     ] {
         assert_eq!(constant(&world, name), f64::from(value), "{name}");
     }
+    let (light, _) = module(Kernel::BackpropagateLight, Accumulation::FloatAtomic);
+    assert_eq!(constant(&light, "MAX_TAPS"), MAX_TAPS as f64, "MAX_TAPS");
     let (loss, _) = module(Kernel::Loss, Accumulation::FloatAtomic);
     let (regularize, _) = module(Kernel::Regularize, Accumulation::FloatAtomic);
     for (module, name, value) in [

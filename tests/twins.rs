@@ -56,6 +56,16 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "as in transport/lookup/grid",
     ),
     (
+        "transport/light/index",
+        &["index_layer"],
+        "rows are summed by matrices here",
+    ),
+    (
+        "transport/light/splat",
+        &["taps_share"],
+        "a list of shares in Rust; looked up one by one here, which takes fewer registers",
+    ),
+    (
         "transport/paths/adjoint",
         &["extra_draw"],
         "pointers to parts of private variables cannot be passed on",
@@ -191,7 +201,6 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "tables are made on the host, for both devices",
     ),
     ("transport/number/", "WGSL has no generics"),
-    ("transport/light/", "light is traced on the CPU alone"),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
     ("transport/paths/chain", "what moves is differentiated on the CPU alone"),

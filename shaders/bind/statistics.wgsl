@@ -5,3 +5,11 @@
 const STATISTICS_FAULTS: u32 = 6u;
 const FAULT_OVERFLOW: u32 = 1u;
 const FAULT_NOT_FINITE: u32 = 2u;
+
+// Adds to a counter.
+fn statistics_add(counter: u32, count: u32) {
+    let low = atomicAdd(&statistics[2u * counter], count);
+    if low + count < low {
+        atomicAdd(&statistics[2u * counter + 1u], 1u);
+    }
+}

@@ -80,6 +80,93 @@ struct SplatSettings {
     offset: vec2f,
 }
 
+// A slab in its own frame: src/resident/optics.rs.
+struct Slab {
+    // Where a ray from the light's place (0, 0) meets the plane of the flat side, and by how much that place moves along both
+    // axes of the light.
+    origin: vec2f,
+    across: vec2f,
+    down: vec2f,
+    thickness: f32,
+    eta: f32,
+    // Unit direction of light before the slab, and in it.
+    outside: vec3f,
+    // Share of light that gets through the flat side.
+    entering: f32,
+    inside: vec3f,
+    padding: u32,
+}
+
+// A cube of varying index in its own frame.
+struct Cube {
+    // The light's place (0, 0), and by how much that moves along both axes of the light.
+    corner: vec3f,
+    step: f32,
+    across: vec3f,
+    most_steps: u32,
+    down: vec3f,
+    refracts: u32,
+    direction: vec3f,
+    padding: u32,
+}
+
+// A screen in the optic's frame.
+struct Screen {
+    to_screen: Rows,
+    front: f32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
+}
+
+// A light that sends its colours along its normal.
+struct Lamp {
+    to_uv: array<vec4f, 2>,
+    size: vec2u,
+    // Its first texel among the records.
+    first: u32,
+    nearest: u32,
+    wrap: u32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
+}
+
+// A film as the screen's image: src/resident/light.rs.
+struct LightFilm {
+    row_x: vec3f,
+    pixels: f32,
+    row_y: vec3f,
+    near_clip: f32,
+    depth: vec3f,
+    far_clip: f32,
+    // Factor from radiance of the light and share of light that arrives to the sum of all pixels, of one path of the pass.
+    exposure: vec3f,
+    // Units in one, of a film in whole numbers.
+    units: f32,
+    size: vec2u,
+    // The view's first pixel in the image of the batch, and its sensor.
+    first_pixel: u32,
+    sensor: u32,
+    // The filter: its nodes in a pixel, their number, and the first among the records.
+    radius: f32,
+    nodes: f32,
+    node_count: u32,
+    filter_at: u32,
+}
+
+// A pass over a view of light tracing.
+struct LightSettings {
+    // What bends light, and its texels along x, y and z.
+    parameter: Slot,
+    size: vec4u,
+    slab: Slab,
+    cube: Cube,
+    screen: Screen,
+    film: LightFilm,
+    lamp: Lamp,
+}
+
 // A reconstruction filter f, summed over cells of equal width from the left: the distribution function of |f|, and the
 // integral of f over that of |f|.
 struct FilterTable {
@@ -425,6 +512,8 @@ const LOSS_HUBER: u32 = 2u;
 const LOSS_RELATIVE_L2: u32 = 3u;
 const LOSS_LOG_L1: u32 = 4u;
 const LOSS_LINEAR: u32 = 5u;
+const LOSS_SCALED_L2: u32 = 6u;
+const LOSS_MEANS: u32 = 7u;
 
 const REFERENCE_NONE: u32 = 0u;
 const REFERENCE_CONSTANT: u32 = 1u;
@@ -505,6 +594,11 @@ struct Launch {
     aov: u32,
     // Whether samples are spread over pixels, and how far that is.
     exposure: u32,
+    // Factor on the reference of a loss that scales both; that on the image is `loss_delta`.
+    loss_scale: f32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
 }
 
 // Samples are drawn from their pixel's filter.

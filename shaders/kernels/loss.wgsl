@@ -6,8 +6,9 @@
 // Keeps the relative loss finite at black pixels.
 const RELATIVE_FLOOR: f32 = 0.01;
 
-// Loss of one channel and its derivative by `x`. `weight` is that of the linear loss.
-fn loss_eval(kind: u32, delta: f32, x: f32, reference: f32, weight: f32) -> vec2f {
+// Loss of one channel and its derivative by `x`. `weight` is that of the linear loss; a scaled one has `delta` as the factor on
+// `x`, and `factor` as that on the reference.
+fn loss_eval(kind: u32, delta: f32, factor: f32, x: f32, reference: f32, weight: f32) -> vec2f {
     let d = x - reference;
     switch kind {
         case LOSS_L1: {
@@ -25,6 +26,10 @@ fn loss_eval(kind: u32, delta: f32, x: f32, reference: f32, weight: f32) -> vec2
         case LOSS_RELATIVE_L2: {
             let scale = 1.0 / (x * x + RELATIVE_FLOOR);
             return vec2f(d * d * scale, 2.0 * d * scale);
+        }
+        case LOSS_SCALED_L2: {
+            let scaled = delta * x - factor * reference;
+            return vec2f(scaled * scaled, 2.0 * delta * scaled);
         }
         case LOSS_LOG_L1: {
             return vec2f(ln_1p(abs(d)), sign(d) / (1.0 + abs(d)));

@@ -43,6 +43,19 @@ pub enum DeviceError {
     Overflow(String),
 }
 
+/// Refuses single pixels where light is traced.
+///
+/// # Errors
+/// The batch draws pixels.
+fn check_whole_views(batch: &Batch) -> Result<()> {
+    match batch.drawn {
+        Some(_) => Err(DeviceError::Unavailable(
+            "light arrives anywhere on a film: look at whole views, not at single pixels".into(),
+        )),
+        None => Ok(()),
+    }
+}
+
 /// What stands in a scene without surfaces when its first surfaces are asked for.
 fn no_surfaces() -> DeviceError {
     DeviceError::Unavailable(

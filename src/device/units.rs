@@ -53,6 +53,13 @@ pub(super) fn spread(texels: usize) -> i32 {
     texels.max(1).ilog2() as i32 / 2
 }
 
+/// Units in one of what a pixel of a film receives of paths, each of which brings `largest` at most to all pixels together: were
+/// all of them to end on one pixel, three digits would be left for filters with negative lobes.
+pub(super) fn units_of_film(largest: f32, paths: u64) -> f32 {
+    let digits = 62 - 3 - paths.max(1).next_power_of_two().ilog2() as i32;
+    power_of_two((digits - 1 - exponent(f64::from(largest))).clamp(-126, 126))
+}
+
 /// The e of 2^e ≤ x < 2^(e + 1).
 fn exponent(x: f64) -> i32 {
     ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023
@@ -121,6 +128,19 @@ mod tests {
         }
         assert!(units_in_one(0.0, 9, 9, 9).is_normal());
         assert_eq!([1.0, 1.99, 2.0, 0.75, 1e-300].map(exponent), [0, 0, 1, -1, -997]);
+    }
+
+    #[test]
+    fn a_pixel_of_a_film_has_room_for_all_paths() {
+        for (largest, paths) in [(1.0f32, 1u64), (0.7, 1 << 21), (3e5, (1 << 21) + 1), (1e-20, 12)] {
+            let units = f64::from(units_of_film(largest, paths));
+            let sum = f64::from(largest) * paths as f64 * units;
+            assert!(
+                sum * 8.0 <= LIMIT as f64 && sum * 64.0 > LIMIT as f64,
+                "{largest} {paths} {units}"
+            );
+        }
+        assert!(units_of_film(0.0, 0).is_normal());
     }
 
     /// The twins of shaders, which this crate alone sees.

@@ -2,6 +2,7 @@
 
 use glam::{Affine2, Vec2};
 
+use super::paths::wrap_code;
 use super::slot;
 use crate::each::EachEntry;
 use crate::params::ParamSet;
@@ -11,11 +12,11 @@ use crate::scene::{Surface, Texture, Wrap};
 #[derive(Debug, Clone)]
 pub struct Lamp {
     /// Colours, row after row.
-    texels: Vec<[f32; 3]>,
-    size: [usize; 2],
-    nearest: bool,
-    wrap: Wrap,
-    to_uv: Affine2,
+    pub texels: Vec<[f32; 3]>,
+    pub size: [usize; 2],
+    pub nearest: bool,
+    pub wrap: Wrap,
+    pub to_uv: Affine2,
 }
 
 impl Lamp {
@@ -68,6 +69,11 @@ impl Lamp {
     /// Whether no light leaves it.
     pub(super) fn is_dark(&self) -> bool {
         self.texels.iter().flatten().all(|x| *x == 0.0)
+    }
+
+    /// The code of its wrap mode: [`super::layout::wrap`].
+    pub fn wrap_code(&self) -> u32 {
+        wrap_code(self.wrap)
     }
 
     /// What leaves the place (u, v) of the light.

@@ -29,9 +29,10 @@ pub struct LightScene {
     pub filters: Vec<SplatFilter>,
     /// Pixels along x and y of the sensors' films.
     pub film_sizes: Vec<[u32; 2]>,
-    beams: Vec<Beam>,
+    /// Each light with its screen.
+    pub beams: Vec<Beam>,
     /// For each sensor, the light that it sees.
-    beam_of: Vec<usize>,
+    pub beam_of: Vec<usize>,
 }
 
 /// A light, and the screen that it falls on behind the optic.

@@ -50,7 +50,7 @@ fn light(axis: usize, radiance: Value) -> Value {
 }
 
 /// Two lights, two screens, two cameras.
-fn world(size: u32) -> Value {
+pub(super) fn world(size: u32) -> Value {
     json!({
         "type": "scene",
         "integrator": {"type": "ptracer", "max_depth": 4},
@@ -84,7 +84,7 @@ fn askew() -> Value {
 }
 
 /// Ready with an index that varies between 1.2 and 1.45.
-fn setup(mut world: Value, refracts: bool) -> Setup {
+pub(super) fn setup(mut world: Value, refracts: bool) -> Setup {
     world["cube"]["refraction"] = json!(refracts);
     let scene = parse(&world.to_string());
     let mut setup = Setup::new(&scene, &Options::default()).expect("can be made ready");
@@ -102,7 +102,7 @@ fn setup(mut world: Value, refracts: bool) -> Setup {
     setup
 }
 
-fn setups() -> [(&'static str, Setup); 4] {
+pub(super) fn setups() -> [(&'static str, Setup); 4] {
     [
         ("refracting", setup(world(16), true)),
         ("open", setup(world(16), false)),

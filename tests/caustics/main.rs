@@ -3,11 +3,11 @@
 
 mod commands;
 mod cube;
+mod devices;
 
 use std::path::Path;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{Adapters, Gpu, Options as GpuOptions};
 use prbopt::device::{ArrayKind, Batch, Device, Keys};
 use prbopt::gradcheck::forward::forward;
 use prbopt::gradcheck::{Options, Setup, check};
@@ -423,26 +423,4 @@ fn drawn_pixels_are_refused() {
     let keys: Keys = setup.keys;
     let error = loaded(setup).render(&batch, keys, 1).expect_err("refused");
     assert!(error.to_string().contains("look at whole views"), "{error}");
-}
-
-/// A GPU says that it does not trace light, before it has a scene.
-#[test]
-fn a_gpu_refuses() {
-    let adapters = Adapters::find();
-    if adapters.summaries().is_empty() {
-        assert!(
-            std::env::var_os("PRBOPT_REQUIRE_GPU").is_none_or(|v| v != "1"),
-            "PRBOPT_REQUIRE_GPU is set, but there is no adapter"
-        );
-        return;
-    }
-    let (_, setup) = &worlds()[0];
-    let mut gpu = Gpu::open(&adapters, 0, GpuOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-    let sgd = Optimizer::Sgd { momentum: 0.0 };
-    let refused = gpu.load(setup.resident.clone(), setup.params.clone(), sgd);
-    let error = refused.expect_err("light is traced on the CPU").to_string();
-    assert!(
-        error.contains("traces light on the CPU only; use --device cpu"),
-        "{error}"
-    );
 }

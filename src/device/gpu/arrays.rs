@@ -176,7 +176,7 @@ pub(super) struct Arrays {
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
     pub adjoint: wgpu::Buffer,
-    /// What pixels receive of samples that are spread, eight floats a pixel; as large as was needed so far.
+    /// What pixels receive of samples that are spread, or of light, eight words a pixel; as large as was needed so far.
     pub film: wgpu::Buffer,
     pub pixels: u32,
     /// Eight words that an adjoint pass counts in.
@@ -249,19 +249,18 @@ impl Arrays {
         Ok(())
     }
 
-    /// Makes room for a film on which samples are spread.
+    /// Makes room for a film on which samples are spread, or light falls; `remedy` is what would help.
     ///
     /// # Errors
     /// It does not fit.
-    pub(super) fn fit_film(&mut self, context: &Context, pixels: u32) -> Result<()> {
+    pub(super) fn fit_film(&mut self, context: &Context, pixels: u32, remedy: &str) -> Result<()> {
         let (bytes, limit) = (
             32 * u64::from(pixels),
             context.summary.max_binding_bytes.min(context.summary.max_buffer_bytes),
         );
         if bytes > limit {
             return Err(DeviceError::TooLarge(format!(
-                "a film of {pixels} pixels does not fit {}, which takes {} at once; render a smaller picture, give the film \
-                 a `box` filter, or use --device cpu",
+                "a film of {pixels} pixels does not fit {}, which takes {} at once; {remedy}, or use --device cpu",
                 context.summary.name,
                 limit / 32
             )));

@@ -4,6 +4,7 @@ mod adapters;
 mod arrays;
 mod contents;
 mod context;
+mod light;
 mod passes;
 mod paths;
 mod pieces;
@@ -34,6 +35,7 @@ use crate::resident::references::Pixels;
 use crate::resident::{Resident, Transport};
 use arrays::Arrays;
 use context::Context;
+use light::{LightArrays, LightPasses};
 use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
 use plan::{Plan, Room, shapes};
@@ -104,6 +106,7 @@ enum Passes {
     Field(FieldScene),
     Paths(PathPasses),
     Splats(SplatPasses),
+    Light(LightPasses),
 }
 
 impl Passes {
@@ -112,7 +115,7 @@ impl Passes {
         match self {
             Self::Field(field) => field.slots.map(|_| Kernel::Occupancy),
             Self::Paths(_) => Some(Kernel::Majorants),
-            Self::Splats(_) => None,
+            Self::Splats(_) | Self::Light(_) => None,
         }
     }
 }
@@ -182,6 +185,7 @@ impl Gpu {
             Passes::Field(_) => Kernel::Backpropagate,
             Passes::Paths(_) => Kernel::BackpropagatePaths,
             Passes::Splats(_) => Kernel::DerivativesSplats,
+            Passes::Light(_) => Kernel::BackpropagateLight,
         })
     }
 
@@ -250,11 +254,6 @@ impl Device for Gpu {
                 path.path
             )));
         }
-        if let Transport::Light(_) = &resident.transport {
-            return Err(DeviceError::Unavailable(
-                "`ptracer` traces light on the CPU only; use --device cpu".into(),
-            ));
-        }
         self.check_shared(&resident.transport)?;
         assert_consistent(&resident, &params);
         let accumulation = self.pipelines.dialect.accumulation;
@@ -295,7 +294,10 @@ impl Device for Gpu {
                 let arrays = PathArrays::new(&self.context, &resident.scene, &scene, plan, &shapes)?;
                 Passes::Paths(PathPasses { scene, arrays })
             }
-            Transport::Light(_) => unreachable!("light tracing was refused"),
+            Transport::Light(scene) => {
+                let arrays = LightArrays::new(&self.context, &scene)?;
+                Passes::Light(LightPasses { scene, arrays })
+            }
             Transport::Splats(scene) => {
                 let arrays = SplatArrays::new(&self.context, &scene)?;
                 Passes::Splats(SplatPasses { scene, arrays })
@@ -427,6 +429,7 @@ impl Device for Gpu {
             Passes::Field(_) => 0,
             Passes::Paths(passes) => passes.arrays.bytes(),
             Passes::Splats(passes) => passes.arrays.bytes(),
+            Passes::Light(passes) => passes.arrays.bytes(),
         };
         self.arrays.bytes() + passes
     }
@@ -437,7 +440,8 @@ fn adjoint_kernel(transport: &Transport) -> Kernel {
     match transport {
         Transport::Field(_) => Kernel::Backpropagate,
         Transport::Paths(_) => Kernel::BackpropagatePaths,
-        Transport::Splats(_) | Transport::Light(_) => Kernel::DerivativesSplats,
+        Transport::Splats(_) => Kernel::DerivativesSplats,
+        Transport::Light(_) => Kernel::BackpropagateLight,
     }
 }
 

@@ -25,6 +25,7 @@ impl Gpu {
     pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let (kernel, dispatch) = match &self.passes {
             Passes::Splats(_) => return self.render_splats_pass(batch),
+            Passes::Light(_) => return self.render_light_pass(batch, keys, spp),
             Passes::Field(field) => (Kernel::Render, self.ray_dispatches(field, spp, PRIMAL_SAMPLES)?),
             Passes::Paths(passes) => (Kernel::RenderPaths, self.path_dispatches(passes, spp)),
         };
@@ -57,7 +58,11 @@ impl Gpu {
         }
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, sampled)?;
-        self.arrays.fit_film(&self.context, batch.pixels())?;
+        self.arrays.fit_film(
+            &self.context,
+            batch.pixels(),
+            "render a smaller picture, give the film a `box` filter",
+        )?;
         let launch = Launch {
             exposure: exposure::SAMPLE,
             ..self.launch(batch, keys, spp)
@@ -112,6 +117,10 @@ impl Gpu {
         let mut launch = self.launch(batch, keys, 1);
         (launch.first_pixel, launch.last_pixel) = (own.start, own.end);
         launch.groups_x = self.context.fold(groups)[0];
+        let loss = match loss {
+            Loss::NormalizedL2 => self.over_means(launch, groups, pixels)?,
+            other => other,
+        };
         (launch.loss_kind, launch.loss_delta, launch.loss_seed) = match loss {
             Loss::L1 => (records::loss::L1, 0.0, 0),
             Loss::L2 => (records::loss::L2, 0.0, 0),
@@ -119,20 +128,15 @@ impl Gpu {
             Loss::RelativeL2 => (records::loss::RELATIVE_L2, 0.0, 0),
             Loss::LogL1 => (records::loss::LOG_L1, 0.0, 0),
             Loss::Linear { seed } => (records::loss::LINEAR, 0.0, seed),
-            Loss::NormalizedL2 | Loss::ScaledL2 { .. } => {
-                return Err(DeviceError::Unavailable(
-                    "the loss `normalized_l2` is known on the CPU only; use --device cpu".into(),
-                ));
+            Loss::NormalizedL2 => unreachable!("its means were just taken"),
+            Loss::ScaledL2 { image, reference } => {
+                launch.loss_scale = reference;
+                (records::loss::SCALED_L2, image, 0)
             }
         };
-        let buffers = self.ray_buffers();
-        let pipeline = self.pipelines.get(Kernel::Loss);
-        self.context
-            .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
         let mut sums = [0f64; 3];
         self.largest_adjoint = 0.0;
-        let reports = self.arrays.read_reports(&self.context, groups)?;
-        for [parts @ .., largest] in self.of_all_groups(reports, pixels) {
+        for [parts @ .., largest] in self.compare_pixels(launch, groups, pixels)? {
             for (sum, part) in sums.iter_mut().zip(parts) {
                 *sum += f64::from(part);
             }
@@ -145,6 +149,31 @@ impl Gpu {
             mse: squares / (3.0 * (pixels - masked).max(1.0)),
             masked: masked as u64,
         })
+    }
+
+    /// The loss of images over their means, which it divides by: those of all pixels that are not masked. A mean of zero divides
+    /// by nothing.
+    fn over_means(&self, launch: Launch, groups: u32, pixels: u32) -> Result<Loss> {
+        let launch = Launch {
+            loss_kind: records::loss::MEANS,
+            ..launch
+        };
+        let reports = self.compare_pixels(launch, groups, pixels)?;
+        let count = 3.0 * f64::from(pixels);
+        let [image, reference] = [0, 1].map(|k: usize| {
+            let mean = reports.iter().map(|report| f64::from(report[k])).sum::<f64>() / count;
+            if mean == 0.0 { 1.0 } else { (1.0 / mean) as f32 }
+        });
+        Ok(Loss::ScaledL2 { image, reference })
+    }
+
+    /// Runs the loss pass over this rank's pixels; returns what the workgroups of all ranks report.
+    fn compare_pixels(&self, launch: Launch, groups: u32, pixels: u32) -> Result<Vec<[f32; 4]>> {
+        let pipeline = self.pipelines.get(Kernel::Loss);
+        self.context
+            .dispatch(pipeline, bytemuck::bytes_of(&launch), &self.ray_buffers(), groups);
+        let reports = self.arrays.read_reports(&self.context, groups)?;
+        Ok(self.of_all_groups(reports, pixels))
     }
 
     /// Uploads an adjoint image.
@@ -161,6 +190,7 @@ impl Gpu {
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let (kernel, dispatch) = match &self.passes {
             Passes::Splats(_) => return self.splats_adjoint_pass(batch, keys),
+            Passes::Light(_) => return self.light_adjoint_pass(batch, keys, spp),
             Passes::Field(field) => (Kernel::Backpropagate, self.ray_dispatches(field, spp, ADJOINT_SAMPLES)?),
             Passes::Paths(passes) => (Kernel::BackpropagatePaths, self.path_dispatches(passes, spp)),
         };
@@ -209,7 +239,7 @@ impl Gpu {
         }
         match &self.passes {
             Passes::Field(field) if field.slots.is_some() => self.occupancy_pass(),
-            Passes::Field(_) | Passes::Splats(_) => Ok(()),
+            Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => Ok(()),
             Passes::Paths(passes) => self.rebuild_path_tables(passes, all),
         }
     }
@@ -230,7 +260,7 @@ impl Gpu {
     }
 
     /// Runs a kernel over all pieces of this rank's part of a pass.
-    fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, pixels: u32) {
+    pub(super) fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, pixels: u32) {
         let own = self.own_pixels(pixels);
         for (pixels, samples) in dispatch.pieces(own.end - own.start, launch.spp) {
             let pixels = own.start + pixels.start..own.start + pixels.end;
@@ -335,7 +365,7 @@ impl Gpu {
                 coats_at: arrays.coats_at,
                 ..launch
             },
-            Passes::Splats(_) => launch,
+            Passes::Splats(_) | Passes::Light(_) => launch,
         }
     }
 
@@ -369,6 +399,9 @@ impl Gpu {
             buffers.extend([(values, &bank.values), (gradient, bank.target())]);
         }
         if let Passes::Splats(passes) = &self.passes {
+            buffers.extend(passes.buffers());
+        }
+        if let Passes::Light(passes) = &self.passes {
             buffers.extend(passes.buffers());
         }
         if let Passes::Paths(PathPasses { arrays, .. }) = &self.passes {

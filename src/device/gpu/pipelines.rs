@@ -7,7 +7,7 @@ use super::contents::Contents;
 use super::context::{Context, Pipeline, bind_group_layout};
 use super::shaders::{Dialect, FOLDER_VARIABLE, Kernel, Library};
 use crate::device::{DeviceError, Result};
-use crate::resident::Resident;
+use crate::resident::{Resident, Transport};
 
 /// The kernels compiled for a scene.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Pipelines {
     /// Degree of the spherical harmonics.
     degree: u32,
     contents: Contents,
+    /// Whether light is bent inside of a cube, rather than by a slab.
+    cube: bool,
     compiled: HashMap<Kernel, Pipeline>,
 }
 
@@ -39,6 +41,7 @@ impl Pipelines {
             dialect,
             degree: 0,
             contents: Contents::default(),
+            cube: false,
             compiled: HashMap::new(),
         })
     }
@@ -48,8 +51,11 @@ impl Pipelines {
         let (degree, contents) = (resident.scene.sh_degree, Contents::of(resident));
         let (other_degree, other_contents) = (degree != self.degree, contents != self.contents);
         (self.degree, self.contents) = (degree, contents);
+        let cube = matches!(&resident.transport, Transport::Light(light) if light.has_cube());
+        let other_optic = std::mem::replace(&mut self.cube, cube) != cube;
         self.compiled.retain(|kernel, _| match kernel {
             Kernel::Render | Kernel::Backpropagate => !other_degree,
+            kernel if kernel.traces_light() => !other_optic,
             kernel => !(kernel.follows_paths() && other_contents),
         });
     }
@@ -59,6 +65,7 @@ impl Pipelines {
         match kernel {
             Kernel::Render | Kernel::Backpropagate => vec![("SH_DEGREE", f64::from(self.degree))],
             kernel if kernel.follows_paths() => self.contents.constants(),
+            kernel if kernel.traces_light() => vec![("CUBE", f64::from(u8::from(self.cube)))],
             _ => Vec::new(),
         }
     }

@@ -24,8 +24,8 @@ impl Gpu {
     /// Refuses what several ranks cannot share.
     pub(super) fn check_shared(&self, transport: &Transport) -> Result<()> {
         match transport {
-            Transport::Splats(_) if !self.cluster.is_single() => Err(DeviceError::Unavailable(
-                "ranks share pictures of splats on CPUs alone; use --device cpu, or a single process".into(),
+            Transport::Splats(_) | Transport::Light(_) if !self.cluster.is_single() => Err(DeviceError::Unavailable(
+                "ranks share light tracing and pictures of splats on CPUs alone; use --device cpu, or a single process".into(),
             )),
             _ => Ok(()),
         }

@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use super::plan::Place;
 use crate::device::units::spread;
 use crate::params::Shape;
-use crate::resident::layout::NONE;
+use crate::resident::layout::{NONE, Rows};
 
 /// Invocations of a workgroup that work on rays.
 pub const RAY_GROUP: u32 = 64;
@@ -21,6 +21,9 @@ pub mod loss {
     pub const RELATIVE_L2: u32 = 3;
     pub const LOG_L1: u32 = 4;
     pub const LINEAR: u32 = 5;
+    pub const SCALED_L2: u32 = 6;
+    /// No loss: sums of image and references.
+    pub const MEANS: u32 = 7;
 }
 
 /// Codes of [`Launch::reference_kind`].
@@ -140,6 +143,9 @@ pub struct Launch {
     pub aov: u32,
     /// Codes of [`exposure`].
     pub exposure: u32,
+    /// Factor on the reference of a loss that scales both; that on the image is `loss_delta`.
+    pub loss_scale: f32,
+    pub padding: [u32; 3],
 }
 
 /// Codes of [`Launch::exposure`].
@@ -176,6 +182,98 @@ pub struct SplatSettings {
     /// The longer side of the picture in pixels, and what is added to places, in pixels.
     pub side: f32,
     pub offset: [f32; 2],
+}
+
+/// A slab in its own frame: [`crate::resident::optics::SlabRecord`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct Slab {
+    pub origin: [f32; 2],
+    pub across: [f32; 2],
+    pub down: [f32; 2],
+    pub thickness: f32,
+    pub eta: f32,
+    pub outside: [f32; 3],
+    pub entering: f32,
+    pub inside: [f32; 3],
+    pub padding: u32,
+}
+
+/// A cube of varying index in its own frame: [`crate::resident::optics::CubeRecord`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct Cube {
+    pub corner: [f32; 3],
+    pub step: f32,
+    pub across: [f32; 3],
+    pub most_steps: u32,
+    pub down: [f32; 3],
+    pub refracts: u32,
+    pub direction: [f32; 3],
+    pub padding: u32,
+}
+
+/// A screen in the optic's frame: [`crate::resident::light::ScreenRecord`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct Screen {
+    pub to_screen: Rows,
+    pub front: f32,
+    pub padding: [u32; 3],
+}
+
+/// A light that sends its colours along its normal: [`crate::resident::lamp::Lamp`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct Lamp {
+    pub to_uv: [[f32; 4]; 2],
+    pub size: [u32; 2],
+    /// Its first texel among the records.
+    pub first: u32,
+    pub nearest: u32,
+    /// Codes of [`crate::resident::layout::wrap`].
+    pub wrap: u32,
+    pub padding: [u32; 3],
+}
+
+/// A film as the screen's image: [`crate::resident::light::Film`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct LightFilm {
+    pub row_x: [f32; 3],
+    pub pixels: f32,
+    pub row_y: [f32; 3],
+    pub near_clip: f32,
+    pub depth: [f32; 3],
+    pub far_clip: f32,
+    /// Of one path of the pass.
+    pub exposure: [f32; 3],
+    /// Units in one, of a film in whole numbers.
+    pub units: f32,
+    pub size: [u32; 2],
+    /// The view's first pixel in the image of the batch.
+    pub first_pixel: u32,
+    pub sensor: u32,
+    pub radius: f32,
+    /// The filter's nodes in a pixel, their number, and the first among the records.
+    pub nodes: f32,
+    pub node_count: u32,
+    pub filter_at: u32,
+}
+
+/// A pass over a view of light tracing.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct LightSettings {
+    /// What bends light, and its texels along x, y and z.
+    pub parameter: Slot,
+    pub size: [u32; 4],
+    /// One of both is zero.
+    pub slab: Slab,
+    pub cube: Cube,
+    pub screen: Screen,
+    pub film: LightFilm,
+    pub lamp: Lamp,
 }
 
 /// Work on the elements of one parameter.

@@ -18,7 +18,10 @@ pub const MODULES: &[(&str, &str)] = embed![
     "common/layout",
     "common/math",
     "bind/elements",
+    "bind/film",
     "bind/gradients",
+    "bind/light",
+    "bind/light_path",
     "bind/bvh",
     "bind/contents",
     "bind/launch",
@@ -76,6 +79,14 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/paths/vertex",
     "transport/paths/volpath",
     "transport/lookup/volume",
+    "transport/light/cube",
+    "transport/light/heights",
+    "transport/light/index",
+    "transport/light/landing",
+    "transport/light/leapfrog",
+    "transport/light/optic",
+    "transport/light/slab",
+    "transport/light/splat",
     "transport/splats/blend",
     "transport/splats/splat",
     "transport/scene/records",
@@ -85,8 +96,10 @@ pub const MODULES: &[(&str, &str)] = embed![
     "kernels/regularizer",
     "kernels/resample",
     "backpropagate_field",
+    "backpropagate_light",
     "backpropagate_paths",
     "develop",
+    "develop_light",
     "collect",
     "count_splats",
     "derivatives_splats",
@@ -98,6 +111,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "regularize",
     "render_aov",
     "render_field",
+    "render_light",
     "render_paths",
     "render_splats",
     "resample",
@@ -130,6 +144,9 @@ pub enum Kernel {
     RenderSplats,
     DerivativesSplats,
     Develop,
+    RenderLight,
+    DevelopLight,
+    BackpropagateLight,
 }
 
 /// How many rays add to one gradient at once.
@@ -234,7 +251,7 @@ impl Dialect {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -254,6 +271,9 @@ impl Kernel {
         Self::RenderSplats,
         Self::DerivativesSplats,
         Self::Develop,
+        Self::RenderLight,
+        Self::DevelopLight,
+        Self::BackpropagateLight,
     ];
 
     /// The module that holds its entry point `main`.
@@ -278,6 +298,9 @@ impl Kernel {
             Self::RenderSplats => "render_splats",
             Self::DerivativesSplats => "derivatives_splats",
             Self::Develop => "develop",
+            Self::RenderLight => "render_light",
+            Self::DevelopLight => "develop_light",
+            Self::BackpropagateLight => "backpropagate_light",
         }
     }
 
@@ -402,6 +425,23 @@ impl Kernel {
                 (Image, Write),
                 (Film, Write),
             ],
+            Self::RenderLight => &[
+                (Work, Uniform),
+                (Values, Read),
+                (Settings, Uniform),
+                (Records, Read),
+                (Film, Write),
+            ],
+            Self::DevelopLight => &[(Work, Uniform), (Image, Write), (Settings, Uniform), (Film, Read)],
+            Self::BackpropagateLight => &[
+                (Work, Uniform),
+                (Values, Read),
+                (Gradient, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (Settings, Uniform),
+                (Records, Read),
+            ],
             Self::Collect => &[
                 (Work, Uniform),
                 (Statistics, Write),
@@ -437,7 +477,7 @@ impl Kernel {
     /// The preprocessor's defines.
     pub fn defines(self, dialect: Dialect) -> Vec<&'static str> {
         let mut defines = match self {
-            Self::Backpropagate | Self::BackpropagatePaths => vec!["REPLAY"],
+            Self::Backpropagate | Self::BackpropagatePaths | Self::BackpropagateLight => vec!["REPLAY"],
             Self::Occupancy => vec!["WRITE_TABLES"],
             Self::ProjectSplats => vec!["WRITE_SPLATS"],
             Self::CountSplats | Self::ScanSplats | Self::ListSplats => vec!["WRITE_LISTS"],
@@ -446,7 +486,12 @@ impl Kernel {
         };
         if matches!(
             self,
-            Self::Backpropagate | Self::BackpropagatePaths | Self::DerivativesSplats
+            Self::Backpropagate
+                | Self::BackpropagatePaths
+                | Self::DerivativesSplats
+                | Self::RenderLight
+                | Self::DevelopLight
+                | Self::BackpropagateLight
         ) {
             defines.extend(match dialect.accumulation {
                 Accumulation::FloatAtomic => &["FLOAT_ATOMIC"][..],
@@ -462,6 +507,11 @@ impl Kernel {
             defines.push("TWO_BANKS");
         }
         defines
+    }
+
+    /// Whether it traces light, so that it is compiled for the optic that a scene has.
+    pub(super) fn traces_light(self) -> bool {
+        matches!(self, Self::RenderLight | Self::BackpropagateLight)
     }
 
     /// Whether it follows paths, so that it is compiled for what a scene has.

@@ -136,6 +136,7 @@ impl Gpu {
         match &mut self.passes {
             Passes::Field(field) => field.fit(&mut self.scene, &fitted),
             Passes::Splats(_) => {}
+            Passes::Light(passes) => passes.scene.fit(&fitted),
             Passes::Paths(PathPasses { scene, arrays }) => {
                 scene.fit(&self.scene, &fitted);
                 *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new)?;

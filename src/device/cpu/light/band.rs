@@ -20,9 +20,9 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    /// Pixels around a film that a filter of this radius may reach.
+    /// Pixels around a film that a filter of this radius may reach from a place from which it reaches the film.
     pub(super) fn border(radius: f32) -> usize {
-        radius.ceil() as usize + 1
+        (radius.ceil() as usize + 1).max((2.0 * radius).ceil() as usize - 1)
     }
 
     pub(super) fn of(film: &Film<'_>) -> Self {

@@ -8,7 +8,7 @@ use crate::device::cpu::chunk::{CHUNK, Place, chunks};
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::update::Updates;
-use crate::device::{Batch, DeviceError, ReplayStats, Result};
+use crate::device::{Batch, DeviceError, ReplayStats, Result, check_whole_views};
 use crate::each::EachEntry;
 use crate::resident::light::{Film, LightScene};
 use crate::resident::optics::OpticRecord;
@@ -265,11 +265,7 @@ fn paths<'a, O>(scene: &'a LightScene, optic: &'a O, film: Film<'a>, pass: Pass,
 }
 
 fn check(inputs: &Inputs, batch: &Batch) -> Result<()> {
-    if batch.drawn.is_some() {
-        return Err(DeviceError::Unavailable(
-            "light arrives anywhere on a film: look at whole views, not at single pixels".into(),
-        ));
-    }
+    check_whole_views(batch)?;
     if !inputs.cluster.is_single() {
         return Err(DeviceError::Unavailable(
             "`ptracer` runs in one process: start one rank alone".into(),

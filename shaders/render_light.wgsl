@@ -1,0 +1,39 @@
+// The primal pass of light tracing: paths from the cells of a light, splatted onto the film of a view.
+
+#import bind/film
+#import bind/launch
+#import bind/light_path
+#import transport/light/optic
+#import transport/light/splat
+
+@compute @workgroup_size(RAY_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let cell = launch.first_pixel + (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    if cell >= launch.last_pixel {
+        return;
+    }
+    for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
+        splat(path_place(cell, sample));
+    }
+}
+
+// Splats the path from a place of the light.
+fn splat(place: vec2f) {
+    let arrival = follow(place);
+    if !arrival.arrives || !path_is_near(arrival.film) {
+        return;
+    }
+    let color = lamp_radiance(place) * arrival.weight;
+    let across = taps(arrival.film.x);
+    let down = taps(arrival.film.y);
+    for (var r = 0; r < down.count; r++) {
+        let y = down.first + r;
+        let row = taps_share(down, r).x;
+        for (var k = 0; k < across.count; k++) {
+            let x = across.first + k;
+            if film_has(x, y) {
+                film_add_color(u32(y) * settings.film.size.x + u32(x), color * (taps_share(across, k).x * row));
+            }
+        }
+    }
+}

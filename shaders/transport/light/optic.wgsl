@@ -1,0 +1,53 @@
+// What light is bent by, between a place of the lamp and the film: a slab, or a cube, by a constant of the pipeline.
+
+#import bind/light
+#import transport/light/cube
+#import transport/light/slab
+
+// Where a path arrives, if it does.
+struct Arrival {
+    // In pixels from the film's upper left corner.
+    film: vec2f,
+    // Share of light that arrives, times pixels in the area that it lights.
+    weight: f32,
+    arrives: bool,
+    // Whether it was bent: a path that passed beside the optic depends on no entry.
+    bent: bool,
+    // What the adjoint takes up again, of the optic that there is.
+    slab: SlabTrace,
+    cube: CubeTrace,
+}
+
+// Follows light from a place of the lamp, in [0, 1]².
+fn follow(place: vec2f) -> Arrival {
+    var arrival: Arrival;
+    if CUBE {
+        let path = cube_follow(place);
+        arrival.film = path.film;
+        arrival.weight = path.weight;
+        arrival.arrives = path.arrives;
+        arrival.bent = path.bent;
+        arrival.cube = path.trace;
+    } else {
+        let path = slab_follow(place);
+        arrival.film = path.film;
+        arrival.weight = path.weight;
+        arrival.arrives = path.arrives;
+        arrival.bent = path.bent;
+        arrival.slab = path.trace;
+    }
+    return arrival;
+}
+
+#ifdef REPLAY
+
+// Sends derivatives by the place on the film and by the weight of a path to the entries.
+fn send(arrival: Arrival, by_film: vec2f, by_weight: f32) {
+    if CUBE {
+        cube_send(arrival.cube, by_film, by_weight);
+    } else {
+        slab_send(arrival.slab, by_film, by_weight);
+    }
+}
+
+#endif
