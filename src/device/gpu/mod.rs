@@ -245,7 +245,12 @@ impl Device for Gpu {
                 path.path
             )));
         }
-        if let Transport::Light(_) = &resident.transport {
+        let traces_light = match &resident.transport {
+            Transport::Light(_) => true,
+            Transport::Paths(paths) => paths.light_tracer.is_some(),
+            Transport::Field(_) | Transport::Splats(_) => false,
+        };
+        if traces_light {
             return Err(DeviceError::Unavailable(
                 "`ptracer` traces light on the CPU only; use --device cpu".into(),
             ));
