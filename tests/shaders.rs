@@ -401,6 +401,7 @@ fn constants_agree() {
         ("LIGHT_AREA", layout::light::AREA),
         ("LIGHT_ENVMAP", layout::light::ENVMAP),
         ("LIGHT_PROJECTOR", layout::light::PROJECTOR),
+        ("LIGHT_COLLIMATED", layout::light::COLLIMATED),
         ("TEXTURE_CONSTANT", layout::texture::CONSTANT),
         ("TEXTURE_CHECKERBOARD", layout::texture::CHECKERBOARD),
         ("TEXTURE_BITMAP", layout::texture::BITMAP),

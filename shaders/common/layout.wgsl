@@ -296,6 +296,7 @@ const LIGHT_DIRECTIONAL: u32 = 2u;
 const LIGHT_AREA: u32 = 3u;
 const LIGHT_ENVMAP: u32 = 4u;
 const LIGHT_PROJECTOR: u32 = 5u;
+const LIGHT_COLLIMATED: u32 = 6u;
 
 const TEXTURE_CONSTANT: u32 = 0u;
 const TEXTURE_CHECKERBOARD: u32 = 1u;

@@ -309,6 +309,8 @@ pub mod light {
     pub const AREA: u32 = 3;
     pub const ENVMAP: u32 = 4;
     pub const PROJECTOR: u32 = 5;
+    /// Light along the normals of a shape, which only light tracing follows.
+    pub const COLLIMATED: u32 = 6;
 }
 
 /// Codes of [`PathSettings::gradient`].

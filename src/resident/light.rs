@@ -280,7 +280,8 @@ fn check_view(sensor: &Sensor, (optic, screen): (&Optic, &Surface), exposed: f32
     Ok(())
 }
 
-fn splat_filter(sensor: &Sensor) -> SplatFilter {
+/// The reconstruction filter of a sensor's film.
+pub(super) fn splat_filter(sensor: &Sensor) -> SplatFilter {
     let filter = sensor.filter;
     let radius = f64::from(filter.radius());
     let step = 1.0 / NODES;

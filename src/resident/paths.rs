@@ -20,9 +20,11 @@ use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
     SurfaceRecord, Triangle, VolumeRecord,
 };
+use super::light::{SplatFilter, splat_filter};
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::motion::{Rest, illuminate};
 use super::sealed::{Shell, is_sealed};
+use super::sensors::sphere_around_surfaces;
 use super::surface_free::{mark_alone, mark_surface_free};
 use crate::each::EachEntry;
 use crate::io::mesh::{Mesh, Placed};
@@ -65,8 +67,24 @@ pub struct PathScene {
     pub attached: bool,
     /// If their derivatives are carried by inverted Jacobians of rays, what makes these regular.
     pub inverted: Option<f32>,
+    /// How light is followed from the lights, if it is; [`PathSettings::max_depth`] is then that of what cameras see straight.
+    pub light_tracer: Option<LightTracer>,
     /// For each medium how its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
+}
+
+/// How light is followed from the lights onto films.
+#[derive(Debug, Clone)]
+pub struct LightTracer {
+    /// Longest path in edges; [`NONE`] for no limit.
+    pub max_depth: u32,
+    /// Depth beyond which Russian roulette may end a path.
+    pub rr_depth: u32,
+    /// Those of the sensors' films.
+    pub filters: Vec<SplatFilter>,
+    /// Centre and radius of a sphere around all surfaces, which light from afar falls on.
+    pub center: [f32; 3],
+    pub radius: f32,
 }
 
 /// Flattens surfaces, media and lights of a scene; their arrays are among `params`. `background` is the parameter of the
@@ -101,6 +119,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             interiors: Vec::new(),
             attached: scene.integrator.attached,
             inverted: scene.integrator.inverted,
+            light_tracer: None,
             rules: Vec::new(),
         },
     };
@@ -140,9 +159,20 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     }
     paths.settings.surfaces = paths.surfaces.len() as u32;
     paths.settings.lights = match scene.integrator.rules {
-        Rules::Basic | Rules::Light => 0,
-        Rules::Volpath | Rules::Path | Rules::Prb => paths.lights.len() as u32,
+        Rules::Basic => 0,
+        Rules::Volpath | Rules::Path | Rules::Prb | Rules::Light => paths.lights.len() as u32,
     };
+    if scene.integrator.rules == Rules::Light {
+        let (center, radius) = sphere_around_surfaces(&paths);
+        paths.light_tracer = Some(LightTracer {
+            center: center.to_array(),
+            radius,
+            max_depth: paths.settings.max_depth,
+            rr_depth: scene.integrator.rr_depth,
+            filters: scene.sensors.iter().map(splat_filter).collect(),
+        });
+        paths.settings.max_depth = paths.settings.max_depth.min(1);
+    }
     weigh(&mut paths, &weights);
     if let Some(what) = attached::obstacle(&paths, params) {
         return Err(IoError::new(&scene.path, what));
@@ -399,9 +429,18 @@ impl Build<'_> {
             .paths
             .bsdfs
             .add(&surface.bsdf, &surface.bsdf_path, &surface.name, self.params);
-        if let Some(emitter) = surface.emitter.as_ref().filter(|emitter| !emitter.directional) {
-            record.light = self.paths.lights.len() as u32;
+        let traced = self.scene.integrator.rules == Rules::Light;
+        if let Some(emitter) = surface
+            .emitter
+            .as_ref()
+            .filter(|emitter| traced || !emitter.directional)
+        {
             let mut light = self.area_light(surface, kind, &to_world, first_triangle)?;
+            if emitter.directional {
+                light.kind = layout::light::COLLIMATED;
+            } else {
+                record.light = self.paths.lights.len() as u32;
+            }
             match &emitter.radiance {
                 Texture::Constant(radiance) => light.slot = slot(self.params, radiance) as u32,
                 texture => light.texture = self.paths.bsdfs.texture(texture, self.params),
@@ -440,9 +479,13 @@ impl Build<'_> {
             self.triangles.push([a, b, c].each(at));
             let mut record = CornerRecord::zeroed();
             (record.shape, record.face) = (shape, face);
-            let uv = |v: u32| mesh.uvs.get(v as usize).copied().unwrap_or_default();
-            record.uv_ab = [uv(a), uv(b)].as_flattened().try_into().expect("two pairs");
-            record.uv_c = uv(c);
+            // Without texture coordinates those are the weights of the second and the third corner, as in Mitsuba.
+            let uvs = match mesh.uvs.is_empty() {
+                true => [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]],
+                false => [a, b, c].each(|v| mesh.uvs[v as usize]),
+            };
+            record.uv_ab = uvs[..2].as_flattened().try_into().expect("two pairs");
+            record.uv_c = uvs[2];
             for (k, v) in [a, b, c].into_iter().enumerate() {
                 record.normals[k] = normals[v as usize].extend(f32::from_bits(v)).to_array();
             }

@@ -4,8 +4,10 @@ use bytemuck::Zeroable;
 use glam::{Affine3A, Vec3A};
 
 use super::filter::filter_table;
-use super::layout::{self, FILTERS, NO_REFERENCE, NONE, SceneRecord, SensorRecord, SurfaceRecord};
+use super::layout::{self, FILTERS, NO_REFERENCE, NONE, PathSettings, SceneRecord, SensorRecord, SurfaceRecord};
+use super::paths::PathScene;
 use super::{Resident, Transport, rows};
+use crate::each::EachEntry;
 use crate::io;
 use crate::scene::{Area, AreaForm, Distortion, Filter, Scene, Sensor, SensorKind, Target};
 
@@ -158,26 +160,30 @@ pub(super) fn look_from_afar(resident: &mut Resident) {
 
 /// Centre and radius of a sphere around all that a scene has.
 fn sphere_around(resident: &Resident) -> (Vec3A, f32) {
-    let (mut low, mut high) = (Vec3A::INFINITY, Vec3A::NEG_INFINITY);
-    let mut add = |p: Vec3A| {
-        low = low.min(p);
-        high = high.max(p);
-    };
     match &resident.transport {
         Transport::Field(_) if resident.scene.has_field == 1 => {
             let unit_to_world = affine(&resident.scene.world_to_unit).inverse();
-            corners([0.0; 3], [1.0; 3]).for_each(|c| add(unit_to_world.transform_point3a(c)));
+            sphere_of(corners([0.0; 3], [1.0; 3]).map(|c| unit_to_world.transform_point3a(c)))
         }
-        Transport::Paths(paths) => {
-            for surface in &paths.surfaces {
-                box_of(surface).into_iter().flatten().for_each(&mut add);
-            }
-            let settings = &paths.settings;
-            if settings.low[0] <= settings.high[0] {
-                corners(settings.low, settings.high).for_each(&mut add);
-            }
-        }
-        Transport::Field(_) | Transport::Splats(_) | Transport::Light(_) => {}
+        Transport::Paths(paths) => sphere_around_surfaces(paths),
+        Transport::Field(_) | Transport::Splats(_) | Transport::Light(_) => sphere_of(std::iter::empty()),
+    }
+}
+
+/// Centre and radius of a sphere around all surfaces.
+pub(super) fn sphere_around_surfaces(paths: &PathScene) -> (Vec3A, f32) {
+    let PathSettings { low, high, .. } = paths.settings;
+    let meshes = (low[0] <= high[0]).then(|| corners(low, high));
+    let others = paths.surfaces.iter().filter_map(box_of).flatten();
+    sphere_of(others.chain(meshes.into_iter().flatten()))
+}
+
+/// Centre and radius of a sphere around the box of some points.
+fn sphere_of(points: impl Iterator<Item = Vec3A>) -> (Vec3A, f32) {
+    let (mut low, mut high) = (Vec3A::INFINITY, Vec3A::NEG_INFINITY);
+    for p in points {
+        low = low.min(p);
+        high = high.max(p);
     }
     let radius = 0.5 * (high - low).length() * MARGIN;
     match radius.is_finite() && radius > 0.0 {
@@ -190,14 +196,16 @@ fn sphere_around(resident: &Resident) -> (Vec3A, f32) {
 fn box_of(surface: &SurfaceRecord) -> Option<Vec<Vec3A>> {
     let to_world = affine(&surface.to_world);
     let moved = |low, high| corners(low, high).map(|c| to_world.transform_point3a(c)).collect();
+    let axes = [0, 1, 2].each(|a| to_world.matrix3.row(a));
+    let around = |half: [f32; 3]| {
+        let half = Vec3A::from_array(half);
+        vec![to_world.translation - half, to_world.translation + half]
+    };
     match surface.kind {
-        layout::surface::CUBE => Some(moved([-1.0; 3], [1.0; 3])),
-        layout::surface::RECTANGLE => Some(moved([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0])),
-        layout::surface::SPHERE => {
-            let m = to_world.matrix3.transpose();
-            let half = Vec3A::new(m.x_axis.length(), m.y_axis.length(), m.z_axis.length());
-            Some(vec![to_world.translation - half, to_world.translation + half])
-        }
+        layout::surface::CUBE | layout::surface::DISTANCES => Some(moved([-1.0; 3], [1.0; 3])),
+        layout::surface::RECTANGLE | layout::surface::DISK => Some(moved([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0])),
+        layout::surface::SPHERE => Some(around(axes.each(Vec3A::length))),
+        layout::surface::CYLINDER => Some(around(axes.each(|a| a.x.hypot(a.y) + a.z.abs()))),
         _ => None,
     }
 }

@@ -88,8 +88,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
             sample_counts(&mut object);
             Some(DIRECT_DEPTH)
         }
-        "ptracer" => light_depth(&mut object),
-        "path" | "volpath" | "volpathmis" => max_depth(&mut object, None),
+        "path" | "volpath" | "volpathmis" | "ptracer" => max_depth(&mut object, None),
         _ => max_depth(&mut object, Some(DEFAULT_DEPTH)),
     };
     let rr_depth = match object.name {
@@ -165,22 +164,6 @@ fn gradient(object: &mut Object<'_>, estimator: Estimator) -> Gradient {
         object.error("`advolpath` has no differential tracking", advice);
     }
     gradient
-}
-
-/// The edges of a path of light: to both sides of what bends it, to the screen, and to the sensor.
-const LIGHT_DEPTH: u32 = 4;
-
-/// The limit of `ptracer`, which all of its paths must keep to.
-fn light_depth(object: &mut Object<'_>) -> Option<u32> {
-    let depth = max_depth(object, None);
-    if depth.is_some_and(|depth| depth < LIGHT_DEPTH) {
-        object.value.error_by(
-            "max_depth",
-            "no light would arrive: its paths through the slab to the sensor have 4 edges",
-            "give 4 or more, or -1 for no limit",
-        );
-    }
-    depth
 }
 
 /// An integer, or -1 for no limit.

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::gradient_index::IndexCube;
 use super::slab::Slab;
 use super::world::Model;
-use super::{Array, Bsdf, Filter, Geometry, Rules, Scene, SensorKind, Source, Surface, Texture};
+use super::{Array, Bsdf, Filter, Geometry, Rules, Scene, Sensor, SensorKind, Source, Surface, Texture};
 
 /// The widest radius of a filter that is splatted, in pixels.
 pub const SPLAT_REACH: f32 = 16.0;
@@ -76,11 +76,7 @@ pub(super) fn check(context: &Context<'_>, scene: &Scene) {
             optic.word(),
             optic.name()
         )),
-        (None, true) => refuse(
-            "the integrator `ptracer` sends light through a slab or a cube, but the scene has none: add a `heightfield` or a \
-             `gradient_index`"
-                .to_string(),
-        ),
+        (None, true) => films(scene).into_iter().for_each(refuse),
         (Some(optic), true) => parts(scene, optic).into_iter().for_each(refuse),
         (None, false) => {}
     }
@@ -91,13 +87,60 @@ pub fn is_light(surface: &Surface) -> bool {
     surface.emitter.as_ref().is_some_and(|emitter| emitter.directional)
 }
 
-/// What is wrong with a scene that is traced from its lights.
+/// What is wrong with films onto which light is traced among surfaces.
+fn films(scene: &Scene) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for sensor in &scene.sensors {
+        let sees = matches!(
+            sensor.kind,
+            SensorKind::Perspective | SensorKind::ThinLens { .. } | SensorKind::Orthographic
+        );
+        if !sees || sensor.distortion != super::Distortion::None {
+            wrong.push(format!(
+                "light cannot be splatted onto `{}`: expected a `perspective` or a `thinlens` sensor without distortion, or \
+                 an `orthographic` one",
+                sensor.name
+            ));
+        }
+        wrong.extend(too_wide(sensor));
+    }
+    if scene.optimize.is_some() {
+        wrong.push(
+            "among surfaces `ptracer` only renders: take the integrator `prb` for the block `optimize`, which finds the same \
+             picture's derivatives from the camera"
+                .into(),
+        );
+    }
+    wrong
+}
+
+/// A filter that reaches too far to be splatted.
+fn too_wide(sensor: &Sensor) -> Option<String> {
+    (sensor.filter.radius() > SPLAT_REACH).then(|| {
+        format!(
+            "the filter of `{}` is wider than 16 pixels, the most that is splatted",
+            sensor.name
+        )
+    })
+}
+
+/// The edges of a path of light to both sides of what bends it, to the screen, and to the sensor.
+const LIGHT_DEPTH: u32 = 4;
+
+/// What is wrong with a scene whose light is traced through an optic.
 fn parts(scene: &Scene, optic: &Optic) -> Vec<String> {
     let mut wrong = surfaces(scene, optic);
     let world = &scene.world;
     let others = world.media.len() + world.groups.len() + world.instances.len() + world.lights.len();
     if others > 0 || !matches!(scene.background, super::Background::None) {
         wrong.push("`ptracer` follows `directionalarea` lights alone: remove media, groups and other emitters".into());
+    }
+    if scene.integrator.max_depth.is_some_and(|depth| depth < LIGHT_DEPTH) {
+        wrong.push(format!(
+            "no light would arrive: its paths through the {} to the sensor have {LIGHT_DEPTH} edges; give a `max_depth` of \
+             {LIGHT_DEPTH} or more, or -1 for no limit",
+            optic.word()
+        ));
     }
     if !is_similarity(optic.to_world()) {
         wrong.push(format!(
@@ -174,12 +217,7 @@ fn sensors(scene: &Scene) -> Vec<String> {
                 sensor.name
             ));
         }
-        if sensor.filter.radius() > SPLAT_REACH {
-            wrong.push(format!(
-                "the filter of `{}` is wider than 16 pixels, the most that is splatted",
-                sensor.name
-            ));
-        }
+        wrong.extend(too_wide(sensor));
     }
     wrong
 }

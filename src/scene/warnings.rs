@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::motion;
 use super::optic::screen_reflectance;
-use super::{Backdrop, Background, Bsdf, Model, Scene, Source, Surface};
+use super::{Backdrop, Background, Bsdf, Geometry, Model, Scene, Source, Surface, Texture};
 
 /// Records all warnings.
 pub(super) fn note(context: &Context<'_>, scene: &Scene) {
@@ -17,6 +17,7 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     }
     darkness(context, scene);
     singular(context, scene);
+    coordinates(context, scene);
     motion::warn(context, scene);
 }
 
@@ -42,6 +43,52 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
     if dark && !world.is_empty() && !context.has_errors() {
         context.warn("nothing in the scene emits light, so that it is black: add an emitter");
     }
+}
+
+/// Meshes without texture coordinates on which images are shown. What is wrong with a file is told by who reads it.
+fn coordinates(context: &Context<'_>, scene: &Scene) {
+    let world = &scene.world;
+    let all = world
+        .surfaces
+        .iter()
+        .chain(world.groups.iter().flat_map(|group| &group.surfaces));
+    for surface in all.filter(|surface| shows_images(surface)) {
+        let Geometry::Mesh { path, format, .. } = &surface.geometry else {
+            continue;
+        };
+        if format.read(path, true, false).is_ok_and(|mesh| mesh.uvs.is_empty()) {
+            context.warn(format!(
+                "the mesh of `{}` has no texture coordinates, so that each of its triangles shows the same half of the image: \
+                 write them into {}",
+                surface.name,
+                path.display()
+            ));
+        }
+    }
+}
+
+/// Whether textures of a surface are looked up by its texture coordinates.
+fn shows_images(surface: &Surface) -> bool {
+    of_bsdf(&surface.bsdf)
+        || surface
+            .emitter
+            .as_ref()
+            .is_some_and(|emitter| is_image(&emitter.radiance))
+}
+
+fn of_bsdf(bsdf: &Bsdf) -> bool {
+    match bsdf {
+        Bsdf::Null => false,
+        Bsdf::Material(material) => material.inputs.iter().any(|input| is_image(&input.texture)),
+        Bsdf::TwoSided { sides } => sides.iter().any(|side| of_bsdf(&side.bsdf)),
+        Bsdf::Mask { opacity, nested } => is_image(opacity) || of_bsdf(&nested.bsdf),
+        Bsdf::Blend { weight, nested } => is_image(weight) || nested.iter().any(|part| of_bsdf(&part.bsdf)),
+        Bsdf::Relief { relief, nested } => is_image(&relief.texture) || of_bsdf(&nested.bsdf),
+    }
+}
+
+fn is_image(texture: &Texture) -> bool {
+    matches!(texture, Texture::Bitmap(_) | Texture::Checkerboard { .. })
 }
 
 /// If photographs are composited on one colour and the emitter has another, the medium learns the difference.

@@ -77,6 +77,14 @@ impl Frame {
         (image, adjoint)
     }
 
+    /// The image chunk by chunk, to be added to; empty where it is in tiles.
+    pub(super) fn image_mut(&mut self) -> &mut [[f32; 4]] {
+        match &mut self.layout {
+            Layout::Chunks { image, .. } => image,
+            Layout::Tiles(_) => &mut [],
+        }
+    }
+
     /// The adjoint image chunk by chunk; empty where it is in tiles.
     pub(super) fn adjoint(&self) -> &[[f32; 3]] {
         match &self.layout {

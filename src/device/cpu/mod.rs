@@ -215,7 +215,10 @@ impl Device for Cpu {
         let pass = Pass { batch, keys, spp };
         match &mut self.passes {
             Passes::Field(passes) => passes.render(&self.inputs, pass, &mut self.frame),
-            Passes::Paths(passes) => passes.render(&self.inputs, pass, &mut self.frame),
+            Passes::Paths(passes) => {
+                passes.render(&self.inputs, pass, &mut self.frame);
+                passes.splat_light(&self.inputs, pass, &mut self.frame)?;
+            }
             Passes::Splats(passes) => passes.render(&self.inputs, pass, &mut self.frame)?,
             Passes::Light(passes) => passes.render(&self.inputs, pass, &mut self.frame)?,
         }
@@ -229,6 +232,7 @@ impl Device for Cpu {
         };
         let pass = Pass { batch, keys, spp };
         passes.develop(&self.inputs, pass, &mut self.frame);
+        passes.splat_light(&self.inputs, pass, &mut self.frame)?;
         self.frame.note(pass);
         Ok(())
     }

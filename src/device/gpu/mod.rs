@@ -254,6 +254,13 @@ impl Device for Gpu {
                 path.path
             )));
         }
+        if let Transport::Paths(paths) = &resident.transport
+            && paths.light_tracer.is_some()
+        {
+            return Err(DeviceError::Unavailable(
+                "`ptracer` traces light among surfaces on the CPU only; use --device cpu".into(),
+            ));
+        }
         self.check_shared(&resident.transport)?;
         assert_consistent(&resident, &params);
         let accumulation = self.pipelines.dialect.accumulation;

@@ -21,12 +21,10 @@ pub(super) fn sample_area(
     sampler: &mut Sampler,
 ) -> Option<Drawn> {
     let shape = &scene.surfaces[record.surface as usize];
-    let place = match shape.kind {
-        _ if record.cells[0] > 0 => sample_texture(scene, record, shape, u),
-        surface::SPHERE if shape.side > 0.0 => return sample_sphere(record, p, u),
-        surface::CUBE | surface::MESH => sample_emissive_triangle(scene, record, sampler.draw(), u),
-        _ => sample_uniform(record, shape, u),
-    };
+    if record.cells[0] == 0 && shape.kind == surface::SPHERE && shape.side > 0.0 {
+        return sample_sphere(record, p, u);
+    }
+    let place = sample_place(scene, record, u, sampler);
     let to = [0, 1, 2].each(|a| place.point.p[a] - p[a]);
     let square = dot(to, to);
     let distance = square.sqrt();
@@ -44,12 +42,25 @@ pub(super) fn sample_area(
 }
 
 /// A point on a light.
-struct Place {
-    point: SurfacePoint,
-    normal: [f32; 3],
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub point: SurfacePoint,
+    /// On the side that shines.
+    pub normal: [f32; 3],
     /// One over its area pdf, and the same to the rounding of [`area_pdf`].
-    area: f32,
+    pub area: f32,
     by_area: f32,
+}
+
+/// Samples a point of an area light: by its texture's table, or uniform by area.
+#[inline]
+pub fn sample_place(scene: &SceneView, record: &LightRecord, u: [f32; 2], sampler: &mut Sampler) -> Place {
+    let shape = &scene.surfaces[record.surface as usize];
+    match shape.kind {
+        _ if record.cells[0] > 0 => sample_texture(scene, record, shape, u),
+        surface::CUBE | surface::MESH => sample_emissive_triangle(scene, record, sampler.draw(), u),
+        _ => sample_uniform(record, shape, u),
+    }
 }
 
 /// A uniform point of a rectangle, disk, cylinder or sphere.

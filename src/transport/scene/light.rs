@@ -16,7 +16,7 @@ use crate::transport::rays::camera::{normalize, transform_point, transform_vecto
 use crate::transport::rays::sampler::{Sampler, dot};
 
 /// The largest float below one.
-pub(super) const BELOW_ONE: f32 = 0.999_999_94;
+pub const BELOW_ONE: f32 = 0.999_999_94;
 
 /// A sampled direction towards a light.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,7 @@ pub fn light_sample(scene: &SceneView, p: [f32; 3], sampler: &mut Sampler) -> Op
 
 /// The light that a number in [0, 1) chooses, and one over the probability of that choice.
 #[inline]
-fn choose_light(scene: &SceneView, u: f32) -> (u32, f32) {
+pub fn choose_light(scene: &SceneView, u: f32) -> (u32, f32) {
     let count = scene.settings.lights;
     if scene.settings.weighted == 0 {
         return (((u * count as f32) as u32).min(count - 1), count as f32);
@@ -120,7 +120,7 @@ fn sample_point(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
 /// Where a point in the frame of a spot or a projector lies in its picture. `half` is 1/2, or -1/2 for a picture that is
 /// seen like that of a camera, whose +x points to the left and +y upwards.
 #[inline]
-pub(super) fn picture_uv(record: &LightRecord, local: [f32; 3], half: f32) -> [f32; 2] {
+pub fn picture_uv(record: &LightRecord, local: [f32; 3], half: f32) -> [f32; 2] {
     [0, 1].each(|a| 0.5 + half * local[a] / (local[2] * record.extent[a]))
 }
 
@@ -154,7 +154,7 @@ fn sample_projector(record: &LightRecord, p: [f32; 3]) -> Option<Drawn> {
 /// Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the
 /// angle, as in Mitsuba, to zero at the cutoff; and its derivative by the cosine of that angle.
 #[inline]
-pub(super) fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> (f32, f32) {
+pub fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> (f32, f32) {
     let axis = [record.direction[0], record.direction[1], record.direction[2]];
     let cosine = -dot(axis, direction);
     if cosine >= record.cos_beam {
@@ -174,7 +174,7 @@ pub(super) fn spot_falloff(record: &LightRecord, direction: [f32; 3]) -> (f32, f
 /// Samples a direction from an environment map's table: a row by the marginal, a cell by the row's conditional, then a
 /// point in it with a bilinear pdf through the weights of its four texels (linear marginal, linear conditional).
 #[inline]
-fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
+pub fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     let size = scene.common.env_size;
     let [columns, rows] = cells(size);
     let (row, v) = draw(&scene.tables[..rows + 1], u[1]);

@@ -1,56 +1,13 @@
 //! A band of the light's rows: the paths that begin there, splatted onto a film of their own, or sending derivatives to the
 //! entries of what bends them.
 
+use super::sheet::{NARROW, Sheet, is_narrow};
 use crate::each::EachEntry;
 use crate::resident::light::{Beam, Film, MAX_TAPS};
 use crate::transport::light::optic::Optic;
 use crate::transport::light::splat::{Taps, taps};
 use crate::transport::rays::random::{Counter, Key, random_uniform};
 use crate::transport::rays::sampler::WALK;
-
-/// Pixels along an axis that a Gaussian of half a pixel reaches, and one more.
-const NARROW: usize = 5;
-
-/// A film with a border that filters reach into, its colours as four numbers a pixel.
-#[derive(Debug)]
-pub(super) struct Sheet {
-    pub(super) border: usize,
-    pub(super) width: usize,
-    pub(super) pixels: Vec<[f32; 4]>,
-}
-
-impl Sheet {
-    /// Pixels around a film that a filter of this radius may reach from a place from which it reaches the film.
-    pub(super) fn border(radius: f32) -> usize {
-        (radius.ceil() as usize + 1).max((2.0 * radius).ceil() as usize - 1)
-    }
-
-    pub(super) fn of(film: &Film<'_>) -> Self {
-        let border = Self::border(film.filter.radius);
-        let [width, height] = [film.width, film.height].each(|side| side as usize + 2 * border);
-        Self {
-            border,
-            width,
-            pixels: vec![[0.0; 4]; width * height],
-        }
-    }
-
-    /// Index of a pixel of the film.
-    #[inline(always)]
-    pub(super) fn index(&self, x: usize, y: usize) -> usize {
-        (y + self.border) * self.width + x + self.border
-    }
-
-    /// Index of the first of `count` pixels along both axes; None if one is beside the sheet.
-    #[inline(always)]
-    fn first(&self, [x, y]: [i32; 2], [across, down]: [usize; 2]) -> Option<usize> {
-        let border = self.border as i32;
-        let (x, y) = (x + border, y + border);
-        let height = self.pixels.len() / self.width;
-        let fits = |at: i32, count: usize, side: usize| at >= 0 && at as usize + count <= side;
-        (fits(x, across, self.width) && fits(y, down, height)).then(|| y as usize * self.width + x as usize)
-    }
-}
 
 /// The paths of a band of rows of the light. It is cut as the film is, and as many paths begin in each of its cells.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +56,7 @@ impl<O: Optic<f32>> Band<'_, O> {
 
     /// Splats the band's paths, of radiance and weight alone, on a sheet.
     pub(super) fn render(&self, sheet: &mut Sheet) {
-        match self.is_narrow() {
+        match is_narrow(self.film.filter) {
             true => self.splat::<NARROW>(sheet),
             false => self.splat::<MAX_TAPS>(sheet),
         }
@@ -107,15 +64,10 @@ impl<O: Optic<f32>> Band<'_, O> {
 
     /// Sends the adjoint image on a sheet, exposure and all, to the entries of the optic.
     pub(super) fn backpropagate(&self, sheet: &Sheet) -> GradientPart {
-        match self.is_narrow() {
+        match is_narrow(self.film.filter) {
             true => self.gather::<NARROW>(sheet),
             false => self.gather::<MAX_TAPS>(sheet),
         }
-    }
-
-    /// Whether the filter reaches few pixels, as those of usual films do.
-    fn is_narrow(&self) -> bool {
-        2.0 * self.film.filter.radius < NARROW as f32
     }
 
     fn splat<const MOST: usize>(&self, sheet: &mut Sheet) {
@@ -123,34 +75,9 @@ impl<O: Optic<f32>> Band<'_, O> {
             let Some(arrival) = self.optic.follow(&self.beam.screen, &self.film, place) else {
                 return;
             };
-            let [x, y] = arrival.film;
-            if !self.is_near(x, y) {
-                return;
-            }
             let color = self.beam.lamp.radiance(place[0], place[1]).each(|c| c * arrival.weight);
-            let across: Taps<f32, MOST> = taps(self.film.filter, x);
-            let down: Taps<f32, MOST> = taps(self.film.filter, y);
-            let Some(first) = sheet.first([across.first, down.first], [across.count, down.count]) else {
-                return;
-            };
-            for r in 0..down.count {
-                let row = &mut sheet.pixels[first + r * sheet.width..][..across.count];
-                for k in 0..across.count {
-                    let share = across.share[k] * down.share[r];
-                    for c in 0..3 {
-                        row[k][c] += color[c] * share;
-                    }
-                }
-            }
+            sheet.splat::<MOST>(self.film.filter, arrival.film, color);
         });
-    }
-
-    /// Whether a place is so near the film that the filter may reach it.
-    #[inline(always)]
-    fn is_near(&self, x: f32, y: f32) -> bool {
-        let reach = self.film.filter.radius + 0.5;
-        let near = |at: f32, side: u32| at > -reach && at < side as f32 + reach;
-        near(x, self.film.width) && near(y, self.film.height)
     }
 
     fn gather<const MOST: usize>(&self, sheet: &Sheet) -> GradientPart {
@@ -166,7 +93,7 @@ impl<O: Optic<f32>> Band<'_, O> {
             };
             let Some(trace) = &arrival.trace else { return };
             let [x, y] = arrival.film;
-            if !self.is_near(x, y) {
+            if !sheet.is_near(self.film.filter.radius, [x, y]) {
                 return;
             }
             let across: Taps<f32, MOST> = taps(self.film.filter, x);

@@ -3,7 +3,8 @@
 
 use rayon::prelude::*;
 
-use super::band::{Band, GradientPart, Sheet};
+use super::band::{Band, GradientPart};
+use super::sheet::Sheet;
 use crate::device::cpu::chunk::{CHUNK, Place, chunks};
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::passes::{Inputs, Pass};
@@ -31,7 +32,7 @@ fn sheet_bytes(size: [u32; 2], radius: f32) -> usize {
 }
 
 /// The number of bands that a film's light is cut into.
-fn bands(size: [u32; 2], radius: f32) -> usize {
+pub(super) fn bands(size: [u32; 2], radius: f32) -> usize {
     (BAND_BYTES / sheet_bytes(size, radius))
         .clamp(1, BANDS)
         .min(size[1] as usize)
@@ -192,7 +193,7 @@ impl LightPasses {
 }
 
 /// Whether a chunk is of the view in this slot of its batch.
-fn is_of(chunk: &crate::device::cpu::chunk::Chunk, view: usize) -> bool {
+pub(super) fn is_of(chunk: &crate::device::cpu::chunk::Chunk, view: usize) -> bool {
     matches!(chunk, crate::device::cpu::chunk::Chunk::Tile { slot, .. } if *slot as usize == view)
 }
 
@@ -264,7 +265,7 @@ fn paths<'a, O>(scene: &'a LightScene, optic: &'a O, film: Film<'a>, pass: Pass,
     (0..count).map(of).collect()
 }
 
-fn check(inputs: &Inputs, batch: &Batch) -> Result<()> {
+pub(super) fn check(inputs: &Inputs, batch: &Batch) -> Result<()> {
     check_whole_views(batch)?;
     if !inputs.cluster.is_single() {
         return Err(DeviceError::Unavailable(

@@ -46,7 +46,7 @@ pub(in crate::device::cpu) struct PathPasses {
 }
 
 /// The parameters as slices.
-pub(super) struct Values<'a>(Vec<&'a [f32]>);
+pub(in crate::device::cpu) struct Values<'a>(Vec<&'a [f32]>);
 
 impl Fields<f32> for Values<'_> {
     const TWO_SIDED: bool = false;
@@ -62,7 +62,7 @@ impl Fields<f32> for Values<'_> {
 }
 
 impl<'a> Values<'a> {
-    pub(super) fn new(params: &'a ParamSet) -> Self {
+    pub(in crate::device::cpu) fn new(params: &'a ParamSet) -> Self {
         Self(params.parameters.iter().map(|p| &p.values[..]).collect())
     }
 }
@@ -119,7 +119,7 @@ impl PathPasses {
     }
 
     /// What depends on the parameters' values.
-    pub(super) fn tables(&self) -> &Tables {
+    pub(in crate::device::cpu) fn tables(&self) -> &Tables {
         &self.tables
     }
 
@@ -187,6 +187,10 @@ impl PathPasses {
         adjoint: &[[f32; 3]],
         updates: &mut Updates,
     ) -> Result<ReplayStats> {
+        if self.scene.light_tracer.is_some() {
+            let message = "among surfaces `ptracer` only renders: take the integrator `prb` for derivatives";
+            return Err(DeviceError::Unavailable(message.into()));
+        }
         let chunks = chunks(&inputs.sensors, pass.batch);
         let estimator = self.scene.estimator;
         let spare = Spare::default();

@@ -1,0 +1,91 @@
+//! Light tracing among surfaces. As many paths begin at the lights as a picture has samples; they are cut into bands whose number
+//! is fixed, each with a film of its own, and films are summed in the order of the bands, so that the number of threads changes
+//! no bit.
+
+use rayon::prelude::*;
+
+use super::passes::{bands, check, is_of};
+use super::sheet::Sheet;
+use crate::device::Result;
+use crate::device::cpu::chunk::{CHUNK, Place, chunks};
+use crate::device::cpu::frame::{Frame, MASKED};
+use crate::device::cpu::passes::{Inputs, Pass};
+use crate::device::cpu::paths::passes::{PathPasses, Values};
+use crate::resident::layout::SensorRecord;
+use crate::resident::paths::LightTracer;
+use crate::transport::light::lens::Lens;
+use crate::transport::light::particle::trace;
+use crate::transport::rays::random::Counter;
+use crate::transport::rays::sampler::{Sampler, WALK};
+use crate::transport::scene::records::SceneView;
+
+impl PathPasses {
+    /// Adds the light that is followed from the lights to what cameras have seen of them straight, if it is to be followed.
+    pub(in crate::device::cpu) fn splat_light(&self, inputs: &Inputs, pass: Pass, frame: &mut Frame) -> Result<()> {
+        let Some(tracer) = &self.scene.light_tracer else {
+            return Ok(());
+        };
+        check(inputs, pass.batch)?;
+        let of_batch = chunks(&inputs.sensors, pass.batch);
+        for (slot, &sensor) in pass.batch.table.sensors.iter().enumerate() {
+            let record = &inputs.sensors[sensor as usize];
+            let sheets = self.trace_view(inputs, pass, tracer, sensor);
+            let paths = f64::from(record.width) * f64::from(record.height) * f64::from(pass.spp);
+            let share = (1.0 / paths) as f32;
+            let chunked = frame.image_mut().par_chunks_mut(CHUNK).zip(&of_batch);
+            chunked
+                .filter(|(_, chunk)| is_of(chunk, slot))
+                .for_each(|(image, chunk)| {
+                    for Place { place, pixel, .. } in chunk.pixels(&inputs.sensors, pass.batch, pass.keys) {
+                        let [x, y] = [pixel.index % record.width, pixel.index / record.width];
+                        if image[place][3] == MASKED {
+                            continue;
+                        }
+                        let mut sum = [0f32; 3];
+                        for sheet in &sheets {
+                            let at = sheet.index(x as usize, y as usize);
+                            for c in 0..3 {
+                                sum[c] += sheet.pixels[at][c];
+                            }
+                        }
+                        for c in 0..3 {
+                            image[place][c] += sum[c] * share;
+                        }
+                    }
+                });
+        }
+        Ok(())
+    }
+
+    /// The films of all bands of a view.
+    fn trace_view(&self, inputs: &Inputs, pass: Pass, tracer: &LightTracer, sensor: u32) -> Vec<Sheet> {
+        let record = &inputs.sensors[sensor as usize];
+        let SensorRecord { width, height, .. } = *record;
+        let (scene, values) = (
+            SceneView::new(&inputs.scene, &self.scene, self.tables()),
+            Values::new(&inputs.params),
+        );
+        let (lens, filter) = (Lens::new(record), &tracer.filters[sensor as usize]);
+        let count = bands([width, height], filter.radius) as u32;
+        let edge = |band: u32| (u64::from(band) * u64::from(height) / u64::from(count)) as u32;
+        let follow = |band: u32| {
+            let mut sheet = Sheet::new([width, height], filter.radius);
+            for pixel in edge(band) * width..edge(band + 1) * width {
+                for sample in 0..pass.spp {
+                    let counter = Counter {
+                        sensor,
+                        pixel,
+                        sample,
+                        block: WALK,
+                    };
+                    let mut sampler = Sampler::new(pass.keys.pass, counter);
+                    trace(&scene, &values, tracer, &lens, &mut sampler, |place, power| {
+                        sheet.add(filter, place, power.0);
+                    });
+                }
+            }
+            sheet
+        };
+        (0..count).into_par_iter().map(follow).collect()
+    }
+}
