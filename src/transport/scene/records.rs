@@ -102,10 +102,10 @@ impl<'a> SceneView<'a> {
         self.background != NONE
     }
 
-    /// Whether any surface is moved.
+    /// Whether anything is moved that a walk's trail follows; where chains are attached, they do.
     #[inline(always)]
     pub fn moves(&self) -> bool {
-        !self.motions.is_empty()
+        !self.motions.is_empty() && !self.attached
     }
 }
 
