@@ -160,14 +160,7 @@ impl Subject {
         self.optimize_on("cpu", command, iterations, folder, more)
     }
 
-    fn optimize_on(
-        &self,
-        device: &str,
-        mut command: Command,
-        iterations: u32,
-        folder: &Path,
-        more: &[&str],
-    ) -> String {
+    fn optimize_on(&self, device: &str, mut command: Command, iterations: u32, folder: &Path, more: &[&str]) -> String {
         command
             .args([PROGRAM, "optimize", &scene(self.scene), "--device", device, "-q", "-o"])
             .arg(folder);
@@ -268,7 +261,10 @@ fn moments_of_a_field_are_kept_in_parts() {
     for count in [2, 4] {
         let saved = alone.saturating_sub(memory(count));
         let kept = (2 * array).saturating_sub(saved);
-        assert!(kept <= 2 * (2 * array / count as u64 + layer) && saved > array / 2, "{count}: {kept} of {array}");
+        assert!(
+            kept <= 2 * (2 * array / count as u64 + layer) && saved > array / 2,
+            "{count}: {kept} of {array}"
+        );
     }
 }
 

@@ -275,6 +275,18 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
             "",
             "a texture of the type `mesh_attribute`",
         ),
+        (
+            "prb_attached",
+            of(r#"{"type": "diffuse", "reflectance": 0}"#),
+            "",
+            "`prb_attached` moves shapes of smooth glass and mirrors alone",
+        ),
+        (
+            "prb_attached",
+            of(r#"{"type": "conductor"}, "emitter": {"type": "area", "radiance": 1}"#),
+            "",
+            "`prb_attached` moves shapes of smooth glass and mirrors alone",
+        ),
     ];
     for (integrator, ball, objects, expected) in cases {
         let place = ["ball.to_world.translate"];
@@ -292,6 +304,10 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
         "lamp.to_world.translate",
     ];
     assert_eq!(said("prb", plain, "", &all), None);
+    let glass = of(r#"{"type": "dielectric"}"#);
+    assert_eq!(said("prb_attached", &glass, "", &all[..3]), None);
+    let lamp = said("prb_attached", &glass, "", &all).expect("the lamp is no mirror");
+    assert!(lamp.contains("`prb_attached` moves shapes of smooth glass"), "{lamp}");
     let flat = format!(r#"{mesh}, "face_normals": true"#);
     assert_eq!(said("prb", &flat, "", &["ball.vertex_positions"]), None);
     assert_eq!(said("prb", &mesh, "", &["ball.vertex_normals"]), None);

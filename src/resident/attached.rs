@@ -1,11 +1,11 @@
 //! What an integrator that moves the points of chains of smooth glass and mirrors does not reach.
 
-use super::layout::{BsdfRecord, LeafRecord, NONE, TextureRecord, leaf, light, surface, texture};
+use super::layout::{
+    BsdfRecord, CHAIN_VERTICES, LeafRecord, NONE, SurfaceRecord, TextureRecord, leaf, light, surface, texture,
+};
 use super::paths::PathScene;
 use crate::params::ParamSet;
-
-/// Vertices that a chain may have: the edges of a path but the last.
-const MOST_VERTICES: u32 = 16;
+use crate::scene::Scene;
 
 /// What of the scene the derivatives of `prb_attached` would leave out, in one sentence; None where they are whole, and for
 /// other integrators.
@@ -23,10 +23,10 @@ pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
             "`prb_attached` knows no `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into(),
         );
     }
-    if paths.inverted.is_none() && paths.settings.max_depth > MOST_VERTICES + 1 {
-        let most = MOST_VERTICES + 1;
+    if paths.inverted.is_none() && paths.settings.max_depth > CHAIN_VERTICES + 1 {
+        let most = CHAIN_VERTICES + 1;
         return Some(format!(
-            "`prb_attached` keeps the vertices of a chain, {MOST_VERTICES} at most; set its `max_depth` to {most} or less, or its \
+            "`prb_attached` keeps the vertices of a chain, {CHAIN_VERTICES} at most; set its `max_depth` to {most} or less, or its \
              `jacobians` to \"inverted\""
         ));
     }
@@ -45,16 +45,42 @@ pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
     })
 }
 
+/// What of a scene has no derivatives by what is moved in it, likewise.
+pub(super) fn unmoved(scene: &Scene, paths: &PathScene) -> Option<String> {
+    let turns = |surface: &SurfaceRecord| {
+        let record = &paths.bsdfs.bsdfs[surface.bsdf as usize];
+        let smooth = |record: &LeafRecord| is_smooth(record.kind);
+        surface.light == NONE && sides(paths, record).all(smooth)
+    };
+    let moved = scene.world.surfaces.iter().zip(&paths.surfaces);
+    let mut moved = moved.filter(|(surface, _)| !surface.motion.is_empty());
+    let known = scene.world.lights.iter().all(|light| light.motion.is_empty())
+        && moved.all(|(_, record)| record.bsdf == NONE || turns(record));
+    (!known).then(|| {
+        "`prb_attached` moves shapes of smooth glass and mirrors alone, which send out no light; leave the others where they \
+         are, or use `prb` in a scene without smooth glass and mirrors"
+            .into()
+    })
+}
+
+/// The leaves of a BSDF.
+fn sides<'a>(paths: &'a PathScene, record: &BsdfRecord) -> impl Iterator<Item = &'a LeafRecord> {
+    let leaves = |[first, count]: [u32; 2]| &paths.bsdfs.leaves[first as usize..][..count as usize];
+    leaves(record.front).iter().chain(leaves(record.back))
+}
+
+/// Whether a leaf is of smooth glass or a mirror.
+fn is_smooth(kind: u32) -> bool {
+    matches!(kind, leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::CONDUCTOR)
+}
+
 /// The same of a BSDF.
 fn bsdf_obstacle(paths: &PathScene, params: &ParamSet, number: u32, record: &BsdfRecord) -> Option<String> {
-    let leaves = |[first, count]: [u32; 2]| &paths.bsdfs.leaves[first as usize..][..count as usize];
-    let all = leaves(record.front).iter().chain(leaves(record.back));
-    all.into_iter()
-        .find_map(|record| match is_black(paths, params, record) {
-            true => None,
-            false if is_alone(record, leaf::DIFFUSE) => diffuse_obstacle(paths, number, record),
-            false => leaf_obstacle(paths, record),
-        })
+    sides(paths, record).find_map(|record| match is_black(paths, params, record) {
+        true => None,
+        false if is_alone(record, leaf::DIFFUSE) => diffuse_obstacle(paths, number, record),
+        false => leaf_obstacle(paths, record),
+    })
 }
 
 /// Whether a leaf is of a kind, in the surface's own frame, and not part of a mixture.
@@ -95,8 +121,7 @@ fn diffuse_obstacle(paths: &PathScene, number: u32, record: &LeafRecord) -> Opti
 
 /// The same of another leaf.
 fn leaf_obstacle(paths: &PathScene, record: &LeafRecord) -> Option<String> {
-    let is_smooth = matches!(record.kind, leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::CONDUCTOR);
-    if !is_smooth || record.factors > 0 {
+    if !is_smooth(record.kind) || record.factors > 0 {
         return Some(
             "`prb_attached` follows light through `dielectric`, `thindielectric` and `conductor` to lights, the background and \
              `diffuse` planes alone: where it meets any other `bsdf`, derivatives by what turns it on the way there are not known; \

@@ -206,6 +206,9 @@ pub const NO_REFERENCE: u32 = u32::MAX;
 /// Marks the absence of a medium, volume, light or parameter.
 pub const NONE: u32 = u32::MAX;
 
+/// Vertices that a chain of smooth glass and mirrors may have, whose points a replay moves.
+pub const CHAIN_VERTICES: u32 = 16;
+
 /// Codes of [`VolumeRecord::filter`].
 pub mod lookup {
     pub const CONSTANT: u32 = 0;

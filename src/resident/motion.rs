@@ -5,6 +5,7 @@
 
 use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3, Vec3A};
 
+use super::attached;
 use super::bvh::{self, Corners};
 use super::emissive_triangles::{cube, emissive_triangles, mesh};
 use super::geometry::{cylinder_area, inverse, radius};
@@ -164,6 +165,15 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     if matches!(paths.estimator, Estimator::Radiative(_)) {
         return Some("radiative backpropagation does not follow what moves; use the integrator `prb`".into());
     }
+    if paths.inverted.is_some() {
+        return Some(
+            "inverted Jacobians of rays follow normals and indices alone; say \"jacobians\": \"kept\" in the integrator"
+                .into(),
+        );
+    }
+    if paths.attached {
+        return attached::unmoved(scene, paths);
+    }
     let bends = paths.bsdfs.leaves.iter().find_map(|record| match record.kind {
         leaf::NULL => Some("`null` or `mask`"),
         leaf::CONDUCTOR => Some("`conductor`"),
@@ -181,7 +191,8 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     if let Some(name) = bends.or(open) {
         return Some(format!(
             "there is a `bsdf` of the type {name}, through which light that goes on in one direction alone (or a normal that \
-             is not the surface's) would have to be followed by attached samples, which are not known; use rough BSDFs"
+             is not the surface's) would have to be followed by attached samples; use rough BSDFs, or `prb_attached`, which moves \
+             smooth glass and mirrors"
         ));
     }
     let textures = paths.bsdfs.textures.iter();

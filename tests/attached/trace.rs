@@ -1,7 +1,7 @@
-//! A second opinion on paths through smooth glass and between mirrors: rectangles and spheres met, turned at and looked up
-//! in f64 with the choices of a path given, so that differences of its radiance are derivatives of the whole path.
+//! A second opinion on paths through smooth glass and between mirrors: rectangles, spheres and flat triangles, which move,
+//! met, turned at and looked up in f64 with the choices of a path given, so that differences of its radiance are derivatives of the whole path.
 
-use prbopt::resident::layout::{BLOCK, NONE, Rows, TextureRecord, leaf, surface};
+use prbopt::resident::layout::{NONE, Rows, TextureRecord, leaf, surface};
 use prbopt::transport::scene::bsdf::fresnel::{fresnel, fresnel_conductor};
 use prbopt::transport::scene::records::SceneView;
 
@@ -26,8 +26,45 @@ fn unit(a: V) -> V {
     a.map(|x| x / dot(a, a).sqrt())
 }
 
-fn linear(m: &Rows, v: V) -> V {
-    m.map(|row| (0..3).map(|k| f64::from(row[k]) * v[k]).sum())
+/// The values of all parameters, and those that the records were made from.
+pub(crate) struct Values<'a> {
+    pub now: &'a [Vec<f64>],
+    pub recorded: &'a [Vec<f64>],
+}
+
+/// `x` turned about `axis` by as many degrees as that is long.
+fn turned(axis: V, x: V) -> V {
+    let degrees = dot(axis, axis).sqrt();
+    if degrees == 0.0 {
+        return x;
+    }
+    let (axis, (sine, cosine)) = (unit(axis), degrees.to_radians().sin_cos());
+    let along = dot(axis, x) * (1.0 - cosine);
+    add(add(x.map(|x| x * cosine), cross(axis, x), sine), axis, along)
+}
+
+/// The images of a surface's axes, and of its origin, where the values put it.
+fn place(view: &SceneView, number: usize, values: &Values) -> ([V; 3], V) {
+    let rows: Rows = view.surfaces[number].to_world;
+    let column = |c: usize| rows.map(|row| f64::from(row[c]));
+    let (axes, shift) = ([0, 1, 2].map(column), column(3));
+    let Some(motion) = view.motions.get(number).copied().flatten() else {
+        return (axes, shift);
+    };
+    let part = |all: &[Vec<f64>], slot: u32, otherwise: f64| match slot {
+        NONE => [otherwise; 3],
+        slot => [0, 1, 2].map(|k| all[slot as usize][k % all[slot as usize].len()]),
+    };
+    let of =
+        |all| [(motion.translate, 0.0), (motion.rotate, 0.0), (motion.scale, 1.0)].map(|(slot, x)| part(all, slot, x));
+    let [[moved, turn, scale], [before, back, size]] = [of(values.now), of(values.recorded)];
+    let carry = |v: V| {
+        let rest = turned(back.map(|x| -x), v);
+        turned(turn, [0, 1, 2].map(|k| rest[k] / size[k] * scale[k]))
+    };
+    let pivot = motion.pivot.map(f64::from);
+    let arm = add(add(shift, pivot, -1.0), before, -1.0);
+    (axes.map(carry), add(add(carry(arm), pivot, 1.0), moved, 1.0))
 }
 
 /// Where a path meets a surface.
@@ -41,19 +78,21 @@ struct Met {
 }
 
 /// The nearest surface along a ray.
-fn meet(view: &SceneView, origin: V, direction: V) -> Option<Met> {
-    let all = (0..view.surfaces.len()).filter_map(|surface| meet_one(view, surface, origin, direction));
+fn meet(view: &SceneView, values: &Values, origin: V, direction: V) -> Option<Met> {
+    let all = (0..view.surfaces.len()).filter_map(|surface| meet_one(view, values, surface, origin, direction));
     all.min_by(|a, b| a.t.total_cmp(&b.t))
 }
 
-fn meet_one(view: &SceneView, number: usize, origin: V, direction: V) -> Option<Met> {
+fn meet_one(view: &SceneView, values: &Values, number: usize, origin: V, direction: V) -> Option<Met> {
     let record = &view.surfaces[number];
+    if record.kind == surface::MESH {
+        return meet_mesh(view, values, number, origin, direction);
+    }
     // The inverse of the map to the world, whose own rounding counts for nothing.
-    let [x, y, z] = [0, 1, 2].map(|c| record.to_world.map(|row| f64::from(row[c])));
+    let ([x, y, z], shift) = place(view, number, values);
     let volume = dot(x, cross(y, z));
     let rows = [cross(y, z), cross(z, x), cross(x, y)];
     let inwards = |v: V| rows.map(|row| dot(row, v) / volume);
-    let shift = record.to_world.map(|row| f64::from(row[3]));
     let (o, d) = (inwards(add(origin, shift, -1.0)), inwards(direction));
     let side = f64::from(record.side);
     let met = |t: f64, uv: [f64; 2], local: V, along_u: V| Met {
@@ -62,7 +101,7 @@ fn meet_one(view: &SceneView, number: usize, origin: V, direction: V) -> Option<
         p: add(origin, direction, t),
         uv,
         n: unit([0, 1, 2].map(|a| side * (0..3).map(|k| rows[k][a] / volume * local[k]).sum::<f64>())),
-        along_u: linear(&record.to_world, along_u),
+        along_u: [0, 1, 2].map(|a| x[a] * along_u[0] + y[a] * along_u[1] + z[a] * along_u[2]),
     };
     match record.kind {
         surface::RECTANGLE => {
@@ -81,8 +120,35 @@ fn meet_one(view: &SceneView, number: usize, origin: V, direction: V) -> Option<
             let uv = [turns - turns.floor(), p[2].acos() / std::f64::consts::PI];
             Some(met(t, uv, p, [-p[1], p[0], 0.0]))
         }
-        _ => panic!("rectangles and spheres alone, not {BLOCK} triangles"),
+        _ => panic!("rectangles, spheres and meshes alone"),
     }
+}
+
+/// The nearest triangle of a mesh whose vertices are a parameter.
+fn meet_mesh(view: &SceneView, values: &Values, number: usize, origin: V, direction: V) -> Option<Met> {
+    let motion = view.motions[number].expect("its vertices are a parameter");
+    let vertex = |v: u32| [0, 1, 2].map(|k| values.now[motion.vertices as usize][3 * v as usize + k]);
+    let of_mesh = view.corners.iter().filter(|corner| corner.shape as usize == number);
+    let met = of_mesh.filter_map(|corner| {
+        let [a, b, c] = corner.vertices().map(vertex);
+        let (ab, ac) = (add(b, a, -1.0), add(c, a, -1.0));
+        let face = cross(ab, ac);
+        let t = dot(face, add(a, origin, -1.0)) / dot(face, direction);
+        let p = add(origin, direction, t);
+        let from = add(p, a, -1.0);
+        let shares = [dot(cross(from, ac), face), dot(cross(ab, from), face)].map(|x| x / dot(face, face));
+        let inside = t > NEAR && shares[0] >= 0.0 && shares[1] >= 0.0 && shares[0] + shares[1] <= 1.0;
+        let side = f64::from(view.surfaces[number].side);
+        inside.then(|| Met {
+            surface: number,
+            t,
+            p,
+            uv: [0.0; 2],
+            n: unit(face.map(|x| side * x)),
+            along_u: ab,
+        })
+    });
+    met.min_by(|a, b| a.t.total_cmp(&b.t))
 }
 
 /// A bilinear lookup between clamped texels.
@@ -107,11 +173,12 @@ fn look(record: &TextureRecord, data: &[f64], uv: [f64; 2]) -> V {
 
 /// The radiance that a path brings whose vertices reflect or not, and the probability of these choices. None where
 /// there is no such path.
-pub(crate) fn radiance(view: &SceneView, values: &[Vec<f64>], ray: (V, V), reflects: &[bool]) -> Option<(V, f64)> {
+pub(crate) fn radiance(view: &SceneView, all: &Values, ray: (V, V), reflects: &[bool]) -> Option<(V, f64)> {
+    let values = all.now;
     let (mut origin, mut direction) = ray;
     let (mut weight, mut probability) = ([1.0; 3], 1.0);
     for &reflect in reflects {
-        let met = meet(view, origin, direction)?;
+        let met = meet(view, all, origin, direction)?;
         let back = direction.map(|x| -x);
         let record = &view.bsdfs[view.surfaces[met.surface].bsdf as usize];
         let [first, count] = if dot(back, met.n) > 0.0 {
@@ -159,7 +226,7 @@ pub(crate) fn radiance(view: &SceneView, values: &[Vec<f64>], ray: (V, V), refle
         }
         (origin, direction) = (met.p, next);
     }
-    let met = meet(view, origin, direction)?;
+    let met = meet(view, all, origin, direction)?;
     let light = view.surfaces[met.surface].light;
     if light == NONE || dot(direction, met.n) >= 0.0 {
         return None;

@@ -255,6 +255,15 @@ impl Device for Gpu {
             )));
         }
         if let Transport::Paths(paths) = &resident.transport
+            && paths.inverted.is_some()
+        {
+            return Err(DeviceError::Unavailable(
+                "inverted Jacobians of rays are there to compare with and run on the CPU only; use --device cpu, or \
+                 \"jacobians\": \"kept\""
+                    .into(),
+            ));
+        }
+        if let Transport::Paths(paths) = &resident.transport
             && paths.light_tracer.is_some()
         {
             return Err(DeviceError::Unavailable(

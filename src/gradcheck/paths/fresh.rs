@@ -49,7 +49,7 @@ pub struct FreshReport {
 pub fn bends(setup: &Setup, parameter: usize) -> bool {
     let quantity = setup.params.parameters[parameter].quantity;
     let attached = matches!(&setup.resident.transport, Transport::Paths(paths) if paths.attached);
-    attached && matches!(quantity, Quantity::Normal | Quantity::BendingIndex)
+    attached && (quantity.moves() || matches!(quantity, Quantity::Normal | Quantity::BendingIndex))
 }
 
 /// Compares what moves among `checked`.

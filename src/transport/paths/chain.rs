@@ -8,25 +8,29 @@ use crate::each::EachEntry;
 use crate::resident::layout::{LightRecord, NONE, background, leaf, texture};
 use crate::transport::lookup::background::env_slope;
 use crate::transport::number::Number;
-use crate::transport::number::jet::Jet;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::transform_vector;
 use crate::transport::rays::sampler::dot;
 use crate::transport::scene::bsdf::BsdfSample;
 use crate::transport::scene::bsdf::diffuse::diffuse_adjoint;
-use crate::transport::scene::bsdf::fresnel::{fresnel_conductor, fresnel_slopes, plate, plate_slope};
+use crate::transport::scene::bsdf::fresnel::{fresnel_conductor_slope, fresnel_slopes, plate, plate_slope};
 use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer};
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_color;
-use crate::transport::scene::motion::{minus, plus, scaled};
+use crate::transport::scene::motion::{Anchor, ByMoved, by_moving_over, is_wanted, minus, moved_adjoint, plus, scaled};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
-use crate::transport::scene::tangent::{derivatives, slopes};
+use crate::transport::scene::tangent::derivatives;
 use crate::transport::scene::texture::{stencil, texture_adjoint, texture_eval, texture_slopes, texture_value};
 
-/// The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes.
+/// The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes. What is seen along the
+/// chain leaves its derivatives at the vertex before it, and all go back at once.
 #[derive(Debug, Clone)]
-pub(super) struct Chain<N>(Vec<Link<N>>);
+pub(super) struct Chain<N> {
+    links: Vec<Link<N>>,
+    /// How many vertices there were when a light was met last.
+    reached: usize,
+}
 
 /// A vertex of a chain.
 #[derive(Debug, Clone, Copy)]
@@ -35,18 +39,22 @@ pub(super) struct Link<N> {
     pub(super) lobe: Lobe,
     /// Which of the scene's leaves turned the path.
     leaf: usize,
-    /// The derivative by the cosine of the normal and the direction that the path came from, by way of the reflectance;
-    /// zero once it is sent.
+    /// The derivative by the cosine of the normal and the direction that the path came from, by way of the reflectance.
     by_cosine: N,
-    /// At a diffuse vertex the derivative by its reflectance, by way of what comes from the direction that was sampled; zero once
-    /// it is sent.
+    /// At a diffuse vertex the derivative by its reflectance, by way of what comes from the direction that was sampled.
     by_reflectance: Rgb<N>,
+    /// The derivatives by the point as origin of the ray that leaves it, and by that ray's direction, of the lights that it met.
+    by_origin: [N; 3],
+    by_direction: [N; 3],
 }
 
 impl<N> Default for Chain<N> {
     #[inline]
     fn default() -> Self {
-        Self(Vec::new())
+        Self {
+            links: Vec::new(),
+            reached: 0,
+        }
     }
 }
 
@@ -94,30 +102,54 @@ fn direction_adjoint<N: Number>(n: [N; 3], scale: N, by: [N; 3]) -> [N; 3] {
 /// and a few such paths would decide a texel's derivative, or leave the range of its sums.
 const GRAZING: f32 = 0.03;
 
-/// The derivative by moving the origin of a ray along `direction` that meets a surface of normal `n`, from that by the
-/// point that it meets.
+/// A direction in which a ray meets a surface of normal `n`, tilted where it only grazes it.
 #[inline]
-pub(super) fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
+pub(super) fn steep(n: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
     let cosine = dot(n, direction);
-    let cosine = match cosine.abs() < GRAZING {
-        true => N::lift(GRAZING.copysign(cosine)),
-        false => inner(lift(n), lift(direction)),
-    };
-    let along = inner(by_point, lift(direction)) / cosine;
-    add_scaled(by_point, lift(n), -along)
+    if cosine.abs() >= GRAZING {
+        return direction;
+    }
+    let tilt = GRAZING.copysign(cosine) - cosine;
+    [0, 1, 2].each(|a| direction[a] + n[a] * tilt)
 }
 
-/// The derivative by moving a point over its surface, from those by what a texture has there: of bitmaps alone, others have no
-/// slopes.
+/// The derivative by moving the origin of a ray along `direction`, which does not graze, that meets a surface of normal `n`, from
+/// that by the point that it meets.
 #[inline]
-fn picture_slopes<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, number: u32, hit: &Hit, d: Rgb<N>) -> [N; 3] {
+pub(super) fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
+    let (n, direction) = (lift(n), lift(direction));
+    let along = inner(by_point, direction) / inner(n, direction);
+    add_scaled(by_point, n, -along)
+}
+
+/// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no slopes.
+#[inline]
+fn picture_slopes<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, number: u32, hit: &Hit, d: Rgb<N>) -> [N; 2] {
     let record = &scene.textures[number as usize];
     if record.kind != texture::BITMAP {
-        return [N::lift(0.0); 3];
+        return [N::lift(0.0); 2];
     }
-    let by_uv = texture_slopes(record, hit.point.uv)
-        .each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum());
-    transposed(&slopes(scene, hit).uv, by_uv)
+    texture_slopes(record, hit.point.uv).each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum())
+}
+
+/// Sends the derivatives by where a surface stands that a ray, which stays, meets.
+#[inline(never)]
+fn send_motion<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    hit: &Hit,
+    ray: [f32; 3],
+    by: &ByMoved<N>,
+    sink: &mut S,
+) {
+    let anchor = Anchor {
+        hit: *hit,
+        along: derivatives(scene, hit)[0],
+        seen: Some(ray),
+    };
+    if is_wanted(scene, &anchor, sink) {
+        moved_adjoint(scene, fields, &anchor, by, sink);
+    }
 }
 
 /// The transpose of a matrix of rows, times a vector.
@@ -140,6 +172,8 @@ impl<N: Number> Link<N> {
             leaf: first as usize + drawn.leaf,
             by_cosine: N::lift(0.0),
             by_reflectance: Rgb::zero(),
+            by_origin: [N::lift(0.0); 3],
+            by_direction: [N::lift(0.0); 3],
         }
     }
 
@@ -158,7 +192,7 @@ impl<N: Number> Link<N> {
         self.by_reflectance = Rgb::zero();
     }
 
-    /// From the derivative by the direction into which the path is turned: those by the vertex's place on its surface and by the
+    /// From the derivative by the direction into which the path is turned: those by what moves with the vertex, and by the
     /// direction that the path comes from. Sends those by the normal map's texels and by the index.
     pub(super) fn turn_back<F: Fields<N>, S: Sink<N>>(
         &self,
@@ -166,7 +200,7 @@ impl<N: Number> Link<N> {
         fields: &F,
         by_direction: [N; 3],
         sink: &mut S,
-    ) -> ([N; 3], [N; 3]) {
+    ) -> (ByMoved<N>, [N; 3]) {
         let normal = self.normal(scene, fields);
         let eta = self.value(scene, fields, 0)[0];
         let turning = self.turning(normal.m, eta, by_direction);
@@ -175,17 +209,18 @@ impl<N: Number> Link<N> {
             let by_eta = Rgb([turning.by_eta, N::lift(0.0), N::lift(0.0)]);
             texture_adjoint(&stencil(scene, leaf.first_texture, &self.at.hit.point), by_eta, sink);
         }
-        let by_place = match self.lobe {
+        let by = match self.lobe {
             Lobe::Smooth => self.by_picture(scene, fields),
             _ => self.normal_adjoint(scene, fields, &normal, turning.by_normal, sink),
         };
-        (by_place, turning.by_incoming)
+        (by, turning.by_incoming)
     }
 
-    /// Of a diffuse vertex, the derivative by its place by way of the reflectance there.
-    pub(super) fn by_picture<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> [N; 3] {
+    /// Of a diffuse vertex, the derivatives by way of the reflectance there.
+    pub(super) fn by_picture<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> ByMoved<N> {
         let reflectance = scene.leaves[self.leaf].first_texture;
-        picture_slopes(scene, fields, reflectance, &self.at.hit, self.by_reflectance)
+        let uv = picture_slopes(scene, fields, reflectance, &self.at.hit, self.by_reflectance);
+        ByMoved { uv, ..ByMoved::zero() }
     }
 
     /// The normal here.
@@ -257,8 +292,8 @@ impl<N: Number> Link<N> {
         turning
     }
 
-    /// Sends the derivative by the normal's texels, and returns that by moving the vertex over its surface: the normal,
-    /// and the frame that its texels are given in, change from point to point.
+    /// Sends the derivative by the normal's texels, and returns those by what they are given in: the shading normal, ∂p/∂u and
+    /// the texture coordinates.
     fn normal_adjoint<F: Fields<N>, S: Sink<N>>(
         &self,
         scene: &SceneView,
@@ -266,40 +301,37 @@ impl<N: Number> Link<N> {
         normal: &Normal<N>,
         by_normal: [N; 3],
         sink: &mut S,
-    ) -> [N; 3] {
+    ) -> ByMoved<N> {
         let (at, relief) = (&self.at, scene.leaves[self.leaf].relief);
-        let around = slopes(scene, &at.hit);
+        let mut by = ByMoved::zero();
         let by_raw = direction_adjoint(normal.m, normal.scale, by_normal);
         let axes = [at.s, at.t, at.hit.shading].each(lift::<N>);
         let [s, _, n] = axes;
         let raw = normal.raw;
-        let mut by_n = scaled(by_raw, raw[2]);
+        by.normal = scaled(by_raw, raw[2]);
         if normal.sign == 0.0 {
-            return transposed(&around.normal, by_n);
+            return by;
         }
         // The second axis is across the normal and the first one, which is tangential as far as ∂p/∂u is.
-        by_n = plus(by_n, scaled(outer(s, by_raw), raw[1]));
+        by.normal = plus(by.normal, scaled(outer(s, by_raw), raw[1]));
         let by_s = plus(scaled(by_raw, raw[0]), scaled(outer(by_raw, n), raw[1]));
         let along = lift::<N>(derivatives(scene, &at.hit)[0]);
         let height = inner(n, along);
         let tangential = add_scaled(along, n, -height);
         let square = inner(tangential, tangential);
-        let mut by_place = [N::lift(0.0); 3];
         if square.above(0.0) {
             let by_tangential = direction_adjoint(s, square.sqrt().recip(), by_s);
             let across = inner(n, by_tangential);
-            by_n = minus(by_n, plus(scaled(by_tangential, height), scaled(along, across)));
-            by_place = transposed(&around.tangent, add_scaled(by_tangential, n, -across));
+            by.normal = minus(by.normal, plus(scaled(by_tangential, height), scaled(along, across)));
+            by.tangent = add_scaled(by_tangential, n, -across);
         }
-        by_place = plus(by_place, transposed(&around.normal, by_n));
         // The map's vector, whose x and y may be reversed.
         let local = axes.each(|axis| inner(axis, by_raw));
         let sign = N::lift(2.0 * normal.sign);
         let by_texel = Rgb([local[0] * sign, local[1] * sign, local[2] * N::lift(2.0)]);
         texture_adjoint(&stencil(scene, relief, &at.hit.point), by_texel, sink);
-        let by_uv = texture_slopes(&scene.textures[relief as usize], at.hit.point.uv)
-            .each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * by_texel).sum());
-        plus(by_place, transposed(&around.uv, by_uv))
+        by.uv = picture_slopes(scene, fields, relief, &at.hit, by_texel);
+        by
     }
 
     /// A value of the leaf's textures.
@@ -334,14 +366,9 @@ impl<N: Number> Link<N> {
             }
             _ => {
                 let k = self.value(scene, fields, 1);
-                let cosine = Jet::<N, 1>::variable(cosine, 0);
                 let logarithmic = |c: usize| {
-                    let f = fresnel_conductor(cosine, Jet::constant(first[c]), Jet::constant(k[c]));
-                    if f.value.above(0.0) {
-                        f.slopes[0] / f.value
-                    } else {
-                        zero
-                    }
+                    let [f, slope] = fresnel_conductor_slope(cosine, first[c], k[c]);
+                    if f.above(0.0) { slope / f } else { zero }
                 };
                 d[0] * logarithmic(0) + d[1] * logarithmic(1) + d[2] * logarithmic(2)
             }
@@ -353,49 +380,67 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// Lengthens the chain by a vertex of this weight; `d` are the derivatives by it.
     #[inline(never)]
     pub(super) fn lengthen_chain(&mut self, at: &Interaction, drawn: &BsdfSample, weight: Rgb<N>, d: Rgb<N>) {
-        let Chain(links) = &mut self.chain;
         let mut link = Link::new(self.scene, at, drawn);
         link.weigh(self.scene, self.fields, weight, d);
-        links.push(link);
+        self.chain.links.push(link);
     }
 
     /// Whether the path has passed a vertex since the camera.
     fn is_chained(&mut self) -> bool {
         let has_ray = self.rays().is_some_and(|rays| rays.has_ray());
-        has_ray || !self.chain.0.is_empty()
+        has_ray || !self.chain.links.is_empty()
     }
 
-    /// Sends the derivatives along the chain: `by_direction` by its last direction, `by_point` by the point at which that
-    /// meets a surface.
-    fn send_chain(&mut self, end: Option<(&Hit, [N; 3])>, by_direction: [N; 3]) {
+    /// Leaves derivatives at the last vertex: `by_direction` by the direction onwards, and those by the texture coordinates of
+    /// the point at which it meets a surface, if it does.
+    fn meet_light(&mut self, end: Option<(&Hit, [N; 2])>, by_direction: [N; 3]) {
+        let scene = self.scene;
+        let end = end.map(|(hit, uv)| (hit, by_moving_over(scene, hit, &ByMoved { uv, ..ByMoved::zero() })));
         if let Some(rays) = self.rays() {
             return rays.arrive(end, by_direction);
         }
-        let (scene, fields) = (self.scene, self.fields);
-        let Chain(links) = &mut self.chain;
-        let mut by_direction = by_direction;
-        let mut by_origin = [N::lift(0.0); 3];
-        if let (Some((hit, by_point)), Some(last)) = (end, links.last()) {
+        let Chain { links, reached } = &mut self.chain;
+        *reached = links.len();
+        let Some(last) = links.last_mut() else {
+            return;
+        };
+        last.by_direction = plus(last.by_direction, by_direction);
+        if let Some((hit, by_point)) = end {
             let direction = self.path.direction;
-            by_origin = meeting_adjoint(hit.normal, direction, by_point);
+            let by_origin = meeting_adjoint(hit.normal, steep(hit.normal, direction), by_point);
             let length = dot(minus(hit.point.p, last.at.hit.point.p), direction);
-            by_direction = add_scaled(by_direction, by_origin, N::lift(length));
+            last.by_origin = plus(last.by_origin, by_origin);
+            last.by_direction = add_scaled(last.by_direction, by_origin, N::lift(length));
         }
-        for k in (0..links.len()).rev() {
-            let link = links[k];
-            let (by_place, by_incoming) = link.turn_back(scene, fields, by_direction, &mut self.adjoint.sink);
-            links[k].forget_weight();
-            let Some(before) = k.checked_sub(1).map(|k| links[k].at.hit.point.p) else {
+    }
+
+    /// Sends the derivatives along the chain, from the last vertex before a light back to the first.
+    #[inline(never)]
+    pub(super) fn send_chain(&mut self) {
+        let (scene, fields) = (self.scene, self.fields);
+        let (links, sink) = (&self.chain.links[..self.chain.reached], &mut self.adjoint.sink);
+        let mut by_origin = [N::lift(0.0); 3];
+        let mut by_direction = [N::lift(0.0); 3];
+        for (k, link) in links.iter().enumerate().rev() {
+            by_origin = plus(by_origin, link.by_origin);
+            by_direction = plus(by_direction, link.by_direction);
+            let (mut by, by_incoming) = link.turn_back(scene, fields, by_direction, sink);
+            let (hit, incoming) = (&link.at.hit, link.at.incoming);
+            by.p = by_origin;
+            let ray = steep(hit.normal, incoming);
+            if !scene.motions.is_empty() {
+                send_motion(scene, fields, hit, ray, &by, sink);
+            }
+            if k == 0 {
                 break;
-            };
-            let hit = &link.at.hit;
-            by_origin = meeting_adjoint(hit.normal, link.at.incoming, plus(by_origin, by_place));
-            let length = dot(minus(hit.point.p, before), link.at.incoming);
+            }
+            by_origin = meeting_adjoint(hit.normal, ray, plus(by_origin, by_moving_over(scene, hit, &by)));
+            let length = dot(minus(hit.point.p, links[k - 1].at.hit.point.p), incoming);
             by_direction = add_scaled(by_incoming, by_origin, N::lift(length));
         }
     }
 
-    /// Sends the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had the
+    /// Leaves the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had the
     /// derivatives `d`.
     #[inline(never)]
     pub(super) fn chain_to_plane(&mut self, at: &Interaction, wo: [f32; 3], d: Rgb<N>) {
@@ -406,26 +451,26 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let [first, _] = at.side(scene);
         let by_reflectance = diffuse_adjoint(lift(wo), d);
         let reflectance = scene.leaves[first as usize].first_texture;
-        let by_point = picture_slopes(scene, fields, reflectance, &at.hit, by_reflectance);
-        self.send_chain(Some((&at.hit, by_point)), [N::lift(0.0); 3]);
+        let by_uv = picture_slopes(scene, fields, reflectance, &at.hit, by_reflectance);
+        self.meet_light(Some((&at.hit, by_uv)), [N::lift(0.0); 3]);
     }
 
-    /// Sends the derivatives by where a chain meets a light, whose contribution was throughput · `factor` · radiance.
+    /// Leaves the derivatives by where a chain meets a light, whose contribution was throughput · `factor` · radiance.
     #[inline(never)]
     pub(super) fn chain_to_light(&mut self, record: &LightRecord, hit: &Hit, factor: Rgb<N>) {
         if !self.is_chained() {
             return;
         }
         let (scene, fields) = (self.scene, self.fields);
-        let mut by_point = [N::lift(0.0); 3];
+        let mut by_uv = [N::lift(0.0); 2];
         if record.texture != NONE {
             let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor) * light_color(fields, record);
-            by_point = picture_slopes(scene, fields, record.texture, hit, d);
+            by_uv = picture_slopes(scene, fields, record.texture, hit, d);
         }
-        self.send_chain(Some((hit, by_point)), [N::lift(0.0); 3]);
+        self.meet_light(Some((hit, by_uv)), [N::lift(0.0); 3]);
     }
 
-    /// Sends the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput ·
+    /// Leaves the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput ·
     /// `weight` · radiance.
     #[inline(never)]
     pub(super) fn chain_to_sky(&mut self, weight: f32) {
@@ -449,6 +494,6 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             let rows = to_map.each(|[x, y, z, _]| [x, y, z].each(|a| a * shorter));
             by_direction = transposed(&rows, by_local);
         }
-        self.send_chain(None, by_direction);
+        self.meet_light(None, by_direction);
     }
 }

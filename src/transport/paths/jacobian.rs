@@ -2,7 +2,7 @@
 //! walk finds the derivative by the first ray that can move, and the replay carries it from ray to ray by inverted Jacobians. Paths
 //! may have any length; a Jacobian that has no inverse is made regular by random terms whose mean is zero.
 
-use super::chain::{Link, meeting_adjoint};
+use super::chain::{Link, meeting_adjoint, steep};
 use super::path_state::vanishes;
 use super::radiative::Incident;
 use super::replay_cache::ReplayCache;
@@ -15,7 +15,7 @@ use crate::transport::rays::sampler::{Sampler, dot, frame};
 use crate::transport::scene::bsdf::BsdfSample;
 use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer};
 use crate::transport::scene::interaction::Interaction;
-use crate::transport::scene::motion::{minus, plus, scaled};
+use crate::transport::scene::motion::{by_moving_over, minus, plus, scaled};
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
 
@@ -86,7 +86,7 @@ impl<N: Number> LocalRay<N> {
     /// The derivative by this ray, from those by the point at which it meets a surface of normal `n`, at `p`, and by its
     /// direction.
     fn meeting(&self, n: [f32; 3], p: [f32; 3], by_point: [N; 3], by_direction: [N; 3]) -> ByRay<N> {
-        let by_origin = meeting_adjoint(n, self.direction, by_point);
+        let by_origin = meeting_adjoint(n, steep(n, self.direction), by_point);
         let length = N::lift(dot(minus(p, self.p), self.direction));
         self.coordinates(by_origin, add_scaled(by_direction, by_origin, length))
     }
@@ -180,9 +180,10 @@ impl<N: Number> RayJacobian<N> {
             let by_next = each_index(|j: usize| if i == j { one } else { zero });
             let [s, t] = next.along;
             let by_place = scaled(plus(scaled(s, by_next[0]), scaled(t, by_next[1])), unit);
-            let (by_normal, by_incoming) = link.turn_back(scene, fields, next.by_direction(by_next), &mut NoSink);
+            let (by, by_incoming) = link.turn_back(scene, fields, next.by_direction(by_next), &mut NoSink);
             let hit = &link.at.hit;
-            let mut row = before.meeting(hit.normal, hit.point.p, plus(by_place, by_normal), by_incoming);
+            let by_point = plus(by_place, by_moving_over(scene, hit, &by));
+            let mut row = before.meeting(hit.normal, hit.point.p, by_point, by_incoming);
             row[i] += N::lift(sign * self.regularization);
             row
         })
@@ -334,11 +335,12 @@ impl<N: Number> Link<N> {
         sink: &mut S,
     ) -> ByRay<N> {
         let zero = [N::lift(0.0); 3];
-        let (by_place, by_incoming) = match self.lobe {
+        let (by, by_incoming) = match self.lobe {
             Lobe::Smooth => (self.by_picture(scene, fields), zero),
             _ => self.turn_back(scene, fields, zero, sink),
         };
         let hit = &self.at.hit;
+        let by_place = by_moving_over(scene, hit, &by);
         before.map_or([N::lift(0.0); 4], |ray| {
             ray.meeting(hit.normal, hit.point.p, by_place, by_incoming)
         })

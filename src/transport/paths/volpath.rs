@@ -78,6 +78,9 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             };
             next = self.arrive::<MODE>(&segment, &flight);
         }
+        if MODE == REPLAY && self.scene.attached {
+            self.send_chain();
+        }
     }
 
     /// Where a path starts: at a vertex, or with a ray.

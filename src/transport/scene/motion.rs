@@ -305,14 +305,7 @@ fn slide_adjoint<N: Number>(
     d: &ByMoved<N>,
 ) -> ByMoved<N> {
     let ray = lift(ray);
-    let Slopes { normal, tangent, uv } = slopes(scene, &anchor.hit);
-    let mut by_over = plus(
-        apply_fixed_transposed(&normal, d.normal),
-        apply_fixed_transposed(&tangent, d.tangent),
-    );
-    for (row, d) in uv.into_iter().zip(d.uv) {
-        by_over = plus(by_over, scaled(lift(row), d));
-    }
+    let by_over = by_moving_over(scene, &anchor.hit, d);
     let by_p = plus(d.p, by_over);
     let along = inner(ray, by_p) / inner(area, ray);
     ByMoved {
@@ -320,6 +313,20 @@ fn slide_adjoint<N: Number>(
         uv: [N::lift(0.0); 2],
         ..*d
     }
+}
+
+/// The derivative by moving a point over its surface, from those by what changes there.
+#[inline]
+pub fn by_moving_over<N: Number>(scene: &SceneView, hit: &Hit, d: &ByMoved<N>) -> [N; 3] {
+    let Slopes { normal, tangent, uv } = slopes(scene, hit);
+    let mut by_over = plus(
+        apply_fixed_transposed(&normal, d.normal),
+        apply_fixed_transposed(&tangent, d.tangent),
+    );
+    for (row, d) in uv.into_iter().zip(d.uv) {
+        by_over = plus(by_over, scaled(lift(row), d));
+    }
+    by_over
 }
 
 /// Whether `sink` needs derivatives by how an anchor's surface moves.

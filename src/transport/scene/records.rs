@@ -113,10 +113,10 @@ impl<'a> SceneView<'a> {
         self.attached && (MODE == REPLAY || MODE == GATHER && self.inverted.is_some())
     }
 
-    /// Whether any surface is moved.
+    /// Whether anything is moved that a walk's trail follows; where chains are attached, they do.
     #[inline(always)]
     pub fn moves(&self) -> bool {
-        !self.motions.is_empty()
+        !self.motions.is_empty() && !self.attached
     }
 }
 

@@ -130,6 +130,29 @@ pub fn fresnel_conductor_slopes<N: Number>(cosine: N, eta: N, k: N) -> [N; 3] {
     ]
 }
 
+/// [`fresnel_conductor`] and its derivative by the cosine.
+#[inline]
+pub fn fresnel_conductor_slope<N: Number>(cosine: N, eta: N, k: N) -> [N; 2] {
+    let two = N::lift(2.0);
+    let square = complex_mul([eta, k], [eta, k]);
+    let less = [square[0] - N::lift(1.0), square[1]];
+    let p = complex_sqrt([less[0] + cosine * cosine, less[1]]);
+    if !(p[0].above(0.0) || p[1].above(0.0)) {
+        return [N::lift(1.0), N::lift(0.0)];
+    }
+    let dense = square.each(|x| x * cosine);
+    let (below_s, below_t) = ([cosine + p[0], p[1]], [dense[0] + p[0], dense[1] + p[1]]);
+    let s = complex_div([cosine - p[0], -p[1]], below_s);
+    let t = complex_div([dense[0] - p[0], dense[1] - p[1]], below_t);
+    let bend = complex_div(less, p).each(|x| two * x);
+    let ds = complex_div(bend, complex_mul(below_s, below_s));
+    let dt = complex_div(complex_mul(square, bend), complex_mul(below_t, below_t));
+    [
+        N::lift(0.5) * (s[0] * s[0] + s[1] * s[1] + t[0] * t[0] + t[1] * t[1]),
+        s[0] * ds[0] + s[1] * ds[1] + t[0] * dt[0] + t[1] * dt[1],
+    ]
+}
+
 #[inline(always)]
 fn complex_mul<N: Number>(a: [N; 2], b: [N; 2]) -> [N; 2] {
     [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
