@@ -325,7 +325,9 @@ pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimize
 /// Bytes of the moments among these.
 fn moment_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimizer: Optimizer) -> u64 {
     let tuned = shapes.into_iter().filter(|(_, tuned)| *tuned);
-    tuned.map(|(shape, _)| 4 * shape.len() as u64 * optimizer.moments() as u64).sum()
+    tuned
+        .map(|(shape, _)| 4 * shape.len() as u64 * optimizer.moments() as u64)
+        .sum()
 }
 
 /// Bytes that the CPU keeps for splats beside parameters and images: shapes, boxes and sums a splat, lists of about

@@ -214,11 +214,14 @@ impl Updates {
             }
         }
         let (gradient, activity) = (&mut self.gradients[index], &self.activity[index]);
-        gradient.par_chunks_mut(BLOCK).enumerate().for_each(|(block, gradient)| {
-            if !own.contains(&(block * BLOCK)) && activity.forget(block) {
-                gradient.fill(0.0);
-            }
-        });
+        gradient
+            .par_chunks_mut(BLOCK)
+            .enumerate()
+            .for_each(|(block, gradient)| {
+                if !own.contains(&(block * BLOCK)) && activity.forget(block) {
+                    gradient.fill(0.0);
+                }
+            });
     }
 }
 

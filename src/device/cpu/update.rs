@@ -90,8 +90,7 @@ impl Updates {
                 let wanted = holding
                     .as_ref()
                     .map_or(0..shape.size[2], |holding| holding.own_layers(slice));
-                let (own, touched) =
-                    add_total_variation(level, &parameter.values, shape, scale, gradient, wanted);
+                let (own, touched) = add_total_variation(level, &parameter.values, shape, scale, gradient, wanted);
                 activity.touch(touched);
                 let penalties = match holding {
                     Some(holding) => holding.of_layers(&own, slice, bands_of),

@@ -72,7 +72,9 @@ pub(super) fn add_total_variation(
         }
     });
     let begins = bands_of(&wanted);
-    let penalties = bands[begins.start - first..begins.end - first].iter().map(|(total, _)| *total);
+    let penalties = bands[begins.start - first..begins.end - first]
+        .iter()
+        .map(|(total, _)| *total);
     (penalties.collect(), touched)
 }
 
@@ -290,8 +292,7 @@ mod tests {
             for level in Level::up_to(Level::detect()) {
                 let mut gradient = vec![0.25; shape.len()];
                 let scale = WEIGHT / shape.len() as f32;
-                let (bands, touched) =
-                    add_total_variation(level, &values, shape, scale, &mut gradient, 0..size[2]);
+                let (bands, touched) = add_total_variation(level, &values, shape, scale, &mut gradient, 0..size[2]);
                 assert_eq!(touched, 0..shape.len());
                 let sum = f64::from(scale) * bands.iter().sum::<f64>();
                 assert!((sum - penalty).abs() <= 1e-5 * penalty, "{size:?}: {sum}, {penalty}");
@@ -315,12 +316,16 @@ mod tests {
         let values: Vec<f32> = (0..shape.len()).map(|i| (i as f32 * 1.7).sin()).collect();
         let mut whole = vec![0.25; shape.len()];
         let (bands, _) = add_total_variation(level, &values, shape, WEIGHT, &mut whole, 0..20);
-        for cuts in [&[0, 7, 20][..], &[0, 6, 12, 20], &[0, 1, 1, 13, 14, 20], &[0, 0, 19, 20]] {
+        for cuts in [
+            &[0, 7, 20][..],
+            &[0, 6, 12, 20],
+            &[0, 1, 1, 13, 14, 20],
+            &[0, 0, 19, 20],
+        ] {
             let mut found = Vec::new();
             for wanted in cuts.windows(2).map(|cut| cut[0]..cut[1]) {
                 let mut gradient = vec![0.25; shape.len()];
-                let (own, touched) =
-                    add_total_variation(level, &values, shape, WEIGHT, &mut gradient, wanted.clone());
+                let (own, touched) = add_total_variation(level, &values, shape, WEIGHT, &mut gradient, wanted.clone());
                 assert_eq!(own.len(), bands_of(&wanted).len());
                 found.extend(own);
                 let entries = wanted.start * slice..wanted.end * slice;

@@ -182,7 +182,11 @@ impl Gpu {
         self.collect_sums(units)?;
         let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-        let faults = self.cluster.gather(&[words[FAULTS]]).into_iter().fold(0, |all, of| all | of);
+        let faults = self
+            .cluster
+            .gather(&[words[FAULTS]])
+            .into_iter()
+            .fold(0, |all, of| all | of);
         if faults != 0 {
             let what = match faults & FAULT_NOT_FINITE {
                 0 => "left the range of its sums",

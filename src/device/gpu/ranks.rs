@@ -44,7 +44,8 @@ impl Gpu {
 
     /// What the workgroups of the loss have reported, from each rank's part.
     pub(super) fn of_all_groups(&self, own: Vec<[f32; 4]>, pixels: u32) -> Vec<[f32; 4]> {
-        self.cluster.join_shares(&own, pixels.div_ceil(ELEMENT_GROUP) as usize, 1)
+        self.cluster
+            .join_shares(&own, pixels.div_ceil(ELEMENT_GROUP) as usize, 1)
     }
 
     /// Before rays send what is added to gradients of floats: one rank alone keeps what is there.
@@ -105,7 +106,12 @@ mod tests {
         let sum = |sums: &[i64]| whole_sum(&mut sums.iter().copied());
         assert_eq!(sum(&[3, -5, 1 << 40]), (1 << 40) - 2);
         assert_eq!(sum(&[LIMIT - 1, -(LIMIT - 1)]), 0);
-        for over in [&[LIMIT, -LIMIT][..], &[LIMIT - 1, 1], &[1 - LIMIT, -1], &[i64::MIN, i64::MAX]] {
+        for over in [
+            &[LIMIT, -LIMIT][..],
+            &[LIMIT - 1, 1],
+            &[1 - LIMIT, -1],
+            &[i64::MIN, i64::MAX],
+        ] {
             assert_eq!(sum(over), LIMIT, "{over:?}");
         }
     }

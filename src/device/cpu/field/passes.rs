@@ -64,7 +64,11 @@ impl FieldPasses {
         self.records.fill(0);
         let shares = Shares::new(cluster, bricks, &records);
         let is_even = |before: &Shares| before.heaviest(&records) as f64 <= UNEVEN * shares.heaviest(&records) as f64;
-        if self.shares.as_ref().is_some_and(|before| before.are_of(bricks) && is_even(before)) {
+        if self
+            .shares
+            .as_ref()
+            .is_some_and(|before| before.are_of(bricks) && is_even(before))
+        {
             return;
         }
         let sizes = [inputs.scene.sigma_size, inputs.scene.sh_size];
