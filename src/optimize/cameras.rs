@@ -21,6 +21,9 @@ use crate::transport::rays::random::{Pass, pass_key};
 /// Rays of an iteration that refines held-out cameras.
 const RAYS: u32 = 8192;
 
+/// Steps by which a similarity that is near is found.
+const SIGHT_STEPS: usize = 8;
+
 /// A camera's axes and its place.
 type Pose = (DMat3, DVec3);
 
@@ -64,6 +67,45 @@ impl Similarity {
         }
     }
 
+    /// This similarity, changed so that cameras `to` see `points`, taken along, as nearly as possible where cameras `from` see
+    /// them: in least squares on image planes at a distance of one, by steps of Gauss and Newton. How far cameras are off does
+    /// not tell that, as a camera that is turned and moved may see nearly the same.
+    fn by_sight(mut self, from: &[Pose], to: &[Pose], points: &[DVec3]) -> Self {
+        for _ in 0..SIGHT_STEPS {
+            let (mut matrix, mut right) = ([[0.0; 7]; 7], [0.0; 7]);
+            for (seen, camera) in from.iter().zip(to) {
+                for point in points {
+                    let turned = self.scale * (self.rotation * *point);
+                    let (Some(expected), Some(found)) = (sight(seen, *point), sight(camera, turned + self.shift))
+                    else {
+                        continue;
+                    };
+                    let depth = camera.0.z_axis.dot(turned + self.shift - camera.1);
+                    for (axis, place, expected) in [
+                        (camera.0.x_axis, found.0, expected.0),
+                        (camera.0.y_axis, found.1, expected.1),
+                    ] {
+                        let by_point = (axis - place * camera.0.z_axis) / depth;
+                        let by_turn = turned.cross(by_point);
+                        let [x, y, z] = by_point.to_array();
+                        let row = [by_turn.x, by_turn.y, by_turn.z, by_point.dot(turned), x, y, z];
+                        for i in 0..7 {
+                            right[i] += row[i] * (expected - place);
+                            (0..7).for_each(|j| matrix[i][j] += row[i] * row[j]);
+                        }
+                    }
+                }
+            }
+            let Some([a, b, c, scale, x, y, z]) = solve(matrix, right) else {
+                break;
+            };
+            self.rotation = DMat3::from_quat(DQuat::from_scaled_axis(DVec3::new(a, b, c))) * self.rotation;
+            self.scale *= scale.exp();
+            self.shift += DVec3::new(x, y, z);
+        }
+        self
+    }
+
     /// A camera, taken along.
     pub fn apply(&self, (axes, place): &Pose) -> Pose {
         (
@@ -71,6 +113,36 @@ impl Similarity {
             self.scale * (self.rotation * *place) + self.shift,
         )
     }
+}
+
+/// Where a camera sees a point, on a plane at a distance of one; None of points that are not clearly ahead.
+fn sight((axes, place): &Pose, point: DVec3) -> Option<(f64, f64)> {
+    let seen = axes.transpose() * (point - *place);
+    (seen.z > 0.1 * seen.length()).then(|| (seen.x / seen.z, seen.y / seen.z))
+}
+
+/// The solution of a system with a symmetric matrix, by elimination; None where it does not tell all unknowns.
+fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> Option<[f64; N]> {
+    let largest = (0..N).fold(0.0, |most: f64, i| most.max(matrix[i][i]));
+    for i in 0..N {
+        if matrix[i][i] <= 1e-9 * largest {
+            return None;
+        }
+        for j in i + 1..N {
+            let factor = matrix[j][i] / matrix[i][i];
+            for k in i..N {
+                matrix[j][k] -= factor * matrix[i][k];
+            }
+            right[j] -= factor * right[i];
+        }
+    }
+    for i in (0..N).rev() {
+        for j in i + 1..N {
+            right[i] -= matrix[i][j] * right[j];
+        }
+        right[i] /= matrix[i][i];
+    }
+    Some(right)
 }
 
 /// a bᵀ
@@ -178,9 +250,14 @@ impl Refined {
             .iter()
             .map(|&index| pose_of(&device.sensors()[index as usize]))
             .collect();
-        let center = scene.field.as_ref()?.to_world.translation.as_dvec3();
+        let to_world = &scene.field.as_ref()?.to_world;
+        let center = to_world.translation.as_dvec3();
+        let corner =
+            |i: u32| glam::Vec3A::from_array([0, 1, 2].map(|axis| if i >> axis & 1 == 0 { -1.0 } else { 1.0 }));
+        let corners = (0..8).map(|i| to_world.transform_point3a(corner(i)).as_dvec3());
+        let corners: Vec<DVec3> = corners.collect();
         let unit = truth.iter().map(|(_, place)| (*place - center).length()).sum::<f64>() / truth.len().max(1) as f64;
-        let similarity = Similarity::between(&truth, &found);
+        let similarity = Similarity::between(&truth, &found).by_sight(&truth, &found, &corners);
         let against_truth = sensors().any(|sensor| sensor.undisturbed.is_some());
         let (_, angle) = DQuat::from_mat3(&similarity.rotation).to_axis_angle();
         Some(Self {
@@ -376,5 +453,41 @@ mod tests {
         let found = Distances::between(&from, &to, 1.0);
         assert!((8.0..=10.0).contains(&found.largest_degrees), "{found:?}");
         assert!(found.mean_degrees < 4.0, "{found:?}");
+    }
+
+    /// Cameras that are turned about what they see, each otherwise, say little of a similarity by their places; what they
+    /// see of it tells it.
+    #[test]
+    fn a_similarity_is_told_by_what_cameras_see() {
+        let known = Similarity {
+            rotation: DMat3::from_quat(DQuat::from_scaled_axis(DVec3::new(0.02, -0.01, 0.03))),
+            scale: 1.02,
+            shift: DVec3::new(0.03, -0.02, 0.05),
+        };
+        let camera = |i: usize, lift: f64| {
+            let (angle, height) = (i as f64 * 0.7, 0.3 + 0.1 * i as f64 + lift);
+            let place = 4.0 * DVec3::new(angle.cos() * height.cos(), angle.sin() * height.cos(), height.sin());
+            let ahead = -place.normalize();
+            let left = DVec3::Z.cross(ahead).normalize();
+            (DMat3::from_cols(left, ahead.cross(left), ahead), place)
+        };
+        let truth: Vec<Pose> = (0..9).map(|i| camera(i, 0.0)).collect();
+        let lifted = (0..9).map(|i| known.apply(&camera(i, 0.02)));
+        let found: Vec<Pose> = lifted.collect();
+        let points: Vec<DVec3> = [-0.1, 0.1].map(|x| DVec3::new(x, 0.05, 2.0 * x * x)).to_vec();
+        let points = [points, vec![DVec3::new(0.0, 0.1, -0.1), DVec3::new(0.05, -0.1, 0.1)]].concat();
+        let begun = Similarity::between(&truth, &found);
+        let off = |similarity: &Similarity| {
+            let apart = |point: &DVec3| {
+                let [a, b] = [known, *similarity].map(|s| s.scale * (s.rotation * *point) + s.shift);
+                (a - b).length()
+            };
+            points.iter().map(apart).sum::<f64>()
+        };
+        let seen = begun.by_sight(&truth, &found, &points);
+        assert!(off(&seen) < 0.2 * off(&begun), "{} {}", off(&seen), off(&begun));
+        let exact: Vec<Pose> = truth.iter().map(|pose| known.apply(pose)).collect();
+        let same = Similarity::between(&truth, &exact).by_sight(&truth, &exact, &points);
+        assert!(off(&same) < 1e-9, "{same:?}");
     }
 }
