@@ -209,7 +209,7 @@ fn a_run_stopped_within_a_stage_ends_with_the_same_bits() {
     scene["optimize"]["stages"] = json!([{"at": 0.2}, {"at": 0.9}]);
     scene["cube"]["index"]["resolution"] = json!([16, 16, 16]);
     let files = ["final/cube.index.vol", "stages/2/cube.index.vol"];
-    ends_with_the_same_bits(&Place::of(&scene), &files);
+    ends_with_the_same_bits(&Place::of(&scene), "cpu", &files);
 }
 
 /// Both pictures come nearer to their figures at once.

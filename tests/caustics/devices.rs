@@ -13,7 +13,7 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::transport::rays::pixel::PixelTable;
 use serde_json::{Value, json};
 
-use super::commands::Place;
+use super::commands::{Place, ends_with_the_same_bits, scene};
 use super::{cube, worlds};
 
 /// Largest difference of a pixel, over the brightest: a path's place on the film is rounded to 1e-6 of its side, and Newton's method
@@ -224,14 +224,16 @@ fn colour(setup: &mut Setup) {
     }
 }
 
-/// Every filter that splats.
+/// Every filter that splats, onto a film that light falls beside.
 #[test]
 fn filters_are_splatted_alike() {
     let Some(mut device) = gpu(GpuOptions::default()) else {
         return;
     };
     for filter in ["box", "tent", "gaussian", "mitchell", "catmullrom", "lanczos"] {
-        let camera = super::PINHOLE.replace("gaussian", filter);
+        let camera = super::PINHOLE
+            .replace("gaussian", filter)
+            .replace("\"fov\": 50", "\"fov\": 25");
         let setup = super::setup(super::UPRIGHT, &camera);
         let mut images = Vec::new();
         for device in [&mut Cpu::new() as &mut dyn Device, &mut device] {
@@ -294,6 +296,17 @@ fn a_stage_is_followed() {
         let found = [apart(&images[0].0, &images[1].0), apart(&images[0].1, &images[1].1)];
         assert!(found[0] < PIXEL && found[1] < ENTRY, "{name}: {found:?}");
     }
+}
+
+#[test]
+fn a_run_on_a_gpu_stopped_within_a_stage_ends_with_the_same_bits() {
+    if gpu(GpuOptions::default()).is_none() {
+        return;
+    }
+    let mut scene = scene();
+    scene["optimize"]["spp"] = json!(4);
+    let files = ["final/slab.heights.exr", "stages/2/slab.heights.exr"];
+    ends_with_the_same_bits(&Place::of(&scene), "gpu --deterministic", &files);
 }
 
 /// What a GPU cannot do is refused in a sentence.

@@ -21,7 +21,7 @@ const FAR: f32 = 1e30;
 /// Lookups along a path through a slab that dispatches are cut for: Newton's steps are few, but filters may reach many pixels.
 const SLAB_LOOKUPS: u64 = 64;
 
-/// The share of the most steps through a cube that dispatches are cut for: longer paths, which circle, are rare.
+/// Dispatches are cut for paths of one in so many of the most steps through a cube: longer ones, which circle, are rare.
 const USUAL: u64 = 8;
 
 /// Light tracing, and what its passes keep.
