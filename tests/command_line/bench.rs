@@ -144,13 +144,15 @@ fn estimators_are_compared_on_a_scene() {
         "--runs",
         "2",
         "--depths",
-        "4,32",
+        "8,64",
         "--only",
         "prb,ad,rb_pipelined",
         "--set",
-        "front.film.width=8",
+        "front.film.width=16",
         "--set",
-        "front.film.height=10",
+        "front.film.height=20",
+        "--set",
+        "front.fov=7",
         "--plot",
         "depths.svg",
         "--json",
@@ -171,11 +173,11 @@ fn estimators_are_compared_on_a_scene() {
     let svg = std::fs::read_to_string(place.path("depths.svg")).expect("it is written");
     assert!(svg.contains("path replay") && svg.contains("tape"), "{svg}");
 
-    let (_, error) = place.expect(1, &["bench", "estimators", "scene.json", "--device", "cpu"]);
+    let (_, error) = place.expect(2, &["bench", "estimators", "scene.json", "--device", "cpu"]);
     assert!(
         error.contains("scene.json") && error.contains("follows paths"),
         "{error}"
     );
     let words = ["bench", "volume", "--device", "cpu", "--set", "sky.radiance=1"];
-    assert!(place.expect(1, &words).1.contains("--set are for the file of a scene"));
+    assert!(place.expect(2, &words).1.contains("--set are for the file of a scene"));
 }
