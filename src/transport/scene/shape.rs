@@ -69,7 +69,7 @@ pub fn leave(hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
 #[derive(Debug, Clone, Copy)]
 pub struct Nearest {
     pub t: f32,
-    target: Target,
+    pub target: Target,
 }
 
 /// The nearest intersection of the ray with any surface, between 0 and `far`.
