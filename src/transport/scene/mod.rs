@@ -1,6 +1,7 @@
 //! What paths interact with: records of a scene, shapes and their BVH, lights, phase functions, majorants.
 
 pub mod area_light;
+pub mod batch;
 pub mod beam;
 pub mod bsdf;
 pub mod bvh;
