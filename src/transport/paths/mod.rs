@@ -23,3 +23,4 @@ pub mod tracking;
 mod trail;
 pub mod vertex;
 pub mod volpath;
+pub mod wave;
