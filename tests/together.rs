@@ -18,16 +18,36 @@ use prbopt::transport::paths::path_state::PathState;
 use prbopt::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use prbopt::transport::paths::replay_cache::ReplayCache;
 use prbopt::transport::paths::volpath::{backpropagate, gather};
+use prbopt::transport::paths::wave::block::{Block, Lanes3, TEXTURES};
+use prbopt::transport::paths::wave::shading::{Lamps, shade, slopes};
+use prbopt::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
-use small::worlds::{SmallWorld, cube, grid, mesh, worlds};
+use small::worlds::{SmallWorld, cube, grid, image, mesh, wall, worlds};
 
-/// Flights and random walks as the compiler makes them for any processor; counts them.
+/// Flights, random walks and vertices as the compiler makes them for any processor; counts them.
 #[derive(Default)]
-struct Plain(Cell<usize>, Cell<usize>);
+struct Plain(Cell<usize>, Cell<usize>, Cell<usize>);
 
 impl Pilot for Plain {
     fn is_wide(&self) -> bool {
         true
+    }
+
+    fn look(&self, scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits) {
+        nearest_together(scene, rays, count, hits);
+    }
+
+    fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
+        blocked_together(scene, rays, count, blocked);
+    }
+
+    fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
+        self.2.set(self.2.get() + block.count);
+        shade(scene, lamps, mode, block);
+    }
+
+    fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, all: &mut [Lanes3; TEXTURES]) {
+        slopes(block, wo, d, all);
     }
 
     fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
@@ -67,7 +87,9 @@ struct Contributions(Vec<(u32, usize, u32)>, Vec<u32>);
 
 impl Contributions {
     fn sorted(mut self) -> Vec<(u32, usize, u32)> {
-        self.0.retain(|(slot, ..)| !self.1.contains(slot));
+        // A sum takes no notice of zeros, of either sign: those for lights that are occluded are sent by a path alone.
+        self.0
+            .retain(|(slot, _, bits)| !self.1.contains(slot) && bits << 1 != 0);
         self.0.sort_unstable();
         self.0
     }
@@ -203,9 +225,84 @@ fn translucent() -> Vec<SmallWorld> {
     all
 }
 
-/// What followed paths together and alone have in common, derivatives by the slots `unwanted` aside: flights and random
-/// walks that were made side by side.
-fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> Vec<u32>) -> [usize; 2] {
+/// Rooms of opaque surfaces: all kinds that are shaded in lanes beside some that are not, twosided and textured, under lights that
+/// lanes draw (rectangles and spheres, alike or by weight) and others, with roulette and without.
+fn rooms() -> Vec<SmallWorld> {
+    let ball = |name: &str, center: [f32; 3], bsdf: &str| {
+        format!(r#""{name}": {{"type": "sphere", "center": {center:?}, "radius": 0.45, "bsdf": {bsdf}}}"#)
+    };
+    let rough = r#"{"type": "roughconductor", "distribution": "ggx", "alpha": 0.2, "eta": 0.2, "k": 3.9}"#;
+    let brushed = format!(r#"{{"type": "twosided", "bsdf": {rough}}}"#);
+    let things = [
+        ball("gold", [-0.5, -0.5, 0.4], rough),
+        ball("glass", [0.5, -0.4, 0.6], r#"{"type": "dielectric", "int_ior": 1.5}"#),
+        ball("mirror", [-0.4, 0.5, -0.2], r#"{"type": "conductor", "eta": 0.3, "k": 3}"#),
+        ball("paint", [0.5, 0.5, 0.0], r#"{"type": "principled", "roughness": 0.4, "metallic": 0.3}"#),
+        format!(
+            r#""sheet": {{"type": "rectangle", "bsdf": {brushed},
+                "to_world": [{{"scale": 0.4}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 140}}}}, {{"translate": [0, 0, 1]}}]}}"#
+        ),
+        wall("floor", &image([4, 3], r#", "to_uv": [{"scale": [3, 2]}]"#), -90.0),
+        r#""back": {"type": "rectangle", "to_world": [{"scale": 3}, {"translate": [0, 0, -1.3]}],
+            "bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": [0.7, 0.2, 0]}}}"#
+            .to_string(),
+    ]
+    .join(", ");
+    let panel = |more: &str| {
+        format!(
+            r#""panel": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": [3, 2, 1] {more}}},
+                "to_world": [{{"scale": 0.7}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 0]}}]}}"#
+        )
+    };
+    let bulb = r#""bulb": {"type": "sphere", "center": [1.4, 1.2, 0.8], "radius": 0.3, "emitter": {"type": "area"}}"#;
+    let brick = r#""brick": {"type": "cube", "emitter": {"type": "area"},
+        "to_world": [{"scale": 0.2}, {"translate": [-1.5, 1.2, 0.5]}]}"#;
+    let room = |name, integrator, lights: String, envmap| SmallWorld {
+        name,
+        integrator,
+        objects: format!("{things}, {lights}"),
+        envmap,
+        zeros: vec![("floor.bsdf.reflectance", 4, 0)],
+        ..SmallWorld::default()
+    };
+    let point = r#""point": {"type": "point", "position": [1, 2, 3]}"#;
+    vec![
+        room(
+            "a room under a panel",
+            r#", "max_depth": 6, "rr_depth": 1000"#,
+            panel(""),
+            false,
+        ),
+        room(
+            "a room under a panel and a bulb, with roulette",
+            r#", "max_depth": 12, "rr_depth": 2"#,
+            format!("{}, {bulb}", panel("")),
+            false,
+        ),
+        room(
+            "a room under lights of different weights",
+            r#", "max_depth": 5"#,
+            format!("{}, {bulb}", panel(r#", "sampling_weight": 3"#)),
+            false,
+        ),
+        room(
+            "a room under a cube, a point and a sky",
+            r#", "max_depth": 7, "rr_depth": 3"#,
+            format!("{brick}, {point}, {}", panel("")),
+            true,
+        ),
+        room(
+            "a room in the dark",
+            r#", "max_depth": 4"#,
+            r#""sky": {"type": "constant"}"#.into(),
+            false,
+        ),
+    ]
+}
+
+/// What followed paths together and alone have in common, derivatives by the slots `unwanted` aside: flights, random walks and
+/// vertices that were made side by side.
+fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> Vec<u32>) -> [usize; 3] {
     let mut setup = small.setup("paired", &Options::default());
     setup.spp = 24;
     let objective = PathObjective::new(&setup, estimator);
@@ -255,7 +352,7 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         sent.len(),
         sent_alone.len()
     );
-    [pilot.0.get(), pilot.1.get()]
+    [pilot.0.get(), pilot.1.get(), pilot.2.get()]
 }
 
 #[test]
@@ -278,8 +375,27 @@ fn random_walks_together_are_random_walks_alone() {
                 .map(|medium| scene.volumes[medium.sigma_t as usize].slot);
             extinctions.chain(scene.phases.iter().map(|phase| phase.slot)).collect()
         };
-        let [_, walks] = compare(&small, gradient::PAIRED, all_but_albedo);
+        let [_, walks, _] = compare(&small, gradient::PAIRED, all_but_albedo);
         assert!(walks > 150, "{}: only {walks} random walks", small.name);
+    }
+}
+
+#[test]
+fn vertices_together_are_vertices_alone() {
+    for small in rooms() {
+        // All derivatives, those by textures alone, those by lights alone, and none.
+        let nothing = |_: &SceneView| Vec::new();
+        let lights = |scene: &SceneView| {
+            let of_lights = scene.lights.iter().map(|light| light.slot);
+            // The map's texels go to a slot of their own here.
+            of_lights.chain([scene.background, u32::MAX]).collect()
+        };
+        let textures = |scene: &SceneView| scene.textures.iter().flat_map(|texture| texture.slots()).collect();
+        let all = |scene: &SceneView| [lights(scene), textures(scene)].concat();
+        for unwanted in [&nothing as &dyn Fn(&SceneView) -> Vec<u32>, &lights, &textures, &all] {
+            let [.., vertices] = compare(&small, gradient::PAIRED, unwanted);
+            assert!(vertices > 500, "{}: only {vertices} vertices in lanes", small.name);
+        }
     }
 }
 

@@ -222,6 +222,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ("transport/field/ray_adjoint", "the CPU alone refines cameras"),
     ("transport/rays/view_adjoint", "the CPU alone refines cameras"),
     ("transport/scene/batch/", "lanes of vectors, which a GPU has by itself"),
+    ("transport/paths/wave/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/packet", "a GPU follows paths together by itself"),
     ("transport/paths/flights", "lanes of vectors, which a GPU has by itself"),
     (

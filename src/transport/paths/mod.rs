@@ -24,3 +24,4 @@ pub mod tracking;
 mod trail;
 pub mod vertex;
 pub mod volpath;
+pub mod wave;

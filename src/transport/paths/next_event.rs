@@ -21,10 +21,10 @@ use crate::transport::scene::shape::{Hit, intersect, is_blocked, leave};
 use crate::transport::scene::sky::{sky_adjoint, sky_value};
 
 /// The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
-const SHADOW: f32 = 1.0 - 5e-4;
+pub(super) const SHADOW: f32 = 1.0 - 5e-4;
 
 /// The power heuristic of multiple importance sampling.
-#[inline]
+#[inline(always)]
 pub(super) fn mis(a: f32, b: f32) -> f32 {
     let (a, b) = (a * a, b * b);
     if a + b > 0.0 { a / (a + b) } else { 0.0 }
@@ -240,7 +240,7 @@ fn pass_mask<N: Number, F: Fields<N>>(
 
 /// The radiance or intensity of the light that was sampled.
 #[inline]
-fn drawn_radiance<N: Number, F: Fields<N>>(
+pub(super) fn drawn_radiance<N: Number, F: Fields<N>>(
     scene: &SceneView,
     fields: &F,
     record: &LightRecord,

@@ -13,6 +13,9 @@ use super::reservoir::{expect_reservoir, send_reservoir};
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
 use super::volpath::{Met, Segment, Walk};
+use super::wave::block::{Block, Lanes3, TEXTURES};
+use super::wave::shading::Lamps;
+use super::wave::{Wave, is_among_surfaces};
 use crate::each::EachEntry;
 use crate::resident::layout::{MediumRecord, VolumeRecord};
 use crate::transport::lookup::grid::Stencil;
@@ -20,8 +23,9 @@ use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
+use crate::transport::scene::batch::{Hits, Rays};
 use crate::transport::scene::phase::phase_is_wanted;
-use crate::transport::scene::records::{Fields, SceneView, Sink};
+use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 
 /// Flights that are worth a vector; fewer are made one by one.
 const FEW: usize = 3;
@@ -34,6 +38,18 @@ const AHEAD: usize = 4;
 pub trait Pilot {
     /// Whether flights side by side are faster than one by one on this processor.
     fn is_wide(&self) -> bool;
+
+    /// Finds what the first `count` rays meet, as `batch::nearest_together` does.
+    fn look(&self, scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits);
+
+    /// Finds which of the first `count` rays are blocked, as `batch::blocked_together` does.
+    fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>);
+
+    /// Shades a block, as `wave::shading::shade` does.
+    fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block);
+
+    /// The derivatives by the textures of a block, as `wave::shading::slopes` does.
+    fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]);
 
     /// Follows the walkers until they end or fly out.
     fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send);
@@ -203,6 +219,15 @@ pub fn gather_together<F: Fields<f32>, P: Pilot>(
     rays: impl Iterator<Item = Beginning>,
     mut done: impl FnMut(PathState<f32>),
 ) {
+    if is_among_surfaces(scene) {
+        let rays: Vec<_> = rays.collect();
+        let mut wave = Wave::new(scene, fields, NoSink, &[], rays.len());
+        for (ray, medium, mut sampler) in rays {
+            wave.begin(PathState::new(scene, &ray, medium, &mut sampler), sampler);
+        }
+        wave.run::<PRIMAL>(pilot);
+        return wave.paths.into_iter().for_each(done);
+    }
     let mut walks = Vec::with_capacity(rays.size_hint().0);
     for (ray, medium, mut sampler) in rays {
         let path = PathState::new(scene, &ray, medium, &mut sampler);
@@ -227,8 +252,23 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     rays: &[AdjointBeginning],
     caches: &mut [ReplayCache<f32>],
     sink: &mut S,
-    done: impl FnMut(&PathState<f32>, &PathState<f32>),
+    mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
+    if is_among_surfaces(scene) {
+        let d_radiance: Vec<_> = rays.iter().map(|(_, _, d)| *d).collect();
+        let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len());
+        for ((ray, medium, sampler), ..) in rays {
+            let mut sampler = *sampler;
+            wave.begin(PathState::new(scene, ray, *medium, &mut sampler), sampler);
+        }
+        wave.run::<GATHER>(pilot);
+        let replays = wave.replay(pilot);
+        return wave
+            .paths
+            .iter()
+            .zip(&replays)
+            .for_each(|(first, replay)| done(first, replay));
+    }
     // The first walks.
     let mut walks = Vec::with_capacity(rays.len());
     for (((ray, medium, sampler), extra, d_radiance), cache) in rays.iter().zip(caches.iter_mut()) {

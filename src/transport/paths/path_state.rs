@@ -143,6 +143,12 @@ impl<N: Number> PathState<N> {
         self.radiance_but_zero = gathered.radiance_but_zero;
     }
 
+    /// The path as a replay of it ends, but that nothing of what it has gathered is subtracted yet.
+    #[inline]
+    pub(super) fn replayed(&self) -> Self {
+        Self { count: 0, ..*self }
+    }
+
     /// Whether the path is in a medium, and in its box, where no surface is met.
     #[inline]
     pub(super) fn is_surface_free(&self, scene: &SceneView) -> bool {
@@ -171,13 +177,19 @@ impl<N: Number> PathState<N> {
     /// Adds (a replay subtracts) throughput · `radiance`.
     #[inline]
     pub fn add<const MODE: u8>(&mut self, radiance: Rgb<N>) {
+        self.add_value::<MODE>(self.beta * radiance, self.zeros);
+    }
+
+    /// The same of a product with the throughput's factors but these numbers of zeros.
+    #[inline(always)]
+    pub(super) fn add_value<const MODE: u8>(&mut self, value: Rgb<N>, zeros: [u32; 3]) {
         self.count += 1;
         for c in 0..3 {
-            let mut value = self.beta[c] * radiance[c];
+            let mut value = value[c];
             if MODE == REPLAY {
                 value = -value;
             }
-            match self.zeros[c] {
+            match zeros[c] {
                 0 if MODE == GATHER || MODE == REPLAY => {
                     let doubled = [self.radiance[c], self.radiance_low[c]];
                     [self.radiance[c], self.radiance_low[c]] = N::add_doubled(doubled, value);

@@ -44,6 +44,31 @@ impl Sampler {
         }
     }
 
+    /// The pass's key and the counter of the next block, of a sequence of which every block is used up.
+    #[inline(always)]
+    pub fn next_block(&self) -> (Key, Counter) {
+        debug_assert_eq!(self.used, 4, "a block is not used up");
+        (self.key, self.counter)
+    }
+
+    /// This sequence, of which every block is used up, when so many further numbers are drawn.
+    #[inline]
+    pub fn after(&self, drawn: u32) -> Self {
+        let mut sampler = *self;
+        sampler.counter.block = self.counter.block.wrapping_add(drawn / 4);
+        for _ in 0..drawn % 4 {
+            sampler.draw();
+        }
+        sampler
+    }
+
+    /// How many numbers have been drawn since `start`, of which every block was used up.
+    #[inline]
+    pub fn drawn_since(&self, start: &Self) -> u32 {
+        let blocks = self.counter.block.wrapping_sub(start.counter.block);
+        4 * blocks + self.used - 4
+    }
+
     /// The next number, uniform in [0, 1).
     #[inline(always)]
     pub fn draw(&mut self) -> f32 {
@@ -238,12 +263,17 @@ pub fn exponential(u: f32) -> f32 {
 /// The smallest result of [`exponential`]: positive, because 0 over an extinction of 0 is not a number.
 const LEAST: f32 = 1.0 / 33_554_432.0;
 
+/// More quarters of a circle than an angle ever has.
+const MOST_QUADRANTS: f32 = 1_048_576.0;
+
 /// The point of the unit circle at angle 2 π u, cosine and sine, by polynomials on an eighth of the circle.
 #[inline(always)]
 pub fn circle(u: f32) -> [f32; 2] {
-    // A conversion truncates, and nothing is below zero.
-    let quadrant = (u * 4.0 + 0.5) as i32 as f32;
-    let x = (u * 4.0 - quadrant) * std::f32::consts::FRAC_PI_2;
+    // A conversion truncates, and nothing is below zero. One that need not look at its range is an instruction of vectors.
+    let from_corner = (u * 4.0 + 0.5).max(0.0).min(MOST_QUADRANTS);
+    // SAFETY: the limits are far within the range of an i32, and what is not a number has become one of them.
+    let quadrant = unsafe { from_corner.to_int_unchecked::<i32>() };
+    let x = (u * 4.0 - quadrant as f32) * std::f32::consts::FRAC_PI_2;
     let x2 = x * x;
     let sine = x * (1.0 + x2 * (-1.0 / 6.0 + x2 * (1.0 / 120.0 + x2 * (-1.0 / 5040.0))));
     let cosine = 1.0 + x2 * (-0.5 + x2 * (1.0 / 24.0 + x2 * (-1.0 / 720.0 + x2 * (1.0 / 40320.0))));

@@ -22,15 +22,23 @@ pub(super) fn sample_area(
 ) -> Option<Drawn> {
     let shape = &scene.surfaces[record.surface as usize];
     if record.cells[0] == 0 && shape.kind == surface::SPHERE && shape.side > 0.0 {
-        return sample_sphere(record, p, u);
+        let (lights, drawn) = sample_sphere(record, p, u);
+        return lights.then_some(drawn);
     }
     let place = sample_place(scene, record, u, sampler);
+    let (lights, drawn) = towards(p, &place);
+    lights.then_some(drawn)
+}
+
+/// The direction from `p` to a point on a light, and whether that point shines there.
+#[inline(always)]
+pub(in crate::transport) fn towards(p: [f32; 3], place: &Place) -> (bool, Drawn) {
     let to = [0, 1, 2].each(|a| place.point.p[a] - p[a]);
     let square = dot(to, to);
     let distance = square.sqrt();
     let direction = to.each(|x| x / distance);
     let cosine = -dot(direction, place.normal);
-    (square > 0.0 && cosine > 0.0).then(|| Drawn {
+    let drawn = Drawn {
         light: 0,
         direction,
         distance,
@@ -38,7 +46,8 @@ pub(super) fn sample_area(
         pdf: square / (cosine * place.by_area),
         point: place.point,
         normal: place.normal,
-    })
+    };
+    ((square > 0.0) & (cosine > 0.0), drawn)
 }
 
 /// A point on a light.
@@ -72,7 +81,18 @@ fn sample_uniform(record: &LightRecord, shape: &SurfaceRecord, u: [f32; 2]) -> P
         surface::SPHERE => [u[0], (1.0 - 2.0 * u[1]).acos() / PI],
         _ => u,
     };
-    let (p, normal) = at_uv(shape.kind, uv);
+    place_at(record, shape, uv, at_uv(shape.kind, uv))
+}
+
+/// A uniform point of a rectangle.
+#[inline(always)]
+pub(in crate::transport) fn sample_rectangle(record: &LightRecord, shape: &SurfaceRecord, uv: [f32; 2]) -> Place {
+    place_at(record, shape, uv, on_rectangle(uv))
+}
+
+/// A point of a light that is sampled by area, with the normal there, both in local space.
+#[inline(always)]
+fn place_at(record: &LightRecord, shape: &SurfaceRecord, uv: [f32; 2], (p, normal): ([f32; 3], [f32; 3])) -> Place {
     Place {
         point: SurfacePoint::new(transform_point(&shape.to_world, p), uv),
         normal: world_normal(shape, normal),
@@ -98,8 +118,14 @@ fn at_uv(kind: u32, uv: [f32; 2]) -> ([f32; 3], [f32; 3]) {
             let n = [x * sine, y * sine, cosine];
             (n, n)
         }
-        _ => ([2.0 * uv[0] - 1.0, 2.0 * uv[1] - 1.0, 0.0], [0.0, 0.0, 1.0]),
+        _ => on_rectangle(uv),
     }
+}
+
+/// The same of a rectangle.
+#[inline(always)]
+fn on_rectangle(uv: [f32; 2]) -> ([f32; 3], [f32; 3]) {
+    ([2.0 * uv[0] - 1.0, 2.0 * uv[1] - 1.0, 0.0], [0.0, 0.0, 1.0])
 }
 
 /// Area per unit of u times v, over its mean: how a rectangle, disk, cylinder or sphere is stretched at `uv`.
@@ -202,14 +228,12 @@ fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
     )
 }
 
-#[inline]
-fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn> {
+/// The direction from `p` to a sphere in the cone that it fills, and whether `p` is outside.
+#[inline(always)]
+pub(in crate::transport) fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> (bool, Drawn) {
     let (center, radius) = sphere_of(record);
     let to = [0, 1, 2].each(|a| center[a] - p[a]);
     let square = dot(to, to);
-    if square <= radius * radius {
-        return None;
-    }
     let (pdf, height) = cone(square, radius);
     let cosine = 1.0 - u[0] * height;
     let axis = normalize(to);
@@ -219,7 +243,7 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
     let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
     let distance = middle - half;
     let normal = normalize([0, 1, 2].each(|a| direction[a] * distance - to[a]));
-    Some(Drawn {
+    let drawn = Drawn {
         light: 0,
         direction,
         distance,
@@ -227,7 +251,8 @@ fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> Option<Drawn
         pdf,
         point: SurfacePoint::new(along(p, direction, distance), [0.0; 2]),
         normal,
-    })
+    };
+    (square > radius * radius, drawn)
 }
 
 /// Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.

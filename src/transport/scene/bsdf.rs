@@ -55,7 +55,7 @@ pub struct BsdfSample {
 
 /// Indices of a leaf's textures.
 #[inline(always)]
-pub(super) fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
+pub(in crate::transport) fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> {
     leaf.first_texture..leaf.first_texture + leaf.textures
 }
 
@@ -595,7 +595,7 @@ pub fn bsdf_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, at: &Interaction
 
 /// Sends the derivatives by the values of a leaf's textures.
 #[inline]
-fn values_adjoint<N: Number, S: Sink<N>>(
+pub(in crate::transport) fn values_adjoint<N: Number, S: Sink<N>>(
     scene: &SceneView,
     leaf: &LeafRecord,
     point: &SurfacePoint,

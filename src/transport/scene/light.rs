@@ -266,11 +266,34 @@ pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
     if scene.settings.environment == NONE {
         return 0.0;
     }
+    envmap_pdf_at(scene, &env_place_of(scene, d))
+}
+
+/// Where a direction lies on the environment map, and the sine of its polar angle there.
+#[derive(Debug, Clone, Copy)]
+pub struct EnvPlace {
+    pub at: EnvStencil,
+    sine: f32,
+}
+
+/// The place of the direction `d`.
+#[inline]
+pub fn env_place_of(scene: &SceneView, d: [f32; 3]) -> EnvPlace {
     let local = normalize(transform_vector(&scene.common.world_to_env, d));
-    let at = env_stencil(scene.common.env_size, local);
-    let sine = (local[0] * local[0] + local[2] * local[2]).sqrt();
+    EnvPlace {
+        at: env_stencil(scene.common.env_size, local),
+        sine: (local[0] * local[0] + local[2] * local[2]).sqrt(),
+    }
+}
+
+/// [`envmap_pdf`] of a direction at this place.
+#[inline]
+pub fn envmap_pdf_at(scene: &SceneView, place: &EnvPlace) -> f32 {
+    if scene.settings.environment == NONE {
+        return 0.0;
+    }
     let record = &scene.lights[scene.settings.environment as usize];
-    with_choice(scene, record, envmap_stencil_pdf(scene, &at, sine))
+    with_choice(scene, record, envmap_stencil_pdf(scene, &place.at, place.sine))
 }
 
 /// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `point`.

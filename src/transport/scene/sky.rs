@@ -2,7 +2,7 @@
 
 use super::records::{Fields, SceneView, Sink};
 use crate::resident::layout::NONE;
-use crate::transport::lookup::background::background_color;
+use crate::transport::lookup::background::{EnvStencil, background_color, env_eval};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
@@ -10,6 +10,12 @@ use crate::transport::number::rgb::Rgb;
 #[inline]
 pub fn sky_value<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, d: [f32; 3]) -> Rgb<N> {
     color(scene, fields, d) * Rgb::splat(scale(scene, fields))
+}
+
+/// [`sky_value`] of an environment map at these texels.
+#[inline]
+pub fn map_value<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &EnvStencil) -> Rgb<N> {
+    Rgb(env_eval(fields.integrand(scene.background), at)) * Rgb::splat(scale(scene, fields))
 }
 
 /// Sends `d_radiance`, the derivative by [`sky_value`].

@@ -28,10 +28,13 @@ use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use crate::transport::paths::replay_cache::ReplayCache;
 use crate::transport::paths::volpath::gather;
+use crate::transport::paths::wave::block::{Block, Lanes3, TEXTURES};
+use crate::transport::paths::wave::shading::{Lamps, shade, slopes};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
+use crate::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::tables::Tables;
 
@@ -409,7 +412,98 @@ impl Kernel for RandomWalks<'_, '_> {
     }
 }
 
+struct Look<'a> {
+    scene: &'a SceneView<'a>,
+    rays: &'a Rays,
+    count: usize,
+    hits: &'a mut Hits,
+}
+
+impl Kernel for Look<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        nearest_together(self.scene, self.rays, self.count, self.hits);
+    }
+}
+
+struct Cast<'a> {
+    scene: &'a SceneView<'a>,
+    rays: &'a Rays,
+    count: usize,
+    blocked: &'a mut Vec<u32>,
+}
+
+impl Kernel for Cast<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        blocked_together(self.scene, self.rays, self.count, self.blocked);
+    }
+}
+
+struct Shade<'a> {
+    scene: &'a SceneView<'a>,
+    lamps: &'a Lamps,
+    mode: u8,
+    block: &'a mut Block,
+}
+
+impl Kernel for Shade<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        shade(self.scene, self.lamps, self.mode, self.block);
+    }
+}
+
+struct Slopes<'a> {
+    block: &'a Block,
+    wo: &'a Lanes3,
+    d: &'a Lanes3,
+    slopes: &'a mut [Lanes3; TEXTURES],
+}
+
+impl Kernel for Slopes<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        slopes(self.block, self.wo, self.d, self.slopes);
+    }
+}
+
 impl Pilot for Pilots {
+    fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
+        self.0.run(Slopes { block, wo, d, slopes });
+    }
+
+    fn look(&self, scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits) {
+        self.0.run(Look {
+            scene,
+            rays,
+            count,
+            hits,
+        });
+    }
+
+    fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
+        self.0.run(Cast {
+            scene,
+            rays,
+            count,
+            blocked,
+        });
+    }
+
+    fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
+        self.0.run(Shade {
+            scene,
+            lamps,
+            mode,
+            block,
+        });
+    }
+
     /// Without instructions to round and to gather, lanes take nearly twice the time of single flights.
     fn is_wide(&self) -> bool {
         self.0 != Level::Baseline

@@ -17,7 +17,7 @@ pub struct Conductor<N> {
 
 impl<N: Number> Conductor<N> {
     /// The factor of the mirror image.
-    #[inline]
+    #[inline(always)]
     pub fn discrete(&self, wi: [f32; 3], lobe: Lobe) -> Rgb<N> {
         if lobe != Lobe::Reflection || wi[2] <= 0.0 {
             return Rgb::zero();
@@ -67,13 +67,13 @@ pub struct RoughConductor<N> {
 }
 
 impl<N: Number> RoughConductor<N> {
-    #[inline]
+    #[inline(always)]
     fn facets(&self) -> Microfacets<N> {
         Microfacets::new(self.distribution, [self.alpha_u, self.alpha_v], self.visible)
     }
 
     /// The value times the cosine of `wo`: F D G / (4 cos wi).
-    #[inline]
+    #[inline(always)]
     pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
         if !(wi[2].above(0.0) && wo[2].above(0.0)) {
             return Rgb::zero();
@@ -83,7 +83,7 @@ impl<N: Number> RoughConductor<N> {
     }
 
     /// Derivatives of [`Self::eval`], weighted by `d`. Roughnesses below [`MIN_ALPHA`] have none.
-    #[inline]
+    #[inline(always)]
     pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
         let above = wi[2].above(0.0) && wo[2].above(0.0);
         let zero = N::lift(0.0);
@@ -120,7 +120,7 @@ impl<N: Number> RoughConductor<N> {
 
 impl RoughConductor<f32> {
     /// The pdf by solid angle with which [`Self::sample`] draws `wo`.
-    #[inline]
+    #[inline(always)]
     pub fn pdf(&self, wi: [f32; 3], wo: [f32; 3]) -> f32 {
         if wi[2] <= 0.0 || wo[2] <= 0.0 {
             return 0.0;
@@ -134,8 +134,14 @@ impl RoughConductor<f32> {
         if wi[2] <= 0.0 {
             return None;
         }
-        let direction = mirrored(wi, self.facets().sample_normal(wi, u2));
+        let direction = self.mirror(wi, u2);
         smooth_sample(direction, self.pdf(wi, direction))
+    }
+
+    /// The mirror image of `wi` at a sampled normal.
+    #[inline(always)]
+    pub fn mirror(&self, wi: [f32; 3], u: [f32; 2]) -> [f32; 3] {
+        mirrored(wi, self.facets().sample_normal(wi, u))
     }
 }
 
@@ -167,12 +173,22 @@ pub fn mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
 /// Reflectances of the channels.
 #[inline(always)]
 fn reflectances<N: Number>(cosine: N, eta: Rgb<N>, k: Rgb<N>) -> Rgb<N> {
-    Rgb([0, 1, 2].each(|c| fresnel_conductor(cosine, eta[c], k[c])))
+    let mut all = Rgb::zero();
+    for c in 0..3 {
+        all[c] = fresnel_conductor(cosine, eta[c], k[c]);
+    }
+    all
 }
 
 /// Reflectances of the channels, and their derivatives by `eta` and by `k`.
 #[inline(always)]
 fn reflectance_slopes<N: Number>(cosine: N, eta: Rgb<N>, k: Rgb<N>) -> [Rgb<N>; 3] {
-    let channels = [0, 1, 2].each(|c| fresnel_conductor_slopes(cosine, eta[c], k[c]));
-    [0, 1, 2].each(|part| Rgb(channels.each(|channel| channel[part])))
+    let mut all = [Rgb::zero(); 3];
+    for c in 0..3 {
+        let parts = fresnel_conductor_slopes(cosine, eta[c], k[c]);
+        for part in 0..3 {
+            all[part][c] = parts[part];
+        }
+    }
+    all
 }

@@ -24,7 +24,7 @@ pub struct Dielectric<N> {
 impl<N: Number> Dielectric<N> {
     /// The factor of the mirror image or of the refracted direction, for radiance: refraction gathers it by the square
     /// of the relative index.
-    #[inline]
+    #[inline(always)]
     pub fn discrete(&self, wi: [f32; 3], lobe: Lobe) -> Rgb<N> {
         let f = fresnel(N::lift(wi[2]), self.eta);
         match lobe {
@@ -77,18 +77,22 @@ impl Dielectric<f32> {
         if wi[2] == 0.0 {
             return None;
         }
+        let [reflected, transmitted] = self.both(wi);
+        Some(if u1 < reflected.pdf { reflected } else { transmitted })
+    }
+
+    /// The mirror image and the refracted direction.
+    #[inline(always)]
+    pub fn both(&self, wi: [f32; 3]) -> [LobeSample; 2] {
         let f = fresnel(wi[2], self.eta);
         let it = relative_index(wi[2], self.eta);
-        Some(if u1 < f {
-            mirror_image(wi, f)
-        } else {
-            LobeSample {
-                direction: refracted(wi, NORMAL, 1.0 / it, refracted_cosine(wi[2], self.eta)),
-                pdf: 1.0 - f,
-                lobe: Lobe::Transmission,
-                eta: it,
-            }
-        })
+        let transmitted = LobeSample {
+            direction: refracted(wi, NORMAL, 1.0 / it, refracted_cosine(wi[2], self.eta)),
+            pdf: 1.0 - f,
+            lobe: Lobe::Transmission,
+            eta: it,
+        };
+        [mirror_image(wi, f), transmitted]
     }
 }
 

@@ -14,7 +14,7 @@ pub fn relative_index<N: Number>(cosine: N, eta: N) -> N {
 }
 
 /// Reflectance of an interface of dielectrics, for light at an angle of this cosine to the normal.
-#[inline]
+#[inline(always)]
 pub fn fresnel<N: Number>(cosine: N, eta: N) -> N {
     let Some((c, eta, p)) = refraction(cosine, eta) else {
         return unrefracted(eta);
@@ -73,7 +73,7 @@ fn amplitudes<N: Number>(c: N, eta: N, p: N) -> [N; 2] {
 }
 
 /// The cosine to the normal of the refracted direction, of the opposite sign as `cosine`; zero beyond total reflection.
-#[inline]
+#[inline(always)]
 pub fn refracted_cosine(cosine: f32, eta: f32) -> f32 {
     let ti = 1.0 / relative_index(cosine, eta);
     let square = 1.0 - ti * ti * (1.0 - cosine * cosine);
@@ -95,7 +95,7 @@ pub fn plate_slope<N: Number>(reflectance: N) -> N {
 }
 
 /// Reflectance of an interface to a conductor of index `eta` + i `k`, relative to the outside.
-#[inline]
+#[inline(always)]
 pub fn fresnel_conductor<N: Number>(cosine: N, eta: N, k: N) -> N {
     fresnel_conductor_slopes(cosine, eta, k)[0]
 }

@@ -37,7 +37,7 @@ pub struct Microfacets<N> {
 
 impl<N: Number> Microfacets<N> {
     /// A distribution, its roughnesses at least [`MIN_ALPHA`].
-    #[inline]
+    #[inline(always)]
     pub fn new(distribution: Distribution, alpha: [N; 2], visible: bool) -> Self {
         let alpha = alpha.each(|alpha| alpha.max(N::lift(MIN_ALPHA)));
         Self {
@@ -48,7 +48,7 @@ impl<N: Number> Microfacets<N> {
     }
 
     /// The density of normals: its integral times the cosine is one.
-    #[inline]
+    #[inline(always)]
     pub fn density(&self, m: [N; 3]) -> N {
         let [q, z2] = self.stretched(m);
         let zero = N::lift(0.0);
@@ -84,7 +84,7 @@ impl<N: Number> Microfacets<N> {
     }
 
     /// The derivatives of the logarithm of [`Self::density`] by the two roughnesses.
-    #[inline]
+    #[inline(always)]
     fn density_slopes(&self, m: [N; 3]) -> [N; 2] {
         let [q, z2] = self.stretched(m);
         let factor = match self.distribution {
@@ -127,7 +127,7 @@ impl<N: Number> Microfacets<N> {
 
     /// The share of the normals facing `v` that are not shadowed in this direction, over the cosine of `v`: that
     /// quotient is finite at grazing angles.
-    #[inline]
+    #[inline(always)]
     pub fn shadowing_over_cosine(&self, v: [N; 3]) -> N {
         let parts = self.stretched_direction(v);
         let [square, z] = parts;
@@ -141,13 +141,13 @@ impl<N: Number> Microfacets<N> {
     }
 
     /// The share of the normals facing `v` that are not shadowed in this direction.
-    #[inline]
+    #[inline(always)]
     pub fn shadowing(&self, v: [N; 3]) -> N {
         v[2].abs() * self.shadowing_over_cosine(v)
     }
 
     /// The derivatives of the logarithm of [`Self::shadowing`] by the two roughnesses.
-    #[inline]
+    #[inline(always)]
     fn shadowing_slopes(&self, v: [N; 3]) -> [N; 2] {
         let parts = self.stretched_direction(v);
         let [square, z] = parts;
@@ -170,14 +170,14 @@ impl<N: Number> Microfacets<N> {
     }
 
     /// What a surface of such mirrors, reflecting all light, makes of light from `wo`: D G / (4 cos wi).
-    #[inline]
+    #[inline(always)]
     pub fn reflection(&self, wi: [N; 3], wo: [N; 3]) -> N {
         let m = halfway(wi, wo);
         N::lift(0.25) * self.density(m) * self.shadowing_over_cosine(wi) * self.shadowing(wo)
     }
 
     /// [`Self::reflection`] and its derivatives by the two roughnesses.
-    #[inline]
+    #[inline(always)]
     pub fn reflection_slopes(&self, wi: [N; 3], wo: [N; 3]) -> (N, [N; 2]) {
         let value = self.reflection(wi, wo);
         if !value.above(0.0) {
@@ -361,7 +361,7 @@ impl Microfacets<f32> {
     }
 
     /// The pdf of the direction that a sampled normal reflects `wi` into.
-    #[inline]
+    #[inline(always)]
     pub fn reflection_pdf(&self, wi: [f32; 3], wo: [f32; 3]) -> f32 {
         let m = halfway(wi, wo);
         if self.visible {
@@ -371,7 +371,7 @@ impl Microfacets<f32> {
     }
 
     /// Samples a normal, of those that `wi` sees or of all.
-    #[inline]
+    #[inline(always)]
     pub fn sample_normal(&self, wi: [f32; 3], u: [f32; 2]) -> [f32; 3] {
         let [alpha_u, alpha_v] = self.alpha;
         if !self.visible {

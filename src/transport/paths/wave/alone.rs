@@ -1,0 +1,113 @@
+//! Vertices that are shaded one by one: those of BSDFs that have no lanes.
+
+use super::{Onward, Shadow, Vertex, Wave};
+use crate::each::EachEntry;
+use crate::resident::layout::{NONE, bsdf};
+use crate::transport::mode::{GATHER, PRIMAL};
+use crate::transport::number::rgb::Rgb;
+use crate::transport::paths::next_event::{drawn_radiance, mis};
+use crate::transport::paths::path_state::{PathState, is_faint};
+use crate::transport::scene::bsdf::local::Lobe;
+use crate::transport::scene::bsdf::{Bsdf, BsdfSample, bsdf_is_wanted};
+use crate::transport::scene::interaction::Interaction;
+use crate::transport::scene::light::light_sample;
+use crate::transport::scene::records::{Fields, Sink};
+
+/// A vertex whose BSDF's derivatives are sought.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Alone {
+    pub path: u32,
+    pub at: Interaction,
+    pub zeros: [u32; 3],
+    /// How the path is turned there, and what its throughput is multiplied by.
+    pub turn: Option<(BsdfSample, Rgb<f32>)>,
+}
+
+impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
+    /// Scatters a path where it has met a surface: next-event estimation, then a new direction.
+    pub(super) fn scatter_alone<const MODE: u8>(&mut self, i: usize) {
+        let (scene, fields, onward) = (self.scene, self.fields, self.onward[i]);
+        let incoming = self.rays.direction(i);
+        let at = Interaction::new(scene, &self.hit(i), incoming);
+        let bsdf = Bsdf::new(scene, fields, &at);
+        if bsdf.is_black(MODE != PRIMAL) {
+            return;
+        }
+        let wanted = MODE == GATHER && bsdf_is_wanted(scene, &at, &self.sink);
+        let vertex = match wanted {
+            true => Vertex::Alone(self.alone.len() as u32),
+            false => Vertex::Unwanted,
+        };
+        let start = self.starts[onward.path as usize];
+        let mut sampler = start.after(onward.drawn);
+        let is_smooth = at.record(scene).flags & bsdf::SMOOTH != 0;
+        if scene.settings.lights > 0
+            && is_smooth
+            && let Some(drawn) = light_sample(scene, at.leave(incoming.each(|x| -x)), &mut sampler)
+            && let Some((value, pdf)) = bsdf.eval(drawn.direction)
+            && !(MODE == PRIMAL && value.0.iter().all(|x| is_faint(*x)))
+        {
+            let mut weight = drawn.weight;
+            if drawn.pdf > 0.0 {
+                weight *= mis(drawn.pdf, pdf);
+            }
+            let shadow = Shadow {
+                path: onward.path,
+                beta: Rgb(onward.beta),
+                zeros: onward.zeros,
+                factor: value * weight,
+                weight,
+                radiance: drawn_radiance(scene, fields, &scene.lights[drawn.light as usize], &drawn),
+                light: drawn.light,
+                point: self.points.len() as u32,
+                vertex,
+            };
+            self.points.push(drawn);
+            self.cast_shadow(shadow, at.leave(drawn.direction), drawn.direction, drawn.distance);
+        }
+        let turn = bsdf.sample(&mut sampler).map(|drawn| (drawn, bsdf.weight(&drawn)));
+        if wanted {
+            self.alone.push(Alone {
+                path: onward.path,
+                at,
+                zeros: onward.zeros,
+                turn,
+            });
+        }
+        let Some((drawn, weight)) = turn else { return };
+        let mut path = PathState::<f32>::start(incoming, incoming, 0.0, NONE, 0);
+        (path.beta, path.zeros) = (Rgb(onward.beta), onward.zeros);
+        (path.eta, path.depth) = (onward.eta * drawn.eta, self.depth);
+        path.multiply::<F>(weight);
+        if path.is_dark::<MODE>() || !path.roulette::<F>(scene, &mut sampler) {
+            return;
+        }
+        let next = Onward {
+            path: onward.path,
+            drawn: sampler.drawn_since(&start),
+            beta: path.beta.0,
+            zeros: path.zeros,
+            eta: path.eta,
+            scattered_at: at.hit.point.p,
+            pdf: drawn.pdf,
+            smooth: drawn.lobe == Lobe::Smooth,
+        };
+        self.go_on(next, at.leave(drawn.direction), drawn.direction);
+    }
+
+    /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction.
+    pub(super) fn send_alone(&mut self, place: u32, shadow: &Shadow, direction: [f32; 3]) {
+        let Alone { at, .. } = self.alone[place as usize];
+        let Shadow {
+            path,
+            beta,
+            zeros,
+            weight,
+            radiance,
+            ..
+        } = *shadow;
+        let d = self.by_value(path, beta, zeros, weight, radiance);
+        let bsdf = Bsdf::new(self.scene, self.fields, &at);
+        bsdf.adjoint(at.to_local(direction), d, &mut self.sink);
+    }
+}

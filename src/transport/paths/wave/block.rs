@@ -1,0 +1,252 @@
+//! Sixteen paths at vertices whose BSDFs are of one kind, side by side in the lanes of vectors.
+
+use crate::each::EachEntry;
+use crate::resident::layout::{LeafRecord, NONE, leaf};
+use crate::transport::rays::random::{Counter, Key, random_uniform};
+use crate::transport::rays::sampler::dot;
+use crate::transport::scene::batch::LANES;
+use crate::transport::scene::shape::SurfacePoint;
+
+/// A number for each lane, and a vector or a colour.
+pub type Lanes<T> = [T; LANES];
+pub type Lanes3 = [Lanes<f32>; 3];
+
+/// Most textures of a kind.
+pub const TEXTURES: usize = 5;
+
+/// Random numbers that are looked at ahead: those of a light, of a direction and of roulette are at most these.
+const AHEAD: usize = 8;
+
+/// Leaves that are evaluated in lanes, where they are alone on their side of a surface and have no relief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Diffuse,
+    /// Whose normals follow GGX, of which the visible ones are sampled.
+    RoughConductor,
+    Conductor,
+    Dielectric,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Diffuse, Self::RoughConductor, Self::Conductor, Self::Dielectric];
+
+    /// The kind of a leaf, if it has one.
+    pub fn of(record: &LeafRecord) -> Option<Self> {
+        if record.factors > 0 || record.relief != NONE {
+            return None;
+        }
+        match record.kind {
+            leaf::DIFFUSE => Some(Self::Diffuse),
+            leaf::ROUGH_CONDUCTOR if record.flags & (leaf::BECKMANN | leaf::ALL_NORMALS) == 0 => {
+                Some(Self::RoughConductor)
+            }
+            leaf::CONDUCTOR => Some(Self::Conductor),
+            leaf::DIELECTRIC => Some(Self::Dielectric),
+            _ => None,
+        }
+    }
+
+    /// Whether it has a value for every direction.
+    #[inline(always)]
+    pub fn is_smooth(self) -> bool {
+        matches!(self, Self::Diffuse | Self::RoughConductor)
+    }
+}
+
+/// Paths at their vertices: where they are, and what becomes of them. Lanes from `count` on repeat the first.
+#[derive(Debug, Clone)]
+pub struct Block {
+    pub kind: Kind,
+    pub count: usize,
+    /// Segments so far, of all.
+    pub depth: u32,
+    /// The path's place among those that are followed together.
+    pub path: Lanes<u32>,
+    /// Its random numbers: the pass's key, sensor, pixel and sample, the first block, and how many are drawn.
+    pub key: Key,
+    pub counters: [Lanes<u32>; 4],
+    pub drawn: Lanes<u32>,
+    pub beta: Lanes3,
+    pub zeros: [Lanes<u32>; 3],
+    pub eta: Lanes<f32>,
+    pub incoming: Lanes3,
+    pub p: Lanes3,
+    pub normal: Lanes3,
+    pub shading: Lanes3,
+    pub clearance: Lanes<f32>,
+    pub uv: [Lanes<f32>; 2],
+    pub triangle: Lanes<u32>,
+    pub weights: [Lanes<f32>; 2],
+    /// The leaf, whether it is turned over, and the values of its textures.
+    pub leaf: Lanes<u32>,
+    pub turned: Lanes<u32>,
+    pub values: [Lanes3; TEXTURES],
+    /// 1 where a path goes on so far.
+    pub alive: Lanes<u32>,
+    /// The local frame, and the direction that the path comes from as the leaf sees it.
+    pub s: Lanes3,
+    pub t: Lanes3,
+    pub wi: Lanes3,
+    /// 1 where a light was drawn that may light the point: its index, where its shadow ray begins, its direction, also as the
+    /// leaf sees it, and its distance.
+    pub lit: Lanes<u32>,
+    pub light: Lanes<u32>,
+    pub light_origin: Lanes3,
+    pub light_direction: Lanes3,
+    pub light_wo: Lanes3,
+    pub light_distance: Lanes<f32>,
+    /// The weight of [`crate::transport::scene::light::Drawn`], then times that of MIS, its pdf and its radiance.
+    pub light_weight: Lanes<f32>,
+    pub light_pdf: Lanes<f32>,
+    pub light_radiance: Lanes3,
+    /// The BSDF's value for it times the weight.
+    pub light_factor: Lanes3,
+    /// The direction that the path is turned into, as the leaf sees it and in the world, and where it goes on.
+    pub wo: Lanes3,
+    pub direction: Lanes3,
+    pub origin: Lanes3,
+    pub pdf: Lanes<f32>,
+    pub weight: Lanes3,
+    /// 1 where there is such a direction.
+    pub turns: Lanes<u32>,
+    /// Throughput and its zeros afterwards.
+    pub next_beta: Lanes3,
+    pub next_zeros: [Lanes<u32>; 3],
+}
+
+impl Block {
+    pub fn new() -> Self {
+        let (none, zero, zeros) = ([0; LANES], [0.0; LANES], [[0.0; LANES]; 3]);
+        Self {
+            kind: Kind::Diffuse,
+            count: 0,
+            depth: 0,
+            path: none,
+            key: [0; 4],
+            counters: [none; 4],
+            drawn: none,
+            beta: zeros,
+            zeros: [none; 3],
+            eta: zero,
+            incoming: zeros,
+            p: zeros,
+            normal: zeros,
+            shading: zeros,
+            clearance: zero,
+            uv: [zero; 2],
+            triangle: none,
+            weights: [zero; 2],
+            leaf: none,
+            turned: none,
+            values: [zeros; TEXTURES],
+            alive: none,
+            s: zeros,
+            t: zeros,
+            wi: zeros,
+            lit: none,
+            light: none,
+            light_origin: zeros,
+            light_direction: zeros,
+            light_wo: zeros,
+            light_distance: zero,
+            light_weight: zero,
+            light_pdf: zero,
+            light_radiance: zeros,
+            light_factor: zeros,
+            wo: zeros,
+            direction: zeros,
+            origin: zeros,
+            pdf: zero,
+            weight: zeros,
+            turns: none,
+            next_beta: zeros,
+            next_zeros: [none; 3],
+        }
+    }
+
+    /// The vector of a lane.
+    #[inline(always)]
+    pub fn lane(of: &Lanes3, lane: usize) -> [f32; 3] {
+        [0, 1, 2].each(|a| of[a][lane])
+    }
+
+    /// Sets the vector of a lane.
+    #[inline(always)]
+    pub fn put(to: &mut Lanes3, lane: usize, v: [f32; 3]) {
+        for a in 0..3 {
+            to[a][lane] = v[a];
+        }
+    }
+
+    /// Where textures are looked up in a lane.
+    #[inline(always)]
+    pub fn point(&self, lane: usize) -> SurfacePoint {
+        SurfacePoint {
+            p: Self::lane(&self.p, lane),
+            uv: [0, 1].each(|a| self.uv[a][lane]),
+            triangle: self.triangle[lane],
+            weights: [0, 1].each(|a| self.weights[a][lane]),
+        }
+    }
+
+    /// The origin of a ray that leaves the point of a lane in `direction`.
+    #[inline(always)]
+    pub fn leave(&self, lane: usize, direction: [f32; 3]) -> [f32; 3] {
+        let normal = Self::lane(&self.normal, lane);
+        let (outwards, inwards) = (self.clearance[lane], -self.clearance[lane]);
+        let step = std::hint::select_unpredictable(dot(normal, direction) < 0.0, inwards, outwards);
+        [0, 1, 2].each(|a| self.p[a][lane] + normal[a] * step)
+    }
+
+    /// The next numbers of each path.
+    #[inline(always)]
+    pub fn look_ahead(&self) -> [Lanes<f32>; AHEAD] {
+        let mut all = [[0.0; LANES]; AHEAD + 4];
+        for block in 0..3u32 {
+            let mut four = [[0.0; LANES]; 4];
+            for lane in 0..LANES {
+                let [sensor, pixel, sample, first] = [0, 1, 2, 3].each(|i| self.counters[i][lane]);
+                let counter = Counter {
+                    sensor,
+                    pixel,
+                    sample,
+                    block: first.wrapping_add(self.drawn[lane] / 4 + block),
+                };
+                let values = random_uniform(self.key, counter);
+                for i in 0..4 {
+                    four[i][lane] = values[i];
+                }
+            }
+            for i in 0..4 {
+                all[4 * block as usize + i] = four[i];
+            }
+        }
+        // Moved down by as many as are used of the first block, bit by bit (`Samplers::look_ahead`).
+        let mut by_one = [[0.0; LANES]; AHEAD + 2];
+        for i in 0..AHEAD + 2 {
+            by_one[i] = self.moved(1, &all[i + 1], &all[i]);
+        }
+        let mut next = [[0.0; LANES]; AHEAD];
+        for i in 0..AHEAD {
+            next[i] = self.moved(2, &by_one[i + 2], &by_one[i]);
+        }
+        next
+    }
+
+    /// `far` in lanes that have used a number of random numbers with this bit, else `near`.
+    #[inline(always)]
+    fn moved(&self, bit: u32, far: &Lanes<f32>, near: &Lanes<f32>) -> Lanes<f32> {
+        let mut chosen = [0.0; LANES];
+        for lane in 0..LANES {
+            let moves = self.drawn[lane] & bit != 0;
+            chosen[lane] = std::hint::select_unpredictable(moves, far[lane], near[lane]);
+        }
+        chosen
+    }
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,144 @@
+//! The derivatives by textures that a wave sends: those by what lights drawn at vertices bring, in the first walk, and those by
+//! the factors of the throughput, in the replay, which knows what is still to come.
+
+use super::block::{Block, Kind, Lanes3, TEXTURES};
+use super::{Gain, Kept, Wave};
+use crate::each::EachEntry;
+use crate::transport::mode::REPLAY;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::paths::packet::Pilot;
+use crate::transport::paths::path_state::{PathState, is_faint};
+use crate::transport::scene::batch::LANES;
+use crate::transport::scene::bsdf::diffuse::diffuse_adjoint;
+use crate::transport::scene::bsdf::leaf::Values;
+use crate::transport::scene::bsdf::{Bsdf, values_adjoint};
+use crate::transport::scene::records::{Fields, Sink};
+use crate::transport::scene::texture::{stencil, texture_adjoint};
+
+/// The lanes of a bit mask, and the derivatives that belong to them.
+struct Sent {
+    lanes: u32,
+    d: Lanes3,
+}
+
+impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
+    /// Sends the derivatives by the values, in the blocks from `first` on, for lights that have arrived.
+    pub(super) fn send_lit(&mut self, pilot: &impl Pilot, first: usize) {
+        let blocks = std::mem::take(&mut self.blocks);
+        for Kept { block, arrived, .. } in &blocks[first..] {
+            let mut sent = Sent::nothing();
+            for lane in (0..block.count).filter(|lane| arrived >> lane & 1 != 0) {
+                let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
+                let [beta, radiance] = [&block.beta, &block.light_radiance].each(|of| Rgb(Block::lane(of, lane)));
+                let path = block.path[lane];
+                sent.put(
+                    lane,
+                    self.by_value(path, beta, zeros, block.light_weight[lane], radiance),
+                );
+            }
+            self.send_values(pilot, block, &block.light_wo, &sent);
+        }
+        self.blocks = blocks;
+    }
+
+    /// Sends the derivatives by the BSDFs' values for the directions `wo` to their textures.
+    fn send_values(&mut self, pilot: &impl Pilot, block: &Block, wo: &Lanes3, sent: &Sent) {
+        let mut slopes = [[[0.0; LANES]; 3]; TEXTURES];
+        if block.kind == Kind::RoughConductor && sent.lanes != 0 {
+            pilot.slopes(block, wo, &sent.d, &mut slopes);
+        }
+        for lane in (0..block.count).filter(|lane| sent.lanes >> lane & 1 != 0) {
+            let record = &self.scene.leaves[block.leaf[lane] as usize];
+            let point = block.point(lane);
+            if block.kind == Kind::Diffuse {
+                let slope = diffuse_adjoint(Block::lane(wo, lane), Rgb(Block::lane(&sent.d, lane)));
+                let at = stencil(self.scene, record.first_texture, &point);
+                texture_adjoint(&at, slope, &mut self.sink);
+                continue;
+            }
+            let mut values: Values<f32> = [Rgb::zero(); _];
+            for i in 0..TEXTURES {
+                values[i] = Rgb(Block::lane(&slopes[i], lane));
+            }
+            values_adjoint(self.scene, record, &point, &values, &mut self.sink);
+        }
+    }
+
+    /// The replay of all paths. Returns what they are in the end: the radiance left is zero up to rounding.
+    pub(in crate::transport::paths) fn replay(&mut self, pilot: &impl Pilot) -> Vec<PathState<f32>> {
+        let mut paths: Vec<_> = self.paths.iter().map(PathState::replayed).collect();
+        let (gains, blocks, alone) = (
+            std::mem::take(&mut self.gains),
+            std::mem::take(&mut self.blocks),
+            std::mem::take(&mut self.alone),
+        );
+        let (mut gain, mut block, mut single) = (0, 0, 0);
+        for mark in std::mem::take(&mut self.marks) {
+            for &Gain { path, value, zeros } in &gains[gain..mark.gains] {
+                paths[path as usize].add_value::<REPLAY>(value, zeros);
+            }
+            for kept in &blocks[block..mark.blocks] {
+                self.send_turns(pilot, kept, &paths);
+            }
+            for vertex in &alone[single..mark.alone] {
+                let Some((drawn, weight)) = vertex.turn else { continue };
+                let d = self.by_weight(&paths, vertex.path, weight, vertex.zeros);
+                let bsdf = Bsdf::new(self.scene, self.fields, &vertex.at);
+                bsdf.sample_adjoint(&drawn, d, &mut self.sink);
+            }
+            (gain, block, single) = (mark.gains, mark.blocks, mark.alone);
+        }
+        paths
+    }
+
+    /// Sends the derivatives by what the throughput was multiplied by at a block's vertices.
+    fn send_turns(&mut self, pilot: &impl Pilot, kept: &Kept, paths: &[PathState<f32>]) {
+        let Kept { block, wanted, .. } = kept;
+        let mut sent = Sent::nothing();
+        for lane in (0..block.count).filter(|lane| block.turns[*lane] != 0) {
+            let leaf = block.leaf[lane] as usize;
+            if wanted >> lane & 1 == 0 {
+                continue;
+            }
+            let weight = Rgb(Block::lane(&block.weight, lane));
+            let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
+            let d = self.by_weight(paths, block.path[lane], weight, zeros);
+            if block.kind == Kind::Diffuse {
+                // Its value over the pdf is the reflectance.
+                let at = stencil(self.scene, self.scene.leaves[leaf].first_texture, &block.point(lane));
+                texture_adjoint(&at, d, &mut self.sink);
+            } else {
+                sent.put(lane, d * (1.0 / block.pdf[lane]));
+            }
+        }
+        self.send_values(pilot, block, &block.wo, &sent);
+    }
+
+    /// The derivative by a factor that the throughput, of these zeros, was multiplied by: the radiance still to come over it, or
+    /// without it where it is zero.
+    #[inline(always)]
+    fn by_weight(&self, paths: &[PathState<f32>], path: u32, weight: Rgb<f32>, zeros: [u32; 3]) -> Rgb<f32> {
+        let state = &paths[path as usize];
+        let come = Rgb([0, 1, 2].each(|c| match is_faint(weight[c]) {
+            true => state.radiance_but_zero[c],
+            false => state.radiance[c] * (1.0 / weight[c]),
+        }));
+        come * self.d_radiance(path) * super::alive(zeros, Rgb::splat(1.0))
+    }
+}
+
+impl Sent {
+    #[inline(always)]
+    fn nothing() -> Self {
+        Self {
+            lanes: 0,
+            d: [[0.0; LANES]; 3],
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, lane: usize, d: Rgb<f32>) {
+        self.lanes |= 1 << lane;
+        Block::put(&mut self.d, lane, d.0);
+    }
+}

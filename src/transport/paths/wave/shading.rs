@@ -1,0 +1,369 @@
+//! What is done at the vertices of a block, in loops over lanes, by the functions of a single path and to its bits: a light is
+//! drawn and evaluated, then a direction, and the throughput follows.
+
+use std::hint::select_unpredictable;
+
+use super::block::{Block, Kind, Lanes, Lanes3, TEXTURES};
+use crate::each::EachEntry;
+use crate::resident::layout::{LightRecord, NONE, light, surface};
+use crate::transport::mode::PRIMAL;
+use crate::transport::number::rgb::Rgb;
+use crate::transport::paths::next_event::mis;
+use crate::transport::paths::path_state::{PathState, is_faint};
+use crate::transport::rays::sampler::{dot, frame};
+use crate::transport::scene::area_light::{sample_rectangle, sample_sphere, towards};
+use crate::transport::scene::batch::LANES;
+use crate::transport::scene::bsdf::conductor::{Conductor, RoughConductor};
+use crate::transport::scene::bsdf::dielectric::Dielectric;
+use crate::transport::scene::bsdf::diffuse::{diffuse_eval, diffuse_pdf, diffuse_sample};
+use crate::transport::scene::bsdf::local::Lobe;
+use crate::transport::scene::bsdf::microfacet::Distribution;
+use crate::transport::scene::light::choose_light;
+use crate::transport::scene::records::SceneView;
+
+/// Lights that lanes can draw from, and their radiance.
+#[derive(Debug, Clone)]
+pub struct Lamps {
+    /// Whether all are such lights; else they are drawn path by path.
+    pub plain: bool,
+    pub radiance: Vec<[f32; 3]>,
+}
+
+/// Whether a light is drawn in lanes: a rectangle or a sphere that shines alike everywhere.
+pub(super) fn is_plain_light(scene: &SceneView, record: &LightRecord) -> bool {
+    if record.kind != light::AREA || record.texture != NONE || record.cells[0] > 0 {
+        return false;
+    }
+    let shape = &scene.surfaces[record.surface as usize];
+    shape.kind == surface::RECTANGLE || shape.kind == surface::SPHERE && shape.side > 0.0
+}
+
+/// Shades a block. Where lamps are not plain, lights have been drawn and weighted already.
+#[inline(always)]
+pub fn shade(scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
+    let next = block.look_ahead();
+    face(block);
+    let mut taken = 0;
+    let lights = block.kind.is_smooth() && scene.settings.lights > 0;
+    if lights {
+        if lamps.plain {
+            draw_lights(scene, lamps, block, [&next[0], &next[1], &next[2]]);
+            taken = 3;
+        }
+        evaluate_lights(mode, block);
+    }
+    let [u1, u2, u3, u4] = match taken {
+        0 => [&next[0], &next[1], &next[2], &next[3]],
+        _ => [&next[3], &next[4], &next[5], &next[6]],
+    };
+    let (drawn, last) = match block.kind {
+        Kind::Diffuse => {
+            turn_diffuse(block, u1, u2);
+            (2, u3)
+        }
+        Kind::RoughConductor => {
+            turn_rough_conductor(block, u2, u3);
+            (3, u4)
+        }
+        Kind::Conductor => {
+            turn_conductor(block);
+            (3, u4)
+        }
+        Kind::Dielectric => {
+            turn_dielectric(block, u1);
+            (3, u4)
+        }
+    };
+    for lane in 0..LANES {
+        block.drawn[lane] += taken + drawn;
+    }
+    go_on(block, mode);
+    block.roulette(scene, last);
+}
+
+/// The local frame, and the direction that the path comes from.
+#[inline(always)]
+fn face(block: &mut Block) {
+    for lane in 0..LANES {
+        let n = Block::lane(&block.shading, lane);
+        let back = Block::lane(&block.incoming, lane).each(|x| -x);
+        let (s, t) = frame(n);
+        let wi = [dot(back, s), dot(back, t), dot(back, n)];
+        Block::put(&mut block.s, lane, s);
+        Block::put(&mut block.t, lane, t);
+        let wi = turned(block, lane, wi);
+        Block::put(&mut block.wi, lane, wi);
+    }
+}
+
+/// A local direction as the leaf sees it, or back.
+#[inline(always)]
+fn turned(block: &Block, lane: usize, [x, y, z]: [f32; 3]) -> [f32; 3] {
+    [x, y, select_unpredictable(block.turned[lane] != 0, -z, z)]
+}
+
+/// Chooses a light in each lane and draws a direction to it.
+#[inline(always)]
+fn draw_lights(scene: &SceneView, lamps: &Lamps, block: &mut Block, [u, v, w]: [&Lanes<f32>; 3]) {
+    let mut choices = [0.0; LANES];
+    if scene.settings.lights == 1 {
+        let chosen = choose_light(scene, 0.0);
+        block.light = [chosen.0; LANES];
+        choices = [chosen.1; LANES];
+    } else {
+        for lane in 0..LANES {
+            (block.light[lane], choices[lane]) = choose_light(scene, u[lane]);
+        }
+    }
+    let mut left = (1u32 << LANES) - 1;
+    while left != 0 {
+        let index = block.light[left.trailing_zeros() as usize];
+        for lane in 0..LANES {
+            left &= !(u32::from(block.light[lane] == index) << lane);
+        }
+        let record = &scene.lights[index as usize];
+        let radiance = lamps.radiance[index as usize];
+        match scene.surfaces[record.surface as usize].kind {
+            surface::SPHERE => draw_light::<true>(scene, record, index, &choices, radiance, block, v, w),
+            _ => draw_light::<false>(scene, record, index, &choices, radiance, block, v, w),
+        }
+    }
+}
+
+/// Draws a direction to this light in the lanes that have chosen it.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "they are what a draw consists of")]
+fn draw_light<const SPHERE: bool>(
+    scene: &SceneView,
+    record: &LightRecord,
+    index: u32,
+    choices: &Lanes<f32>,
+    radiance: [f32; 3],
+    block: &mut Block,
+    u: &Lanes<f32>,
+    v: &Lanes<f32>,
+) {
+    let shape = scene.surfaces[record.surface as usize];
+    let record = *record;
+    let mut directions = [[0.0; LANES]; 3];
+    let [mut distances, mut weights, mut pdfs] = [[0.0; LANES]; 3];
+    let mut shines = [0; LANES];
+    for lane in 0..LANES {
+        let towards_viewer = Block::lane(&block.incoming, lane).each(|x| -x);
+        let p = block.leave(lane, towards_viewer);
+        let (shining, drawn) = match SPHERE {
+            true => sample_sphere(&record, p, [u[lane], v[lane]]),
+            false => towards(p, &sample_rectangle(&record, &shape, [u[lane], v[lane]])),
+        };
+        shines[lane] = u32::from(shining);
+        distances[lane] = drawn.distance;
+        weights[lane] = drawn.weight * choices[lane];
+        pdfs[lane] = drawn.pdf / choices[lane];
+        Block::put(&mut directions, lane, drawn.direction);
+    }
+    for lane in 0..LANES {
+        let own = block.light[lane] == index;
+        let lit = shines[lane] & block.alive[lane];
+        block.lit[lane] = select_unpredictable(own, lit, block.lit[lane]);
+        block.light_weight[lane] = select_unpredictable(own, weights[lane], block.light_weight[lane]);
+        block.light_pdf[lane] = select_unpredictable(own, pdfs[lane], block.light_pdf[lane]);
+        block.light_distance[lane] = select_unpredictable(own, distances[lane], block.light_distance[lane]);
+        for a in 0..3 {
+            let (before, color) = (block.light_direction[a][lane], block.light_radiance[a][lane]);
+            block.light_direction[a][lane] = select_unpredictable(own, directions[a][lane], before);
+            block.light_radiance[a][lane] = select_unpredictable(own, radiance[a], color);
+        }
+    }
+}
+
+/// The BSDF's values for the lights, and the weights by MIS.
+#[inline(always)]
+fn evaluate_lights(mode: u8, block: &mut Block) {
+    let mut pdfs = [0.0; LANES];
+    let mut values = [[0.0; LANES]; 3];
+    for lane in 0..LANES {
+        let d = Block::lane(&block.light_direction, lane);
+        let [s, t, n] = [&block.s, &block.t, &block.shading].each(|axis| Block::lane(axis, lane));
+        let wo = turned(block, lane, [dot(d, s), dot(d, t), dot(d, n)]);
+        Block::put(&mut block.light_wo, lane, wo);
+        let origin = block.leave(lane, d);
+        Block::put(&mut block.light_origin, lane, origin);
+    }
+    match block.kind {
+        Kind::RoughConductor => {
+            for lane in 0..LANES {
+                let (wi, wo) = (Block::lane(&block.wi, lane), Block::lane(&block.light_wo, lane));
+                let model = rough_conductor(block, lane);
+                pdfs[lane] = model.pdf(wi, wo);
+                Block::put(&mut values, lane, model.eval(wi, wo).0);
+            }
+        }
+        _ => {
+            for lane in 0..LANES {
+                let wo = Block::lane(&block.light_wo, lane);
+                pdfs[lane] = diffuse_pdf(wo);
+                let reflectance = Rgb(Block::lane(&block.values[0], lane));
+                Block::put(&mut values, lane, diffuse_eval(reflectance, wo).0);
+            }
+        }
+    }
+    for lane in 0..LANES {
+        let faint = is_faint(values[0][lane]) & is_faint(values[1][lane]) & is_faint(values[2][lane]);
+        let lights = (pdfs[lane] > 0.0) & !(faint & (mode == PRIMAL));
+        block.lit[lane] &= u32::from(lights);
+        let (weight, pdf) = (block.light_weight[lane], block.light_pdf[lane]);
+        let shared = weight * mis(pdf, pdfs[lane]);
+        let weight = select_unpredictable(pdf > 0.0, shared, weight);
+        block.light_weight[lane] = weight;
+        for c in 0..3 {
+            block.light_factor[c][lane] = values[c][lane] * weight;
+        }
+    }
+}
+
+/// The derivatives by the textures of a block's rough conductors, from those by their values for the directions `wo`.
+#[inline(always)]
+pub fn slopes(block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
+    for lane in 0..LANES {
+        let (wi, wo) = (Block::lane(&block.wi, lane), Block::lane(wo, lane));
+        let of = rough_conductor(block, lane).eval_adjoint(wi, wo, Rgb(Block::lane(d, lane)));
+        let all = [
+            of.eta.0,
+            of.k.0,
+            of.specular.0,
+            [of.alpha_u, 0.0, 0.0],
+            [of.alpha_v, 0.0, 0.0],
+        ];
+        for i in 0..TEXTURES {
+            Block::put(&mut slopes[i], lane, all[i]);
+        }
+    }
+}
+
+/// The rough conductor of a lane.
+#[inline(always)]
+fn rough_conductor(block: &Block, lane: usize) -> RoughConductor<f32> {
+    let [eta, k, specular, alpha_u, alpha_v] = [0, 1, 2, 3, 4].each(|i| Block::lane(&block.values[i], lane));
+    RoughConductor {
+        eta: Rgb(eta),
+        k: Rgb(k),
+        specular: Rgb(specular),
+        alpha_u: alpha_u[0],
+        alpha_v: alpha_v[0],
+        distribution: Distribution::Ggx,
+        visible: true,
+    }
+}
+
+#[inline(always)]
+fn turn_diffuse(block: &mut Block, u: &Lanes<f32>, v: &Lanes<f32>) {
+    for lane in 0..LANES {
+        let wo = diffuse_sample([u[lane], v[lane]]);
+        Block::put(&mut block.wo, lane, wo);
+        block.pdf[lane] = diffuse_pdf(wo);
+        block.turns[lane] = block.alive[lane];
+    }
+    block.weight = block.values[0];
+}
+
+#[inline(always)]
+fn turn_rough_conductor(block: &mut Block, u: &Lanes<f32>, v: &Lanes<f32>) {
+    for lane in 0..LANES {
+        let wi = Block::lane(&block.wi, lane);
+        let model = rough_conductor(block, lane);
+        let wo = model.mirror(wi, [u[lane], v[lane]]);
+        let pdf = model.pdf(wi, wo);
+        Block::put(&mut block.wo, lane, wo);
+        block.pdf[lane] = pdf;
+        block.turns[lane] = block.alive[lane] & u32::from(pdf > 0.0);
+    }
+    for lane in 0..LANES {
+        let (wi, wo) = (Block::lane(&block.wi, lane), Block::lane(&block.wo, lane));
+        let weight = rough_conductor(block, lane).eval(wi, wo) * (1.0 / block.pdf[lane]);
+        Block::put(&mut block.weight, lane, weight.0);
+    }
+}
+
+#[inline(always)]
+fn turn_conductor(block: &mut Block) {
+    for lane in 0..LANES {
+        let wi = Block::lane(&block.wi, lane);
+        let [eta, k, specular] = [0, 1, 2].each(|i| Rgb(Block::lane(&block.values[i], lane)));
+        let weight = Conductor { eta, k, specular }.discrete(wi, Lobe::Reflection);
+        Block::put(&mut block.weight, lane, weight.0);
+        Block::put(&mut block.wo, lane, [-wi[0], -wi[1], wi[2]]);
+        block.pdf[lane] = 1.0;
+        block.turns[lane] = block.alive[lane] & u32::from(wi[2] > 0.0);
+    }
+}
+
+#[inline(always)]
+fn turn_dielectric(block: &mut Block, u: &Lanes<f32>) {
+    for lane in 0..LANES {
+        let wi = Block::lane(&block.wi, lane);
+        let [eta, reflection, transmission] = [0, 1, 2].each(|i| Block::lane(&block.values[i], lane));
+        let model = Dielectric {
+            eta: eta[0],
+            reflection: Rgb(reflection),
+            transmission: Rgb(transmission),
+        };
+        let [reflected, transmitted] = model.both(wi);
+        let reflects = u[lane] < reflected.pdf;
+        let scale = 1.0 / select_unpredictable(reflects, reflected.pdf, transmitted.pdf);
+        let [mirror, refraction] = [Lobe::Reflection, Lobe::Transmission].each(|lobe| model.discrete(wi, lobe));
+        for c in 0..3 {
+            block.weight[c][lane] = select_unpredictable(reflects, mirror[c], refraction[c]) * scale;
+            block.wo[c][lane] = select_unpredictable(reflects, reflected.direction[c], transmitted.direction[c]);
+        }
+        block.pdf[lane] = select_unpredictable(reflects, reflected.pdf, transmitted.pdf);
+        block.eta[lane] *= select_unpredictable(reflects, 1.0, transmitted.eta);
+        block.turns[lane] = block.alive[lane] & u32::from(wi[2] != 0.0);
+    }
+}
+
+/// Turns the paths, and multiplies their throughputs. Those that are dark end.
+#[inline(always)]
+fn go_on(block: &mut Block, mode: u8) {
+    let dead = if mode == PRIMAL { 1 } else { 2 };
+    for lane in 0..LANES {
+        let wo = turned(block, lane, Block::lane(&block.wo, lane));
+        let [s, t, n] = [&block.s, &block.t, &block.shading].each(|axis| Block::lane(axis, lane));
+        let direction = [0, 1, 2].each(|a| s[a] * wo[0] + t[a] * wo[1] + n[a] * wo[2]);
+        Block::put(&mut block.direction, lane, direction);
+        let origin = block.leave(lane, direction);
+        Block::put(&mut block.origin, lane, origin);
+        let mut dark = 1;
+        for c in 0..3 {
+            let (weight, beta, zeros) = (block.weight[c][lane], block.beta[c][lane], block.zeros[c][lane]);
+            let faint = is_faint(weight);
+            let zeros = zeros + u32::from(faint);
+            block.next_zeros[c][lane] = zeros;
+            block.next_beta[c][lane] = select_unpredictable(faint, beta, beta * weight);
+            dark &= u32::from(zeros >= dead);
+        }
+        block.alive[lane] = block.turns[lane] & (1 - dark);
+    }
+}
+
+impl Block {
+    /// Russian roulette.
+    #[inline(always)]
+    fn roulette(&mut self, scene: &SceneView, u: &Lanes<f32>) {
+        if self.depth <= scene.settings.rr_depth {
+            return;
+        }
+        for lane in 0..LANES {
+            let mut most = 0.0f32;
+            for c in 0..3 {
+                most = most.max(self.next_beta[c][lane]);
+            }
+            let survival = PathState::<f32>::survival(most * (self.eta[lane] * self.eta[lane]));
+            self.alive[lane] &= u32::from(u[lane] < survival);
+            let scale = 1.0 / survival;
+            for c in 0..3 {
+                self.next_beta[c][lane] *= scale;
+            }
+            self.drawn[lane] += 1;
+        }
+    }
+}
