@@ -169,7 +169,7 @@ fn resident(objects: &[String]) -> Resident {
 fn ray(scene: &SceneView, seed: u64, index: usize) -> ([f32; 3], [f32; 3], f32) {
     let mut origin = [0, 1, 2].map(|k| 2.5 * number(seed, index, k));
     let mut direction = [3, 4, 5].map(|k| number(seed, index, k));
-    if index % 3 > 0 {
+    if !index.is_multiple_of(3) {
         // Towards where the shapes are.
         direction = [0, 1, 2].map(|a| 1.5 * direction[a] - origin[a]);
     }
@@ -180,7 +180,7 @@ fn ray(scene: &SceneView, seed: u64, index: usize) -> ([f32; 3], [f32; 3], f32) 
         3 => origin[index / 9 % 3] = 0.0,
         _ => {}
     }
-    if index % 2 == 0
+    if index.is_multiple_of(2)
         && let Some(hit) = intersect(scene, origin, direction, f32::INFINITY)
     {
         direction = [6, 7, 8].map(|k| number(seed, index, k));
