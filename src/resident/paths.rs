@@ -42,6 +42,8 @@ pub struct PathScene {
     pub estimator: Estimator,
     pub settings: PathSettings,
     pub surfaces: Vec<SurfaceRecord>,
+    /// The numbers of those that are no meshes.
+    pub singles: Vec<u32>,
     pub media: Vec<MediumRecord>,
     pub volumes: Vec<VolumeRecord>,
     pub phases: Vec<PhaseRecord>,
@@ -85,6 +87,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             estimator: scene.integrator.estimator,
             settings: describe(scene),
             surfaces: Vec::new(),
+            singles: Vec::new(),
             media: Vec::new(),
             volumes: Vec::new(),
             phases: Vec::new(),
@@ -126,6 +129,11 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     let interiors = interiors(&paths.media, &paths.surfaces, &triangles);
     let sealed = sealed(scene, &paths, &triangles, &meshed);
     paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
+    let numbered = paths.surfaces.iter().zip(0..);
+    paths.singles = numbered
+        .filter(|(record, _)| record.kind != layout::surface::MESH)
+        .map(|(_, number)| number)
+        .collect();
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
     if let Background::Envmap { sampling_weight, .. } = scene.background {
         weights.push(sampling_weight);

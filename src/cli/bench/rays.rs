@@ -15,7 +15,7 @@ use crate::resident::bvh::Bvh;
 use crate::resident::layout::{BlockRecord, NodeRecord, Triangle};
 use crate::scene::MeshFormat;
 use crate::transport::rays::random::{Counter, Key, Pass, pass_key, random_uniform};
-use crate::transport::scene::bvh::{Level, Ray, intersect_at};
+use crate::transport::scene::bvh::{Level, Ray, TrianglesAlone, intersect_at};
 
 /// Repetitions; the fastest counts.
 const REPETITIONS: u32 = 5;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     let mut levels = Vec::new();
     for level in Level::all() {
         let time = best(|| {
-            let is_hit = |ray: &&Ray| intersect_at(level, &bvh, ray, &|_| None).is_some();
+            let is_hit = |ray: &&Ray| intersect_at(level, &bvh, ray, &TrianglesAlone).is_some();
             hits = rays.iter().filter(is_hit).count();
         });
         levels.push(Rate {

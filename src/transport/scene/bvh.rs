@@ -125,66 +125,83 @@ impl Ray {
     }
 }
 
-/// The nearest hit, from either side. `intersect_shape` tests a surface: it returns the distance of the first hit between 0 and
-/// `t_max`, and a part number that [`Target::Surface`] stores.
+/// The surfaces of a BVH that are no triangles.
+pub trait Surfaces {
+    /// Whether they are tested; else they are passed over, by who has tested them before.
+    const ASKED: bool;
+
+    /// The distance of the first hit between 0 and `t_max` with a surface, and a part number that [`Target::Surface`] stores.
+    fn intersect(&self, number: u32) -> Option<(f32, u32)>;
+}
+
+impl<F: Fn(u32) -> Option<(f32, u32)>> Surfaces for F {
+    const ASKED: bool = true;
+
+    #[inline(always)]
+    fn intersect(&self, number: u32) -> Option<(f32, u32)> {
+        self(number)
+    }
+}
+
+/// Passes over all surfaces but triangles.
+#[derive(Debug, Clone, Copy)]
+pub struct TrianglesAlone;
+
+impl Surfaces for TrianglesAlone {
+    const ASKED: bool = false;
+
+    #[inline(always)]
+    fn intersect(&self, _: u32) -> Option<(f32, u32)> {
+        None
+    }
+}
+
+/// The nearest hit, from either side.
 #[inline]
-pub fn intersect(bvh: &Bvh, ray: &Ray, intersect_shape: &impl Fn(u32) -> Option<(f32, u32)>) -> Option<Hit> {
-    intersect_at(Level::widest(), bvh, ray, intersect_shape)
+pub fn intersect(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> {
+    intersect_at(Level::widest(), bvh, ray, surfaces)
 }
 
 /// [`intersect`] with an instruction set from [`Level::all`].
 #[inline]
-pub fn intersect_at(
-    level: Level,
-    bvh: &Bvh,
-    ray: &Ray,
-    intersect_shape: &impl Fn(u32) -> Option<(f32, u32)>,
-) -> Option<Hit> {
+pub fn intersect_at(level: Level, bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> {
     match level {
-        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, false>(bvh, ray, intersect_shape),
+        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, false>(bvh, ray, surfaces),
         // SAFETY: the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { walk_avx2::<_, false>(bvh, ray, intersect_shape) },
+        Level::Avx2 => unsafe { walk_avx2::<_, false>(bvh, ray, surfaces) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { walk_avx512::<_, false>(bvh, ray, intersect_shape) },
+        Level::Avx512 => unsafe { walk_avx512::<_, false>(bvh, ray, surfaces) },
     }
 }
 
 /// Whether there is any hit: [`intersect`] without the search for the nearest.
 #[inline]
-pub fn is_blocked(bvh: &Bvh, ray: &Ray, intersect_shape: &impl Fn(u32) -> Option<(f32, u32)>) -> bool {
+pub fn is_blocked(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> bool {
     let hit = match Level::widest() {
-        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, true>(bvh, ray, intersect_shape),
+        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, true>(bvh, ray, surfaces),
         // SAFETY: the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { walk_avx2::<_, true>(bvh, ray, intersect_shape) },
+        Level::Avx2 => unsafe { walk_avx2::<_, true>(bvh, ray, surfaces) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { walk_avx512::<_, true>(bvh, ray, intersect_shape) },
+        Level::Avx512 => unsafe { walk_avx512::<_, true>(bvh, ray, surfaces) },
     };
     hit.is_some()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1")]
-fn walk_avx2<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(
-    bvh: &Bvh,
-    ray: &Ray,
-    intersect_shape: &M,
-) -> Option<Hit> {
-    walk::<Avx, Sse, M, ANY>(bvh, ray, intersect_shape)
+fn walk_avx2<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M) -> Option<Hit> {
+    walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces)
 }
 
 /// The same vector types: AVX-512 adds mask registers and doubles the number of vector registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,avx512f,avx512vl,avx512dq")]
-fn walk_avx512<M: Fn(u32) -> Option<(f32, u32)>, const ANY: bool>(
-    bvh: &Bvh,
-    ray: &Ray,
-    intersect_shape: &M,
-) -> Option<Hit> {
-    walk::<Avx, Sse, M, ANY>(bvh, ray, intersect_shape)
+fn walk_avx512<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M) -> Option<Hit> {
+    walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces)
 }
 
 /// Values of a ray that box and triangle tests share.
@@ -278,11 +295,11 @@ impl Best {
 
 /// Traverses the BVH: the nearest hit, or with `ANY` the first one found.
 #[inline(always)]
-fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, intersect_shape: &M) -> Option<Hit>
+fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M) -> Option<Hit>
 where
     V: Lanes<WIDTH>,
     T: Lanes<BLOCK>,
-    M: Fn(u32) -> Option<(f32, u32)>,
+    M: Surfaces,
 {
     if bvh.nodes.is_empty() {
         return None;
@@ -304,6 +321,10 @@ where
                 let node = &bvh.nodes[index];
                 // Intersect all boxes of the node; continue at the nearest child and push the others.
                 let (enter, mut met) = prepared.enter::<WIDTH, V>(&node.planes, ray.t_min, best.t);
+                if !M::ASKED {
+                    // Of the kinds of children, surfaces and none at all have the highest bit.
+                    met &= !V::load(bytemuck::cast_ref(&node.children)).signs();
+                }
                 if met != 0 {
                     let first = met.trailing_zeros() as usize % WIDTH;
                     met &= met - 1;
@@ -341,7 +362,7 @@ where
             child::BLOCK => intersect_block::<T>(&bvh.blocks[index], index as u32, &prepared, ray.t_min, &mut best),
             child::SURFACE => {
                 let number = index as u32;
-                if let Some((t, part)) = intersect_shape(number)
+                if let Some((t, part)) = surfaces.intersect(number)
                     && t > ray.t_min
                 {
                     let target = Target::Surface { number, part };

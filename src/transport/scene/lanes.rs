@@ -21,6 +21,8 @@ pub trait Lanes<const N: usize>: Copy {
     fn lt(self, other: Self) -> u32;
     /// These lanes, with zero where a ≤ b.
     fn clear_where_le(self, a: Self, b: Self) -> Self;
+    /// The sign bits.
+    fn signs(self) -> u32;
 }
 
 /// Arrays, which the compiler vectorises for the target.
@@ -105,6 +107,10 @@ impl<const N: usize> Lanes<N> for Plain<N> {
             }
         }
         Self(out)
+    }
+    #[inline(always)]
+    fn signs(self) -> u32 {
+        self.bits(self, |a, _| a.is_sign_negative())
     }
 }
 
@@ -191,6 +197,11 @@ pub mod x86 {
                 fn clear_where_le(self, a: Self, b: Self) -> Self {
                     // SAFETY: as above.
                     Self(unsafe { $andnot($cmp(a.0, b.0, true), self.0) })
+                }
+                #[inline(always)]
+                fn signs(self) -> u32 {
+                    // SAFETY: as above.
+                    unsafe { $movemask(self.0) as u32 }
                 }
             }
         };

@@ -19,6 +19,8 @@ pub struct SceneView<'a> {
     pub common: &'a SceneRecord,
     pub settings: &'a PathSettings,
     pub surfaces: &'a [SurfaceRecord],
+    /// The numbers of those that are no meshes.
+    pub singles: &'a [u32],
     pub media: &'a [MediumRecord],
     pub volumes: &'a [VolumeRecord],
     pub phases: &'a [PhaseRecord],
@@ -64,6 +66,7 @@ impl<'a> SceneView<'a> {
             common: scene,
             settings: &records.settings,
             surfaces: &records.surfaces,
+            singles: &records.singles,
             media: &records.media,
             volumes: &records.volumes,
             phases: &records.phases,

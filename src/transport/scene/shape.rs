@@ -52,7 +52,7 @@ pub struct Hit {
 
 /// Relative error bound of a point on a surface and of its transform to local space: about ten roundings of half an
 /// epsilon each, with a safety factor of three.
-const ROUNDING: f32 = 16.0 * f32::EPSILON;
+pub(super) const ROUNDING: f32 = 16.0 * f32::EPSILON;
 
 /// The hit point, offset to the side on which a ray in `direction` leaves.
 #[inline]
@@ -143,7 +143,7 @@ pub fn intersect(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far: 
 /// The first intersection with one surface other than a mesh, between 0 and `far`: the distance, and for a cube the
 /// face: 2 · axis, plus 1 on the positive side; for a grid of distances the cell.
 #[inline]
-fn intersect_shape(
+pub(super) fn intersect_shape(
     scene: &SceneView,
     number: u32,
     origin: [f32; 3],
@@ -235,7 +235,14 @@ pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
 
 /// Surface data of a hit on another shape.
 #[inline]
-fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [f32; 3], direction: [f32; 3]) -> Hit {
+pub(super) fn describe_surface(
+    scene: &SceneView,
+    t: f32,
+    number: u32,
+    part: u32,
+    origin: [f32; 3],
+    direction: [f32; 3],
+) -> Hit {
     let record = &scene.surfaces[number as usize];
     let o = transform_point(&record.to_local, origin);
     let d = transform_vector(&record.to_local, direction);
@@ -296,14 +303,14 @@ fn describe_surface(scene: &SceneView, t: f32, number: u32, part: u32, origin: [
 
 /// The angle about the z axis from the x axis, in whole turns between 0 and 1.
 #[inline]
-fn turns(p: [f32; 3]) -> f32 {
+pub(super) fn turns(p: [f32; 3]) -> f32 {
     let u = p[1].atan2(p[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
     u - u.floor()
 }
 
 /// Sum of the magnitudes of the terms of `normal` · `to_world` `p`; times epsilon it bounds their rounding error.
 #[inline]
-fn terms_along(to_world: &Rows, p: [f32; 3], normal: [f32; 3]) -> f32 {
+pub(super) fn terms_along(to_world: &Rows, p: [f32; 3], normal: [f32; 3]) -> f32 {
     let mut sum = 0.0;
     for a in 0..3 {
         let [x, y, z, w] = to_world[a];

@@ -1,6 +1,8 @@
 //! Rays and what they meet, many side by side in the lanes of vectors, to the bits of one alone (`shape.rs`, `bvh.rs`).
 
 pub mod blocked;
+mod describe;
+mod meet;
 pub mod nearest;
 pub mod rays;
 

@@ -1,11 +1,88 @@
 //! Rays and hits side by side.
 
 use crate::each::EachEntry;
-use crate::resident::layout::NONE;
+use crate::resident::layout::{NONE, Rows};
+use crate::transport::rays::camera::{transform_point, transform_vector};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
 
 /// Rays in step.
 pub const LANES: usize = 16;
+
+/// A value for each lane.
+pub(super) type Lanes<T> = [T; LANES];
+
+/// A vector for each lane.
+pub(super) type Vectors = [Lanes<f32>; 3];
+
+/// The lanes of values that begin at an index.
+#[inline(always)]
+pub(super) fn lanes<T: Copy>(values: &[T], first: usize) -> &Lanes<T> {
+    values[first..].first_chunk().expect("whole vectors")
+}
+
+/// The same to be written.
+#[inline(always)]
+pub(super) fn lanes_mut<T: Copy>(values: &mut [T], first: usize) -> &mut Lanes<T> {
+    values[first..].first_chunk_mut().expect("whole vectors")
+}
+
+/// A bit for each lane of which this holds.
+#[inline(always)]
+pub(super) fn lanes_where(holds: impl Fn(usize) -> bool) -> u32 {
+    let mut bits = 0;
+    for lane in 0..LANES {
+        bits |= u32::from(holds(lane)) << lane;
+    }
+    bits
+}
+
+/// The bits of the first so many lanes, or of all.
+#[inline(always)]
+pub(super) fn first_lanes(count: usize) -> u32 {
+    u32::MAX >> (u32::BITS as usize - count.min(LANES))
+}
+
+/// Calls a function with each lane whose bit is set.
+#[inline(always)]
+pub(super) fn each_lane(mut bits: u32, mut f: impl FnMut(usize)) {
+    while bits != 0 {
+        f(bits.trailing_zeros() as usize % LANES);
+        bits &= bits - 1;
+    }
+}
+
+/// The rays of a vector.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    pub origin: Vectors,
+    pub direction: Vectors,
+    pub far: Lanes<f32>,
+}
+
+impl Group {
+    #[inline(always)]
+    pub(super) fn origin(&self, lane: usize) -> [f32; 3] {
+        [self.origin[0][lane], self.origin[1][lane], self.origin[2][lane]]
+    }
+
+    #[inline(always)]
+    pub(super) fn direction(&self, lane: usize) -> [f32; 3] {
+        [
+            self.direction[0][lane],
+            self.direction[1][lane],
+            self.direction[2][lane],
+        ]
+    }
+
+    /// A ray in the space of a shape.
+    #[inline(always)]
+    pub(super) fn local(&self, m: &Rows, lane: usize) -> ([f32; 3], [f32; 3]) {
+        (
+            transform_point(m, self.origin(lane)),
+            transform_vector(m, self.direction(lane)),
+        )
+    }
+}
 
 /// Rays from their origins to the distances `far`, and what fills the last vector.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +111,16 @@ impl Rays {
             self.direction[a][i] = direction[a];
         }
         self.far[i] = far;
+    }
+
+    /// The rays of the vector that begins at an index.
+    #[inline(always)]
+    pub(super) fn group(&self, first: usize) -> Group {
+        Group {
+            origin: [0, 1, 2].each(|a| *lanes(&self.origin[a], first)),
+            direction: [0, 1, 2].each(|a| *lanes(&self.direction[a], first)),
+            far: *lanes(&self.far, first),
+        }
     }
 
     #[inline(always)]

@@ -239,7 +239,7 @@ fn surfaces_are_leaves_too() {
         let bvh = Bvh::new(&triangles, &surfaces);
         let ray = ray([0.2, 0.3, 0.0], [0.0, 0.0, 1.0]);
         for level in Level::all() {
-            let hit = intersect_at(level, &bvh, &ray, &|_| Some((z, 5))).expect("it was hit");
+            let hit = intersect_at(level, &bvh, &ray, &|_: u32| Some((z, 5))).expect("it was hit");
             let is_triangle = matches!(hit.target, Target::Triangle { .. });
             assert_eq!((hit.t, is_triangle, number(hit)), expected);
         }
