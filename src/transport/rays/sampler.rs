@@ -268,6 +268,7 @@ const MOST_QUADRANTS: f32 = 1_048_576.0;
 
 /// The point of the unit circle at angle 2 π u, cosine and sine, by polynomials on an eighth of the circle.
 #[inline(always)]
+#[allow(clippy::manual_clamp, reason = "a clamp would let through what is not a number")]
 pub fn circle(u: f32) -> [f32; 2] {
     // A conversion truncates, and nothing is below zero. One that need not look at its range is an instruction of vectors.
     let from_corner = (u * 4.0 + 0.5).max(0.0).min(MOST_QUADRANTS);
