@@ -13,6 +13,7 @@ use crate::kernels::optimizer::Optimizer;
 use crate::output::progress::Progress;
 use crate::params::{ParamSet, Quantity, Tuning};
 use crate::resident::layout::SensorRecord;
+use crate::resident::views::is_within;
 use crate::resident::{Resident, rows, sensor_record};
 use crate::scene::{Decay, Loss, Optimize, Scene, Schedule};
 use crate::transport::rays::pixel::PixelTable;
@@ -257,7 +258,11 @@ impl Refined {
         let corners = (0..8).map(|i| to_world.transform_point3a(corner(i)).as_dvec3());
         let corners: Vec<DVec3> = corners.collect();
         let unit = truth.iter().map(|(_, place)| (*place - center).length()).sum::<f64>() / truth.len().max(1) as f64;
-        let similarity = Similarity::between(&truth, &found).by_sight(&truth, &found, &corners);
+        let mut similarity = Similarity::between(&truth, &found);
+        // What cameras in the field's cube see of its corners is not what their photographs show.
+        if !truth.iter().any(|(_, place)| is_within(to_world, place.as_vec3a())) {
+            similarity = similarity.by_sight(&truth, &found, &corners);
+        }
         let against_truth = sensors().any(|sensor| sensor.undisturbed.is_some());
         let (_, angle) = DQuat::from_mat3(&similarity.rotation).to_axis_angle();
         Some(Self {

@@ -29,8 +29,8 @@ pub struct Views {
     rest: Vec<SensorRecord>,
     /// World units in a unit of a pose's translation: the mean distance of the cameras from the field's centre.
     pub unit: f64,
-    /// The field's centre, in the world.
-    center: DVec3,
+    /// Takes the field's cube to the world.
+    field_to_world: Affine3A,
     /// Records behind those of the scene that look where one of the scene does.
     followers: Vec<(u32, u32)>,
 }
@@ -52,7 +52,7 @@ impl Views {
             distortion: slot(Quantity::Radial),
             rest: sensors.to_vec(),
             unit: if unit > 0.0 { unit } else { 1.0 },
-            center: center.as_dvec3(),
+            field_to_world: field.to_world,
             followers: Vec::new(),
         })
     }
@@ -134,10 +134,14 @@ impl Views {
     }
 
     /// How far ahead of a camera the point is about which its pose turns it: where its axis passes the field's centre
-    /// nearest; 0 for a camera that looks away.
+    /// nearest; 0 for a camera that looks away, or that stands in the field's cube and sees it at all distances.
     pub fn pivot(&self, rest: &SensorRecord) -> f64 {
-        let ahead = axes(rest).z_axis;
-        ahead.dot(self.center - place(rest).as_dvec3()).max(0.0)
+        let (ahead, place) = (axes(rest).z_axis, place(rest));
+        if is_within(&self.field_to_world, place) {
+            return 0.0;
+        }
+        let center = self.field_to_world.translation;
+        ahead.dot((center - place).as_dvec3()).max(0.0)
     }
 
     /// The derivatives by the parameters, from the sums of each view: those of [`Self::poses`], then by the two numbers that
@@ -193,6 +197,11 @@ pub fn bake(scene: &mut Scene, params: &ParamSet) -> io::Result<()> {
 /// The one number of a parameter, if there is such a parameter.
 fn number(params: &ParamSet, slot: u32) -> Option<f64> {
     params.parameters.get(slot as usize).map(|p| f64::from(p.values[0]))
+}
+
+/// Whether a place is in the cube that is taken to the world.
+pub fn is_within(to_world: &Affine3A, place: Vec3A) -> bool {
+    to_world.inverse().transform_point3a(place).abs().max_element() <= 1.0
 }
 
 /// Where a camera stands.
