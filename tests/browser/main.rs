@@ -324,15 +324,15 @@ fn several_runs_stand_side_by_side() {
     // What concerns both comes first; below it each render stands beside its difference, and nothing reaches out of its tile.
     let rows = page.ask("[...document.querySelectorAll('.view .tiles > figure')].map((f) => f.offsetTop).join()");
     let rows: Vec<&str> = rows.as_str().expect("numbers").split(',').collect();
-    assert!(
-        rows[0] == rows[1] && rows[1] != rows[2] && rows[2..].iter().all(|row| *row == rows[2]),
-        "{rows:?}"
-    );
+    for rows in rows.chunks(6) {
+        assert!(rows[0] == rows[1] && rows[1] != rows[2], "{rows:?}");
+        assert!(rows[2..].iter().all(|row| *row == rows[2]), "{rows:?}");
+    }
     let inside = "[...document.querySelectorAll('.view figure select')].every((s) => \
                   s.getBoundingClientRect().right <= s.closest('figure').getBoundingClientRect().right + 1)";
     assert_eq!(page.ask(inside), true);
     let told = "[...document.querySelectorAll('.view figcaption span')].filter((s) => /^L1 0\\.\\d{4}$/.test(s.textContent)).length";
-    assert_eq!(page.number(told), 2.0, "differences are told");
+    assert!(page.number(told) >= 2.0, "differences are told");
     let lines = "document.querySelector('figure > svg').querySelectorAll('polyline').length";
     assert!(page.number(lines) >= 2.0, "two curves in a plot");
     page.screenshot("two_runs");
