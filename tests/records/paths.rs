@@ -166,6 +166,71 @@ fn blends_nest_four_deep_and_never_first() {
     );
 }
 
+/// A distant sensor without a target looks at a disc as large as a sphere around the scene, whatever it is made of.
+#[test]
+fn distant_sensors_see_shapes_of_all_kinds() {
+    for (shape, center, half) in [
+        (
+            r#""type": "disk", "to_world": [{"scale": 2}, {"translate": [1, 2, 3]}]"#,
+            [1.0, 2.0, 3.0],
+            [2.0, 2.0, 0.0],
+        ),
+        (
+            r#""type": "cylinder", "p0": [0, 1, 0], "p1": [0, 1, 4], "radius": 1.5"#,
+            [0.0, 1.0, 2.0],
+            [1.5, 1.5, 2.0],
+        ),
+        (
+            r#""type": "sphere", "center": [0, 5, 0], "radius": 2"#,
+            [0.0, 5.0, 0.0],
+            [2.0; 3],
+        ),
+    ] {
+        let (resident, _) = resident(&format!(
+            r#"{{"shape": {{{shape}}}, "sky": {{"type": "constant"}}, "meter": {{"type": "distant", "direction": [0, 0, 1]}}}}"#
+        ));
+        let m = &resident.sensors[0].area_to_world;
+        let radius = [0, 1, 2].map(|a| m[a][0]).map(|x| x * x).iter().sum::<f32>().sqrt();
+        let expected = half.map(|x: f32| x * x).iter().sum::<f32>().sqrt();
+        assert!(
+            (radius / expected - 1.0).abs() < 1e-3,
+            "{shape}: {radius} for {expected}"
+        );
+        assert_near([0, 1, 2].map(|a| m[a][3]), center, shape);
+    }
+}
+
+/// Without texture coordinates of its own a triangle has the weights of its second and third corner, of which a scene that shows
+/// an image there warns.
+#[test]
+fn meshes_without_coordinates_have_those_of_their_corners() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bare.obj");
+    std::fs::write(&path, "v 1 0 0\nv 0 2 0\nv 0 0 3\nf 1 2 3\n").expect("writable");
+    let shown = |reflectance: &str| {
+        format!(
+            r#""gem": {{"type": "obj", "filename": {path:?}, "bsdf": {{"type": "diffuse", "reflectance": {reflectance}}}}},
+               {CAMERA}, "sky": {{"type": "constant"}}"#
+        )
+    };
+    let (world, _) = world(&shown(r#"{"type": "checkerboard"}"#));
+    assert_eq!(
+        (world.corners[0].uv_ab, world.corners[0].uv_c),
+        ([0.0, 0.0, 1.0, 0.0], [0.0, 1.0])
+    );
+    for (reflectance, count) in [(r#"{"type": "checkerboard"}"#, 1), ("0.5", 0)] {
+        let text = format!("{{{}}}", shown(reflectance));
+        let scene = scene::parse(&text, Path::new("bare.json")).unwrap_or_else(|e| panic!("{e}"));
+        let about = |w: &&String| w.contains("the mesh of `gem` has no texture coordinates");
+        assert_eq!(
+            scene.warnings.iter().filter(about).count(),
+            count,
+            "{:?}",
+            scene.warnings
+        );
+    }
+}
+
 /// Places in a texture, normals and triangles of a file's three corners, in their order; mirrored maps turn faces round.
 #[test]
 fn corners_of_meshes_are_recorded_in_their_order() {
