@@ -4,6 +4,7 @@
 //! Without an adapter these tests print that they were skipped; with `PRBOPT_REQUIRE_GPU=1` they fail instead.
 
 mod compare;
+mod experiments;
 mod gpu;
 mod known;
 mod looked_at;

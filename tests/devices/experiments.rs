@@ -1,0 +1,98 @@
+//! The slab of `scenes/`, small: ten iterations by path replay on both devices.
+
+use std::path::Path;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::Options;
+use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
+use prbopt::kernels::loss::Loss;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::resident::Resident;
+use prbopt::scene;
+use prbopt::transport::rays::pixel::PixelTable;
+use prbopt::transport::rays::random::{Pass, pass_key};
+
+use super::gpu;
+use super::worlds::{Outcome, compare};
+
+const ADAM: Optimizer = Optimizer::Adam {
+    beta_1: 0.9,
+    beta_2: 0.999,
+    epsilon: 1e-8,
+    mask_updates: false,
+};
+const ITERATIONS: u32 = 10;
+const SPP: u32 = 2;
+
+/// A scene with changes, the parameter that it optimises, and what its first view is to look like.
+struct Experiment {
+    file: &'static str,
+    changes: &'static [&'static str],
+    parameter: &'static str,
+    reference: [f32; 3],
+}
+
+const SLAB: Experiment = Experiment {
+    file: "slab.json",
+    changes: &[
+        "slab.interior.albedo.resolution=[8,8,4]",
+        "slab.interior.sigma_t=12",
+        "above.film.width=12",
+        "above.film.height=12",
+    ],
+    parameter: "slab.interior.albedo",
+    reference: [0.6, 0.4, 0.2],
+};
+
+impl Experiment {
+    /// Its values as it begins, and after the last iteration.
+    fn run(&self, device: &mut dyn Device) -> [Outcome; 2] {
+        let changes: Vec<_> = self.changes.iter().map(|c| c.parse().expect("a change")).collect();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(self.file);
+        let scene = scene::load_with(&path, &changes).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let (mut resident, params) = Resident::new(&scene).expect("a small scene");
+        resident.set_constant_reference(self.reference);
+        let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
+        let batch = Batch { table, drawn: None };
+        let slot = params.find(self.parameter).expect("it is a parameter");
+        assert!(params.parameters[slot].tuning.is_some_and(|t| t.learning_rate > 0.0));
+        device.load(resident, params, ADAM).expect("it fits");
+        let read = |device: &mut dyn Device| {
+            let values = device.read(slot, ArrayKind::Values).expect("values");
+            vec![(self.parameter.to_owned(), values)]
+        };
+        let start = read(device);
+        for count in 1..=ITERATIONS {
+            let keys = |pass| Keys {
+                objective: pass_key(5, count, Pass::Objective),
+                pass: pass_key(5, count, pass),
+            };
+            device.render(&batch, keys(Pass::Primal), SPP).expect("it renders");
+            device.loss(&batch, keys(Pass::Primal), Loss::L2).expect("a loss");
+            device
+                .backpropagate(&batch, keys(Pass::Adjoint), SPP)
+                .expect("gradients");
+            let step = Step {
+                optimizer: ADAM,
+                rate: 1.0,
+                count,
+            };
+            device.step(&step).expect("finite gradients");
+            device.rebuild().expect("rebuilds");
+        }
+        [start, read(device)]
+    }
+
+    /// Holds the tenth iteration of the devices against each other, and against none at all.
+    fn is_the_same_on_both_devices(&self) {
+        let Some(mut gpu) = gpu(Options::default()) else { return };
+        let ([start, cpu], [_, gpu]) = (self.run(&mut Cpu::new()), self.run(&mut gpu));
+        compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{}: {e}", self.file));
+        compare(&start, &gpu).expect_err("ten iterations lead away from where they begin");
+    }
+}
+
+#[test]
+fn devices_agree_on_the_slab() {
+    SLAB.is_the_same_on_both_devices();
+}
