@@ -128,7 +128,7 @@ fn the_gpu_device_agrees_with_f64() {
         kind: DeviceKind::Gpu,
         ..DeviceChoice::default()
     };
-    let mut device = select::open(&choice).expect("the adapter opens");
+    let mut device = select::open(&choice, prbopt::cluster::Cluster::single()).expect("the adapter opens");
     for small in table() {
         let setup = small.setup(&options());
         let report = check(&setup, Some(device.as_mut()), &options())

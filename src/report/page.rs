@@ -137,7 +137,7 @@ fn note_on_views(runs: &[RunData], views: &[ViewShown]) -> String {
         .flat_map(|view| &view.runs)
         .any(|run| run.reference.is_some())
     {
-        sentences.push("Differences: of sRGB-coded values, mean of the colours; L1 is the mean of their amounts, colour by colour.".to_owned());
+        sentences.push("Differences: of sRGB-coded values, mean of the colours.".to_owned());
     }
     if names.len() > views.len() {
         sentences.push(format!("{} of {} views are shown.", views.len(), names.len()));

@@ -20,6 +20,12 @@ impl World {
     }
 }
 
+/// Worlds in which shapes stand still: the others are refused.
+fn still(worlds: Vec<World>) -> impl Iterator<Item = World> {
+    let moves = |path: &&str| path.contains("to_world") || path.contains("vertex_positions");
+    worlds.into_iter().filter(move |world| !world.wanted.iter().any(moves))
+}
+
 /// The derivatives of a path by all that is checked.
 fn replayed(setup: &Setup, objective: &PathObjective, cast: &CastPath) -> Vec<f64> {
     let mut found = objective.fields.zeros();
@@ -31,7 +37,7 @@ fn replayed(setup: &Setup, objective: &PathObjective, cast: &CastPath) -> Vec<f6
 /// the rounding of points and directions, which are f32.
 #[test]
 fn inverted_jacobians_carry_what_kept_chains_do() {
-    for world in traced_worlds() {
+    for world in still(traced_worlds()) {
         let (kept, inverted) = (world.setup(true), world.inverted(0.0));
         let objectives = [&kept, &inverted].map(|setup| PathObjective::new(setup, gradient::FREE_FLIGHT));
         let mut errors = Vec::new();

@@ -458,6 +458,7 @@ fn build(case: &Case) -> (Resident, ParamSet) {
             hide_emitters: case.hide_emitters,
             gradient: case.gradient,
             attached: false,
+            inverted: None,
         },
         background: case.background.clone(),
         sensors: (0..2).map(|i| sensor(i, case.medium)).collect(),

@@ -493,6 +493,7 @@ fn integrators() {
         hide_emitters: false,
         gradient: Gradient::Auto,
         attached: false,
+        inverted: None,
     };
     assert_eq!(integrator(r#""type": "volpath""#), default);
     assert_eq!(objects("").integrator, default);
@@ -556,6 +557,7 @@ fn integrators() {
         hide_emitters: true,
         gradient: Gradient::FreeFlight,
         attached: false,
+        inverted: None,
     };
     assert_eq!(other, expected);
 }

@@ -116,6 +116,7 @@ async function drawDifference(canvas, note, uri, reference, scale) {
   }
   canvas.getContext("2d").putImageData(out, 0, 0);
   canvas.dataset.drawn = "true";
+  note.title = "mean amount of the differences, colour by colour";
   note.textContent = `L1 ${(amount / 255 / (0.75 * a.data.length)).toFixed(4)}`;
 }
 

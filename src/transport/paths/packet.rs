@@ -8,7 +8,7 @@ use super::flights::{Arrival, Departure, fits_side_by_side};
 use super::path_state::PathState;
 use super::radiative::Replayed;
 use super::random_walks::{Matter, Send, Walker};
-use super::replay_cache::ReplayCache;
+use super::replay_cache::{CACHED, ReplayCache};
 use super::reservoir::{expect_reservoir, send_reservoir};
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
@@ -254,7 +254,8 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
-    if is_among_surfaces(scene) {
+    // What a wave keeps of its vertices for the replay must have a bound.
+    if is_among_surfaces(scene) && scene.settings.max_depth <= CACHED as u32 {
         let d_radiance: Vec<_> = rays.iter().map(|(_, _, d)| *d).collect();
         let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len());
         for ((ray, medium, sampler), ..) in rays {

@@ -299,9 +299,14 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     /// Whether derivatives by any texture of a leaf are sought.
     #[inline]
     fn is_wanted(&self, leaf: u32) -> bool {
-        textures(&self.scene.leaves[leaf as usize])
-            .flat_map(|texture| self.scene.textures[texture as usize].slots())
-            .any(|slot| self.sink.wants(slot))
+        for texture in textures(&self.scene.leaves[leaf as usize]) {
+            for slot in self.scene.textures[texture as usize].slots() {
+                if self.sink.wants(slot) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Adds the background's radiance, weighted by MIS against next-event estimation.
