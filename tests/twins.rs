@@ -201,6 +201,18 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "tables are made on the host, for both devices",
     ),
     ("transport/number/", "WGSL has no generics"),
+    (
+        "transport/light/emission",
+        "light is traced among surfaces on the CPU alone",
+    ),
+    (
+        "transport/light/lens",
+        "light is traced among surfaces on the CPU alone",
+    ),
+    (
+        "transport/light/particle",
+        "light is traced among surfaces on the CPU alone",
+    ),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
     ("transport/paths/chain", "what moves is differentiated on the CPU alone"),
