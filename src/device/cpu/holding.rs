@@ -173,7 +173,10 @@ impl Updates {
         for ((gradient, holding), activity) in gradients.iter_mut().zip(holdings).zip(activity) {
             let Some(holding) = holding else { continue };
             let (cluster, rank) = (holding.cluster, holding.cluster.rank());
-            let others = |of: usize| (of != rank).then(|| holding.between(rank, of)).unwrap_or_default();
+            let others = |of: usize| match of == rank {
+                true => 0..0,
+                false => holding.between(rank, of),
+            };
             let all = (0..cluster.size()).map(others);
             let sent: Vec<Vec<f32>> = all.clone().map(|range| gradient[range].to_vec()).collect();
             let notes: Vec<Vec<u8>> = all.map(|range| activity.touched(blocks(&range))).collect();

@@ -61,7 +61,7 @@ pub fn trace<F: Fields<f32>>(
         let Some(weight) = weight(scene, fields, &at, &bsdf, &drawn) else {
             return;
         };
-        beta = beta * weight;
+        beta *= weight;
         let brightness = beta.0.into_iter().fold(0.0, f32::max);
         if brightness <= 0.0 {
             return;

@@ -209,15 +209,15 @@ fn solve_transposed<N: Number>(rows: &[ByRay<N>; 4], y: ByRay<N>) -> Option<ByRa
         let size = |row: &[N; 5]| row[k].value().abs();
         let pivot = (k..4).max_by(|&i, &j| size(&a[i]).total_cmp(&size(&a[j])))?;
         a.swap(k, pivot);
-        // Not a number is no pivot either.
-        if !(size(&a[k]) > SINGULAR * largest) {
+        let least = SINGULAR * largest;
+        if size(&a[k]) <= least || size(&a[k]).is_nan() {
             return None;
         }
         let first = a[k];
         for row in a.iter_mut().skip(k + 1) {
             let share = row[k] / first[k];
             for j in k..5 {
-                row[j] = row[j] - share * first[j];
+                row[j] -= share * first[j];
             }
         }
     }
