@@ -68,10 +68,8 @@ fn inverted_jacobians_carry_what_kept_chains_do() {
 /// of the chain, within four standard errors of each entry, of which one of 16 000 would exceed that by chance.
 #[test]
 fn random_terms_have_no_mean() {
-    let of_plane = worlds()
-        .into_iter()
-        .filter(|world| world.name.contains("printed plane"));
-    for world in of_plane.chain(traced_worlds()) {
+    let of_plane = still(worlds()).filter(|world| world.name.contains("printed plane"));
+    for world in of_plane.chain(still(traced_worlds())) {
         let (kept, inverted) = (world.setup(true), world.inverted(0.01));
         let objectives = [&kept, &inverted].map(|setup| PathObjective::new(setup, gradient::FREE_FLIGHT));
         let casts = &objectives[0].casts;
