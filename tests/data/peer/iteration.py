@@ -113,7 +113,7 @@ def measure_mitsuba(path, wanted, spp, seeds):
         times.append((time.perf_counter() - begun, time.process_time() - computed, rendered))
     columns = [1e3 * statistics.median(column) for column in zip(*times[1:])]
     columns.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return columns + [variance(gradients)] * (seeds > 0)
+    return columns + ([variance(gradients)] if seeds else [])
 
 
 def bench(program, path, wanted, options):
