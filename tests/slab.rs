@@ -285,5 +285,5 @@ fn the_slab_looks_as_it_is_to() {
     let slab = Slab::new(128, [256, 256, 64], 100);
     let [naive, grey, table] = slab.find("200");
     println!("slab: {naive:.4} by the table, {grey:.4} from grey, {table:.4} from the table");
-    assert!(grey < 0.5 * naive && grey < 1.1 * table, "{naive}, {grey}, {table}");
+    assert!(grey < 0.75 * naive && grey < 1.1 * table, "{naive}, {grey}, {table}");
 }
