@@ -18,18 +18,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     // which software drivers compile minutes longer, and is little beside the additions to gradients.
     let counts = replay_pixel(index);
     for (var i = 0u; i < 3u; i++) {
-        add_count(i, counts[i]);
-    }
-}
-
-// Adds to one of the statistics (paths, contributions, paths whose replay left too much radiance), each a pair of words.
-fn add_count(i: u32, count: u32) {
-    if count == 0u {
-        return;
-    }
-    let low = atomicAdd(&statistics[2u * i], count);
-    if low + count < low {
-        atomicAdd(&statistics[2u * i + 1u], 1u);
+        statistics_add(i, counts[i]);
     }
 }
 

@@ -8,6 +8,9 @@ const FAULT_NOT_FINITE: u32 = 2u;
 
 // Adds to a counter.
 fn statistics_add(counter: u32, count: u32) {
+    if count == 0u {
+        return;
+    }
     let low = atomicAdd(&statistics[2u * counter], count);
     if low + count < low {
         atomicAdd(&statistics[2u * counter + 1u], 1u);

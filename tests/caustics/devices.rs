@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{AdapterKind, Adapters, DispatchSize, Gpu, Options as GpuOptions};
+use prbopt::device::gpu::{AdapterKind, Adapters, DispatchSize, Options as GpuOptions};
 use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
 use prbopt::gradcheck::Setup;
 use prbopt::io::{image, vol};
@@ -14,6 +14,7 @@ use prbopt::transport::rays::pixel::PixelTable;
 use serde_json::{Value, json};
 
 use super::commands::{Place, ends_with_the_same_bits, scene};
+use super::gpu::gpu;
 use super::{cube, worlds};
 
 /// Largest difference of a pixel, over the brightest: a path's place on the film is rounded to 1e-6 of its side, and Newton's method
@@ -25,20 +26,6 @@ const PIXEL: f32 = 2e-5;
 const ENTRY: f32 = 2e-4;
 
 const SGD: Optimizer = Optimizer::Sgd { momentum: 0.5 };
-
-fn gpu(options: GpuOptions) -> Option<Gpu> {
-    let adapters = Adapters::find();
-    if adapters.summaries().is_empty() {
-        assert!(
-            std::env::var_os("PRBOPT_REQUIRE_GPU").is_none_or(|v| v != "1"),
-            "PRBOPT_REQUIRE_GPU is set, but there is no adapter"
-        );
-        // Not by a macro, whose output the test runner keeps to itself.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: this machine has no GPU adapter\n");
-        return None;
-    }
-    Some(Gpu::open(&adapters, 0, options).unwrap_or_else(|e| panic!("{e}")))
-}
 
 fn deterministic() -> GpuOptions {
     GpuOptions {

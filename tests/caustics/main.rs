@@ -4,6 +4,8 @@
 mod commands;
 mod cube;
 mod devices;
+#[path = "../devices/gpu.rs"]
+mod gpu;
 
 use std::path::Path;
 
