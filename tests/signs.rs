@@ -1,0 +1,348 @@
+//! Which way gradients of surfaces point: path replay, conventional differentiation and unbiased radiative backpropagation have one
+//! mean; biased radiative backpropagation has another, and of the wrong sign where radiance matters by where it comes from
+//! (Vicini2021, figures 2 and 5; docs/experiments.md).
+//!
+//! `PRBOPT_PICTURES` names a folder for the planes of signs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ::image::imageops::blur;
+use ::image::{ImageBuffer, Rgb};
+use prbopt::io::{Image, image};
+use tempfile::TempDir;
+
+/// Standard errors beyond which a mean has a sign.
+const SURE: f64 = 4.0;
+const REPLAY: &[&str] = &["integrator.type=prb"];
+const TAPE: &[&str] = &["integrator.type=ad"];
+const RADIATIVE: &[&str] = &["integrator.type=rb"];
+const BIASED: &[&str] = &["integrator.type=rb", "integrator.variant=biased"];
+
+/// A scene of `scenes`, with values put in the places of others, and a folder for what is made of it.
+struct Scene {
+    file: PathBuf,
+    sensor: &'static str,
+    changes: Vec<String>,
+    folder: TempDir,
+}
+
+impl Scene {
+    fn new(name: &str, sensor: &'static str, changes: &[&str]) -> Self {
+        Self {
+            file: Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name),
+            sensor,
+            changes: changes.iter().map(ToString::to_string).collect(),
+            folder: tempfile::tempdir().expect("a folder can be made"),
+        }
+    }
+
+    fn run(&self, command: &str, output: &str, sets: &[&str], words: &[&str]) -> PathBuf {
+        let output = self.folder.path().join(output);
+        let changes = self.changes.iter().map(String::as_str);
+        let sets = changes.chain(sets.iter().copied()).map(|set| format!("--set={set}"));
+        let done = Command::new(env!("CARGO_BIN_EXE_prbopt"))
+            .args([
+                command,
+                "--quiet",
+                "--device",
+                "cpu",
+                "--sensor",
+                self.sensor,
+                "--output",
+            ])
+            .arg(&output)
+            .args(words)
+            .args(sets)
+            .arg(&self.file)
+            .output()
+            .expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        output
+    }
+
+    /// Its picture. The seed is one and the same, so that differences of pictures have less noise than pictures.
+    fn render(&self, sets: &[&str], spp: u32) -> Image {
+        let folder = self.run("render", "picture", sets, &["--spp", &spp.to_string()]);
+        image::read(&folder.join(format!("{}.exr", self.sensor)))
+            .expect("it is written")
+            .0
+    }
+
+    /// The gradients by a parameter under the derivative of a mean squared difference: of `seeds` seeds, each of `spp` samples a pixel.
+    fn gradients(&self, parameter: &str, sets: &[&str], difference: &Image, spp: u32, seeds: u32) -> Vec<Vec<f64>> {
+        let mut adjoint = difference.clone();
+        let factor = 2.0 / adjoint.data.len() as f32;
+        adjoint.data.iter_mut().for_each(|x| *x *= factor);
+        let file = self.folder.path().join("adjoint.exr");
+        image::write_exr(&file, &adjoint).expect("the test's folder is writable");
+        let of_seed = |seed: u32| {
+            let words = [
+                "--adjoint",
+                file.to_str().expect("paths of tests are text"),
+                "--parameter",
+                parameter,
+                "--spp",
+                &spp.to_string(),
+                "--seed",
+                &seed.to_string(),
+            ];
+            read(&self.run("backpropagate", "gradients", sets, &words), parameter)
+        };
+        (1..=seeds).map(of_seed).collect()
+    }
+}
+
+/// The values of a parameter in a folder: one number, or a picture of them.
+fn read(folder: &Path, parameter: &str) -> Vec<f64> {
+    let json = folder.join(format!("{parameter}.json"));
+    if let Ok(text) = std::fs::read_to_string(json) {
+        let value: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        return vec![value["value"][0].as_f64().expect("it is a number")];
+    }
+    let (picture, _) = image::read(&folder.join(format!("{parameter}.exr"))).expect("it is written");
+    picture.data.into_iter().map(f64::from).collect()
+}
+
+fn minus(a: &Image, b: &Image) -> Image {
+    let data = a.data.iter().zip(&b.data).map(|(a, b)| a - b).collect();
+    Image { data, ..a.clone() }
+}
+
+/// What a picture loses by a blur of `sigma` pixels.
+fn detail(picture: &Image, sigma: f32) -> Image {
+    let [width, height] = [picture.width, picture.height].map(|n| n as u32);
+    let buffer =
+        ImageBuffer::<Rgb<f32>, _>::from_raw(width, height, picture.data.clone()).expect("it has three channels");
+    let blurred = Image {
+        data: blur(&buffer, sigma).into_raw(),
+        ..picture.clone()
+    };
+    minus(picture, &blurred)
+}
+
+/// The mean of samples, and its standard error.
+fn mean(samples: impl Iterator<Item = f64> + Clone) -> [f64; 2] {
+    let n = samples.clone().count() as f64;
+    let mean = samples.clone().sum::<f64>() / n;
+    let square: f64 = samples.map(|x| (x - mean).powi(2)).sum();
+    [mean, (square / (n - 1.0) / n).sqrt()]
+}
+
+/// The sign of a mean beyond its noise.
+fn sign([mean, error]: [f64; 2]) -> Option<bool> {
+    (mean.abs() > SURE * error).then_some(mean > 0.0)
+}
+
+/// The gradient of the mean squared difference by one number, for all pairs of a start and a target, row by row of starts.
+struct Plane {
+    values: Vec<f64>,
+    cells: Vec<[f64; 2]>,
+}
+
+impl Plane {
+    fn new(scene: &Scene, values: &[f64], estimator: &[&str], reference: u32, spp: u32, seeds: u32) -> Self {
+        let sets: Vec<String> = values.iter().map(|x| format!("blob.bsdf.alpha={x}")).collect();
+        let pictures: Vec<Image> = sets
+            .iter()
+            .map(|set| scene.render(&[set.as_str()], reference))
+            .collect();
+        let mut cells = Vec::new();
+        for (start, set) in sets.iter().enumerate() {
+            let sets: Vec<&str> = estimator.iter().copied().chain([set.as_str()]).collect();
+            for target in &pictures {
+                let difference = minus(&pictures[start], target);
+                let gradients = scene.gradients("blob.bsdf.alpha", &sets, &difference, spp, seeds);
+                cells.push(mean(gradients.iter().map(|g| g[0])));
+            }
+        }
+        Self {
+            values: values.to_vec(),
+            cells,
+        }
+    }
+
+    /// How many cells off the diagonal lead to the target, lead away from it, and cannot be told from zero.
+    fn count(&self) -> [usize; 3] {
+        let n = self.values.len();
+        let mut count = [0; 3];
+        for (at, cell) in self.cells.iter().enumerate() {
+            let [start, target] = [at / n, at % n];
+            if start != target {
+                let rises = self.values[start] > self.values[target];
+                count[sign(*cell).map_or(2, |sign| usize::from(sign != rises))] += 1;
+            }
+        }
+        count
+    }
+
+    /// Starts from left to right, targets from below: red where the gradient is positive, blue where it is negative, by its square root.
+    fn picture(&self) -> Image {
+        const SIDE: usize = 12;
+        let n = self.values.len();
+        let largest = self.cells.iter().fold(0f64, |m, c| m.max(c[0].abs()));
+        let mut data = Vec::new();
+        for y in 0..n * SIDE {
+            for x in 0..n * SIDE {
+                let [value, _] = self.cells[x / SIDE * n + (n - 1 - y / SIDE)];
+                let fade = 1.0 - (value.abs() / largest).sqrt() as f32;
+                data.extend(if value > 0.0 {
+                    [1.0, fade, fade]
+                } else {
+                    [fade, fade, 1.0]
+                });
+            }
+        }
+        Image {
+            width: n * SIDE,
+            height: n * SIDE,
+            channels: 3,
+            data,
+        }
+    }
+
+    fn write(&self, name: &str) {
+        if let Some(folder) = std::env::var_os("PRBOPT_PICTURES") {
+            image::write_png(&Path::new(&folder).join(name), &self.picture()).expect("the folder is writable");
+        }
+    }
+}
+
+/// The room with what stands in the glass box: the blob, or a panel that mirrors the dark opening of the room.
+fn room(side: u32, shape: &str) -> Scene {
+    const PANEL: &str = r#"blob={"type": "cube", "to_world": [{"scale": [0.3, 0.4, 0.1]}, {"translate": [0, -0.45, 0]}],
+        "bsdf": {"type": "roughconductor", "material": "Cu", "distribution": "ggx", "alpha": 0.15}}"#;
+    let [width, height] = ["width", "height"].map(|axis| format!("camera.film.{axis}={side}"));
+    // Without the start of a run, the scene has the roughness that it states.
+    let stated = r#"optimize.parameters={"blob.bsdf.alpha":{}}"#;
+    let mut changes = vec![width.as_str(), &height, stated];
+    if shape == "panel" {
+        changes.push(PANEL);
+    }
+    Scene::new("blob.json", "camera", &changes)
+}
+
+/// Four standard errors: a wrong sign of replay in one of six cells would occur by chance once in 5000 choices of seeds.
+#[test]
+fn replay_leads_to_the_roughness_of_a_panel_and_biased_radiative_backpropagation_leads_away() {
+    let scene = room(24, "panel");
+    let values = [0.1, 0.3, 0.5];
+    let count = |estimator| Plane::new(&scene, &values, estimator, 1024, 256, 5).count();
+    assert_eq!(count(REPLAY), [6, 0, 0]);
+    assert_eq!(count(BIASED), [0, 6, 0]);
+}
+
+#[test]
+#[ignore = "takes half an hour"]
+fn planes_of_signs() {
+    let values: Vec<f64> = (0..16).map(|i| 0.05 + 0.55 * f64::from(i) / 15.0).collect();
+    for shape in ["panel", "blob"] {
+        let scene = room(32, shape);
+        for (name, estimator) in [("replay", REPLAY), ("radiative", RADIATIVE), ("biased", BIASED)] {
+            let plane = Plane::new(&scene, &values, estimator, 4096, 64, 6);
+            let [right, wrong, unsure] = plane.count();
+            println!(
+                "{shape}, {name}: of 240 cells {right} lead to the target, {wrong} away from it, {unsure} cannot be told"
+            );
+            plane.write(&format!("signs_{shape}_{name}.png"));
+            assert!(name == "biased" || wrong == 0, "{:?}", plane.cells);
+        }
+    }
+}
+
+/// A texture, and a picture that shows it.
+struct Textured {
+    name: &'static str,
+    scene: Scene,
+    parameter: &'static str,
+    /// Entries of the gradient that are compared, of each texel's three or one.
+    entries: &'static [usize],
+}
+
+/// The floor of a painted room, the roughness of the ball in it over its surface, and the slopes of a coin.
+fn textured() -> Vec<Textured> {
+    let room = |changes: &[&str]| Scene::new("painted_room_target.json", "front", changes);
+    let rough = r#"ball.bsdf.alpha={"type": "bitmap", "raw": true, "data": {"resolution": [32, 16], "value": 0.2}}"#;
+    vec![
+        Textured {
+            name: "floor",
+            scene: room(&[]),
+            parameter: "floor.bsdf.reflectance",
+            entries: &[0, 1, 2],
+        },
+        Textured {
+            name: "roughness",
+            scene: room(&[rough]),
+            parameter: "ball.bsdf.alpha",
+            entries: &[0],
+        },
+        Textured {
+            name: "coin",
+            scene: Scene::new("relief_target.json", "front", &[]),
+            parameter: "coin.bsdf.normalmap",
+            entries: &[0, 1],
+        },
+    ]
+}
+
+impl Textured {
+    /// The gradient under the difference of the picture and its blur, entry by entry, with standard errors.
+    fn means(&self, estimator: &[&str], difference: &Image, spp: u32, seeds: u32) -> Vec<[f64; 2]> {
+        let gradients = self.scene.gradients(self.parameter, estimator, difference, spp, seeds);
+        let channels = if self.entries.len() == 1 { 1 } else { 3 };
+        let sought = (0..gradients[0].len()).filter(|i| self.entries.contains(&(i % channels)));
+        sought.map(|i| mean(gradients.iter().map(move |g| g[i]))).collect()
+    }
+}
+
+/// How gradients differ from path replay's.
+struct Comparison {
+    /// The mean square of differences over their standard errors: 1 for equal means.
+    deviation: f64,
+    /// The factor by which replay's gradient fits best, by least squares.
+    scale: f64,
+    /// Of entries of which both signs are known, the share that are opposite, and the number of these entries.
+    opposite: f64,
+    known: usize,
+}
+
+fn compare(replay: &[[f64; 2]], other: &[[f64; 2]]) -> Comparison {
+    let pairs = || replay.iter().zip(other).filter(|(r, o)| r[1] > 0.0 && o[1] > 0.0);
+    let square: f64 = pairs()
+        .map(|(r, o)| (r[0] - o[0]).powi(2) / (r[1] * r[1] + o[1] * o[1]))
+        .sum();
+    let known: Vec<bool> = pairs().filter_map(|(r, o)| Some(sign(*r)? != sign(*o)?)).collect();
+    Comparison {
+        deviation: square / pairs().count() as f64,
+        scale: pairs().map(|(r, o)| r[0] * o[0]).sum::<f64>() / pairs().map(|(r, _)| r[0] * r[0]).sum::<f64>(),
+        opposite: known.iter().filter(|x| **x).count() as f64 / known.len() as f64,
+        known: known.len(),
+    }
+}
+
+/// Differences over standard errors of 24 samples follow Student's t, whose square has the mean 23 / 21.
+#[test]
+#[ignore = "takes minutes"]
+fn gradients_of_textures() {
+    for textured in textured() {
+        let difference = detail(&textured.scene.render(&[], 1024), 4.0);
+        let replay = textured.means(REPLAY, &difference, 256, 24);
+        for (name, estimator) in [("tape", TAPE), ("radiative", RADIATIVE), ("biased", BIASED)] {
+            let other = textured.means(estimator, &difference, 256, 24);
+            let c = compare(&replay, &other);
+            println!(
+                "{}, {name}: mean squared deviation {:.2}, scale {:.3}, {:.1} % of {} known signs opposite",
+                textured.name,
+                c.deviation,
+                c.scale,
+                100.0 * c.opposite,
+                c.known
+            );
+            assert!(
+                name == "biased" || (c.deviation < 1.3 && c.opposite == 0.0),
+                "{}: {name}",
+                textured.name
+            );
+        }
+    }
+}
