@@ -61,6 +61,8 @@ pub struct PathScene {
     pub distances: Distances,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
+    /// Whether directions towards the environment map are drawn by what is brighter than its mean.
+    pub compensated: bool,
     /// Shapes that a run moves, and where all stand before.
     pub rest: Rest,
     /// For each medium the shape that it fills alone, if it does.
@@ -118,6 +120,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             emissive_triangles: Vec::new(),
             distances: Distances::default(),
             background: background.map_or(NONE, |slot| slot as u32),
+            compensated: false,
             rest: Rest::default(),
             interiors: Vec::new(),
             attached: scene.integrator.attached,
@@ -157,7 +160,13 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         .map(|(_, number)| number)
         .collect();
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
-    if let Background::Envmap { sampling_weight, .. } = scene.background {
+    if let Background::Envmap {
+        sampling_weight,
+        mis_compensation,
+        ..
+    } = scene.background
+    {
+        paths.compensated = mis_compensation;
         weights.push(sampling_weight);
         paths.settings.environment = paths.lights.len() as u32;
         let mut record = dark();

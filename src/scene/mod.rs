@@ -321,6 +321,8 @@ pub enum Background {
         scale: Array,
         /// How often next-event estimation chooses it, in proportion to those of all lights.
         sampling_weight: f32,
+        /// Whether directions are drawn by what is brighter than the map's mean.
+        mis_compensation: bool,
         /// Rotates the map's frame into the world.
         to_world: Affine3A,
     },

@@ -61,7 +61,7 @@ fn frond(mesh: &mut Mesh, mut place: Place, length: f64, bend: f64, depth: u32) 
     card(mesh, place, step);
 }
 
-/// The fern, from the ground at y = 0 up, around the y axis, within [−0.72, 0.72] × [0, 0.8] × [−0.72, 0.72].
+/// The fern, from the ground at y = 0 up, around the y axis, within [−0.77, 0.77] × [−0.01, 0.49] × [−0.77, 0.77].
 pub(super) fn fern() -> Mesh {
     let mut mesh = Mesh::default();
     for number in 0..FRONDS {

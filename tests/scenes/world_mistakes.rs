@@ -472,8 +472,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         SUN,
-        r#"{"type": "projector"}"#,
-        "16:10: `projector` lacks `fov` at sun: give the field of view in degrees",
+        r#"{"type": "projector", "fov": 30, "focal_length": "35mm"}"#,
+        "16:54: the lens is given twice at sun.focal_length: give only one of `fov` and `focal_length`",
     ),
     (
         SUN,
