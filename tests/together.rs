@@ -20,7 +20,7 @@ use prbopt::transport::paths::replay_cache::ReplayCache;
 use prbopt::transport::paths::volpath::{backpropagate, gather};
 use prbopt::transport::paths::wave::block::{Block, Lanes3, TEXTURES};
 use prbopt::transport::paths::wave::shading::{Lamps, shade, slopes};
-use prbopt::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
+use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
 use small::worlds::{SmallWorld, cube, grid, image, mesh, wall, worlds};
 
@@ -39,6 +39,10 @@ impl Pilot for Plain {
 
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
         blocked_together(scene, rays, count, blocked);
+    }
+
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen {
+        map.look_up(scene, directions, pdfs)
     }
 
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {

@@ -23,7 +23,7 @@ use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
-use crate::transport::scene::batch::{Hits, Rays};
+use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap};
 use crate::transport::scene::phase::phase_is_wanted;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 
@@ -44,6 +44,9 @@ pub trait Pilot {
 
     /// Finds which of the first `count` rays are blocked, as `batch::blocked_together` does.
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>);
+
+    /// Finds what an environment map is in these directions, as [`SkyMap::look_up`] does.
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen;
 
     /// Shades a block, as `wave::shading::shade` does.
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block);

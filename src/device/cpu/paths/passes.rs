@@ -34,7 +34,7 @@ use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
-use crate::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
+use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::tables::Tables;
 
@@ -444,7 +444,7 @@ impl Kernel for Cast<'_> {
 
 struct Shade<'a> {
     scene: &'a SceneView<'a>,
-    lamps: &'a Lamps,
+    lamps: &'a Lamps<'a>,
     mode: u8,
     block: &'a mut Block,
 }
@@ -472,6 +472,21 @@ impl Kernel for Slopes<'_> {
     }
 }
 
+struct LookUp<'a> {
+    scene: &'a SceneView<'a>,
+    map: &'a SkyMap<'a>,
+    directions: &'a Lanes3,
+    pdfs: bool,
+}
+
+impl Kernel for LookUp<'_> {
+    type Output = Seen;
+    #[inline(always)]
+    fn run<W: Wide>(self) -> Seen {
+        self.map.look_up(self.scene, self.directions, self.pdfs)
+    }
+}
+
 impl Pilot for Pilots {
     fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
         self.0.run(Slopes { block, wo, d, slopes });
@@ -493,6 +508,15 @@ impl Pilot for Pilots {
             count,
             blocked,
         });
+    }
+
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen {
+        self.0.run(LookUp {
+            scene,
+            map,
+            directions,
+            pdfs,
+        })
     }
 
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {

@@ -12,23 +12,21 @@ use super::next_event::{SHADOW, drawn_radiance, mis};
 use super::packet::Pilot;
 use super::path_state::PathState;
 use crate::each::EachEntry;
-use crate::resident::layout::{LightRecord, NONE, background, bsdf, light, texture};
+use crate::resident::layout::{LightRecord, NONE, bsdf, light, texture};
 use crate::transport::mode::{GATHER, PRIMAL};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, dot};
 use crate::transport::scene::area_light::area_pdf;
 use crate::transport::scene::batch::{Hits, LANES, Rays};
 use crate::transport::scene::bsdf::textures;
-use crate::transport::scene::light::{
-    Drawn, env_place_of, envmap_pdf_at, light_adjoint, light_color, light_sample, light_value,
-};
+use crate::transport::scene::light::{Drawn, envmap_pdf, light_adjoint, light_sample, light_value};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
-use crate::transport::scene::sky::{map_value, sky_adjoint, sky_value};
+use crate::transport::scene::sky::{sky_adjoint, sky_value};
 use crate::transport::scene::texture::texture_value;
 use alone::Alone;
 use block::{Block, Kind, TEXTURES};
-use shading::{Lamps, is_plain_light};
+use shading::Lamps;
 
 /// Whether paths of this scene can be followed so: among opaque surfaces that stand still, past no media.
 pub(super) fn is_among_surfaces(scene: &SceneView) -> bool {
@@ -123,13 +121,15 @@ pub(super) struct Wave<'a, F, S> {
     rays: Rays,
     onward: Vec<Onward>,
     hits: Hits,
+    /// The places of rays that meet nothing.
+    escaped: Vec<u32>,
     next_rays: Rays,
     next_onward: Vec<Onward>,
     shadow_rays: Rays,
     shadows: Vec<Shadow>,
     points: Vec<Drawn>,
     blocked: Vec<u32>,
-    lamps: Lamps,
+    lamps: Lamps<'a>,
     /// Whether derivatives by a light are sought.
     lights_wanted: bool,
     gains: Vec<Gain>,
@@ -151,8 +151,6 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         for rays in [&mut rays, &mut next_rays, &mut shadow_rays] {
             rays.resize(count);
         }
-        let plain = scene.lights.iter().all(|record| is_plain_light(scene, record));
-        let color = |record: &LightRecord| light_color::<f32, F>(fields, record).0;
         let slots = |texture: u32| scene.textures[texture as usize].slots();
         let of_light = |record: &LightRecord| {
             (record.slot != NONE && sink.wants(record.slot))
@@ -160,13 +158,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         };
         let of_sky = [scene.background, scene.common.env_scale_slot];
         Self {
-            lamps: Lamps {
-                plain,
-                radiance: match plain {
-                    true => scene.lights.iter().map(color).collect(),
-                    false => Vec::new(),
-                },
-            },
+            lamps: Lamps::new(scene, fields),
             lights_wanted: scene.lights.iter().any(of_light)
                 || of_sky.iter().any(|slot| *slot != NONE && sink.wants(*slot)),
             scene,
@@ -179,6 +171,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             rays,
             onward: Vec::with_capacity(count),
             hits: Hits::default(),
+            escaped: Vec::with_capacity(count),
             next_rays,
             next_onward: Vec::with_capacity(count),
             shadow_rays,
@@ -220,7 +213,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         while !self.onward.is_empty() {
             pilot.look(self.scene, &self.rays, self.onward.len(), &mut self.hits);
             queues.iter_mut().for_each(Vec::clear);
-            self.arrive::<MODE>(&mut queues);
+            self.arrive::<MODE>(pilot, &mut queues);
             for (kind, queue) in Kind::ALL.into_iter().zip(&queues) {
                 for group in queue.chunks(LANES) {
                     self.fill::<MODE>(&mut block, kind, group);
@@ -247,13 +240,13 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// Gathers what paths meet, and puts those that are scattered into the queue of their kind, the last of which is for the
     /// others.
-    fn arrive<const MODE: u8>(&mut self, queues: &mut Queues) {
+    fn arrive<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &mut Queues) {
         let scene = self.scene;
         let seen = self.depth + 1;
         for i in 0..self.onward.len() {
             let surface = self.hits.surface[i];
             if surface == NONE {
-                self.escape::<MODE>(i);
+                self.escaped.push(i as u32);
                 continue;
             }
             let record = &scene.surfaces[surface as usize];
@@ -272,6 +265,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             };
             queues[lanes.map_or(Kind::ALL.len(), |kind| kind as usize)].push((i as u32, first));
         }
+        self.escape::<MODE>(pilot);
         self.depth = seen;
     }
 
@@ -309,27 +303,49 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         false
     }
 
-    /// Adds the background's radiance, weighted by MIS against next-event estimation.
-    fn escape<const MODE: u8>(&mut self, i: usize) {
-        let (scene, onward, direction) = (self.scene, self.onward[i], self.rays.direction(i));
-        self.paths[onward.path as usize].straight = self.depth == 0;
-        if !scene.has_background() {
-            return;
+    /// Adds the background's radiance along rays that meet nothing, weighted by MIS against next-event estimation.
+    fn escape<const MODE: u8>(&mut self, pilot: &impl Pilot) {
+        let scene = self.scene;
+        let escaped = std::mem::take(&mut self.escaped);
+        for &i in &escaped {
+            self.paths[self.onward[i as usize].path as usize].straight = self.depth == 0;
         }
-        let mut weight = 1.0;
-        let radiance = if scene.common.background == background::ENVMAP {
-            let place = env_place_of(scene, direction);
-            if onward.smooth && scene.settings.lights > 0 {
-                weight = mis(onward.pdf, envmap_pdf_at(scene, &place));
+        for group in escaped.chunks(LANES).filter(|_| scene.has_background()) {
+            let Some(map) = &self.lamps.map else {
+                for &i in group {
+                    let direction = self.rays.direction(i as usize);
+                    let radiance = sky_value(scene, self.fields, direction);
+                    self.gain_sky::<MODE>(i as usize, radiance, envmap_pdf(scene, direction));
+                }
+                continue;
+            };
+            let mut directions = [[0.0; LANES]; 3];
+            for lane in 0..LANES {
+                let i = *group.get(lane).unwrap_or(&group[0]) as usize;
+                Block::put(&mut directions, lane, self.rays.direction(i));
             }
-            map_value(scene, self.fields, &place.at)
-        } else {
-            sky_value(scene, self.fields, direction)
+            // Rays from the camera have no pdf to be weighted against.
+            let seen = pilot.look_up(scene, map, &directions, self.depth > 0);
+            for (lane, &i) in group.iter().enumerate() {
+                self.gain_sky::<MODE>(i as usize, Rgb(Block::lane(&seen.radiance, lane)), seen.pdf[lane]);
+            }
+        }
+        self.escaped = escaped;
+        self.escaped.clear();
+    }
+
+    /// Adds the radiance behind the scene; `pdf` is that of drawing its direction.
+    #[inline(always)]
+    fn gain_sky<const MODE: u8>(&mut self, i: usize, radiance: Rgb<f32>, pdf: f32) {
+        let (scene, onward) = (self.scene, self.onward[i]);
+        let weight = match onward.smooth && scene.settings.lights > 0 {
+            true => mis(onward.pdf, pdf),
+            false => 1.0,
         };
         self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
         if MODE == GATHER && self.lights_wanted {
             let d = alive(onward.zeros, self.d_radiance(onward.path) * Rgb(onward.beta) * weight);
-            sky_adjoint(scene, self.fields, direction, d, &mut self.sink);
+            sky_adjoint(scene, self.fields, self.rays.direction(i), d, &mut self.sink);
         }
     }
 

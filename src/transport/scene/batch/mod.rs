@@ -2,10 +2,12 @@
 
 pub mod blocked;
 mod describe;
+pub mod environment;
 mod meet;
 pub mod nearest;
 pub mod rays;
 
 pub use blocked::blocked_together;
+pub use environment::{Seen, SkyMap};
 pub use nearest::nearest_together;
 pub use rays::{Hits, LANES, Rays};
