@@ -182,7 +182,7 @@ pub fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     let cell = [column as u32, row as u32];
     let place = place_in_cell([u, v], texel_weights(scene, &env_cell(size, cell, [0.0; 2])));
     let (direction, sine) = direction_of_place(scene, cell, place);
-    let pdf = place_pdf(scene, &EnvPlace::new(size, cell, place, sine));
+    let pdf = envmap_stencil_pdf(scene, &EnvPlace::new(size, cell, place, sine));
     (pdf > 0.0).then_some(Drawn {
         light: 0,
         direction,
@@ -253,7 +253,7 @@ pub(super) fn draw(table: &[f32], u: f32) -> (usize, f32) {
 
 /// The pdf by solid angle at a place of the map, without the probability of choosing it among the lights.
 #[inline]
-fn place_pdf(scene: &SceneView, place: &EnvPlace) -> f32 {
+fn envmap_stencil_pdf(scene: &SceneView, place: &EnvPlace) -> f32 {
     let size = scene.common.env_size;
     let [columns, rows] = cells(size);
     let [column, row] = place.cell.each(|n| n as usize);
@@ -288,7 +288,7 @@ pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
         return 0.0;
     }
     let record = &scene.lights[scene.settings.environment as usize];
-    with_choice(scene, record, place_pdf(scene, &env_place_of(scene, d)))
+    with_choice(scene, record, envmap_stencil_pdf(scene, &env_place_of(scene, d)))
 }
 
 /// Where a direction lies on the environment map: its cell, the texels around it, and the sine of its polar angle there.

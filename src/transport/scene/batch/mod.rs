@@ -3,6 +3,7 @@
 pub mod blocked;
 mod describe;
 pub mod environment;
+pub mod images;
 mod meet;
 pub mod nearest;
 pub mod rays;
