@@ -6,6 +6,7 @@ pub mod environment;
 pub mod images;
 mod meet;
 pub mod nearest;
+mod packets;
 pub mod rays;
 
 pub use blocked::blocked_together;
