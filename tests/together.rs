@@ -8,7 +8,7 @@ use prbopt::gradcheck::Options;
 use prbopt::gradcheck::paths::objective::{CastPath, PathObjective};
 use prbopt::params::ParamSet;
 use prbopt::resident::layout::medium::SEALED;
-use prbopt::resident::layout::{MediumRecord, VolumeRecord, gradient};
+use prbopt::resident::layout::{MediumRecord, TextureRecord, VolumeRecord, gradient};
 use prbopt::transport::lookup::grid::Stencil;
 use prbopt::transport::lookup::volume::volume_adjoint;
 use prbopt::transport::mode::PRIMAL;
@@ -18,9 +18,11 @@ use prbopt::transport::paths::path_state::PathState;
 use prbopt::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use prbopt::transport::paths::replay_cache::ReplayCache;
 use prbopt::transport::paths::volpath::{backpropagate, gather};
-use prbopt::transport::paths::wave::block::{Block, Lanes3, TEXTURES};
+use prbopt::transport::paths::wave::Room;
+use prbopt::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use prbopt::transport::paths::wave::shading::{Lamps, shade, slopes};
-use prbopt::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
+use prbopt::transport::scene::batch::images::{Texels, image_together, texels_together};
+use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
 use small::worlds::{SmallWorld, cube, grid, image, mesh, wall, worlds};
 
@@ -39,6 +41,18 @@ impl Pilot for Plain {
 
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
         blocked_together(scene, rays, count, blocked);
+    }
+
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen {
+        map.look_up(scene, directions, pdfs)
+    }
+
+    fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3 {
+        image_together(record, data, uv)
+    }
+
+    fn texels(&self, record: &TextureRecord, uv: &[Lanes<f32>; 2]) -> Texels {
+        texels_together(record, uv)
     }
 
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
@@ -310,7 +324,10 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
     // Primal.
     let rays = || objective.casts.iter().map(|cast| (cast.ray, cast.medium, cast.walk));
     let mut together = Vec::new();
-    gather_together(&scene, &values, &pilot, rays(), |path| together.push(state(&path)));
+    let mut room = Room::default();
+    gather_together(&scene, &values, &pilot, rays(), &mut room, |path| {
+        together.push(state(&path));
+    });
     let alone: Vec<_> = rays()
         .map(|(ray, medium, walk)| state(&gather::<f32, _, PRIMAL>(&scene, &values, &ray, medium, walk)))
         .collect();
@@ -331,6 +348,7 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         &pilot,
         &begun,
         &mut caches,
+        &mut Room::default(),
         &mut sent,
         |first, replay| {
             states.push((state(first), state(replay)));

@@ -233,6 +233,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ("transport/lookup/prefetch", "a GPU hides latency by other invocations"),
     ("transport/field/ray_adjoint", "the CPU alone refines cameras"),
     ("transport/rays/view_adjoint", "the CPU alone refines cameras"),
+    ("transport/rays/angle", "in common/math, which other shaders read too"),
     ("transport/scene/batch/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/wave/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/packet", "a GPU follows paths together by itself"),

@@ -13,17 +13,18 @@ use super::reservoir::{expect_reservoir, send_reservoir};
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
 use super::volpath::{Met, Segment, Walk};
-use super::wave::block::{Block, Lanes3, TEXTURES};
+use super::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use super::wave::shading::Lamps;
-use super::wave::{Wave, is_among_surfaces};
+use super::wave::{Room, Wave, is_among_surfaces};
 use crate::each::EachEntry;
-use crate::resident::layout::{MediumRecord, VolumeRecord};
+use crate::resident::layout::{MediumRecord, TextureRecord, VolumeRecord};
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
-use crate::transport::scene::batch::{Hits, Rays};
+use crate::transport::scene::batch::images::Texels;
+use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap};
 use crate::transport::scene::phase::phase_is_wanted;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 
@@ -44,6 +45,15 @@ pub trait Pilot {
 
     /// Finds which of the first `count` rays are blocked, as `batch::blocked_together` does.
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>);
+
+    /// Finds what an environment map is in these directions, as [`SkyMap::look_up`] does.
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen;
+
+    /// Looks up an image of these values, as `batch::image_together` does.
+    fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3;
+
+    /// Finds the texels of an image, as `batch::texels_together` does.
+    fn texels(&self, record: &TextureRecord, uv: &[Lanes<f32>; 2]) -> Texels;
 
     /// Shades a block, as `wave::shading::shade` does.
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block);
@@ -211,22 +221,23 @@ fn matters<'a, F: Fields<f32>, P: Pilot>(
 /// A camera ray, the medium that it begins in, and the random numbers of its path.
 pub type Beginning = (Ray, u32, Sampler);
 
-/// [`gather`](super::volpath::gather) of several rays; calls `done` with the path of each, in order.
+/// [`gather`](super::volpath::gather) of several rays; calls `done` with the path of each, in order. `room` serves one pass.
 pub fn gather_together<F: Fields<f32>, P: Pilot>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
     rays: impl Iterator<Item = Beginning>,
+    room: &mut Room,
     mut done: impl FnMut(PathState<f32>),
 ) {
     if is_among_surfaces(scene) {
         let rays: Vec<_> = rays.collect();
-        let mut wave = Wave::new(scene, fields, NoSink, &[], rays.len());
+        let mut wave = Wave::new(scene, fields, NoSink, &[], rays.len(), room);
         for (ray, medium, mut sampler) in rays {
             wave.begin(PathState::new(scene, &ray, medium, &mut sampler), sampler);
         }
         wave.run::<PRIMAL>(pilot);
-        return wave.paths.into_iter().for_each(done);
+        return room.paths.iter().copied().for_each(done);
     }
     let mut walks = Vec::with_capacity(rays.size_hint().0);
     for (ray, medium, mut sampler) in rays {
@@ -243,28 +254,33 @@ pub fn gather_together<F: Fields<f32>, P: Pilot>(
 /// ray's radiance.
 pub type AdjointBeginning = (Beginning, Sampler, [f32; 3]);
 
-/// [`backpropagate`](super::volpath::backpropagate) of several rays; `caches` are as many. Calls `done` with both
-/// states of each path.
+/// [`backpropagate`](super::volpath::backpropagate) of several rays; `caches` are as many, and `room` serves one pass. Calls
+/// `done` with both states of each path.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "they are what adjoints of several paths consist of"
+)]
 pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
     rays: &[AdjointBeginning],
     caches: &mut [ReplayCache<f32>],
+    room: &mut Room,
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
     // What a wave keeps of its vertices for the replay must have a bound.
     if is_among_surfaces(scene) && scene.settings.max_depth <= CACHED as u32 {
         let d_radiance: Vec<_> = rays.iter().map(|(_, _, d)| *d).collect();
-        let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len());
+        let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len(), room);
         for ((ray, medium, sampler), ..) in rays {
             let mut sampler = *sampler;
             wave.begin(PathState::new(scene, ray, *medium, &mut sampler), sampler);
         }
         wave.run::<GATHER>(pilot);
         let replays = wave.replay(pilot);
-        return wave
+        return room
             .paths
             .iter()
             .zip(&replays)

@@ -150,6 +150,9 @@ pub trait Sink<N: Number> {
     /// Announces derivatives by a volume lookup, so that what they are added to can be brought near.
     #[inline(always)]
     fn expect(&self, _volume: &VolumeRecord, _at: &Stencil) {}
+    /// Announces derivatives by values of a parameter that is not a grid, likewise, of which this is the first.
+    #[inline(always)]
+    fn expect_entries(&self, _slot: u32, _first: u32) {}
     /// Derivatives by a volume lookup: one per channel, of which the first `channels` count.
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
     /// Derivatives by `channels` values of a parameter that is not a grid, from the entry `first` on.
@@ -171,6 +174,10 @@ impl<N: Number, S: Sink<N>> Sink<N> for &mut S {
     #[inline(always)]
     fn expect(&self, volume: &VolumeRecord, at: &Stencil) {
         S::expect(self, volume, at);
+    }
+    #[inline(always)]
+    fn expect_entries(&self, slot: u32, first: u32) {
+        S::expect_entries(self, slot, first);
     }
     #[inline(always)]
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32) {

@@ -17,7 +17,7 @@ use crate::device::units::{Units, spread};
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::each::EachEntry;
 use crate::params::ParamSet;
-use crate::resident::layout::SensorRecord;
+use crate::resident::layout::{SensorRecord, TextureRecord};
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::aov::aov_eval;
@@ -28,13 +28,15 @@ use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use crate::transport::paths::replay_cache::ReplayCache;
 use crate::transport::paths::volpath::gather;
-use crate::transport::paths::wave::block::{Block, Lanes3, TEXTURES};
+use crate::transport::paths::wave::Room;
+use crate::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use crate::transport::paths::wave::shading::{Lamps, shade, slopes};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
-use crate::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
+use crate::transport::scene::batch::images::{Texels, image_together, texels_together};
+use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::tables::Tables;
 
@@ -327,9 +329,10 @@ impl RenderChunk<'_> {
         let mut sums = [[0.0f32; 4]; CHUNK];
         let mut rays = Vec::with_capacity(TOGETHER);
         let mut places = Vec::with_capacity(TOGETHER);
+        let mut room = Room::default();
         let mut gather = |rays: &mut Vec<_>, places: &mut Vec<(usize, f32)>| {
             let mut order = places.drain(..);
-            gather_together(scene, values, &pilot, rays.drain(..), |path| {
+            gather_together(scene, values, &pilot, rays.drain(..), &mut room, |path| {
                 let (place, weight) = order.next().unwrap_or_default();
                 let sum = &mut sums[place];
                 for c in 0..3 {
@@ -444,7 +447,7 @@ impl Kernel for Cast<'_> {
 
 struct Shade<'a> {
     scene: &'a SceneView<'a>,
-    lamps: &'a Lamps,
+    lamps: &'a Lamps<'a>,
     mode: u8,
     block: &'a mut Block,
 }
@@ -472,6 +475,48 @@ impl Kernel for Slopes<'_> {
     }
 }
 
+struct LookUp<'a> {
+    scene: &'a SceneView<'a>,
+    map: &'a SkyMap<'a>,
+    directions: &'a Lanes3,
+    pdfs: bool,
+}
+
+impl Kernel for LookUp<'_> {
+    type Output = Seen;
+    #[inline(always)]
+    fn run<W: Wide>(self) -> Seen {
+        self.map.look_up(self.scene, self.directions, self.pdfs)
+    }
+}
+
+struct Image<'a> {
+    record: &'a TextureRecord,
+    data: &'a [f32],
+    uv: &'a [Lanes<f32>; 2],
+}
+
+impl Kernel for Image<'_> {
+    type Output = Lanes3;
+    #[inline(always)]
+    fn run<W: Wide>(self) -> Lanes3 {
+        image_together(self.record, self.data, self.uv)
+    }
+}
+
+struct FindTexels<'a> {
+    record: &'a TextureRecord,
+    uv: &'a [Lanes<f32>; 2],
+}
+
+impl Kernel for FindTexels<'_> {
+    type Output = Texels;
+    #[inline(always)]
+    fn run<W: Wide>(self) -> Texels {
+        texels_together(self.record, self.uv)
+    }
+}
+
 impl Pilot for Pilots {
     fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
         self.0.run(Slopes { block, wo, d, slopes });
@@ -493,6 +538,23 @@ impl Pilot for Pilots {
             count,
             blocked,
         });
+    }
+
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen {
+        self.0.run(LookUp {
+            scene,
+            map,
+            directions,
+            pdfs,
+        })
+    }
+
+    fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3 {
+        self.0.run(Image { record, data, uv })
+    }
+
+    fn texels(&self, record: &TextureRecord, uv: &[Lanes<f32>; 2]) -> Texels {
+        self.0.run(FindTexels { record, uv })
     }
 
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
@@ -576,6 +638,7 @@ impl<'a> Propagation<'a> {
         let mut sink = self.sink();
         let pilot = Pilots(self.inputs.level);
         let mut rays = Vec::with_capacity(TOGETHER);
+        let mut room = Room::default();
         let mut send = |rays: &mut Vec<_>| {
             caches.resize_with(rays.len().max(caches.len()), ReplayCache::new);
             backpropagate_together(
@@ -584,6 +647,7 @@ impl<'a> Propagation<'a> {
                 &pilot,
                 rays,
                 caches,
+                &mut room,
                 &mut sink,
                 |first, replay| {
                     stats.rays += 1;
