@@ -246,7 +246,7 @@ fn the_luminance_has_next_to_no_variance() {
 }
 
 /// The floor under two suns, whose diffuse BSDF draws directions too: pictures of both tables have one mean (within four standard
-/// errors, which are 0.4 % of it) and the compensated one has less noise.
+/// errors, which are less than 0.6 % of it) and the compensated one has less noise.
 #[test]
 fn compensation_changes_noise_alone() {
     let suns = &maps()[0];
@@ -280,7 +280,7 @@ fn compensation_changes_noise_alone() {
     let error = ((variance + less) / 4096.0).sqrt();
     println!("{mean} and {other}, {error}; {variance} and {less}");
     assert!((mean - other).abs() < 4.0 * error, "{mean} and {other}");
-    assert!(error < 4e-3 * mean, "{error}");
+    assert!(error < 6e-3 * mean, "{error}");
     assert!(less < variance, "{less} and {variance}");
 }
 

@@ -305,6 +305,17 @@ fn rooms() -> Vec<SmallWorld> {
             format!("{brick}, {point}, {}", panel("")),
             true,
         ),
+        // Paths in the shell end when they have 100 edges, those that leave it soon have none left.
+        room(
+            "a room in a white shell",
+            r#", "max_depth": 100, "rr_depth": 1000"#,
+            format!(
+                r#"{}, {bulb}, "shell": {{"type": "sphere", "radius": 9, "flip_normals": true,
+                    "bsdf": {{"type": "diffuse", "reflectance": [1, 0.9, 1]}}}}"#,
+                panel("")
+            ),
+            false,
+        ),
         room(
             "a room in the dark",
             r#", "max_depth": 4"#,

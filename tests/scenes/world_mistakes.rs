@@ -473,7 +473,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         SUN,
         r#"{"type": "projector", "fov": 30, "focal_length": "35mm"}"#,
-        "16:54: the lens is given twice at sun.focal_length: give only one of `fov` and `focal_length`",
+        "16:59: the lens is given twice at sun.focal_length: give only one of `fov` and `focal_length`",
     ),
     (
         SUN,

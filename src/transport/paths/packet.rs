@@ -8,7 +8,7 @@ use super::flights::{Arrival, Departure, fits_side_by_side};
 use super::path_state::PathState;
 use super::radiative::Replayed;
 use super::random_walks::{Matter, Send, Walker};
-use super::replay_cache::{CACHED, ReplayCache};
+use super::replay_cache::ReplayCache;
 use super::reservoir::{expect_reservoir, send_reservoir};
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
@@ -236,7 +236,7 @@ pub fn gather_together<F: Fields<f32>, P: Pilot>(
         for (ray, medium, mut sampler) in rays {
             wave.begin(PathState::new(scene, &ray, medium, &mut sampler), sampler);
         }
-        wave.run::<PRIMAL>(pilot);
+        wave.run::<PRIMAL>(pilot, u32::MAX);
         return room.paths.iter().copied().for_each(done);
     }
     let mut walks = Vec::with_capacity(rays.size_hint().0);
@@ -270,16 +270,14 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
-    // What a wave keeps of its vertices for the replay must have a bound.
-    if is_among_surfaces(scene) && scene.settings.max_depth <= CACHED as u32 {
+    if is_among_surfaces(scene) {
         let d_radiance: Vec<_> = rays.iter().map(|(_, _, d)| *d).collect();
         let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len(), room);
         for ((ray, medium, sampler), ..) in rays {
             let mut sampler = *sampler;
             wave.begin(PathState::new(scene, ray, *medium, &mut sampler), sampler);
         }
-        wave.run::<GATHER>(pilot);
-        let replays = wave.replay(pilot);
+        let replays = wave.backpropagate(pilot);
         return room
             .paths
             .iter()

@@ -33,7 +33,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         if bsdf.is_black(MODE != PRIMAL) {
             return;
         }
-        let wanted = MODE == GATHER && bsdf_is_wanted(scene, &at, &self.sink);
+        let wanted = MODE == GATHER && self.keeps && bsdf_is_wanted(scene, &at, &self.sink);
         let vertex = match wanted {
             true => Vertex::Alone(self.room.alone.len() as u32),
             false => Vertex::Unwanted,

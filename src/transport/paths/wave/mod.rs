@@ -11,6 +11,7 @@ pub mod shading;
 use super::next_event::{SHADOW, drawn_radiance, mis};
 use super::packet::Pilot;
 use super::path_state::PathState;
+use super::replay_cache::CACHED;
 use crate::each::EachEntry;
 use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, leaf, light, texture};
 use crate::transport::mode::{GATHER, PRIMAL};
@@ -159,6 +160,11 @@ impl Room {
         self.starts.clear();
         self.paths.clear();
         self.onward.clear();
+        self.forget();
+    }
+
+    /// Drops what a first walk has kept.
+    fn forget(&mut self) {
         self.gains.clear();
         self.blocks.clear();
         self.alone.clear();
@@ -178,6 +184,8 @@ pub(super) struct Wave<'a, F, S> {
     lamps: Lamps<'a>,
     /// Whether derivatives by a light are sought.
     lights_wanted: bool,
+    /// Whether a first walk sends derivatives, and keeps what its replay needs.
+    keeps: bool,
     pub(super) room: &'a mut Room,
 }
 
@@ -205,6 +213,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             lamps: Lamps::new(scene, fields),
             lights_wanted: scene.lights.iter().any(of_light)
                 || of_sky.iter().any(|slot| *slot != NONE && sink.wants(*slot)),
+            keeps: true,
             scene,
             fields,
             sink,
@@ -232,14 +241,14 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.room.paths.push(path);
     }
 
-    /// Follows all paths until they end.
-    pub(super) fn run<const MODE: u8>(&mut self, pilot: &impl Pilot) {
+    /// Follows all paths until they end, or have this many edges.
+    pub(super) fn run<const MODE: u8>(&mut self, pilot: &impl Pilot, edges: u32) {
         if self.depth >= self.scene.settings.max_depth {
             return;
         }
         let mut queues = std::mem::take(&mut self.room.queues);
         let mut block = Block::new();
-        while !self.room.onward.is_empty() {
+        while !self.room.onward.is_empty() && self.depth < edges {
             pilot.look(self.scene, &self.room.rays, self.room.onward.len(), &mut self.room.hits);
             queues.iter_mut().for_each(Vec::clear);
             self.arrive::<MODE>(pilot, &mut queues);
@@ -254,7 +263,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
                 self.scatter_alone::<MODE>(i as usize);
             }
             self.settle_shadows::<MODE>(pilot);
-            if MODE == GATHER {
+            if MODE == GATHER && self.keeps {
                 self.room.marks.push(Mark {
                     gains: self.room.gains.len(),
                     blocks: self.room.blocks.len(),
@@ -266,6 +275,37 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             self.room.next_onward.clear();
         }
         self.room.queues = queues;
+    }
+
+    /// The adjoint of all paths. Returns what their replays are in the end: the radiance left is zero up to rounding.
+    ///
+    /// A replay needs all of a path's radiance, and what is kept of vertices must have a bound. Paths that go on beyond
+    /// [`CACHED`] edges are therefore followed to their end first, with nothing kept, and from there on once more, as many edges
+    /// at a time.
+    pub(super) fn backpropagate(&mut self, pilot: &impl Pilot) -> Vec<PathState<f32>> {
+        let edges = CACHED as u32;
+        self.run::<GATHER>(pilot, edges);
+        if self.room.onward.is_empty() {
+            let mut left: Vec<_> = self.room.paths.iter().map(PathState::replayed).collect();
+            self.replay(pilot, &mut left);
+            return left;
+        }
+        let (rays, onward, depth) = (self.room.rays.clone(), self.room.onward.clone(), self.depth);
+        self.keeps = false;
+        self.run::<GATHER>(pilot, u32::MAX);
+        let paths = self.room.paths.clone();
+        (self.room.rays, self.room.onward, self.depth) = (rays, onward, depth);
+        self.keeps = true;
+        let mut left: Vec<_> = paths.iter().map(PathState::replayed).collect();
+        loop {
+            self.replay(pilot, &mut left);
+            if self.room.onward.is_empty() {
+                self.room.paths = paths;
+                return left;
+            }
+            self.room.forget();
+            self.run::<GATHER>(pilot, self.depth + edges);
+        }
     }
 
     /// Gathers what paths meet, and puts those that are scattered into the queue of their kind, the last of which is for the
@@ -337,7 +377,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             false => 1.0,
         };
         self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
-        if MODE == GATHER && self.lights_wanted {
+        if MODE == GATHER && self.keeps && self.lights_wanted {
             let d = alive(onward.zeros, self.d_radiance(onward.path) * Rgb(onward.beta) * weight);
             sky_adjoint(scene, self.fields, self.room.rays.direction(i), d, &mut self.sink);
         }
@@ -353,7 +393,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         }
         let radiance = light_value(scene, self.fields, record, &hit.point);
         self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
-        if MODE == GATHER && self.lights_wanted {
+        if MODE == GATHER && self.keeps && self.lights_wanted {
             let factor = Rgb::splat(weight);
             let d = alive(onward.zeros, self.d_radiance(onward.path) * Rgb(onward.beta) * factor);
             light_adjoint(scene, self.fields, record, &hit.point, d, &mut self.sink);
@@ -370,7 +410,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     #[inline(always)]
     fn gain<const MODE: u8>(&mut self, path: u32, value: Rgb<f32>, zeros: [u32; 3]) {
         self.room.paths[path as usize].add_value::<MODE>(value, zeros);
-        if MODE == GATHER {
+        if MODE == GATHER && self.keeps {
             self.room.gains.push(Gain { path, value, zeros });
         }
     }
@@ -416,7 +456,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             block.triangle[lane] = self.room.hits.triangle[i];
             block.leaf[lane] = side.leaf;
             block.turned[lane] = scene.leaves[side.leaf as usize].flags & leaf::TURNED;
-            wanted |= u32::from(lane < group.len() && side.wanted) << lane;
+            wanted |= u32::from(lane < group.len() && side.wanted && self.keeps) << lane;
         }
         self.look_up_textures(pilot, block);
         block.alive = [1; LANES];
@@ -588,7 +628,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             }
             let value = shadow.beta * (shadow.factor * shadow.radiance);
             self.gain::<MODE>(shadow.path, value, shadow.zeros);
-            if MODE != GATHER {
+            if MODE != GATHER || !self.keeps {
                 continue;
             }
             if self.lights_wanted {
@@ -603,7 +643,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         shadows.clear();
         self.room.shadows = shadows;
         self.room.points.clear();
-        if MODE == GATHER {
+        if MODE == GATHER && self.keeps {
             self.send_lit(pilot, first_block);
         }
     }

@@ -100,9 +100,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// The replay of all paths. Returns what they are in the end: the radiance left is zero up to rounding.
-    pub(in crate::transport::paths) fn replay(&mut self, pilot: &impl Pilot) -> Vec<PathState<f32>> {
-        let mut paths: Vec<_> = self.room.paths.iter().map(PathState::replayed).collect();
+    /// The replay of what a first walk has kept. `paths` hold the radiance that is left of each.
+    pub(super) fn replay(&mut self, pilot: &impl Pilot, paths: &mut [PathState<f32>]) {
         let (gains, blocks, alone, marks) = (
             std::mem::take(&mut self.room.gains),
             std::mem::take(&mut self.room.blocks),
@@ -115,11 +114,11 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
                 paths[path as usize].add_value::<REPLAY>(value, zeros);
             }
             for kept in &blocks[block..mark.blocks] {
-                self.send_turns(pilot, kept, &paths);
+                self.send_turns(pilot, kept, paths);
             }
             for vertex in &alone[single..mark.alone] {
                 let Some((drawn, weight)) = vertex.turn else { continue };
-                let d = self.by_weight(&paths, vertex.path, weight, vertex.zeros);
+                let d = self.by_weight(paths, vertex.path, weight, vertex.zeros);
                 let bsdf = Bsdf::new(self.scene, self.fields, &vertex.at);
                 bsdf.sample_adjoint(&drawn, d, &mut self.sink);
             }
@@ -127,7 +126,6 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
         let room = &mut self.room;
         (room.gains, room.blocks, room.alone, room.marks) = (gains, blocks, alone, marks);
-        paths
     }
 
     /// Sends the derivatives by what the throughput was multiplied by at a block's vertices.
