@@ -22,13 +22,9 @@ pub struct EnvStencil {
 /// u = atan2(x, -z) / 2π wraps around, with texel centres at (i + 0.5) / width; v = acos(y) / π places the first and
 /// last rows on the poles.
 #[inline(always)]
-#[allow(
-    clippy::manual_clamp,
-    reason = "a clamp keeps what is not a number, and panics if its limits are wrong"
-)]
 pub fn env_position(size: [u32; 2], d: [f32; 3]) -> ([u32; 2], [f32; 2]) {
     let u = arc_tangent(d[0], -d[2]) * (0.5 / std::f32::consts::PI);
-    let v = arc_cosine(d[1].max(-1.0).min(1.0)) / std::f32::consts::PI;
+    let v = arc_cosine(d[1].clamp(-1.0, 1.0)) / std::f32::consts::PI;
     let (width, height) = (size[0] as f32, size[1] as f32);
     let x = u - 0.5 / width;
     let x = select_unpredictable(x < 0.0, x + 1.0, x) * width;

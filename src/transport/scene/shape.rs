@@ -263,7 +263,7 @@ pub(super) fn describe_surface(
         surface::SPHERE => {
             let n = normalize(p);
             p = n;
-            let v = arc_cosine(n[2].max(-1.0).min(1.0)) * std::f32::consts::FRAC_1_PI;
+            let v = arc_cosine(n[2].clamp(-1.0, 1.0)) * std::f32::consts::FRAC_1_PI;
             (n, [turns(n), v])
         }
         surface::DISK => {

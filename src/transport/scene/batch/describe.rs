@@ -119,7 +119,7 @@ impl Local {
         for lane in 0..LANES {
             let n = [0, 1, 2].each(|a| self.p[a][lane]);
             self.uv[0][lane] = turns(n);
-            self.uv[1][lane] = arc_cosine(n[2].max(-1.0).min(1.0)) * std::f32::consts::FRAC_1_PI;
+            self.uv[1][lane] = arc_cosine(n[2].clamp(-1.0, 1.0)) * std::f32::consts::FRAC_1_PI;
         }
     }
 

@@ -146,7 +146,7 @@ impl<'a> SkyMap<'a> {
             let [begins, ends] = [0, 1].each(|k| unsafe { gather(self.table, first[lane] + low[lane] + k) });
             let width = ends - begins;
             let place = std::hint::select_unpredictable(width > 0.0, (u[lane] - begins) / width, 0.5);
-            places[lane] = place.max(0.0).min(BELOW_ONE);
+            places[lane] = place.clamp(0.0, BELOW_ONE);
         }
         (low, places)
     }
