@@ -150,7 +150,9 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
             pilot.walk(MODE, matter, &mut walkers, notes, &mut |k, at, d| {
                 walks[order[k]].adjoint.sink.volume(volume, at, d, 3);
             });
-            notes.end_run(number);
+            if MODE == GATHER {
+                notes.end_run(number);
+            }
         }
         for (i, walker) in order.into_iter().zip(&walkers) {
             let walk = &mut walks[i];
