@@ -18,6 +18,7 @@ use prbopt::transport::paths::path_state::PathState;
 use prbopt::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use prbopt::transport::paths::replay_cache::ReplayCache;
 use prbopt::transport::paths::volpath::{backpropagate, gather};
+use prbopt::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
 use prbopt::transport::paths::wave::Room;
 use prbopt::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use prbopt::transport::paths::wave::shading::{Lamps, shade, slopes};
@@ -64,9 +65,13 @@ impl Pilot for Plain {
         slopes(block, wo, d, all);
     }
 
-    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send) {
         self.1.set(self.1.get() + walkers.len());
-        walk_side_by_side(mode, matter, walkers, send);
+        walk_side_by_side(mode, matter, walkers, notes, send);
+    }
+
+    fn send_noted(&self, matter: &Matter, run: Run, send: &mut Send) {
+        send_noted(matter, run, send);
     }
 
     fn fly(
@@ -352,18 +357,29 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         .collect();
     let mut caches: Vec<_> = begun.iter().map(|_| ReplayCache::new()).collect();
     let sink = || Contributions(Vec::new(), unwanted(&scene));
-    let (mut sent, mut states) = (sink(), Vec::new());
-    backpropagate_together(
-        &scene,
-        &values,
-        &pilot,
-        &begun,
-        &mut caches,
-        &mut Room::default(),
-        &mut sent,
-        |first, replay| {
-            states.push((state(first), state(replay)));
-        },
+    // With room for what all random walks leave behind, and for some of it.
+    let [(sent, states, walks), (sent_in_part, states_in_part, more_walks)] = [4096, 8].map(|room| {
+        let (mut sent, mut states, before) = (sink(), Vec::new(), pilot.1.get());
+        backpropagate_together(
+            &scene,
+            &values,
+            &pilot,
+            &begun,
+            &mut caches,
+            &mut Room::default(),
+            &mut WalkNotes::with_room(room),
+            &mut sent,
+            |first, replay| {
+                states.push((state(first), state(replay)));
+            },
+        );
+        (sent.sorted(), states, pilot.1.get() - before)
+    });
+    assert!(sent == sent_in_part && states == states_in_part, "{}", small.name);
+    assert!(
+        walks == 0 || walks < more_walks,
+        "{}: {walks} and {more_walks}",
+        small.name
     );
     let (mut sent_alone, mut states_alone) = (sink(), Vec::new());
     for &((ray, medium, walk), extra, d) in &begun {
@@ -371,7 +387,7 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         states_alone.push((state(&first), state(&replay)));
     }
     assert_eq!(states, states_alone, "{}", small.name);
-    let (sent, sent_alone) = (sent.sorted(), sent_alone.sorted());
+    let sent_alone = sent_alone.sorted();
     let first = sent.iter().zip(&sent_alone).position(|(a, b)| a != b);
     let around = first.map(|i| (sent[i], sent_alone[i]));
     assert!(

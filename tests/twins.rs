@@ -242,6 +242,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "transport/paths/random_walks",
         "lanes of vectors, which a GPU has by itself",
     ),
+    (
+        "transport/paths/walk_notes",
+        "takes memory for each path, which a GPU lacks",
+    ),
     ("kernels/quality", "PSNR and SSIM are computed by the host"),
     ("kernels/smoothing", "steps are smoothed by the host"),
 ];

@@ -13,6 +13,7 @@ use super::reservoir::{expect_reservoir, send_reservoir};
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
 use super::volpath::{Met, Segment, Walk};
+use super::walk_notes::{Run, UNNOTED, WalkNotes, Walked};
 use super::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use super::wave::shading::Lamps;
 use super::wave::{Room, Wave, is_among_surfaces};
@@ -62,7 +63,10 @@ pub trait Pilot {
     fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]);
 
     /// Follows the walkers until they end or fly out.
-    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send);
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send);
+
+    /// Sends what these notes say, as `walk_notes::send_noted` does.
+    fn send_noted(&self, matter: &Matter, run: Run, send: &mut Send);
 
     /// Fills the arrivals of the departures.
     fn fly(
@@ -76,11 +80,12 @@ pub trait Pilot {
 }
 
 /// Follows paths until they end, each from its vertex or, without one, with a ray. `matters` are the media, by their indices,
-/// inside of which random walks are made side by side; there may be fewer.
+/// inside of which random walks are made side by side; there may be fewer. What these leave for a replay is in `notes`.
 pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u8>(
     pilot: &P,
     walks: &mut [Walk<f32, F, S, Replayed>],
     matters: &[Option<Matter>],
+    notes: &mut WalkNotes,
     begin: impl Fn(usize) -> Option<Vertex>,
 ) {
     let mut segments = vec![Segment::default(); walks.len()];
@@ -118,7 +123,12 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
                 };
                 match walk.arrive::<MODE>(segment, &flight) {
                     Met::Scatterer(Vertex::Medium { p, .. }) if matter.is_some_and(|matter| matter.holds(p)) => {
-                        inside.push((i, p));
+                        match walk.recall_walk::<MODE>(notes) {
+                            None => inside.push((i, p)),
+                            Some(true) => {}
+                            Some(false) if walk.run_to_flight::<MODE>(Met::Boundary, segment) => waiting.push(i),
+                            Some(false) => {}
+                        }
                     }
                     met => {
                         if walk.run_to_flight::<MODE>(met, segment) {
@@ -137,19 +147,31 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
         let order: Vec<usize> = inside
             .extract_if(.., |(i, _)| walks[*i].path.medium == number)
             .map(|(i, p)| {
-                walkers.push(walks[i].walker(p));
+                let mut walker = walks[i].walker(p);
+                if MODE == GATHER {
+                    walker.number = notes.begin();
+                }
+                walkers.push(walker);
                 i
             })
             .collect();
         if let Some(Some(matter)) = matters.get(number as usize) {
             let volume = matter.albedo_volume();
-            pilot.walk(MODE, matter, &mut walkers, &mut |k, at, d| {
+            pilot.walk(MODE, matter, &mut walkers, notes, &mut |k, at, d| {
                 walks[order[k]].adjoint.sink.volume(volume, at, d, 3);
             });
+            if MODE == GATHER {
+                notes.end_run(number);
+            }
         }
         for (i, walker) in order.into_iter().zip(&walkers) {
             let walk = &mut walks[i];
             (walk.path, walk.sampler) = (walker.path, walker.sampler);
+            if MODE == GATHER
+                && let Some(cache) = &mut walk.adjoint.cache
+            {
+                cache.walks.store(Walked::of(walker));
+            }
             if !walker.ended && walk.run_to_flight::<MODE>(Met::Boundary, &mut segments[i]) {
                 waiting.push(i);
             }
@@ -244,7 +266,8 @@ pub fn gather_together<F: Fields<f32>, P: Pilot>(
         let path = PathState::new(scene, &ray, medium, &mut sampler);
         walks.push(Walk::looking(scene, fields, path, sampler));
     }
-    run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), |_| None);
+    let mut notes = WalkNotes::default();
+    run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), &mut notes, |_| None);
     for walk in &walks {
         done(walk.path);
     }
@@ -258,7 +281,7 @@ pub type AdjointBeginning = (Beginning, Sampler, [f32; 3]);
 /// `done` with both states of each path.
 #[allow(
     clippy::too_many_arguments,
-    reason = "they are what adjoints of several paths consist of"
+    reason = "they are what the adjoints of several paths consist of"
 )]
 pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     scene: &SceneView,
@@ -267,6 +290,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     rays: &[AdjointBeginning],
     caches: &mut [ReplayCache<f32>],
     room: &mut Room,
+    notes: &mut WalkNotes,
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
@@ -302,14 +326,15 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     if !albedo_alone {
         matters.clear();
     }
-    run_together::<F, _, P, GATHER>(pilot, &mut walks, &matters, |_| None);
+    notes.clear();
+    run_together::<F, _, P, GATHER>(pilot, &mut walks, &matters, notes, |_| None);
     let mut firsts = Vec::with_capacity(walks.len());
     for walk in &walks {
         firsts.push(walk.path);
     }
     drop(walks);
     match matters.iter().any(Option::is_some) {
-        true => replay_together(scene, fields, pilot, &matters, rays, &firsts, caches, sink, done),
+        true => replay_together(scene, fields, pilot, &matters, rays, &firsts, caches, notes, sink, done),
         false => replay_one_by_one(scene, fields, pilot, rays, &firsts, caches, sink, done),
     }
 }
@@ -328,6 +353,7 @@ fn replay_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     rays: &[AdjointBeginning],
     firsts: &[PathState<f32>],
     caches: &mut [ReplayCache<f32>],
+    notes: &mut WalkNotes,
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
@@ -340,9 +366,17 @@ fn replay_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
             scene, fields, &ray, medium, sampler, extra, first, cache, d_radiance, sink,
         ));
     }
-    run_together::<F, _, P, REPLAY>(pilot, &mut walks, matters, |_| None);
+    run_together::<F, _, P, REPLAY>(pilot, &mut walks, matters, notes, |_| None);
     for (first, walk) in firsts.iter().zip(&walks) {
         done(first, &walk.path);
+    }
+    drop(walks);
+    let mut sink = shared.borrow_mut();
+    for (medium, run) in notes.runs() {
+        if let Some(Some(matter)) = matters.get(medium as usize) {
+            let volume = matter.albedo_volume();
+            pilot.send_noted(matter, run, &mut |_, at, d| sink.volume(volume, at, d, 3));
+        }
     }
 }
 
@@ -414,7 +448,9 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         }
     }
     // The paths from these points.
-    run_together::<F, _, P, PRIMAL>(pilot, &mut followers, &[], |i| Some(vertices[i]));
+    run_together::<F, _, P, PRIMAL>(pilot, &mut followers, &[], &mut WalkNotes::default(), |i| {
+        Some(vertices[i])
+    });
     for (i, (follower, reservoir)) in followers.iter().zip(&reservoirs).enumerate() {
         if let Some(next) = reservoirs.get(i + AHEAD) {
             expect_reservoir(scene, fields, next, sink);
@@ -466,7 +502,28 @@ impl<F: Fields<f32>, S: Sink<f32>> Walk<'_, f32, F, S, Replayed> {
             path: self.path,
             sampler: self.sampler,
             d_radiance: self.adjoint.d_radiance,
+            number: UNNOTED,
             ended: false,
         }
+    }
+
+    /// Goes on where a walk of the first path ended that is noted, which tells whether the path ended there. None if the walk is
+    /// to be made.
+    #[inline]
+    fn recall_walk<const MODE: u8>(&mut self, notes: &mut WalkNotes) -> Option<bool> {
+        if MODE != REPLAY {
+            return None;
+        }
+        let walked = self.adjoint.cache.as_mut()?.walks.recall()?;
+        if walked.number == UNNOTED {
+            return None;
+        }
+        notes.expect(walked.number, &self.path, self.adjoint.d_radiance);
+        let left = self.path;
+        self.path = walked.path;
+        self.path.expect(&left);
+        self.path.count = left.count;
+        self.sampler = walked.sampler;
+        Some(walked.ended)
     }
 }

@@ -8,6 +8,7 @@ use super::jacobian::RayJacobian;
 use super::next_event::Arrived;
 use super::surface::{Lighting, Turn};
 use super::tracking::{Flight, Flown};
+use super::walk_notes::Walked;
 use crate::resident::layout::medium as medium_flag;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
@@ -32,6 +33,8 @@ pub struct ReplayCache<N> {
     /// Nearest surfaces of segments, and what was found there.
     pub(super) nearest: Cached<Option<Nearest>>,
     pub(super) hits: Cached<Hit>,
+    /// How random walks ended that were made side by side with others.
+    pub(super) walks: Cached<Walked>,
     /// The radiance of an environment map where a path escapes, and its weight against next-event estimation.
     pub(super) skies: Cached<(Rgb<N>, f32)>,
     /// What is kept of rays where derivatives are carried by their Jacobians.
@@ -48,6 +51,7 @@ impl<N> ReplayCache<N> {
             turns: Cached::new(),
             nearest: Cached::new(),
             hits: Cached::new(),
+            walks: Cached::new(),
             skies: Cached::new(),
             rays: None,
         }
@@ -62,6 +66,7 @@ impl<N> ReplayCache<N> {
         self.turns.clear();
         self.nearest.clear();
         self.hits.clear();
+        self.walks.clear();
         self.skies.clear();
     }
 }

@@ -28,6 +28,7 @@ use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use crate::transport::paths::replay_cache::ReplayCache;
 use crate::transport::paths::volpath::gather;
+use crate::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
 use crate::transport::paths::wave::Room;
 use crate::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use crate::transport::paths::wave::shading::{Lamps, shade, slopes};
@@ -205,7 +206,7 @@ impl PathPasses {
             let all = || every().filter(|(i, _)| inputs.cluster.owns(*i));
             match estimator {
                 Estimator::PathReplay => Ok(all()
-                    .map(|(i, &chunk)| spare.lend(|caches| pass.replay(i, chunk, caches)))
+                    .map(|(i, &chunk)| spare.lend(|kept| pass.replay(i, chunk, kept)))
                     .reduce_with(Add::add)),
                 Estimator::Tape => super::tape::differentiate(pass, &chunks).map(Some),
                 Estimator::Radiative(variant) => {
@@ -364,16 +365,23 @@ impl RenderChunk<'_> {
     }
 }
 
-/// Caches of the replays of a pass that no chunk is using.
+/// What first walks keep for the replays of a chunk.
 #[derive(Default)]
-struct Spare(Mutex<Vec<Vec<ReplayCache<f32>>>>);
+struct Kept {
+    caches: Vec<ReplayCache<f32>>,
+    notes: WalkNotes,
+}
+
+/// What no chunk of a pass is using.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Kept>>);
 
 impl Spare {
-    fn lend<T>(&self, work: impl FnOnce(&mut Vec<ReplayCache<f32>>) -> T) -> T {
+    fn lend<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
         let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut caches = all().pop().unwrap_or_default();
-        let done = work(&mut caches);
-        all().push(caches);
+        let mut kept = all().pop().unwrap_or_default();
+        let done = work(&mut kept);
+        all().push(kept);
         done
     }
 }
@@ -404,6 +412,7 @@ struct RandomWalks<'a, 's> {
     mode: u8,
     matter: &'a Matter<'a>,
     walkers: &'a mut [Walker],
+    notes: &'a mut WalkNotes,
     send: &'a mut Send<'s>,
 }
 
@@ -411,7 +420,21 @@ impl Kernel for RandomWalks<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn run<W: Wide>(self) {
-        walk_side_by_side(self.mode, self.matter, self.walkers, self.send);
+        walk_side_by_side(self.mode, self.matter, self.walkers, self.notes, self.send);
+    }
+}
+
+struct SendNoted<'a, 's> {
+    matter: &'a Matter<'a>,
+    run: Run<'a>,
+    send: &'a mut Send<'s>,
+}
+
+impl Kernel for SendNoted<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        send_noted(self.matter, self.run, self.send);
     }
 }
 
@@ -571,14 +594,19 @@ impl Pilot for Pilots {
         self.0 != Level::Baseline
     }
 
-    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send) {
         let walks = RandomWalks {
             mode,
             matter,
             walkers,
+            notes,
             send,
         };
         self.0.run_wide(walks).expect(WIDE);
+    }
+
+    fn send_noted(&self, matter: &Matter, run: Run, send: &mut Send) {
+        self.0.run_wide(SendNoted { matter, run, send }).expect(WIDE);
     }
 
     fn fly(
@@ -632,8 +660,9 @@ impl<'a> Propagation<'a> {
         })
     }
 
-    /// Path replay of a chunk; `caches` is memory to be used again.
-    fn replay(&self, i: usize, chunk: Chunk, caches: &mut Vec<ReplayCache<f32>>) -> ReplayStats {
+    /// Path replay of a chunk; `kept` is memory to be used again.
+    fn replay(&self, i: usize, chunk: Chunk, kept: &mut Kept) -> ReplayStats {
+        let Kept { caches, notes } = kept;
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
         let pilot = Pilots(self.inputs.level);
@@ -648,6 +677,7 @@ impl<'a> Propagation<'a> {
                 rays,
                 caches,
                 &mut room,
+                notes,
                 &mut sink,
                 |first, replay| {
                     stats.rays += 1;
