@@ -56,22 +56,29 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
 pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Result<(String, Scene)> {
     let mut conversion = Conversion::new(output, defines);
     let node = conversion.scene(path);
-    if !conversion.is_sound() {
-        return Err(Diagnostics::of(conversion.into_mistakes()).into());
-    }
     // Read once with a member a line, so that mistakes are told where the XML has them.
     let (lines, origins) = node.lines();
-    let scene = scene::parse(&lines, output).map_err(|mistakes| {
-        mistakes.moved(|mistake| {
-            let Place::Text(line, _) = mistake.place else { return };
-            if let (true, Some(origin)) = (mistake.path == output, origins.get(line - 1)) {
-                let (line, column) = origin.place;
-                mistake.path = conversion.file(*origin).to_owned();
-                mistake.place = Place::Text(line, column);
-            }
-        })
-    })?;
-    Ok((json::pretty(&node.value()), scene))
+    match scene::parse(&lines, output) {
+        Ok(scene) if conversion.is_sound() => return Ok((json::pretty(&node.value()), scene)),
+        Ok(_) => {}
+        Err(mistakes) => {
+            // A mistake of an object as a whole stands where it begins, and so does one about its type, which is its own whatever
+            // else the object lacks.
+            let begins: Vec<bool> = lines.lines().map(|line| line.ends_with('{')).collect();
+            let is_of_type = |message: &str| {
+                message.starts_with("Mitsuba's ") || message.starts_with("unknown ") && message.contains(" type `")
+            };
+            conversion.adopt(mistakes.iter().map(|mistake| {
+                let line = match mistake.place {
+                    Place::Text(line, _) if mistake.path == output => line - 1,
+                    _ => return (mistake.clone(), None),
+                };
+                let is_whole = begins.get(line) == Some(&true) && !is_of_type(&mistake.message);
+                (mistake.clone(), origins.get(line).map(|origin| (*origin, is_whole)))
+            }));
+        }
+    }
+    Err(Diagnostics::of(conversion.into_mistakes()).into())
 }
 
 /// The XML's name in the current folder.
