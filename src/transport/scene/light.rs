@@ -8,7 +8,7 @@ use super::shape::SurfacePoint;
 use super::texture::{stencil, texture_adjoint, texture_eval};
 use crate::each::EachEntry;
 use crate::resident::environment::{cells, first_of_row, first_weight};
-use crate::resident::layout::{LightRecord, NONE, light};
+use crate::resident::layout::{LightRecord, NONE, Rows, light};
 use crate::transport::lookup::background::{EnvStencil, env_cell, env_position};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -181,7 +181,7 @@ pub fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     let (column, u) = draw(&scene.tables[first_of_row(size, row)..][..columns + 1], u[0]);
     let cell = [column as u32, row as u32];
     let place = place_in_cell([u, v], texel_weights(scene, &env_cell(size, cell, [0.0; 2])));
-    let (direction, sine) = direction_of_place(scene, cell, place);
+    let (direction, sine) = MapFrame::of(scene).direction(cell, place);
     let pdf = envmap_stencil_pdf(scene, &EnvPlace::new(size, cell, place, sine));
     (pdf > 0.0).then_some(Drawn {
         light: 0,
@@ -202,15 +202,42 @@ pub(super) fn place_in_cell([u, v]: [f32; 2], [w00, w10, w01, w11]: [f32; 4]) ->
     [fx, fy]
 }
 
-/// The direction in the world of a point of a cell, and the sine of its polar angle on the map.
-#[inline(always)]
-pub(super) fn direction_of_place(scene: &SceneView, cell: [u32; 2], [fx, fy]: [f32; 2]) -> ([f32; 3], f32) {
-    let [columns, rows] = cells(scene.common.env_size).each(|n| n as u32 as f32);
-    let [column, row] = cell.each(|n| n as i32 as f32);
-    let [cosine, sine] = circle(0.5 * ((row + fy) / rows));
-    // u = atan2(x, -z) / 2 pi
-    let [z, x] = circle((column + fx + 0.5) / columns);
-    (normalize(from_environment(scene, [x * sine, cosine, -z * sine])), sine)
+/// How an environment map lies in the world, and its size in texels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MapFrame {
+    pub size: [u32; 2],
+    world_to_env: Rows,
+}
+
+impl MapFrame {
+    #[inline(always)]
+    pub(super) fn of(scene: &SceneView) -> Self {
+        Self {
+            size: scene.common.env_size,
+            world_to_env: scene.common.world_to_env,
+        }
+    }
+
+    /// The direction in the world of a point of a cell, and the sine of its polar angle on the map.
+    #[inline(always)]
+    pub(super) fn direction(&self, cell: [u32; 2], [fx, fy]: [f32; 2]) -> ([f32; 3], f32) {
+        let [columns, rows] = cells(self.size).each(|n| n as u32 as f32);
+        let [column, row] = cell.each(|n| n as i32 as f32);
+        let [cosine, sine] = circle(0.5 * ((row + fy) / rows));
+        // u = atan2(x, -z) / 2 pi
+        let [z, x] = circle((column + fx + 0.5) / columns);
+        let direction = normalize(from_environment(&self.world_to_env, [x * sine, cosine, -z * sine]));
+        (direction, sine)
+    }
+
+    /// The place of the direction `d` of the world.
+    #[inline(always)]
+    pub(super) fn place(&self, d: [f32; 3]) -> EnvPlace {
+        let local = normalize(transform_vector(&self.world_to_env, d));
+        let (cell, place) = env_position(self.size, local);
+        let sine = (local[0] * local[0] + local[2] * local[2]).sqrt();
+        EnvPlace::new(self.size, cell, place, sine)
+    }
 }
 
 /// Samples a number in [0, 1) whose pdf is linear from `a` to `b`, both positive.
@@ -229,8 +256,7 @@ fn texel_weights(scene: &SceneView, at: &EnvStencil) -> [f32; 4] {
 
 /// Rotates a direction from the map's frame to the world: the inverse of a rotation is its transpose.
 #[inline(always)]
-fn from_environment(scene: &SceneView, d: [f32; 3]) -> [f32; 3] {
-    let m = &scene.common.world_to_env;
+fn from_environment(m: &Rows, d: [f32; 3]) -> [f32; 3] {
     [0, 1, 2].each(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
 }
 
@@ -288,7 +314,7 @@ pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
         return 0.0;
     }
     let record = &scene.lights[scene.settings.environment as usize];
-    with_choice(scene, record, envmap_stencil_pdf(scene, &env_place_of(scene, d)))
+    with_choice(scene, record, envmap_stencil_pdf(scene, &MapFrame::of(scene).place(d)))
 }
 
 /// Where a direction lies on the environment map: its cell, the texels around it, and the sine of its polar angle there.
@@ -306,15 +332,6 @@ impl EnvPlace {
         let at = env_cell(size, cell, place);
         Self { cell, at, sine }
     }
-}
-
-/// The place of the direction `d`.
-#[inline(always)]
-pub(super) fn env_place_of(scene: &SceneView, d: [f32; 3]) -> EnvPlace {
-    let size = scene.common.env_size;
-    let local = normalize(transform_vector(&scene.common.world_to_env, d));
-    let (cell, place) = env_position(size, local);
-    EnvPlace::new(size, cell, place, (local[0] * local[0] + local[2] * local[2]).sqrt())
 }
 
 /// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `point`.

@@ -206,7 +206,7 @@ fn draw_from_map(
     u: &Lanes<f32>,
     v: &Lanes<f32>,
 ) {
-    let drawn = map.draw(scene, u, v);
+    let drawn = map.draw(u, v);
     let mut all = Towards::nothing();
     for lane in 0..LANES {
         let pdf = drawn.pdf[lane];

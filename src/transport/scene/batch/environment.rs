@@ -5,7 +5,7 @@ use crate::each::EachEntry;
 use crate::resident::environment::{cells, first_of_row, first_weight, table_len};
 use crate::resident::layout::{NONE, background};
 use crate::transport::scene::light::{
-    BELOW_ONE, EnvPlace, area_of_map, direction_of_place, env_place_of, place_in_cell, relative_weight, with_choice,
+    BELOW_ONE, EnvPlace, MapFrame, area_of_map, place_in_cell, relative_weight, with_choice,
 };
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::sky::scale;
@@ -13,6 +13,7 @@ use crate::transport::scene::sky::scale;
 /// An environment map: what it shines with, and the table that directions are drawn from.
 #[derive(Debug, Clone, Copy)]
 pub struct SkyMap<'a> {
+    frame: MapFrame,
     texels: &'a [f32],
     scale: f32,
     table: &'a [f32],
@@ -51,6 +52,7 @@ impl<'a> SkyMap<'a> {
         let numbers = 3 * size[0] as usize * size[1] as usize;
         // Lanes have signed indices of 32 bits.
         (numbers <= i32::MAX as usize).then(|| Self {
+            frame: MapFrame::of(scene),
             texels: &fields.integrand(scene.background)[..numbers],
             scale: scale(scene, fields),
             table: &scene.tables[..table_len(size)],
@@ -60,9 +62,11 @@ impl<'a> SkyMap<'a> {
     /// The radiance that comes from these directions and, if `pdfs` are wanted, with which pdf they are drawn.
     #[inline(always)]
     pub fn look_up(&self, scene: &SceneView, directions: &Vectors, pdfs: bool) -> Seen {
+        // Copies: for all that a compiler knows, writing a lane could change what is referred to.
+        let (frame, scale) = (self.frame, self.scale);
         let mut places = Places::ZERO;
         for lane in 0..LANES {
-            places.put(lane, &env_place_of(scene, [0, 1, 2].each(|a| directions[a][lane])));
+            places.put(lane, &frame.place([0, 1, 2].each(|a| directions[a][lane])));
         }
         let mut seen = Seen {
             radiance: [[0.0; LANES]; 3],
@@ -80,12 +84,12 @@ impl<'a> SkyMap<'a> {
         }
         for c in 0..3 {
             for lane in 0..LANES {
-                seen.radiance[c][lane] *= self.scale;
+                seen.radiance[c][lane] *= scale;
             }
         }
         if pdfs && scene.settings.environment != NONE {
             let record = &scene.lights[scene.settings.environment as usize];
-            let pdf = self.pdfs(scene, &places);
+            let pdf = self.pdfs(&places);
             for lane in 0..LANES {
                 seen.pdf[lane] = with_choice(scene, record, pdf[lane]);
             }
@@ -95,8 +99,9 @@ impl<'a> SkyMap<'a> {
 
     /// Draws a direction in each lane.
     #[inline(always)]
-    pub fn draw(&self, scene: &SceneView, u: &Lanes<f32>, v: &Lanes<f32>) -> DrawnDirections {
-        let size = scene.common.env_size;
+    pub fn draw(&self, u: &Lanes<f32>, v: &Lanes<f32>) -> DrawnDirections {
+        let frame = self.frame;
+        let size = frame.size;
         let [columns, rows] = cells(size).each(|n| n as u32);
         let (row, below) = self.bins(&[0; LANES], rows, v);
         let mut first = [0; LANES];
@@ -108,7 +113,7 @@ impl<'a> SkyMap<'a> {
         for lane in 0..LANES {
             places.put(lane, &EnvPlace::new(size, [column[lane], row[lane]], [0.0; 2], 0.0));
         }
-        let texels = self.texel_weights(scene, &places);
+        let texels = self.texel_weights(&places);
         let mut drawn = DrawnDirections {
             direction: [[0.0; LANES]; 3],
             pdf: [0.0; LANES],
@@ -116,13 +121,13 @@ impl<'a> SkyMap<'a> {
         for lane in 0..LANES {
             let cell = [column[lane], row[lane]];
             let place = place_in_cell([across[lane], below[lane]], [0, 1, 2, 3].each(|k| texels[k][lane]));
-            let (direction, sine) = direction_of_place(scene, cell, place);
+            let (direction, sine) = frame.direction(cell, place);
             places.put(lane, &EnvPlace::new(size, cell, place, sine));
             for a in 0..3 {
                 drawn.direction[a][lane] = direction[a];
             }
         }
-        drawn.pdf = self.pdfs(scene, &places);
+        drawn.pdf = self.pdfs(&places);
         drawn
     }
 
@@ -153,8 +158,8 @@ impl<'a> SkyMap<'a> {
 
     /// The weights of places' texels in the table.
     #[inline(always)]
-    fn texel_weights(&self, scene: &SceneView, places: &Places) -> [Lanes<f32>; 4] {
-        let first = first_weight(scene.common.env_size) as u32;
+    fn texel_weights(&self, places: &Places) -> [Lanes<f32>; 4] {
+        let first = first_weight(self.frame.size) as u32;
         let mut weights = [[0.0; LANES]; 4];
         for k in 0..4 {
             for lane in 0..LANES {
@@ -167,10 +172,10 @@ impl<'a> SkyMap<'a> {
 
     /// The pdfs by solid angle at these places, without the choice among the lights.
     #[inline(always)]
-    fn pdfs(&self, scene: &SceneView, places: &Places) -> Lanes<f32> {
-        let size = scene.common.env_size;
+    fn pdfs(&self, places: &Places) -> Lanes<f32> {
+        let size = self.frame.size;
         let [columns, rows] = cells(size);
-        let texels = self.texel_weights(scene, places);
+        let texels = self.texel_weights(places);
         let first = first_of_row(size, 0) as u32;
         let mut pdf = [0.0; LANES];
         for lane in 0..LANES {
