@@ -274,7 +274,7 @@ fn a_run_finds_the_heights_and_leaves_the_mesh() {
 
 #[test]
 fn a_run_that_is_killed_goes_on_to_the_bit() {
-    let folder = run_folder(120, 4);
+    let folder = run_folder(60, 4);
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
     let words = |output: &'static str| ["optimize", "scene.json", "--device", "cpu", "-q", "-o", output];
     prbopt(&folder, &words("whole"));
