@@ -223,6 +223,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ),
     ("transport/scene/beam", "what moves is differentiated on the CPU alone"),
     (
+        "transport/scene/vertices",
+        "what moves is differentiated on the CPU alone",
+    ),
+    (
         "transport/scene/three_point",
         "what moves is differentiated on the CPU alone",
     ),

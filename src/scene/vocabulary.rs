@@ -163,6 +163,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "obj",
             "ply",
             "serialized",
+            "grid",
             "sdfgrid",
             "heightfield",
             "gradient_index",

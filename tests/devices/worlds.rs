@@ -114,6 +114,7 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         exterior: media[1],
         emitter: None,
         motion: Vec::new(),
+        displacement: None,
     }
 }
 

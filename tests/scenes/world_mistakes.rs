@@ -253,7 +253,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "sphere""#,
         r#""type": "linearcurve""#,
-        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `sdfgrid`, `heightfield`, `gradient_index`, `shapegroup`, `instance`",
+        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `grid`, `sdfgrid`, `heightfield`, `gradient_index`, `shapegroup`, `instance`",
     ),
     (
         r#""type": "sphere""#,

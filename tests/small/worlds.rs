@@ -614,6 +614,7 @@ impl SmallWorld {
                 parameter.values.iter_mut().zip(repeated).for_each(|(v, x)| *v = *x);
             }
         }
+        setup.resident.place_views(&setup.params);
         setup
     }
 }

@@ -7,6 +7,7 @@ const LIGHT: Form = Form::Color(Limit::NonNegative);
 pub(super) const SHARE: Limit = Limit::Within(0.0, 1.0);
 pub(super) const COLOR: Form = Form::Object(Class::Spectrum);
 const RGB: Form = Form::OneOf(&[ANY, Form::Vector(3), COLOR]);
+const HEIGHTS: Form = Form::OneOf(&[ANY, COLOR, Form::Object(Class::Texture)]);
 const FILTER_WIDTH: Form = Form::Number(film::FILTER_WIDTH);
 const COLOR_SPACE: Form = Form::Words(&["linear", "srgb"]);
 const GRID_FILTER: Form = Form::Words(&["trilinear", "nearest"]);
@@ -93,6 +94,19 @@ macro_rules! shape {
             ],
             nested: &[Class::Bsdf, Class::Emitter, Class::Sensor],
         }
+    };
+}
+
+/// A shape of triangles.
+macro_rules! mesh {
+    ($name:literal $(, $parameter:expr)*) => {
+        shape!(
+            $name,
+            $($parameter,)*
+            may("face_normals", Form::Boolean),
+            may("displacement", HEIGHTS),
+            may("displacement_scale", ANY)
+        )
     };
 }
 
@@ -414,19 +428,17 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     ),
     (
         Class::Shape,
-        shape!(
+        mesh!(
             "obj",
             must("filename", Form::File),
-            may("face_normals", Form::Boolean),
             may("flip_tex_coords", Form::Boolean)
         ),
     ),
     (
         Class::Shape,
-        shape!(
+        mesh!(
             "ply",
             must("filename", Form::File),
-            may("face_normals", Form::Boolean),
             may("flip_tex_coords", Form::Boolean)
         ),
     ),
@@ -440,13 +452,9 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     ),
     (
         Class::Shape,
-        shape!(
-            "serialized",
-            must("filename", Form::File),
-            may("shape_index", COUNT),
-            may("face_normals", Form::Boolean)
-        ),
+        mesh!("serialized", must("filename", Form::File), may("shape_index", COUNT)),
     ),
+    (Class::Shape, mesh!("grid", must("resolution", Form::Resolution(2)))),
     (
         Class::Shape,
         Definition {

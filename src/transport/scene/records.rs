@@ -8,6 +8,7 @@ use crate::resident::layout::{
 };
 use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
+use crate::resident::vertices::Vertices;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
@@ -50,6 +51,8 @@ pub struct SceneView<'a> {
     pub background: u32,
     /// For each surface, then for each light, how it is moved; empty where all stand still.
     pub motions: &'a [Option<Motion>],
+    /// Meshes whose vertices follow parameters.
+    pub meshes: &'a [Vertices],
     /// For each medium the shape that it fills alone, if it does; empty where shapes move.
     pub interiors: &'a [Option<Interior>],
     /// Whether the points of chains of smooth glass and mirrors move with the parameters.
@@ -89,6 +92,7 @@ impl<'a> SceneView<'a> {
             tables: &tables.lights,
             background: records.background,
             motions: &records.rest.motions,
+            meshes: &records.rest.meshes,
             interiors: &records.interiors,
             attached: records.attached,
             inverted: records.inverted,

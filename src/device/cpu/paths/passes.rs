@@ -118,9 +118,10 @@ impl PathPasses {
     }
 
     /// Rebuilds what depends on the parameters' values.
-    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
+    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &mut Inputs) {
         let Values(values) = Values::new(&inputs.params);
         self.scene.place(&values);
+        self.scene.place_cameras(&values, &mut inputs.sensors);
         self.tables.rebuild(&inputs.scene, &self.scene, &values);
     }
 
