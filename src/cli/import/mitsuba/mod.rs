@@ -12,6 +12,7 @@ use anyhow::{Result, ensure};
 use super::ImportArgs;
 use crate::cli::Outcome;
 use crate::cli::shared::command_line;
+use crate::exchange::mitsuba::turn;
 use crate::io::{atomic, json};
 use crate::output::progress::print_line;
 use crate::scene::{self, Diagnostics, Place, Scene};
@@ -71,7 +72,15 @@ pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Resu
             }
         })
     })?;
-    Ok((json::pretty(&node.value()), scene))
+    let mut value = node.value();
+    if let Some(root) = value.as_object_mut()
+        && turn(&scene, root)?
+    {
+        let text = json::pretty(&value);
+        let scene = scene::parse(&text, output)?;
+        return Ok((text, scene));
+    }
+    Ok((json::pretty(&value), scene))
 }
 
 /// The XML's name in the current folder.
