@@ -109,11 +109,6 @@ impl Desk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a run to be paused, saved and stopped.
-    pub(super) fn is_run(&self) -> bool {
-        self.stop.is_some()
-    }
-
     /// Whether the run has been asked to stop.
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst))

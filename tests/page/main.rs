@@ -216,6 +216,9 @@ fn finished_runs_are_looked_at() {
         0
     );
     assert!(served.finish().0, "Ctrl-C is how it ends");
+    std::fs::remove_dir_all(folder.path().join("run/final")).expect("it is there");
+    let served = Served::start(folder.path(), &["view", "run", "--device", "cpu"]);
+    assert_eq!(served.events().wait("standing", |_| true)["state"], "stopped");
 }
 
 /// `stop` is what Ctrl-C is: the run is saved and goes on by `--resume`, to the bits of one that was never stopped.

@@ -8,10 +8,12 @@ mod values;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use super::ImportArgs;
 use crate::cli::Outcome;
 use crate::cli::shared::command_line;
+use crate::exchange::mitsuba::turn;
 use crate::io::{atomic, json};
 use crate::output::progress::print_line;
 use crate::scene::{self, Diagnostics, Place, Scene};
@@ -59,7 +61,7 @@ pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Resu
     // Read once with a member a line, so that mistakes are told where the XML has them.
     let (lines, origins) = node.lines();
     match scene::parse(&lines, output) {
-        Ok(scene) if conversion.is_sound() => return Ok((json::pretty(&node.value()), scene)),
+        Ok(scene) if conversion.is_sound() => return turned(node.value(), scene, output),
         Ok(_) => {}
         Err(mistakes) => {
             // A mistake of an object as a whole stands where it begins, and so does one about its type, which is its own whatever
@@ -79,6 +81,18 @@ pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Resu
         }
     }
     Err(Diagnostics::of(conversion.into_mistakes()).into())
+}
+
+/// The text and the scene of a value, once shapes that Mitsuba turns by mirroring them are as it has them.
+fn turned(mut value: Value, scene: Scene, output: &Path) -> Result<(String, Scene)> {
+    if let Some(root) = value.as_object_mut()
+        && turn(&scene, root)?
+    {
+        let text = json::pretty(&value);
+        let scene = scene::parse(&text, output)?;
+        return Ok((text, scene));
+    }
+    Ok((json::pretty(&value), scene))
 }
 
 /// The XML's name in the current folder.
