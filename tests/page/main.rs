@@ -210,15 +210,19 @@ fn finished_runs_are_looked_at() {
         "gradients are those of a run at work"
     );
     // It rests when nothing more is to be seen, and ends by Ctrl-C.
-    // SAFETY: the process is this test's own and has not been waited for.
-    assert_eq!(
-        unsafe { libc::kill(served.process.id() as libc::pid_t, libc::SIGINT) },
-        0
-    );
-    assert!(served.finish().0, "Ctrl-C is how it ends");
+    let interrupt = |served: Served| {
+        // SAFETY: the process is this test's own and has not been waited for.
+        assert_eq!(
+            unsafe { libc::kill(served.process.id() as libc::pid_t, libc::SIGINT) },
+            0
+        );
+        assert!(served.finish().0, "Ctrl-C is how it ends");
+    };
+    interrupt(served);
     std::fs::remove_dir_all(folder.path().join("run/final")).expect("it is there");
     let served = Served::start(folder.path(), &["view", "run", "--device", "cpu"]);
     assert_eq!(served.events().wait("standing", |_| true)["state"], "stopped");
+    interrupt(served);
 }
 
 /// `stop` is what Ctrl-C is: the run is saved and goes on by `--resume`, to the bits of one that was never stopped.

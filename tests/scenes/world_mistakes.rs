@@ -370,12 +370,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         FLOOR,
         r#""reflectance": {"type": "bitmap", "data": {"resolution": [4, 4], "coin": 1}}"#,
-        "14:135: `coin` is a relief at floor.bsdf.reflectance.data.coin: it may stand in a `normalmap` or a `bumpmap`",
+        "14:135: `coin` is a relief at floor.bsdf.reflectance.data.coin: it may stand in a `normalmap`, a `bumpmap` or a `displacement`",
     ),
     (
         FLOOR,
         r#""reflectance": {"type": "bitmap", "data": {"resolution": [4, 4], "magnifier": 1}}"#,
-        "14:140: `magnifier` is a relief at floor.bsdf.reflectance.data.magnifier: it may stand in a `normalmap` or a `bumpmap`",
+        "14:140: `magnifier` is a relief at floor.bsdf.reflectance.data.magnifier: it may stand in a `normalmap`, a `bumpmap` or a `displacement`",
     ),
     (
         FLOOR,

@@ -20,6 +20,9 @@ use crate::transport::scene::shape::{Hit, Nearest};
 /// Capacity of the cache of a path: flights, and as many of each of the others.
 pub const CACHED: usize = 32;
 
+/// Likewise of random walks, whose ends are large, and of which few paths have more.
+const WALKS: usize = 8;
+
 /// The cache of one path.
 #[derive(Debug)]
 pub struct ReplayCache<N> {
@@ -51,7 +54,7 @@ impl<N> ReplayCache<N> {
             turns: Cached::new(),
             nearest: Cached::new(),
             hits: Cached::new(),
-            walks: Cached::new(),
+            walks: Cached::of(WALKS),
             skies: Cached::new(),
             rays: None,
         }
@@ -99,13 +102,19 @@ impl<N> Default for ReplayCache<N> {
 pub(super) struct Cached<T> {
     results: Vec<T>,
     recalled: usize,
+    capacity: usize,
 }
 
 impl<T> Cached<T> {
     fn new() -> Self {
+        Self::of(CACHED)
+    }
+
+    fn of(capacity: usize) -> Self {
         Self {
             results: Vec::new(),
             recalled: 0,
+            capacity,
         }
     }
 
@@ -126,7 +135,7 @@ impl<T: Copy> Cached<T> {
     /// Appends a result while there is room.
     #[inline]
     pub(super) fn store(&mut self, result: T) {
-        if self.results.len() < CACHED {
+        if self.results.len() < self.capacity {
             self.results.push(result);
         }
     }
