@@ -1,7 +1,7 @@
 //! The fern of `scenes/joint_target.json`: fronds in a ring, each a stem that bends over, with leaves on both sides that are fronds again, of
 //! elliptical cards.
 
-use std::f64::consts::{GOLDEN_RATIO, PI, TAU};
+use std::f64::consts::{PI, TAU};
 
 use glam::{DVec3, dvec3};
 use prbopt::io::mesh::Mesh;
@@ -11,6 +11,7 @@ const RIM: usize = 8;
 /// A card's width over its length.
 const WIDTH: f64 = 0.42;
 const FRONDS: usize = 9;
+const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
 const LEAVES: usize = 9;
 
 /// A place on a stem: where it is, where the stem goes on, and what is above it there.
