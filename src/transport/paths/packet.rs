@@ -148,7 +148,9 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
             .extract_if(.., |(i, _)| walks[*i].path.medium == number)
             .map(|(i, p)| {
                 let mut walker = walks[i].walker(p);
-                if MODE == GATHER {
+                let cache = walks[i].adjoint.cache.as_ref();
+                // A walk whose end is not kept is made again.
+                if MODE == GATHER && cache.is_some_and(|cache| cache.walks.has_room()) {
                     walker.number = notes.begin();
                 }
                 walkers.push(walker);

@@ -132,10 +132,16 @@ impl<T: Copy> Cached<T> {
         self.recalled < self.results.len()
     }
 
+    /// Whether another result will be kept.
+    #[inline(always)]
+    pub(super) fn has_room(&self) -> bool {
+        self.results.len() < self.capacity
+    }
+
     /// Appends a result while there is room.
     #[inline]
     pub(super) fn store(&mut self, result: T) {
-        if self.results.len() < self.capacity {
+        if self.has_room() {
             self.results.push(result);
         }
     }

@@ -94,7 +94,10 @@ impl WalkNotes {
 
     /// Says that all notes since the last call are of this medium.
     pub(super) fn end_run(&mut self, medium: u32) {
-        self.runs.push((medium, self.notes.len()));
+        // There are no more runs than notes, however long paths are.
+        if self.notes.len() > self.runs.last().map_or(0, |(_, end)| *end) {
+            self.runs.push((medium, self.notes.len()));
+        }
     }
 
     /// Keeps a note. False if there is no room.
