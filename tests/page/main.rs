@@ -37,13 +37,11 @@ fn view(sensor: usize, flat: bool, angle: f64, show: &Value) -> Value {
 
 /// Asks for a view and waits for its picture.
 fn look(served: &Served, events: &Events, view: &Value) -> Vec<u8> {
-    let before = events
-        .last("picture")
-        .map_or(0, |of| of["order"].as_u64().expect("a number"));
-    assert_eq!(served.post("/view", &view.to_string()), 200, "{view}");
-    events.wait("picture", |of| {
-        of["order"].as_u64() > Some(before) && of["show"] == view["show"]
-    });
+    let (status, answer) = served.command("/view", &view.to_string());
+    assert_eq!(status, 200, "{view}");
+    let number: u64 = String::from_utf8_lossy(&answer).trim().parse().expect("a number");
+    let about = events.wait("picture", |of| of["order"] == number);
+    assert_eq!(about["show"], view["show"]);
     let (status, png) = served.get("/picture");
     assert_eq!(status, 200);
     image::load_from_memory(&png).expect("a PNG").into_rgb8().into_raw()
