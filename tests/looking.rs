@@ -332,6 +332,34 @@ fn first_surfaces_stand_beside_the_picture() {
     );
 }
 
+/// A sample sees the lamp or nothing, so that the mean square is the lamp's radiance times the mean.
+#[test]
+fn moments_stand_beside_the_picture() {
+    let folder = folder();
+    let scene = r#"{
+        "integrator": {"type": "moment", "block_size": 8, "seen": {"type": "path", "samples_per_pass": 1}},
+        "camera": {
+            "type": "orthographic", "to_world": [{"rotate": {"axis": [0, 1, 0], "angle": 180}}, {"translate": [0, 0, 4]}],
+            "shutter_open": 0, "film": {"type": "hdrfilm", "width": 3, "height": 3, "rfilter": {"type": "box"}}
+        },
+        "lamp": {
+            "type": "rectangle", "to_world": {"scale": 0.8}, "silhouette_sampling_weight": 1,
+            "emitter": {"type": "area", "radiance": [3, 1, 2]}
+        }
+    }"#;
+    fs::write(folder.path().join("scene.json"), scene).expect("writable");
+    done(folder.path(), "render scene.json --device cpu --spp 64 -o out.exr -q");
+    let [mean, square, green] = ["seen.Y", "m2_seen.Y", "G"].map(|name| channel(&folder.path().join("out.exr"), name));
+    let luminance = 3.0 * 0.212_671 + 0.715_160 + 2.0 * 0.072_169;
+    for pixel in 0..9 {
+        assert!((square[pixel] - luminance * mean[pixel]).abs() < 1e-5, "{pixel}");
+        assert!((mean[pixel] - luminance * green[pixel]).abs() < 1e-5, "{pixel}");
+    }
+    assert!((green[4] - 1.0).abs() < 1e-6, "the middle is full");
+    let half = green.iter().filter(|mean| (0.2..0.95).contains(*mean)).count();
+    assert_eq!(half, 8, "{green:?}");
+}
+
 /// A pixel shows the background's radiance, so that its gradient is the sum of the adjoint image.
 #[test]
 fn an_adjoint_image_becomes_gradients() {

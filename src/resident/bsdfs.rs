@@ -243,9 +243,10 @@ impl Bsdfs {
         let (array, to_uv) = match texture {
             Texture::Constant(array) => (array, &Affine2::IDENTITY),
             Texture::Checkerboard { colors, to_uv } => {
+                let [agreeing, other] = Texture::squares(colors);
                 record.kind = layout::texture::CHECKERBOARD;
-                record.other_slot = place(&colors[1]);
-                (&colors[0], to_uv)
+                record.other_slot = place(other);
+                (agreeing, to_uv)
             }
             Texture::Bitmap(map) => {
                 record.kind = layout::texture::BITMAP;

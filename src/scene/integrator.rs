@@ -5,7 +5,7 @@ use super::object::Object;
 use super::reader::{Limit, Value};
 use super::reference::is_name_char;
 use super::vocabulary::Class;
-use super::{Aov, AovKind, Estimator, FirstSurfaces, Gradient, Integrator, Rules, Variant};
+use super::{Aov, AovKind, Channels, Estimator, Gradient, Integrator, Rules, Variant};
 
 /// Mitsuba's default `max_depth` of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
@@ -16,28 +16,46 @@ const REGULARIZATION: f32 = 0.01;
 /// The longest path of `direct`: from the camera to a surface, and to a light.
 const DIRECT_DEPTH: u32 = 2;
 
-/// The integrator, and what pictures show of the first surfaces.
-pub(super) fn read(value: &Value<'_>) -> Option<(Integrator, FirstSurfaces)> {
+/// The integrator, and what pictures show beside its radiance.
+pub(super) fn read(value: &Value<'_>) -> Option<(Integrator, Channels)> {
     let mut object = value.plugin(Class::Integrator)?;
-    let mut first_surfaces = FirstSurfaces::default();
+    let mut channels = Channels::default();
     match object.name {
         "aov" => {
-            first_surfaces.aovs = aovs(&mut object);
+            channels.aovs = aovs(&mut object);
             let nested = object.nested_named(Class::Integrator);
             object.finish();
-            let inner = nested.map_or(Some(Default::default()), |(_, value)| read(&value));
-            let (integrator, FirstSurfaces { aovs, depth }) = inner?;
-            if depth || !aovs.is_empty() {
-                value.error("an `aov` around an `aov` or a `depth`", "list what they show in `aovs`");
+            let (integrator, inner) = nested.map_or(Some(Default::default()), |(_, value)| read(&value))?;
+            if inner != Channels::default() {
+                let advice = "list what they show in `aovs`, and put a light's integrator into it";
+                value.error("an `aov` around an `aov`, a `depth` or a `moment`", advice);
             }
-            Some((integrator, first_surfaces))
+            Some((integrator, channels))
+        }
+        "moment" => {
+            let nested = object.nested_named(Class::Integrator);
+            object.finish();
+            let Some((name, nested)) = nested else {
+                value.error(
+                    "a `moment` around nothing",
+                    "put the integrator into it whose moments are wanted",
+                );
+                return None;
+            };
+            let (integrator, inner) = read(&nested)?;
+            if inner != Channels::default() || integrator.rules == Rules::Light {
+                let advice = "put an integrator into it that follows light from the camera, such as `path`";
+                nested.error("single samples here have no radiance of their own", advice);
+            }
+            channels.moments = Some(name.to_owned());
+            Some((integrator, channels))
         }
         "depth" => {
             object.finish();
-            first_surfaces.depth = true;
-            Some((Integrator::default(), first_surfaces))
+            channels.depth = true;
+            Some((Integrator::default(), channels))
         }
-        _ => Some((light(object)?, first_surfaces)),
+        _ => Some((light(object)?, channels)),
     }
 }
 

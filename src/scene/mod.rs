@@ -84,7 +84,7 @@ pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::views::{POSE, ViewPart};
 pub use self::vocabulary::tag;
 pub use self::world::{
-    Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Displacement, Estimator, FirstSurfaces, Geometry, Gradient, Group,
+    Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Channels, Displacement, Estimator, Geometry, Gradient, Group,
     Instance, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief,
     Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
 };
@@ -112,7 +112,7 @@ pub struct Scene {
     /// The integrator for `world`.
     pub integrator: Integrator,
     /// What pictures show of the first surfaces.
-    pub first_surfaces: FirstSurfaces,
+    pub channels: Channels,
     /// The emitter at infinity.
     pub background: Background,
     /// Every view, data sets expanded, in the order of the file.

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::definitions::{Definition, Form};
 use super::diagnostics::suggest;
 use super::json::Member;
-use super::reader::Value;
+use super::reader::{Limit, Value};
 use super::vocabulary::{self, Class, Known};
 
 /// An object during reading; records the parameters that were read.
@@ -199,6 +199,12 @@ impl<'a> Object<'a> {
         let (key, owner, place) = (&member.name, self.name, &value.path);
         // A broken reference was already reported.
         let Some(target) = value.resolve() else { return };
+        if let Known::Supported(class) = vocabulary::lookup(owner)
+            && class.without_effect().contains(&key.as_str())
+        {
+            value.number(Limit::Any);
+            return;
+        }
         let message = match target.type_name().map(|name| (name, vocabulary::lookup(name))) {
             _ if vocabulary::is_mitsuba_parameter(owner, key) => {
                 format!("Mitsuba's parameter `{key}` of `{owner}` at {place} is not supported yet: remove it")

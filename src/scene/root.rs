@@ -12,7 +12,7 @@ use super::json::{self, Node};
 use super::medium::Media;
 use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
-use super::{Background, FirstSurfaces, Integrator, Optic, Rules, Scene, Sensor, World};
+use super::{Background, Channels, Integrator, Optic, Rules, Scene, Sensor, World};
 use super::{
     dataset, emitter, gradient_index, integrator, light, optic, optimize, radiance_field, reference, sensor, shape,
     slab, splats, warnings, write,
@@ -132,7 +132,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
             optic: None,
             world: World::default(),
             integrator: Integrator::default(),
-            first_surfaces: FirstSurfaces::default(),
+            channels: Channels::default(),
             background: Background::None,
             sensors: Vec::new(),
             views: Vec::new(),
@@ -270,7 +270,7 @@ impl Reader {
             Known::Supported(Class::Integrator) => {
                 let reason = "light is followed in one way";
                 if only_one(&mut self.seen.integrator, key, entry, "integrator", reason) {
-                    (self.scene.integrator, self.scene.first_surfaces) = integrator::read(entry).unwrap_or_default();
+                    (self.scene.integrator, self.scene.channels) = integrator::read(entry).unwrap_or_default();
                 }
             }
             Known::Supported(class) => {
@@ -397,7 +397,7 @@ impl Reader {
             ));
         }
         if let (Some(_), Some(key)) = (&self.seen.field, &self.seen.integrator) {
-            (self.scene.integrator, self.scene.first_surfaces) = Default::default();
+            (self.scene.integrator, self.scene.channels) = Default::default();
             context.warn(format!(
                 "the integrator `{key}` plays no part: a radiance field is marched through"
             ));

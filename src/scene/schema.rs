@@ -33,7 +33,7 @@ pub fn schema() -> Value {
     let mut defs = Map::new();
     for class in CLASSES {
         let of_class = plugins().filter(|(c, _)| c == class);
-        let mut kinds: Vec<Value> = of_class.map(|(_, definition)| typed(definition)).collect();
+        let mut kinds: Vec<Value> = of_class.map(|(_, definition)| typed(definition, *class)).collect();
         kinds.push(json!({ "$ref": "#/$defs/reference" }));
         defs.insert(key(*class), json!({ "anyOf": kinds }));
     }
@@ -43,7 +43,7 @@ pub fn schema() -> Value {
     for (group, kinds) in VARIANTS {
         let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
         let mut choices = vec![json!({ "enum": names })];
-        choices.extend(kinds.iter().map(typed));
+        choices.extend(kinds.iter().map(|kind| object(kind, Some(kind.name))));
         defs.insert((*group).to_owned(), json!({ "anyOf": choices }));
     }
     defs.insert("reference".into(), reference());
@@ -77,9 +77,16 @@ fn to_block(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{}", name.replace(' ', "%20")) })
 }
 
-/// An object whose type is the definition's name.
-fn typed(definition: &Definition) -> Value {
-    object(definition, Some(definition.name))
+/// An object of a class, whose type is the definition's name.
+fn typed(definition: &Definition, class: Class) -> Value {
+    let mut object = object(definition, Some(definition.name));
+    for key in class.without_effect() {
+        let known = &mut object["properties"][key];
+        if known.is_null() {
+            *known = number(Limit::Any);
+        }
+    }
+    object
 }
 
 fn object(definition: &Definition, name: Option<&str>) -> Value {

@@ -46,6 +46,17 @@ impl Class {
             Class::Volume => "volume",
         }
     }
+
+    /// Numbers that Mitsuba's objects of this class have and that change nothing here: nothing moves while a shutter is open,
+    /// only `thinlens` has a focus (and reads it), silhouettes are not sampled, and pictures do not depend on their parts.
+    pub(super) fn without_effect(self) -> &'static [&'static str] {
+        match self {
+            Class::Integrator => &["block_size", "samples_per_pass"],
+            Class::Sensor => &["focus_distance", "shutter_open", "shutter_close"],
+            Class::Shape => &["silhouette_sampling_weight"],
+            _ => &[],
+        }
+    }
 }
 
 impl fmt::Display for Class {
@@ -120,6 +131,7 @@ const SUPPORTED: &[(Class, &[&str])] = &[
             "direct",
             "aov",
             "depth",
+            "moment",
             "prb",
             "prb_attached",
             "prb_basic",
@@ -198,13 +210,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (Class::Film, &["specfilm"]),
     (
         Class::Integrator,
-        &[
-            "direct_projective",
-            "moment",
-            "prb_projective",
-            "stokes",
-            "volprim_rf_basic",
-        ],
+        &["direct_projective", "prb_projective", "stokes", "volprim_rf_basic"],
     ),
     (Class::Other, &["include", "merge", "resources"]),
     (Class::Phase, &["sggx", "tabphase", "tabphase_irregular"]),
@@ -217,10 +223,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
 
 /// Parameters of Mitsuba's types that are not supported.
 const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
-    (
-        "perspective",
-        &["focus_distance", "shutter_open", "shutter_close", "srf"],
-    ),
+    ("perspective", SENSOR_ONLY),
     ("thinlens", SENSOR_ONLY),
     ("orthographic", SENSOR_ONLY),
     ("radiancemeter", SENSOR_ONLY),
@@ -228,17 +231,12 @@ const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     ("distant", SENSOR_ONLY),
     ("batch", SENSOR_ONLY),
     ("envmap", &["bitmap"]),
-    ("cube", SHAPE_ONLY),
-    ("sphere", SHAPE_ONLY),
-    ("rectangle", SHAPE_ONLY),
-    ("disk", SHAPE_ONLY),
-    ("cylinder", SHAPE_ONLY),
-    ("obj", SHAPE_ONLY),
-    ("ply", SHAPE_ONLY),
-    ("serialized", SHAPE_ONLY),
-    ("sdfgrid", &["silhouette_sampling_weight", "grid"]),
+    ("sdfgrid", &["grid"]),
     ("gridvolume", &["data", "grid", "max_value"]),
     ("bitmap", &["bitmap", "data"]),
+    ("aov", INTEGRATOR_ONLY),
+    ("depth", INTEGRATOR_ONLY),
+    ("moment", INTEGRATOR_ONLY),
     ("path", INTEGRATOR_ONLY),
     ("direct", INTEGRATOR_ONLY),
     ("prb", INTEGRATOR_ONLY),
@@ -246,11 +244,11 @@ const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     ("volpath", INTEGRATOR_ONLY),
     ("volpathmis", INTEGRATOR_ONLY),
     ("prbvolpath", INTEGRATOR_ONLY),
+    ("ptracer", INTEGRATOR_ONLY),
 ];
 
-const SENSOR_ONLY: &[&str] = &["shutter_open", "shutter_close", "srf"];
-const SHAPE_ONLY: &[&str] = &["silhouette_sampling_weight"];
-const INTEGRATOR_ONLY: &[&str] = &["block_size", "samples_per_pass", "timeout"];
+const SENSOR_ONLY: &[&str] = &["srf"];
+const INTEGRATOR_ONLY: &[&str] = &["timeout"];
 
 /// The status of a type's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -358,6 +358,16 @@ impl Texture {
         }
     }
 
+    /// Of the colours of a checkerboard the one where both halves agree, and the other. Mitsuba exchanges them where it asks for a
+    /// number instead of a colour, such as an `alpha` (its `Checkerboard::eval_1`), and so does everything here.
+    pub fn squares(colors: &[Array; 2]) -> [&Array; 2] {
+        let [first, second] = colors;
+        match first.shape.channels {
+            1 => [second, first],
+            _ => [first, second],
+        }
+    }
+
     /// The same value everywhere, of one channel or three; `path` names it.
     pub fn constant(path: &str, values: &[f32]) -> Self {
         Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
@@ -536,11 +546,13 @@ impl Default for Integrator {
 
 /// What a picture shows beside radiance, or in its place.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FirstSurfaces {
+pub struct Channels {
     /// Channels of the integrator `aov`, in the order of the file.
     pub aovs: Vec<Aov>,
     /// The integrator `depth`: the picture shows how far away surfaces are.
     pub depth: bool,
+    /// The integrator `moment`: squares of what single samples show, under the name of the integrator in it.
+    pub moments: Option<String>,
 }
 
 /// Channels of the first surfaces that camera rays meet, and what they are called.

@@ -117,8 +117,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""fov": 40"#,
-        r#""fov": 40, "shutter_open": 1"#,
-        "4:39: Mitsuba's parameter `shutter_open` of `perspective` at camera.shutter_open is not supported yet: remove it",
+        r#""fov": 40, "srf": 1"#,
+        "4:39: Mitsuba's parameter `srf` of `perspective` at camera.srf is not supported yet: remove it",
     ),
     (
         r#""background": {"#,

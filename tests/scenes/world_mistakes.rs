@@ -277,8 +277,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "sphere""#,
-        r#""type": "sphere", "silhouette_sampling_weight": 1"#,
-        "15:30: Mitsuba's parameter `silhouette_sampling_weight` of `sphere` at lamp.silhouette_sampling_weight is not supported yet: remove it",
+        r#""type": "sphere", "silhouette_sampling_weight": "much""#,
+        "15:60: found the string \"much\" at lamp.silhouette_sampling_weight: expected a number",
     ),
     (
         r#""type": "sphere""#,
@@ -583,8 +583,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
-        r#""type": "prbvolpath", "samples_per_pass": 4"#,
-        "2:40: Mitsuba's parameter `samples_per_pass` of `prbvolpath` at integrator.samples_per_pass is not supported yet: remove it",
+        r#""type": "prbvolpath", "timeout": 4"#,
+        "2:40: Mitsuba's parameter `timeout` of `prbvolpath` at integrator.timeout is not supported yet: remove it",
     ),
     (
         r#""type": "prbvolpath""#,

@@ -1,5 +1,6 @@
 //! `prbopt render`: views of a scene as linear EXR and sRGB PNG.
 
+mod film;
 mod orbit;
 mod turntable;
 
@@ -14,16 +15,16 @@ use super::Outcome;
 use super::shared::{DeviceArgs, OutputArgs, SetArgs, check_ranks, default_folder, read_parameters, sensor_index};
 use crate::cluster::Cluster;
 use crate::device::ranks;
-use crate::io::image::{self, Channel};
+use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::{RenderSettings, data_marks, render_view, render_view_aov};
-use crate::output::images::{Picture, file_stems};
+use crate::optimize::{RenderSettings, data_marks};
+use crate::output::images::file_stems;
 use crate::output::progress::print_line;
 use crate::output::run_folder::create;
 use crate::params::ParamSet;
 use crate::resident::Resident;
-use crate::resident::layout;
-use crate::scene::{AovKind, Background, ColorSpace, Scene, Sensor};
+use crate::scene::{Background, Scene, Sensor};
+use film::{Film, films};
 use turntable::Turntable;
 
 /// Arguments of `prbopt render`.
@@ -148,35 +149,9 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
             iteration: 0,
             spp,
         };
-        let mut render = |aov: Option<AovKind>| -> Result<Option<Picture>> {
-            let mut parts = Vec::new();
-            for &index in &film.sensors {
-                let pixels = match aov {
-                    Some(kind) => render_view_aov(device.as_mut(), index as u32, look, aov_code(kind))?,
-                    None => render_view(device.as_mut(), index as u32, look)?,
-                };
-                parts.push(Picture::of(&scene.sensors[index], pixels));
-            }
-            Ok(Picture::joined(&parts))
-        };
-        let depth = scene.first_surfaces.depth;
-        let Some(mut picture) = render(depth.then_some(AovKind::Depth))? else {
+        let Some(mut picture) = film.picture(&scene, device.as_mut(), look)? else {
             continue;
         };
-        if depth {
-            // One number is grey, and no light that would be coded.
-            picture.pixels.iter_mut().for_each(|p| *p = [p[0], p[0], p[0], p[3]]);
-            picture.color_space = ColorSpace::Linear;
-        }
-        for aov in &scene.first_surfaces.aovs {
-            let shown = render(Some(aov.kind))?;
-            for (c, end) in aov.kind.channels().iter().enumerate() {
-                picture.beside.push(Channel {
-                    name: format!("{}.{end}", aov.name),
-                    values: shown.iter().flat_map(|shown| &shown.pixels).map(|p| p[c]).collect(),
-                });
-            }
-        }
         picture.format.opaque = opaque;
         picture.format.half |= args.half;
         picture.format.deep = args.deep;
@@ -200,47 +175,6 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
-}
-
-/// The code of a channel on the devices.
-fn aov_code(kind: AovKind) -> u32 {
-    match kind {
-        AovKind::Albedo => layout::aov::ALBEDO,
-        AovKind::Depth => layout::aov::DEPTH,
-        AovKind::Position => layout::aov::POSITION,
-        AovKind::Uv => layout::aov::UV,
-        AovKind::GeoNormal => layout::aov::GEO_NORMAL,
-        AovKind::ShNormal => layout::aov::SH_NORMAL,
-        AovKind::ShapeIndex => layout::aov::SHAPE_INDEX,
-    }
-}
-
-/// A picture to be written: the sensors that share it, side by side, and what it is called.
-struct Film<'a> {
-    name: &'a str,
-    sensors: Vec<usize>,
-}
-
-/// The films of the chosen sensors: one each, or one of all of a batch that are chosen.
-fn films<'a>(scene: &'a Scene, chosen: &[usize]) -> Vec<Film<'a>> {
-    let mut films: Vec<Film> = Vec::new();
-    for &index in chosen {
-        let sensor = &scene.sensors[index];
-        let whole = |batch: &&String| {
-            let of_batch = |s: &Sensor| s.batch.as_ref() == Some(*batch);
-            let all = scene.sensors.iter().filter(|s| of_batch(s)).count();
-            chosen.iter().filter(|&&i| of_batch(&scene.sensors[i])).count() == all
-        };
-        let name = sensor.batch.as_ref().filter(whole).unwrap_or(&sensor.name);
-        match films.iter_mut().find(|film| film.name == name) {
-            Some(film) => film.sensors.push(index),
-            None => films.push(Film {
-                name,
-                sensors: vec![index],
-            }),
-        }
-    }
-    films
 }
 
 /// `--scale`.

@@ -408,9 +408,9 @@ impl<'a> Materials<'a> {
                 let picture = super::super::bake::image_of(self.parameter(&map.data)?);
                 (map.data.path.clone(), picture, map.to_uv, map.nearest, map.wrap)
             }
-            // Two by two texels: the first color where both halves agree.
+            // Two by two texels.
             Texture::Checkerboard { colors, to_uv } => {
-                let [a, b] = [0, 1].map(|i| fill(&colors[i]).unwrap_or(GREY));
+                let [a, b] = Texture::squares(colors).map(|color| fill(color).unwrap_or(GREY));
                 let picture = Image {
                     width: 2,
                     height: 2,

@@ -96,11 +96,19 @@ fn put_sensors(scene: &Scene, root: &mut Map<String, Value>, problems: &mut Vec<
     batches.filter_map(Value::as_object_mut).for_each(sensors::plain_film);
 }
 
+/// The first object in another.
+fn nested(object: &mut Map<String, Value>) -> Option<&mut Value> {
+    object.values_mut().find(|value| value.is_object())
+}
+
 /// Replaces names of integrators that only this program has by those of the same picture.
 fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes: &mut Vec<String>) {
     for value in root.values_mut() {
         let object = match value["type"].as_str() {
-            Some("aov") => &mut value["image"],
+            Some("aov" | "moment") => match value.as_object_mut().and_then(nested) {
+                Some(nested) => nested,
+                None => continue,
+            },
             _ => value,
         };
         let name = match object["type"].as_str() {

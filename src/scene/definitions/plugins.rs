@@ -284,6 +284,14 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         },
     ),
     (Class::Integrator, plain("depth", &[])),
+    (
+        Class::Integrator,
+        Definition {
+            name: "moment",
+            parameters: &[],
+            nested: &[Class::Integrator],
+        },
+    ),
     integrator!("path"),
     (
         Class::Integrator,

@@ -4,7 +4,7 @@ use glam::Affine3A;
 use serde_json::{Map, Value, json};
 
 use super::super::{
-    Array, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium,
+    Array, Channels, Estimator, Geometry, Gradient, Group, Instance, Integrator, Light, LightKind, Lookup, Medium,
     MeshFormat, Optic, Phase, Rules, Scene, Slab, Source, Surface, Variant, World, Wrap,
 };
 use super::bsdf;
@@ -261,13 +261,18 @@ pub(super) fn light(light: &Light, root: &mut Map<String, Value>) -> Value {
     object
 }
 
-/// The integrator, with what pictures show of the first surfaces.
+/// The integrator, with what pictures show beside its radiance.
 pub(super) fn integrator(scene: &Scene) -> Value {
-    let FirstSurfaces { aovs, depth } = &scene.first_surfaces;
+    let Channels { aovs, depth, moments } = &scene.channels;
     let list: Vec<String> = aovs
         .iter()
         .map(|aov| format!("{}:{}", aov.name, aov.kind.word()))
         .collect();
+    if let Some(name) = moments {
+        let mut object = json!({"type": "moment"});
+        object[name] = light_integrator(&scene.integrator);
+        return object;
+    }
     match (depth, list.is_empty()) {
         (true, _) => json!({"type": "depth"}),
         (false, true) => light_integrator(&scene.integrator),

@@ -440,11 +440,14 @@ impl<'a> Conversion<'a> {
         Ok(())
     }
 
-    /// A file or folder: beside the file that names it or in one of the folders of `<path>`; the former if it is nowhere.
+    /// A file or folder: beside the file that names it, beside the scene that includes that file, or in one of the folders of
+    /// `<path>`; the first of these if it is nowhere.
     fn find(&self, name: &str, source: Source) -> PathBuf {
-        let beside = self.files[source.file].parent().unwrap_or(Path::new("")).join(name);
+        let folder = |file: &PathBuf| file.parent().unwrap_or(Path::new("")).join(name);
+        let beside = folder(&self.files[source.file]);
         let elsewhere = self.folders.iter().map(|folder| folder.join(name));
-        let found = std::iter::once(beside.clone())
+        let found = [beside.clone(), folder(&self.files[0])]
+            .into_iter()
             .chain(elsewhere)
             .find(|path| path.exists());
         found.unwrap_or(beside)
