@@ -3,7 +3,6 @@
 use anyhow::Result;
 
 use crate::device::Device;
-use crate::each::EachEntry;
 use crate::io::image::Channel;
 use crate::optimize::{RenderSettings, render_view, render_view_aov};
 use crate::output::images::Picture;
@@ -96,7 +95,7 @@ impl Film<'_> {
         };
         let share = 1.0 / f64::from(look.spp);
         for (pixel, sums) in picture.pixels.iter_mut().zip(&sums) {
-            *pixel = sums.pixel.each(|x| (x * share) as f32);
+            *pixel = sums.pixel.map(|x| (x * share) as f32);
         }
         for (prefix, of) in [("", 0), ("m2_", 1)] {
             for (axis, end) in ["X", "Y", "Z"].into_iter().enumerate() {
