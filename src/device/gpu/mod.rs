@@ -284,13 +284,6 @@ impl Device for Gpu {
             ));
         }
         if let Transport::Paths(paths) = &resident.transport
-            && paths.attached
-        {
-            return Err(DeviceError::Unavailable(
-                "`prb_attached` runs on the CPU only; use --device cpu, or `prb` to render".into(),
-            ));
-        }
-        if let Transport::Paths(paths) = &resident.transport
             && !paths.rest.motions.is_empty()
         {
             return Err(DeviceError::Unavailable(
