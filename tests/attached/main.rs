@@ -4,6 +4,7 @@
 mod inverted;
 #[path = "../small/mod.rs"]
 mod small;
+mod texels;
 mod trace;
 
 use std::path::Path;
@@ -17,6 +18,7 @@ use prbopt::resident::Resident;
 use prbopt::resident::layout::gradient;
 use prbopt::scene::{self, Array, Background, Scene, Source};
 use prbopt::transport::paths::radiative::Ahead;
+use prbopt::transport::scene::records::SceneView;
 use small::draw;
 use trace::Values;
 
@@ -391,25 +393,36 @@ fn stone(glass: &str) -> String {
 /// The derivatives by a path's radiance.
 const WEIGHT: [f64; 3] = [1.0, 0.5, 2.0];
 
+/// All choices of paths between turns: whether each reflects.
+fn choices() -> impl Iterator<Item = Vec<bool>> {
+    (0..MOST_TURNS)
+        .flat_map(|turns| (0..1u32 << turns).map(move |bits| (0..turns).map(|k| bits >> k & 1 == 1).collect()))
+}
+
+/// These choices and their probability, if the second opinion finds along them the radiance that a path has `seen`.
+fn told(
+    view: &SceneView,
+    values: &[Vec<f64>],
+    ray: ([f64; 3], [f64; 3]),
+    reflects: Vec<bool>,
+    seen: [f64; 3],
+) -> Option<(Vec<bool>, f64)> {
+    let here = Values {
+        now: values,
+        recorded: values,
+    };
+    let (radiance, probability) = trace::radiance(view, &here, ray, &reflects)?;
+    let alike = (0..3).all(|c| (radiance[c] / probability - seen[c]).abs() < 2e-4 * seen[c]);
+    alike.then_some((reflects, probability))
+}
+
 /// Derivatives of the radiance of a path by all that is checked: path replay, and differences of the second opinion with
 /// the path's choices held. None where the two do not tell the same path.
 fn both(setup: &Setup, objective: &PathObjective, values: &[Vec<f64>], cast: &CastPath) -> Option<[Vec<f64>; 2]> {
     let view = objective.view();
     let seen = objective.gather(&objective.fields, cast);
     let ray = (cast.ray.origin.map(f64::from), cast.ray.direction.map(f64::from));
-    let all = (0..MOST_TURNS).flat_map(|turns| {
-        (0..1u32 << turns).map(move |bits| (0..turns).map(|k| bits >> k & 1 == 1).collect::<Vec<bool>>())
-    });
-    let mut told = all.filter_map(|reflects| {
-        let here = Values {
-            now: values,
-            recorded: values,
-        };
-        let (radiance, probability) = trace::radiance(&view, &here, ray, &reflects)?;
-        let alike = (0..3).all(|c| (radiance[c] / probability - seen[c]).abs() < 2e-4 * seen[c]);
-        alike.then_some((reflects, probability))
-    });
-    let (reflects, probability) = told.next()?;
+    let (reflects, probability) = choices().find_map(|reflects| told(&view, values, ray, reflects, seen))?;
     let mut replayed = objective.fields.zeros();
     objective.replay(WEIGHT, cast, &mut objective.sums(&mut replayed));
     let mut moved = values.to_vec();

@@ -9,6 +9,7 @@ use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
 use prbopt::gradcheck::{self, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
+use prbopt::resident::Resident;
 use prbopt::scene;
 use prbopt::transport::rays::pixel::PixelTable;
 use prbopt::transport::rays::random::{Pass, pass_key};
@@ -174,4 +175,34 @@ fn devices_agree_on_the_torus() {
 #[test]
 fn devices_agree_on_all_shapes_and_ends() {
     compare_on("all shapes and ends");
+}
+
+/// What the shaders lack is refused in one sentence, by what it is and what there is instead.
+#[test]
+fn what_the_cpu_alone_moves_is_refused() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    for (file, changes, told) in [
+        (
+            "lens.json",
+            &["integrator.jacobians=inverted"][..],
+            "run on the CPU only; use --device cpu, or say \"jacobians\": \"kept\"",
+        ),
+        (
+            "lens.json",
+            &[r#"optimize.parameters={"bottom.to_world.translate":{}}"#],
+            "are differentiated on the CPU only; use --device cpu",
+        ),
+        (
+            "torus.json",
+            &["ring.face_normals=true", r#"optimize.parameters={"ring.vertex_positions":{}}"#],
+            "are differentiated on the CPU only; use --device cpu",
+        ),
+    ] {
+        let changes: Vec<_> = changes.iter().map(|c| c.parse().expect("a change")).collect();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(file);
+        let scene = scene::load_with(&path, &changes).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let (resident, params) = Resident::new(&scene).expect("the CPU knows it");
+        let why = gpu.load(resident, params, ADAM).expect_err(told).to_string();
+        assert!(why.contains(told) && !why.trim_end().contains('\n'), "{why}");
+    }
 }

@@ -198,9 +198,9 @@ fn of_scene(args: &BenchArgs, path: &Path, setting: Setting) -> anyhow::Result<(
     } else if setting.gradient != Gradient::FreeFlight {
         bail!("prb_drt and prb_paired differentiate media, which its integrator walks past; leave them out of --only");
     }
-    if integrator.attached {
-        bail!("estimators are compared where points of paths stay; take `prb` in the place of `prb_attached`");
-    }
+    // The others hold the points of paths.
+    integrator.attached &= setting.estimator == Estimator::PathReplay;
+    integrator.inverted = integrator.inverted.filter(|_| integrator.attached);
     let (mut resident, mut params) = Resident::new(&scene)?;
     if !matches!(resident.transport, Transport::Paths(_)) {
         bail!("estimators of paths are compared; name a scene whose integrator follows paths");

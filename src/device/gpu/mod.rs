@@ -258,8 +258,8 @@ impl Device for Gpu {
             && paths.inverted.is_some()
         {
             return Err(DeviceError::Unavailable(
-                "inverted Jacobians of rays are there to compare with and run on the CPU only; use --device cpu, or \
-                 \"jacobians\": \"kept\""
+                "inverted Jacobians of rays are there to compare with and run on the CPU only; use --device cpu, or say \
+                 \"jacobians\": \"kept\" in the integrator"
                     .into(),
             ));
         }
