@@ -26,7 +26,7 @@ fn lens(inverted: Option<f32>) -> Setup {
     let changes = [
         "front.film.width=8",
         "front.film.height=8",
-        "face.bsdf.normalmap.data.resolution=[8,8]",
+        "face.bsdf.normalmap.data.resolution=[4,4]",
     ];
     let changes: Vec<_> = changes.iter().map(|c| c.parse().expect("a change")).collect();
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/lens_target.json");
@@ -91,7 +91,9 @@ fn add_whole(objective: &PathObjective, values: &[Vec<f64>], slot: usize, cast: 
             moved[slot][flat] = values[slot][flat];
             radiance.map(|(radiance, _)| (0..3).map(|c| weight[c] * radiance[c]).sum::<f64>() / probability)
         };
-        let (Some(after), Some(before)) = (at(STEP), at(-STEP)) else { return false };
+        let (Some(after), Some(before)) = (at(STEP), at(-STEP)) else {
+            return false;
+        };
         *sum += (after - before) / (2.0 * STEP);
     }
     true
@@ -103,9 +105,13 @@ fn replayed(setup: &Setup, iteration: u32, spp: u32) -> Vec<f64> {
     let mut keys = setup.keys;
     keys.pass = pass_key(5, iteration, Pass::Adjoint);
     let (resident, params) = (setup.resident.clone(), setup.params.clone());
-    device.load(resident, params, Optimizer::Sgd { momentum: 0.0 }).expect("it fits");
+    device
+        .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+        .expect("it fits");
     device.render(&setup.batch, keys, 1).expect("it renders");
-    device.loss(&setup.batch, keys, Loss::Linear { seed: SEED }).expect("a loss");
+    device
+        .loss(&setup.batch, keys, Loss::Linear { seed: SEED })
+        .expect("a loss");
     device.backpropagate(&setup.batch, keys, spp).expect("gradients");
     let gradient = device.read(setup.checked[0], ArrayKind::Gradient).expect("a gradient");
     gradient.into_iter().map(f64::from).collect()

@@ -191,7 +191,10 @@ fn estimators_are_compared_on_chains() {
     let scene = scene.display().to_string();
     let words = "--device cpu --runs 3 --depths 5 --only prb,ad,rb,rb_biased,rb_pipelined --parameter face.bsdf.normalmap \
         --set front.film.width=12 --set front.film.height=12 --json";
-    let words: Vec<&str> = ["bench", "estimators", &scene].into_iter().chain(words.split_whitespace()).collect();
+    let words: Vec<&str> = ["bench", "estimators", &scene]
+        .into_iter()
+        .chain(words.split_whitespace())
+        .collect();
     let (out, _) = place.expect(0, &words);
     let figures: Value = serde_json::from_str(&out).expect("one line of JSON");
     let rows = figures["rows"].as_array().expect("a row for each");
@@ -199,7 +202,9 @@ fn estimators_are_compared_on_chains() {
         .iter()
         .map(|row| row["gradients"][0]["variance"].as_f64().expect("a number"))
         .collect();
-    let errors = rows.iter().map(|row| row["gradients"][0]["error"].as_f64().expect("a number"));
+    let errors = rows
+        .iter()
+        .map(|row| row["gradients"][0]["error"].as_f64().expect("a number"));
     assert!(variances[0] > 0.0 && variances[1..] == [0.0; 4], "{variances:?}");
     assert!(rows[1..].iter().all(|row| row["gradients"][0]["mean"] == 0.0), "{out}");
     assert!(errors.skip(1).all(|error| error == 0.0), "{out}");

@@ -194,7 +194,11 @@ fn what_the_cpu_alone_moves_is_refused() {
         ),
         (
             "torus.json",
-            &["ring.face_normals=true", r#"optimize.parameters={"ring.vertex_positions":{}}"#],
+            &[
+                "ring.face_normals=true",
+                "optimize.regularizers=[]",
+                r#"optimize.parameters={"ring.vertex_positions":{}}"#,
+            ],
             "are differentiated on the CPU only; use --device cpu",
         ),
     ] {

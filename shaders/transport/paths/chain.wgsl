@@ -108,16 +108,22 @@ fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
     if !BITMAPS || record.kind != TEXTURE_BITMAP {
         return vec2f(0.0);
     }
-    let by = texture_slopes(record, uv);
-    return vec2f(dot(texture_eval(by.by_u), d), dot(texture_eval(by.by_v), d));
+    let slopes = texture_slopes(record, uv);
+    let at = slopes.by_u;
+    var by_weights: vec4f;
+    for (var k = 0u; k < 4u; k++) {
+        by_weights[k] = dot(stencil_texel(at, at.texels[k]), d);
+    }
+    return vec2f(dot(by_weights, slopes.by_u.weights), dot(by_weights, slopes.by_v.weights));
 }
 
 // Derivatives by what changes from point to point of a surface: the shading normal, the derivative of the point by u, and the
-// texture coordinates.
+// texture coordinates; and by the texel of the normal map.
 struct Changes {
     by_normal: vec3f,
     by_tangent: vec3f,
     by_uv: vec2f,
+    by_texel: vec3f,
 }
 
 // The derivative by moving a point over its surface, from those by what changes there.
@@ -189,13 +195,13 @@ fn link_turning(link: Link, m: vec3f, eta: f32, by_cosine: f32, d: vec3f) -> Tur
     return turning;
 }
 
-// Sends the derivative by the normal's texels, and returns those by what they are given in.
+// The derivatives by the normal's texel, and by what it is given in.
 fn link_normal_adjoint(link: Link, leaf: Leaf, normal: Normal, by_normal: vec3f) -> Changes {
     let by_raw = direction_adjoint(normal.m, normal.scale, by_normal);
     let n = link.shading;
     let s = link.s;
     let raw = normal.raw;
-    var by = Changes(by_raw * raw.z, vec3f(0.0), vec2f(0.0));
+    var by = Changes(by_raw * raw.z, vec3f(0.0), vec2f(0.0), vec3f(0.0));
     if normal.sign == 0.0 {
         return by;
     }
@@ -214,25 +220,24 @@ fn link_normal_adjoint(link: Link, leaf: Leaf, normal: Normal, by_normal: vec3f)
     }
     // The map's vector, whose x and y may be reversed.
     let sign = 2.0 * normal.sign;
-    let by_texel = vec3f(dot(s, by_raw) * sign, dot(cross(n, s), by_raw) * sign, 2.0 * dot(n, by_raw));
-    texture_adjoint(stencil(leaf.relief, surface_point_new(link.p, link.uv)), by_texel);
-    by.by_uv = picture_slopes(leaf.relief, link.uv, by_texel);
+    by.by_texel = vec3f(dot(s, by_raw) * sign, dot(cross(n, s), by_raw) * sign, 2.0 * dot(n, by_raw));
     return by;
 }
 
-// A value of the leaf's textures.
-fn link_value(link: Link, leaf: Leaf, which: u32) -> vec3f {
-    return texture_value(leaf.first_texture + which, surface_point_new(link.p, link.uv));
+// A value of the leaf's textures, which are constant.
+fn link_value(leaf: Leaf, which: u32) -> vec3f {
+    let at = texture_stencil_first(texture_record(leaf.first_texture + which));
+    return stencil_texel(at, 0u);
 }
 
-// The derivative by the cosine of the normal and the direction back, from those by the logarithm of the weight.
-fn link_by_cosine(link: Link, leaf: Leaf, m: vec3f) -> f32 {
+// The derivative by the cosine of the normal and the direction back, from those by the logarithm of the weight; `first` is the
+// first of the leaf's values.
+fn link_by_cosine(link: Link, leaf: Leaf, m: vec3f, first: vec3f) -> f32 {
     let cosine = -dot(link.incoming, m);
-    let first = link_value(link, leaf, 0u);
     let d = link.by_weight;
     let sum = d.x + d.y + d.z;
     if leaf.kind == LEAF_CONDUCTOR {
-        let k = link_value(link, leaf, 1u);
+        let k = link_value(leaf, 1u);
         var by_cosine = 0.0;
         for (var c = 0u; c < 3u; c++) {
             let f = fresnel_conductor_slope(cosine, first[c], k[c]);
@@ -311,27 +316,48 @@ fn send_chain() {
     for (var k = chain.reached; k > 0u; k--) {
         let link = chain.links[k - 1u];
         by_direction += link.by_direction;
-        var by = Changes(vec3f(0.0), vec3f(0.0), vec2f(0.0));
+        var by = Changes(vec3f(0.0), vec3f(0.0), vec2f(0.0), vec3f(0.0));
         var by_incoming = vec3f(0.0);
+        var relief = NONE;
+        var index = NONE;
+        var by_index = vec3f(0.0);
         if link.lobe != LOBE_SMOOTH && link.leaf != NONE {
             let leaf = leaf_record(link.leaf);
             let normal = link_normal(link, leaf);
-            let by_cosine = link_by_cosine(link, leaf, normal.m);
-            let turning = link_turning(link, normal.m, link_value(link, leaf, 0u).x, by_cosine, by_direction);
-            if leaf.kind == LEAF_DIELECTRIC {
-                let at = stencil(leaf.first_texture, surface_point_new(link.p, link.uv));
-                texture_adjoint(at, vec3f(turning.by_eta, 0.0, 0.0));
-            }
+            let first = link_value(leaf, 0u);
+            let by_cosine = link_by_cosine(link, leaf, normal.m, first);
+            let turning = link_turning(link, normal.m, first.x, by_cosine, by_direction);
             by = link_normal_adjoint(link, leaf, normal, turning.by_normal);
             by_incoming = turning.by_incoming;
+            relief = leaf.relief;
+            if leaf.kind == LEAF_DIELECTRIC {
+                index = leaf.first_texture;
+                by_index.x = turning.by_eta;
+            }
         } else if link.lobe == LOBE_STRAIGHT {
             by_incoming = by_direction;
         }
+        // What shines or scatters, the normals, and the index: derivatives by them, and by where they are looked up.
+        for (var turn = 0u; turn < 3u; turn++) {
+            var wanted = link.picture;
+            var d = link.by_picture;
+            if turn == 1u {
+                wanted = relief;
+                d = by.by_texel;
+            } else if turn == 2u {
+                wanted = index;
+                d = by_index;
+            }
+            if wanted == NONE {
+                continue;
+            }
+            if turn > 0u {
+                texture_adjoint(stencil(wanted, surface_point_new(link.p, link.uv)), d);
+            }
+            by.by_uv += picture_slopes(wanted, link.uv, d);
+        }
         if k == 1u {
             break;
-        }
-        if link.picture != NONE {
-            by.by_uv += picture_slopes(link.picture, link.uv, link.by_picture);
         }
         let by_point = by_origin + by_moving_over(link_hit(link), by);
         by_origin = meeting_adjoint(link.normal, steep(link.normal, link.incoming), by_point);
