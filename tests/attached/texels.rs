@@ -24,8 +24,8 @@ const SEED: u32 = 3;
 /// The true lens, small, seen from the front.
 fn lens(inverted: Option<f32>) -> Setup {
     let changes = [
-        "front.film.width=8",
-        "front.film.height=8",
+        "front.film.width=4",
+        "front.film.height=4",
         "face.bsdf.normalmap.data.resolution=[4,4]",
     ];
     let changes: Vec<_> = changes.iter().map(|c| c.parse().expect("a change")).collect();
@@ -123,7 +123,7 @@ fn cosine(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-#[ignore = "takes a minute or two"]
+#[ignore = "takes half a minute"]
 fn gradients_of_few_samples_point_where_those_of_whole_paths_do() {
     let (kept, inverted) = (lens(None), lens(Some(0.01)));
     let many = whole(&kept, 1, MANY);
