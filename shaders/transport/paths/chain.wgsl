@@ -111,7 +111,7 @@ fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
     let slopes = texture_slopes(record, uv);
     let at = slopes.by_u;
     var by_weights: vec4f;
-    for (var k = 0u; k < 4u; k++) {
+    for (var k = 0u; k < at.count; k++) {
         by_weights[k] = dot(stencil_texel(at, at.texels[k]), d);
     }
     return vec2f(dot(by_weights, slopes.by_u.weights), dot(by_weights, slopes.by_v.weights));
